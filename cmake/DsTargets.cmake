@@ -1,0 +1,43 @@
+# The three kinds of library in the tree. Each takes NAME, its sources, and DEPENDS / LINK.
+#
+# ds_add_plain_library  no MLIR, exceptions and RTTI as the compiler has them (Config, Cost, Runtime, Support)
+# ds_add_mlir_library   sees MLIR and LLVM; no exceptions, no RTTI, as the packaged libraries are built
+# ds_add_unittest       a gtest executable, registered with ctest
+
+function(ds_add_plain_library name)
+  cmake_parse_arguments(ARG "SHARED" "" "DEPENDS;LINK" ${ARGN})
+  set(kind STATIC)
+  if(ARG_SHARED)
+    set(kind SHARED)
+  endif()
+  add_library(${name} ${kind} ${ARG_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# Compile flags of everything that includes an MLIR or LLVM header.
+add_library(ds_mlir_flags INTERFACE)
+target_include_directories(ds_mlir_flags SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+target_include_directories(ds_mlir_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+target_compile_options(ds_mlir_flags INTERFACE -fno-exceptions -fno-rtti)
+target_link_libraries(ds_mlir_flags INTERFACE MLIR LLVM)
+
+function(ds_add_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ds_mlir_flags ${ARG_LINK})
+  add_dependencies(${name} ds_tablegen ${ARG_DEPENDS})
+endfunction()
+
+function(ds_add_unittest name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittests)
+  add_test(NAME ${name} COMMAND ${name})
+  add_dependencies(ds-unittests ${name})
+endfunction()
+add_custom_target(ds-unittests)
