@@ -10,9 +10,20 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(spdlog REQUIRED)
-find_package(dnnl 2.6 REQUIRED CONFIG)
-find_package(libzip REQUIRED)
 find_package(Threads REQUIRED)
+
+# Two of Debian's package files demand files of packages that are not needed here (oneDNN: the OpenCL headers;
+# libzip: its command-line tools), so their targets are made by hand, under the names they would have.
+function(ds_import_library target library header)
+  find_path(DS_${library}_INCLUDE_DIR ${header} REQUIRED)
+  find_library(DS_${library}_LIBRARY ${library} REQUIRED)
+  add_library(${target} SHARED IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES
+    IMPORTED_LOCATION ${DS_${library}_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DS_${library}_INCLUDE_DIR})
+endfunction()
+ds_import_library(DNNL::dnnl dnnl oneapi/dnnl/dnnl.h)
+ds_import_library(libzip::zip zip zip.h)
+
 find_program(DS_FLATC flatc REQUIRED)
 
 find_package(CUDAToolkit 13 QUIET)
