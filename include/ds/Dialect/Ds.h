@@ -1,0 +1,46 @@
+//===- Ds.h - The ds dialect in C++ --------------------------------------------===//
+//
+// One header for the dialect, its attributes, types, interfaces and ops; what they mean stands in the .td files.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_DIALECT_DS_H
+#define DS_DIALECT_DS_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::ds {
+
+/// How an op may take part in a fused region; see FusableOpInterface.
+enum class FusionKind { Elementwise, Index, Reduction };
+
+/// One call of a library function; see LibraryOpInterface.
+struct LibraryCall {
+  StringRef callee;                                    ///< "matmul", "attention_forward", ...
+  SmallVector<unsigned> order;                         ///< call operand -> operand, or numOperands + result
+  SmallVector<Attribute> params;                       ///< IntegerAttr i64 or FloatAttr f64
+  SmallVector<std::pair<unsigned, unsigned>> inPlace;  ///< (result, operand) that must share memory
+  SmallVector<std::pair<unsigned, unsigned>> mayShare; ///< (result, operand) that may, when the operand dies
+};
+
+} // namespace mlir::ds
+
+#include "ds/Dialect/DsEnums.h.inc"
+#include "ds/Dialect/DsDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ds/Dialect/DsAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ds/Dialect/DsTypes.h.inc"
+#include "ds/Dialect/DsInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "ds/Dialect/DsOps.h.inc"
+
+#endif // DS_DIALECT_DS_H

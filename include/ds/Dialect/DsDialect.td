@@ -1,0 +1,142 @@
+//===- DsDialect.td - The dialect, its attributes and types ---------*- tablegen -*-===//
+#ifndef DS_DIALECT
+#define DS_DIALECT
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Ds_Dialect : Dialect {
+  let name = "ds";
+  let cppNamespace = "::mlir::ds";
+  let summary = "Training steps of large models, from the imported graph to planned buffers";
+  let description = [{
+    One dialect carries a model from import to the program. A module says, in turn:
+
+    - *model*: `@forward` computes the loss. Parameters and buffers are declared by `ds.state`; a function takes
+      them as arguments that carry `ds.state = @name`, and the forward's own arguments carry `ds.input = "name"`.
+    - *step*: the functions `@first`, `@middle`, `@last` (micro-steps of one training step; `@last` also updates)
+      and `@evaluate`. States are arguments and, where a function changes them, results with `ds.state = @name`.
+      Everything between is SSA on tensors.
+    - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
+      explicit; nothing is returned.
+    - *planned*: every `ds.alloc` has an offset.
+
+    **State is declared; passes change where it lives.** What lives from step to step is a symbol with a role, a
+    logical type and a home, so sharding and offload change a declaration and insert the ops that follow from it.
+
+    **Shapes are static and broadcasts are ops.** Elementwise ops take operands of one shape; `ds.broadcast`
+    makes it so. The planner needs every size, differentiation needs to see what was repeated, and fusion makes
+    the repetition free.
+
+    **What a pass must know of an op stands in an interface**: how to differentiate it, what it costs, whether it
+    fuses and what its scalar body is, which library function computes it. No pass lists op names.
+
+    Not modelled: dynamic shapes, control flow that depends on data, aliasing tensors (views appear with buffers),
+    and random number generators with hidden state (`ds.dropout` reads an explicit counter).
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["arith::ArithDialect", "math::MathDialect", "func::FuncDialect"];
+  let extraClassDeclaration = [{
+    /// Function argument and result attribute: the state that the value holds (a FlatSymbolRefAttr).
+    static constexpr StringLiteral kStateAttr = "ds.state";
+    /// Function argument attribute: name of a forward argument that the host fills (a StringAttr).
+    static constexpr StringLiteral kInputAttr = "ds.input";
+    /// Function attribute: which part of a step this is (a SegmentKindAttr).
+    static constexpr StringLiteral kSegmentAttr = "ds.segment";
+    /// Function result attribute of a differentiated forward: the state whose gradient this is.
+    static constexpr StringLiteral kGradientAttr = "ds.gradient";
+    /// Module attribute: how to train (a DictionaryAttr; keys are documented with ds-build-step).
+    static constexpr StringLiteral kTrainingAttr = "ds.training";
+    /// Module attribute: the last border that the module crossed (a StringAttr: "model", "step", ...).
+    static constexpr StringLiteral kPhaseAttr = "ds.phase";
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Enums and attributes
+//===----------------------------------------------------------------------===//
+
+class Ds_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let genSpecializedAttr = 0;
+  let cppNamespace = "::mlir::ds";
+}
+class Ds_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Ds_Dialect, info, mnemonic>;
+
+def Ds_Role : Ds_Enum<"Role", "what a state is for", [
+  I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Buffer", 1, "buffer">,
+  I32EnumAttrCase<"Gradient", 2, "gradient">, I32EnumAttrCase<"Moment", 3, "moment">,
+  I32EnumAttrCase<"Master", 4, "master">, I32EnumAttrCase<"Scalar", 5, "scalar">]>;
+def Ds_RoleAttr : Ds_EnumAttr<Ds_Role, "role">;
+
+def Ds_Space : Ds_Enum<"Space", "memory space", [
+  I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">, I32EnumAttrCase<"Nvme", 2, "nvme">]>;
+def Ds_SpaceAttr : Ds_EnumAttr<Ds_Space, "space">;
+
+def Ds_SegmentKind : Ds_Enum<"SegmentKind", "part of a training step", [
+  I32EnumAttrCase<"First", 0, "first">, I32EnumAttrCase<"Middle", 1, "middle">, I32EnumAttrCase<"Last", 2, "last">,
+  I32EnumAttrCase<"Update", 3, "update">, I32EnumAttrCase<"Evaluation", 4, "evaluation">]>;
+def Ds_SegmentKindAttr : Ds_EnumAttr<Ds_SegmentKind, "segment">;
+
+def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [
+  I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Gather", 1, "gather">,
+  I32EnumAttrCase<"Reduce", 2, "reduce">, I32EnumAttrCase<"HostCopy", 3, "host_copy">,
+  I32EnumAttrCase<"Storage", 4, "storage">]>;
+def Ds_StreamAttr : Ds_EnumAttr<Ds_Stream, "stream">;
+
+def Ds_Predicate : Ds_Enum<"Predicate", "ordered comparison", [
+  I32EnumAttrCase<"EQ", 0, "eq">, I32EnumAttrCase<"NE", 1, "ne">, I32EnumAttrCase<"LT", 2, "lt">,
+  I32EnumAttrCase<"LE", 3, "le">, I32EnumAttrCase<"GT", 4, "gt">, I32EnumAttrCase<"GE", 5, "ge">]>;
+def Ds_PredicateAttr : Ds_EnumAttr<Ds_Predicate, "predicate">;
+
+def Ds_ReduceKind : Ds_Enum<"ReduceKind", "combining function of a reduction", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">]>;
+def Ds_ReduceKindAttr : Ds_EnumAttr<Ds_ReduceKind, "reduce">;
+
+def Ds_InitKind : Ds_Enum<"InitKind", "how a state starts without a weights file", [
+  I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Constant", 1, "constant">,
+  I32EnumAttrCase<"Normal", 2, "normal">, I32EnumAttrCase<"Uniform", 3, "uniform">,
+  I32EnumAttrCase<"Required", 4, "required">]>;
+def Ds_InitKindParam : EnumParameter<Ds_InitKind>;
+
+def Ds_InitAttr : AttrDef<Ds_Dialect, "Init"> {
+  let mnemonic = "init";
+  let summary = "How a state starts when no weights file names it";
+  let description = [{
+    `#ds.init<normal, 0.0, 0.02>` draws from a normal distribution of mean 0 and deviation 0.02; `uniform` draws
+    from [a, b); `constant` is a; `zero` ignores both; `required` refuses to start without a weights file.
+  }];
+  let parameters = (ins Ds_InitKindParam:$kind, "double":$a, "double":$b);
+  let hasCustomAssemblyFormat = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def Ds_SpaceParam : EnumParameter<Ds_Space>;
+
+def Ds_BufferType : TypeDef<Ds_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "Strided window of memory in one space";
+  let description = [{
+    `!ds.buffer<tensor<4x8xf32>, [8, 1], device>`: element (i, j) lies `8 * i + j` elements after the first.
+    Strides count elements and are not negative; a stride of 0 repeats.
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$tensor, ArrayRefParameter<"int64_t">:$strides,
+                        Ds_SpaceParam:$space);
+  let assemblyFormat = "`<` $tensor `,` custom<Strides>($strides) `,` $space `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Row-major buffer of `tensor` in `space`.
+    static BufferType getContiguous(RankedTensorType tensor, Space space = Space::Device);
+    /// True when elements lie row-major without gaps.
+    bool isContiguous() const;
+    /// Bytes of the elements (not of the window's span).
+    int64_t getSizeInBytes() const;
+  }];
+}
+
+#endif // DS_DIALECT

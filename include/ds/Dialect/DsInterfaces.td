@@ -1,0 +1,91 @@
+//===- DsInterfaces.td - What passes may ask an op ------------------*- tablegen -*-===//
+#ifndef DS_INTERFACES
+#define DS_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op whose vector-Jacobian product can be written in ops of this dialect.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Appends to `operandGrads` one value per operand: the gradient of the loss by that operand, or null where it
+      is zero or the operand is not differentiable. `resultGrads` has one entry per result, null where the loss
+      does not depend on it; at least one is not null. `needed[i]` is false where the gradient of operand i will
+      not be used: it may be skipped. Gradients have the operand's type. Uses of the op's own
+      operands and results are allowed; they are what backward keeps alive, so the cheaper choice is made here.
+    }], "void", "buildGradients",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$resultGrads, "::llvm::ArrayRef<bool>":$needed,
+         "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGrads)>
+  ];
+}
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{ An op that can tell the floating-point operations it performs. }];
+  let methods = [
+    InterfaceMethod<"Floating-point operations; a multiply-add counts 2, a transcendental function 1.",
+      "int64_t", "getFlops", (ins), [{}], [{
+        int64_t flops = 0;
+        for (auto result : $_op->getResults())
+          if (auto type = llvm::dyn_cast<::mlir::RankedTensorType>(result.getType()))
+            if (llvm::isa<::mlir::FloatType>(type.getElementType()))
+              flops += type.getNumElements();
+        return flops;
+      }]>
+  ];
+}
+
+def FusableOpInterface : OpInterface<"FusableOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op that may stand inside a `ds.fused` region: its result at an index is a function of its operands at
+    indices that are known at compile time.
+  }];
+  let methods = [
+    StaticInterfaceMethod<[{
+      `elementwise`: result[i] depends on operands[i] only. `index`: result[i] is an operand's element at a mapped
+      index (broadcast, reshape, transpose, slice, pad, concat), or a function of i alone (iota, constant, random).
+      `reduction`: result[i] combines many elements.
+    }], "::mlir::ds::FusionKind", "getFusionKind", (ins)>
+  ];
+}
+
+def ScalarBodyOpInterface : OpInterface<"ScalarBodyOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{ An elementwise op that can be written in arith and math ops on one element or one vector. }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the op on `operands`, which are scalars of the operands' element types, or vectors of them of one
+      shape; returns the result of the same shape.
+    }], "::mlir::Value", "buildScalar",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>
+  ];
+}
+
+def DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{ A composite op that equals a few elementwise ops, broadcasts and reductions. }];
+  let methods = [
+    InterfaceMethod<"Builds the equivalent ops and returns one value per result.",
+    "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::mlir::OpBuilder &":$builder)>
+  ];
+}
+
+def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op that a library function computes (include/ds/Runtime/Library.h). The call's operands are the op's
+    operands and results in the function's order.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Describes the call: callee, the order of its operands (entries < number of operands name an operand, others
+      a result), its parameters, and which result may or must share memory with which operand.
+    }], "::mlir::ds::LibraryCall", "getLibraryCall", (ins)>
+  ];
+}
+
+#endif // DS_INTERFACES

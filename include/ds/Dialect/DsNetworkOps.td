@@ -1,0 +1,250 @@
+//===- DsNetworkOps.td - The layers of networks ---------------------*- tablegen -*-===//
+#ifndef DS_NETWORK_OPS
+#define DS_NETWORK_OPS
+
+include "ds/Dialect/DsBase.td"
+
+defvar DiffNet = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
+defvar Cost = DeclareOpInterfaceMethods<CostOpInterface>;
+defvar Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
+defvar Decompose = DeclareOpInterfaceMethods<DecomposableOpInterface>;
+
+def Ds_MatmulOp : Ds_Op<"matmul", [Pure, DiffNet, Cost, Library, AttrSizedOperandSegments]> {
+  let summary = "Multiplies matrices, with bias, accumulation and activation";
+  let description = [{
+    `result = act(op(lhs) * op(rhs) + bias + accumulator)`. op transposes the last two dimensions where the flag
+    says so. lhs is [..., M, K] (or [..., K, M]) and rhs [..., K, N] (or [..., N, K]) with equal leading
+    dimensions, or rhs is a matrix and lhs's leading dimensions count as rows. Products and sums are f32 for
+    16-bit elements. Costs 2 * batch * M * N * K operations.
+
+    Constraints:
+    - (C1) lhs has rank >= 2, rhs rank 2 or lhs's rank; leading dimensions of rhs equal lhs's.
+    - (C2) the contracted sizes are equal.
+    - (C3) the result is [..., M, N] of lhs's element type.
+    - (C4) bias is [N], the accumulator has the result's type.
+    - (C5) `transpose_lhs` with a rank-2 rhs asks for a rank-2 lhs.
+
+    Example: `%r = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$lhs, Ds_FloatTensor:$rhs, Optional<Ds_FloatTensor>:$bias,
+                       Optional<Ds_FloatTensor>:$accumulator, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs,
+                       UnitAttr:$relu);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`bias` `(` $bias^ `)`)? (`into` `(` $accumulator^ `)`)? (`transpose_lhs` $transpose_lhs^)?
+    (`transpose_rhs` $transpose_rhs^)? (`relu` $relu^)? attr-dict `:` type($lhs) `,` type($rhs)
+    (`,` type($bias)^)? (`into` type($accumulator)^)? `->` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, CArg<"bool", "false">:$transposeLhs,
+                                 CArg<"bool", "false">:$transposeRhs)>];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Ds_SoftmaxOp : Ds_Op<"softmax", [Pure, DiffNet, Cost, Decompose, SameOperandsAndResultType]> {
+  let summary = "Normalises exponentials along one dimension";
+  let description = [{
+    `exp(x - max) / sum(exp(x - max))` along `dim`, or its logarithm with `log`.
+
+    Constraints:
+    - (C1) `dim < rank(input)`.
+
+    Example: `%r = ds.softmax %x dim 1 : tensor<4x8xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$dim, UnitAttr:$log);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = "(`log` $log^)? $input `dim` $dim attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Ds_LayerNormOp : Ds_Op<"layer_norm", [Pure, DiffNet, Cost, Decompose, AttrSizedOperandSegments]> {
+  let summary = "Normalises the last dimensions to mean 0 and variance 1";
+  let description = [{
+    Over the last `num_dims` dimensions: `result = (x - mean) * rstd * weight + bias`, rstd = 1 / sqrt(var +
+    epsilon), var without Bessel's correction. `mean` and `rstd` have the leading shape; backward reads them.
+
+    Constraints:
+    - (C1) `1 <= num_dims <= rank(input)`.
+    - (C2) weight and bias have the shape of the last `num_dims` dimensions.
+    - (C3) the result has the input's type; mean and rstd have the leading shape.
+
+    Example: `%r, %mean, %rstd = ds.layer_norm %x weight(%w) bias(%b) over 1 epsilon 1.000000e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$input, Optional<Ds_FloatTensor>:$weight, Optional<Ds_FloatTensor>:$bias,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$num_dims, F64Attr:$epsilon);
+  let results = (outs Ds_FloatTensor:$result, Ds_FloatTensor:$mean, Ds_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `)`)? (`bias` `(` $bias^ `)`)? `over` $num_dims `epsilon` $epsilon attr-dict
+    `:` type($input) (`,` type($weight)^)? (`,` type($bias)^)? `->` type($result) `,` type($mean) `,` type($rstd)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_RmsNormOp : Ds_Op<"rms_norm", [Pure, DiffNet, Cost, Decompose]> {
+  let summary = "Divides the last dimensions by their root mean square";
+  let description = [{
+    Over the last `num_dims` dimensions: `result = x * rstd * weight`, rstd = 1 / sqrt(mean(x * x) + epsilon).
+    `rstd` has the leading shape; backward reads it.
+
+    Constraints:
+    - (C1) `1 <= num_dims <= rank(input)`.
+    - (C2) weight has the shape of the last `num_dims` dimensions.
+    - (C3) the result has the input's type; rstd has the leading shape.
+
+    Example: `%r, %rstd = ds.rms_norm %x weight(%w) over 1 epsilon 9.9999999999999995E-7 : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$input, Optional<Ds_FloatTensor>:$weight,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$num_dims, F64Attr:$epsilon);
+  let results = (outs Ds_FloatTensor:$result, Ds_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `)`)? `over` $num_dims `epsilon` $epsilon attr-dict
+    `:` type($input) (`,` type($weight)^)? `->` type($result) `,` type($rstd)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_AttentionOp : Ds_Op<"attention", [Pure, DiffNet, Cost, Library]> {
+  let summary = "Computes scaled dot-product attention without keeping the scores";
+  let description = [{
+    `out[b, t, h] = sum_s softmax_s(scale * q[b, t, h] . k[b, s, g] + mask[b, h, t, s]) v[b, s, g]` with
+    g = h / (H / G): grouped-query attention where there are fewer key heads G than query heads H. `causal` lets
+    position t see s <= t + (S - T). `lse` is the logarithm of each row's sum of exponentials; backward rebuilds
+    the scores from it tile by tile, so that nothing of size T x S lives on.
+
+    Constraints:
+    - (C1) q is [B, T, H, D]; k and v are [B, S, G, D]; H is a multiple of G.
+    - (C2) out has q's type; lse is f32 [B, H, T].
+    - (C3) mask, where present, has rank 4 and each size 1 or that of [B, H, T, S].
+
+    Example: `%o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)`
+  }];
+  let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value,
+                       Optional<Ds_FloatTensor>:$mask, UnitAttr:$causal, F64Attr:$scale);
+  let results = (outs Ds_FloatTensor:$result, Ds_FloatTensor:$lse);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`causal` $causal^)? `scale` $scale attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_AttentionGradOp : Ds_Op<"attention_grad", [Pure, Cost, Library]> {
+  let summary = "Computes the gradients of attention by query, key and value";
+  let description = [{
+    Constraints:
+    - (C1) the first five operands and `mask` are those of a valid `ds.attention`; `grad` has `out`'s type.
+    - (C2) the results have the types of query, key and value.
+
+    Example: `%dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)`
+  }];
+  let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value, Ds_FloatTensor:$out,
+                       Ds_FloatTensor:$lse, Ds_FloatTensor:$grad, Optional<Ds_FloatTensor>:$mask, UnitAttr:$causal,
+                       F64Attr:$scale);
+  let results = (outs Ds_FloatTensor:$queryGrad, Ds_FloatTensor:$keyGrad, Ds_FloatTensor:$valueGrad);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)? (`causal` $causal^)?
+    `scale` $scale attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_EmbeddingOp : Ds_Op<"embedding", [Pure, DiffNet, Library]> {
+  let summary = "Looks up rows of a table";
+  let description = [{
+    `result[i..., c] = table[ids[i...], c]`. Ids must lie in [0, rows): the runtime checks every batch.
+
+    Constraints:
+    - (C1) table has rank 2.
+    - (C2) the result's shape is that of `ids` followed by the table's columns, with the table's element type.
+
+    Example: `%r = ds.embedding %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$table, Ds_IntTensor:$ids);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Ds_EmbeddingGradOp : Ds_Op<"embedding_grad", [Pure, Library]> {
+  let summary = "Adds gradient rows to the table rows they came from";
+  let description = [{
+    `result = accumulator` (or zeros), then `result[ids[i...]] += grad[i...]`, in index order. A table that is
+    also the output layer's matrix accumulates onto that gradient, so that no second table is ever made.
+
+    Constraints:
+    - (C1) the result has rank 2, and `grad` the shape of `ids` followed by the result's columns.
+    - (C2) the accumulator has the result's type.
+
+    Example: `%d = ds.embedding_grad %ids, %g : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>`
+  }];
+  let arguments = (ins Ds_IntTensor:$ids, Ds_FloatTensor:$grad, Optional<Ds_FloatTensor>:$accumulator);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = [{
+    $ids `,` $grad (`into` `(` $accumulator^ `:` type($accumulator) `)`)? attr-dict `:` type($ids) `,` type($grad)
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [Pure, DiffNet, Cost, Library]> {
+  let summary = "Computes the mean negative log-likelihood of target classes";
+  let description = [{
+    `loss = sum_i (lse[i] - logits[i, targets[i]]) / count` over the rows whose target is not `ignore_index`;
+    `lse` and `count` are what backward reads. With no such row the loss is NaN, as in PyTorch.
+
+    Constraints:
+    - (C1) logits is [N, C], targets [N].
+    - (C2) loss and count are rank-0 f32, lse is f32 [N].
+
+    Example: `%loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)`
+  }];
+  let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, I64Attr:$ignore_index);
+  let results = (outs Ds_TensorOf<F32>:$loss, Ds_TensorOf<F32>:$lse, Ds_TensorOf<F32>:$count);
+  let assemblyFormat = [{
+    $logits `,` $targets `ignore_index` $ignore_index attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [Pure, Cost, Library, AllTypesMatch<["logits", "result"]>]> {
+  let summary = "Computes the gradient of cross-entropy by its logits";
+  let description = [{
+    `result[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * grad / count`, 0 in ignored rows. It may
+    be written over the logits.
+
+    Constraints:
+    - (C1) operands are those of a valid `ds.cross_entropy`; grad and count are rank-0 f32.
+
+    Example: `%d = ds.cross_entropy_grad %x, %t, %lse, %count, %g ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, Ds_TensorOf<F32>:$lse,
+                       Ds_TensorOf<F32>:$count, Ds_TensorOf<F32>:$grad, I64Attr:$ignore_index);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = [{
+    $logits `,` $targets `,` $lse `,` $count `,` $grad `ignore_index` $ignore_index attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_DropoutOp : Ds_Op<"dropout", [Pure, DiffNet, Decompose, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Zeroes elements at random and scales the others";
+  let description = [{
+    An element is kept, and divided by 1 - probability, where `ds.random_uniform` of the same `id` draws at
+    least `probability`. `rng` is that op's (seed, counter). The same op applied to the gradient is its own backward.
+
+    Constraints:
+    - (C1) `0 <= probability < 1`.
+
+    Example: `%r = ds.dropout %x, %rng probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$input, Ds_TensorOf<I64>:$rng, F64Attr:$probability,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$id);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $rng `probability` $probability `id` $id attr-dict `:` type($input) `,` type($rng)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // DS_NETWORK_OPS

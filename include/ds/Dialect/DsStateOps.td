@@ -1,0 +1,174 @@
+//===- DsStateOps.td - States, fused regions, buffers and commands --*- tablegen -*-===//
+#ifndef DS_STATE_OPS
+#define DS_STATE_OPS
+
+include "ds/Dialect/DsBase.td"
+
+def Ds_StateOp : Ds_Op<"state", [Symbol]> {
+  let summary = "Declares a tensor that lives from step to step";
+  let description = [{
+    Its name is the tensor's name in weights files; `aliases` are further names of the same tensor (tied
+    parameters). `owner` names the parameter that a gradient, moment or master belongs to. Functions see the state as an
+    argument with `ds.state`, and give it a new value by a result with `ds.state`.
+
+    Constraints:
+    - (C1) a gradient, moment or master has an `owner`, and only these have one; the owner is a parameter.
+    - (C2) only parameters are `trainable`.
+
+    Example: `ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, UnitAttr:$trainable,
+                       OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<FlatSymbolRefAttr>:$owner,
+                       Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type);
+  let assemblyFormat = [{
+    $sym_name `role` `(` $role `)` (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
+    `init` `(` $init `)` `home` `(` $home `)` attr-dict `:` $type
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    RankedTensorType getTensorType() { return cast<RankedTensorType>(getType()); }
+  }];
+}
+
+def Ds_FusedOp : Ds_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock]> {
+  let summary = "Groups ops that one generated kernel computes";
+  let description = [{
+    The body's arguments are the operands; it holds fusable ops only and yields the results. What the body names
+    but does not yield never reaches memory.
+
+    Constraints:
+    - (C1) block arguments have the operands' types, and the yielded values the results' types.
+    - (C2) every op of the body is fusable.
+
+    Example:
+    ```
+    %r = ds.fused (%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      %s = ds.add %x, %y : tensor<4xf32>
+      ds.yield %s : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Ds_Tensor>:$inputs);
+  let results = (outs Variadic<Ds_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs) $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Ds_YieldOp : Ds_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "KernelOp"]>]> {
+  let summary = "Ends a fused body with its results";
+  let description = [{ Example: `ds.yield %s : tensor<4xf32>` }];
+  let arguments = (ins Variadic<Ds_Tensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Phase scheduled
+//===----------------------------------------------------------------------===//
+
+def Ds_KernelOp : Ds_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "Defines a generated kernel";
+  let description = [{
+    A fused body with the buffers it reads and writes: the first `num_inputs` entries of `buffers` are the body's
+    arguments, the others receive what it yields. Launches of equal bodies share one kernel. A body over
+    `tensor<?x...>` serves contiguous buffers of any size, whose number of elements the launch names.
+    An input and an output may be given the same memory when the input's element is read at the same index only.
+
+    Constraints:
+    - (C1) the body has `num_inputs` arguments and yields one value per other buffer.
+    - (C2) every argument and yielded value has its buffer's tensor type.
+
+    Example:
+    ```
+    ds.kernel @kernel_0 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+    ^bb0(%x: tensor<4xf32>):
+      %s = ds.exp %x : tensor<4xf32>
+      ds.yield %s : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, ConfinedAttr<I64Attr, [IntNonNegative]>:$num_inputs,
+                       TypeArrayAttr:$buffers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `inputs` $num_inputs `buffers` $buffers attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Ds_AllocOp : Ds_Op<"alloc"> {
+  let summary = "Reserves memory for a value of one segment";
+  let description = [{
+    The buffer lives from its first to its last use in issue order: there is no release. `offset`, in bytes from
+    the start of the arena, is what planning adds. `category` is the line of the memory report it counts in.
+
+    Constraints:
+    - (C1) the buffer is contiguous.
+
+    Example: `%b = ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>`
+  }];
+  let arguments = (ins StrAttr:$category, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Res<Ds_BufferType, "", [MemAlloc]>:$buffer);
+  let assemblyFormat = "$category (`offset` $offset^)? attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
+def Ds_ViewOp : Ds_Op<"view", [Pure]> {
+  let summary = "Names a window of a buffer";
+  let description = [{
+    The window starts `offset` elements after the source's first and has the result's sizes and strides.
+
+    Constraints:
+    - (C1) element type and space are the source's.
+    - (C2) the window lies inside the memory that the source spans.
+
+    Example: `%v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>`
+  }];
+  let arguments = (ins Ds_BufferType:$source, ConfinedAttr<I64Attr, [IntNonNegative]>:$offset);
+  let results = (outs Ds_BufferType:$result);
+  let assemblyFormat = [{
+    $source `offset` $offset attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                   DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
+  let summary = "Runs a generated kernel";
+  let description = [{
+    Constraints:
+    - (C1) the kernel exists; the buffers' types are its `buffers`, but for the sizes of a `?` kernel.
+    - (C2) `extent` is given exactly for a `?` kernel: the number of elements.
+
+    Example: `ds.launch @kernel_0 ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
+                       OptionalAttr<I64Attr>:$extent, Ds_StreamAttr:$stream);
+  let assemblyFormat = [{
+    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` $extent^)? `on` $stream attr-dict `:`
+    `(` qualified(type($inputs)) `)` `->` `(` qualified(type($outputs)) `)`
+  }];
+}
+
+def Ds_CallOp : Ds_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
+  let summary = "Runs a library function";
+  let description = [{
+    `callee` is a function of include/ds/Runtime/Library.h, operands are in its order; those at the positions
+    `writes` are written (and those among `reads_writes` also read). `params` are integers and floats.
+
+    Constraints:
+    - (C1) positions in `writes` are operands' positions.
+
+    Example: `ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>`
+  }];
+  let arguments = (ins StrAttr:$callee, Variadic<Ds_BufferType>:$buffers, Optional<Ds_BufferType>:$workspace,
+                       DenseI64ArrayAttr:$writes, ArrayAttr:$params, Ds_StreamAttr:$stream,
+                       OptionalAttr<I64Attr>:$flops);
+  let assemblyFormat = [{
+    $callee `(` $buffers `)` `writes` $writes `params` $params (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
+    `on` $stream attr-dict `:` qualified(type($buffers))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // DS_STATE_OPS
