@@ -27,6 +27,7 @@ const char *spell(DType dtype);
 
 /// Memory spaces; each has one arena per rank. On the CPU everything that is not offloaded is Device.
 enum class Space : uint8_t { Device, Host, Nvme };
+const char *spell(Space space);
 
 /// A strided window of an arena. Element (i0, i1, ...) lies at offset + sum(i_k * strides[k]) * byteSize.
 /// Strides are in elements, non-negative, and a dimension of size 1 may have any stride.
@@ -39,7 +40,9 @@ struct Buffer {
 };
 
 /// One reserved interval of an arena: [offset, offset + bytes) holds one value while the commands
-/// [begin, end) of `segment` run. States have segment == kWholeStep. What poisoning builds check against.
+/// [begin, end) of `segment` run. States, inputs and outputs have segment == kWholeStep. Two lifetimes never share a
+/// byte at one time: views and in-place results belong to the lifetime of the value they alias. Every operand and
+/// workspace of a command lies inside one lifetime that is live then. What poisoning builds check against.
 struct Lifetime {
   static constexpr uint32_t kWholeStep = UINT32_MAX;
   Space space = Space::Device;
@@ -70,7 +73,8 @@ struct State {
   bool trainable = false;
 };
 
-/// One argument of the model's forward, filled by the host before each micro-step.
+/// One argument of the model's forward, filled by the host before each micro-step. Like every state and output,
+/// its buffer is packed in row-major order and lies in a lifetime of the whole step.
 struct Input {
   std::string name;
   uint32_t buffer = 0;
@@ -101,6 +105,7 @@ enum class LibraryFn : uint16_t {
   Fill,
   Copy,
 };
+const char *spell(LibraryFn fn);
 
 enum class CommandKind : uint8_t {
   Kernel,      ///< callee = index into kernels
@@ -130,7 +135,8 @@ struct Command {
 ///   void f(void *const *buffers, const void *scalars, int64_t begin, int64_t end)
 /// which computes work units [begin, end) of `extent`; units are independent. `buffers` are the operands' element
 /// (0, ..., 0). A launch of fewer than `grain` units is not worth splitting. When extent is 0 the launch's
-/// params[0] holds it (kernels that are shared by tensors of different size).
+/// params[0] holds it (kernels that are shared by tensors of different size). `scalars` points to the launch's
+/// params, as int64 each, params[0] included.
 struct Kernel {
   std::string name;
   int64_t extent = 0;

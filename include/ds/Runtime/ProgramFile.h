@@ -1,0 +1,58 @@
+//===- ProgramFile.h - Programs as .dsx files, and what makes one valid --------===//
+//
+// A .dsx file is a 32-byte header (magic, format version, payload size, XXH3 of the payload) and a
+// FlatBuffers payload. Reading trusts nothing: the checksum finds damage, the FlatBuffers verifier finds bad
+// structure, and verifyProgram finds what is well formed but would touch memory that it must not. The kernel
+// image is machine code: a .dsx file must be trusted like an executable, whatever is checked here.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_PROGRAMFILE_H
+#define DS_RUNTIME_PROGRAMFILE_H
+
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace ds::rt {
+
+/// Format version that this build writes and the only one that it reads.
+inline constexpr uint32_t kProgramFormat = 1;
+
+/// The bytes of the file that holds `program`. The program need not be valid. Fails above 2 GiB.
+Result<std::vector<uint8_t>> serializeProgram(const Program &program);
+
+/// The program that `bytes` (a whole file) hold, verified. `name` is used in diagnostics only.
+Result<Program> parseProgram(const std::vector<uint8_t> &bytes, const std::string &name);
+
+/// Writes `program` as `path`, under a temporary name first: a failure leaves no partial file. The program
+/// must be valid; one that is not is refused with ExitCode::Internal, for the compiler made it.
+Status writeProgram(const Program &program, const std::string &path);
+
+/// Reads and verifies the program in `path`.
+Result<Program> readProgram(const std::string &path);
+
+/// Checks every index, offset, size, shape and dtype of `program`, that buffers lie inside the arenas and
+/// inside a lifetime that holds them while they are used, that no two lifetimes share a byte at one time,
+/// that events are recorded before they are waited for, and that library commands have the operands that
+/// Library.h documents. Fails with ExitCode::Corrupt, naming the first entry that is wrong, its value and the
+/// limit.
+Status verifyProgram(const Program &program);
+
+/// Hex digest of everything but the predictions and the digest itself, for Program::planHash.
+std::string hashPlan(const Program &program);
+
+/// Bytes from element (0, ..., 0) to the end of the last element: 0 when a dimension is 0. Requires a buffer
+/// that verifyProgram accepts.
+uint64_t extentBytes(const Buffer &buffer);
+
+/// Number of elements. Requires a buffer that verifyProgram accepts.
+int64_t numElements(const Buffer &buffer);
+
+/// Whether the buffer is packed in row-major order (dimensions of size 1 may have any stride).
+bool isContiguous(const Buffer &buffer);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_PROGRAMFILE_H

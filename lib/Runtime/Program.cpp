@@ -1,0 +1,48 @@
+//===- Program.cpp - Names and sizes of the program's enumerations -------------===//
+//
+// One table per enumeration, so that a diagnostic, a log and the file agree on the spelling.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Runtime/Program.h"
+
+namespace ds::rt {
+
+unsigned byteSize(DType dtype) {
+  static constexpr unsigned kBytes[] = {4, 8, 2, 2, 8, 4, 1, 1, 1};
+  return kBytes[static_cast<uint8_t>(dtype)];
+}
+
+const char *spell(DType dtype) {
+  static constexpr const char *kNames[] = {"f32", "f64", "f16", "bf16", "i64", "i32", "i8", "u8", "i1"};
+  return kNames[static_cast<uint8_t>(dtype)];
+}
+
+const char *spell(Space space) {
+  static constexpr const char *kNames[] = {"device", "host", "nvme"};
+  return kNames[static_cast<uint8_t>(space)];
+}
+
+const char *spell(Role role) {
+  static constexpr const char *kNames[] = {"parameter", "buffer", "gradient", "moment", "master", "scalar"};
+  return kNames[static_cast<uint8_t>(role)];
+}
+
+const char *spell(SegmentKind kind) {
+  static constexpr const char *kNames[] = {"first", "middle", "last", "update", "evaluation"};
+  return kNames[static_cast<uint8_t>(kind)];
+}
+
+const char *spell(LibraryFn fn) {
+  static constexpr const char *kNames[] = {"matmul",
+                                           "attention_forward",
+                                           "attention_backward",
+                                           "embedding_forward",
+                                           "embedding_backward",
+                                           "cross_entropy",
+                                           "cross_entropy_grad",
+                                           "fill",
+                                           "copy"};
+  return kNames[static_cast<uint16_t>(fn)];
+}
+
+} // namespace ds::rt

@@ -1,0 +1,39 @@
+//===- Verify.h - What the parts of the program verifier share -----------------===//
+//
+// Each part checks one layer and trusts the ones before it: tables (indices, enumerations, geometry), then
+// library commands (operands against Library.h), then lifetimes and events (who holds which byte when).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_VERIFY_H
+#define DS_RUNTIME_VERIFY_H
+
+#include "ds/Runtime/ProgramFile.h"
+
+#include <fmt/format.h>
+
+namespace ds::rt {
+
+/// A refusal: `what` says place, value and limit.
+template <class... Args>
+Error refuse(fmt::format_string<Args...> what, Args &&...args) {
+  return Error{ExitCode::Corrupt, fmt::format(what, std::forward<Args>(args)...), ""};
+}
+
+/// "commands[7] (matmul of layer 2)": for diagnostics; survives any bad index.
+std::string describeCommand(const Program &program, uint64_t command);
+
+/// Bytes of the arena of `space`.
+uint64_t arenaBytes(const Program &program, Space space);
+
+/// Whether any byte of an element of `a` can be one of `b`. Exact for views of one parent that are cut along
+/// a dimension; otherwise errs on the side of true.
+bool mayOverlap(const Buffer &a, const Buffer &b);
+
+Status verifyTables(const Program &program);
+Status verifyLibraryCommand(const Program &program, uint64_t command);
+Status verifyLifetimes(const Program &program);
+Status verifyEvents(const Program &program);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_VERIFY_H

@@ -1,0 +1,292 @@
+//===- VerifyLibrary.cpp - Operands of library commands against Library.h ------===//
+//
+// A library function walks its operands by the shapes it derives from the first ones, so each rule of
+// Library.h is a memory-safety rule here. One function per LibraryFn; the shared checks are members of
+// OperandChecker.
+//
+//===---------------------------------------------------------------------------===//
+#include "Verify.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ds::rt {
+namespace {
+
+constexpr int64_t kMaxHeadSize = 256; // the attention kernels keep a tile of heads on the stack
+
+/// The operands and params of one library command, and what can be wrong with them.
+class OperandChecker {
+public:
+  OperandChecker(const Program &program, uint64_t index)
+      : program(program), index(index), command(program.commands[index]) {}
+
+  const Buffer &operand(unsigned k) const {
+    return program.buffers[program.operands[command.firstOperand + k]];
+  }
+  int64_t param(unsigned k) const { return program.params[command.firstParam + k]; }
+  unsigned numOperands() const { return command.numOperands; }
+  std::string where() const { return describeCommand(program, index); }
+
+  /// Between `least` and `most` operands and exactly `params` params.
+  Status counts(unsigned least, unsigned most, unsigned params) const {
+    if (command.numOperands < least || command.numOperands > most)
+      return refuse("{} has {} operands, expected {} to {}", where(), command.numOperands, least, most);
+    if (command.numParams != params)
+      return refuse("{} has {} params, expected {}", where(), command.numParams, params);
+    return {};
+  }
+  Status dtype(unsigned k, std::initializer_list<DType> allowed) const {
+    if (std::find(allowed.begin(), allowed.end(), operand(k).dtype) != allowed.end())
+      return {};
+    return refuse("{} operand {} has dtype {}, expected {}", where(), k, spell(operand(k).dtype),
+                  spell(*allowed.begin()));
+  }
+  Status rank(unsigned k, size_t rank) const {
+    if (operand(k).shape.size() == rank)
+      return {};
+    return refuse("{} operand {} has rank {}, expected {}", where(), k, operand(k).shape.size(), rank);
+  }
+  Status shape(unsigned k, const std::vector<int64_t> &shape) const {
+    if (operand(k).shape == shape)
+      return {};
+    return refuse("{} operand {} has shape [{}], expected [{}]", where(), k, fmt::join(operand(k).shape, "x"),
+                  fmt::join(shape, "x"));
+  }
+  Status unitInnermost(unsigned k) const {
+    const Buffer &b = operand(k);
+    if (b.shape.empty() || b.shape.back() <= 1 || b.strides.back() == 1)
+      return {};
+    return refuse("{} operand {} has innermost stride {}, expected 1", where(), k, b.strides.back());
+  }
+  Status contiguous(unsigned k) const {
+    if (isContiguous(operand(k)))
+      return {};
+    return refuse("{} operand {} is not packed in row-major order", where(), k);
+  }
+  Status flag(unsigned k, int64_t limit = 1) const {
+    if (param(k) >= 0 && param(k) <= limit)
+      return {};
+    return refuse("{} param {} is {}, allowed are 0 to {}", where(), k, param(k), limit);
+  }
+  /// Operand `k` is written: its elements are distinct and none is one of operand `other`.
+  Status written(unsigned k, std::initializer_list<unsigned> others) const {
+    const Buffer &b = operand(k);
+    for (size_t d = 0; d < b.shape.size(); ++d)
+      if (b.shape[d] > 1 && b.strides[d] == 0)
+        return refuse("{} writes operand {}, which has stride 0 in dimension {}", where(), k, d);
+    for (unsigned other : others)
+      if (other < numOperands() && mayOverlap(b, operand(other)))
+        return refuse("{} writes operand {}, which shares bytes with operand {}", where(), k, other);
+    return {};
+  }
+
+private:
+  const Program &program;
+  uint64_t index;
+  const Command &command;
+};
+
+/// First failure of a list of checks; each is evaluated only if those before it held.
+#define DS_CHECK(...)                                                                                        \
+  if (Status status = (__VA_ARGS__); !status)                                                                \
+  return status
+
+Status oneUnitStride(const OperandChecker &c, unsigned k) {
+  const Buffer &b = c.operand(k);
+  const size_t n = b.shape.size();
+  auto unit = [&](size_t d) { return b.shape[d] <= 1 || b.strides[d] == 1; };
+  if (unit(n - 1) || unit(n - 2))
+    return {};
+  return refuse("{} operand {} has innermost strides {} and {}, one of them must be 1", c.where(), k,
+                b.strides[n - 2], b.strides[n - 1]);
+}
+
+Status verifyMatmul(const OperandChecker &c) {
+  DS_CHECK(c.counts(3, 4, 4));
+  DS_CHECK(c.flag(0));
+  DS_CHECK(c.flag(1));
+  DS_CHECK(c.flag(2));
+  DS_CHECK(c.flag(3));
+  for (unsigned k = 0; k < c.numOperands(); ++k)
+    DS_CHECK(c.dtype(k, {DType::F32, DType::BF16}));
+  for (unsigned k = 0; k < 3; ++k) {
+    if (c.operand(k).shape.size() < 2)
+      return refuse("{} operand {} has rank {}, expected at least 2", c.where(), k,
+                    c.operand(k).shape.size());
+    DS_CHECK(oneUnitStride(c, k));
+  }
+  std::vector<int64_t> a = c.operand(0).shape, b = c.operand(1).shape;
+  if (c.param(0))
+    std::swap(a[a.size() - 1], a[a.size() - 2]);
+  if (c.param(1))
+    std::swap(b[b.size() - 1], b[b.size() - 2]);
+  const bool sameBatch = a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
+  if (!sameBatch && (b.size() != 2 || c.param(0)))
+    return refuse("{} multiplies batches [{}] by [{}]", c.where(), fmt::join(a, "x"), fmt::join(b, "x"));
+  if (a.back() != b[b.size() - 2])
+    return refuse("{} multiplies [{}] by [{}], inner sizes {} and {} differ", c.where(), fmt::join(a, "x"),
+                  fmt::join(b, "x"), a.back(), b[b.size() - 2]);
+  std::vector<int64_t> result = a;
+  result.back() = b.back();
+  DS_CHECK(c.shape(2, result));
+  if (c.numOperands() == 4) {
+    DS_CHECK(c.shape(3, {b.back()}));
+    DS_CHECK(c.unitInnermost(3));
+  }
+  return c.written(2, {0, 1, 3});
+}
+
+/// Shapes of q, k, v, out and lse, which forward and backward share; `mask` is the mask's operand.
+Status verifyAttentionShapes(const OperandChecker &c, unsigned mask) {
+  DS_CHECK(c.flag(0));
+  for (unsigned k = 0; k < c.numOperands(); ++k) {
+    DS_CHECK(c.dtype(k, {DType::F32}));
+    DS_CHECK(c.rank(k, k == 4 ? 3 : 4));
+    DS_CHECK(c.unitInnermost(k));
+  }
+  const std::vector<int64_t> q = c.operand(0).shape, kv = c.operand(1).shape;
+  if (q[0] != kv[0] || q[3] != kv[3] || q[3] < 1 || q[3] > kMaxHeadSize)
+    return refuse("{} has queries [{}] and keys [{}]; batch and head size must agree, head size at most {}",
+                  c.where(), fmt::join(q, "x"), fmt::join(kv, "x"), kMaxHeadSize);
+  if (kv[2] < 1 || q[2] % kv[2] != 0)
+    return refuse("{} has {} query heads, not a multiple of {} key heads", c.where(), q[2], kv[2]);
+  DS_CHECK(c.shape(2, kv));
+  DS_CHECK(c.shape(3, q));
+  DS_CHECK(c.shape(4, {q[0], q[2], q[1]}));
+  if (!std::isfinite(std::bit_cast<double>(c.param(1))))
+    return refuse("{} has a scale that is not finite", c.where());
+  if (c.numOperands() == mask)
+    return {};
+  const std::vector<int64_t> m = c.operand(mask).shape;
+  if ((m[0] != 1 && m[0] != q[0]) || (m[1] != 1 && m[1] != q[2]) || (m[2] != 1 && m[2] != q[1]) ||
+      m[3] != kv[1])
+    return refuse("{} has mask [{}], expected [{}|1, {}|1, {}|1, {}]", c.where(), fmt::join(m, "x"), q[0],
+                  q[2], q[1], kv[1]);
+  return {};
+}
+
+Status verifyAttentionForward(const OperandChecker &c) {
+  DS_CHECK(c.counts(5, 6, 2));
+  DS_CHECK(verifyAttentionShapes(c, 5));
+  DS_CHECK(c.written(3, {0, 1, 2, 4, 5}));
+  return c.written(4, {0, 1, 2, 5});
+}
+
+Status verifyAttentionBackward(const OperandChecker &c) {
+  DS_CHECK(c.counts(9, 10, 2));
+  DS_CHECK(verifyAttentionShapes(c, 9));
+  DS_CHECK(c.shape(5, c.operand(0).shape));
+  DS_CHECK(c.shape(6, c.operand(0).shape));
+  DS_CHECK(c.shape(7, c.operand(1).shape));
+  DS_CHECK(c.shape(8, c.operand(1).shape));
+  DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9}));
+  DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9}));
+  return c.written(8, {0, 1, 2, 3, 4, 5, 9});
+}
+
+/// table[V, C] at operand `table`, ids[...] at `ids`, rows[..., C] at `rows`.
+Status verifyEmbeddingShapes(const OperandChecker &c, unsigned table, unsigned ids, unsigned rows) {
+  DS_CHECK(c.dtype(table, {DType::F32}));
+  DS_CHECK(c.dtype(rows, {DType::F32}));
+  DS_CHECK(c.dtype(ids, {DType::I64, DType::I32}));
+  DS_CHECK(c.rank(table, 2));
+  DS_CHECK(c.unitInnermost(table));
+  DS_CHECK(c.contiguous(ids));
+  DS_CHECK(c.contiguous(rows));
+  std::vector<int64_t> shape = c.operand(ids).shape;
+  shape.push_back(c.operand(table).shape[1]);
+  return c.shape(rows, shape);
+}
+
+Status verifyEmbeddingForward(const OperandChecker &c) {
+  DS_CHECK(c.counts(3, 3, 0));
+  DS_CHECK(verifyEmbeddingShapes(c, 0, 1, 2));
+  return c.written(2, {0, 1});
+}
+
+Status verifyEmbeddingBackward(const OperandChecker &c) {
+  DS_CHECK(c.counts(3, 3, 1));
+  DS_CHECK(c.flag(0));
+  DS_CHECK(verifyEmbeddingShapes(c, 2, 0, 1));
+  return c.written(2, {0, 1});
+}
+
+Status verifyScalar(const OperandChecker &c, unsigned k) {
+  DS_CHECK(c.dtype(k, {DType::F32}));
+  return c.shape(k, {});
+}
+
+Status verifyLogits(const OperandChecker &c, unsigned logits, unsigned targets, unsigned lse) {
+  DS_CHECK(c.dtype(logits, {DType::F32}));
+  DS_CHECK(c.rank(logits, 2));
+  DS_CHECK(c.unitInnermost(logits));
+  DS_CHECK(c.dtype(targets, {DType::I64, DType::I32}));
+  DS_CHECK(c.shape(targets, {c.operand(logits).shape[0]}));
+  DS_CHECK(c.contiguous(targets));
+  DS_CHECK(c.dtype(lse, {DType::F32}));
+  DS_CHECK(c.shape(lse, {c.operand(logits).shape[0]}));
+  return c.contiguous(lse);
+}
+
+Status verifyCrossEntropyForward(const OperandChecker &c) {
+  DS_CHECK(c.counts(5, 5, 1));
+  DS_CHECK(verifyLogits(c, 0, 1, 3));
+  DS_CHECK(verifyScalar(c, 2));
+  DS_CHECK(verifyScalar(c, 4));
+  DS_CHECK(c.written(2, {0, 1, 3, 4}));
+  DS_CHECK(c.written(3, {0, 1, 4}));
+  return c.written(4, {0, 1});
+}
+
+Status verifyCrossEntropyBackward(const OperandChecker &c) {
+  DS_CHECK(c.counts(6, 6, 1));
+  DS_CHECK(verifyLogits(c, 0, 1, 2));
+  DS_CHECK(verifyScalar(c, 3));
+  DS_CHECK(verifyScalar(c, 4));
+  DS_CHECK(c.dtype(5, {DType::F32}));
+  DS_CHECK(c.shape(5, c.operand(0).shape));
+  DS_CHECK(c.unitInnermost(5));
+  const Buffer &logits = c.operand(0), &grad = c.operand(5);
+  const bool inPlace =
+      logits.space == grad.space && logits.offset == grad.offset && logits.strides == grad.strides;
+  if (!inPlace)
+    DS_CHECK(c.written(5, {0}));
+  return c.written(5, {1, 2, 3, 4});
+}
+
+Status verifyFill(const OperandChecker &c) {
+  DS_CHECK(c.counts(1, 1, 1));
+  return c.written(0, {});
+}
+
+Status verifyCopy(const OperandChecker &c) {
+  DS_CHECK(c.counts(2, 2, 0));
+  DS_CHECK(c.shape(1, c.operand(0).shape));
+  DS_CHECK(c.dtype(1, {c.operand(0).dtype}));
+  return c.written(1, {0});
+}
+
+#undef DS_CHECK
+
+} // namespace
+
+Status verifyLibraryCommand(const Program &program, uint64_t command) {
+  static constexpr Status (*kChecks[])(const OperandChecker &) = {verifyMatmul,
+                                                                  verifyAttentionForward,
+                                                                  verifyAttentionBackward,
+                                                                  verifyEmbeddingForward,
+                                                                  verifyEmbeddingBackward,
+                                                                  verifyCrossEntropyForward,
+                                                                  verifyCrossEntropyBackward,
+                                                                  verifyFill,
+                                                                  verifyCopy};
+  const uint16_t callee = program.commands[command].callee;
+  if (callee >= std::size(kChecks))
+    return refuse("{} calls library function {} of {}", describeCommand(program, command), callee,
+                  std::size(kChecks));
+  return kChecks[callee](OperandChecker(program, command));
+}
+
+} // namespace ds::rt

@@ -1,0 +1,228 @@
+//===- VerifyLifetimes.cpp - Who holds which byte, and in which order ----------===//
+//
+// One sweep over each segment's commands keeps the set of live intervals ordered by offset. They may not
+// overlap, so a new one need only be compared with its neighbours, and an operand is safe exactly when the
+// interval that starts at or before it holds all of it: the whole check is O(n log n), whatever the file
+// says.
+//
+//===---------------------------------------------------------------------------===//
+#include "Verify.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ds::rt {
+namespace {
+
+/// Live intervals of the three spaces: offset -> lifetime index.
+class LiveSet {
+public:
+  explicit LiveSet(const Program &program) : program(program) {}
+
+  /// A lifetime that overlaps lifetime `index`, or npos.
+  size_t conflict(size_t index) const {
+    const Lifetime &l = program.lifetimes[index];
+    const Intervals &live = spaces[static_cast<size_t>(l.space)];
+    auto next = live.lower_bound(l.offset);
+    if (next != live.end() && next->first < l.offset + l.bytes)
+      return next->second;
+    if (next != live.begin() && endOf(*std::prev(next)) > l.offset)
+      return std::prev(next)->second;
+    return npos;
+  }
+  void insert(size_t index) {
+    const Lifetime &l = program.lifetimes[index];
+    spaces[static_cast<size_t>(l.space)].emplace(l.offset, index);
+  }
+  void erase(size_t index) {
+    const Lifetime &l = program.lifetimes[index];
+    spaces[static_cast<size_t>(l.space)].erase(l.offset);
+  }
+  /// Whether one live interval holds all bytes of `buffer`.
+  bool holds(const Buffer &buffer) const {
+    const Intervals &live = spaces[static_cast<size_t>(buffer.space)];
+    auto next = live.upper_bound(buffer.offset);
+    return next != live.begin() && endOf(*std::prev(next)) >= buffer.offset + extentBytes(buffer);
+  }
+  static constexpr size_t npos = SIZE_MAX;
+
+private:
+  using Intervals = std::map<uint64_t, size_t>;
+  uint64_t endOf(const Intervals::value_type &entry) const {
+    return entry.first + program.lifetimes[entry.second].bytes;
+  }
+  const Program &program;
+  Intervals spaces[3];
+};
+
+Status verifyRanges(const Program &p) {
+  for (size_t i = 0; i < p.lifetimes.size(); ++i) {
+    const Lifetime &l = p.lifetimes[i];
+    uint64_t end;
+    if (static_cast<uint8_t>(l.space) > static_cast<uint8_t>(Space::Nvme))
+      return refuse("lifetimes[{}] has space {}, the last known is {}", i, int(l.space), int(Space::Nvme));
+    if (l.bytes == 0 || __builtin_add_overflow(l.offset, l.bytes, &end) || end > arenaBytes(p, l.space))
+      return refuse("lifetimes[{}] holds {} bytes at offset {}, but the {} arena has {}", i, l.bytes,
+                    l.offset, spell(l.space), arenaBytes(p, l.space));
+    if (l.segment == Lifetime::kWholeStep)
+      continue;
+    if (l.segment >= p.segments.size())
+      return refuse("lifetimes[{}] names segment {} of {}", i, l.segment, p.segments.size());
+    if (l.begin >= l.end || l.end > p.segments[l.segment].numCommands)
+      return refuse("lifetimes[{}] spans commands {} to {} of a segment of {}", i, l.begin, l.end,
+                    p.segments[l.segment].numCommands);
+  }
+  return {};
+}
+
+Status insertChecked(LiveSet &live, const LiveSet *permanent, size_t index) {
+  size_t other = live.conflict(index);
+  if (other == LiveSet::npos && permanent)
+    other = permanent->conflict(index);
+  if (other != LiveSet::npos)
+    return refuse("lifetimes[{}] and lifetimes[{}] hold the same bytes at the same time", index, other);
+  live.insert(index);
+  return {};
+}
+
+/// The lifetimes of one segment, in order of their begin and of their end.
+struct SegmentLifetimes {
+  std::vector<size_t> byBegin, byEnd;
+};
+
+class Sweep {
+public:
+  Sweep(const Program &program, const LiveSet &permanent, const SegmentLifetimes &lifetimes)
+      : program(program), permanent(permanent), lifetimes(lifetimes), live(program) {}
+
+  Status run(const Segment &segment) {
+    for (uint32_t t = 0; t < segment.numCommands; ++t) {
+      for (; ended < lifetimes.byEnd.size() && program.lifetimes[lifetimes.byEnd[ended]].end <= t; ++ended)
+        live.erase(lifetimes.byEnd[ended]);
+      for (; begun < lifetimes.byBegin.size() && program.lifetimes[lifetimes.byBegin[begun]].begin <= t;
+           ++begun)
+        if (Status status = insertChecked(live, &permanent, lifetimes.byBegin[begun]); !status)
+          return status;
+      if (Status status = checkOperands(uint64_t(segment.firstCommand) + t); !status)
+        return status;
+    }
+    return {};
+  }
+
+private:
+  Status checkOperands(uint64_t index) {
+    const Command &c = program.commands[index];
+    for (uint32_t k = 0; k < c.numOperands; ++k)
+      if (Status status = checkHeld(index, program.operands[c.firstOperand + k]); !status)
+        return status;
+    return c.workspace == UINT32_MAX ? Status() : checkHeld(index, c.workspace);
+  }
+  Status checkHeld(uint64_t command, uint32_t buffer) {
+    const Buffer &b = program.buffers[buffer];
+    if (extentBytes(b) == 0 || live.holds(b) || permanent.holds(b))
+      return {};
+    return refuse("{} uses buffers[{}] ({} bytes at {} offset {}), which no lifetime holds then",
+                  describeCommand(program, command), buffer, extentBytes(b), spell(b.space), b.offset);
+  }
+  const Program &program;
+  const LiveSet &permanent;
+  const SegmentLifetimes &lifetimes;
+  LiveSet live;
+  size_t begun = 0, ended = 0;
+};
+
+/// States, inputs and outputs are seen by the host between segments: they live through the whole step.
+Status verifyHostVisible(const Program &p, const LiveSet &permanent) {
+  auto check = [&](const char *list, size_t i, const std::string &name, uint32_t buffer) -> Status {
+    const Buffer &b = p.buffers[buffer];
+    if (extentBytes(b) == 0 || permanent.holds(b))
+      return {};
+    return refuse("{}[{}] '{}' at {} offset {} lies in no lifetime of the whole step", list, i, name,
+                  spell(b.space), b.offset);
+  };
+  for (size_t i = 0; i < p.states.size(); ++i)
+    if (Status status = check("states", i, p.states[i].name, p.states[i].buffer); !status)
+      return status;
+  for (size_t i = 0; i < p.inputs.size(); ++i)
+    if (Status status = check("inputs", i, p.inputs[i].name, p.inputs[i].buffer); !status)
+      return status;
+  for (size_t i = 0; i < p.outputs.size(); ++i)
+    if (Status status = check("outputs", i, p.outputs[i].name, p.outputs[i].buffer); !status)
+      return status;
+  return {};
+}
+
+/// No two states share a byte (a tied parameter is one state with aliases).
+Status verifyStatesDisjoint(const Program &p) {
+  std::vector<std::pair<std::pair<int, uint64_t>, size_t>> order;
+  for (size_t i = 0; i < p.states.size(); ++i) {
+    const Buffer &b = p.buffers[p.states[i].buffer];
+    if (extentBytes(b) > 0)
+      order.push_back({{int(b.space), b.offset}, i});
+  }
+  std::sort(order.begin(), order.end());
+  for (size_t i = 1; i < order.size(); ++i) {
+    const Buffer &previous = p.buffers[p.states[order[i - 1].second].buffer];
+    if (order[i].first.first == int(previous.space) &&
+        order[i].first.second < previous.offset + extentBytes(previous))
+      return refuse("states '{}' and '{}' share {} byte {}", p.states[order[i - 1].second].name,
+                    p.states[order[i].second].name, spell(previous.space), order[i].first.second);
+  }
+  return {};
+}
+
+} // namespace
+
+Status verifyLifetimes(const Program &p) {
+  if (Status status = verifyRanges(p); !status)
+    return status;
+  LiveSet permanent(p);
+  std::vector<SegmentLifetimes> bySegment(p.segments.size());
+  for (size_t i = 0; i < p.lifetimes.size(); ++i) {
+    const uint32_t segment = p.lifetimes[i].segment;
+    if (segment != Lifetime::kWholeStep) {
+      bySegment[segment].byBegin.push_back(i);
+      bySegment[segment].byEnd.push_back(i);
+    } else if (Status status = insertChecked(permanent, nullptr, i); !status) {
+      return status;
+    }
+  }
+  if (Status status = verifyHostVisible(p, permanent); !status)
+    return status;
+  if (Status status = verifyStatesDisjoint(p); !status)
+    return status;
+  for (size_t s = 0; s < p.segments.size(); ++s) {
+    auto &[byBegin, byEnd] = bySegment[s];
+    auto key = [&](uint32_t Lifetime::*when) {
+      return [&p, when](size_t a, size_t b) {
+        return std::pair(p.lifetimes[a].*when, a) < std::pair(p.lifetimes[b].*when, b);
+      };
+    };
+    std::sort(byBegin.begin(), byBegin.end(), key(&Lifetime::begin));
+    std::sort(byEnd.begin(), byEnd.end(), key(&Lifetime::end));
+    if (Status status = Sweep(p, permanent, bySegment[s]).run(p.segments[s]); !status)
+      return status;
+  }
+  return {};
+}
+
+Status verifyEvents(const Program &p) {
+  std::vector<size_t> recordedIn(p.numEvents, 0); // segment index + 1 of the last record
+  for (size_t s = 0; s < p.segments.size(); ++s) {
+    const Segment &segment = p.segments[s];
+    for (uint64_t i = segment.firstCommand; i < uint64_t(segment.firstCommand) + segment.numCommands; ++i) {
+      const Command &c = p.commands[i];
+      if (c.kind == CommandKind::WaitEvent && recordedIn[c.callee] != s + 1)
+        return refuse("{} waits for event {}, which no earlier command of the segment records",
+                      describeCommand(p, i), c.callee);
+      if (c.kind != CommandKind::RecordEvent)
+        continue;
+      if (recordedIn[c.callee] == s + 1)
+        return refuse("{} records event {} a second time in its segment", describeCommand(p, i), c.callee);
+      recordedIn[c.callee] = s + 1;
+    }
+  }
+  return {};
+}
+
+} // namespace ds::rt

@@ -1,0 +1,164 @@
+//===- ProgramFileTest.cpp - .dsx files survive a round trip, damage does not --===//
+//
+// A file with any byte changed is refused by the checksum; with the checksum made right again it is refused
+// by one of the verifiers or is a valid program. Either way nothing crashes.
+//
+//===---------------------------------------------------------------------------===//
+#include "ProgramBuilder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+namespace ds::rt {
+namespace {
+
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+/// One of everything that the file can hold.
+Program sampleProgram() {
+  ProgramBuilder b;
+  const uint32_t x = b.input("x", {4, 8});
+  const uint32_t targets = b.input("targets", {4}, DType::I64, 16);
+  const uint32_t w = b.state("w", {16, 8}, {Init::Kind::Normal, 0.0, 0.02});
+  b.program.states[0].aliases = {"tied"};
+  b.state("m", {16, 8}, {}, Role::Moment);
+  b.program.states[1].owner = "w";
+  const uint32_t loss = b.output("loss");
+  const uint32_t logits = b.place({4, 16}), lse = b.place({4}), count = b.keep({});
+  b.live(logits, 0, 0, 4);
+  b.live(lse, 0, 1, 4);
+  b.library(LibraryFn::Matmul, {x, w, logits}, {0, 1, 0, 0});
+  b.library(LibraryFn::CrossEntropyForward, {logits, targets, loss, lse, count}, {-100});
+  b.library(LibraryFn::CrossEntropyBackward, {logits, targets, lse, count, loss, logits}, {-100});
+  b.library(LibraryFn::Matmul, {logits, x, w}, {1, 0, 1, 0});
+  b.segment(SegmentKind::Last);
+  b.launch("ds_update", 16, {w}, {3});
+  b.segment(SegmentKind::Update, "update");
+  b.program.schedule = {{0, 1}, {1, 1}};
+  b.program.image = {1, 2, 3};
+  b.program.cpuFeatures = {"avx2", "fma"};
+  b.program.weightsFile = "w.safetensors";
+  b.program.strings = {"layer 0"};
+  b.program.predicted = {123, 0.5, 1e9};
+  b.program.planHash = hashPlan(b.program);
+  return b.program;
+}
+
+/// Makes the header agree with a payload that a test has changed.
+void seal(std::vector<uint8_t> &bytes) {
+  const uint64_t size = bytes.size() - 32;
+  const uint64_t checksum = XXH3_64bits_withSeed(bytes.data() + 32, size, kProgramFormat);
+  std::memcpy(bytes.data() + 16, &size, 8);
+  std::memcpy(bytes.data() + 24, &checksum, 8);
+}
+
+std::string refusal(const std::vector<uint8_t> &bytes) {
+  Result<Program> program = parseProgram(bytes, "p.dsx");
+  if (program)
+    return "accepted";
+  EXPECT_EQ(program.error().code, ExitCode::Corrupt);
+  return program.error().message;
+}
+
+TEST(ProgramFile, RoundTripKeepsEveryByte) {
+  const Program program = sampleProgram();
+  ASSERT_TRUE(verifyProgram(program)) << verifyProgram(program).error().message;
+  const std::vector<uint8_t> bytes = serializeProgram(program).value();
+  Result<Program> again = parseProgram(bytes, "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(serializeProgram(*again).value(), bytes);
+  EXPECT_EQ(again->states[0].aliases, program.states[0].aliases);
+  EXPECT_EQ(again->predicted.peakBytes, 123u);
+}
+
+TEST(ProgramFile, WritesAndReadsAFile) {
+  const std::string path = testing::TempDir() + "ds_program_file_test.dsx";
+  ASSERT_TRUE(writeProgram(sampleProgram(), path));
+  EXPECT_TRUE(readProgram(path));
+  std::filesystem::remove(path);
+}
+
+TEST(ProgramFile, LeavesNothingWhereItCannotWrite) {
+  Status status = writeProgram(sampleProgram(), "/nonexistent/p.dsx");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Io);
+  EXPECT_THAT(status.error().message, HasSubstr("/nonexistent/p.dsx"));
+  const std::string directory = testing::TempDir() + "ds_program_is_a_directory";
+  std::filesystem::create_directories(directory + "/x");
+  ASSERT_FALSE(writeProgram(sampleProgram(), directory));
+  for (const auto &entry : std::filesystem::directory_iterator(testing::TempDir()))
+    EXPECT_FALSE(entry.path().string().starts_with(directory + ".")) << entry.path();
+  std::filesystem::remove_all(directory);
+}
+
+TEST(ProgramFile, RefusesToWriteAnInvalidProgram) {
+  Program program = sampleProgram();
+  program.buffers[0].offset = 1 << 20;
+  Status status = writeProgram(program, testing::TempDir() + "never.dsx");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Internal);
+}
+
+TEST(ProgramFile, NamesWhatIsWrongWithTheHeader) {
+  const std::vector<uint8_t> good = serializeProgram(sampleProgram()).value();
+  auto with = [&](size_t at) {
+    std::vector<uint8_t> bytes = good;
+    bytes[at] ^= 2;
+    return refusal(bytes);
+  };
+  EXPECT_THAT(with(0), HasSubstr("not a program"));
+  EXPECT_THAT(with(8), HasSubstr("program format 3, but this ds-run reads format 1"));
+  EXPECT_THAT(with(12), HasSubstr("reserved"));
+  EXPECT_THAT(with(16), HasSubstr("header promises"));
+  EXPECT_THAT(with(24), HasSubstr("checksum"));
+  EXPECT_THAT(with(40), HasSubstr("checksum"));
+  EXPECT_THAT(refusal({good.begin(), good.begin() + 31}), HasSubstr("31 bytes"));
+  EXPECT_THAT(refusal({}), HasSubstr("0 bytes"));
+}
+
+TEST(ProgramFile, FindsEveryBitFlipAndTruncation) {
+  const std::vector<uint8_t> good = serializeProgram(sampleProgram()).value();
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::vector<uint8_t> bytes = good;
+    bytes[at] ^= uint8_t(1) << (at % 8);
+    EXPECT_NE(refusal(bytes), "accepted") << "byte " << at;
+  }
+  for (size_t size = 0; size < good.size(); size += 7)
+    EXPECT_NE(refusal({good.begin(), good.begin() + size}), "accepted") << "size " << size;
+}
+
+TEST(ProgramFile, SurvivesMutationsThatKeepTheChecksum) {
+  const std::vector<uint8_t> good = serializeProgram(sampleProgram()).value();
+  std::mt19937_64 random(7);
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<uint8_t> bytes = good;
+    const int changes = 1 + static_cast<int>(random() % 4);
+    for (int k = 0; k < changes; ++k)
+      bytes[32 + random() % (bytes.size() - 32)] = static_cast<uint8_t>(random());
+    seal(bytes);
+    if (Result<Program> program = parseProgram(bytes, "p.dsx"))
+      accepted += static_cast<bool>(verifyProgram(*program));
+  }
+  EXPECT_GT(accepted, 0); // names, predictions and spare bytes may be anything
+  EXPECT_LT(accepted, 15000);
+}
+
+TEST(ProgramFile, HashChangesWithThePlanButNotWithPredictions) {
+  Program program = sampleProgram();
+  const std::string hash = hashPlan(program);
+  EXPECT_EQ(hash.size(), 32u);
+  program.predicted.stepSeconds = 7;
+  EXPECT_EQ(hashPlan(program), hash);
+  program.buffers[0].offset += 4;
+  EXPECT_NE(hashPlan(program), hash);
+}
+
+} // namespace
+} // namespace ds::rt

@@ -1,0 +1,209 @@
+//===- VerifyProgramTest.cpp - One case per rule of the program verifier -------===//
+//
+// Each case takes a valid program, breaks one rule and expects the message that names it.
+//
+//===---------------------------------------------------------------------------===//
+#include "ProgramBuilder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace ds::rt {
+namespace {
+
+using test::bits;
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+/// y = x * w + bias with a temporary, then a copy of y: small, but with one of each kind of thing.
+ProgramBuilder sample() {
+  ProgramBuilder b;
+  const uint32_t x = b.input("x", {4, 8}), w = b.state("w", {8, 6}), bias = b.state("bias", {6});
+  const uint32_t y = b.place({4, 6}), z = b.place({4, 6});
+  b.output("loss");
+  b.live(y, 0, 0, 2);
+  b.live(z, 0, 1, 2);
+  b.library(LibraryFn::Matmul, {x, w, y, bias}, {0, 0, 0, 1});
+  b.library(LibraryFn::Copy, {y, z});
+  b.segment(SegmentKind::Last);
+  return b;
+}
+
+/// The verifier's message after `change`, or "accepted".
+std::string after(const std::function<void(Program &)> &change) {
+  Program program = sample().program;
+  change(program);
+  Status status = verifyProgram(program);
+  if (status)
+    return "accepted";
+  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
+  return status.error().message;
+}
+
+TEST(VerifyProgram, AcceptsTheSample) {
+  EXPECT_EQ(after([](Program &) {}), "accepted");
+}
+
+TEST(VerifyProgram, Head) {
+  EXPECT_THAT(after([](Program &p) { p.target = "cuda"; }), HasSubstr("target is 'cuda'"));
+  EXPECT_THAT(after([](Program &p) { p.threads = 0; }), HasSubstr("threads is 0"));
+  EXPECT_THAT(after([](Program &p) { p.rank = 1; }), HasSubstr("rank 1 is not below world 1"));
+  EXPECT_THAT(after([](Program &p) { p.microBatch = 0; }), HasSubstr("micro-batch 0"));
+  EXPECT_THAT(after([](Program &p) { p.accumulation = 2; }),
+              HasSubstr("1 micro-steps, but accumulation is 2"));
+  EXPECT_THAT(after([](Program &p) { p.weightsFile = "../w"; }), HasSubstr("not a plain file name"));
+  EXPECT_THAT(after([](Program &p) { p.streams.push_back(StreamKind::Compute); }),
+              HasSubstr("one compute stream"));
+  EXPECT_THAT(after([](Program &p) { p.streams = {}; }), HasSubstr("0 streams"));
+  EXPECT_THAT(after([](Program &p) { p.numEvents = 1u << 31; }), HasSubstr("2147483648 events"));
+  EXPECT_THAT(after([](Program &p) { p.arenas.device = UINT64_MAX; }), HasSubstr("the device arena has"));
+}
+
+TEST(VerifyProgram, Buffers) {
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].offset = p.arenas.device - 4; }),
+              HasSubstr("buffers[1] ends at"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].offset += 2; }),
+              HasSubstr("not a multiple of the 4 bytes of f32"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].shape[0] = -1; }), HasSubstr("neither may be negative"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].strides[0] = -6; }), HasSubstr("neither may be negative"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].shape[0] = INT64_MAX; }), HasSubstr("overflows 64 bits"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].strides[0] = INT64_MAX; }), HasSubstr("overflows 64 bits"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].offset = UINT64_MAX - 3; }),
+              HasSubstr("overflows 64 bits"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].strides.pop_back(); }), HasSubstr("rank 2 and 1 strides"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].dtype = DType(9); }), HasSubstr("dtype 9"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].space = Space(3); }), HasSubstr("space 3"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[1].space = Space::Host; }),
+              HasSubstr("but the host arena has 0"));
+}
+
+TEST(VerifyProgram, Signature) {
+  EXPECT_THAT(after([](Program &p) { p.states[1].name = "w"; }),
+              HasSubstr("the name 'w' of an earlier entry"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].aliases = {"bias"}; }), HasSubstr("the name 'bias'"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].name = ""; }), HasSubstr("a name of 0 bytes"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
+  EXPECT_THAT(after([](Program &p) {
+                p.states[0].logicalShape = {7, 8};
+              }),
+              HasSubstr("has 56 logical elements"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].role = Role(6); }), HasSubstr("role 6"));
+  EXPECT_THAT(
+      after([](Program &p) { p.states[1].buffer = p.states[0].buffer, p.states[1].logicalShape = {48}; }),
+      HasSubstr("states 'w' and 'bias' share"));
+  EXPECT_THAT(after([](Program &p) { p.inputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
+  EXPECT_THAT(after([](Program &p) { p.inputs[0].indexLimit = 5; }),
+              HasSubstr("index limit 5 with dtype f32"));
+  EXPECT_THAT(after([](Program &p) { p.outputs[0].buffer = 0; }), HasSubstr("has not one element"));
+  EXPECT_THAT(after([](Program &p) { p.outputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
+}
+
+TEST(VerifyProgram, Commands) {
+  EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind(7); }), HasSubstr("kind 7"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind::Collective; }),
+              HasSubstr("a collective command"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].stream = 1; }), HasSubstr("stream 1 of 1"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].firstOperand = UINT32_MAX; }),
+              HasSubstr("uses operands 4294967295"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].numParams = 99; }), HasSubstr("uses params 0 to 99 of 4"));
+  EXPECT_THAT(after([](Program &p) { p.operands[0] = 99; }), HasSubstr("operand 0 names buffer 99"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].workspace = 99; }), HasSubstr("workspace 99"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].location = 5; }), HasSubstr("location 5 of 1"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].callee = 9; }), HasSubstr("library function 9 of 9"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind::Kernel; }),
+              HasSubstr("launches kernel 0 of 0"));
+  EXPECT_THAT(after([](Program &p) {
+                p.streams.push_back(StreamKind::HostCopy);
+                p.commands[0].stream = 1;
+              }),
+              HasSubstr("computes on stream 1"));
+  EXPECT_THAT(after([](Program &p) {
+                p.kernels = {{"f", 1, 1}};
+              }),
+              HasSubstr("1 kernels with an image of 0 bytes"));
+  EXPECT_THAT(after([](Program &p) { p.kernels = {{"f", 1, 0}}; }), HasSubstr("grain 0"));
+  EXPECT_THAT(after([](Program &p) {
+                p.kernels = {{"f g", 1, 1}};
+              }),
+              HasSubstr("'f g' is not a symbol name"));
+}
+
+TEST(VerifyProgram, Schedule) {
+  EXPECT_THAT(after([](Program &p) { p.segments[0].numCommands = 3; }), HasSubstr("commands 0 to 3 of 2"));
+  EXPECT_THAT(after([](Program &p) {
+                p.segments.push_back({"b", SegmentKind::Update, 1, 1});
+              }),
+              HasSubstr("two segments share command 1"));
+  EXPECT_THAT(after([](Program &p) { p.schedule[0].segment = 1; }), HasSubstr("runs segment 1 of 1"));
+  EXPECT_THAT(after([](Program &p) { p.schedule[0].count = 0; }), HasSubstr("0 times"));
+  EXPECT_THAT(after([](Program &p) { p.evaluation = 0; }), HasSubstr("evaluation segment 0"));
+  EXPECT_THAT(after([](Program &p) { p.evaluation = 7; }), HasSubstr("evaluation segment 7"));
+}
+
+TEST(VerifyProgram, Lifetimes) {
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[0].bytes = 1 << 20; }), HasSubstr("lifetimes[0] holds"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[0].offset = UINT64_MAX; }), HasSubstr("lifetimes[0] holds"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[4].segment = 3; }), HasSubstr("names segment 3 of 1"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[4].end = 3; }),
+              HasSubstr("spans commands 0 to 3 of a segment of 2"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[4].end = 1; }), HasSubstr("which no lifetime holds then"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[5].offset = p.lifetimes[4].offset; }),
+              HasSubstr("lifetimes[5] and lifetimes[4] hold the same bytes"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes[4].offset = p.lifetimes[1].offset; }),
+              HasSubstr("lifetimes[4] and lifetimes[1] hold the same bytes"));
+  EXPECT_THAT(after([](Program &p) { p.lifetimes.erase(p.lifetimes.begin() + 1); }),
+              HasSubstr("states[0] 'w' at device offset 128 lies in no lifetime"));
+}
+
+TEST(VerifyProgram, LifetimesMayFollowOneAnother) {
+  ProgramBuilder b;
+  const uint32_t a = b.place({16});
+  b.live(a, 0, 0, 1);
+  b.live(a, 0, 1, 2);
+  b.library(LibraryFn::Fill, {a}, {bits(1)});
+  b.library(LibraryFn::Fill, {a}, {bits(2)});
+  b.segment(SegmentKind::Last);
+  EXPECT_TRUE(verifyProgram(b.program));
+}
+
+TEST(VerifyProgram, Events) {
+  auto program = [](std::vector<std::pair<CommandKind, uint16_t>> commands) {
+    ProgramBuilder b;
+    b.program.numEvents = 2;
+    for (auto [kind, event] : commands)
+      b.command(kind, event, {});
+    b.segment(SegmentKind::Last);
+    Status status = verifyProgram(b.program);
+    return status ? std::string("accepted") : status.error().message;
+  };
+  using enum CommandKind;
+  EXPECT_EQ(program({{RecordEvent, 1}, {WaitEvent, 1}, {WaitEvent, 1}}), "accepted");
+  EXPECT_THAT(program({{WaitEvent, 1}, {RecordEvent, 1}}),
+              HasSubstr("no earlier command of the segment records"));
+  EXPECT_THAT(program({{RecordEvent, 1}, {RecordEvent, 1}}), HasSubstr("a second time"));
+  EXPECT_THAT(program({{RecordEvent, 2}}), HasSubstr("names event 2 of 2"));
+}
+
+TEST(VerifyProgram, OverlapKnowsInterleavedViews) {
+  ProgramBuilder b;
+  const uint32_t qkv = b.keep({2, 8, 48});
+  const uint32_t q = b.view(qkv, 0, {2, 8, 16}, {384, 48, 1}), k = b.view(qkv, 16, {2, 8, 16}, {384, 48, 1});
+  const uint32_t wide = b.view(qkv, 8, {2, 8, 16}, {384, 48, 1}), row = b.view(qkv, 48, {16}, {1});
+  b.library(LibraryFn::Copy, {q, k});
+  b.segment(SegmentKind::Last);
+  auto copies = [&](uint32_t from, uint32_t to) {
+    b.program.operands = {from, to};
+    return static_cast<bool>(verifyProgram(b.program));
+  };
+  EXPECT_TRUE(copies(q, k));
+  EXPECT_TRUE(copies(k, q));
+  EXPECT_FALSE(copies(q, q));
+  EXPECT_FALSE(copies(q, wide));
+  const uint32_t first = b.view(qkv, 0, {16}, {1});
+  EXPECT_TRUE(copies(first, row));
+}
+
+} // namespace
+} // namespace ds::rt
