@@ -108,7 +108,10 @@ def Ds_InitAttr : AttrDef<Ds_Dialect, "Init"> {
     `#ds.init<normal, 0.0, 0.02>` draws from a normal distribution of mean 0 and deviation 0.02; `uniform` draws
     from [a, b); `constant` is a; `zero` ignores both; `required` refuses to start without a weights file.
   }];
-  let parameters = (ins Ds_InitKindParam:$kind, "double":$a, "double":$b);
+  let parameters = (ins Ds_InitKindParam:$kind, APFloatParameter<"f64">:$a, APFloatParameter<"f64">:$b);
+  let builders = [AttrBuilder<(ins "InitKind":$kind, "double":$a, "double":$b), [{
+    return $_get($_ctxt, kind, ::llvm::APFloat(a), ::llvm::APFloat(b));
+  }]>];
   let hasCustomAssemblyFormat = 1;
 }
 

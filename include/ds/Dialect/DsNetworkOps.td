@@ -5,7 +5,7 @@
 include "ds/Dialect/DsBase.td"
 
 defvar DiffNet = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
-defvar Cost = DeclareOpInterfaceMethods<CostOpInterface>;
+defvar Cost = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
 defvar Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
 defvar Decompose = DeclareOpInterfaceMethods<DecomposableOpInterface>;
 

@@ -182,7 +182,7 @@ def Ds_SplitOp : Ds_Op<"split", [Pure, DiffShape]> {
   let hasVerifier = 1;
 }
 
-def Ds_ReduceOp : Ds_Op<"reduce", [Pure, DiffShape, FusableOpInterface, DeclareOpInterfaceMethods<CostOpInterface>]> {
+def Ds_ReduceOp : Ds_Op<"reduce", [Pure, DiffShape, FusableOpInterface, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let summary = "Combines elements along dimensions";
   let description = [{
     Removes `dims`. Sums of f16 and bf16 are formed in f32. The order of additions depends on shapes alone, never

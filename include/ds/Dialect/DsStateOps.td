@@ -15,14 +15,14 @@ def Ds_StateOp : Ds_Op<"state", [Symbol]> {
     - (C1) a gradient, moment or master has an `owner`, and only these have one; the owner is a parameter.
     - (C2) only parameters are `trainable`.
 
-    Example: `ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>`
+    Example: `ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, UnitAttr:$trainable,
                        OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<FlatSymbolRefAttr>:$owner,
                        Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type);
   let assemblyFormat = [{
-    $sym_name `role` `(` $role `)` (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
-    `init` `(` $init `)` `home` `(` $home `)` attr-dict `:` $type
+    $sym_name `role` custom<InParens>($role) (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
+    `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -1,0 +1,121 @@
+//===- DsDialect.cpp - Registration, attributes and types of ds -----------------===//
+//
+// Custom syntax is kept to what the declarative format cannot say: the numbers of #ds.init and the strides of a
+// buffer, which may be empty.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Dialect/Ds.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+#include "ds/Dialect/DsEnums.cpp.inc"
+
+/// Parses `[a, b, ...]`, possibly empty.
+static ParseResult parseStrides(AsmParser &parser, SmallVector<int64_t> &strides) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                        [&] { return parser.parseInteger(strides.emplace_back()); });
+}
+
+/// Prints `[a, b, ...]`.
+static void printStrides(AsmPrinter &printer, ArrayRef<int64_t> strides) {
+  printer << '[';
+  llvm::interleaveComma(strides, printer);
+  printer << ']';
+}
+
+#include "ds/Dialect/DsDialect.cpp.inc"
+#include "ds/Dialect/DsInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ds/Dialect/DsAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ds/Dialect/DsTypes.cpp.inc"
+
+void DsDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "ds/Dialect/DsOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ds/Dialect/DsAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ds/Dialect/DsTypes.cpp.inc"
+      >();
+}
+
+Operation *DsDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return builder.create<ConstantOp>(loc, type, elements);
+}
+
+//===----------------------------------------------------------------------===//
+// #ds.init
+//===----------------------------------------------------------------------===//
+
+Attribute InitAttr::parse(AsmParser &parser, Type) {
+  double a = 0, b = 0;
+  FailureOr<InitKind> kind;
+  if (parser.parseLess() || failed(kind = FieldParser<InitKind>::parse(parser)) || parser.parseComma() ||
+      parser.parseFloat(a) || parser.parseComma() || parser.parseFloat(b) || parser.parseGreater())
+    return {};
+  return InitAttr::get(parser.getContext(), *kind, a, b);
+}
+
+void InitAttr::print(AsmPrinter &printer) const {
+  Type f64 = Float64Type::get(getContext());
+  printer << '<' << stringifyInitKind(getKind()) << ", ";
+  printer.printAttributeWithoutType(FloatAttr::get(f64, getA()));
+  printer << ", ";
+  printer.printAttributeWithoutType(FloatAttr::get(f64, getB()));
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// !ds.buffer
+//===----------------------------------------------------------------------===//
+
+/// Row-major strides of `shape`; sizes of 0 count as 1.
+static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * std::max<int64_t>(shape[dim + 1], 1);
+  return strides;
+}
+
+BufferType BufferType::getContiguous(RankedTensorType tensor, Space space) {
+  return get(tensor.getContext(), tensor, rowMajorStrides(tensor.getShape()), space);
+}
+
+bool BufferType::isContiguous() const {
+  SmallVector<int64_t> expected = rowMajorStrides(getTensor().getShape());
+  for (auto [size, stride, wanted] : llvm::zip_equal(getTensor().getShape(), getStrides(), expected))
+    if (size != 1 && stride != wanted)
+      return false;
+  return true;
+}
+
+int64_t BufferType::getSizeInBytes() const {
+  unsigned bits = getTensor().getElementTypeBitWidth();
+  return getTensor().getNumElements() * ((bits + 7) / 8);
+}
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tensor,
+                                 ArrayRef<int64_t> strides, Space) {
+  if (static_cast<int64_t>(strides.size()) != tensor.getRank())
+    return emitError() << "expects one stride per dimension of " << tensor << ", but got " << strides.size();
+  for (int64_t stride : strides)
+    if (stride < 0)
+      return emitError() << "expects strides that are not negative, but got " << stride;
+  return success();
+}

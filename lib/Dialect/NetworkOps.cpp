@@ -1,0 +1,384 @@
+//===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
+#include "ds/Dialect/Ds.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// The tensor type of `value`.
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Emits "expects WHAT to be EXPECTED, but got TYPE" unless they are equal.
+static LogicalResult expectType(Operation *op, StringRef what, Type expected, Type type) {
+  if (expected == type)
+    return success();
+  return op->emitOpError("expects ") << what << " to be " << expected << ", but got " << type;
+}
+
+/// Parameters of a library call, in order.
+static SmallVector<Attribute> makeParams(MLIRContext *context, ArrayRef<int64_t> integers) {
+  Builder builder(context);
+  return llvm::map_to_vector(integers, [&](int64_t value) -> Attribute { return builder.getI64IntegerAttr(value); });
+}
+
+//===----------------------------------------------------------------------===//
+// MatmulOp
+//===----------------------------------------------------------------------===//
+
+/// Sizes (rows, columns) of `type`'s matrices after an optional transposition.
+static std::pair<int64_t, int64_t> matrixSizes(RankedTensorType type, bool transposed) {
+  int64_t rows = type.getDimSize(type.getRank() - 2), columns = type.getDimSize(type.getRank() - 1);
+  return transposed ? std::pair(columns, rows) : std::pair(rows, columns);
+}
+
+/// Result type of lhs * rhs.
+static RankedTensorType matmulType(RankedTensorType lhs, RankedTensorType rhs, bool transposeLhs, bool transposeRhs) {
+  SmallVector<int64_t> shape(lhs.getShape());
+  shape[shape.size() - 2] = matrixSizes(lhs, transposeLhs).first;
+  shape.back() = matrixSizes(rhs, transposeRhs).second;
+  return lhs.clone(shape);
+}
+
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value rhs, bool transposeLhs,
+                     bool transposeRhs) {
+  RankedTensorType type = matmulType(tensorType(lhs), tensorType(rhs), transposeLhs, transposeRhs);
+  build(builder, state, type, lhs, rhs, Value(), Value(), transposeLhs, transposeRhs, /*relu=*/false);
+}
+
+LogicalResult MatmulOp::verify() {
+  RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
+  bool isBatched = rhs.getRank() > 2;
+  if (lhs.getRank() < 2 || rhs.getRank() < 2 ||
+      (isBatched && lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2))) // C1.
+    return emitOpError("expects matrices, or equal leading dimensions, but got ") << lhs << " and " << rhs;
+  if (getTransposeLhs() && !isBatched && lhs.getRank() != 2) // C5.
+    return emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
+  int64_t left = matrixSizes(lhs, getTransposeLhs()).second, right = matrixSizes(rhs, getTransposeRhs()).first;
+  if (left != right) // C2.
+    return emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
+  RankedTensorType expected = matmulType(lhs, rhs, getTransposeLhs(), getTransposeRhs());
+  if (failed(expectType(*this, "result", expected, getType()))) // C3.
+    return failure();
+  if (getBias() && failed(expectType(*this, "bias", lhs.clone({expected.getShape().back()}), getBias().getType())))
+    return failure(); // C4.
+  return getAccumulator() ? expectType(*this, "accumulator", expected, getAccumulator().getType()) : success();
+}
+
+int64_t MatmulOp::getFlops() {
+  int64_t contracted = matrixSizes(tensorType(getRhs()), getTransposeRhs()).first;
+  return 2 * tensorType(getResult()).getNumElements() * contracted;
+}
+
+LibraryCall MatmulOp::getLibraryCall() {
+  LibraryCall call;
+  unsigned numOperands = getNumOperands();
+  call.callee = "matmul";
+  call.order = {0, 1, numOperands};
+  if (getBias())
+    call.order.push_back(2);
+  if (getAccumulator())
+    call.inPlace.push_back({0, numOperands - 1});
+  call.params = makeParams(getContext(), {getTransposeLhs(), getTransposeRhs(), getAccumulator() ? 1 : 0, getRelu()});
+  return call;
+}
+
+/// The input of a transposition that swaps exactly the last two dimensions of `value`; null otherwise.
+static Value lookThroughMatrixTranspose(Value value) {
+  auto transpose = value.getDefiningOp<TransposeOp>();
+  if (!transpose)
+    return {};
+  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(0, transpose.getPerm().size()));
+  std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
+  return transpose.getPerm() == ArrayRef(swapped) ? transpose.getInput() : Value();
+}
+
+namespace {
+/// matmul(transpose(a), b) -> matmul(a, b) with the flag flipped, for either side.
+struct FoldTransposeIntoMatmul : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
+    Value lhs = lookThroughMatrixTranspose(op.getLhs()), rhs = lookThroughMatrixTranspose(op.getRhs());
+    // A rank-2 rhs sees a deeper lhs as rows: there is no matrix of its own to transpose.
+    if (lhs && tensorType(lhs).getRank() != tensorType(op.getRhs()).getRank())
+      lhs = {};
+    if (!lhs && !rhs)
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      if (lhs) {
+        op.getLhsMutable().assign(lhs);
+        op.setTransposeLhs(!op.getTransposeLhs());
+      }
+      if (rhs) {
+        op.getRhsMutable().assign(rhs);
+        op.setTransposeRhs(!op.getTransposeRhs());
+      }
+    });
+    return success();
+  }
+};
+
+/// add(matmul(a, b), broadcast(c along the last dimension)) -> matmul(a, b) bias(c).
+struct FoldBiasIntoMatmul : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    for (bool swapped : {false, true}) {
+      auto matmul = (swapped ? op.getRhs() : op.getLhs()).getDefiningOp<MatmulOp>();
+      auto bias = (swapped ? op.getLhs() : op.getRhs()).getDefiningOp<BroadcastOp>();
+      if (!matmul || !bias || !matmul->hasOneUse() || matmul.getBias() || matmul.getAccumulator() || matmul.getRelu())
+        continue;
+      int64_t rank = tensorType(op.getResult()).getRank();
+      if (bias.getDims() != ArrayRef<int64_t>{rank - 1} ||
+          tensorType(bias.getInput()).getDimSize(0) != tensorType(op.getResult()).getDimSize(rank - 1))
+        continue;
+      rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(), bias.getInput(),
+                                            Value(), matmul.getTransposeLhs(), matmul.getTransposeRhs(), false);
+      return success();
+    }
+    return failure();
+  }
+};
+} // namespace
+
+void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<FoldTransposeIntoMatmul, FoldBiasIntoMatmul>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// SoftmaxOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SoftmaxOp::verify() {
+  int64_t rank = tensorType(getInput()).getRank();
+  if (static_cast<int64_t>(getDim()) >= rank) // C1.
+    return emitOpError("expects a dimension below the rank ") << rank << ", but got " << getDim();
+  return success();
+}
+
+int64_t SoftmaxOp::getFlops() { return 5 * tensorType(getResult()).getNumElements(); }
+
+//===----------------------------------------------------------------------===//
+// LayerNormOp, RmsNormOp
+//===----------------------------------------------------------------------===//
+
+/// Verifies what both norms ask for:
+/// - 1 <= num_dims <= rank (C1);
+/// - weight and bias have the normalised shape (C2);
+/// - the result has the input's type, statistics the leading shape (C3).
+static LogicalResult verifyNorm(Operation *op, RankedTensorType input, int64_t numDims, ValueRange affine, Type result,
+                                ValueRange statistics) {
+  if (numDims > input.getRank()) // C1.
+    return op->emitOpError("expects at most ") << input.getRank() << " normalised dimensions, but got " << numDims;
+  for (Value value : affine) // C2.
+    if (value && failed(expectType(op, "weight and bias", input.clone(input.getShape().take_back(numDims)),
+                                   value.getType())))
+      return failure();
+  for (Value value : statistics) // C3.
+    if (failed(expectType(op, "statistics", input.clone(input.getShape().drop_back(numDims)), value.getType())))
+      return failure();
+  return expectType(op, "result", input, result);
+}
+
+LogicalResult LayerNormOp::verify() {
+  return verifyNorm(*this, tensorType(getInput()), getNumDims(), {getWeight(), getBias()}, getResult().getType(),
+                    {getMean(), getRstd()});
+}
+
+LogicalResult RmsNormOp::verify() {
+  return verifyNorm(*this, tensorType(getInput()), getNumDims(), {getWeight()}, getResult().getType(), {getRstd()});
+}
+
+int64_t LayerNormOp::getFlops() { return 8 * tensorType(getInput()).getNumElements(); }
+int64_t RmsNormOp::getFlops() { return 4 * tensorType(getInput()).getNumElements(); }
+
+//===----------------------------------------------------------------------===//
+// AttentionOp, AttentionGradOp
+//===----------------------------------------------------------------------===//
+
+/// Verifies query, key, value, the statistics and the mask:
+/// - q is [B, T, H, D], k and v are [B, S, G, D], G divides H (C1);
+/// - lse is f32 [B, H, T] (C2);
+/// - the mask broadcasts to [B, H, T, S] (C3).
+static LogicalResult verifyAttention(Operation *op, RankedTensorType query, RankedTensorType key, RankedTensorType value,
+                                     RankedTensorType lse, Value mask) {
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape();
+  if (q.size() != 4 || k.size() != 4 || key != value || q[0] != k[0] || q[3] != k[3] || k[2] == 0 || q[2] % k[2] != 0) // C1.
+    return op->emitOpError("expects query [B, T, H, D] and key and value [B, S, G, D] with G dividing H, but got ")
+           << query << ", " << key << " and " << value;
+  RankedTensorType expected = RankedTensorType::get({q[0], q[2], q[1]}, Float32Type::get(op->getContext()));
+  if (failed(expectType(op, "lse", expected, lse))) // C2.
+    return failure();
+  if (!mask)
+    return success();
+  SmallVector<int64_t> scores = {q[0], q[2], q[1], k[1]};
+  ArrayRef<int64_t> sizes = tensorType(mask).getShape();
+  bool fits = sizes.size() == 4 && llvm::all_of(llvm::zip_equal(sizes, scores), [](auto pair) {
+                auto [size, wanted] = pair;
+                return size == 1 || size == wanted;
+              });
+  if (!fits) // C3.
+    return op->emitOpError("expects a mask that broadcasts to [") << scores << "], but got " << mask.getType();
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(expectType(*this, "result", getQuery().getType(), getResult().getType()))) // C2.
+    return failure();
+  return verifyAttention(*this, tensorType(getQuery()), tensorType(getKey()), tensorType(getValue()),
+                         tensorType(getLse()), getMask());
+}
+
+LogicalResult AttentionGradOp::verify() {
+  RankedTensorType query = tensorType(getQuery()), key = tensorType(getKey());
+  if (failed(expectType(*this, "out", query, getOut().getType())) || // C1.
+      failed(expectType(*this, "grad", query, getGrad().getType())) ||
+      failed(expectType(*this, "query gradient", query, getQueryGrad().getType())) || // C2.
+      failed(expectType(*this, "key gradient", key, getKeyGrad().getType())) ||
+      failed(expectType(*this, "value gradient", key, getValueGrad().getType())))
+    return failure();
+  return verifyAttention(*this, query, key, tensorType(getValue()), tensorType(getLse()), getMask());
+}
+
+/// Products of one score matrix with D columns, over all heads; the masked half of a causal one is not computed.
+static int64_t scoreFlops(RankedTensorType query, RankedTensorType key, bool causal) {
+  int64_t flops = 2 * query.getNumElements() * key.getDimSize(1);
+  return causal && query.getDimSize(1) == key.getDimSize(1) ? flops / 2 : flops;
+}
+
+int64_t AttentionOp::getFlops() {
+  return 2 * scoreFlops(tensorType(getQuery()), tensorType(getKey()), getCausal());
+}
+
+int64_t AttentionGradOp::getFlops() {
+  return 5 * scoreFlops(tensorType(getQuery()), tensorType(getKey()), getCausal());
+}
+
+/// Parameters of both attention calls: causal, scale.
+static SmallVector<Attribute> attentionParams(MLIRContext *context, bool causal, FloatAttr scale) {
+  SmallVector<Attribute> params = makeParams(context, {causal});
+  params.push_back(scale);
+  return params;
+}
+
+LibraryCall AttentionOp::getLibraryCall() {
+  LibraryCall call;
+  unsigned numOperands = getNumOperands();
+  call.callee = "attention_forward";
+  call.order = {0, 1, 2, numOperands, numOperands + 1};
+  if (getMask())
+    call.order.push_back(3);
+  call.params = attentionParams(getContext(), getCausal(), getScaleAttr());
+  return call;
+}
+
+LibraryCall AttentionGradOp::getLibraryCall() {
+  LibraryCall call;
+  unsigned numOperands = getNumOperands();
+  call.callee = "attention_backward";
+  call.order = {0, 1, 2, 3, 4, 5, numOperands, numOperands + 1, numOperands + 2};
+  if (getMask())
+    call.order.push_back(6);
+  call.params = attentionParams(getContext(), getCausal(), getScaleAttr());
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// EmbeddingOp, EmbeddingGradOp
+//===----------------------------------------------------------------------===//
+
+/// `ids`' shape followed by `columns`, of `element` type.
+static RankedTensorType rowsType(RankedTensorType ids, int64_t columns, Type element) {
+  SmallVector<int64_t> shape(ids.getShape());
+  shape.push_back(columns);
+  return RankedTensorType::get(shape, element);
+}
+
+LogicalResult EmbeddingOp::verify() {
+  RankedTensorType table = tensorType(getTable());
+  if (table.getRank() != 2) // C1.
+    return emitOpError("expects a table of rank 2, but got ") << table;
+  return expectType(*this, "result", rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType()),
+                    getType()); // C2.
+}
+
+LibraryCall EmbeddingOp::getLibraryCall() {
+  LibraryCall call;
+  call.callee = "embedding_forward";
+  call.order = {0, 1, 2};
+  return call;
+}
+
+LogicalResult EmbeddingGradOp::verify() {
+  RankedTensorType table = tensorType(getResult());
+  if (table.getRank() != 2) // C1.
+    return emitOpError("expects a result of rank 2, but got ") << table;
+  RankedTensorType rows = rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType());
+  if (failed(expectType(*this, "grad", rows, getGrad().getType())))
+    return failure();
+  return getAccumulator() ? expectType(*this, "accumulator", table, getAccumulator().getType()) : success(); // C2.
+}
+
+LibraryCall EmbeddingGradOp::getLibraryCall() {
+  LibraryCall call;
+  call.callee = "embedding_backward";
+  call.order = {0, 1, getNumOperands()};
+  if (getAccumulator())
+    call.inPlace.push_back({0, 2});
+  call.params = makeParams(getContext(), {getAccumulator() ? 1 : 0});
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// CrossEntropyOp, CrossEntropyGradOp
+//===----------------------------------------------------------------------===//
+
+/// Verifies logits [N, C], targets [N] (C1) and lse f32 [N] (C2); rank-0 operands are checked by their own types.
+static LogicalResult verifyCrossEntropy(Operation *op, RankedTensorType logits, RankedTensorType targets, Type lse,
+                                        ArrayRef<Type> scalars) {
+  if (logits.getRank() != 2 || targets.getRank() != 1 || logits.getDimSize(0) != targets.getDimSize(0)) // C1.
+    return op->emitOpError("expects logits [N, C] and targets [N], but got ") << logits << " and " << targets;
+  Type f32 = Float32Type::get(op->getContext());
+  for (Type scalar : scalars) // C2.
+    if (failed(expectType(op, "loss, count and grad", RankedTensorType::get({}, f32), scalar)))
+      return failure();
+  return expectType(op, "lse", RankedTensorType::get({logits.getDimSize(0)}, f32), lse);
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
+                            {getLoss().getType(), getCount().getType()});
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
+                            {getCount().getType(), getGrad().getType()});
+}
+
+int64_t CrossEntropyOp::getFlops() { return 4 * tensorType(getLogits()).getNumElements(); }
+int64_t CrossEntropyGradOp::getFlops() { return 4 * tensorType(getLogits()).getNumElements(); }
+
+LibraryCall CrossEntropyOp::getLibraryCall() {
+  LibraryCall call;
+  call.callee = "cross_entropy_forward";
+  call.order = {0, 1, 2, 3, 4};
+  call.params = makeParams(getContext(), {static_cast<int64_t>(getIgnoreIndex())});
+  return call;
+}
+
+LibraryCall CrossEntropyGradOp::getLibraryCall() {
+  LibraryCall call;
+  call.callee = "cross_entropy_backward";
+  call.order = {0, 1, 2, 3, 4, 5};
+  call.mayShare.push_back({0, 0});
+  call.params = makeParams(getContext(), {static_cast<int64_t>(getIgnoreIndex())});
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// DropoutOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult DropoutOp::verify() {
+  double probability = getProbability().convertToDouble();
+  if (!(probability >= 0 && probability < 1)) // C1.
+    return emitOpError("expects a probability in [0, 1), but got ") << probability;
+  return success();
+}

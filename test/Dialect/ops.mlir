@@ -1,0 +1,178 @@
+// RUN: ds-opt %s --verify-roundtrip | FileCheck %s
+
+// Every op of the dialect, as its description shows it.
+
+ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>
+// CHECK: ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>
+ds.state @wte.exp_avg role(moment) owner(@wte) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100x8xf32>
+ds.state @head role(parameter) aliases ["lm_head.weight"] init(#ds.init<required, 0.0, 0.0>) home(host) : tensor<8xf32>
+
+// CHECK-LABEL: @unary
+func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
+  // CHECK: ds.neg %{{.*}} : tensor<4xf32>
+  %neg = ds.neg %x : tensor<4xf32>
+  // CHECK: ds.abs %{{.*}} : tensor<4xf32>
+  %abs = ds.abs %x : tensor<4xf32>
+  // CHECK: ds.sign %{{.*}} : tensor<4xf32>
+  %sign = ds.sign %x : tensor<4xf32>
+  // CHECK: ds.exp %{{.*}} : tensor<4xf32>
+  %exp = ds.exp %x : tensor<4xf32>
+  // CHECK: ds.log %{{.*}} : tensor<4xf32>
+  %log = ds.log %x : tensor<4xf32>
+  // CHECK: ds.sqrt %{{.*}} : tensor<4xf32>
+  %sqrt = ds.sqrt %x : tensor<4xf32>
+  // CHECK: ds.rsqrt %{{.*}} : tensor<4xf32>
+  %rsqrt = ds.rsqrt %x : tensor<4xf32>
+  // CHECK: ds.tanh %{{.*}} : tensor<4xf32>
+  %tanh = ds.tanh %x : tensor<4xf32>
+  // CHECK: ds.erf %{{.*}} : tensor<4xf32>
+  %erf = ds.erf %x : tensor<4xf32>
+  // CHECK: ds.sigmoid %{{.*}} : tensor<4xf32>
+  %sigmoid = ds.sigmoid %x : tensor<4xf32>
+  // CHECK: ds.sin %{{.*}} : tensor<4xf32>
+  %sin = ds.sin %x : tensor<4xf32>
+  // CHECK: ds.cos %{{.*}} : tensor<4xf32>
+  %cos = ds.cos %x : tensor<4xf32>
+  // CHECK: ds.floor %{{.*}} : tensor<4xf32>
+  %floor = ds.floor %x : tensor<4xf32>
+  // CHECK: ds.not
+  %not = ds.not %c : tensor<4xi1>
+  return
+}
+
+// CHECK-LABEL: @binary
+func.func @binary(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xi1>, %d: tensor<4xi1>, %i: tensor<4xi64>) {
+  // CHECK: ds.add %{{.*}}, %{{.*}} : tensor<4xf32>
+  %add = ds.add %a, %b : tensor<4xf32>
+  // CHECK: ds.sub %{{.*}}, %{{.*}} : tensor<4xf32>
+  %sub = ds.sub %a, %b : tensor<4xf32>
+  // CHECK: ds.mul %{{.*}}, %{{.*}} : tensor<4xf32>
+  %mul = ds.mul %a, %b : tensor<4xf32>
+  // CHECK: ds.div %{{.*}}, %{{.*}} : tensor<4xf32>
+  %div = ds.div %a, %b : tensor<4xf32>
+  // CHECK: ds.max %{{.*}}, %{{.*}} : tensor<4xf32>
+  %max = ds.max %a, %b : tensor<4xf32>
+  // CHECK: ds.min %{{.*}}, %{{.*}} : tensor<4xf32>
+  %min = ds.min %a, %b : tensor<4xf32>
+  // CHECK: ds.pow %{{.*}}, %{{.*}} : tensor<4xf32>
+  %pow = ds.pow %a, %b : tensor<4xf32>
+  // CHECK: ds.and
+  %and = ds.and %c, %d : tensor<4xi1>
+  // CHECK: ds.or
+  %or = ds.or %c, %d : tensor<4xi1>
+  // CHECK: ds.compare lt %{{.*}}, %{{.*}} : tensor<4xi64>
+  %lt = ds.compare lt %i, %i : tensor<4xi64>
+  // CHECK: ds.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<4xf32>
+  %sel = ds.select %lt, %a, %b : tensor<4xf32>
+  // CHECK: ds.convert %{{.*}} : tensor<4xi64> -> tensor<4xf32>
+  %cv = ds.convert %i : tensor<4xi64> -> tensor<4xf32>
+  return
+}
+
+// CHECK-LABEL: @shape
+func.func @shape(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %p: tensor<2x8xf32>, %q: tensor<3x8xf32>, %w: tensor<4x4xf32>, %rng: tensor<2xi64>) {
+  // CHECK: ds.constant dense<1.000000e+00> : tensor<4xf32>
+  %c = ds.constant dense<1.0> : tensor<4xf32>
+  // CHECK: ds.iota dim 1 start 0 step 1 : tensor<4x8xi64>
+  %i = ds.iota dim 1 start 0 step 1 : tensor<4x8xi64>
+  // CHECK: ds.random_uniform %{{.*}} id 3 first 0 : tensor<2xi64> -> tensor<4x8xf32>
+  %u = ds.random_uniform %rng id 3 first 0 : tensor<2xi64> -> tensor<4x8xf32>
+  // CHECK: ds.broadcast %{{.*}} dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+  %b = ds.broadcast %v dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+  // CHECK: ds.reshape %{{.*}} : tensor<4x8xf32> -> tensor<32xf32>
+  %r = ds.reshape %x : tensor<4x8xf32> -> tensor<32xf32>
+  // CHECK: ds.transpose %{{.*}} perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+  %t = ds.transpose %x perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+  // CHECK: ds.slice %{{.*}} offsets [0, 4] strides [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %s = ds.slice %x offsets [0, 4] strides [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  // CHECK: ds.pad %{{.*}} offsets [0, 4] strides [1, 1] : tensor<4x4xf32> -> tensor<4x8xf32>
+  %pad = ds.pad %w offsets [0, 4] strides [1, 1] : tensor<4x4xf32> -> tensor<4x8xf32>
+  // CHECK: ds.concat %{{.*}}, %{{.*}} dim 0 : tensor<2x8xf32>, tensor<3x8xf32> -> tensor<5x8xf32>
+  %cat = ds.concat %p, %q dim 0 : tensor<2x8xf32>, tensor<3x8xf32> -> tensor<5x8xf32>
+  // CHECK: ds.split %{{.*}} dim 1 : tensor<4x8xf32> -> tensor<4x2xf32>, tensor<4x6xf32>
+  %sp:2 = ds.split %x dim 1 : tensor<4x8xf32> -> tensor<4x2xf32>, tensor<4x6xf32>
+  // CHECK: ds.reduce sum %{{.*}} dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %red = ds.reduce sum %x dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// CHECK-LABEL: @network
+func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, %acc: tensor<4x6xf32>, %w: tensor<8xf32>,
+                   %table: tensor<100x8xf32>, %ids: tensor<2x16xi64>, %g: tensor<2x16x8xf32>, %t: tensor<4xi64>, %rng: tensor<2xi64>) {
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} bias(%{{.*}}) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>
+  %m = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} into(%{{.*}}) transpose_rhs relu : tensor<4x8xf32>, tensor<6x8xf32> into tensor<4x6xf32> -> tensor<4x6xf32>
+  %n = ds.matmul %a, %b into(%acc) transpose_rhs relu : tensor<4x8xf32>, tensor<6x8xf32> into tensor<4x6xf32> -> tensor<4x6xf32>
+  // CHECK: ds.softmax %{{.*}} dim 1 : tensor<4x8xf32>
+  %s = ds.softmax %a dim 1 : tensor<4x8xf32>
+  // CHECK: ds.softmax log %{{.*}} dim 1 : tensor<4x8xf32>
+  %ls = ds.softmax log %a dim 1 : tensor<4x8xf32>
+  // CHECK: ds.layer_norm %{{.*}} weight(%{{.*}}) bias(%{{.*}}) over 1 epsilon 1.000000e-05 :
+  %ln, %mean, %rstd = ds.layer_norm %a weight(%w) bias(%w) over 1 epsilon 1.000000e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>
+  // CHECK: ds.rms_norm %{{.*}} weight(%{{.*}}) over 1 epsilon
+  %rn, %rr = ds.rms_norm %a weight(%w) over 1 epsilon 9.9999999999999995E-7 : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>
+  // CHECK: ds.embedding %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  %e = ds.embedding %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  // CHECK: ds.embedding_grad %{{.*}}, %{{.*}} : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>
+  %d = ds.embedding_grad %ids, %g : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>
+  // CHECK: ds.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %loss, %lse, %count = ds.cross_entropy %a, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  // CHECK: ds.cross_entropy_grad
+  %dl = ds.cross_entropy_grad %a, %t, %lse, %count, %loss ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>
+  // CHECK: ds.dropout %{{.*}}, %{{.*}} probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>
+  %dr = ds.dropout %a, %rng probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>
+  return
+}
+
+// CHECK-LABEL: @attention
+func.func @attention(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>) {
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 1.250000e-01 :
+  %o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%{{.*}}) scale 1.250000e-01 :
+  %o2, %lse2 = ds.attention %q, %k, %v mask(%mask) scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<1x1x16x16xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention_grad
+  %dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %o causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
+  return
+}
+
+// CHECK-LABEL: @fused
+func.func @fused(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: ds.fused(%{{.*}}, %{{.*}}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  %r = ds.fused (%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+    %s = ds.add %x, %y : tensor<4xf32>
+    // CHECK: ds.yield %{{.*}} : tensor<4xf32>
+    ds.yield %s : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// CHECK-LABEL: ds.kernel @kernel_0 inputs 1 buffers
+ds.kernel @kernel_0 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  %s = ds.exp %x : tensor<4xf32>
+  ds.yield %s : tensor<4xf32>
+}
+
+ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
+^bb0(%x: tensor<?xf32>):
+  %s = ds.exp %x : tensor<?xf32>
+  ds.yield %s : tensor<?xf32>
+}
+
+// CHECK-LABEL: @buffers
+func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // CHECK: ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
+  %b = ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
+  // CHECK: ds.alloc "activations" offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
+  %c = ds.alloc "activations" offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
+  // CHECK: ds.view %{{.*}} offset 4 :
+  %v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>
+  // CHECK: ds.launch @kernel_0 ins(%{{.*}}) outs(%{{.*}}) on compute :
+  ds.launch @kernel_0 ins(%a) outs(%c) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  // CHECK: ds.launch @any ins(%{{.*}}) outs(%{{.*}}) extent 4 on compute :
+  ds.launch @any ins(%a) outs(%c) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  // CHECK: ds.call "fill"(%{{.*}}) writes [0] params [0.000000e+00] on compute :
+  ds.call "fill"(%c) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  return
+}
