@@ -59,7 +59,7 @@ def make_archive(args, config, example):
     return torch.jit.trace(model, inputs, check_trace=False)
 
 
-def parse():
+def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=sorted(FAMILIES))
     parser.add_argument("--out", required=True, metavar="DIR", help="where the files go")
@@ -76,11 +76,12 @@ def parse():
     for name in ("layers", "vocab", "context", "width"):
         parser.add_argument(f"--{name}", type=int, help="overrides the size's")
     parser.add_argument("--length", type=int, help="tokens a sample (default: the context)")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def main():
-    args = parse()
+def main(arguments=None):
+    """Exports by the command line or `arguments`; returns the archive's path, the data's and the --input values."""
+    args = parse(arguments)
     if args.size not in FAMILIES[args.name][0].SIZES:
         sys.exit(f"export.py: {args.name} has no size {args.size}")
     config = make_config(args)
@@ -90,14 +91,15 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, f"{args.name}.pt")
     archive.save(path)
+    data_path = None
     if args.data:
-        data = make_data(args.name, config, args.data, length, args.data_seed)
-        safetensors_io.save(os.path.join(args.out, f"{args.name}.data.safetensors"), data)
-    print(path)
+        data_path = os.path.join(args.out, f"{args.name}.data.safetensors")
+        safetensors_io.save(data_path, make_data(args.name, config, args.data, length, args.data_seed))
     kind = {"float32": "f32", "int64": "i64"}
-    for key, value in example.items():
-        print(f"--input {key}={'x'.join(map(str, value.shape))}x{kind[str(value.dtype)]}", end=" ")
-    print()
+    inputs = [f"{key}={'x'.join(map(str, value.shape))}x{kind[str(value.dtype)]}" for key, value in example.items()]
+    print(path)
+    print(" ".join(f"--input {text}" for text in inputs))
+    return path, data_path, inputs
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+# Configuration of the lit tests.
+#
+# Features:  torch  Debian's PyTorch is there: tests that compare with it run
+#            cuda   an NVIDIA GPU is there
+# Substitutions:  %python           the Python that has PyTorch
+#                 %check-training   one model, configuration and length of run, ds-run against PyTorch
+#                 %check-archive    one model source, import and first step against PyTorch
+import os
+import shutil
+import subprocess
+
+import lit.formats
+
+config.name = "Deepstage"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.ds_binary_root, "test")
+
+oracle = os.path.join(config.test_source_root, "oracle")
+config.substitutions += [
+    ("%check-training", f"%python {oracle}/check_training.py"),
+    ("%check-archive", f"%python {oracle}/check_archive.py --out %t"),
+    ("%examples", os.path.join(config.ds_source_root, "examples")),
+    ("%oracle", oracle),
+    ("%python", f"{config.torch_python} -W ignore"),
+]
+
+path = [os.path.join(config.ds_binary_root, "bin"), config.llvm_tools_dir, os.environ["PATH"]]
+config.environment["PATH"] = os.pathsep.join(path)
+config.environment["FILECHECK_OPTS"] = "--enable-var-scope --dump-input=fail"
+config.environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "2")
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.environment["PYTHONHASHSEED"] = "0"
+
+# Sanitizers are told by whoever builds with them.
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+
+def runs(*command):
+    """Whether `command` can be run and succeeds."""
+    try:
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
+if runs(config.torch_python, "-c", "import torch, numpy"):
+    config.available_features.add("torch")
+if shutil.which("nvidia-smi") and runs("nvidia-smi", "-L"):
+    config.available_features.add("cuda")

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""check_training.py - export an example, train it with ds-opt and ds-run, and compare every step with PyTorch.
+
+    check_training.py gpt --traced --out DIR --config ds_config.json --set optimizer.type=SGD --steps 20
+
+Unknown options go to examples/export.py.  With --gradients it runs one step of plain SGD instead and compares the
+gradient of every parameter.
+"""
+
+import argparse
+import os
+import sys
+
+import numpy as np
+
+import check_gradients
+import compare
+import ds_config
+import train_oracle
+from commands import compile_program, finish, run
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
+import export  # noqa: E402
+import safetensors_io  # noqa: E402
+
+RATE = 1024.0  # a power of two, so large that the weights' rounding does not show in the gradients
+PLAIN_SGD = ['optimizer={"type":"SGD","params":{"lr":%g}}' % RATE, "scheduler=null", "gradient_clipping=0"]
+
+
+def weight_complaints(ours, theirs, tolerance):
+    """Final weights by norm, relative to the norm of the whole model."""
+    whole = float(np.sqrt(sum(np.square(value.astype(np.float64)).sum() for value in theirs.values())))
+    complaints = []
+    for name in sorted(ours):
+        if name in theirs:
+            off = float(np.linalg.norm(ours[name].astype(np.float64) - theirs[name]))
+            if not off <= tolerance * whole:
+                complaints.append(f"{name}: final weights differ by {off:.3g}, the model's norm is {whole:.3g}")
+    return complaints
+
+
+def check_curve(args, files, config, overrides):
+    """The logs of both, step by step, and the final weights."""
+    log, trainer = train_oracle.train(files["archive"], config, files["data"], args.steps, args.loss)
+    complaints, summary = compare.compare(compare.read_log(files["log"]), log, args.step1, args.curve)
+    complaints += weight_complaints(safetensors_io.load(files["after"]), trainer.weights(), args.curve)
+    finish(complaints, summary)
+
+
+def check_step(args, files, config, overrides):
+    """The gradients that one step of plain SGD reveals."""
+    _, trainer = train_oracle.train(files["archive"], config, files["data"], 1, args.loss)
+    expected = trainer.named(trainer.gradients)
+    complaints, seen = check_gradients.compare(safetensors_io.load(files["before"]),
+                                               safetensors_io.load(files["after"]), expected, RATE, 1e-4)
+    complaints += [f"{name}: not among the weights" for name in check_gradients.unseen(expected, seen)]
+    finish(complaints, f"{len(seen)} gradients agree")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name")
+    parser.add_argument("--out", required=True, metavar="DIR")
+    parser.add_argument("--config", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--loss", choices=["cross_entropy", "mse"])
+    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--step1", type=float, default=1e-5)
+    parser.add_argument("--curve", type=float, default=1e-4)
+    return parser.parse_known_args()
+
+
+def main():
+    args, rest = parse()
+    overrides = args.set + (PLAIN_SGD if args.gradients else [])
+    config = ds_config.read(args.config, overrides)
+    _, micro, _ = ds_config.batch_triple(config)
+    archive, data, inputs = export.main([args.name, "--out", args.out, "--data", str(args.samples), "--batch",
+                                         str(micro), *(["--logits"] if args.loss else []), *rest])
+    files = {"archive": archive, "data": data, "program": os.path.join(args.out, "model.dsx"),
+             "before": os.path.join(args.out, "model.safetensors"), "log": os.path.join(args.out, "log.jsonl"),
+             "after": os.path.join(args.out, "after.safetensors")}
+    compile_program(archive, args.config, overrides, inputs, files["program"],
+                    ["--loss", args.loss] if args.loss else [])
+    run("ds-run", files["program"], "--data", data, "--steps", 1 if args.gradients else args.steps, "--log-jsonl",
+        files["log"], "--save-weights", files["after"])
+    (check_step if args.gradients else check_curve)(args, files, config, overrides)
+
+
+if __name__ == "__main__":
+    main()
