@@ -1,0 +1,55 @@
+//===- plan_packing.cpp - How good and how fast is the memory packer? -----------===//
+//
+// Prints, for generated problems, the arena over the lower bound and the seconds it took on one core. The
+// perfect packings have the bound as their optimum; for the others the ratio is an upper limit of the loss.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "../unittests/Passes/PackInstances.h"
+
+#include <chrono>
+#include <cstdio>
+
+using namespace ds::analysis;
+using namespace ds::analysis::testing;
+
+/// Packs once, checks, prints a line. Returns whether the plan was right.
+static bool measure(const char *name, const PackProblem &problem) {
+  auto start = std::chrono::steady_clock::now();
+  ds::Result<MemoryPlan> plan = planMemory(problem);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!plan) {
+    std::printf("%-34s %s\n", name, plan.error().message.c_str());
+    return false;
+  }
+  std::optional<Conflict> conflict = check(*plan, problem);
+  std::printf("%-34s %6zu buffers  arena / bound %.4f  %7.3f s%s%s\n", name, problem.buffers.size(),
+              double(plan->arenaBytes) / double(plan->lowerBound), seconds, conflict ? "  WRONG: " : "",
+              conflict ? conflict->message.c_str() : "");
+  return !conflict;
+}
+
+int main() {
+  bool right = true;
+  for (int count : {100, 300, 1000, 5000, 20000}) {
+    const int64_t height = int64_t(1) << 34, horizon = 4 * count;
+    PackProblem guillotine = perfectPacking(count, height, horizon, 1);
+    PackProblem pinwheels = perfectPacking(count, height, horizon, 2, true);
+    right &= measure("guillotine, no slack", guillotine);
+    right &= measure("pinwheels, no slack", pinwheels);
+    right &= measure("guillotine, 5 % removed", thinned(guillotine, 5, 3));
+    right &= measure("pinwheels, 20 % removed", thinned(pinwheels, 20, 3));
+    right &= measure("random", randomProblem(count, 1 << 20, horizon, horizon / 10, 4));
+  }
+  right &= measure("GPT-2 124M", transformerStep({}));
+  right &= measure("GPT-2 124M, 8 accumulated", transformerStep({.updateInBackward = false}));
+  for (int transients : {1, 8}) {
+    right &= measure("48 layers, mixed sizes",
+                     transformerStep({.layers = 48, .transientsPerOp = transients, .seed = 5}));
+    right &= measure(
+        "96 layers, mixed sizes",
+        transformerStep(
+            {.layers = 96, .width = 256, .vocabulary = 8192, .transientsPerOp = transients, .seed = 6}));
+  }
+  return right ? 0 : 1;
+}

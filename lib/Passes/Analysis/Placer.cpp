@@ -1,0 +1,104 @@
+//===- Placer.cpp - First fit into an arena, fast -------------------------------===//
+
+#include "Placer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <limits>
+
+namespace ds::analysis::detail {
+
+/// `value` rounded up to a multiple of the power of two `align`.
+static int64_t roundUp(int64_t value, int64_t align) { return (value + align - 1) & -align; }
+
+Placer::Block::Block() {
+  std::fill_n(begin, kBlock, std::numeric_limits<int32_t>::max()); // an empty slot overlaps nothing
+  std::fill_n(end, kBlock, 0);
+}
+
+void Placer::Block::insert(int at, const Placed &placed, uint64_t bits) {
+  auto shift = [&](auto *array) { std::copy_backward(array + at, array + count, array + count + 1); };
+  shift(begin), shift(end), shift(lo), shift(hi);
+  begin[at] = placed.begin, end[at] = placed.end, lo[at] = placed.lo, hi[at] = placed.hi;
+  mask |= bits;
+  ++count;
+}
+
+Placer::Placer(int32_t horizon, int64_t floor) : horizon(std::max(horizon, 1)), floor(floor) { clear(); }
+
+void Placer::clear() {
+  blocks.assign(1, Block());
+  order.assign(1, 0);
+}
+
+uint64_t Placer::bitsOf(int32_t begin, int32_t end) const {
+  int first = int(int64_t(begin) * 64 / horizon), last = int(int64_t(end - 1) * 64 / horizon);
+  uint64_t upTo = last >= 63 ? ~uint64_t(0) : (uint64_t(1) << (last + 1)) - 1;
+  return upTo & ~((uint64_t(1) << first) - 1);
+}
+
+/// Makes room in a full block: its upper half becomes a block of its own.
+void Placer::split(size_t orderIndex) {
+  uint32_t lowId = order[orderIndex], highId = uint32_t(blocks.size());
+  blocks.emplace_back();
+  Block &low = blocks[lowId], &high = blocks[highId];
+  Block old = low;
+  low = Block();
+  for (int i = 0; i < old.count; ++i) {
+    Block &half = i < kBlock / 2 ? low : high;
+    half.insert(half.count, {old.begin[i], old.end[i], old.lo[i], old.hi[i]},
+                bitsOf(old.begin[i], old.end[i]));
+  }
+  order.insert(order.begin() + orderIndex + 1, highId);
+  stepCount += 40 + int64_t(order.size() - orderIndex) / 16;
+}
+
+void Placer::occupy(const Placed &placed) {
+  // The last block whose first item lies at or below the new one.
+  auto after = std::upper_bound(order.begin() + 1, order.end(), placed.lo,
+                                [&](int64_t lo, uint32_t id) { return lo < blocks[id].lo[0]; });
+  size_t index = size_t(after - order.begin()) - 1;
+  if (blocks[order[index]].count == kBlock) {
+    split(index);
+    if (placed.lo >= blocks[order[index + 1]].lo[0])
+      ++index;
+  }
+  Block &block = blocks[order[index]];
+  int at = int(std::upper_bound(block.lo, block.lo + block.count, placed.lo) - block.lo);
+  block.insert(at, placed, bitsOf(placed.begin, placed.end));
+  stepCount += 20;
+}
+
+int64_t Placer::place(const Item &item, Fit fit) {
+  const uint64_t bits = bitsOf(item.begin, item.end);
+  int64_t top = roundUp(floor, item.align); // everything live below is taken
+  int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max();
+  for (uint32_t id : order) {
+    const Block &block = blocks[id];
+    ++stepCount;
+    if (!(block.mask & bits))
+      continue;
+    unsigned live = 0;
+    for (int i = 0; i < kBlock; ++i)
+      live |= unsigned((block.begin[i] < item.end) & (block.end[i] > item.begin)) << i;
+    stepCount += 6 + 2 * std::popcount(live);
+    for (; live; live &= live - 1) {
+      int i = std::countr_zero(live);
+      int64_t gap = block.lo[i] - top;
+      if (gap >= item.size && gap < bestGap) {
+        best = top, bestGap = gap;
+        if (fit == Fit::First)
+          break;
+      }
+      top = std::max(top, roundUp(block.hi[i], item.align));
+    }
+    if (best >= 0 && fit == Fit::First)
+      break;
+  }
+  int64_t lo = best >= 0 ? best : top;
+  occupy({item.begin, item.end, lo, lo + item.size});
+  return lo;
+}
+
+} // namespace ds::analysis::detail
