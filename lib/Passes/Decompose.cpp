@@ -1,0 +1,32 @@
+//===- Decompose.cpp - Composite layers become primitive ops --------------------===//
+//
+// Each composite knows its own formula (DecomposableOpInterface); the pass only asks. A formula may hold
+// composites in turn, hence the sweep goes on until none is left.
+//
+//===----------------------------------------------------------------------------===//
+#include "ds/Passes/Passes.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_DECOMPOSE
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+struct Decompose : ds::impl::DecomposeBase<Decompose> {
+  void runOnOperation() override {
+    SmallVector<DecomposableOpInterface> composites;
+    do {
+      composites.clear();
+      getOperation()->walk([&](DecomposableOpInterface op) { composites.push_back(op); });
+      for (DecomposableOpInterface op : composites) {
+        OpBuilder builder(op);
+        op->replaceAllUsesWith(op.decompose(builder));
+        op->erase();
+      }
+    } while (!composites.empty());
+  }
+};
+} // namespace

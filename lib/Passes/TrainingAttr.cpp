@@ -1,0 +1,265 @@
+//===- TrainingAttr.cpp - The module attribute that says how to train -----------===//
+//
+// The keys are listed once, in `visitFields`: the reader and the writer are two visitors of that list, so
+// that they cannot disagree.
+//
+//===----------------------------------------------------------------------------===//
+#include "TrainingAttr.h"
+
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+using OptimizerKind = OptimizerOptions::Kind;
+using ScheduleKind = ScheduleOptions::Kind;
+
+static constexpr std::pair<StringLiteral, OptimizerKind> kOptimizers[] = {{"sgd", OptimizerKind::Sgd},
+                                                                          {"adam", OptimizerKind::Adam},
+                                                                          {"adagrad", OptimizerKind::Adagrad},
+                                                                          {"lion", OptimizerKind::Lion},
+                                                                          {"lamb", OptimizerKind::Lamb}};
+
+static constexpr std::pair<StringLiteral, ScheduleKind> kSchedules[] = {
+    {"constant", ScheduleKind::Constant},         {"LRRangeTest", ScheduleKind::RangeTest},
+    {"OneCycle", ScheduleKind::OneCycle},         {"WarmupLR", ScheduleKind::Warmup},
+    {"WarmupDecayLR", ScheduleKind::WarmupDecay}, {"WarmupCosineLR", ScheduleKind::WarmupCosine}};
+
+OptimizerOptions OptimizerOptions::defaults(Kind kind) {
+  OptimizerOptions options;
+  options.kind = kind;
+  if (kind == Kind::Adagrad) {
+    options.rate = 1e-2;
+    options.epsilon = 1e-10;
+  }
+  return options;
+}
+
+//===----------------------------------------------------------------------------===//
+// The list of keys
+//===----------------------------------------------------------------------------===//
+
+template <class Visitor>
+static void visitFields(Visitor &visitor, OptimizerOptions &options) {
+  visitor("lr", options.rate);
+  visitor("beta1", options.beta1);
+  visitor("beta2", options.beta2);
+  visitor("eps", options.epsilon);
+  visitor("weight_decay", options.weightDecay);
+  visitor("adam_w_mode", options.decoupledDecay);
+  visitor("bias_correction", options.biasCorrection);
+  visitor("momentum", options.momentum);
+  visitor("dampening", options.dampening);
+  visitor("nesterov", options.nesterov);
+  visitor("min_coeff", options.minTrust);
+  visitor("max_coeff", options.maxTrust);
+}
+
+template <class Visitor>
+static void visitFields(Visitor &visitor, ScheduleOptions &options) {
+  visitor("warmup_min_lr", options.warmupMinRate);
+  visitor("warmup_max_lr", options.warmupMaxRate);
+  visitor("warmup_num_steps", options.warmupSteps);
+  visitor("total_num_steps", options.totalSteps);
+  visitor("warmup_log", options.logarithmic);
+  visitor("warmup_min_ratio", options.warmupMinRatio);
+  visitor("cos_min_ratio", options.cosineMinRatio);
+  visitor("lr_range_test_min_lr", options.rangeMinRate);
+  visitor("lr_range_test_step_rate", options.rangeRate);
+  visitor("lr_range_test_step_size", options.rangeSteps);
+  visitor("lr_range_test_staircase", options.rangeStaircase);
+  visitor("cycle_min_lr", options.cycleMinRate);
+  visitor("cycle_max_lr", options.cycleMaxRate);
+  visitor("decay_lr_rate", options.decayRate);
+  visitor("cycle_first_step_size", options.firstSteps);
+  visitor("cycle_second_step_size", options.secondSteps);
+  visitor("decay_step_size", options.decaySteps);
+  visitor("cycle_momentum", options.cycleMomentum);
+  visitor("cycle_min_mom", options.cycleMinMomentum);
+  visitor("cycle_max_mom", options.cycleMaxMomentum);
+  visitor("decay_mom_rate", options.decayMomentumRate);
+}
+
+//===----------------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------------===//
+
+namespace {
+/// Reads fields of one dictionary; every key must be taken by some field.
+class FieldReader {
+public:
+  FieldReader(ModuleOp module, StringRef section, DictionaryAttr dictionary)
+      : module(module), section(section), dictionary(dictionary) {}
+
+  void operator()(StringRef key, double &field) {
+    take<FloatAttr>(key, "float", [&](FloatAttr value) { field = value.getValueAsDouble(); });
+  }
+  void operator()(StringRef key, int64_t &field) {
+    take<IntegerAttr>(key, "integer", [&](IntegerAttr value) { field = value.getInt(); });
+  }
+  void operator()(StringRef key, bool &field) {
+    take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
+  }
+
+  /// Success when all keys were known and of the right type; `type` selected the kind.
+  LogicalResult finish() {
+    for (NamedAttribute entry : dictionary)
+      if (entry.getName() != "type" && !taken.contains(entry.getName()))
+        return fail() << "has no key " << entry.getName() << " in " << section;
+    return success(!failed);
+  }
+
+private:
+  template <class Attr, class Set>
+  void take(StringRef key, StringRef expected, Set set) {
+    Attribute value = dictionary.get(key);
+    taken.insert(StringAttr::get(dictionary.getContext(), key));
+    if (!value)
+      return;
+    if (auto typed = dyn_cast<Attr>(value))
+      return set(typed);
+    fail() << "expects a " << expected << " for " << section << "." << key << ", but got " << value;
+  }
+  InFlightDiagnostic fail() {
+    failed = true;
+    return module.emitError() << DsDialect::kTrainingAttr << " ";
+  }
+
+  ModuleOp module;
+  StringRef section;
+  DictionaryAttr dictionary;
+  DenseSet<StringAttr> taken;
+  bool failed = false;
+};
+} // namespace
+
+/// The kind that `section.type` names; the first of `kinds` without one.
+template <class Kind, size_t N>
+static FailureOr<Kind> readKind(ModuleOp module, StringRef section, DictionaryAttr dictionary,
+                                const std::pair<StringLiteral, Kind> (&kinds)[N], Kind fallback) {
+  Attribute type = dictionary.get("type");
+  if (!type)
+    return fallback;
+  auto name = dyn_cast<StringAttr>(type);
+  for (const auto &[spelling, kind] : kinds)
+    if (name && name.getValue() == spelling)
+      return kind;
+  InFlightDiagnostic error = module.emitError()
+                             << DsDialect::kTrainingAttr << " expects " << section << ".type to be one of ";
+  llvm::interleaveComma(kinds, error, [&](const auto &entry) { error << '"' << entry.first << '"'; });
+  return error << ", but got " << type;
+}
+
+static LogicalResult readOptimizer(ModuleOp module, DictionaryAttr dictionary, OptimizerOptions &options) {
+  auto kind = readKind(module, "optimizer", dictionary, kOptimizers, OptimizerKind::Adam);
+  if (failed(kind))
+    return failure();
+  options = OptimizerOptions::defaults(*kind);
+  FieldReader reader(module, "optimizer", dictionary);
+  visitFields(reader, options);
+  return reader.finish();
+}
+
+static LogicalResult readSchedule(ModuleOp module, DictionaryAttr dictionary, ScheduleOptions &options) {
+  auto kind = readKind(module, "scheduler", dictionary, kSchedules, ScheduleKind::Constant);
+  if (failed(kind))
+    return failure();
+  options.kind = *kind;
+  FieldReader reader(module, "scheduler", dictionary);
+  visitFields(reader, options);
+  if (failed(reader.finish()))
+    return failure();
+  bool needsTotal = *kind == ScheduleKind::WarmupDecay || *kind == ScheduleKind::WarmupCosine;
+  if (needsTotal && options.totalSteps <= 0)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects a positive scheduler.total_num_steps, but got "
+                              << options.totalSteps;
+  return success();
+}
+
+static LogicalResult readNoDecay(ModuleOp module, Attribute attribute, std::vector<std::string> &patterns) {
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  if (!list || !llvm::all_of(list, [](Attribute entry) { return isa<StringAttr>(entry); }))
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects a list of strings for no_decay, but got " << attribute;
+  for (StringAttr pattern : list.getAsRange<StringAttr>()) {
+    std::string reason;
+    if (!llvm::Regex(pattern.getValue()).isValid(reason))
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects a regular expression in no_decay, but got " << pattern << ": "
+                                << reason;
+    patterns.push_back(pattern.str());
+  }
+  return success();
+}
+
+FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
+  TrainingOptions options;
+  auto dictionary = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
+  if (!dictionary)
+    return options;
+  auto section = [&](StringRef name) {
+    auto entry = dictionary.getAs<DictionaryAttr>(name);
+    return entry ? entry : DictionaryAttr::get(module.getContext());
+  };
+  if (auto value = dictionary.getAs<IntegerAttr>("gradient_accumulation_steps"))
+    options.accumulation = value.getInt();
+  if (auto value = dictionary.getAs<FloatAttr>("gradient_clipping"))
+    options.clipping = value.getValueAsDouble();
+  if (options.accumulation < 1)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects at least 1 for gradient_accumulation_steps, but got "
+                              << options.accumulation;
+  if (!(options.clipping >= 0))
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects at least 0 for gradient_clipping, but got " << options.clipping;
+  if (failed(readOptimizer(module, section("optimizer"), options.optimizer)) ||
+      failed(readSchedule(module, section("scheduler"), options.schedule)))
+    return failure();
+  if (Attribute value = dictionary.get("no_decay"))
+    if (failed(readNoDecay(module, value, options.noDecay)))
+      return failure();
+  return options;
+}
+
+//===----------------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------------===//
+
+namespace {
+/// Collects fields as attributes.
+struct FieldWriter {
+  explicit FieldWriter(MLIRContext *context) : builder(context) {}
+  void operator()(StringRef key, double &field) { add(key, builder.getF64FloatAttr(field)); }
+  void operator()(StringRef key, int64_t &field) { add(key, builder.getI64IntegerAttr(field)); }
+  void operator()(StringRef key, bool &field) { add(key, builder.getBoolAttr(field)); }
+  void add(StringRef key, Attribute value) { entries.push_back(builder.getNamedAttr(key, value)); }
+  DictionaryAttr finish() { return builder.getDictionaryAttr(entries); }
+
+  Builder builder;
+  SmallVector<NamedAttribute> entries;
+};
+} // namespace
+
+/// Spelling of `kind` in the attribute.
+template <class Kind, size_t N>
+static StringRef spell(Kind kind, const std::pair<StringLiteral, Kind> (&kinds)[N]) {
+  return llvm::find_if(kinds, [&](const auto &entry) { return entry.second == kind; })->first;
+}
+
+DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOptions &constOptions) {
+  TrainingOptions options = constOptions; // visitors take fields by reference
+  FieldWriter optimizer(context), schedule(context), training(context);
+  Builder &builder = training.builder;
+  optimizer.add("type", builder.getStringAttr(spell(options.optimizer.kind, kOptimizers)));
+  visitFields(optimizer, options.optimizer);
+  schedule.add("type", builder.getStringAttr(spell(options.schedule.kind, kSchedules)));
+  visitFields(schedule, options.schedule);
+  SmallVector<StringRef> noDecay(options.noDecay.begin(), options.noDecay.end());
+  training("gradient_accumulation_steps", options.accumulation);
+  training("gradient_clipping", options.clipping);
+  training.add("no_decay", builder.getStrArrayAttr(noDecay));
+  training.add("optimizer", optimizer.finish());
+  training.add("scheduler", schedule.finish());
+  return training.finish();
+}

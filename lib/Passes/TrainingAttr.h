@@ -1,0 +1,72 @@
+//===- TrainingAttr.h - The module attribute that says how to train -------------===//
+//
+// `ds.training` is how a resolved configuration reaches passes: a dictionary in the IR, so that a step can be
+// built by ds-opt from text alone. Here it meets its plain struct. Keys and meanings are DeepSpeed 0.19.6's
+// and stand in the description of ds-build-step; other passes may keep further top-level keys in the same
+// attribute.
+//
+//===----------------------------------------------------------------------------===//
+#ifndef DS_PASSES_TRAININGATTR_H
+#define DS_PASSES_TRAININGATTR_H
+
+#include "ds/Dialect/Ds.h"
+
+namespace mlir::ds {
+
+/// How gradients become updates. Fields that a kind does not have are ignored by it.
+struct OptimizerOptions {
+  enum class Kind { Sgd, Adam, Adagrad, Lion, Lamb };
+  Kind kind = Kind::Adam;
+  double rate = 1e-3;                ///< without a schedule, the rate of every step
+  double beta1 = 0.9, beta2 = 0.999; ///< Adam, Lion, Lamb
+  double epsilon = 1e-8;             ///< Adam, Adagrad, Lamb: added to the denominator
+  double weightDecay = 0;
+  bool decoupledDecay = true;            ///< Adam: decay the parameter (AdamW), not the gradient
+  bool biasCorrection = true;            ///< Adam, Lamb
+  double momentum = 0, dampening = 0;    ///< Sgd
+  bool nesterov = false;                 ///< Sgd
+  double minTrust = 0.01, maxTrust = 10; ///< Lamb: bounds of the trust ratio
+
+  /// DeepSpeed's defaults of `kind`.
+  static OptimizerOptions defaults(Kind kind);
+};
+
+/// How the learning rate moves. Steps are counted as DeepSpeed does; see lib/Passes/Schedules.cpp.
+struct ScheduleOptions {
+  enum class Kind { Constant, RangeTest, OneCycle, Warmup, WarmupDecay, WarmupCosine };
+  Kind kind = Kind::Constant;
+  // Warmup*
+  double warmupMinRate = 0, warmupMaxRate = 1e-3;
+  int64_t warmupSteps = 1000, totalSteps = 0;
+  bool logarithmic = true; ///< warm-up along a logarithm, not a line
+  double warmupMinRatio = 0, cosineMinRatio = 1e-4;
+  // RangeTest
+  double rangeMinRate = 1e-3, rangeRate = 1.0;
+  int64_t rangeSteps = 2000;
+  bool rangeStaircase = false;
+  // OneCycle
+  double cycleMinRate = 0, cycleMaxRate = 0, decayRate = 0;
+  int64_t firstSteps = 2000, secondSteps = 0, decaySteps = 0; ///< secondSteps 0: like firstSteps
+  bool cycleMomentum = true;
+  double cycleMinMomentum = 0.8, cycleMaxMomentum = 0.9, decayMomentumRate = 0;
+};
+
+struct TrainingOptions {
+  int64_t accumulation = 1; ///< micro-steps per step
+  double clipping = 0;      ///< bound of the global gradient norm; 0: none
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  std::vector<std::string>
+      noDecay; ///< regular expressions: parameters whose name matches one are not decayed
+};
+
+/// The options of `module`; defaults where `ds.training` or a key is absent. Fails, with a diagnostic at the
+/// module, for unknown keys of the optimizer or schedule, wrong types and impossible values.
+FailureOr<TrainingOptions> readTrainingAttr(ModuleOp module);
+
+/// The inverse. Keys are written out even where they are defaults: the IR then says what is done.
+DictionaryAttr makeTrainingAttr(MLIRContext *context, const TrainingOptions &options);
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_TRAININGATTR_H

@@ -1,0 +1,50 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-differentiate
+
+// What the module attribute ds.training may hold is checked by every pass that reads it.
+
+// expected-error@+1 {{ds.training expects at least 1 for gradient_accumulation_steps, but got 0}}
+module attributes {ds.training = {gradient_accumulation_steps = 0 : i64}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects at least 0 for gradient_clipping, but got -1.000000e+00}}
+module attributes {ds.training = {gradient_clipping = -1.0 : f64}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training has no key "learning_rate" in optimizer}}
+module attributes {ds.training = {optimizer = {type = "adam", learning_rate = 0.1 : f64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects a float for optimizer.lr, but got 1 : i64}}
+module attributes {ds.training = {optimizer = {type = "adam", lr = 1 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects optimizer.type to be one of "sgd", "adam", "adagrad", "lion", "lamb", but got "muon"}}
+module attributes {ds.training = {optimizer = {type = "muon"}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects a positive scheduler.total_num_steps, but got 0}}
+module attributes {ds.training = {scheduler = {type = "WarmupDecayLR"}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects a regular expression in no_decay, but got "("}}
+module attributes {ds.training = {no_decay = ["("]}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
