@@ -1,0 +1,129 @@
+//===- PlanReport.h - What a plan says of itself --------------------------------===//
+//
+// The one description of a plan that all its printers share: the text for people, the JSON that is a contract
+// with other programs, the difference of two plans, and the refusal of a plan that does not fit. Plain data:
+// whoever made the plan fills it; the printers compute nothing but sums and shares, so that they cannot
+// disagree.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_PASSES_ANALYSIS_PLANREPORT_H
+#define DS_PASSES_ANALYSIS_PLANREPORT_H
+
+#include "ds/Support/Error.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::analysis {
+
+/// What a live byte is for. Every byte of a peak belongs to exactly one category.
+enum class Category : uint8_t { Parameters, Gradients, Optimizer, Activations, Communication, Workspace };
+constexpr unsigned kNumCategories = 6;
+
+/// Spelling in text and JSON: "parameters", "gradients", ...
+const char *spell(Category category);
+
+/// Bytes of each category, indexed by Category.
+using CategoryBytes = std::array<int64_t, kNumCategories>;
+
+/// What a rank keeps for the whole step. fp32 masters count as optimizer.
+struct StateBytes {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t padding = 0; ///< alignment and bucket padding, in none of the others
+};
+
+/// A buffer that is live at the peak.
+struct LiveValue {
+  std::string name;  ///< of the value, or of the op that makes it
+  std::string layer; ///< of the model ("h.3.mlp"), or empty
+  int64_t bytes = 0;
+  Category category = Category::Activations;
+};
+
+/// What is live at the peak for one layer.
+struct LayerBytes {
+  std::string layer;
+  int64_t bytes = 0;
+};
+
+/// The plan of one rank, or of several ranks with equal plans.
+struct RankPlan {
+  uint32_t firstRank = 0, lastRank = 0; ///< inclusive
+  uint32_t stage = 0;                   ///< pipeline stage
+  StateBytes states;
+  int64_t deviceArena = 0, hostArena = 0, nvmeArena = 0;
+  int64_t peakBytes = 0; ///< device; equals deviceArena
+  std::string peakAt;    ///< op and layer
+  CategoryBytes atPeak{};
+  int64_t lowerBound = 0;
+  std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
+  std::vector<LayerBytes> byLayer; ///< at the peak, in the model's order
+  std::vector<int64_t> liveBytes;  ///< at each op of the step, in issue order, for the curve; may be empty
+};
+
+/// What the cost model expects; what it does not know is empty.
+struct Prediction {
+  std::optional<double> stepSeconds, tflopsPerDevice, computeSeconds, exposedCommunicationSeconds;
+  std::vector<std::pair<std::string, int64_t>>
+      communicationBytes; ///< by kind of collective, in a stable order
+};
+
+struct Mesh {
+  uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
+};
+
+struct PlanReport {
+  std::string model;  ///< file or name of the model, for the heading
+  std::string target; ///< "cpu", "cuda:sm_90"
+  uint32_t world = 1;
+  Mesh mesh;
+  std::vector<RankPlan> ranks; ///< ascending, together all ranks
+  int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
+  Prediction predicted;
+  double flopsPerStep = 0;
+  int64_t parameters = 0; ///< elements
+
+  /// Whether every rank's device arena is within the limit.
+  bool fits() const;
+};
+
+struct TextOptions {
+  bool colour = false;  ///< ANSI colours
+  bool unicode = true;  ///< block characters in bars; otherwise '#'
+  unsigned width = 100; ///< columns; at least 60
+};
+
+/// The plan as tables for a terminal. Ends with the line "fits: 812.4 MiB of 15.6 GiB", or "does not fit:
+/// ...".
+std::string printPlanText(const PlanReport &report, const TextOptions &options = {});
+
+/// The plan as JSON, one document with a final newline; equal reports give equal bytes. Schema 1 of the
+/// contract: keys may be added, never renamed.
+std::string printPlanJson(const PlanReport &report);
+
+/// Reads what printPlanJson wrote. `file` names the text in errors, which carry the key and exit code 5.
+/// Unknown keys are ignored; missing, duplicate, ill-typed, negative and contradicting ones are errors.
+Result<PlanReport> readPlanJson(const std::string &text, const std::string &file);
+
+/// What differs between two plans, a line for each figure with both values, bytes and percent. What is equal
+/// is left out and counted in the last line.
+std::string diffPlans(const PlanReport &before, const PlanReport &after, const std::string &beforeName,
+                      const std::string &afterName);
+
+/// The refusal (exit code 4) of a report that does not fit: peak, op, limit, the ten largest live values, and
+/// the change that the categories at the peak suggest. Requires !report.fits().
+Error doesNotFit(const PlanReport &report);
+
+/// "812.4 MiB"; bytes below 1 KiB exactly.
+std::string formatBytes(int64_t bytes);
+
+/// "852,123,648".
+std::string formatExact(int64_t number);
+
+} // namespace ds::analysis
+
+#endif // DS_PASSES_ANALYSIS_PLANREPORT_H
