@@ -1,0 +1,90 @@
+//===- DataSource.h - What `--data` means: which samples go where --------------===//
+//
+// A data file is a sequence of samples; an input of the program is a slice of M of them. With micro-batch M,
+// G micro-steps a step and W data-parallel ranks, micro-step g of step s on rank r reads the positions
+//   (s * G * W + g * W + r) * M  onward,
+// and position p is sample p mod N of the file: at the end it wraps, even inside a batch. With `shuffle` it
+// is sample P(p mod N), where P is a permutation chosen by the seed and the epoch p / N (Permutation.h). The
+// position is a function of the step alone: resuming needs nothing but the step number.
+//
+// Every batch is checked as it is converted: a token id that is out of range is found here, by name, and not
+// as an illegal address on a device.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_FORMATS_DATASOURCE_H
+#define DS_RUNTIME_FORMATS_DATASOURCE_H
+
+#include "ds/Runtime/Formats/TokenStream.h"
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::rt {
+
+/// One argument of the forward, as the data must fill it.
+struct InputSpec {
+  std::string name;
+  DType dtype = DType::I64;
+  std::vector<int64_t> shape; ///< of one micro-batch on one rank; dimension 0 is the micro-batch
+  int64_t indexLimit = 0;     ///< see Input in Program.h
+  bool hasIgnoreIndex = false;
+  int64_t ignoreIndex = 0;
+};
+
+/// The inputs of a program, in its order.
+std::vector<InputSpec> inputSpecs(const Program &program);
+
+struct DataOptions {
+  std::string path;                        ///< .safetensors, .npy or .bin
+  std::optional<TokenWidth> tokenWidth;    ///< of a .bin file without header
+  uint32_t microBatch = 1;                 ///< M
+  uint32_t accumulation = 1;               ///< G; 1 for evaluation
+  uint32_t world = 1;                      ///< W: data-parallel ranks, not all ranks
+  bool shuffle = false;                    ///< never for evaluation
+  uint64_t seed = 0;                       ///< of the shuffle
+  std::function<void(std::string)> notice; ///< told once when the file's end is passed; may be empty
+};
+
+/// An open data file, checked against the program's inputs. One thread at a time.
+class DataSource {
+public:
+  /// Refuses what can be known before the first step: Invalid (3) for missing or unknown arguments, shapes,
+  /// element types, and a file shorter than one global batch; Usage (2), Corrupt (5), Io (6) from the
+  /// readers.
+  static Result<DataSource> open(const DataOptions &options, std::vector<InputSpec> inputs);
+
+  /// N: samples in the file. In a token stream, windows of T + 1 tokens at stride T.
+  uint64_t numSamples() const;
+
+  /// Whole global batches in the file: how many steps an epoch, or an evaluation, has.
+  uint64_t numBatches() const;
+
+  /// What was opened, for the log: "'x.bin': 1000 tokens (U16), 15 samples of 64".
+  std::string describe() const;
+
+  /// Fills the inputs of one micro-step; `step` counts from 0, `rank` is the data-parallel one.
+  /// `destinations` has one pointer for each input, to packed row-major memory of its shape. Invalid (3): a
+  /// value breaks its input's rule, with file, sample, value and limit. Io (6): the file was changed
+  /// meanwhile.
+  Status fill(uint64_t step, uint32_t microStep, uint32_t rank, std::span<void *const> destinations);
+
+  struct Impl;
+  DataSource(DataSource &&) noexcept;
+  DataSource &operator=(DataSource &&) noexcept;
+  ~DataSource();
+
+private:
+  explicit DataSource(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl; ///< never null but after a move
+};
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_FORMATS_DATASOURCE_H

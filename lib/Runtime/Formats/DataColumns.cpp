@@ -1,0 +1,163 @@
+//===- DataColumns.cpp - A data file as one column of samples per input --------===//
+
+#include "DataColumns.h"
+
+#include "Convert.h"
+#include "Text.h"
+
+#include <algorithm>
+
+using namespace ds;
+using namespace ds::rt;
+
+const MappedFile &Columns::mapped() const {
+  if (const auto *tensors = std::get_if<SafeTensorsFile>(&file))
+    return tensors->file();
+  if (const auto *npy = std::get_if<NpyFile>(&file))
+    return npy->mapped();
+  return std::get_if<TokenStream>(&file)->mapped();
+}
+
+static Error invalid(const std::string &path, const std::string &what, std::string hint) {
+  return {ExitCode::Invalid, quote(path) + ": " + what, std::move(hint)};
+}
+
+static std::vector<std::string> namesOf(std::span<const InputSpec> inputs) {
+  std::vector<std::string> names;
+  for (const InputSpec &input : inputs)
+    names.push_back(input.name);
+  return names;
+}
+
+static std::string spellInput(const InputSpec &input) { return "argument " + quote(input.name); }
+
+/// Checks one stored array against the input that it fills and appends its column.
+static Status addColumn(const std::string &path, const InputSpec &input, FileDType dtype,
+                        std::span<const int64_t> shape, const std::byte *data, Columns &out) {
+  std::span<const int64_t> wanted = std::span(input.shape).subspan(1);
+  if (shape.empty() || !std::ranges::equal(shape.subspan(1), wanted)) {
+    std::string tail;
+    for (int64_t dim : wanted)
+      tail += ", " + std::to_string(dim);
+    return invalid(
+        path, spellInput(input) + " expects shape [samples" + tail + "], but got " + spellShape(shape),
+        "the program is compiled for one shape: pass another --input to ds-opt, or cut the data to fit");
+  }
+  if (!isConvertible(dtype, input.dtype))
+    return invalid(path,
+                   spellInput(input) + " expects " + std::string(spell(toFileDType(input.dtype))) +
+                       ", but got " + std::string(spell(dtype)),
+                   dtype == FileDType::F64 ? "convert it, for instance with array.astype(numpy.float32)"
+                                           : "convert the array; only values that fit are converted here");
+  Column column{data, dtype, 0, 1, 0};
+  for (int64_t dim : wanted)
+    column.elements *= size_t(dim); // no overflow: the input's own shape was checked
+  column.stride = column.elements * bitSize(dtype) / 8;
+  out.columns.push_back(column);
+  uint64_t numSamples = uint64_t(shape[0]);
+  if (out.columns.size() > 1 && numSamples != out.numSamples)
+    return invalid(path,
+                   spellInput(input) + " has " + std::to_string(numSamples) +
+                       " samples, but the one before has " + std::to_string(out.numSamples),
+                   "every argument needs the same number of samples in dimension 0");
+  out.numSamples = numSamples;
+  return {};
+}
+
+static Result<Columns> openSafeTensors(const std::string &path, std::span<const InputSpec> inputs) {
+  Result<SafeTensorsFile> file = SafeTensorsFile::open(path);
+  if (!file)
+    return file.error();
+  std::vector<std::string> have, missing, unknown, wanted = namesOf(inputs);
+  for (const TensorEntry &entry : file->entries()) {
+    have.emplace_back(entry.name);
+    if (std::ranges::find(wanted, entry.name) == wanted.end())
+      unknown.emplace_back(entry.name);
+  }
+  std::ranges::sort(have);
+  std::ranges::sort(unknown);
+  std::ranges::copy_if(wanted, std::back_inserter(missing),
+                       [&](const std::string &name) { return !file->find(name); });
+  if (!missing.empty() || !unknown.empty())
+    return invalid(path,
+                   "expects one tensor for each argument of the forward (" + spellNames(wanted) +
+                       "), but got " + spellNames(have) + "; missing: " + spellNames(missing) +
+                       "; unknown: " + spellNames(unknown),
+                   "name the tensors as the forward names its arguments");
+  Columns out;
+  for (const InputSpec &input : inputs) {
+    const TensorEntry *entry = file->find(input.name);
+    if (Status status = addColumn(path, input, entry->dtype, entry->shape, entry->data, out); !status)
+      return status.error();
+  }
+  out.file = std::move(*file);
+  return out;
+}
+
+static Result<Columns> openNpy(const std::string &path, std::span<const InputSpec> inputs) {
+  if (inputs.size() != 1)
+    return invalid(path, "a .npy file holds one argument, but the forward has " + spellNames(namesOf(inputs)),
+                   "put one tensor for each argument into a .safetensors file");
+  Result<NpyFile> file = NpyFile::open(path);
+  if (!file)
+    return file.error();
+  Columns out;
+  if (Status status = addColumn(path, inputs[0], file->dtype(), file->shape(), file->data().data(), out);
+      !status)
+    return status.error();
+  out.file = std::move(*file);
+  return out;
+}
+
+/// A stream of tokens fills [M, T] inputs and, one token later, [M, T] targets.
+static Status checkTokenInputs(const std::string &path, std::span<const InputSpec> inputs) {
+  bool fits = inputs.size() == 2;
+  for (const InputSpec &input : inputs)
+    fits = fits && isInteger(toFileDType(input.dtype)) && input.shape.size() == 2 && input.shape[1] > 0 &&
+           input.shape == inputs[0].shape;
+  if (fits)
+    return {};
+  std::string got;
+  for (const InputSpec &input : inputs)
+    got += (got.empty() ? "" : ", ") + quote(input.name) + " " + spellShape(input.shape) + " " +
+           std::string(spell(toFileDType(input.dtype)));
+  return invalid(
+      path,
+      "a token stream fills two integer arguments of the same shape [batch, length], inputs and targets, "
+      "but the forward has " +
+          got,
+      "put one tensor for each argument into a .safetensors file");
+}
+
+static Result<Columns> openTokens(const DataOptions &options, std::span<const InputSpec> inputs) {
+  if (Status status = checkTokenInputs(options.path, inputs); !status)
+    return status.error();
+  Result<TokenStream> stream = TokenStream::open(options.path, options.tokenWidth);
+  if (!stream)
+    return stream.error();
+  Columns out;
+  uint64_t length = uint64_t(inputs[0].shape[1]);
+  size_t width = size_t(stream->width());
+  out.isTokenStream = true;
+  out.numSamples = stream->size() == 0 ? 0 : (stream->size() - 1) / length;
+  out.contents = std::to_string(stream->size()) + " tokens (" + std::string(spell(stream->dtype())) + "), ";
+  // Without a whole window there is nothing to point at.
+  const std::byte *first = stream->data().data();
+  const std::byte *second = out.numSamples == 0 ? first : first + width;
+  out.columns.push_back({first, stream->dtype(), length * width, length, 0});
+  out.columns.push_back({second, stream->dtype(), length * width, length, 1});
+  out.file = std::move(*stream);
+  return out;
+}
+
+Result<Columns> ds::rt::openColumns(const DataOptions &options, std::span<const InputSpec> inputs) {
+  const std::string &path = options.path;
+  if (path.ends_with(".safetensors"))
+    return openSafeTensors(path, inputs);
+  if (path.ends_with(".npy"))
+    return openNpy(path, inputs);
+  if (path.ends_with(".bin"))
+    return openTokens(options, inputs);
+  return Error{ExitCode::Usage, quote(path) + ": expects a name that ends in .safetensors, .npy or .bin",
+               "the extension says how the data is read"};
+}

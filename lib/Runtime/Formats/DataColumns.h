@@ -1,0 +1,40 @@
+//===- DataColumns.h - A data file as one column of samples per input ----------===//
+#ifndef DS_LIB_RUNTIME_FORMATS_DATACOLUMNS_H
+#define DS_LIB_RUNTIME_FORMATS_DATACOLUMNS_H
+
+#include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Formats/Npy.h"
+#include "ds/Runtime/Formats/SafeTensors.h"
+
+#include <variant>
+
+namespace ds::rt {
+
+/// The samples of one input: sample i has `elements` packed elements at data + i * stride. In a token stream
+/// samples overlap by one token, and the targets' column is the inputs' one, a token later.
+struct Column {
+  const std::byte *data = nullptr;
+  FileDType dtype = FileDType::I64;
+  size_t stride = 0;       ///< bytes
+  size_t elements = 0;     ///< of one sample
+  uint64_t firstToken = 0; ///< token streams: position of sample 0's first token in the file
+};
+
+/// An open data file in that form.
+struct Columns {
+  std::variant<std::monostate, SafeTensorsFile, NpyFile, TokenStream> file; ///< keeps the data mapped
+  std::vector<Column> columns;                                              ///< one per input
+  uint64_t numSamples = 0;
+  bool isTokenStream = false;
+  std::string contents; ///< for the log: "1000 tokens (U16)"
+
+  const MappedFile &mapped() const;
+};
+
+/// Opens the file by its extension and finds every input's column, or says which argument does not fit and
+/// why.
+Result<Columns> openColumns(const DataOptions &options, std::span<const InputSpec> inputs);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_FORMATS_DATACOLUMNS_H
