@@ -1,0 +1,74 @@
+//===- JsonLog.h - One JSON object a step, for machines ------------------------===//
+//
+// `--log-jsonl`: every line is complete when `write` returns, so that a reader may follow the file and a
+// killed run loses nothing. A log is never worth a training run: when writing fails the run is warned once
+// and goes on. A line that was cut off by a full disk is taken back, and later steps are tried again; a
+// closed pipe is not.
+//
+// JSON has no NaN. A value that is not finite is written as null, and the object gains
+// `"non_finite":{"loss":"nan","grad_norm":"inf"}`. A value that the program does not produce has no key at
+// all.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_FORMATS_JSONLOG_H
+#define DS_RUNTIME_FORMATS_JSONLOG_H
+
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace ds::rt {
+
+/// What is known after a step. The keys of the JSON, in this order: step, loss, grad_norm, lr, loss_scale,
+/// skipped, step_seconds, samples_per_second, peak_bytes, eval_loss, non_finite.
+struct StepRecord {
+  uint64_t step = 0;              ///< counts from 1
+  std::optional<double> loss;     ///< mean of the micro-batch means over the global batch
+  std::optional<double> gradNorm; ///< global norm before clipping, unscaled
+  std::optional<double> lr;
+  std::optional<double> lossScale;
+  std::optional<bool> skipped; ///< the update was skipped for an overflow
+  std::optional<double> stepSeconds;
+  std::optional<double> samplesPerSecond;
+  std::optional<ArenaBytes> peakBytes;
+  std::optional<double> evalLoss; ///< after the steps at which held-out data was evaluated
+};
+
+/// The record as one line of JSON, without the newline.
+std::string toJson(const StepRecord &record);
+
+/// The open log. One thread at a time.
+class JsonLog {
+public:
+  using Warning = std::function<void(std::string)>;
+
+  /// Io: the file cannot be opened. With `append` (a resumed run) earlier lines are kept, but for a last one
+  /// that was cut off; without, the file starts empty.
+  static Result<JsonLog> open(const std::string &path, bool append, Warning warning);
+
+  /// Writes one line. Never fails: see above.
+  void write(const StepRecord &record);
+
+  JsonLog(JsonLog &&other) noexcept;
+  JsonLog &operator=(JsonLog &&other) noexcept;
+  ~JsonLog();
+
+private:
+  JsonLog() = default;
+  void dropTornLine();
+  void giveUp(int errorNumber);
+
+  std::string path;
+  Warning warning;
+  int fd = -1; ///< -1 also once the reader has gone
+  bool warned = false;
+  bool torn = false; ///< the file ends inside a line that could not be taken back
+};
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_FORMATS_JSONLOG_H

@@ -1,0 +1,176 @@
+//===- JsonLogTest.cpp - Lines for machines, and what may go wrong -------------===//
+
+#include "ds/Runtime/Formats/JsonLog.h"
+#include "TestFiles.h"
+
+#include "gmock/gmock.h"
+
+#include <cmath>
+#include <csignal>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace ds;
+using namespace ds::rt;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+StepRecord fullRecord() {
+  StepRecord record;
+  record.step = 1;
+  record.loss = 2.5;
+  record.gradNorm = 1;
+  record.lr = 6e-4;
+  record.lossScale = 65536;
+  record.skipped = false;
+  record.stepSeconds = 0.125;
+  record.samplesPerSecond = 32;
+  record.peakBytes = ArenaBytes{100, 20, 3};
+  return record;
+}
+
+class JsonLogTest : public FormatsTest {
+protected:
+  JsonLog::Warning warn() {
+    return [this](std::string text) { warnings.push_back(std::move(text)); };
+  }
+  std::vector<std::string> lines() const {
+    std::vector<std::string> out;
+    std::ifstream in(path("log"));
+    for (std::string line; std::getline(in, line);)
+      out.push_back(line);
+    return out;
+  }
+  static StepRecord step(uint64_t number) {
+    StepRecord record;
+    record.step = number;
+    return record;
+  }
+  std::vector<std::string> warnings;
+};
+
+TEST_F(JsonLogTest, KeysOfTheContract) {
+  EXPECT_EQ(
+      toJson(fullRecord()),
+      R"({"step":1,"loss":2.5,"grad_norm":1.0,"lr":6e-04,"loss_scale":65536.0,"skipped":false,)"
+      R"("step_seconds":0.125,"samples_per_second":32.0,"peak_bytes":{"device":100,"host":20,"nvme":3}})");
+}
+
+TEST_F(JsonLogTest, AbsentValuesHaveNoKey) {
+  EXPECT_EQ(toJson(step(7)), R"({"step":7})");
+  StepRecord record = step(8);
+  record.evalLoss = 0.5;
+  EXPECT_EQ(toJson(record), R"({"step":8,"eval_loss":0.5})");
+}
+
+TEST_F(JsonLogTest, NonFiniteValuesAreNullAndNamed) {
+  StepRecord record = step(1);
+  record.loss = NAN;
+  record.gradNorm = INFINITY;
+  record.lr = -INFINITY;
+  record.lossScale = 1;
+  auto json = nlohmann::json::parse(toJson(record)); // which plain "nan" would not pass
+  EXPECT_TRUE(json["loss"].is_null());
+  EXPECT_TRUE(json["grad_norm"].is_null());
+  EXPECT_EQ(json["loss_scale"], 1.0);
+  EXPECT_EQ(json["non_finite"], (nlohmann::json{{"loss", "nan"}, {"grad_norm", "inf"}, {"lr", "-inf"}}));
+}
+
+TEST_F(JsonLogTest, NumbersReadBackExactly) {
+  StepRecord record = step(uint64_t(1) << 40);
+  record.peakBytes = ArenaBytes{UINT64_MAX, 0, 0};
+  for (double value : {0.1, 1e-300, 1e300, 2.2250738585072014e-308, double(0.1f), 0.0, -0.0, 3.0}) {
+    record.loss = value;
+    auto json = nlohmann::json::parse(toJson(record));
+    EXPECT_EQ(json["loss"].get<double>(), value);
+    EXPECT_TRUE(json["loss"].is_number_float());
+    EXPECT_EQ(json["step"].get<uint64_t>(), record.step);
+    EXPECT_EQ(json["peak_bytes"]["device"].get<uint64_t>(), UINT64_MAX);
+  }
+}
+
+TEST_F(JsonLogTest, LineIsThereWhenWriteReturns) {
+  auto log = JsonLog::open(path("log"), false, warn());
+  ASSERT_TRUE(log);
+  log->write(step(1));
+  EXPECT_THAT(lines(), ElementsAre(R"({"step":1})"));
+  log->write(step(2));
+  EXPECT_EQ(read(path("log")), "{\"step\":1}\n{\"step\":2}\n");
+}
+
+TEST_F(JsonLogTest, NewRunStartsEmptyResumedRunAppends) {
+  write("log", "{\"step\":1}\n");
+  JsonLog::open(path("log"), true, warn())->write(step(2));
+  EXPECT_EQ(lines().size(), 2u);
+  JsonLog::open(path("log"), false, warn())->write(step(1));
+  EXPECT_THAT(lines(), ElementsAre(R"({"step":1})"));
+}
+
+TEST_F(JsonLogTest, ResumedRunDropsATornLine) {
+  write("log", "{\"step\":1}\n{\"step\":2,\"lo");
+  JsonLog::open(path("log"), true, warn())->write(step(2));
+  EXPECT_THAT(lines(), ElementsAre(R"({"step":1})", R"({"step":2})"));
+  write("log", "{\"st");
+  JsonLog::open(path("log"), true, warn())->write(step(1));
+  EXPECT_THAT(lines(), ElementsAre(R"({"step":1})"));
+  write("log", std::string(20000, 'x')); // not ours: kept, and our line stands alone
+  JsonLog::open(path("log"), true, warn())->write(step(1));
+  ASSERT_EQ(lines().size(), 2u);
+  EXPECT_EQ(lines()[1], R"({"step":1})");
+}
+
+TEST_F(JsonLogTest, UnwritablePathIsRefusedAtTheStart) {
+  auto log = JsonLog::open(path("missing/log"), false, warn());
+  ASSERT_FALSE(log);
+  EXPECT_EQ(log.error().code, ExitCode::Io);
+  EXPECT_THAT(log.error().message, HasSubstr("missing/log"));
+}
+
+TEST_F(JsonLogTest, FullDiskWarnsOnce) {
+  auto log = JsonLog::open("/dev/full", false, warn());
+  ASSERT_TRUE(log);
+  for (uint64_t i = 1; i < 5; ++i)
+    log->write(step(i));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("No space left on device; training goes on"));
+}
+
+TEST_F(JsonLogTest, LineThatDoesNotFitIsTakenBack) {
+  auto log = JsonLog::open(path("log"), false, warn());
+  ASSERT_TRUE(log);
+  log->write(step(1));
+  rlimit previous;
+  getrlimit(RLIMIT_FSIZE, &previous);
+  rlimit limit = {15, previous.rlim_max}; // 11 bytes are written, 4 are left
+  auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  log->write(step(2));
+  log->write(step(3));
+  setrlimit(RLIMIT_FSIZE, &previous);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(read(path("log")), "{\"step\":1}\n");
+  EXPECT_EQ(warnings.size(), 1u);
+  log->write(step(4)); // there is room again
+  EXPECT_EQ(read(path("log")), "{\"step\":1}\n{\"step\":4}\n");
+}
+
+TEST_F(JsonLogTest, ReaderThatGoesAwayDoesNotKillTraining) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  auto log = JsonLog::open(path("pipe"), true, warn());
+  ASSERT_TRUE(log);
+  log->write(step(1));
+  char buffer[64];
+  EXPECT_EQ(::read(reader, buffer, sizeof(buffer)), 11);
+  close(reader);
+  log->write(step(2)); // would be killed by SIGPIPE
+  log->write(step(3));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("Broken pipe; training goes on without it"));
+}
+} // namespace
