@@ -1,0 +1,275 @@
+//===- Config.h - ds_config.json, resolved to what a compiler needs ---------------===//
+//
+// DeepSpeed's configuration file says how a model is to be trained. Reading it means: parse with positions,
+// apply
+// `--set`, translate old spellings, refuse what is unknown, mistyped or contradictory, fill every absent key
+// with what DeepSpeed 0.19.6 means by its absence, and derive what follows (batch sizes, the mesh, the
+// schedule). What comes out are plain structs plus the list of all settings with their origins. Nothing here
+// throws.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_CONFIG_CONFIG_H
+#define DS_CONFIG_CONFIG_H
+
+#include "ds/Config/Schedule.h"
+#include "ds/Support/Error.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::config {
+
+/// The version whose meaning an absent key has.
+inline constexpr std::string_view kDeepSpeedVersion = "0.19.6";
+
+/// global == micro * accumulation * dp. DeepSpeed's train_batch_size, train_micro_batch_size_per_gpu and
+/// gradient_accumulation_steps.
+struct Batch {
+  int64_t global = 1;       ///< samples per optimizer step, over all ranks
+  int64_t micro = 1;        ///< samples per micro-step and data-parallel rank
+  int64_t accumulation = 1; ///< micro-steps per optimizer step
+};
+
+/// How the ranks are divided: dp * tp * pp * sp == ranks.
+struct Mesh {
+  int64_t ranks = 1, dp = 1, tp = 1, pp = 1, sp = 1;
+};
+
+enum class DType : uint8_t { F32, F16, BF16, I8 };
+
+/// One optimizer with every parameter that any kind has; the ones of other kinds keep their defaults.
+struct Optimizer {
+  /// Adam is the one whose weight decay enters the gradient (adam_w_mode false); AdamW decouples it. Other is
+  /// a type that DeepSpeed knows and programs do not have yet; `name` says which.
+  enum class Kind : uint8_t { Sgd, Adam, AdamW, Adagrad, Lion, Lamb, Other };
+  Kind kind = Kind::AdamW;
+  std::string name = "AdamW"; ///< as DeepSpeed spells it
+  double lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999; ///< Adam, AdamW, Lion, Lamb
+  double eps = 1e-8;                 ///< Adam, AdamW, Adagrad, Lamb
+  double weightDecay = 0;
+  bool biasCorrection = true;            ///< Adam, AdamW, Lamb
+  bool amsgrad = false;                  ///< Adam and AdamW with torch_adam
+  double momentum = 0, dampening = 0;    ///< Sgd
+  bool nesterov = false;                 ///< Sgd
+  double lrDecay = 0;                    ///< Adagrad: lr / (1 + step * lrDecay)
+  double initialAccumulator = 0;         ///< Adagrad
+  double maxCoeff = 10, minCoeff = 0.01; ///< Lamb: bounds of the trust ratio
+  bool epsInsideSqrt = false;            ///< Lamb
+  bool given = false;                    ///< false: the file has no optimizer and AdamW takes its place
+};
+
+/// Loss scaling and storage of fp16 mode.
+struct Fp16 {
+  bool enabled = false, autoCast = false;
+  double lossScale = 0;           ///< 0: dynamic
+  int64_t initialScalePower = 16; ///< dynamic scaling starts at 2^this
+  int64_t lossScaleWindow = 1000; ///< good steps before the scale doubles
+  int64_t hysteresis = 2;
+  bool consecutiveHysteresis = false;
+  int64_t minLossScale = 1;
+  bool masterWeightsAndGrads = false; ///< masters and gradients in fp16
+};
+
+struct Bf16 {
+  bool enabled = false, immediateGradUpdate = false, checkGradOverflow = true;
+  bool masterWeightsAndGrads = false; ///< masters and gradients in bf16
+  bool optimizerStates = false;       ///< moments in bf16
+};
+
+struct Precision {
+  Fp16 fp16;
+  Bf16 bf16;
+  DType model = DType::F32;                ///< what the enabled mode (or data_types.param_dtype) computes in
+  std::optional<DType> gradAccum, buffers; ///< data_types.*; absent: follows the mode
+  std::optional<DType> communication;      ///< communication_data_type; absent: follows the mode
+  DType sequenceCommunication = DType::F32;
+  bool autocast = false; ///< torch_autocast.enabled
+  std::optional<DType> autocastDtype;
+  std::vector<std::string> autocastModules;
+};
+
+enum class Home : uint8_t { Device, Cpu, Nvme };
+
+struct OffloadParam {
+  Home device = Home::Device;
+  std::string nvmePath;
+  int64_t bufferCount = 5, bufferSize = 100000000, maxInCpu = 1000000000; ///< buffers; elements; elements
+  bool pinMemory = true;
+};
+
+struct OffloadOptimizer {
+  Home device = Home::Device;
+  std::string nvmePath;
+  int64_t bufferCount = 4;
+  bool pinMemory = true, pipelineRead = false, pipelineWrite = false, fastInit = false;
+  double ratio = 1; ///< share of the states that is offloaded (stage 3)
+  bool superOffload = false;
+  double cpuAdamCores = 0.8; ///< share of the cores
+};
+
+struct ZenFlow {
+  double topkRatio = 0.1;
+  std::string selectStrategy = "auto";
+  std::optional<int64_t> selectInterval, updateInterval; ///< absent: "auto"
+  bool overlapStep = false, offload = false;
+  double autoRatio = 0.99;
+  int64_t fullWarmUpRounds = 0;
+  double reservedCores = 0.5;
+};
+
+/// zero_optimization; sizes are elements.
+struct Zero {
+  int64_t stage = 0;
+  bool contiguousGradients = true, reduceScatter = true;
+  int64_t reduceBucketSize = 500000000;
+  bool useMultiRankBucketAllreduce = true, allgatherPartitions = true;
+  int64_t allgatherBucketSize = 500000000;
+  bool overlapComm = false; ///< derived: stage == 3 when absent
+  bool loadFromFp32Weights = true, elasticCheckpoint = false;
+  OffloadParam offloadParam;
+  OffloadOptimizer offloadOptimizer;
+  std::optional<ZenFlow> zenflow;
+  int64_t subGroupSize = 1000000000;
+  bool ignoreUnusedParameters = true, roundRobinGradients = false;
+  int64_t prefetchBucketSize = 50000000, paramPersistenceThreshold = 100000;
+  int64_t modelPersistenceThreshold = std::numeric_limits<int64_t>::max();
+  int64_t maxLiveParameters = 1000000000, maxReuseDistance = 1000000000;
+  bool gather16bitWeightsOnModelSave = false;
+  int64_t moduleGranularityThreshold = 0;
+  bool useAllReduceForFetchParams = false, allgatherSequential = false;
+  int64_t partitionStreamChunkSize = 0;
+  int64_t hpzPartitionSize = 1;
+  bool quantizedWeights = false, quantizedNontrainableWeights = false, quantizedGradients = false;
+  std::optional<double> locoErrBeta; ///< zeropp_loco_param
+  int64_t locoResetT = 1024;
+  int64_t micsShardSize = -1;
+  bool micsHierarchicalParamsGather = false;
+  bool memoryEfficientLinear = true, overrideModuleApply = true, pipelineLoadingCheckpoint = false;
+  bool logTraceCacheWarnings = false, enableSanityChecks = false, saveMuonMomentumBufferInMemory = false;
+  std::vector<std::string> leafClasses, leafNames, leafNameSuffixes;
+};
+
+struct ActivationCheckpointing {
+  bool partitionActivations = false, contiguousMemoryOptimization = false, cpuCheckpointing = false;
+  std::optional<int64_t> numberCheckpoints;
+  bool synchronizeBoundary = false, profile = false;
+};
+
+struct Pipeline {
+  std::optional<int64_t> stages; ///< absent: "auto"
+  std::string partition = "best";
+  bool seedLayers = false;
+  int64_t activationCheckpointInterval = 0; ///< layers; 0: none
+  bool pipePartitioned = true, gradPartitioned = true;
+};
+
+struct TensorParallel {
+  int64_t size = 1; ///< of autotp_size and tp.tp_size
+  int64_t grainSize = 1;
+  bool overlapComm = false;
+  std::string presetModel; ///< empty: none
+};
+
+struct Aio {
+  int64_t blockSize = 1048576, queueDepth = 8, intraOpParallelism = 1; ///< bytes; requests; threads
+  bool singleSubmit = false, overlapEvents = true, useGds = false;
+};
+
+/// Where a setting's value comes from.
+enum class Origin : uint8_t { File, Set, Default, Derived };
+
+/// What becomes of a key.
+enum class KeyStatus : uint8_t {
+  Honoured, ///< changes the program as it would change DeepSpeed's run
+  Noted,    ///< accepted; a notice says what takes its place
+  Refused,  ///< refused by name when a program is asked for and the value is not the default
+  Detail,   ///< speaks only where its section's switch, itself Refused or Noted, is on
+};
+
+/// One key with its value, for printing, refusing and looking up what has no struct above.
+struct Setting {
+  std::string key;   ///< dotted path
+  std::string value; ///< as JSON
+  Origin origin = Origin::Default;
+  std::string from; ///< "ds_config.json:3:5", "--set", "DeepSpeed 0.19.6", "derived: M * G * W", ...
+  std::string note; ///< the reference's words: what the key does, what takes its place, why it is refused
+  KeyStatus status = KeyStatus::Honoured;
+  bool changed = false; ///< the value is not DeepSpeed's default
+};
+
+/// Everything the file, `--set` and the defaults say.
+struct Config {
+  Batch batch;
+  Mesh mesh;
+  Optimizer optimizer;
+  Schedule schedule;
+  double gradientClipping =
+      1.0; ///< global L2 norm; 0: off. Divisor (norm + 1e-6) / clip where that exceeds 1
+  bool prescaleGradients = false;
+  double gradientPredivideFactor = 1;
+  bool sumGradients = false; ///< gradient_allreduce_op "sum"
+  bool managedGradientAccumulation = true;
+  std::optional<int64_t> vocabularySize;
+  Precision precision;
+  Zero zero;
+  ActivationCheckpointing activationCheckpointing;
+  Pipeline pipeline;
+  TensorParallel tensorParallel;
+  Aio aio;
+
+  std::vector<Setting> settings;    ///< all keys, in the order of the reference
+  std::vector<std::string> notices; ///< one line each, for stderr
+
+  /// The setting of a dotted path, or null.
+  const Setting *find(std::string_view key) const;
+};
+
+/// What is read.
+struct ConfigSource {
+  std::string path; ///< file, or URL-safe base64 of its text; empty with no text: no file at all
+  std::optional<std::string> text; ///< the text itself; `path` then only names it in messages
+  std::vector<std::string> sets;   ///< KEY=VALUE; VALUE is JSON, or else a string
+  int64_t ranks = 1;
+  bool allowUnknownKeys = false; ///< unknown keys become notices
+};
+
+/// Reads, checks and resolves. The error's message has one line per mistake, the first one first; its code is
+/// Invalid, or Io when the file cannot be read.
+///
+/// With no file at all and no batch key set, the micro-batch is 1 (DeepSpeed would refuse).
+Result<Config> readConfig(const ConfigSource &source);
+
+/// What stands in the way of a program.
+struct Refusal {
+  std::string key;
+  std::string value;
+  std::string reason;
+};
+
+/// The keys that ask for what programs do not have yet; empty when a program can be made. A key at its
+/// default is never among them.
+std::vector<Refusal> refusedForProgram(const Config &config);
+
+/// The refusals as one error of exit code Invalid.
+Status checkForProgram(const Config &config);
+
+enum class PrintFormat : uint8_t { Text, Json };
+
+/// Every value and where it comes from. Text lists what is not a default first, then the defaults; Json is
+/// one object: {"key": {"value": ..., "origin": ..., "from": ...}}.
+std::string printConfig(const Config &config, PrintFormat format);
+
+/// One line per honoured or changed key, for the head of a run's log.
+std::string summarizeConfig(const Config &config);
+
+/// The reference of all keys as Markdown tables, as docs/config.md has them.
+std::string keyReference();
+
+} // namespace ds::config
+
+#endif // DS_CONFIG_CONFIG_H

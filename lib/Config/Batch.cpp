@@ -1,0 +1,153 @@
+//===- Batch.cpp - The mesh and the batch triple -----------------------------------===//
+//
+// With W data-parallel ranks, T = M * G * W must hold exactly, where T is train_batch_size, M the micro-batch
+// and G the accumulation. DeepSpeed derives what is absent by floor division and then checks; so does this,
+// with a message that shows the equation and the key to drop.
+//
+//===---------------------------------------------------------------------------===//
+#include "Build.h"
+
+namespace ds::config {
+
+static constexpr std::string_view kT = "train_batch_size", kM = "train_micro_batch_size_per_gpu",
+                                  kG = "gradient_accumulation_steps";
+
+/// Names a complaint after the place of a key.
+static void complainAt(const Resolved &resolved, std::string_view path, const std::string &message,
+                       std::string hint, Report &report) {
+  const Entry *entry = resolved.find(path);
+  std::string from = entry && resolved.given(path) ? entry->from : report.name;
+  report.complaints.push_back({from + ": " + message, std::move(hint)});
+}
+
+/// The larger of the two spellings of a tensor-parallel size; both above 1 must agree.
+static int64_t tensorParallelSize(const Resolved &resolved, Report &report) {
+  int64_t a = std::max<int64_t>(1, resolved.integer("tensor_parallel.autotp_size"));
+  int64_t b = std::max<int64_t>(1, resolved.integer("tensor_parallel.tp.tp_size"));
+  if (a > 1 && b > 1 && a != b)
+    complainAt(resolved, "tensor_parallel.autotp_size",
+               "\"tensor_parallel.autotp_size\" = " + std::to_string(a) +
+                   ", but \"tensor_parallel.tp.tp_size\" = " + std::to_string(b),
+               "drop \"tensor_parallel.tp.tp_size\"", report);
+  return std::max(a, b);
+}
+
+Mesh solveMesh(const Resolved &resolved, int64_t ranks, Report &report) {
+  Mesh mesh;
+  mesh.ranks = ranks;
+  mesh.tp = tensorParallelSize(resolved, report);
+  mesh.pp = resolved.maybeInteger("pipeline.stages").value_or(1);
+  mesh.sp = resolved.maybeInteger("sequence_parallel_size").value_or(1);
+  int64_t model = 0;
+  bool overflow =
+      __builtin_mul_overflow(mesh.tp, mesh.pp, &model) || __builtin_mul_overflow(model, mesh.sp, &model);
+  if (ranks < 1 || overflow || ranks % model != 0) {
+    report.complaints.push_back(
+        {"the ranks do not divide: ranks = " + std::to_string(ranks) + ", but tp * pp * sp = " +
+             std::to_string(mesh.tp) + " * " + std::to_string(mesh.pp) + " * " + std::to_string(mesh.sp),
+         "choose --ranks as a multiple of tensor_parallel.autotp_size * pipeline.stages * "
+         "sequence_parallel_size"});
+    return mesh;
+  }
+  mesh.dp = ranks / model;
+  std::optional<int64_t> asked = resolved.maybeInteger("data_parallel_size");
+  if (asked && *asked != mesh.dp)
+    complainAt(resolved, "data_parallel_size",
+               "\"data_parallel_size\" = " + std::to_string(*asked) + ", but ranks / (tp * pp * sp) = " +
+                   std::to_string(ranks) + " / " + std::to_string(model) + " = " + std::to_string(mesh.dp),
+               "drop \"data_parallel_size\"", report);
+  return mesh;
+}
+
+namespace {
+/// The triple with what was given.
+struct Triple {
+  std::optional<int64_t> t, m, g;
+  int64_t w;
+};
+} // namespace
+
+/// Which key of a triple that does not add up is best dropped, and what it then becomes.
+static std::string hintToDrop(const Triple &given, const Batch &batch, int64_t w) {
+  int64_t product = 0;
+  bool fits = !__builtin_mul_overflow(batch.micro, batch.accumulation, &product) &&
+              !__builtin_mul_overflow(product, w, &product) && product > 0;
+  auto drop = [](std::string_view key, int64_t becomes) {
+    return "drop \"" + std::string(key) + "\": it becomes " + std::to_string(becomes);
+  };
+  if (given.t && given.m && given.g) {
+    int64_t t = *given.t;
+    if (fits && t % (*given.m * w) == 0)
+      return drop(kG, t / (*given.m * w));
+    if (fits && t % (*given.g * w) == 0)
+      return drop(kM, t / (*given.g * w));
+  }
+  if (given.t && (given.m || given.g) && fits)
+    return drop(kT, product);
+  return "make \"" + std::string(kT) + "\" a multiple of " + std::to_string(w) + ", or give \"" +
+         std::string(kM) + "\" instead";
+}
+
+/// DeepSpeed's derivation; floor divisions are checked afterwards by the equation.
+static Batch deriveTriple(const Triple &given, bool &overflow) {
+  Batch batch;
+  int64_t w = given.w;
+  batch.global = given.t.value_or(0);
+  batch.micro = given.m.value_or(0);
+  batch.accumulation = given.g.value_or(1);
+  if (given.t && given.m && !given.g)
+    batch.accumulation = *given.t / *given.m / w;
+  else if (given.t && !given.m)
+    batch.micro = *given.t / w / batch.accumulation;
+  else if (!given.t)
+    overflow = __builtin_mul_overflow(batch.micro, batch.accumulation, &batch.global) ||
+               __builtin_mul_overflow(batch.global, w, &batch.global);
+  return batch;
+}
+
+static std::string equation(const Batch &batch, int64_t w) {
+  return std::to_string(batch.micro) + " * " + std::to_string(batch.accumulation) + " * " + std::to_string(w);
+}
+
+/// Whether T == M * G * W, all positive.
+static bool addsUp(const Batch &batch, int64_t w) {
+  int64_t product = 0;
+  return batch.global > 0 && batch.micro > 0 && batch.accumulation > 0 &&
+         !__builtin_mul_overflow(batch.micro, batch.accumulation, &product) &&
+         !__builtin_mul_overflow(product, w, &product) && product == batch.global;
+}
+
+Batch solveBatch(Resolved &resolved, const Mesh &mesh, bool noFile, Report &report) {
+  Triple given{resolved.maybeInteger(kT), resolved.maybeInteger(kM), resolved.maybeInteger(kG), mesh.dp};
+  bool assumed = noFile && !given.t && !given.m;
+  if (assumed)
+    given.m = 1;
+  if (!given.t && !given.m) {
+    complainAt(resolved, kG, "neither \"" + std::string(kT) + "\" nor \"" + std::string(kM) + "\" is given",
+               "give \"" + std::string(kM) + "\"; the others follow from it", report);
+    return {};
+  }
+  bool overflow = false;
+  Batch batch = deriveTriple(given, overflow);
+  if (overflow || !addsUp(batch, mesh.dp)) {
+    std::string left = overflow ? std::string(kT) : std::string(kT) + " = " + std::to_string(batch.global);
+    complainAt(resolved, given.t ? kT : kM,
+               left + (overflow ? " exceeds 64 bits: " : " is not ") + std::string(kM) + " * " +
+                   std::string(kG) + " * data-parallel ranks = " + equation(batch, mesh.dp),
+               overflow ? "choose smaller sizes" : hintToDrop(given, batch, mesh.dp), report);
+    return {};
+  }
+  std::string w = std::to_string(mesh.dp);
+  if (!given.t)
+    resolved.derive(kT, makeInt(batch.global),
+                    "micro-batch * accumulation * ranks = " + equation(batch, mesh.dp));
+  if (!given.m || assumed)
+    resolved.derive(kM, makeInt(batch.micro),
+                    assumed ? "no configuration file" : "train_batch_size / ranks / accumulation");
+  if (!given.g)
+    resolved.derive(kG, makeInt(batch.accumulation),
+                    given.t && given.m ? "train_batch_size / micro-batch / ranks" : "1 when absent");
+  return batch;
+}
+
+} // namespace ds::config

@@ -1,0 +1,37 @@
+//===- Build.h - From resolved entries to the typed structs ---------------------------===//
+//
+// The steps after checking: the mesh and the batch triple are solved, dynamic defaults derived, the structs
+// filled, and what contradicts itself refused. Each reports to the same Report.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_CONFIG_BUILD_H
+#define DS_LIB_CONFIG_BUILD_H
+
+#include "Resolve.h"
+
+namespace ds::config {
+
+/// ranks = dp * tp * pp * sp, from the parallel sizes.
+Mesh solveMesh(const Resolved &resolved, int64_t ranks, Report &report);
+
+/// T = M * G * dp, by DeepSpeed's rules for absent ones; derives the keys. `noFile`: M defaults to 1.
+Batch solveBatch(Resolved &resolved, const Mesh &mesh, bool noFile, Report &report);
+
+/// Dynamic defaults that depend on other keys (overlap_comm, contiguous_gradients, an idle offload_param).
+void deriveDefaults(Resolved &resolved, Report &report);
+
+/// The structs; also resolves the optimizer's kind and the schedule.
+void fillConfig(Config &config, Resolved &resolved, Report &report);
+Optimizer fillOptimizer(Resolved &resolved, Report &report);
+Schedule fillSchedule(const Resolved &resolved, const Optimizer &optimizer, Report &report);
+Zero fillZero(const Resolved &resolved);
+
+/// The rules between keys.
+void checkRules(const Config &config, Report &report);
+
+/// Settings for printing, and the notices of noted and "auto" keys.
+void listSettings(Config &config, const Resolved &resolved, Report &report);
+
+} // namespace ds::config
+
+#endif // DS_LIB_CONFIG_BUILD_H

@@ -1,0 +1,158 @@
+//===- Config.cpp - Reading a configuration from end to end ----------------------------===//
+//
+// The steps in their order. Syntax errors end the reading at once; mistakes in keys and values are collected
+// and told together; rules between keys are only checked when every key by itself is right, for otherwise
+// they would speak about defaults that nobody asked for.
+//
+//===---------------------------------------------------------------------------===//
+#include "Build.h"
+#include "Parser.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ds::config {
+
+/// URL-safe base64 without white space, padding optional; empty when it is not that.
+static std::optional<std::string> decodeBase64(std::string_view text) {
+  static constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  while (text.ends_with('='))
+    text.remove_suffix(1);
+  std::string out;
+  uint32_t bits = 0, count = 0;
+  for (char c : text) {
+    size_t digit = kAlphabet.find(c);
+    if (digit == std::string_view::npos)
+      return std::nullopt;
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    if (++count == 4) {
+      for (int shift : {16, 8, 0})
+        out += static_cast<char>(bits >> shift & 0xFF);
+      bits = count = 0;
+    }
+  }
+  if (count == 1)
+    return std::nullopt;
+  for (uint32_t i = 1; i < count; ++i)
+    out += static_cast<char>(bits >> (6 * count - 8 * i) & 0xFF);
+  return out;
+}
+
+/// All bytes of a regular file.
+static Result<std::string> readFile(const std::string &path) {
+  auto failed = [&](const std::string &what) {
+    return Error{ExitCode::Io, path + ": " + what, "check the path of the configuration"};
+  };
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    return failed(std::strerror(errno));
+  struct stat info;
+  bool regular = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+  std::string text;
+  ssize_t got = 0;
+  char buffer[1 << 14];
+  while (regular && text.size() <= kMaxConfigBytes && (got = ::read(file, buffer, sizeof(buffer))) != 0) {
+    if (got < 0 && errno != EINTR)
+      break;
+    text.append(buffer, got > 0 ? static_cast<size_t>(got) : 0);
+  }
+  int error = errno;
+  ::close(file);
+  if (!regular)
+    return failed("not a regular file");
+  if (got < 0)
+    return failed(std::strerror(error));
+  return text;
+}
+
+/// The text to read; none when there is no file at all. `name` is what messages call it.
+static Result<std::optional<std::string>> findText(const ConfigSource &source, std::string &name) {
+  name = source.path.empty() ? "config" : source.path;
+  if (source.text)
+    return source.text;
+  if (source.path.empty())
+    return std::optional<std::string>();
+  if (::access(source.path.c_str(), F_OK) != 0)
+    if (std::optional<std::string> decoded = decodeBase64(source.path);
+        decoded && decoded->starts_with('{')) {
+      name = "base64";
+      return decoded;
+    }
+  Result<std::string> text = readFile(source.path);
+  if (!text)
+    return text.error();
+  return std::optional<std::string>(std::move(*text));
+}
+
+/// All complaints as one error: the first is the message's first line and gives the hint.
+static Error toError(const Report &report) {
+  std::vector<std::pair<uint64_t, size_t>> order;
+  for (const Complaint &complaint : report.complaints)
+    order.emplace_back(complaint.order, order.size());
+  std::sort(order.begin(), order.end());
+  const Complaint &first = report.complaints[order.front().second];
+  Error error{ExitCode::Invalid, first.message, first.hint};
+  for (size_t i = 1; i < order.size() && i < kMostComplaints; ++i) {
+    const Complaint &complaint = report.complaints[order[i].second];
+    error.message += "\n" + complaint.message + (complaint.hint.empty() ? "" : " (" + complaint.hint + ")");
+  }
+  if (order.size() > kMostComplaints)
+    error.message += "\n... and " + std::to_string(order.size() - kMostComplaints) + " more";
+  return error;
+}
+
+/// From the checked entries to the structs; false when something is wrong.
+static bool build(Config &config, Resolved &resolved, const ConfigSource &source, bool noFile,
+                  Report &report) {
+  config.mesh = solveMesh(resolved, source.ranks, report);
+  if (!report.complaints.empty())
+    return false;
+  config.batch = solveBatch(resolved, config.mesh, noFile, report);
+  deriveDefaults(resolved, report);
+  fillConfig(config, resolved, report);
+  listSettings(config, resolved, report);
+  checkRules(config, report);
+  config.notices = report.notices;
+  return report.complaints.empty();
+}
+
+static Result<Config> readChecked(const ConfigSource &source) {
+  Report report;
+  Result<std::optional<std::string>> text = findText(source, report.name);
+  if (!text)
+    return text.error();
+  Value root = makeObject();
+  if (*text) {
+    Result<Value> parsed = parseText(**text, report.name);
+    if (!parsed)
+      return parsed.error();
+    root = std::move(*parsed);
+  }
+  if (!root.is(Value::Kind::Object))
+    return Error{ExitCode::Invalid,
+                 spellPlace(report.name, root.place) + ": expects an object, but got " + describe(root),
+                 "a configuration starts with { and ends with }"};
+  applySets(root, source.sets, report);
+  translateAliases(root, report);
+  Resolved resolved = resolve(root, source.allowUnknownKeys, report);
+  Config config;
+  if (!report.complaints.empty() || !build(config, resolved, source, !*text, report))
+    return toError(report);
+  return config;
+}
+
+Result<Config> readConfig(const ConfigSource &source) {
+  try {
+    return readChecked(source);
+  } catch (const std::exception &exception) { // out of memory, and nothing else
+    return Error{ExitCode::Internal, std::string("reading the configuration failed: ") + exception.what(),
+                 ""};
+  }
+}
+
+} // namespace ds::config

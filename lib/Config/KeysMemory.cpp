@@ -1,0 +1,107 @@
+//===- KeysMemory.cpp - Keys: ZeRO, offload, storage, recomputation --------------------===//
+//
+// Part of the key table (Keys.h). One row a line; the order is the order of the reference.
+//
+//===---------------------------------------------------------------------------===//
+#include "Keys.h"
+
+namespace ds::config {
+namespace {
+using enum KeyKind;
+constexpr auto H = KeyStatus::Honoured, N = KeyStatus::Noted, R = KeyStatus::Refused, D = KeyStatus::Detail;
+#define ZERO "zero_optimization."
+
+// clang-format off
+constexpr Key kTable[] = {
+  {ZERO "stage", Int, "0", "0..3", H, "what data-parallel ranks shard: 1 optimizer states, 2 also gradients, 3 also parameters; one rank holds everything", ""},
+  {ZERO "contiguous_gradients", Bool, "true", "", N, "the planner places gradients", ""},
+  {ZERO "reduce_scatter", Bool, "true", "", N, "the planner chooses the collectives", ""},
+  {ZERO "reduce_bucket_size", Int, "500000000", ">=0", N, "the planner sizes the buckets (elements)", ""},
+  {ZERO "use_multi_rank_bucket_allreduce", Bool, "true", "", N, "the planner chooses the collectives", ""},
+  {ZERO "allgather_partitions", Bool, "true", "", N, "the planner chooses the collectives", ""},
+  {ZERO "allgather_bucket_size", Int, "500000000", "even", N, "the planner sizes the buckets (elements)", ""},
+  {ZERO "overlap_comm", Bool, "null", "", N, "the schedule overlaps what can overlap (absent: on under stage 3)", ""},
+  {ZERO "load_from_fp32_weights", Bool, "true", "", N, "masters are always read from the widest weights there are", ""},
+  {ZERO "elastic_checkpoint", Bool, "false", "", N, "checkpoints are resharded on loading", ""},
+  {ZERO "sub_group_size", Int, "1000000000", ">=0", N, "the planner sizes the update's pieces (elements)", ""},
+  {ZERO "ignore_unused_parameters", Bool, "true", "", R, "unused parameters are always allowed", ""},
+  {ZERO "legacy_stage1", Bool, "false", "", R, "DeepSpeed refuses it as well", ""},
+  {ZERO "round_robin_gradients", Bool, "false", "", N, "the planner orders the copies", ""},
+  {ZERO "stage3_prefetch_bucket_size", Int, "50000000", ">=0", N, "the schedule decides what is gathered early (elements)", ""},
+  {ZERO "stage3_param_persistence_threshold", Int, "100000", ">=0", N, "the planner decides what stays whole (elements)", ""},
+  {ZERO "stage3_model_persistence_threshold", Int, "9223372036854775807", ">=0", N, "the planner decides what stays whole (elements)", ""},
+  {ZERO "stage3_max_live_parameters", Int, "1000000000", ">=0", N, "the memory budget bounds what is live (elements)", ""},
+  {ZERO "stage3_max_reuse_distance", Int, "1000000000", ">=0", N, "lifetimes are planned (elements)", ""},
+  {ZERO "stage3_gather_16bit_weights_on_model_save", Bool, "false", "", N, "ds-run --save-weights writes whole tensors", ""},
+  {ZERO "stage3_module_granularity_threshold", Int, "0", "", N, "there are no modules at run time", ""},
+  {ZERO "stage3_use_all_reduce_for_fetch_params", Bool, "false", "", N, "the planner chooses the collectives", ""},
+  {ZERO "stage3_allgather_sequential", Bool, "false", "", N, "the planner chooses the collectives", ""},
+  {ZERO "stage3_partition_stream_chunk_size", Int, "0", ">=0", N, "weights are read straight into their shards", ""},
+  {ZERO "zero_hpz_partition_size", Int, "1", ">=0", R, "programs have no secondary partition yet", ""},
+  {ZERO "zero_quantized_weights", Bool, "false", "", R, "programs have no quantised gathers yet", ""},
+  {ZERO "zero_quantized_nontrainable_weights", Bool, "false", "", R, "programs have no quantised weights yet", ""},
+  {ZERO "zero_quantized_gradients", Bool, "false", "", R, "programs have no quantised reductions yet", ""},
+  {ZERO "zeropp_loco_param", Section, "null", "", R, "programs have no quantised reductions yet", ""},
+  {ZERO "zeropp_loco_param.err_beta", Float, "0.8", "0..1", D, "moving average of the quantisation error", ""},
+  {ZERO "zeropp_loco_param.reset_T", Int, "1024", ">0", D, "steps between resets", ""},
+  {ZERO "mics_shard_size", Int, "-1", "", R, "programs have no MiCS yet; -1 is off", ""},
+  {ZERO "mics_hierarchical_params_gather", Bool, "false", "", R, "programs have no MiCS yet", ""},
+  {ZERO "memory_efficient_linear", Bool, "true", "", N, "the planner decides what the backward pass keeps", ""},
+  {ZERO "override_module_apply", Bool, "true", "", N, "there are no modules at run time", ""},
+  {ZERO "pipeline_loading_checkpoint", Bool, "false", "", R, "programs have no pipeline yet", ""},
+  {ZERO "log_trace_cache_warnings", Bool, "false", "", N, "there is no trace cache: the order is in the program", ""},
+  {ZERO "enable_sanity_checks", Bool, "false", "", N, "programs are always verified when loaded", ""},
+  {ZERO "save_muon_momentum_buffer_in_memory", Bool, "false", "", R, "programs have no Muon yet", ""},
+  {ZERO "leaf_module.classes", Texts, "[\"transformers.models.mixtral.modeling_mixtral.MixtralSparseMoeBlock\", \"transformers.models.qwen2_moe.modeling_qwen2_moe.Qwen2MoeSparseMoeBlock\", \"transformers.models.qwen3_moe.modeling_qwen3_moe.Qwen3MoeSparseMoeBlock\"]", "", N, "there are no modules at run time", ""},
+  {ZERO "leaf_module.names", Texts, "[]", "", N, "there are no modules at run time", ""},
+  {ZERO "leaf_module.name_suffixes", Texts, "[]", "", N, "there are no modules at run time", ""},
+
+  {ZERO "offload_param.device", Choice, "\"none\"", "none|cpu|nvme", R, "programs keep parameters on the device", ""},
+  {ZERO "offload_param.nvme_path", Text, "null", "", D, "directory for device nvme", ""},
+  {ZERO "offload_param.buffer_count", Int, "5", ">=0", D, "staging buffers", ""},
+  {ZERO "offload_param.buffer_size", Int, "100000000", ">=0", D, "elements of a staging buffer", ""},
+  {ZERO "offload_param.max_in_cpu", Int, "1000000000", ">=0", D, "elements kept in host memory", ""},
+  {ZERO "offload_param.pin_memory", Bool, "true", "", D, "page-locked host memory", ""},
+  {ZERO "offload_optimizer.device", Choice, "\"none\"", "none|cpu|nvme", R, "programs keep optimizer states on the device", ""},
+  {ZERO "offload_optimizer.nvme_path", Text, "null", "", D, "directory for device nvme", ""},
+  {ZERO "offload_optimizer.buffer_count", Int, "4", ">=0", D, "staging buffers", ""},
+  {ZERO "offload_optimizer.pin_memory", Bool, "true", "", D, "page-locked host memory", ""},
+  {ZERO "offload_optimizer.pipeline_read", Bool, "false", "", D, "read ahead of the update", ""},
+  {ZERO "offload_optimizer.pipeline_write", Bool, "false", "", D, "write behind the update", ""},
+  {ZERO "offload_optimizer.fast_init", Bool, "false", "", D, "quicker start from NVMe", ""},
+  {ZERO "offload_optimizer.ratio", Float, "1.0", "0..1", D, "share of the states that is offloaded", ""},
+  {ZERO "offload_optimizer.super_offload", Bool, "false", "", D, "speculative updates on the host", ""},
+  {ZERO "offload_optimizer.cpuadam_cores_perc", Float, "0.8", "0..1", D, "share of the cores", ""},
+  {ZERO "zenflow", Section, "null", "", R, "programs have no ZenFlow yet", ""},
+  {ZERO "zenflow.topk_ratio", Float, "0.1", "0..1", D, "share of the gradient columns updated at once, exclusive of 0 and 1", ""},
+  {ZERO "zenflow.select_strategy", Choice, "\"auto\"", "auto|step|epoch", D, "how columns are selected", ""},
+  {ZERO "zenflow.select_interval", AutoInt, "\"auto\"", ">0", D, "how often columns are selected", ""},
+  {ZERO "zenflow.update_interval", AutoInt, "\"auto\"", ">0", D, "how often the rest is applied", ""},
+  {ZERO "zenflow.overlap_step", Bool, "false", "", D, "update beside the forward and backward passes", ""},
+  {ZERO "zenflow.offload", Bool, "false", "", D, "selected states on the host", ""},
+  {ZERO "zenflow.auto_ratio", Float, "0.99", "0..1", D, "threshold of the automatic interval", ""},
+  {ZERO "zenflow.full_warm_up_rounds", Int, "0", ">=0", D, "rounds without selection", ""},
+  {ZERO "zenflow.pt_reserved_cores_perc", Float, "0.5", "0..1", D, "share of the cores kept free", ""},
+  {ZERO "zenflow.steps_per_epoch", Int, "null", ">0", D, "set by DeepSpeed itself", ""},
+
+  {"aio.block_size", Int, "1048576", ">0", N, "read by what is offloaded to NVMe (bytes of a request)", ""},
+  {"aio.queue_depth", Int, "8", ">0", N, "read by what is offloaded to NVMe (requests under way)", ""},
+  {"aio.intra_op_parallelism", Int, "1", ">0", N, "read by what is offloaded to NVMe (threads)", ""},
+  {"aio.single_submit", Bool, "false", "", N, "read by what is offloaded to NVMe", ""},
+  {"aio.overlap_events", Bool, "true", "", N, "read by what is offloaded to NVMe", ""},
+  {"aio.use_gds", Bool, "false", "", R, "programs have no GPU direct storage", ""},
+
+  {"activation_checkpointing.partition_activations", Bool, "false", "", R, "programs have no recomputation yet", ""},
+  {"activation_checkpointing.contiguous_memory_optimization", Bool, "false", "", R, "programs have no recomputation yet", ""},
+  {"activation_checkpointing.cpu_checkpointing", Bool, "false", "", R, "programs have no recomputation yet", ""},
+  {"activation_checkpointing.number_checkpoints", Int, "null", ">0", R, "programs have no recomputation yet", ""},
+  {"activation_checkpointing.synchronize_checkpoint_boundary", Bool, "false", "", N, "streams are ordered by events in the program", ""},
+  {"activation_checkpointing.profile", Bool, "false", "", N, "ds-run --trace writes the time of every command", ""},
+};
+// clang-format on
+#undef ZERO
+} // namespace
+
+std::span<const Key> memoryKeys() { return kTable; }
+
+} // namespace ds::config

@@ -1,0 +1,120 @@
+//===- KeysTraining.cpp - Keys: batch, optimizer, scheduler, precision ---------------===//
+//
+// Part of the key table (Keys.h). One row a line; the order is the order of the reference.
+//
+//===---------------------------------------------------------------------------===//
+#include "Keys.h"
+
+namespace ds::config {
+namespace {
+using enum KeyKind;
+constexpr auto H = KeyStatus::Honoured, N = KeyStatus::Noted, R = KeyStatus::Refused, D = KeyStatus::Detail;
+
+// clang-format off
+constexpr Key kTable[] = {
+  {"train_batch_size", Int, "null", ">0", H, "samples per optimizer step over all ranks; derived when absent", ""},
+  {"train_micro_batch_size_per_gpu", Int, "null", ">0", H, "samples per micro-step and rank; derived when absent", ""},
+  {"gradient_accumulation_steps", Int, "null", ">0", H, "micro-steps per optimizer step; derived when absent", ""},
+  {"managed_gradient_accumulation", Bool, "true", "", R, "programs always manage the accumulation themselves", ""},
+  {"gradient_clipping", Float, "1.0", ">=0", H, "global L2 norm that gradients are clipped to; 0 is off", ""},
+  {"prescale_gradients", Bool, "false", "", R, "gradients are scaled once, after their sum", ""},
+  {"gradient_predivide_factor", Float, "1.0", ">0", R, "gradients are scaled once, after their sum", ""},
+  {"gradient_allreduce_op", Choice, "\"mean\"", "mean|sum", R, "programs average gradients", ""},
+  {"communication_data_type", Choice, "null", "fp16|bf16|fp32", R, "programs have no gradient exchange yet; absent follows the mode", ""},
+  {"seq_parallel_communication_data_type", Choice, "\"fp32\"", "fp16|bf16|fp32", R, "programs have no sequence parallelism yet", ""},
+  {"sparse_gradients", Bool, "false", "", N, "embedding gradients are dense; the numbers are the same", ""},
+  {"disable_allgather", Bool, "false", "", N, "the planner chooses the collectives", ""},
+  {"dump_state", Bool, "false", "", N, "--print-config shows the whole configuration", ""},
+  {"graph_harvesting", Bool, "false", "", N, "whole steps are captured wherever the program allows it", ""},
+  {"dataloader_drop_last", Bool, "false", "", N, "every batch is whole: ds-run wraps at the end of the data", ""},
+  {"use_data_before_expert_parallelism", Bool, "false", "", R, "programs have no expert parallelism yet", ""},
+  {"memory_breakdown", Bool, "false", "", N, "--emit=plan prints memory by category", ""},
+  {"wall_clock_breakdown", Bool, "false", "", N, "ds-run --trace writes the time of every command", ""},
+  {"steps_per_print", Int, "null", ">0", N, "ds-run prints one line for every step", ""},
+  {"vocabulary_size", Int, "null", ">0", N, "only checked: a multiple of 8 is faster", ""},
+  {"log_level", Text, "null", "", N, "the tools have their own logging options", ""},
+  {"sequence_parallel_size", Int, "null", ">0", R, "programs have no sequence parallelism yet", ""},
+  {"data_parallel_size", Int, "null", ">0", H, "checked against ranks / (tp * pp * sp)", ""},
+  {"zero_allow_untested_optimizer", Bool, "false", "", N, "every optimizer is computed in the same way under every ZeRO stage", ""},
+  {"zero_force_ds_cpu_optimizer", Bool, "true", "", N, "updates are generated for the place they run at", ""},
+
+  {"optimizer.type", Text, "null", "", H, "Adam, AdamW, Adagrad, Lamb, Lion, SGD in whatever case; others are known but refused; absent: AdamW with its defaults", ""},
+  {"optimizer.params.lr", Float, "0.001", ">=0", H, "learning rate", "Adam AdamW Lamb Lion SGD"},
+  {"optimizer.params.lr", Float, "0.01", ">=0", H, "learning rate", "Adagrad"},
+  {"optimizer.params.betas", Floats, "[0.9, 0.999]", "2", H, "decay of the moments, each in [0, 1)", "Adam AdamW Lamb Lion"},
+  {"optimizer.params.eps", Float, "1e-8", ">=0", H, "added to the denominator", "Adam AdamW Lamb"},
+  {"optimizer.params.eps", Float, "1e-10", ">=0", H, "added to the denominator", "Adagrad"},
+  {"optimizer.params.weight_decay", Float, "0.0", ">=0", H, "decay of the weights (0.01 for AdamW with torch_adam)", "Adam AdamW Adagrad Lamb Lion SGD"},
+  {"optimizer.params.adam_w_mode", Bool, "true", "", H, "decoupled decay; type AdamW is decoupled whatever this says", "Adam AdamW"},
+  {"optimizer.params.torch_adam", Bool, "false", "", N, "the mathematics is the same; weight_decay and amsgrad mean what they mean in torch.optim", "Adam AdamW"},
+  {"optimizer.params.bias_correction", Bool, "true", "", H, "moments are divided by 1 - beta^t", "Adam AdamW Lamb"},
+  {"optimizer.params.amsgrad", Bool, "false", "", R, "programs have no amsgrad yet", "Adam AdamW Lamb"},
+  {"optimizer.params.fp32_optimizer_states", Bool, "true", "", R, "programs keep optimizer states in fp32", "Adam AdamW Adagrad Lion"},
+  {"optimizer.params.max_coeff", Float, "10.0", ">0", H, "largest trust ratio", "Lamb"},
+  {"optimizer.params.min_coeff", Float, "0.01", ">=0", H, "smallest trust ratio", "Lamb"},
+  {"optimizer.params.eps_inside_sqrt", Bool, "false", "", R, "programs add eps outside the root", "Lamb"},
+  {"optimizer.params.lr_decay", Float, "0.0", ">=0", H, "lr / (1 + step * lr_decay)", "Adagrad"},
+  {"optimizer.params.initial_accumulator_value", Float, "0.0", ">=0", H, "start of the sum of squares", "Adagrad"},
+  {"optimizer.params.momentum", Float, "0.0", ">=0", H, "momentum", "SGD"},
+  {"optimizer.params.dampening", Float, "0.0", "", H, "dampening of the momentum", "SGD"},
+  {"optimizer.params.nesterov", Bool, "false", "", H, "needs momentum and no dampening", "SGD"},
+  {"optimizer.params.foreach", Bool, "null", "", N, "updates are generated fused", "SGD Adagrad Adam AdamW"},
+  {"optimizer.params.fused", Bool, "null", "", N, "updates are generated fused", "SGD Adagrad Adam AdamW"},
+  {"optimizer.legacy_fusion", Bool, "false", "", N, "updates are generated fused", ""},
+
+  {"scheduler.type", Text, "null", "", H, "LRRangeTest, OneCycle, WarmupLR, WarmupDecayLR or WarmupCosineLR; absent: the optimizer's lr at every step", ""},
+  {"scheduler.params.lr_range_test_min_lr", Float, "0.001", ">=0", H, "first learning rate", "LRRangeTest"},
+  {"scheduler.params.lr_range_test_step_size", Int, "2000", ">0", H, "steps between increases", "LRRangeTest"},
+  {"scheduler.params.lr_range_test_step_rate", Float, "1.0", "", H, "increase, in units of the minimum", "LRRangeTest"},
+  {"scheduler.params.lr_range_test_staircase", Bool, "false", "", H, "increase in stairs", "LRRangeTest"},
+  {"scheduler.params.cycle_min_lr", Float, "null", ">=0", H, "required", "OneCycle"},
+  {"scheduler.params.cycle_max_lr", Float, "null", ">=0", H, "required", "OneCycle"},
+  {"scheduler.params.decay_lr_rate", Float, "0.0", ">=0", H, "decay after the cycle", "OneCycle"},
+  {"scheduler.params.cycle_first_step_size", Int, "2000", ">0", H, "steps of the rising half", "OneCycle"},
+  {"scheduler.params.cycle_second_step_size", Int, "null", ">0", H, "steps of the falling half; absent: as the first", "OneCycle"},
+  {"scheduler.params.cycle_first_stair_count", Int, "0", ">=0", H, "stairs of the rising half; 0: continuous", "OneCycle"},
+  {"scheduler.params.cycle_second_stair_count", Int, "null", ">=0", H, "stairs of the falling half; absent: as the first", "OneCycle"},
+  {"scheduler.params.decay_step_size", Int, "0", ">=0", H, "steps per decay; 0: no decay", "OneCycle"},
+  {"scheduler.params.cycle_momentum", Bool, "true", "", H, "beta1 moves against the lr, beta2 is 0.99; only optimizers with betas", "OneCycle"},
+  {"scheduler.params.cycle_min_mom", Float, "0.8", "0..1", H, "smallest beta1", "OneCycle"},
+  {"scheduler.params.cycle_max_mom", Float, "0.9", "0..1", H, "largest beta1", "OneCycle"},
+  {"scheduler.params.decay_mom_rate", Float, "0.0", ">=0", H, "growth of beta1 after the cycle", "OneCycle"},
+  {"scheduler.params.total_num_steps", Int, "null", ">0", H, "required", "WarmupDecayLR WarmupCosineLR"},
+  {"scheduler.params.warmup_min_lr", Float, "0.0", ">=0", H, "first learning rate", "WarmupLR WarmupDecayLR"},
+  {"scheduler.params.warmup_max_lr", Float, "null", ">=0", H, "learning rate after the warm-up; absent: the optimizer's", "WarmupLR"},
+  {"scheduler.params.warmup_max_lr", Float, "0.001", ">=0", H, "learning rate after the warm-up", "WarmupDecayLR"},
+  {"scheduler.params.warmup_min_ratio", Float, "0.0", ">=0", H, "first share of the optimizer's lr", "WarmupCosineLR"},
+  {"scheduler.params.warmup_num_steps", Int, "1000", ">0", H, "steps of the warm-up; 1 means 2", "WarmupLR WarmupDecayLR WarmupCosineLR"},
+  {"scheduler.params.warmup_type", Choice, "\"log\"", "log|linear", H, "shape of the warm-up", "WarmupLR WarmupDecayLR WarmupCosineLR"},
+  {"scheduler.params.cos_min_ratio", Float, "0.0001", ">=0", H, "last share of the optimizer's lr", "WarmupCosineLR"},
+  {"scheduler.params.last_batch_iteration", Int, "-1", ">=-1", R, "programs start schedules at step 0; --resume continues them", "LRRangeTest OneCycle WarmupLR WarmupDecayLR WarmupCosineLR"},
+
+  {"data_types.grad_accum_dtype", Dtype, "null", "", R, "programs accumulate gradients in fp32", ""},
+  {"data_types.param_dtype", Dtype, "null", "", R, "programs compute in fp32", ""},
+  {"data_types.buffer_dtype", Dtype, "null", "", R, "programs keep buffers as they are", ""},
+  {"amp.enabled", Bool, "false", "", R, "programs have no apex; bf16 and fp16 are the modes to come", ""},
+  {"amp.*", Any, "null", "", D, "handed to apex", ""},
+  {"torch_autocast.enabled", Bool, "false", "", R, "programs have no autocast yet", ""},
+  {"torch_autocast.dtype", Dtype, "null", "", D, "type of the listed modules", ""},
+  {"torch_autocast.lower_precision_safe_modules", Texts, "null", "", D, "classes that run in the lower precision; absent: Linear, Conv1d, Conv2d, Conv3d", ""},
+  {"fp16.enabled", Bool, "false", "", R, "programs compute in fp32 only", ""},
+  {"fp16.auto_cast", Bool, "false", "", D, "casts inputs", ""},
+  {"fp16.loss_scale", Float, "0.0", ">=0", D, "0: dynamic", ""},
+  {"fp16.initial_scale_power", Int, "16", ">=0", D, "dynamic scaling starts at 2 to this", ""},
+  {"fp16.loss_scale_window", Int, "1000", "", D, "good steps before the scale doubles", ""},
+  {"fp16.hysteresis", Int, "2", ">=0", D, "overflows that are let pass before the scale halves", ""},
+  {"fp16.consecutive_hysteresis", Bool, "false", "", D, "refill the hysteresis on good steps", ""},
+  {"fp16.min_loss_scale", Int, "1", "", D, "smallest scale", ""},
+  {"fp16.fp16_master_weights_and_grads", Bool, "false", "", D, "masters and gradients in fp16", ""},
+  {"bf16.enabled", Bool, "false", "", R, "programs compute in fp32 only", ""},
+  {"bf16.immediate_grad_update", Bool, "false", "", D, "gradients are added as they come", ""},
+  {"bf16.check_grad_overflow", Bool, "true", "", D, "infinite gradients skip the step", ""},
+  {"bf16.bf16_master_weights_and_grads", Bool, "false", "", D, "masters and gradients in bf16", ""},
+  {"bf16.bf16_optimizer_states", Bool, "false", "", D, "moments in bf16", ""},
+};
+// clang-format on
+} // namespace
+
+std::span<const Key> trainingKeys() { return kTable; }
+
+} // namespace ds::config

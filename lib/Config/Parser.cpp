@@ -1,0 +1,378 @@
+//===- Parser.cpp - JSON with the liberties that DeepSpeed's hjson allows ------------===//
+//
+// One pass over the bytes by recursive descent, its depth bounded. The first mistake ends it: what follows a
+// syntax error is guesswork. nlohmann's reader is not used because it knows neither places nor trailing
+// commas, keeps the last of duplicate keys and turns 2^64 into a double.
+//
+//===---------------------------------------------------------------------------===//
+#include "Parser.h"
+
+#include <charconv>
+#include <cmath>
+#include <unordered_map>
+
+namespace ds::config {
+
+std::string spellPlace(const std::string &name, const Place &place) {
+  if (!place.set.empty())
+    return "--set " + place.set;
+  return name + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + " (byte " +
+         std::to_string(place.byte) + ")";
+}
+
+/// Length of the UTF-8 character at the head of `text`, or 0 when it is none.
+static size_t utf8Length(std::string_view text) {
+  auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  unsigned lead = byte(0);
+  size_t length = lead < 0x80                   ? 1
+                  : lead >= 0xC2 && lead < 0xE0 ? 2
+                  : (lead & 0xF0) == 0xE0       ? 3
+                  : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                : 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80)
+      return 0;
+  bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  bool outside = (lead == 0xED && byte(1) >= 0xA0) || (lead == 0xF4 && byte(1) >= 0x90);
+  return overlong || outside ? 0 : length;
+}
+
+static void appendUtf8(std::string &out, uint32_t code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+    return;
+  }
+  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  static constexpr unsigned kLead[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kLead[more] | (code >> (6 * more)));
+  while (more-- > 0)
+    out += static_cast<char>(0x80 | ((code >> (6 * more)) & 0x3F));
+}
+
+static bool isKeyChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+         c == '.' || c == '$';
+}
+
+namespace {
+class Parser {
+public:
+  Parser(std::string_view text, const std::string &name, const std::string &set)
+      : text(text), name(name), set(set) {}
+
+  Result<Value> run() {
+    Value root;
+    if (checkStart() && skipBlank() && parseValue(root, 0) && skipBlank() && !atEnd())
+      fail("expects the end of the text, but got " + here(), "remove what follows the outermost value");
+    if (failed)
+      return Error{ExitCode::Invalid, spellPlace(name, complaintPlace) + ": " + complaint.message,
+                   complaint.hint};
+    return root;
+  }
+
+private:
+  bool atEnd() const { return pos >= text.size(); }
+  char peek(size_t ahead = 0) const { return pos + ahead < text.size() ? text[pos + ahead] : '\0'; }
+  bool startsWith(std::string_view head) const { return text.substr(pos).starts_with(head); }
+
+  Place place() const { return {pos, line, static_cast<uint32_t>(pos - lineStart + 1), set}; }
+  void advance() {
+    if (text[pos++] == '\n') {
+      ++line;
+      lineStart = pos;
+    }
+  }
+  bool fail(std::string message, std::string hint = "") {
+    return failAt(place(), std::move(message), std::move(hint));
+  }
+  bool failAt(Place where, std::string message, std::string hint = "") {
+    if (!failed) {
+      complaint = {std::move(message), std::move(hint)};
+      complaintPlace = std::move(where);
+    }
+    failed = true;
+    return false;
+  }
+
+  /// What stands at the cursor, for "but got".
+  std::string here() const {
+    if (atEnd())
+      return "the end of the text";
+    size_t length = utf8Length(text.substr(pos));
+    if (length == 0)
+      return "a byte that is not UTF-8";
+    size_t end = pos;
+    while (end < text.size() && isKeyChar(text[end]) && end - pos < 40)
+      ++end;
+    return quote(text.substr(pos, std::max(length, end - pos)));
+  }
+
+  bool checkStart() {
+    if (text.size() > kMaxConfigBytes)
+      return fail("expects at most " + std::to_string(kMaxConfigBytes) + " bytes, but got " +
+                  std::to_string(text.size()));
+    if (startsWith("\xEF\xBB\xBF") || startsWith("\xFE\xFF") || startsWith("\xFF\xFE"))
+      return fail("the text starts with a byte order mark", "save it as UTF-8 without one");
+    return true;
+  }
+
+  /// Skips white space and comments; false for a comment that does not end.
+  bool skipBlank() {
+    while (!atEnd()) {
+      char c = peek();
+      if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+        advance();
+      } else if (c == '#' || startsWith("//")) {
+        while (!atEnd() && peek() != '\n')
+          advance();
+      } else if (startsWith("/*")) {
+        Place start = place();
+        size_t end = text.find("*/", pos + 2);
+        if (end == std::string_view::npos)
+          return failAt(start, "the comment does not end", "close it with */");
+        while (pos < end + 2)
+          advance();
+      } else {
+        break;
+      }
+    }
+    return true;
+  }
+
+  bool parseValue(Value &out, unsigned depth) {
+    out.place = place();
+    if (depth > kMaxDepth)
+      return fail("expects at most " + std::to_string(kMaxDepth) + " levels of nesting, but got more");
+    char c = peek();
+    if (atEnd())
+      return fail("expects a value, but got the end of the text");
+    if (c == '{' || c == '[')
+      return parseContainer(out, depth);
+    if (c == '"' || c == '\'') {
+      out.kind = Value::Kind::String;
+      return parseString(out.text);
+    }
+    if (c == '-' || (c >= '0' && c <= '9'))
+      return parseNumber(out);
+    return parseWord(out);
+  }
+
+  /// true, false, null; everything else without quotes is refused by what it most likely is.
+  bool parseWord(Value &out) {
+    size_t end = pos;
+    while (end < text.size() && isKeyChar(text[end]))
+      ++end;
+    std::string_view word = text.substr(pos, end - pos);
+    if (word == "true" || word == "false") {
+      out.kind = Value::Kind::Bool;
+      out.boolean = word == "true";
+    } else if (word == "null") {
+      out.kind = Value::Kind::Null;
+    } else if (word == "True" || word == "False" || word == "None") {
+      return fail("expects a value, but got " + quote(word), "JSON spells it true, false or null");
+    } else if (word == "NaN" || word == "Infinity" || word == "nan" || word == "inf") {
+      return fail(quote(word) + " is not a number that a configuration may have", "write a finite number");
+    } else if (word.empty()) {
+      return fail("expects a value, but got " + here());
+    } else {
+      return fail("expects a value, but got the unquoted text " + here(), "put text in quotes");
+    }
+    pos = end;
+    return true;
+  }
+
+  bool parseNumber(Value &out) {
+    size_t start = pos, p = pos + (peek() == '-' ? 1 : 0);
+    auto digits = [&] {
+      size_t before = p;
+      while (p < text.size() && text[p] >= '0' && text[p] <= '9')
+        ++p;
+      return p > before;
+    };
+    size_t whole = p;
+    bool good = digits(), integer = true;
+    bool padded = good && text[whole] == '0' && p - whole > 1;
+    if (good && p < text.size() && text[p] == '.') {
+      integer = false;
+      ++p;
+      good = digits();
+    }
+    if (good && p < text.size() && (text[p] == 'e' || text[p] == 'E')) {
+      integer = false;
+      ++p;
+      if (p < text.size() && (text[p] == '+' || text[p] == '-'))
+        ++p;
+      good = digits();
+    }
+    size_t end = p;
+    while (end < text.size() && isKeyChar(text[end]))
+      ++end;
+    std::string spelling(text.substr(start, end - start));
+    if (!good || padded || end != p)
+      return fail(quote(spelling.substr(0, 60)) + " is not a number",
+                  "write it as JSON does (0.5, 1e-3, 500000000), or put text in quotes");
+    return finishNumber(out, std::move(spelling), integer, end);
+  }
+
+  bool finishNumber(Value &out, std::string spelling, bool integer, size_t end) {
+    if (integer && !exactInteger(spelling))
+      return fail("the integer " + spelling.substr(0, 60) + " is outside the 64-bit range",
+                  "the limits are -9223372036854775808 and 9223372036854775807");
+    out.kind = Value::Kind::Number;
+    auto result = std::from_chars(spelling.data(), spelling.data() + spelling.size(), out.number);
+    if (result.ec != std::errc() || !std::isfinite(out.number))
+      return fail("the number " + spelling.substr(0, 60) + " is outside the range of a double");
+    out.text = std::move(spelling);
+    pos = end;
+    return true;
+  }
+
+  bool parseHex4(uint32_t &code) {
+    code = 0;
+    for (int i = 0; i < 4; ++i, ++pos) {
+      char c = peek();
+      int digit = c >= '0' && c <= '9'   ? c - '0'
+                  : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                  : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                         : -1;
+      if (digit < 0)
+        return fail("expects four hexadecimal digits after \\u, but got " + here());
+      code = code * 16 + static_cast<uint32_t>(digit);
+    }
+    return true;
+  }
+
+  bool parseEscape(std::string &out) {
+    static constexpr std::string_view kFrom = "\"\\/'bfnrt", kTo = "\"\\/'\b\f\n\r\t";
+    Place start = place();
+    ++pos; // the backslash
+    char c = peek();
+    if (size_t i = kFrom.find(c); !atEnd() && i != std::string_view::npos) {
+      out += kTo[i];
+      ++pos;
+      return true;
+    }
+    if (c != 'u')
+      return failAt(start, "unknown escape in a string",
+                    "JSON has \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX");
+    ++pos;
+    uint32_t code = 0, low = 0;
+    if (!parseHex4(code))
+      return false;
+    if (code >= 0xD800 && code < 0xDC00 && startsWith("\\u")) {
+      pos += 2;
+      if (!parseHex4(low))
+        return false;
+      if (low >= 0xDC00 && low < 0xE000)
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    if (code >= 0xD800 && code < 0xE000)
+      return failAt(start, "half of a surrogate pair in a string");
+    if (code == 0)
+      return failAt(start, "a string may not hold a zero byte");
+    appendUtf8(out, code);
+    return true;
+  }
+
+  bool parseString(std::string &out) {
+    Place start = place();
+    char end = peek();
+    if (startsWith("'''"))
+      return fail("multi-line strings are not accepted", "write the text in double quotes");
+    ++pos;
+    while (!atEnd() && peek() != end) {
+      if (peek() == '\\') {
+        if (!parseEscape(out))
+          return false;
+        continue;
+      }
+      if (static_cast<unsigned char>(peek()) < 0x20)
+        return fail("a string may not hold a control character or a line break",
+                    "close the string, or write \\n");
+      size_t length = utf8Length(text.substr(pos));
+      if (length == 0)
+        return fail("the string is not UTF-8");
+      out += text.substr(pos, length);
+      pos += length;
+    }
+    if (atEnd())
+      return failAt(start, "the string does not end", "close it with " + std::string(1, end));
+    ++pos;
+    return true;
+  }
+
+  bool parseKey(Value &member) {
+    if (peek() == '"' || peek() == '\'')
+      return parseString(member.key);
+    while (!atEnd() && isKeyChar(peek()))
+      member.key += text[pos++];
+    return !member.key.empty() || fail("expects a key, but got " + here());
+  }
+
+  /// Key, colon and value of one member.
+  bool parseMember(Value &object, std::unordered_map<std::string, Place> &seen, unsigned depth) {
+    Value member;
+    Place where = place();
+    if (!parseKey(member))
+      return false;
+    auto [first, isNew] = seen.emplace(member.key, where);
+    if (!isNew)
+      return failAt(where, "duplicate key " + quote(member.key),
+                    "its first value is at line " + std::to_string(first->second.line) +
+                        "; keep one of them");
+    std::string key = member.key;
+    if (!skipBlank())
+      return false;
+    if (peek() != ':')
+      return fail("expects ':' after the key " + quote(key) + ", but got " + here());
+    ++pos;
+    if (!skipBlank() || !parseValue(member, depth + 1))
+      return false;
+    member.place = std::move(where);
+    object.items.push_back(std::move(member));
+    return true;
+  }
+
+  bool parseContainer(Value &out, unsigned depth) {
+    bool object = peek() == '{';
+    char end = object ? '}' : ']';
+    out.kind = object ? Value::Kind::Object : Value::Kind::Array;
+    std::unordered_map<std::string, Place> seen;
+    ++pos;
+    while (true) {
+      if (!skipBlank())
+        return false;
+      if (atEnd())
+        return failAt(out.place, object ? "the object does not end" : "the list does not end",
+                      "close it with " + std::string(1, end));
+      if (peek() == end) {
+        ++pos;
+        return true;
+      }
+      if (object ? !parseMember(out, seen, depth) : !parseValue(out.items.emplace_back(), depth + 1))
+        return false;
+      uint32_t before = line;
+      if (!skipBlank())
+        return false;
+      if (peek() == ',')
+        ++pos;
+      else if (!atEnd() && peek() != end && line == before)
+        return fail(std::string("expects ',' or '") + end + "', but got " + here());
+    }
+  }
+
+  std::string_view text;
+  const std::string &name, &set;
+  size_t pos = 0, lineStart = 0;
+  uint32_t line = 1;
+  bool failed = false;
+  Complaint complaint;
+  Place complaintPlace;
+};
+} // namespace
+
+Result<Value> parseText(std::string_view text, const std::string &name, const std::string &set) {
+  return Parser(text, name, set).run();
+}
+
+} // namespace ds::config

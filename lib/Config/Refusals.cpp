@@ -1,0 +1,70 @@
+//===- Refusals.cpp - What programs do not have yet -----------------------------------===//
+//
+// Two tables say it: the rows of the key table whose status is Refused, and the conditions below, which no
+// single key's default can express. Work that makes a feature real empties them.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Config/Config.h"
+
+namespace ds::config {
+
+namespace {
+struct Condition {
+  std::string_view key;
+  bool (*refused)(const Config &);
+  std::string_view reason;
+};
+} // namespace
+
+static constexpr Condition kConditions[] = {
+    {"optimizer.type", [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Other; },
+     "programs have SGD, Adam, AdamW, Adagrad, Lion and Lamb"},
+    {"--ranks", [](const Config &c) { return c.mesh.ranks > 1; }, "programs run on one rank"},
+};
+
+/// Refused rows whose other value means "off" as well.
+static bool isIdle(const Setting &setting) {
+  return (setting.key == "tensor_parallel.autotp_size" || setting.key == "pipeline.stages" ||
+          setting.key == "sequence_parallel_size" ||
+          setting.key == "zero_optimization.zero_hpz_partition_size") &&
+         (setting.value == "1" || setting.value == "0");
+}
+
+/// fp32 asked for by name where fp32 is what a program does anyway.
+static bool isPlainFp32(const Setting &setting) {
+  return (setting.key.starts_with("data_types.") || setting.key == "communication_data_type") &&
+         setting.value == "\"fp32\"";
+}
+
+std::vector<Refusal> refusedForProgram(const Config &config) {
+  std::vector<Refusal> refusals;
+  for (const Setting &setting : config.settings) {
+    if (setting.status != KeyStatus::Refused || !setting.changed || isIdle(setting) || isPlainFp32(setting))
+      continue;
+    refusals.push_back({setting.key, setting.value, setting.note});
+  }
+  for (const Condition &condition : kConditions)
+    if (condition.refused(config)) {
+      const Setting *setting = config.find(condition.key);
+      refusals.push_back({std::string(condition.key),
+                          setting ? setting->value : std::to_string(config.mesh.ranks),
+                          std::string(condition.reason)});
+    }
+  return refusals;
+}
+
+Status checkForProgram(const Config &config) {
+  std::vector<Refusal> refusals = refusedForProgram(config);
+  if (refusals.empty())
+    return {};
+  Error error{ExitCode::Invalid, "", "drop the key, or ask for --emit=plan, which may answer it by rules"};
+  for (const Refusal &refusal : refusals) {
+    const Setting *setting = config.find(refusal.key);
+    error.message += (error.message.empty() ? "" : "\n") + (setting ? setting->from + ": " : std::string()) +
+                     "\"" + refusal.key + "\" = " + refusal.value +
+                     " is not available in a program: " + refusal.reason;
+  }
+  return error;
+}
+
+} // namespace ds::config
