@@ -78,7 +78,9 @@ def Ds_SpaceAttr : Ds_EnumAttr<Ds_Space, "space">;
 def Ds_SegmentKind : Ds_Enum<"SegmentKind", "part of a training step", [
   I32EnumAttrCase<"First", 0, "first">, I32EnumAttrCase<"Middle", 1, "middle">, I32EnumAttrCase<"Last", 2, "last">,
   I32EnumAttrCase<"Update", 3, "update">, I32EnumAttrCase<"Evaluation", 4, "evaluation">]>;
-def Ds_SegmentKindAttr : Ds_EnumAttr<Ds_SegmentKind, "segment">;
+def Ds_SegmentKindAttr : Ds_EnumAttr<Ds_SegmentKind, "segment"> {
+  let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.segment<last>
+}
 
 def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [
   I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Gather", 1, "gather">,

@@ -76,4 +76,6 @@ def Decompose : Pass<"ds-decompose"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+include "ds/Passes/SchedulePasses.td"
+
 #endif // DS_PASSES

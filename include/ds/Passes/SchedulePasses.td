@@ -1,0 +1,83 @@
+//===- SchedulePasses.td - From the step to a memory plan -----------*- tablegen -*-===//
+#ifndef DS_SCHEDULE_PASSES
+#define DS_SCHEDULE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Step -> scheduled
+//===----------------------------------------------------------------------===//
+
+def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
+  let summary = "Brings elementwise chains and reductions into the forms that fuse";
+  let description = [{
+    Reshapes that stand between elementwise ops sink below them, unit dimensions of broadcasts are dropped, and
+    reductions along inner dimensions read a transposed view.
+
+    Requires: phase step.
+    Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape;
+    (E2) no broadcast reads a reshape that only adds unit dimensions; (E3) every reduction is over leading or
+    trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first.
+
+    ```
+    %r = ds.reshape %x : tensor<4x8xf32> -> tensor<32xf32>      %e = ds.exp %x : tensor<4x8xf32>
+    %e = ds.exp %r : tensor<32xf32>                         ->  %r = ds.reshape %e : tensor<4x8xf32> -> tensor<32xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
+  let summary = "Groups fusable ops into regions of one kernel each";
+  let description = [{
+    Elementwise chains, broadcasts and reductions with one iteration domain become one `ds.fused`. Constants, iotas
+    and broadcasts are copied into every region that reads them; a column reduction copies the cheap elementwise
+    ops before it. Row-wise and column-wise reductions never share a region.
+
+    Requires: phase step, shapes normalised (ds-normalize-shapes).
+    Ensures: (E1) every fusable op but reshape, transpose, slice, pad and concat stands in a `ds.fused`;
+    (E2) values that only one region reads do not leave it; (E3) regions are convex: the block stays in
+    topological order.
+
+    ```
+    %e = ds.exp %x : tensor<4xf32>               %r = ds.fused(%x) : (tensor<4xf32>) -> tensor<4xf32> {
+    %r = ds.neg %e : tensor<4xf32>           ->  ^bb0(%a: tensor<4xf32>):
+                                                   %e = ds.exp %a : tensor<4xf32>
+                                                   %n = ds.neg %e : tensor<4xf32>
+                                                   ds.yield %n : tensor<4xf32>
+                                                 }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
+  let summary = "Replaces tensors by buffers, views and commands";
+  let description = [{
+    Every tensor becomes a `!ds.buffer`: a state, an input, a `ds.alloc`, or a `ds.view` of one of these. Reshapes,
+    transposes, slices and splits are views where strides can say them; an op writes over an operand that dies
+    there when its access pattern allows it; the new value of a state is made in the state's place. Regions become
+    kernels, equal ones only one; library ops become calls.
+
+    Requires: phase step, regions fused, issue order final.
+    Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
+    (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
+    are one symbol.
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Gives every buffer an offset in its arena";
+  let description = [{
+    States and inputs keep one place for the whole step; each segment's buffers share what remains, by lifetime in
+    issue order. The offsets come from Analysis/MemoryPlan and are checked by its independent checker.
+
+    Requires: phase scheduled.
+    Ensures: (E1) every `ds.alloc`, `ds.state` and input has an offset; (E2) two values that are live at once
+    never overlap; (E3) the module says the arena's size and the lower bound in `ds.plan`.
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+#endif // DS_SCHEDULE_PASSES

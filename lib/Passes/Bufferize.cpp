@@ -1,0 +1,26 @@
+//===- Bufferize.cpp - Replaces tensors by buffers, views and commands -----------===//
+#include "FunctionBufferizer.h"
+#include "ds/Passes/Passes.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_BUFFERIZE
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+struct Bufferize : mlir::ds::impl::BufferizeBase<Bufferize> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    KernelTable kernels(module);
+    SmallVector<func::FuncOp> functions = llvm::to_vector(module.getOps<func::FuncOp>());
+    for (func::FuncOp func : functions)
+      if (failed(FunctionBufferizer(func, symbols, kernels).run()))
+        return signalPassFailure();
+    module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "scheduled"));
+  }
+};
+} // namespace

@@ -1,0 +1,287 @@
+//===- FunctionBufferizer.cpp - Buffers for the tensors of one function ----------===//
+//
+// The walk and its ops; where values are made is decided in BufferPlacement.cpp.
+//
+//===---------------------------------------------------------------------------===//
+#include "FunctionBufferizer.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// The tensor type of `value`.
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// The buffer type of `value`.
+static BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
+
+FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels)
+    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext()) {
+  for (auto [index, op] : llvm::enumerate(func.getBody().front()))
+    position[&op] = index;
+}
+
+LogicalResult FunctionBufferizer::run() {
+  computeLastUses();
+  assignCategories();
+  makeArguments();
+  Block &block = func.getBody().front();
+  SmallVector<Operation *> tensorOps = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  for (Operation *op : tensorOps) {
+    builder.setInsertionPoint(op);
+    if (failed(bufferize(op)))
+      return failure();
+  }
+  for (Operation *op : llvm::drop_begin(llvm::reverse(tensorOps))) // the return is gone already
+    op->erase();
+  BitVector tensors(block.getNumArguments());
+  for (BlockArgument argument : block.getArguments())
+    tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
+  func.eraseArguments(tensors);
+  return success();
+}
+
+LogicalResult FunctionBufferizer::bufferize(Operation *op) {
+  if (auto ret = dyn_cast<func::ReturnOp>(op))
+    return bufferizeReturn(ret);
+  if (auto fused = dyn_cast<FusedOp>(op))
+    return bufferizeFused(fused), success();
+  if (auto call = dyn_cast<LibraryOpInterface>(op))
+    return bufferizeCall(call);
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return bufferizeConcat(concat), success();
+  if (auto pad = dyn_cast<PadOp>(op))
+    return bufferizePad(pad), success();
+  if (auto split = dyn_cast<SplitOp>(op))
+    return bufferizeSplit(split), success();
+  using View = const StridedView &;
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return bufferizeView(reshape.getInput(), reshape, [&](View v) { return reshapeView(v, reshape.getType().getShape()); }),
+           success();
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return bufferizeView(transpose.getInput(), transpose,
+                         [&](View v) { return std::optional(transposeView(v, transpose.getPerm())); }),
+           success();
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return bufferizeView(slice.getInput(), slice,
+                         [&](View v) {
+                           return std::optional(
+                               sliceView(v, slice.getOffsets(), slice.getStrides(), slice.getType().getShape()));
+                         }),
+           success();
+  InFlightDiagnostic error = op->emitOpError("expects to be fused or lowered before buffers are assigned");
+  error.attachNote() << "run ds-decompose and ds-fuse-regions first";
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+void FunctionBufferizer::bufferizeFused(FusedOp op) {
+  SmallVector<Value> inputs = llvm::map_to_vector(op.getInputs(), [&](Value input) { return buffers.at(input); });
+  SmallVector<Value> outputs;
+  for (OpResult result : op.getResults()) {
+    Value buffer;
+    if (!findDestination(result))
+      buffer = findDyingOperand(op, result.getResultNumber());
+    if (buffer && llvm::is_contained(outputs, buffer))
+      buffer = {};
+    outputs.push_back(buffer ? buffer : makeBuffer(result));
+    bind(result, outputs.back());
+  }
+  SmallVector<Type> types = llvm::to_vector(TypeRange(inputs));
+  llvm::append_range(types, TypeRange(outputs));
+  KernelUse use = kernels.getKernel(op, types);
+  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extent, StreamKind::Compute);
+}
+
+/// Matrices of rank 2 or of a batch: collapses leading dimensions so that `buffer` has `rank`.
+Value FunctionBufferizer::matmulOperand(Value buffer, int64_t rank, bool isResult, Location loc) {
+  BufferType type = bufferType(buffer);
+  if (!isResult && type.getStrides().back() != 1 && type.getStrides()[type.getStrides().size() - 2] != 1 &&
+      type.getTensor().getShape().back() != 1)
+    buffer = toContiguous(buffer, loc);
+  if (type.getTensor().getRank() == rank)
+    return buffer;
+  ArrayRef<int64_t> shape = type.getTensor().getShape();
+  int64_t rows = 1;
+  for (int64_t size : shape.drop_back())
+    rows *= size;
+  SmallVector<int64_t> collapsed = {rows, shape.back()};
+  std::optional<StridedView> view = reshapeView(viewOf(bufferType(buffer)), collapsed);
+  if (!view) {
+    assert(!isResult && "a result is made where it collapses");
+    buffer = toContiguous(buffer, loc);
+    view = reshapeView(viewOf(bufferType(buffer)), collapsed);
+  }
+  return createView(buffer, *view, loc);
+}
+
+LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
+  LibraryCall call = op.getLibraryCall();
+  unsigned numOperands = op->getNumOperands();
+  Location loc = op->getLoc();
+  bool isMatmul = isa<MatmulOp>(op.getOperation());
+  SmallVector<Value> results(op->getNumResults());
+  for (auto [result, operand] : call.inPlace) {
+    Value value = op->getOperand(operand), buffer = buffers.at(value);
+    Destination destination = findDestination(op->getResult(result));
+    bool isInPlace = (destination && *destination == buffer) || diesAt(value, op);
+    if (!isInPlace || !bufferType(buffer).isContiguous()) {
+      Value target = makeBuffer(op->getResult(result));
+      copy(buffer, target, loc);
+      buffer = target;
+    }
+    results[result] = buffer;
+  }
+  for (auto [result, operand] : call.mayShare)
+    if (!results[result] && !findDestination(op->getResult(result)) && diesAt(op->getOperand(operand), op) &&
+        bufferType(buffers.at(op->getOperand(operand))).isContiguous())
+      results[result] = buffers.at(op->getOperand(operand));
+  for (OpResult result : op->getResults()) {
+    Value &buffer = results[result.getResultNumber()];
+    if (!buffer) {
+      buffer = makeBuffer(result);
+      bool isCollapsible = !isMatmul || reshapeView(viewOf(bufferType(buffer)),
+                                                    {tensorType(result).getNumElements() / std::max<int64_t>(tensorType(result).getShape().back(), 1),
+                                                     tensorType(result).getShape().back()});
+      if (!isCollapsible)
+        buffer = allocate(tensorType(result), categoryOf(result), loc);
+    }
+    bind(result, buffer);
+  }
+
+  int64_t rank = isMatmul ? tensorType(op->getOperand(1)).getRank() : 0;
+  SmallVector<Value> arguments;
+  SmallVector<int64_t> writes;
+  for (auto [position, index] : llvm::enumerate(call.order)) {
+    bool isResult = index >= numOperands;
+    Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
+    if (isMatmul && position < 3)
+      buffer = matmulOperand(buffer, rank, isResult, loc);
+    else if (!isResult && bufferType(buffer).getTensor().getRank() && bufferType(buffer).getStrides().back() != 1 &&
+             bufferType(buffer).getTensor().getShape().back() != 1)
+      buffer = toContiguous(buffer, loc);
+    if (isResult)
+      writes.push_back(position);
+    arguments.push_back(buffer);
+  }
+  auto cost = dyn_cast<CostOpInterface>(op.getOperation());
+  builder.create<CallOp>(loc, call.callee, arguments, Value(), writes, builder.getArrayAttr(call.params),
+                         StreamKind::Compute, cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
+  return success();
+}
+
+void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
+  Value whole = concatBuffer(op);
+  StridedView view = viewOf(bufferType(whole));
+  SmallVector<int64_t> offsets(view.shape.size(), 0), steps(view.shape.size(), 1);
+  for (Value input : op.getInputs()) {
+    Value part = createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
+    Value made = buffers.at(input);
+    auto madeView = made.getDefiningOp<ViewOp>(), partView = part.getDefiningOp<ViewOp>();
+    bool isInPlace = made == part || (madeView && partView && madeView.getSource() == partView.getSource() &&
+                                      madeView.getOffset() == partView.getOffset() && made.getType() == part.getType());
+    if (!isInPlace)
+      copy(made, part, op.getLoc());
+    offsets[op.getDim()] += tensorType(input).getShape()[op.getDim()];
+  }
+}
+
+void FunctionBufferizer::bufferizePad(PadOp op) {
+  Value whole = makeBuffer(op.getResult());
+  bind(op.getResult(), whole);
+  builder.create<CallOp>(op.getLoc(), "fill", whole, Value(), ArrayRef<int64_t>{0},
+                         builder.getArrayAttr(builder.getF64FloatAttr(0)), StreamKind::Compute, IntegerAttr());
+  StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
+                                 tensorType(op.getInput()).getShape());
+  copy(buffers.at(op.getInput()), createView(whole, window, op.getLoc()), op.getLoc());
+}
+
+void FunctionBufferizer::bufferizeSplit(SplitOp op) {
+  int64_t rank = tensorType(op.getInput()).getRank(), next = 0;
+  for (Value piece : op.getPieces()) {
+    SmallVector<int64_t> offsets(rank, 0), steps(rank, 1);
+    offsets[op.getDim()] = next;
+    next += tensorType(piece).getDimSize(op.getDim());
+    bufferizeView(op.getInput(), piece, [&](const StridedView &view) {
+      return std::optional(sliceView(view, offsets, steps, tensorType(piece).getShape()));
+    });
+  }
+}
+
+void FunctionBufferizer::bufferizeView(Value source, Value result,
+                                       function_ref<std::optional<StridedView>(const StridedView &)> make) {
+  Value buffer = buffers.at(source);
+  std::optional<StridedView> view = make(viewOf(bufferType(buffer)));
+  if (!view) {
+    buffer = toContiguous(buffer, result.getLoc());
+    view = make(viewOf(bufferType(buffer)));
+  }
+  bind(result, createView(buffer, *view, result.getLoc()));
+}
+
+LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
+  // A value may become one state and feed another's copy: all copies come first from where values were made.
+  for (auto [index, value] : llvm::enumerate(op.getOperands())) {
+    auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr);
+    if (!state)
+      return op.emitOpError("expects every result to be a state, but result ") << index << " is none";
+    Value target = stateBuffers.at(state);
+    if (buffers.at(value) != target)
+      copy(buffers.at(value), target, op.getLoc());
+  }
+  builder.create<func::ReturnOp>(op.getLoc());
+  op.erase();
+  func.setFunctionType(builder.getFunctionType(func.getBody().front().getArgumentTypes(), {}));
+  func.removeResAttrsAttr();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Building blocks
+//===----------------------------------------------------------------------===//
+
+Value FunctionBufferizer::createView(Value source, const StridedView &view, Location loc) {
+  BufferType from = bufferType(source);
+  auto type = BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
+  if (type == from && view.offset == 0)
+    return source;
+  // Views of views name the root, so that every buffer is one step from its memory.
+  int64_t offset = view.offset;
+  if (auto outer = source.getDefiningOp<ViewOp>()) {
+    source = outer.getSource();
+    offset += outer.getOffset();
+  }
+  Value result = builder.create<ViewOp>(loc, type, source, offset);
+  views[result] = source;
+  return result;
+}
+
+Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {
+  if (bufferType(buffer).isContiguous())
+    return buffer;
+  Value packed = allocate(bufferType(buffer).getTensor(), "activations", loc);
+  copy(buffer, packed, loc);
+  return packed;
+}
+
+void FunctionBufferizer::copy(Value from, Value to, Location loc) {
+  builder.create<CallOp>(loc, "copy", ValueRange{from, to}, Value(), ArrayRef<int64_t>{1}, builder.getArrayAttr({}),
+                         StreamKind::Compute, IntegerAttr());
+}
+
+Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc) {
+  return builder.create<AllocOp>(loc, BufferType::getContiguous(type), builder.getStringAttr(category), IntegerAttr());
+}
+
+void FunctionBufferizer::bind(Value value, Value buffer) {
+  buffers[value] = buffer;
+  unsigned &last = rootLastUse[rootOf(buffer)];
+  last = std::max(last, lastUse.lookup(value));
+}
+
+Value FunctionBufferizer::rootOf(Value buffer) {
+  auto it = views.find(buffer);
+  return it == views.end() ? buffer : it->second;
+}

@@ -1,0 +1,87 @@
+//===- FunctionBufferizer.h - Buffers for the tensors of one function ------------===//
+//
+// Walks a function in issue order and gives every tensor a buffer: the state's own, a window of another value's, an
+// operand's that dies here, or a new one. Three questions are answered ahead of the walk or on demand:
+//
+//   lastUse       at which op a value, or a view of it, is read for the last time;
+//   destination   where a value should be made so that it need not be moved: the state it becomes, the part of
+//                 a concatenation that it is;
+//   root          the allocation, state or input behind a buffer, whose last use is that of all values in it.
+//
+// The price of a single walk: a value whose state is still read later is made elsewhere and copied at the end.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_FUNCTIONBUFFERIZER_H
+#define DS_LIB_PASSES_FUNCTIONBUFFERIZER_H
+
+#include "KernelTable.h"
+#include "StridedView.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::ds {
+
+class FunctionBufferizer {
+public:
+  FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels);
+
+  /// Rewrites the function; fails with a diagnostic at the op that has no lowering.
+  LogicalResult run();
+
+private:
+  /// Where a value is to be made.
+  using Destination = std::optional<Value>;
+
+  void computeLastUses();
+  void makeArguments();
+  void assignCategories();
+  LogicalResult bufferize(Operation *op);
+  LogicalResult bufferizeReturn(func::ReturnOp op);
+  void bufferizeFused(FusedOp op);
+  LogicalResult bufferizeCall(LibraryOpInterface op);
+  void bufferizeConcat(ConcatOp op);
+  void bufferizePad(PadOp op);
+  void bufferizeSplit(SplitOp op);
+  /// Makes `result` a view of `source`, through a packed copy where strides cannot say it.
+  void bufferizeView(Value source, Value result, function_ref<std::optional<StridedView>(const StridedView &)> make);
+
+  /// A buffer for `result`: its destination, or new.
+  Value makeBuffer(Value result);
+  Value allocate(RankedTensorType type, StringRef category, Location loc);
+  Destination findDestination(Value value);
+  Destination stateDestination(FlatSymbolRefAttr state);
+  Value concatBuffer(ConcatOp concat);
+  /// The state that `value` becomes, or null.
+  FlatSymbolRefAttr becomesState(Value value);
+
+  /// True when writing over `operand`'s buffer at `op` destroys nothing that is still needed.
+  bool diesAt(Value operand, Operation *op);
+  /// An operand whose buffer may hold `result`, for results that are written where the operand was just read.
+  Value findDyingOperand(FusedOp op, unsigned result);
+
+  Value createView(Value source, const StridedView &view, Location loc);
+  Value toContiguous(Value buffer, Location loc);
+  void copy(Value from, Value to, Location loc);
+  void bind(Value value, Value buffer);
+  Value rootOf(Value buffer);
+  StringRef categoryOf(Value value) const { return gradients.contains(value) ? "gradients" : "activations"; }
+  Value matmulOperand(Value buffer, int64_t rank, bool isResult, Location loc);
+
+  func::FuncOp func;
+  SymbolTable &symbols;
+  KernelTable &kernels;
+  OpBuilder builder;
+  DenseMap<Operation *, unsigned> position;
+  DenseMap<Value, unsigned> lastUse;       ///< tensor -> position of its last reader
+  DenseMap<Value, Value> buffers;          ///< tensor -> buffer
+  DenseMap<Value, unsigned> rootLastUse;   ///< root buffer -> last position at which any of its values is read
+  DenseMap<Value, Value> views;            ///< view -> root
+  DenseMap<Attribute, Value> stateBuffers; ///< state symbol -> argument
+  DenseMap<Attribute, unsigned> stateLastRead; ///< state symbol -> last reader of the old value
+  DenseSet<Value> gradients;               ///< tensors that are a parameter's gradient
+  DenseMap<Operation *, Value> concats;    ///< concatenation -> its buffer, once a part of it was made
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_FUNCTIONBUFFERIZER_H

@@ -1,0 +1,141 @@
+//===- NormalizeShapes.cpp - Brings shapes into the forms that fuse --------------===//
+//
+// Importers and gradients leave reshapes between elementwise ops, keep unit dimensions after reductions, and reduce
+// wherever the model says. A kernel has one iteration space, so these patterns move what is in the way: reshapes
+// sink, unit dimensions go, reductions become leading or trailing.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Passes/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_NORMALIZESHAPES
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// A full reduction of more elements than this is done in two stages, so that its first has rows to share out.
+static constexpr int64_t kSerialElements = 16384;
+
+/// The tensor type of `value`.
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// True when `value` is one scalar everywhere: a broadcast of a rank-0 tensor or a splat constant.
+static bool isScalarRepeated(Value value) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    return tensorType(broadcast.getInput()).getRank() == 0;
+  SplatElementsAttr splat;
+  return matchPattern(value, m_Constant(&splat));
+}
+
+/// True when `operand` is available in `shape`: reshaped from there, or one scalar everywhere.
+static bool isAvailableIn(Value operand, ArrayRef<int64_t> shape) {
+  auto reshape = operand.getDefiningOp<ReshapeOp>();
+  return (reshape && tensorType(reshape.getInput()).getShape() == shape) || isScalarRepeated(operand);
+}
+
+/// `operand`, which is available in `shape`, in that shape.
+static Value inShape(Value operand, ArrayRef<int64_t> shape, PatternRewriter &rewriter) {
+  if (auto reshape = operand.getDefiningOp<ReshapeOp>())
+    if (tensorType(reshape.getInput()).getShape() == shape)
+      return reshape.getInput();
+  RankedTensorType type = tensorType(operand).clone(shape);
+  if (auto broadcast = operand.getDefiningOp<BroadcastOp>())
+    return rewriter.create<BroadcastOp>(operand.getLoc(), type, broadcast.getInput(), ArrayRef<int64_t>{});
+  SplatElementsAttr splat;
+  matchPattern(operand, m_Constant(&splat));
+  return rewriter.create<ConstantOp>(operand.getLoc(), type, splat.resizeSplat(type));
+}
+
+namespace {
+/// elementwise(reshape(x), reshape(y), scalar) -> reshape(elementwise(x, y, scalar)).
+struct SinkReshape : OpInterfaceRewritePattern<ScalarBodyOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(ScalarBodyOpInterface op, PatternRewriter &rewriter) const override {
+    auto isReshape = [](Value operand) { return operand.getDefiningOp<ReshapeOp>() != nullptr; };
+    auto first = llvm::find_if(op->getOperands(), isReshape);
+    if (first == op->operand_end())
+      return failure();
+    ArrayRef<int64_t> shape = tensorType((*first).getDefiningOp<ReshapeOp>().getInput()).getShape();
+    if (!llvm::all_of(op->getOperands(), [&](Value operand) { return isAvailableIn(operand, shape); }))
+      return failure();
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op->getOperands(), [&](Value operand) { return inShape(operand, shape, rewriter); });
+    OperationState state(op->getLoc(), op->getName());
+    state.addOperands(operands);
+    state.addAttributes(op->getAttrs());
+    state.addTypes(tensorType(op->getResult(0)).clone(shape));
+    Operation *sunk = rewriter.create(state);
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op->getResult(0).getType(), sunk->getResult(0));
+    return success();
+  }
+};
+
+/// broadcast(reshape(x)), where the reshape only adds or drops unit dimensions -> broadcast(x without them).
+struct DropUnitDims : OpRewritePattern<BroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BroadcastOp op, PatternRewriter &rewriter) const override {
+    RankedTensorType type = tensorType(op.getInput());
+    SmallVector<int64_t> kept, dims;
+    for (auto [size, dim] : llvm::zip_equal(type.getShape(), op.getDims()))
+      if (size != 1) {
+        kept.push_back(size);
+        dims.push_back(dim);
+      }
+    if (static_cast<int64_t>(kept.size()) == type.getRank())
+      return failure();
+    Value dropped = rewriter.createOrFold<ReshapeOp>(op.getLoc(), type.clone(kept), op.getInput());
+    rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), dropped, dims);
+    return success();
+  }
+};
+
+/// A reduction over inner dimensions reads a transposed view whose trailing dimensions it removes.
+struct MakeReductionTrailing : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op, PatternRewriter &rewriter) const override {
+    int64_t rank = tensorType(op.getInput()).getRank(), count = op.getDims().size();
+    if (count == 0 || op.getDims().front() == rank - count || op.getDims().back() == count - 1)
+      return failure();
+    SmallVector<int64_t> perm;
+    for (int64_t dim = 0; dim < rank; ++dim)
+      if (!llvm::is_contained(op.getDims(), dim))
+        perm.push_back(dim);
+    llvm::append_range(perm, op.getDims());
+    Value transposed = rewriter.create<TransposeOp>(op.getLoc(), op.getInput(), perm);
+    SmallVector<int64_t> trailing = llvm::to_vector(llvm::seq<int64_t>(rank - count, rank));
+    rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getKind(), transposed, trailing);
+    return success();
+  }
+};
+
+/// A big full reduction is done over the last dimension first.
+struct SplitFullReduction : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op, PatternRewriter &rewriter) const override {
+    RankedTensorType type = tensorType(op.getInput());
+    int64_t rank = type.getRank();
+    if (static_cast<int64_t>(op.getDims().size()) != rank || rank < 2 || type.getNumElements() <= kSerialElements)
+      return failure();
+    Value rows = rewriter.create<ReduceOp>(op.getLoc(), op.getKind(), op.getInput(), ArrayRef<int64_t>{rank - 1});
+    SmallVector<int64_t> rest = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
+    rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getKind(), rows, rest);
+    return success();
+  }
+};
+
+struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<SinkReshape, DropUnitDims, MakeReductionTrailing, SplitFullReduction>(&getContext());
+    GreedyRewriteConfig config;
+    config.useTopDownTraversal = true;
+    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns), config)))
+      signalPassFailure();
+  }
+};
+} // namespace

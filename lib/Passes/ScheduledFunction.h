@@ -1,0 +1,47 @@
+//===- ScheduledFunction.h - Commands and lifetimes of a scheduled function ------===//
+//
+// What planning, reporting and lowering all read from a function of phase scheduled: its commands in issue order,
+// and for each allocation the commands between which it holds a value. An allocation lives from the first command
+// that touches it, or a view of it, to the last.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_SCHEDULEDFUNCTION_H
+#define DS_LIB_PASSES_SCHEDULEDFUNCTION_H
+
+#include "ds/Dialect/Ds.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::ds {
+
+/// An allocation and the commands [begin, end) during which it is live.
+struct AllocLifetime {
+  AllocOp alloc;
+  int64_t begin = 0, end = 0;
+  Operation *writer = nullptr; ///< the command that touches it first
+};
+
+/// A function as a list of commands.
+struct ScheduledFunction {
+  explicit ScheduledFunction(func::FuncOp func);
+
+  func::FuncOp func;
+  SmallVector<Operation *> commands;
+  SmallVector<AllocLifetime> lifetimes; ///< in order of allocation; unused allocations are left out
+};
+
+/// The functions of a step in the order in which they run, by segment kind.
+SmallVector<func::FuncOp> getSegments(ModuleOp module);
+
+/// Name of a function's state or input argument; null when it is the other kind.
+FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);
+StringAttr getInputOf(func::FuncOp func, unsigned argument);
+
+/// Attribute that gives states and inputs their place, in bytes.
+inline constexpr StringLiteral kOffsetAttr = "ds.offset";
+/// Module attribute of the planner: {arena, lower_bound}, in bytes.
+inline constexpr StringLiteral kPlanAttr = "ds.plan";
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_SCHEDULEDFUNCTION_H

@@ -1,0 +1,37 @@
+//===- StridedView.h - Views as shapes and strides -------------------------------===//
+//
+// What reshapes, transposes, slices and splits of a buffer look like as (offset, shape, strides), or that strides
+// cannot say them. No IR is built here.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_STRIDEDVIEW_H
+#define DS_LIB_PASSES_STRIDEDVIEW_H
+
+#include "ds/Dialect/Ds.h"
+
+namespace mlir::ds {
+
+/// A window of a buffer, relative to the buffer's first element.
+struct StridedView {
+  int64_t offset = 0;
+  SmallVector<int64_t> shape, strides;
+};
+
+/// The whole of `type`.
+StridedView viewOf(BufferType type);
+
+/// `view` in another shape with the same number of elements in row-major order; nullopt when its strides cannot
+/// say it (after "How to compute the strides of a reshaped view" in every array library: groups of dimensions that
+/// are contiguous among themselves may be regrouped).
+std::optional<StridedView> reshapeView(const StridedView &view, ArrayRef<int64_t> shape);
+
+/// Dimension k of the result is dimension perm[k] of `view`.
+StridedView transposeView(const StridedView &view, ArrayRef<int64_t> perm);
+
+/// Elements offsets + steps * i of `view`.
+StridedView sliceView(const StridedView &view, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps,
+                      ArrayRef<int64_t> shape);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_STRIDEDVIEW_H
