@@ -37,13 +37,14 @@ def make_config(args):
     return replace(config, **wanted)
 
 
-def make_data(name, config, samples, length, seed):
-    """Random samples, one tensor per argument: tokens and the next tokens, or vectors and their classes."""
+def make_data(args, config, samples, length, seed):
+    """Random samples, one tensor per argument: tokens and the next tokens, or vectors and their classes or values."""
     random = np.random.default_rng(seed)
-    if name == "mlp":
+    if args.name == "mlp":
         x = random.standard_normal((samples, config.inputs), dtype=np.float32)
         plane = random.standard_normal((config.inputs, config.classes), dtype=np.float32)
-        return {"x": x, "y": np.argmax(x @ plane, axis=1).astype(np.int64)}
+        y = np.tanh(x @ plane) if args.regression else np.argmax(x @ plane, axis=1).astype(np.int64)
+        return {"x": x, "y": y}
     tokens = random.integers(0, config.vocab, (samples, length + 1), dtype=np.int64)
     return {"x": tokens[:, :-1].copy(), "y": tokens[:, 1:].copy()}
 
@@ -68,6 +69,7 @@ def parse(arguments=None):
     form.add_argument("--scripted", action="store_true", help="torch.jit.script (the default)")
     form.add_argument("--traced", action="store_true", help="torch.jit.trace")
     parser.add_argument("--logits", action="store_true", help="forward(x) returns logits, not the loss")
+    parser.add_argument("--regression", action="store_true", help="mlp's labels are vectors, for --loss mse")
     parser.add_argument("--no-bias", action="store_true", help="GPT without biases in its linear layers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=2, help="samples of the traced run and of --input")
@@ -86,7 +88,7 @@ def main(arguments=None):
         sys.exit(f"export.py: {args.name} has no size {args.size}")
     config = make_config(args)
     length = args.length or getattr(config, "context", 0)
-    example = make_data(args.name, config, args.batch, length, 0)
+    example = make_data(args, config, args.batch, length, 0)
     archive = make_archive(args, config, tuple(torch.from_numpy(value) for value in example.values()))
     os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, f"{args.name}.pt")
@@ -94,7 +96,7 @@ def main(arguments=None):
     data_path = None
     if args.data:
         data_path = os.path.join(args.out, f"{args.name}.data.safetensors")
-        safetensors_io.save(data_path, make_data(args.name, config, args.data, length, args.data_seed))
+        safetensors_io.save(data_path, make_data(args, config, args.data, length, args.data_seed))
     kind = {"float32": "f32", "int64": "i64"}
     inputs = [f"{key}={'x'.join(map(str, value.shape))}x{kind[str(value.dtype)]}" for key, value in example.items()]
     print(path)

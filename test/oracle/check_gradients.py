@@ -2,7 +2,7 @@
 """check_gradients.py - compare the gradients that one step of plain SGD reveals with PyTorch's.
 
 BEFORE and AFTER are weights around one step of SGD with learning rate --lr, no momentum, decay or clipping; the gradient
-is (before - after) / lr.  A large power of two as the rate keeps the weights' own rounding out of it.  Each parameter's
+is (before - after) / lr.  A large power of two as the rate keeps rounding out of it.  Each parameter's
 difference must be within --tolerance of its gradient's norm; a gradient that is all rounding noise (below 1e-6 of the
 global norm) only has to stay noise.
 """

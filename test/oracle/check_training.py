@@ -8,6 +8,7 @@ gradient of every parameter.
 """
 
 import argparse
+import json
 import os
 import sys
 
@@ -24,7 +25,7 @@ import export  # noqa: E402
 import safetensors_io  # noqa: E402
 
 RATE = 1024.0  # a power of two, so large that the weights' rounding does not show in the gradients
-PLAIN_SGD = ['optimizer={"type":"SGD","params":{"lr":%g}}' % RATE, "scheduler=null", "gradient_clipping=0"]
+PLAIN_SGD = {"optimizer": {"type": "SGD", "params": {"lr": RATE}}, "gradient_clipping": 0.0}
 
 
 def weight_complaints(ours, theirs, tolerance):
@@ -39,7 +40,7 @@ def weight_complaints(ours, theirs, tolerance):
     return complaints
 
 
-def check_curve(args, files, config, overrides):
+def check_curve(args, files, config):
     """The logs of both, step by step, and the final weights."""
     log, trainer = train_oracle.train(files["archive"], config, files["data"], args.steps, args.loss)
     complaints, summary = compare.compare(compare.read_log(files["log"]), log, args.step1, args.curve)
@@ -47,7 +48,7 @@ def check_curve(args, files, config, overrides):
     finish(complaints, summary)
 
 
-def check_step(args, files, config, overrides):
+def check_step(args, files, config):
     """The gradients that one step of plain SGD reveals."""
     _, trainer = train_oracle.train(files["archive"], config, files["data"], 1, args.loss)
     expected = trainer.named(trainer.gradients)
@@ -74,19 +75,23 @@ def parse():
 
 def main():
     args, rest = parse()
-    overrides = args.set + (PLAIN_SGD if args.gradients else [])
-    config = ds_config.read(args.config, overrides)
+    config = ds_config.read(args.config, args.set)
+    if args.gradients:
+        config = {**config, **PLAIN_SGD}
+        config.pop("scheduler", None)
     _, micro, _ = ds_config.batch_triple(config)
     archive, data, inputs = export.main([args.name, "--out", args.out, "--data", str(args.samples), "--batch",
                                          str(micro), *(["--logits"] if args.loss else []), *rest])
-    files = {"archive": archive, "data": data, "program": os.path.join(args.out, "model.dsx"),
-             "before": os.path.join(args.out, "model.safetensors"), "log": os.path.join(args.out, "log.jsonl"),
-             "after": os.path.join(args.out, "after.safetensors")}
-    compile_program(archive, args.config, overrides, inputs, files["program"],
-                    ["--loss", args.loss] if args.loss else [])
+    names = {"config": "ds_config.json", "program": "model.dsx", "before": "model.safetensors", "log": "log.jsonl",
+             "after": "after.safetensors"}
+    files = {key: os.path.join(args.out, name) for key, name in names.items()}
+    files.update(archive=archive, data=data)
+    with open(files["config"], "w") as file:
+        json.dump(config, file, indent=2)
+    compile_program(archive, files["config"], inputs, files["program"], ["--loss", args.loss] if args.loss else [])
     run("ds-run", files["program"], "--data", data, "--steps", 1 if args.gradients else args.steps, "--log-jsonl",
         files["log"], "--save-weights", files["after"])
-    (check_step if args.gradients else check_curve)(args, files, config, overrides)
+    (check_step if args.gradients else check_curve)(args, files, config)
 
 
 if __name__ == "__main__":

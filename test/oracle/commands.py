@@ -15,10 +15,9 @@ def run(*command):
     return done.stdout
 
 
-def compile_program(archive, config, overrides, inputs, program, extra=()):
+def compile_program(archive, config, inputs, program, extra=()):
     """ds-opt: from an archive to a program and the weights beside it."""
     arguments = [part for text in inputs for part in ("--input", text)]
-    arguments += [part for text in overrides for part in ("--set", text)]
     run("ds-opt", archive, "--config", config, *arguments, *extra, "--emit=program", "-o", program)
 
 
