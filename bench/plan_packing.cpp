@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
+#include "../unittests/Passes/OrderInstances.h"
 #include "../unittests/Passes/PackInstances.h"
 
 #include <chrono>
@@ -29,6 +30,18 @@ static bool measure(const char *name, const PackProblem &problem) {
   return !conflict;
 }
 
+/// Orders once, checks, prints a line. Returns whether the order was right.
+static bool measureOrder(const char *name, const OrderProblem &problem) {
+  auto start = std::chrono::steady_clock::now();
+  ds::Result<IssueOrder> order = orderForMemory(problem);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::optional<std::string> fault = order ? check(*order, problem) : order.error().message;
+  std::printf("%-34s %6zu ops      peak / program %.4f %7.3f s%s%s\n", name, problem.ops.size(),
+              order ? double(order->peakBytes) / double(order->programPeakBytes) : 0.0, seconds,
+              fault ? "  WRONG: " : "", fault ? fault->c_str() : "");
+  return !fault;
+}
+
 int main() {
   bool right = true;
   for (int count : {100, 300, 1000, 5000, 20000}) {
@@ -51,5 +64,9 @@ int main() {
         transformerStep(
             {.layers = 96, .width = 256, .vocabulary = 8192, .transientsPerOp = transients, .seed = 6}));
   }
+  right &= measureOrder("training step, updates last", trainingStep(700, 1 << 20, 8 << 20));
+  right &= measureOrder("the same, masks first", trainingStep(700, 1 << 20, 8 << 20, true));
+  right &= measureOrder("random", randomOrderProblem(5000, 3000, 1));
+  right &= measureOrder("random, loose", randomOrderProblem(5000, 20000, 2));
   return right ? 0 : 1;
 }
