@@ -1,0 +1,95 @@
+//===- Executor.h - Runs a program's segments ----------------------------------===//
+//
+// Loading does everything that can fail or allocate: the arenas are mapped and populated, the kernels found,
+// every command bound to the addresses of its operands. A step is then a loop over bound commands. Commands
+// of the compute stream run on the thread that calls `run`, because libgomp keeps one team per caller; every
+// other stream has a worker. A program with one stream takes no lock and waits for nothing.
+//
+// Poisoning (the environment variable DS_POISON=1, or the build option DS_POISON) fills the bytes outside
+// planned lifetimes with NaNs, so that a wrong plan changes numbers; commands then run in issue order on one
+// thread.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_EXECUTOR_H
+#define DS_RUNTIME_EXECUTOR_H
+
+#include "ds/Runtime/Arena.h"
+#include "ds/Runtime/KernelImage.h"
+#include "ds/Runtime/Kernels.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace ds::rt {
+
+class Task;
+class StreamWorkers;
+
+/// When one command ran, in nanoseconds of the monotonic clock.
+struct Timing {
+  uint32_t command;
+  uint32_t stream;
+  int64_t beginNs, endNs;
+};
+
+struct ExecutorOptions {
+  std::optional<Isa> isa;     ///< of the hand-written kernels; default: the best of this machine
+  std::optional<bool> poison; ///< default: what the environment and the build say
+};
+
+class Executor {
+public:
+  /// Takes a program that verifyProgram accepts and makes it ready to run, states and arenas zeroed. The
+  /// thread that loads it must be the one that runs it.
+  static Result<std::unique_ptr<Executor>> load(Program program, const ExecutorOptions &options = {});
+  ~Executor();
+
+  const Program &program() const { return prog; }
+
+  /// Address of element (0, ..., 0) of a buffer.
+  void *data(uint32_t buffer) const;
+
+  /// Executes one segment from its first command to its last.
+  Status run(uint32_t segment);
+
+  /// One training step: the schedule's segments in order, `fill(microStep)` before each but the updates.
+  Status runStep(const std::function<Status(uint32_t microStep)> &fill);
+
+  /// The value of a rank-0 output as a double. Requires an entry of program().outputs.
+  double read(const Output &output) const;
+
+  /// From now on measures every command; `takeTimings` hands over what was measured since.
+  void measure(bool on) { measuring = on; }
+  std::vector<Timing> takeTimings() { return std::exchange(timings, {}); }
+
+  /// Bytes of the device and host arenas: what the program's memory use is.
+  ArenaBytes arenaBytes() const { return prog.arenas; }
+
+private:
+  Executor();
+  Status bindAll(const ExecutorOptions &options);
+  Status runInOrder(const Segment &segment);
+  Status runPoisoned(uint32_t index);
+  Status runTask(uint32_t command);
+  void planPoison();
+  void poison(const Lifetime &lifetime);
+
+  Program prog;
+  Arena device, host;
+  KernelImage image;
+  std::vector<std::unique_ptr<Task>> tasks; ///< one per command; null for events
+  std::unique_ptr<StreamWorkers> workers;   ///< null when there is one stream
+  bool poisoning = false, measuring = false;
+  std::vector<std::vector<uint32_t>> lifetimesBySegment; ///< for poisoning only
+  std::vector<Timing> timings;
+};
+
+/// Whether this build and environment ask for poisoning.
+bool poisoningRequested();
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_EXECUTOR_H

@@ -1,0 +1,46 @@
+//===- Kernels.h - The library functions that the runtime brings itself --------===//
+//
+// The functions of kernels/ behind one signature, once per instruction set, so that ds-run runs on any x86-64
+// and uses what the machine has. The operands are those that Library.h documents and verifyProgram has
+// checked: the kernels check nothing but the ids and targets, whose values only exist at run time.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_KERNELS_H
+#define DS_RUNTIME_KERNELS_H
+
+#include "ds/Runtime/Program.h"
+
+namespace ds::rt {
+
+/// A buffer in memory: a plain struct, because it crosses between translation units of different -march.
+struct View {
+  void *data;           ///< element (0, ..., 0)
+  const int64_t *shape; ///< `rank` entries
+  const int64_t *strides;
+  uint32_t rank;
+  DType dtype;
+};
+
+/// One call. `threads` is how many threads the function may use; results never depend on it.
+struct LibraryCall {
+  const View *operands;
+  const int64_t *params;
+  uint32_t numOperands;
+  uint32_t threads;
+};
+
+using LibraryFunction = void (*)(const LibraryCall &);
+
+/// Instruction sets that the kernels are built for; each includes the ones before it.
+enum class Isa : uint8_t { X86_64, X86_64_V3, X86_64_V4 };
+const char *spell(Isa isa);
+
+/// The best instruction set that this machine and its operating system support.
+Isa bestIsa();
+
+/// The kernel for `fn`, or null for those that plugins bring (Matmul). Requires isa <= bestIsa().
+LibraryFunction libraryFunction(LibraryFn fn, Isa isa);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_KERNELS_H

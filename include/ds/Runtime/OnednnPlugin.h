@@ -1,0 +1,83 @@
+//===- OnednnPlugin.h - Matrix products from oneDNN, opened on demand ----------===//
+//
+// libds-onednn.so is the only file that links oneDNN. It has one C entry point, which both the compiler (to
+// plan each product's workspace exactly) and the executor (to run it) find by dlopen; a machine without
+// oneDNN gets an error that names the file, and only when a program multiplies matrices.
+//
+// Scratch memory depends on the processor, the library's version and the number of threads: the compiler
+// plans what its machine asks for, and the executor takes the first implementation that fits the plan or
+// refuses.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_ONEDNNPLUGIN_H
+#define DS_RUNTIME_ONEDNNPLUGIN_H
+
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ds::rt {
+
+inline constexpr int kMatmulMaxRank = 12;
+inline constexpr uint32_t kOnednnAbi = 1;
+
+/// One matrix, or a batch of them, as oneDNN sees it: [..., rows, columns] with the strides that say whether
+/// it is transposed. A plain C struct: it crosses a dlopen border.
+struct MatmulOperand {
+  int64_t shape[kMatmulMaxRank];
+  int64_t strides[kMatmulMaxRank]; ///< elements
+  int32_t dtype;                   ///< DType
+};
+
+/// result = act(a * b + bias (+ result if accumulate)); all operands have `rank` dimensions.
+struct MatmulDesc {
+  MatmulOperand a, b, result;
+  int32_t rank;
+  int32_t bias;       ///< DType of the bias [N], or -1
+  int32_t accumulate; ///< 0 or 1
+  int32_t activation; ///< 0 none, 1 relu
+};
+
+/// Where the operands of one product lie; bias and workspace may be null.
+struct MatmulMemory {
+  const void *a, *b, *bias;
+  void *result, *workspace;
+};
+
+/// A product bound to its memory.
+struct MatmulPrimitive;
+
+/// What the plugin's entry point `dsOnednn` returns. Functions that fail return null or UINT64_MAX and write
+/// a zero-terminated reason into `message`.
+struct OnednnApi {
+  uint32_t abi; ///< kOnednnAbi
+  /// Bytes of scratch memory that the library's first choice for `desc` asks for with `threads` threads.
+  uint64_t (*scratchpadBytes)(const MatmulDesc *desc, uint32_t threads, char *message, size_t messageBytes);
+  /// Takes the first implementation that needs at most `workspaceBytes`; binds it to `memory`.
+  MatmulPrimitive *(*create)(const MatmulDesc *desc, uint32_t threads, uint64_t workspaceBytes,
+                             const MatmulMemory *memory, char *message, size_t messageBytes);
+  /// Runs the product on the calling thread's team; false (and a reason) if the library reports a failure.
+  bool (*run)(MatmulPrimitive *primitive, char *message, size_t messageBytes);
+  void (*destroy)(MatmulPrimitive *primitive);
+  /// Name of the chosen implementation, for diagnostics and traces.
+  const char *(*implementation)(const MatmulPrimitive *primitive);
+};
+
+/// Opens the plugin: `libds-onednn.so` beside the executable's directory (../lib) or on the loader's path. It
+/// stays open. Fails with ExitCode::Device, naming what is missing.
+Result<const OnednnApi *> openOnednn();
+
+/// The product that a Matmul command of Library.h describes: transposes become strides, a's leading
+/// dimensions are folded into the rows where memory allows it. `params` are the command's four. Requires
+/// operands that verifyProgram accepts.
+MatmulDesc describeMatmul(const Buffer &a, const Buffer &b, const Buffer &result, const Buffer *bias,
+                          const int64_t *params);
+
+/// Exact workspace of a product on this machine, for the compiler: rounded up to 64 bytes.
+Result<uint64_t> matmulScratchpadBytes(const MatmulDesc &desc, uint32_t threads);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_ONEDNNPLUGIN_H

@@ -1,0 +1,114 @@
+//===- CrossEntropy.cpp - Softmax cross-entropy without the softmax ------------===//
+//
+// Forward reads each row of logits twice (maximum, then the sum of exponentials, the second time from cache)
+// and keeps one number per row, from which backward makes the gradient in one pass over memory, in place if
+// asked. The mean is summed in double over fixed blocks of 64 rows, so it does not depend on the number of
+// threads.
+//
+//===---------------------------------------------------------------------------===//
+#include "Kernel.h"
+
+namespace ds::rt::DS_ISA {
+namespace {
+
+constexpr int64_t kBlockRows = 64;
+constexpr int kUnroll = 4;
+
+float rowMax(const float *row, int64_t size) {
+  Vec best[kUnroll];
+  for (Vec &lane : best)
+    lane = splat(-__builtin_inff());
+  int64_t j = 0;
+  for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
+    for (int u = 0; u < kUnroll; ++u)
+      best[u] = vecMax(load(row + j + u * kLanes), best[u]);
+  float result = maxLanes(vecMax(vecMax(best[0], best[1]), vecMax(best[2], best[3])));
+  for (; j < size; ++j)
+    result = row[j] > result ? row[j] : result;
+  return result;
+}
+
+/// Sum of exp(row[j] - shift).
+float rowExpSum(const float *row, int64_t size, float shift) {
+  Vec sums[kUnroll] = {};
+  int64_t j = 0;
+  for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
+    for (int u = 0; u < kUnroll; ++u)
+      sums[u] += vecExp(load(row + j + u * kLanes) - shift);
+  float total = sumLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; j < size; ++j)
+    total += vecExp(splat(row[j] - shift))[0];
+  return total;
+}
+
+/// log sum exp of a row; NaN and infinities come out as they should.
+float logSumExp(const float *row, int64_t size) {
+  const float top = rowMax(row, size);
+  if (top == -__builtin_inff() || top == __builtin_inff())
+    return top;
+  return top + __builtin_logf(rowExpSum(row, size, top));
+}
+
+/// to[j] = exp(from[j] - shift) * factor.
+void scaledExp(const float *from, float *to, int64_t size, float shift, float factor) {
+  int64_t j = 0;
+  for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
+    for (int u = 0; u < kUnroll; ++u)
+      store(to + j + u * kLanes, vecExp(load(from + j + u * kLanes) - shift) * factor);
+  for (; j < size; ++j)
+    to[j] = vecExp(splat(from[j] - shift))[0] * factor;
+}
+
+} // namespace
+
+void crossEntropyForward(const LibraryCall &call) {
+  const View &logits = call.operands[0], &targets = call.operands[1];
+  float *lse = floats(call.operands[3]);
+  const int64_t rows = logits.shape[0], size = logits.shape[1], stride = logits.strides[0];
+  const int64_t ignore = call.params[0];
+  auto body = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      lse[i] = logSumExp(floats(logits) + i * stride, size);
+  };
+  forRanges(rows, 1, call.threads, body);
+  double total = 0;
+  int64_t count = 0;
+  for (int64_t block = 0; block < rows; block += kBlockRows) {
+    double sum = 0;
+    for (int64_t i = block; i < minOf(block + kBlockRows, rows); ++i) {
+      const int64_t target = idAt(targets, i);
+      if (target == ignore)
+        continue;
+      ++count;
+      const bool valid = target >= 0 && target < size;
+      sum += valid ? static_cast<double>(lse[i]) - floats(logits)[i * stride + target] : __builtin_nan("");
+    }
+    total += sum;
+  }
+  *floats(call.operands[2]) = static_cast<float>(total / static_cast<double>(count));
+  *floats(call.operands[4]) = static_cast<float>(count);
+}
+
+void crossEntropyBackward(const LibraryCall &call) {
+  const View &logits = call.operands[0], &targets = call.operands[1], &dlogits = call.operands[5];
+  const float *lse = floats(call.operands[2]);
+  const float factor = *floats(call.operands[4]) / *floats(call.operands[3]);
+  const int64_t rows = logits.shape[0], size = logits.shape[1];
+  auto body = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t target = idAt(targets, i);
+      const float *from = floats(logits) + i * logits.strides[0];
+      float *to = floats(dlogits) + i * dlogits.strides[0];
+      if (target == call.params[0]) {
+        __builtin_memset(to, 0, static_cast<size_t>(size) * sizeof(float));
+        continue;
+      }
+      scaledExp(from, to, size, lse[i], factor);
+      if (target >= 0 && target < size)
+        to[target] -= factor;
+    }
+  };
+  forRanges(rows, 1, call.threads, body);
+}
+
+} // namespace ds::rt::DS_ISA

@@ -1,0 +1,217 @@
+//===- Executor.cpp - Loads a program and runs its segments --------------------===//
+//
+// The order of loading is the order of what a user can do about a failure: the processor (another program),
+// the memory (another plan), the libraries (another machine).
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Runtime/Executor.h"
+
+#include "StreamWorkers.h"
+#include "Task.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace ds::rt {
+namespace {
+
+int64_t nowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+float halfToFloat(uint16_t half) {
+  const uint32_t sign = uint32_t(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
+  float value;
+  if (exponent == 0) {
+    value = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  const uint32_t bits = sign | (exponent == 31 ? 0x7f800000 : (exponent + 112) << 23) | fraction << 13;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+template <class T>
+T readAs(const void *data) {
+  T value;
+  std::memcpy(&value, data, sizeof value);
+  return value;
+}
+
+} // namespace
+
+bool poisoningRequested() {
+  const char *environment = std::getenv("DS_POISON");
+#ifdef DS_POISON_BY_DEFAULT
+  return !environment || std::strcmp(environment, "0") != 0;
+#else
+  return environment && std::strcmp(environment, "0") != 0;
+#endif
+}
+
+Executor::Executor() = default;
+Executor::~Executor() = default;
+
+Result<std::unique_ptr<Executor>> Executor::load(Program program, const ExecutorOptions &options) {
+  if (program.arenas.nvme != 0)
+    return Error{
+        ExitCode::Device,
+        fmt::format("the program keeps {} bytes on NVMe, which this ds-run cannot do", program.arenas.nvme),
+        "compile without offload to nvme"};
+  std::unique_ptr<Executor> executor(new Executor);
+  executor->prog = std::move(program);
+  Result<KernelImage> image = KernelImage::open(executor->prog);
+  if (!image)
+    return image.error();
+  executor->image = std::move(*image);
+  Result<Arena> device = Arena::create(executor->prog.arenas.device, "device");
+  if (!device)
+    return device.error();
+  executor->device = std::move(*device);
+  Result<Arena> host = Arena::create(executor->prog.arenas.host, "host");
+  if (!host)
+    return host.error();
+  executor->host = std::move(*host);
+  if (Status status = executor->bindAll(options); !status)
+    return status.error();
+  return executor;
+}
+
+Status Executor::bindAll(const ExecutorOptions &options) {
+  const Binding binding{prog, image, [this](uint32_t buffer) { return data(buffer); },
+                        options.isa.value_or(bestIsa())};
+  for (uint32_t i = 0; i < prog.commands.size(); ++i) {
+    Result<std::unique_ptr<Task>> task = bindCommand(binding, i);
+    if (!task)
+      return task.error();
+    tasks.push_back(std::move(*task));
+  }
+  poisoning = options.poison.value_or(poisoningRequested());
+  if (poisoning)
+    planPoison();
+  else if (prog.streams.size() > 1)
+    workers = std::make_unique<StreamWorkers>(prog, [this](uint32_t command) { return runTask(command); });
+  return {};
+}
+
+void *Executor::data(uint32_t buffer) const {
+  const Buffer &b = prog.buffers[buffer];
+  return (b.space == Space::Device ? device : host).data() + b.offset;
+}
+
+Status Executor::runTask(uint32_t command) {
+  if (!tasks[command])
+    return {};
+  if (!measuring)
+    return tasks[command]->run();
+  const int64_t begin = nowNs();
+  Status status = tasks[command]->run();
+  static std::mutex mutex; // streams finish their commands at the same time
+  const std::lock_guard lock(mutex);
+  timings.push_back({command, prog.commands[command].stream, begin, nowNs()});
+  return status;
+}
+
+Status Executor::runInOrder(const Segment &segment) {
+  for (uint32_t i = segment.firstCommand; i < segment.firstCommand + segment.numCommands; ++i)
+    if (Status status = runTask(i); !status)
+      return status;
+  return {};
+}
+
+Status Executor::run(uint32_t segment) {
+  if (poisoning)
+    return runPoisoned(segment);
+  if (workers)
+    return workers->run(segment);
+  return runInOrder(prog.segments[segment]);
+}
+
+Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
+  uint32_t microStep = 0;
+  for (const Slot &slot : prog.schedule)
+    for (uint32_t i = 0; i < slot.count; ++i) {
+      if (prog.segments[slot.segment].kind != SegmentKind::Update)
+        if (Status status = fill(microStep++); !status)
+          return status;
+      if (Status status = run(slot.segment); !status)
+        return status;
+    }
+  return {};
+}
+
+double Executor::read(const Output &output) const {
+  const void *from = data(output.buffer);
+  switch (prog.buffers[output.buffer].dtype) {
+  case DType::F32:
+    return readAs<float>(from);
+  case DType::F64:
+    return readAs<double>(from);
+  case DType::F16:
+    return halfToFloat(readAs<uint16_t>(from));
+  case DType::BF16: {
+    const uint32_t bits = uint32_t(readAs<uint16_t>(from)) << 16;
+    return readAs<float>(&bits);
+  }
+  case DType::I64:
+    return static_cast<double>(readAs<int64_t>(from));
+  case DType::I32:
+    return readAs<int32_t>(from);
+  case DType::I8:
+    return readAs<int8_t>(from);
+  case DType::U8:
+  case DType::Bool:
+    return readAs<uint8_t>(from);
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Poisoning
+//===----------------------------------------------------------------------===//
+
+void Executor::poison(const Lifetime &lifetime) {
+  // All ones: a NaN in every floating-point type, and an id that no table has.
+  Arena &arena = lifetime.space == Space::Device ? device : host;
+  std::memset(arena.data() + lifetime.offset, 0xff, lifetime.bytes);
+}
+
+/// Everything that no value of the whole step holds starts as poison.
+void Executor::planPoison() {
+  lifetimesBySegment.resize(prog.segments.size());
+  for (Arena *arena : {&device, &host})
+    if (arena->size() > 0)
+      std::memset(arena->data(), 0xff, arena->size());
+  for (uint32_t i = 0; i < prog.lifetimes.size(); ++i) {
+    const Lifetime &l = prog.lifetimes[i];
+    if (l.segment != Lifetime::kWholeStep)
+      lifetimesBySegment[l.segment].push_back(i);
+    else
+      std::memset((l.space == Space::Device ? device : host).data() + l.offset, 0, l.bytes);
+  }
+}
+
+/// Runs a segment in issue order, poisoning each lifetime's bytes before its first command and after its
+/// last.
+Status Executor::runPoisoned(uint32_t index) {
+  const Segment &segment = prog.segments[index];
+  for (uint32_t t = 0; t < segment.numCommands; ++t) {
+    for (uint32_t i : lifetimesBySegment[index])
+      if (prog.lifetimes[i].begin == t)
+        poison(prog.lifetimes[i]);
+    if (Status status = runTask(segment.firstCommand + t); !status)
+      return status;
+    for (uint32_t i : lifetimesBySegment[index])
+      if (prog.lifetimes[i].end == t + 1)
+        poison(prog.lifetimes[i]);
+  }
+  return {};
+}
+
+} // namespace ds::rt

@@ -1,0 +1,83 @@
+//===- KernelImage.cpp - Loads generated kernels -------------------------------===//
+//
+// The processor is checked first: a program for a newer machine is refused by name instead of ending in
+// SIGILL.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Runtime/KernelImage.h"
+
+#include "ds/Runtime/CpuFeatures.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace ds::rt {
+namespace {
+
+/// A memory file with the image's bytes, or -1 with errno set.
+int writeMemoryFile(const std::vector<uint8_t> &image) {
+  const int fd = ::memfd_create("ds-kernels", MFD_CLOEXEC);
+  size_t done = 0;
+  while (fd >= 0 && done < image.size()) {
+    const ssize_t count = ::write(fd, image.data() + done, image.size() - done);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0) {
+      ::close(fd);
+      return -1;
+    }
+    done += static_cast<size_t>(count);
+  }
+  return fd;
+}
+
+} // namespace
+
+Result<KernelImage> KernelImage::open(const Program &program) {
+  if (Status status = checkCpuFeatures(program.targetCpu, program.cpuFeatures); !status)
+    return status.error();
+  KernelImage image;
+  if (program.image.empty())
+    return image;
+  const int fd = writeMemoryFile(program.image);
+  if (fd < 0)
+    return Error{ExitCode::Io,
+                 fmt::format("cannot hold the kernel image of {} bytes in memory: {}", program.image.size(),
+                             std::strerror(errno)),
+                 ""};
+  image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
+  ::close(fd);
+  if (!image.library)
+    return Error{ExitCode::Corrupt, fmt::format("cannot load the kernel image: {}", ::dlerror()),
+                 "compile the model again with ds-opt"};
+  for (const Kernel &kernel : program.kernels) {
+    void *symbol = ::dlsym(image.library, kernel.name.c_str());
+    if (!symbol)
+      return Error{ExitCode::Corrupt, fmt::format("the kernel image has no symbol '{}'", kernel.name),
+                   "compile the model again with ds-opt"};
+    image.functions.push_back(reinterpret_cast<KernelFunction>(symbol));
+  }
+  return image;
+}
+
+KernelImage::KernelImage(KernelImage &&other) noexcept
+    : library(std::exchange(other.library, nullptr)), functions(std::move(other.functions)) {}
+
+KernelImage &KernelImage::operator=(KernelImage &&other) noexcept {
+  std::swap(library, other.library);
+  std::swap(functions, other.functions);
+  return *this;
+}
+
+KernelImage::~KernelImage() {
+  if (library)
+    ::dlclose(library);
+}
+
+} // namespace ds::rt

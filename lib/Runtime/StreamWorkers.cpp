@@ -1,0 +1,85 @@
+//===- StreamWorkers.cpp - Runs the streams of a segment side by side ----------===//
+//
+// Release on recording, acquire on waiting: what a command wrote before its event is seen after the wait.
+//
+//===---------------------------------------------------------------------------===//
+#include "StreamWorkers.h"
+
+#include <algorithm>
+
+namespace ds::rt {
+
+StreamWorkers::StreamWorkers(const Program &program, RunTask runTask)
+    : program(program), runTask(std::move(runTask)),
+      events(std::make_unique<std::atomic<uint32_t>[]>(program.numEvents)) {
+  const auto compute = std::find(program.streams.begin(), program.streams.end(), StreamKind::Compute);
+  computeStream = static_cast<uint32_t>(compute - program.streams.begin());
+  for (const Segment &part : program.segments) {
+    std::vector<std::vector<uint32_t>> byStream(program.streams.size());
+    for (uint32_t i = part.firstCommand; i < part.firstCommand + part.numCommands; ++i)
+      byStream[program.commands[i].stream].push_back(i);
+    commands.push_back(std::move(byStream));
+  }
+  for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
+    if (stream != computeStream)
+      threads.emplace_back([this, stream] { workerLoop(stream); });
+}
+
+StreamWorkers::~StreamWorkers() {
+  stopping = true;
+  ++epoch;
+  epoch.notify_all();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+Status StreamWorkers::run(uint32_t index) {
+  segment = index;
+  failed = false;
+  running = static_cast<uint32_t>(threads.size());
+  const uint32_t current = ++epoch;
+  epoch.notify_all();
+  runStream(computeStream, index, current);
+  for (uint32_t left; (left = running.load()) != 0;)
+    running.wait(left);
+  if (!failed)
+    return {};
+  const std::lock_guard lock(mutex);
+  return error;
+}
+
+void StreamWorkers::workerLoop(uint32_t stream) {
+  for (uint32_t seen = 0;;) {
+    epoch.wait(seen);
+    seen = epoch.load();
+    if (stopping)
+      return;
+    runStream(stream, segment, seen);
+    if (--running == 0)
+      running.notify_all();
+  }
+}
+
+void StreamWorkers::runStream(uint32_t stream, uint32_t part, uint32_t current) {
+  for (uint32_t index : commands[part][stream]) {
+    const Command &command = program.commands[index];
+    if (command.kind == CommandKind::RecordEvent) {
+      events[command.callee].store(current, std::memory_order_release);
+      events[command.callee].notify_all();
+    } else if (command.kind == CommandKind::WaitEvent) {
+      for (uint32_t seen; (seen = events[command.callee].load(std::memory_order_acquire)) != current;)
+        events[command.callee].wait(seen, std::memory_order_acquire);
+    } else if (!failed) {
+      if (Status status = runTask(index); !status)
+        fail(status.error());
+    }
+  }
+}
+
+void StreamWorkers::fail(Error failure) {
+  const std::lock_guard lock(mutex);
+  if (!failed.exchange(true))
+    error = std::move(failure);
+}
+
+} // namespace ds::rt

@@ -1,0 +1,147 @@
+//===- Task.cpp - Binds commands to addresses ----------------------------------===//
+//
+// One class per way of executing: generated kernels, the kernels of kernels/, oneDNN's products, and copies.
+//
+//===---------------------------------------------------------------------------===//
+#include "Task.h"
+
+#include "Verify.h"
+#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/Parallel.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include <fmt/format.h>
+
+namespace ds::rt {
+namespace {
+
+/// A generated kernel, its units divided among the threads.
+class KernelTask final : public Task {
+public:
+  KernelTask(const Binding &binding, const Command &command)
+      : function(binding.image.function(command.callee)), threads(binding.program.threads) {
+    const Program &p = binding.program;
+    for (uint32_t k = 0; k < command.numOperands; ++k)
+      buffers.push_back(binding.address(p.operands[command.firstOperand + k]));
+    scalars = p.params.data() + command.firstParam;
+    const Kernel &kernel = p.kernels[command.callee];
+    extent = kernel.extent != 0 ? kernel.extent : *scalars;
+    grain = kernel.grain;
+  }
+  Status run() override {
+    parallelRanges(extent, grain, threads, this, [](void *self, int64_t begin, int64_t end) {
+      const auto &task = *static_cast<KernelTask *>(self);
+      task.function(task.buffers.data(), task.scalars, begin, end);
+    });
+    return {};
+  }
+
+private:
+  KernelFunction function;
+  std::vector<void *> buffers;
+  const int64_t *scalars;
+  int64_t extent, grain;
+  uint32_t threads;
+};
+
+/// A function of kernels/. Copies between spaces are the Copy function on one thread.
+class LibraryTask final : public Task {
+public:
+  LibraryTask(const Binding &binding, const Command &command, LibraryFunction function, uint32_t threads)
+      : function(function) {
+    const Program &p = binding.program;
+    for (uint32_t k = 0; k < command.numOperands; ++k) {
+      const uint32_t id = p.operands[command.firstOperand + k];
+      const Buffer &buffer = p.buffers[id];
+      views.push_back({binding.address(id), buffer.shape.data(), buffer.strides.data(),
+                       static_cast<uint32_t>(buffer.shape.size()), buffer.dtype});
+    }
+    call = {views.data(), p.params.data() + command.firstParam, command.numOperands, threads};
+  }
+  Status run() override {
+    function(call);
+    return {};
+  }
+
+private:
+  LibraryFunction function;
+  std::vector<View> views;
+  LibraryCall call;
+};
+
+class MatmulTask final : public Task {
+public:
+  MatmulTask(const OnednnApi &api, MatmulPrimitive *primitive, std::string where)
+      : api(api), primitive(primitive), where(std::move(where)) {}
+  ~MatmulTask() override { api.destroy(primitive); }
+  Status run() override {
+    char message[256] = "";
+    if (api.run(primitive, message, sizeof message))
+      return {};
+    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message), ""};
+  }
+
+private:
+  const OnednnApi &api;
+  MatmulPrimitive *primitive;
+  std::string where;
+};
+
+/// A product whose result has no element: nothing to do, and nothing that oneDNN would accept.
+class NoTask final : public Task {
+  Status run() override { return {}; }
+};
+
+Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {
+  const Program &p = binding.program;
+  const Command &command = p.commands[index];
+  const uint32_t *ids = p.operands.data() + command.firstOperand;
+  const Buffer *bias = command.numOperands == 4 ? &p.buffers[ids[3]] : nullptr;
+  if (numElements(p.buffers[ids[2]]) == 0)
+    return std::unique_ptr<Task>(std::make_unique<NoTask>());
+  Result<const OnednnApi *> api = openOnednn();
+  if (!api)
+    return api.error();
+  const MatmulDesc desc = describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], bias,
+                                         p.params.data() + command.firstParam);
+  const bool planned = command.workspace != UINT32_MAX;
+  const uint64_t workspaceBytes = planned ? extentBytes(p.buffers[command.workspace]) : 0;
+  const MatmulMemory memory{binding.address(ids[0]), binding.address(ids[1]),
+                            bias ? binding.address(ids[3]) : nullptr, binding.address(ids[2]),
+                            planned ? binding.address(command.workspace) : nullptr};
+  char message[256] = "";
+  MatmulPrimitive *primitive =
+      (*api)->create(&desc, p.threads, workspaceBytes, &memory, message, sizeof message);
+  if (!primitive)
+    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", describeCommand(p, index), message),
+                 "compile the model on this machine, so that the plan knows its oneDNN"};
+  return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, describeCommand(p, index)));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index) {
+  const Command &command = binding.program.commands[index];
+  switch (command.kind) {
+  case CommandKind::Kernel:
+    return std::unique_ptr<Task>(std::make_unique<KernelTask>(binding, command));
+  case CommandKind::Library:
+    if (LibraryFunction function = libraryFunction(static_cast<LibraryFn>(command.callee), binding.isa))
+      return std::unique_ptr<Task>(
+          std::make_unique<LibraryTask>(binding, command, function, binding.program.threads));
+    return bindMatmul(binding, index);
+  case CommandKind::Copy:
+    return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
+        binding, command, libraryFunction(LibraryFn::Copy, binding.isa), /*threads=*/1));
+  case CommandKind::RecordEvent:
+  case CommandKind::WaitEvent:
+    return std::unique_ptr<Task>();
+  case CommandKind::Collective:
+  case CommandKind::Storage:
+    break; // verifyProgram refuses them
+  }
+  return Error{ExitCode::Internal, fmt::format("{} cannot be bound", describeCommand(binding.program, index)),
+               ""};
+}
+
+} // namespace ds::rt

@@ -1,0 +1,39 @@
+//===- Task.h - One command, bound to its memory -------------------------------===//
+//
+// A task holds addresses, not indices: nothing is looked up while a step runs.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_TASK_H
+#define DS_RUNTIME_TASK_H
+
+#include "ds/Runtime/KernelImage.h"
+#include "ds/Runtime/Kernels.h"
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <functional>
+#include <memory>
+
+namespace ds::rt {
+
+class Task {
+public:
+  virtual ~Task() = default;
+  virtual Status run() = 0;
+};
+
+/// What binding a command needs to know of the executor. Outlives the tasks.
+struct Binding {
+  const Program &program;
+  const KernelImage &image;
+  std::function<void *(uint32_t buffer)> address;
+  Isa isa;
+};
+
+/// The task of program.commands[index], or null for an event. Fails with ExitCode::Device when a plugin is
+/// missing or cannot do what the plan asks.
+Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_TASK_H

@@ -1,0 +1,40 @@
+/* Kernels of the form that the compiler generates, for programs made by hand. */
+#include <stdint.h>
+
+/* w[i] -= params[1] / 1000 * g[i]; params[0] is the extent. */
+void ds_descend(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  float *w = buffers[0];
+  const float *g = buffers[1];
+  const float rate = (float)((const int64_t *)scalars)[1] / 1000.0f;
+  for (int64_t i = begin; i < end; ++i)
+    w[i] -= rate * g[i];
+}
+
+/* d[i] = y[i] - t[i] */
+void ds_subtract(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  const float *y = buffers[0], *t = buffers[1];
+  float *d = buffers[2];
+  (void)scalars;
+  for (int64_t i = begin; i < end; ++i)
+    d[i] = y[i] - t[i];
+}
+
+/* loss = mean of d[i]^2; one unit, params[0] is the number of elements. */
+void ds_mean_square(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  const float *d = buffers[0];
+  const int64_t count = ((const int64_t *)scalars)[0];
+  float sum = 0;
+  (void)begin;
+  (void)end;
+  for (int64_t i = 0; i < count; ++i)
+    sum += d[i] * d[i];
+  *(float *)buffers[1] = sum / (float)count;
+}
+
+/* counts[i] += 1: every unit must run once. */
+void ds_count(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  float *counts = buffers[0];
+  (void)scalars;
+  for (int64_t i = begin; i < end; ++i)
+    counts[i] += 1.0f;
+}
