@@ -124,7 +124,11 @@ Batch solveBatch(Resolved &resolved, const Mesh &mesh, bool noFile, Report &repo
     given.m = 1;
   if (!given.t && !given.m) {
     complainAt(resolved, kG, "neither \"" + std::string(kT) + "\" nor \"" + std::string(kM) + "\" is given",
-               "give \"" + std::string(kM) + "\"; the others follow from it", report);
+               resolved.flag("elasticity.enabled")
+                   ? "elastic batch sizes are not solved here: give \"" + std::string(kM) +
+                         "\" and \"elasticity.ignore_non_elastic_batch_info\": true"
+                   : "give \"" + std::string(kM) + "\"; the others follow from it",
+               report);
     return {};
   }
   bool overflow = false;

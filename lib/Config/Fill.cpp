@@ -91,6 +91,11 @@ Optimizer fillOptimizer(Resolved &resolved, Report &report) {
   }
   optimizer.name = canonicalOptimizer(resolved.text("optimizer.type"));
   optimizer.kind = optimizerKind(optimizer.name, resolved);
+  if (optimizer.name == "AdamW" && resolved.given("optimizer.params.adam_w_mode") &&
+      !resolved.flag("optimizer.params.adam_w_mode"))
+    report.notices.push_back(report.name +
+                             ": \"optimizer.params.adam_w_mode\": false has no effect on type AdamW; "
+                             "write type Adam to let the decay enter the gradient");
   bool torchAdam = resolved.flag("optimizer.params.torch_adam");
   if (torchAdam && optimizer.kind == Optimizer::Kind::AdamW &&
       !resolved.given("optimizer.params.weight_decay"))

@@ -30,7 +30,7 @@ constexpr Key kTable[] = {
   {"use_data_before_expert_parallelism", Bool, "false", "", R, "programs have no expert parallelism yet", ""},
   {"memory_breakdown", Bool, "false", "", N, "--emit=plan prints memory by category", ""},
   {"wall_clock_breakdown", Bool, "false", "", N, "ds-run --trace writes the time of every command", ""},
-  {"steps_per_print", Int, "null", ">0", N, "ds-run prints one line for every step", ""},
+  {"steps_per_print", Int, "null", ">=0", N, "ds-run prints one line for every step", ""},
   {"vocabulary_size", Int, "null", ">0", N, "only checked: a multiple of 8 is faster", ""},
   {"log_level", Text, "null", "", N, "the tools have their own logging options", ""},
   {"sequence_parallel_size", Int, "null", ">0", R, "programs have no sequence parallelism yet", ""},

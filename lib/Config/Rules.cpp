@@ -225,6 +225,13 @@ static constexpr Rule kRules[] = {
      },
      "elasticity chooses the batch sizes itself",
      "drop them, or set \"elasticity.ignore_non_elastic_batch_info\": true"},
+    {"elasticity.enabled elasticity.max_train_batch_size elasticity.micro_batch_sizes",
+     [](const Config &c) {
+       auto absent = [&](std::string_view path) { return c.find(path)->origin == Origin::Default; };
+       return on(c, "elasticity.enabled") &&
+              (absent("elasticity.max_train_batch_size") || absent("elasticity.micro_batch_sizes"));
+     },
+     "elasticity needs its bounds", "give max_train_batch_size and micro_batch_sizes"},
     {"compile.passes " ZERO "stage",
      [](const Config &c) { return compilePass(c, "autosp") && c.zero.stage > 1; },
      "pass autosp goes with ZeRO stage 0 or 1 only", "set the stage to 1"},

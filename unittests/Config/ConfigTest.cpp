@@ -120,6 +120,8 @@ TEST(Config, AdamIsAdamWUnlessTold) {
   EXPECT_EQ(kind("type: 'Adam', params: {adam_w_mode: false}"), Optimizer::Kind::Adam);
   EXPECT_EQ(kind("type: 'AdamW', params: {adam_w_mode: false}"),
             Optimizer::Kind::AdamW); // as DeepSpeed has it
+  EXPECT_THAT(noticesOf(readMembers("optimizer: {type: 'AdamW', params: {adam_w_mode: false}}")),
+              HasSubstr("\"optimizer.params.adam_w_mode\": false has no effect on type AdamW"));
   EXPECT_EQ(kind("type: 'sgd'"), Optimizer::Kind::Sgd);
   EXPECT_EQ(kind("type: 'ADAGRAD'"), Optimizer::Kind::Adagrad);
   EXPECT_EQ(kind("type: 'lion'"), Optimizer::Kind::Lion);
@@ -219,8 +221,8 @@ TEST(Config, TypesAreStrict) {
   const std::pair<const char *, const char *> cases[] = {
       {"gradient_clipping: '1.0'", "c:2:1 (byte 36): \"gradient_clipping\" expects a number of at least 0, "
                                    "but got the string \"1.0\" [numbers are written without quotes]"},
-      {"steps_per_print: 2.5", "expects an integer greater than 0, but got the number 2.5"},
-      {"steps_per_print: true", "expects an integer greater than 0, but got true"},
+      {"steps_per_print: 2.5", "expects an integer of at least 0, but got the number 2.5"},
+      {"steps_per_print: true", "expects an integer of at least 0, but got true"},
       {"steps_per_print: [1]", "but got a list of 1 [1]"},
       {"fp16: {enabled: 1}", "\"fp16.enabled\" expects true or false, but got the number 1"},
       {"fp16: {enabled: 'true'}",
@@ -288,6 +290,32 @@ TEST(Config, UnknownKeysAreRefusedWithTheNearest) {
   };
   for (auto [members, message] : cases)
     EXPECT_THAT(told(readMembers(members)), HasSubstr(message)) << members;
+}
+
+TEST(Config, ReadsWhatTrainersWrite) {
+  // The shape that training scripts share: comments, "auto" everywhere, sizes as floats, long-standing
+  // spellings.
+  Result<Config> config = read(R"({
+    "fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000, "initial_scale_power": 16, "hysteresis": 2, "min_loss_scale": 1},
+    "bf16": {"enabled": "auto"},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": "auto", "weight_decay": "auto"}},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": "auto", "warmup_max_lr": "auto", "warmup_num_steps": "auto"}},
+    "zero_optimization": {
+      "stage": 3, // all of it
+      "overlap_comm": true, "contiguous_gradients": true, "sub_group_size": 1e9, "reduce_bucket_size": "auto",
+      "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto",
+      "stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9,
+      "stage3_gather_fp16_weights_on_model_save": true,
+    },
+    "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "steps_per_print": 2000,
+    "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "wall_clock_breakdown": false,
+  })",
+                               {"train_micro_batch_size_per_gpu=2"});
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
+  EXPECT_EQ(triple(config), "2 2 1");
+  EXPECT_EQ(config->zero.stage, 3);
+  EXPECT_EQ(config->schedule.warmupMaxLr, 1e-3);
 }
 
 TEST(Config, UnknownKeysMayBeAllowed) {

@@ -176,9 +176,19 @@ TEST(Rules, Parallelism) {
 }
 
 TEST(Rules, ElasticityTakesTheBatchKeys) {
-  EXPECT_THAT(told(readMembers("elasticity: {enabled: true}")),
-              HasSubstr("elasticity chooses the batch sizes itself"));
-  EXPECT_EQ(told(readMembers("elasticity: {enabled: true, ignore_non_elastic_batch_info: true}")), "ok");
+#define BOUNDS "max_train_batch_size: 64, micro_batch_sizes: [2, 4]"
+  check({
+      {"elasticity: {enabled: true, " BOUNDS "}", "elasticity chooses the batch sizes itself",
+       "elasticity: {enabled: true, ignore_non_elastic_batch_info: true, " BOUNDS "}"},
+      {"elasticity: {enabled: true, ignore_non_elastic_batch_info: true, max_train_batch_size: 64}",
+       "elasticity needs its bounds", "elasticity: {enabled: false}"},
+      {"elasticity: {micro_batch_sizes: [2, 0]}",
+       "expects a list of integers greater than 0, but got a list of 2 [2, 0]",
+       "elasticity: {micro_batch_sizes: [2, 4e0]}"},
+  });
+  EXPECT_THAT(told(read("{elasticity: {enabled: true, " BOUNDS "}}")),
+              HasSubstr("elastic batch sizes are not solved here"));
+#undef BOUNDS
 }
 
 TEST(Rules, ShowValuesAndOrigins) {
