@@ -99,8 +99,8 @@ def summarise(seconds, drop):
 
 
 def measure_ours(files, args):
-    result = run(["ds-run", files["program"], "--data", files["tokens"], "--steps", str(args.steps), "--log-jsonl",
-                  files["log"]])
+    result = run(["ds-run", files["program"], "--data", files["tokens"], "--token-dtype", "u16", "--steps",
+                  str(args.steps), "--log-jsonl", files["log"]])
     with open(files["log"]) as file:
         log = [json.loads(line) for line in file]
     result.update(summarise([entry["step_seconds"] for entry in log], args.drop), losses=[e["loss"] for e in log],
@@ -129,7 +129,8 @@ def start_up(files):
         while file.read(1 << 24):
             pass
     reading = time.perf_counter() - started
-    result = run(["ds-run", files["program"], "--data", files["tokens"], "--steps", "1", "--log-jsonl", files["log"]])
+    result = run(["ds-run", files["program"], "--data", files["tokens"], "--token-dtype", "u16", "--steps", "1",
+                  "--log-jsonl", files["log"]])
     with open(files["log"]) as file:
         return result["wall"] - json.loads(file.readline())["step_seconds"] - reading
 

@@ -4,6 +4,8 @@
 #            cuda   an NVIDIA GPU is there
 # Substitutions:  %python           the Python that has PyTorch
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
+#                 %export           examples/export.py
+#                 %exits            exits CODE COMMAND...: both outputs on stdout, succeeds on that exit code
 #                 %check-archive    one model source, import and first step against PyTorch
 import os
 import shutil
@@ -22,7 +24,10 @@ oracle = os.path.join(config.test_source_root, "oracle")
 config.substitutions += [
     ("%check-training", f"%python {oracle}/check_training.py"),
     ("%check-archive", f"%python {oracle}/check_archive.py --out %t"),
+    ("%export", f"%python {config.ds_source_root}/examples/export.py"),
+    ("%exits", f"{oracle}/exits"),
     ("%examples", os.path.join(config.ds_source_root, "examples")),
+    ("%root", config.ds_source_root),
     ("%oracle", oracle),
     ("%python", f"{config.torch_python} -W ignore"),
 ]
