@@ -23,6 +23,9 @@
 //   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C]  params: ignoreIndex
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
 //     give 0. dlogits may be the same buffer as logits.
+//   Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, and
+//   lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is written may share a byte
+//   with another operand, but for dlogits.
 //   Fill                  operands: out    params: value (double)
 //   Copy                  operands: in, out (same shape, any strides)
 //
