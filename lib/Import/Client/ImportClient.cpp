@@ -1,0 +1,186 @@
+//===- ImportClient.cpp - Imports a TorchScript model through ds-import ---------===//
+
+#include "ds/Import/ImportClient.h"
+#include "../Guard/Report.h"
+#include "ChildProcess.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ds {
+
+using import_report::Report;
+
+/// MLIR text beyond this is no model, but an attempt to fill the memory.
+static constexpr off_t maxTextBytes = off_t(1) << 30;
+static constexpr off_t maxReportBytes = off_t(16) << 20;
+
+static Error ioError(const std::string &what, const std::string &path, std::string hint = "") {
+  return {ExitCode::Io, "cannot " + what + " '" + path + "': " + std::strerror(errno), std::move(hint)};
+}
+
+/// The directory of the running binary, with a slash.
+static std::string ownDirectory() {
+  std::string path(4096, '\0');
+  ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  path.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+/// All that was written to a file that has no name.
+static Result<std::string> readBack(int fd, off_t limit, const char *what) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0 || info.st_size > limit)
+    return Error{ExitCode::Invalid,
+                 std::string("ds-import wrote ") + std::to_string(info.st_size) + " bytes of " + what +
+                     "; the limit is " + std::to_string(limit),
+                 ""};
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t got = pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return ioError("read back", what);
+    done += static_cast<size_t>(got);
+  }
+  return text;
+}
+
+namespace {
+
+/// The weights file while it is being made: removed unless it is kept.
+class WeightsFile {
+public:
+  /// Makes the file in `directory`, or in the machine's place for temporary files.
+  Status open(std::string directory) {
+    if (directory.empty()) {
+      const char *chosen = std::getenv("TMPDIR");
+      directory = chosen && *chosen ? chosen : "/tmp";
+    }
+    path = directory + "/.ds-weights-XXXXXX";
+    fd = Descriptor(mkostemp(path.data(), O_CLOEXEC));
+    if (fd)
+      return {};
+    Error error = ioError("make a file in", directory, "name a directory that can be written");
+    path.clear();
+    return error;
+  }
+  ~WeightsFile() {
+    if (!path.empty())
+      unlink(path.c_str());
+  }
+  /// Hands the file to the caller.
+  std::string keep() { return std::exchange(path, ""); }
+  int get() const { return fd.get(); }
+
+private:
+  std::string path;
+  Descriptor fd;
+};
+
+/// The descriptors that the importer writes to.
+struct Channels {
+  Descriptor model, mlir, report, log;
+  WeightsFile weights;
+};
+
+} // namespace
+
+static Status openChannels(const ImportRequest &request, Channels &channels) {
+  channels.model = Descriptor(open(request.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!channels.model)
+    return ioError("open", request.path);
+  struct stat info = {};
+  if (fstat(channels.model.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return Error{ExitCode::Io, "'" + request.path + "' is not a regular file", ""};
+  channels.mlir = Descriptor(memfd_create("ds-mlir", MFD_CLOEXEC));
+  channels.report = Descriptor(memfd_create("ds-report", MFD_CLOEXEC));
+  channels.log = Descriptor(memfd_create("ds-log", MFD_CLOEXEC));
+  if (!channels.mlir || !channels.report || !channels.log)
+    return ioError("make", "a file in memory");
+  return request.wantWeights ? channels.weights.open(request.weightsDirectory) : Status();
+}
+
+static std::vector<std::string> makeArguments(const ImportRequest &request) {
+  std::vector<std::string> arguments = {request.path, "--model-fd=3", "--mlir-fd=4", "--report-fd=5"};
+  if (request.wantWeights)
+    arguments.push_back("--weights-fd=6");
+  for (const std::string &input : request.inputs)
+    arguments.push_back("--input=" + input);
+  if (!request.loss.empty())
+    arguments.push_back("--loss=" + request.loss);
+  return arguments;
+}
+
+/// What to say of a process that ended without saying why.
+static Error explainDeath(const ImportRequest &request, const ChildResult &child, const std::string &log) {
+  std::string where = request.path + ": ";
+  if (child.timedOut)
+    return {ExitCode::Invalid,
+            where + "the import was stopped after " + std::to_string(request.timeLimitSeconds) + " seconds",
+            "a model whose forward ends imports within seconds"};
+  std::string tail = import_report::printable(std::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 400)), 400);
+  while (!tail.empty() && tail.back() == '\n')
+    tail.pop_back();
+  std::string said = tail.empty() ? "" : "; its last words: " + tail;
+  if (child.signal == 0)
+    return {ExitCode::Internal, where + "ds-import ended with exit code " + std::to_string(child.exitCode) +
+                                    " and no report" + said, ""};
+  std::string cause = std::string(strsignal(child.signal));
+  if (child.signal == SIGKILL)
+    cause += ", as the kernel does when memory runs out";
+  return {ExitCode::Corrupt,
+          where + "the import process died of signal " + std::to_string(child.signal) + " (" + cause +
+              ") while it read the archive" + said,
+          "the file is probably damaged: export it again with torch.jit.save"};
+}
+
+static Result<ImportedModel> collectResult(const ImportRequest &request, const ChildResult &child,
+                                           Channels &channels) {
+  auto reportText = readBack(channels.report.get(), maxReportBytes, "report");
+  if (!reportText)
+    return reportText.error();
+  Report report = import_report::parse(*reportText);
+  if (report.error) {
+    Error error = *report.error;
+    error.message = request.path + ": " + error.message;
+    return error;
+  }
+  auto log = readBack(channels.log.get(), maxReportBytes, "log");
+  if (child.timedOut || child.exitCode != 0 || !report.isComplete)
+    return explainDeath(request, child, log ? *log : "");
+  auto text = readBack(channels.mlir.get(), maxTextBytes, "MLIR text");
+  if (!text)
+    return text.error();
+  return ImportedModel{std::move(*text), channels.weights.keep(), std::move(report.notices)};
+}
+
+Result<ImportedModel> importTorchScript(const ImportRequest &request) {
+  Channels channels;
+  if (Status status = openChannels(request, channels); !status)
+    return status.error();
+  std::string program = request.importerPath.empty() ? ownDirectory() + "ds-import" : request.importerPath;
+  std::vector<std::pair<int, int>> descriptors = {{channels.log.get(), STDOUT_FILENO},
+                                                  {channels.log.get(), STDERR_FILENO},
+                                                  {channels.model.get(), 3},
+                                                  {channels.mlir.get(), 4},
+                                                  {channels.report.get(), 5}};
+  if (request.wantWeights)
+    descriptors.emplace_back(channels.weights.get(), 6);
+  auto child = runChild(program, makeArguments(request), descriptors, request.timeLimitSeconds);
+  if (!child)
+    return child.error();
+  return collectResult(request, *child, channels);
+}
+
+} // namespace ds

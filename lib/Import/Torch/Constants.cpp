@@ -1,0 +1,229 @@
+//===- Constants.cpp - Known tensors become ops ---------------------------------===//
+//
+// A mask or a position table that the archive stores as megabytes is a few ops that a kernel computes where it needs
+// them. So a known tensor is looked at before it is written: one value, a count along one dimension, or two values
+// that meet at a diagonal are ops; a small tensor is a literal; what remains is a state with its data in the
+// weights file.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "Builder.h"
+#include "Failure.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace ds::ts {
+
+/// Tensors of more elements than this are not written into the module.
+static constexpr int64_t maxLiteral = 4096;
+
+//===----------------------------------------------------------------------===//
+// Literals
+//===----------------------------------------------------------------------===//
+
+/// The bytes of one number of that type.
+static at::Tensor asElement(const c10::Scalar &value, at::ScalarType type) {
+  return at::scalar_tensor(value, at::TensorOptions().dtype(at::kDouble)).to(type);
+}
+
+/// The shortest spelling that reads back as the same number of that width.
+static std::string spellShortest(double value, bool isSingle) {
+  std::array<char, 64> text;
+  if (!std::isfinite(value)) {
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    std::snprintf(text.data(), text.size(), "0x%016lX", bits);
+    return text.data();
+  }
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text.data(), text.size(), "%.*e", digits, value);
+    double back = std::strtod(text.data(), nullptr);
+    if (back == value || (isSingle && static_cast<float>(back) == static_cast<float>(value)))
+      break;
+  }
+  return text.data();
+}
+
+std::string spellDouble(double value) { return spellShortest(value, /*isSingle=*/false); }
+
+std::string spellNumber(const c10::Scalar &value, at::ScalarType type) {
+  if (type == at::kBool)
+    return value.toBool() ? "true" : "false";
+  if (c10::isIntegralType(type, /*includeBool=*/false))
+    return std::to_string(value.isFloatingPoint() ? static_cast<int64_t>(value.toDouble()) : value.to<int64_t>());
+  double rounded = asElement(value.toDouble(), type).item<double>();
+  if (std::isfinite(rounded))
+    return spellShortest(rounded, type == at::kFloat);
+  at::Tensor element = asElement(value.toDouble(), type);
+  std::string text = "0x";
+  auto *bytes = static_cast<const unsigned char *>(element.data_ptr());
+  for (size_t i = element.element_size(); i-- > 0;) {
+    std::array<char, 3> digits;
+    std::snprintf(digits.data(), digits.size(), "%02X", bytes[i]);
+    text += digits.data();
+  }
+  return text;
+}
+
+std::string quote(const std::string &text) {
+  std::string result = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\' || c < 0x20 || c == 0x7f) {
+      std::array<char, 4> escaped;
+      std::snprintf(escaped.data(), escaped.size(), "\\%02X", c);
+      result += escaped.data();
+    } else {
+      result += static_cast<char>(c);
+    }
+  }
+  return result + "\"";
+}
+
+/// Nested lists of truth values: MLIR's hexadecimal literals do not hold them.
+static std::string spellNested(const bool *&data, at::IntArrayRef sizes) {
+  if (sizes.empty())
+    return *data++ ? "true" : "false";
+  std::string text = "[";
+  for (int64_t i = 0; i < sizes[0]; ++i)
+    text += (i ? ", " : "") + spellNested(data, sizes.slice(1));
+  return text + "]";
+}
+
+static std::string spellLiteral(const at::Tensor &tensor) {
+  if (tensor.scalar_type() == at::kBool) {
+    auto *data = tensor.data_ptr<bool>();
+    const bool *next = data;
+    return spellNested(next, tensor.sizes());
+  }
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string text = "\"0x";
+  auto *bytes = static_cast<const unsigned char *>(tensor.data_ptr());
+  for (size_t i = 0; i < tensor.nbytes(); ++i) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
+  }
+  return text + "\"";
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Two values that meet at a diagonal of the last two dimensions: `lower` where column <= row + diagonal.
+struct Triangle {
+  c10::Scalar lower, upper;
+  int64_t diagonal = 0;
+};
+
+/// start + step * i[dim].
+struct Count {
+  int64_t dim = 0, start = 0, step = 0;
+};
+} // namespace
+
+/// How many elements of `count`, `size` bytes each, equal the first.
+static int64_t leadingRun(const char *data, int64_t count, size_t size) {
+  int64_t run = 1;
+  while (run < count && std::memcmp(data, data + run * size, size) == 0)
+    ++run;
+  return run;
+}
+
+/// Whether each row r begins with clamp(r + diagonal + 1) elements `lower` and ends with elements `upper`.
+static bool isTriangle(const at::Tensor &t, int64_t diagonal, const char *lower, const char *upper) {
+  int64_t rows = t.size(-2), columns = t.size(-1);
+  size_t size = t.element_size();
+  auto *data = static_cast<const char *>(t.data_ptr());
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column, data += size)
+      if (std::memcmp(data, column <= row + diagonal ? lower : upper, size) != 0)
+        return false;
+  return true;
+}
+
+static std::optional<Triangle> findTriangle(const at::Tensor &t) {
+  if (t.dim() < 2 || t.numel() != t.size(-2) * t.size(-1) || t.size(-1) < 2 || t.size(-2) < 2)
+    return std::nullopt;
+  int64_t rows = t.size(-2), columns = t.size(-1);
+  size_t size = t.element_size();
+  auto *data = static_cast<const char *>(t.data_ptr());
+  auto *lower = data + (rows - 1) * columns * size, *upper = data + (columns - 1) * size;
+  if (std::memcmp(lower, upper, size) == 0)
+    return std::nullopt;
+  bool firstRowHasLower = std::memcmp(data, lower, size) == 0;
+  int64_t diagonal = firstRowHasLower ? leadingRun(data, columns, size) - 1
+                                      : leadingRun(lower, columns, size) - rows;
+  if (!isTriangle(t, diagonal, lower, upper))
+    return std::nullopt;
+  at::Tensor flat = t.reshape({-1});
+  return Triangle{flat[(rows - 1) * columns].item(), flat[columns - 1].item(), diagonal};
+}
+
+static std::optional<Count> findCount(const at::Tensor &t) {
+  int64_t dim = -1;
+  for (int64_t i = 0; i < t.dim(); ++i)
+    if (t.size(i) > 1) {
+      if (dim >= 0)
+        return std::nullopt;
+      dim = i;
+    }
+  if (dim < 0 || t.scalar_type() == at::kBool)
+    return std::nullopt;
+  at::Tensor values = t.reshape({-1}).to(at::kDouble);
+  double start = values[0].item<double>(), step = values[1].item<double>() - start;
+  constexpr double exact = 9007199254740992.0; // 2^53
+  if (std::floor(start) != start || std::floor(step) != step || std::abs(start) > exact || std::abs(step) > exact)
+    return std::nullopt;
+  if (!values.equal(at::arange(t.numel(), at::kDouble) * step + start))
+    return std::nullopt;
+  return Count{dim, static_cast<int64_t>(start), static_cast<int64_t>(step)};
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+TensorRef Builder::materializePattern(const at::Tensor &t) {
+  Shape shape = t.sizes().vec();
+  if (auto value = splatValue(makeKnown(t)))
+    return splat(*value, shape, t.scalar_type());
+  if (auto count = findCount(t))
+    return iota(count->dim, count->start, count->step, shape, t.scalar_type());
+  auto triangle = findTriangle(t);
+  if (!triangle)
+    return nullptr;
+  auto rank = static_cast<int64_t>(shape.size());
+  TensorRef row = iota(rank - 2, triangle->diagonal, 1, shape, at::kLong);
+  TensorRef column = iota(rank - 1, 0, 1, shape, at::kLong);
+  if (t.scalar_type() == at::kBool)
+    return compare(triangle->lower.toBool() ? "ge" : "lt", row, column);
+  TensorRef isLower = compare("ge", row, column);
+  return select(isLower, splat(triangle->lower, shape, t.scalar_type()), splat(triangle->upper, shape, t.scalar_type()));
+}
+
+TensorRef Builder::materialize(const at::Tensor &tensor) {
+  at::Tensor stem = tensor; // What remains when expanded dimensions are taken back.
+  Shape dims;
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    dims.push_back(i);
+    if (tensor.stride(i) == 0 && tensor.size(i) > 1)
+      stem = stem.narrow(i, 0, 1);
+  }
+  Shape shape = tensor.sizes().vec();
+  stem = stem.contiguous();
+  TensorRef result = materializePattern(stem);
+  if (!result && stem.numel() <= maxLiteral)
+    result = emit("ds.constant dense<" + spellLiteral(stem) + "> : " + spell(stem.sizes().vec(), stem.scalar_type()),
+                  stem.sizes().vec(), stem.scalar_type());
+  if (!result) {
+    State *buffer = states.findBuffer(stem);
+    std::string name = useState(buffer ? *buffer : states.addConstant(stem));
+    result = makeNamed(name, stem.sizes().vec(), stem.scalar_type());
+  }
+  return result->shape == shape ? result : broadcast(result, dims, shape);
+}
+
+} // namespace ds::ts

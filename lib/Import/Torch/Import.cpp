@@ -1,0 +1,190 @@
+//===- Import.cpp - From a TorchScript archive to MLIR text and weights ---------===//
+
+#include "Import.h"
+#include "Failure.h"
+#include "Interpreter.h"
+#include "Loader.h"
+#include "Losses.h"
+#include "States.h"
+#include "Weights.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace ds::ts {
+
+Input parseInput(const std::string &spelling) {
+  auto refuse = [&](const char *why) {
+    throw Failure({ExitCode::Usage, "--input '" + spelling.substr(0, 200) + "' " + why,
+                   "write it as NAME=SHAPExTYPE, for example x=4x256xi64"});
+  };
+  size_t equals = spelling.find('=');
+  if (equals == std::string::npos || equals == 0)
+    refuse("has no name");
+  Input input;
+  input.name = spelling.substr(0, equals);
+  std::string rest = spelling.substr(equals + 1);
+  size_t last = rest.rfind('x');
+  input.type = parseElementType(last == std::string::npos ? rest : rest.substr(last + 1));
+  if (input.type == at::ScalarType::Undefined)
+    refuse("names an element type that is none of f32, f64, f16, bf16, i64, i32, i8, ui8, i1");
+  const char *next = rest.data(), *end = rest.data() + (last == std::string::npos ? 0 : last);
+  while (next < end) {
+    int64_t size = 0;
+    auto [stop, error] = std::from_chars(next, end, size);
+    if (error != std::errc() || size < 1 || (stop != end && *stop != 'x'))
+      refuse("has a size that is not a positive number");
+    input.shape.push_back(size);
+    next = stop + 1;
+  }
+  int64_t count = 1;
+  for (int64_t size : input.shape)
+    if (__builtin_mul_overflow(count, size, &count) || count > (int64_t(1) << 40))
+      refuse("has more than 2^40 elements");
+  return input;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+static const Input *findInput(const Request &request, const std::string &name) {
+  for (const Input &input : request.inputs)
+    if (input.name == name)
+      return &input;
+  return nullptr;
+}
+
+static std::string listNames(const std::vector<std::string> &names) {
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  return list.empty() ? "none" : list;
+}
+
+namespace {
+/// The forward's arguments as the interpreter takes them, and the module's inputs.
+struct Arguments {
+  std::vector<Value> values;
+  std::vector<std::pair<std::string, TensorRef>> inputs;
+  TensorRef label;
+};
+} // namespace
+
+static TensorRef addInput(Arguments &arguments, const Input &input) {
+  TensorRef tensor = makeNamed(Builder::inputName(arguments.inputs.size()), input.shape, input.type);
+  arguments.inputs.emplace_back(input.name, tensor);
+  return tensor;
+}
+
+/// True when a tensor may be passed for the argument.
+static bool takesTensor(const c10::Argument &argument) {
+  return c10::TensorType::get()->isSubtypeOf(*argument.type());
+}
+
+/// Matches --input with the forward's arguments by name; all differences are told at once.
+static Arguments bindArguments(const Request &request, const c10::FunctionSchema &schema) {
+  Arguments result;
+  std::vector<std::string> expected, given, missing, unknown;
+  for (size_t i = 1; i < schema.arguments().size(); ++i) {
+    const c10::Argument &argument = schema.arguments()[i];
+    if (takesTensor(argument))
+      expected.push_back(argument.name());
+    const Input *input = findInput(request, argument.name());
+    if (input && !takesTensor(argument))
+      fail("the forward's argument '" + argument.name() + "' is " + argument.type()->annotation_str() +
+           ", not a tensor: --input cannot give it");
+    if (input)
+      result.values.push_back(addInput(result, *input));
+    else if (argument.default_value())
+      result.values.push_back(fromIValue(*argument.default_value()));
+    else
+      missing.push_back(argument.name());
+  }
+  const Input *label = nullptr;
+  for (const Input &input : request.inputs) {
+    given.push_back(input.name);
+    if (std::find(expected.begin(), expected.end(), input.name) == expected.end()) {
+      unknown.push_back(input.name);
+      label = &input;
+    }
+  }
+  bool wantsLabel = !request.loss.empty();
+  if (!missing.empty() || unknown.size() != (wantsLabel ? 1 : 0))
+    fail("the forward takes " + listNames(expected) + (wantsLabel ? " and --loss a label of another name" : "") +
+             "; --input gives " + listNames(given) + " (missing: " + listNames(missing) +
+             "; unknown: " + listNames(unknown) + ")",
+         "give each tensor argument once, as --input NAME=SHAPExTYPE" +
+             std::string(wantsLabel ? ", and the label under a name that is not an argument" : ""));
+  if (wantsLabel)
+    result.label = addInput(result, *label);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// All tensors of a result, in order.
+static void collectTensors(const Value &value, std::vector<TensorRef> &tensors) {
+  if (auto *tensor = std::get_if<TensorRef>(&value))
+    tensors.push_back(*tensor);
+  if (auto *sequence = std::get_if<SequenceRef>(&value))
+    for (const Value &item : (*sequence)->items)
+      collectTensors(item, tensors);
+  if (auto *dictionary = std::get_if<DictionaryRef>(&value))
+    for (const auto &item : (*dictionary)->items)
+      collectTensors(item.second, tensors);
+}
+
+/// The loss: what --loss makes of the first float tensor, or the only float tensor of one element.
+static TensorRef findLoss(Builder &b, const Request &request, const Value &result, const Arguments &arguments) {
+  std::vector<TensorRef> tensors, losses;
+  collectTensors(result, tensors);
+  if (!request.loss.empty()) {
+    for (const TensorRef &tensor : tensors)
+      if (c10::isFloatingType(tensor->type))
+        return addLoss(b, request.loss, tensor, arguments.label);
+    fail("the forward returns no float tensor that --loss could compare with the label");
+  }
+  std::string shapes;
+  for (const TensorRef &tensor : tensors) {
+    shapes += (shapes.empty() ? "" : ", ") + spell(tensor->shape, tensor->type);
+    if (c10::isFloatingType(tensor->type) && tensor->numel() == 1)
+      losses.push_back(tensor);
+  }
+  if (losses.size() != 1)
+    fail("the forward must return one loss, a float tensor of one element, but returns " +
+             (shapes.empty() ? "no tensor that depends on the inputs" : shapes),
+         "add --loss cross_entropy or --loss mse and a label input where the model returns logits");
+  return losses.front();
+}
+
+/// The whole loss as f32 of rank 0.
+static TensorRef asLoss(Builder &b, const TensorRef &loss) { return b.convert(b.reshape(loss, {}), at::kFloat); }
+
+void importModel(const Request &request) {
+  at::NoGradGuard noGrad;
+  torch::jit::Module module = loadModule(request);
+  auto method = module.find_method("forward");
+  if (!method)
+    fail("the archive's module has no method forward");
+  States states(module);
+  Builder b(states);
+  Arguments arguments = bindArguments(request, method->function().getSchema());
+  Interpreter interpreter(b, states);
+  Value result = interpreter.run(module, "forward", arguments.values);
+  interpreter.refuseUnsupported();
+  if (isUnknown(result) && request.loss.empty() && std::holds_alternative<Unknown>(result))
+    fail("the loss depends on a result that is not supported, such as the positions of a maximum");
+  b.setLocation({"loss", "", 0, 0});
+  TensorRef loss = asLoss(b, findLoss(b, request, result, arguments));
+  writeAll(request.mlirFd, b.finish(arguments.inputs, loss));
+  if (request.weightsFd >= 0)
+    writeWeights(request.weightsFd, states);
+}
+
+} // namespace ds::ts

@@ -1,0 +1,271 @@
+//===- Operators.cpp - The table of importable operators ------------------------===//
+
+#include "Operators.h"
+
+#include <ATen/native/TypeProperties.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+namespace ds::ts {
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+const Value &Call::value(std::string_view name) const {
+  static const Value absent = c10::IValue();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (schema.arguments()[i].name() == name)
+      return arguments[i];
+  return absent;
+}
+
+TensorRef Call::tensor(std::string_view name) const {
+  const Value &held = value(name);
+  if (auto *tensor = std::get_if<TensorRef>(&held))
+    return *tensor;
+  if (auto *known = std::get_if<c10::IValue>(&held); known && known->isScalar())
+    return makeScalar(known->toScalar());
+  fail("argument '" + std::string(name) + "' of " + schema.name() + " is not a tensor");
+}
+
+std::vector<TensorRef> Call::tensors(std::string_view name) const {
+  auto *sequence = std::get_if<SequenceRef>(&value(name));
+  if (!sequence)
+    fail("argument '" + std::string(name) + "' of " + schema.name() + " is not a list of tensors");
+  std::vector<TensorRef> result;
+  for (const Value &item : (*sequence)->items) {
+    auto *tensor = std::get_if<TensorRef>(&item);
+    if (!tensor)
+      throw Unsupported(schema.name() + " with a list that holds other things than tensors");
+    result.push_back(*tensor);
+  }
+  return result;
+}
+
+/// The number that a value holds: an int, float or bool, or a tensor of one known element.
+static c10::Scalar toScalar(const Value &value, const std::string &what) {
+  if (auto *known = std::get_if<c10::IValue>(&value))
+    if (known->isScalar())
+      return known->toScalar();
+  if (auto *tensor = std::get_if<TensorRef>(&value)) {
+    if ((*tensor)->isKnown() && (*tensor)->numel() == 1)
+      return (*tensor)->known.item();
+    throw Unsupported(what + " that is computed from the model's inputs");
+  }
+  fail("expects a number for " + what);
+}
+
+c10::Scalar Call::scalar(std::string_view name) const {
+  return toScalar(value(name), schema.name() + " with '" + std::string(name) + "'");
+}
+
+int64_t Call::integer(std::string_view name) const { return scalar(name).to<int64_t>(); }
+double Call::number(std::string_view name) const { return scalar(name).to<double>(); }
+
+Shape Call::integers(std::string_view name) const {
+  auto *sequence = std::get_if<SequenceRef>(&value(name));
+  if (!sequence)
+    return {integer(name)};
+  Shape result;
+  for (const Value &item : (*sequence)->items)
+    result.push_back(toScalar(item, schema.name() + " with '" + std::string(name) + "'").to<int64_t>());
+  return result;
+}
+
+std::string Call::text(std::string_view name) const {
+  auto *known = std::get_if<c10::IValue>(&value(name));
+  return known && known->isString() ? known->toStringRef() : "";
+}
+
+at::ScalarType Call::type(std::string_view name, at::ScalarType other) const {
+  return has(name) ? static_cast<at::ScalarType>(integer(name)) : other;
+}
+
+static int64_t wrapDim(int64_t dim, int64_t rank, const std::string &op) {
+  int64_t limit = std::max<int64_t>(rank, 1);
+  if (dim < -limit || dim >= limit)
+    fail(op + " names dimension " + std::to_string(dim) + " of a tensor of rank " + std::to_string(rank));
+  return dim < 0 ? dim + limit : dim;
+}
+
+int64_t Call::dim(std::string_view name, int64_t rank) const { return wrapDim(integer(name), rank, schema.name()); }
+
+Shape Call::dims(std::string_view name, int64_t rank) const {
+  Shape result = has(name) ? integers(name) : Shape();
+  for (int64_t &dim : result)
+    dim = wrapDim(dim, rank, schema.name());
+  if (result.empty())
+    for (int64_t i = 0; i < rank; ++i)
+      result.push_back(i);
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end())
+    fail(schema.name() + " names a dimension twice");
+  return rank == 0 ? Shape() : result;
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+using Table = std::unordered_map<std::string, Handler>;
+
+static void addAll(Table &table, OperatorList list) {
+  for (size_t i = 0; i < list.count; ++i)
+    table.emplace(list.begin[i].name, list.begin[i].handler);
+}
+
+Handler findOperator(const std::string &name) {
+  static const Table table = [] {
+    Table all;
+    for (auto list : {arithmeticOperators, activationOperators, factoryOperators, layoutOperators, indexingOperators,
+                      linearOperators, lossOperators, networkOperators, reductionOperators})
+      addAll(all, list());
+    return all;
+  }();
+  auto found = table.find(name);
+  return found == table.end() ? nullptr : found->second;
+}
+
+Handler findContainerOperator(const std::string &name) {
+  static const Table table = [] {
+    Table all;
+    addAll(all, containerOperators());
+    return all;
+  }();
+  auto found = table.find(name);
+  return found == table.end() ? nullptr : found->second;
+}
+
+bool readsShapeOnly(const std::string &name, size_t argument) {
+  static const std::unordered_map<std::string, size_t> table = {
+      {"aten::size", 0},           {"aten::dim", 0},          {"aten::numel", 0},
+      {"aten::len", 0},            {"aten::zeros_like", 0},   {"aten::ones_like", 0},
+      {"aten::full_like", 0},      {"aten::new_zeros", 0},    {"aten::new_ones", 0},
+      {"aten::new_full", 0},       {"aten::new_tensor", 0},   {"aten::type_as", 1},
+      {"aten::to", 1},             {"aten::expand_as", 1},    {"aten::view_as", 1},
+      {"aten::reshape_as", 1},     {"prim::dtype", 0},        {"prim::device", 0},
+      {"prim::shape", 0},          {"prim::layout", 0},       {"aten::is_floating_point", 0},
+      {"aten::is_complex", 0},     {"prim::is_cuda", 0},      {"prim::is_sparse", 0},
+      {"prim::is_mkldnn", 0},      {"prim::is_quantized", 0}, {"prim::is_nested", 0},
+      {"prim::requires_grad", 0},  {"aten::element_size", 0}, {"aten::get_device", 0},
+      {"aten::result_type", 0},    {"prim::is_meta", 0},      {"aten::is_contiguous", 0},
+      {"aten::_shape_as_tensor", 0}, {"prim::ndim", 0},       {"prim::type", 0},
+  };
+  auto found = table.find(name);
+  return found != table.end() && found->second == argument;
+}
+
+const char *introducedIn(const std::string &name) {
+  static const std::unordered_map<std::string, const char *> table = {
+      {"aten::scaled_dot_product_attention", "2.0"},
+      {"aten::_scaled_dot_product_flash_attention", "2.0"},
+      {"aten::_scaled_dot_product_efficient_attention", "2.0"},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu", "2.2"},
+      {"aten::rms_norm", "2.4"},
+      {"aten::_fused_rms_norm", "2.8"},
+      {"aten::_fused_sdp_choice", "1.13"},
+      {"aten::unsafe_chunk", "1.5"},
+      {"aten::_safe_softmax", "2.5"},
+      {"aten::linalg_vector_norm", "1.8"},
+      {"aten::_to_cpu", "2.0"},
+  };
+  auto found = table.find(name);
+  return found == table.end() ? nullptr : found->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Helpers that several themes share
+//===----------------------------------------------------------------------===//
+
+TensorRef makeScalar(const c10::Scalar &value) {
+  at::Tensor tensor = at::scalar_tensor(value, at::TensorOptions().dtype(value.type()));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return makeKnown(tensor);
+}
+
+at::ScalarType promote(const std::vector<TensorRef> &tensors) {
+  at::native::ResultTypeState state = {};
+  for (const TensorRef &tensor : tensors) {
+    if (tensor->isKnown() && tensor->known.unsafeGetTensorImpl()->is_wrapped_number())
+      state = at::native::update_result_type_state(tensor->known, state);
+    else
+      state = at::native::update_result_type_state(
+          at::empty(Shape(std::min<size_t>(tensor->shape.size(), 1), 1), at::TensorOptions().dtype(tensor->type)),
+          state);
+  }
+  return at::native::result_type(state);
+}
+
+Shape broadcastShapes(const std::vector<TensorRef> &tensors) {
+  Shape result;
+  for (const TensorRef &tensor : tensors) {
+    Shape shape = tensor->shape;
+    size_t rank = std::max(shape.size(), result.size());
+    shape.insert(shape.begin(), rank - shape.size(), 1);
+    result.insert(result.begin(), rank - result.size(), 1);
+    for (size_t i = 0; i < rank; ++i) {
+      if (shape[i] != result[i] && shape[i] != 1 && result[i] != 1) {
+        std::string shapes;
+        for (const TensorRef &other : tensors)
+          shapes += (shapes.empty() ? "" : " and ") + spellList(other->shape);
+        fail("tensors of shapes " + shapes + " do not broadcast to one shape");
+      }
+      if (result[i] == 1)
+        result[i] = shape[i];
+    }
+  }
+  return result;
+}
+
+void unify(Builder &b, std::vector<TensorRef> &tensors, at::ScalarType type) {
+  Shape shape = broadcastShapes(tensors);
+  for (TensorRef &tensor : tensors) {
+    if (type != at::ScalarType::Undefined)
+      tensor = b.convert(tensor, type);
+    tensor = b.broadcastTo(tensor, shape);
+  }
+}
+
+TensorRef combine(Builder &b, const char *op, TensorRef x, TensorRef y) {
+  std::vector<TensorRef> both = {std::move(x), std::move(y)};
+  unify(b, both, promote(both));
+  return b.binary(op, both[0], both[1]);
+}
+
+TensorRef combine(Builder &b, const char *op, const TensorRef &x, double y) {
+  return b.binary(op, x, b.splat(y, x->shape, x->type));
+}
+
+TensorRef reduceDims(Builder &b, const char *kind, const TensorRef &x, const Shape &dims, bool keep) {
+  TensorRef result = b.reduce(kind, x, dims);
+  if (!keep)
+    return result;
+  Shape shape = x->shape;
+  for (int64_t dim : dims)
+    shape[dim] = 1;
+  return b.reshape(result, shape);
+}
+
+TensorRef meanDims(Builder &b, const TensorRef &x, const Shape &dims, bool keep) {
+  double count = 1;
+  for (int64_t dim : dims)
+    count *= static_cast<double>(x->shape[dim]);
+  return combine(b, "mul", reduceDims(b, "sum", x, dims, keep), 1.0 / count);
+}
+
+TensorRef asFloat(Builder &b, const TensorRef &x) {
+  return c10::isFloatingType(x->type) ? x : b.convert(x, at::kFloat);
+}
+
+TensorRef asView(const TensorRef &source, TensorRef result) {
+  if (source->storage && result != source && result->storage) {
+    result->storage = source->storage;
+    result->storage->members.push_back(result);
+  }
+  return result;
+}
+
+} // namespace ds::ts

@@ -1,0 +1,267 @@
+//===- Losses.cpp - Loss functions ----------------------------------------------===//
+
+#include "../Losses.h"
+#include "../Operators.h"
+
+#include <algorithm>
+
+namespace ds::ts {
+
+namespace {
+
+enum Reduction { None = 0, Mean = 1, Sum = 2 };
+
+TensorRef reduceLoss(Builder &b, const TensorRef &loss, int64_t reduction) {
+  Shape dims;
+  for (int64_t i = 0; i < loss->rank(); ++i)
+    dims.push_back(i);
+  if (reduction == None)
+    return loss;
+  return reduction == Mean ? meanDims(b, loss, dims, false) : reduceDims(b, "sum", loss, dims, false);
+}
+
+/// Class scores as rows: [N, C, d...] becomes [N * d..., C]; [C] one row.
+TensorRef asRows(Builder &b, const TensorRef &x) {
+  if (x->rank() == 1)
+    return b.reshape(x, {1, x->shape[0]});
+  Shape perm = {0};
+  for (int64_t i = 2; i < x->rank(); ++i)
+    perm.push_back(i);
+  perm.push_back(1);
+  int64_t classes = x->shape[1];
+  return b.reshape(b.transpose(x, perm), {classes ? x->numel() / classes : 0, classes});
+}
+
+TensorRef asTargets(Builder &b, const TensorRef &target, int64_t rows) {
+  if (c10::isFloatingType(target->type) || target->type == at::kBool)
+    fail("the targets of a cross-entropy are " + spell(target->type) + ", not integers",
+         "check the types given by --input");
+  if (target->numel() != rows)
+    fail("a cross-entropy has " + std::to_string(rows) + " rows of scores, but " + std::to_string(target->numel()) +
+         " targets");
+  return b.convert(b.reshape(target, {rows}), at::kLong);
+}
+
+/// What decides how the rows of a cross-entropy add up.
+struct Weighting {
+  TensorRef classWeights;
+  int64_t reduction = Mean, ignoreIndex = -100;
+  double smoothing = 0;
+};
+
+/// The loss of log-probabilities [N, C], one value a row, spelled out; and the rows' weights.
+std::pair<TensorRef, TensorRef> rowLosses(Builder &b, const TensorRef &logs, const TensorRef &targets,
+                                          const Weighting &how) {
+  Shape rows = targets->shape;
+  TensorRef counts = b.compare("ne", targets, b.splat(how.ignoreIndex, rows, at::kLong));
+  TensorRef safe = b.select(counts, targets, b.splat(0, rows, at::kLong)), index = unsqueeze(b, safe, 1);
+  TensorRef zero = b.splat(0, rows, logs->type), weight = b.convert(counts, logs->type);
+  if (how.classWeights) {
+    TensorRef table = b.broadcast(how.classWeights, {1}, logs->shape);
+    weight = b.select(counts, b.reshape(pickLast(b, table, index), rows), zero);
+  }
+  TensorRef picked = b.reshape(pickLast(b, logs, index), rows);
+  TensorRef loss = b.binary("mul", b.unary("neg", picked), weight);
+  if (how.smoothing > 0) {
+    TensorRef weighted = how.classWeights
+                             ? b.binary("mul", logs, b.broadcast(how.classWeights, {1}, logs->shape))
+                             : logs;
+    TensorRef smooth = b.select(counts, b.unary("neg", b.reduce("sum", weighted, {1})), zero);
+    double share = how.smoothing / static_cast<double>(logs->shape[1]);
+    loss = b.binary("add", combine(b, "mul", loss, 1 - how.smoothing), combine(b, "mul", smooth, share));
+  }
+  return {loss, weight};
+}
+
+TensorRef negativeLogLikelihood(Builder &b, const TensorRef &logs, const TensorRef &targets, const Shape &shape,
+                                const Weighting &how) {
+  auto [loss, weight] = rowLosses(b, logs, targets, how);
+  if (how.reduction == None)
+    return b.reshape(loss, shape);
+  TensorRef total = b.reduce("sum", loss, {0});
+  return how.reduction == Sum ? total : b.binary("div", total, b.reduce("sum", weight, {0}));
+}
+
+/// Cross-entropy of scores [N, C] with N targets.
+TensorRef crossEntropyRows(Builder &b, const TensorRef &rows, const TensorRef &targets, const Shape &shape,
+                           const Weighting &how) {
+  if (how.reduction == None || how.classWeights || how.smoothing > 0)
+    return negativeLogLikelihood(b, b.softmax(rows, 1, /*log=*/true), targets, shape, how);
+  auto [loss, count] = b.crossEntropy(rows, targets, how.ignoreIndex);
+  if (how.reduction == Sum) // The op divides by the count; with no row there is nothing to add.
+    loss = b.select(b.compare("gt", count, b.splat(0, {}, at::kFloat)), b.binary("mul", loss, count),
+                    b.splat(0, {}, at::kFloat));
+  return b.convert(loss, rows->type);
+}
+
+/// Targets that are probabilities: -sum(p * log q).
+TensorRef softCrossEntropy(Call &call, const TensorRef &logits, TensorRef target, const Weighting &how) {
+  Builder &b = call.b;
+  if (how.classWeights)
+    throw Unsupported("aten::cross_entropy_loss of probabilities with class weights");
+  int64_t dim = logits->rank() == 1 ? 0 : 1;
+  auto classes = static_cast<double>(logits->shape[dim]);
+  if (how.smoothing > 0)
+    target = combine(b, "add", combine(b, "mul", target, 1 - how.smoothing), how.smoothing / classes);
+  TensorRef product = b.binary("mul", b.softmax(logits, dim, /*log=*/true), b.convert(target, logits->type));
+  TensorRef loss = b.unary("neg", b.reduce("sum", product, {dim}));
+  return how.reduction == Mean ? combine(b, "mul", reduceLoss(b, loss, Sum), 1 / std::max<double>(1, loss->numel()))
+                               : reduceLoss(b, loss, how.reduction);
+}
+
+Weighting weightingOf(Call &call) {
+  Weighting how;
+  how.classWeights = call.optionalTensor("weight");
+  how.reduction = call.integerOr("reduction", Mean);
+  how.ignoreIndex = call.integerOr("ignore_index", -100);
+  how.smoothing = call.numberOr("label_smoothing", 0);
+  return how;
+}
+
+Value crossEntropyLoss(Call &call) {
+  TensorRef logits = call.tensor("self"), target = call.tensor("target");
+  Weighting how = weightingOf(call);
+  if (!c10::isFloatingType(logits->type) || logits->rank() < 1)
+    fail("aten::cross_entropy_loss of shape " + spellList(logits->shape) + " and type " + spell(logits->type));
+  if (c10::isFloatingType(target->type) && target->shape == logits->shape)
+    return softCrossEntropy(call, logits, target, how);
+  TensorRef rows = asRows(call.b, logits);
+  return crossEntropyRows(call.b, rows, asTargets(call.b, target, rows->shape[0]), target->shape, how);
+}
+
+/// nll_loss of a log_softmax is a cross-entropy.
+Value nllLoss(Call &call) {
+  Builder &b = call.b;
+  TensorRef logs = call.tensor("self"), target = call.tensor("target"), result;
+  Weighting how = weightingOf(call);
+  int64_t classDim = logs->rank() == 1 ? 0 : 1;
+  if (logs->logSoftmaxOf && logs->logSoftmaxDim == classDim) {
+    TensorRef rows = asRows(b, logs->logSoftmaxOf);
+    result = crossEntropyRows(b, rows, asTargets(b, target, rows->shape[0]), target->shape, how);
+  } else {
+    TensorRef rows = asRows(b, logs);
+    result = negativeLogLikelihood(b, rows, asTargets(b, target, rows->shape[0]), target->shape, how);
+  }
+  if (call.schema.returns().size() == 1)
+    return result;
+  return makeTuple({result, Unknown()}); // The forward form also returns the total weight.
+}
+
+//===----------------------------------------------------------------------===//
+// Losses of two tensors of one shape
+//===----------------------------------------------------------------------===//
+
+/// input - target
+TensorRef difference(Call &call) { return combine(call.b, "sub", call.tensor("self"), call.tensor("target")); }
+
+Value mseLoss(Call &call) {
+  TensorRef d = difference(call);
+  return reduceLoss(call.b, call.b.binary("mul", d, d), call.integerOr("reduction", Mean));
+}
+
+Value l1Loss(Call &call) {
+  return reduceLoss(call.b, call.b.unary("abs", difference(call)), call.integerOr("reduction", Mean));
+}
+
+/// Quadratic up to `bound`, linear beyond it.
+TensorRef huber(Builder &b, const TensorRef &d, double bound) {
+  TensorRef size = b.unary("abs", d);
+  TensorRef quadratic = combine(b, "mul", b.binary("mul", d, d), 0.5);
+  TensorRef line = combine(b, "mul", combine(b, "sub", size, 0.5 * bound), bound);
+  return b.select(b.compare("lt", size, b.splat(bound, size->shape, size->type)), quadratic, line);
+}
+
+Value huberLoss(Call &call) {
+  return reduceLoss(call.b, huber(call.b, difference(call), call.numberOr("delta", 1)), call.integerOr("reduction", Mean));
+}
+
+Value smoothL1Loss(Call &call) {
+  double beta = call.numberOr("beta", 1);
+  if (beta == 0)
+    return l1Loss(call);
+  TensorRef loss = combine(call.b, "mul", huber(call.b, difference(call), beta), 1 / beta);
+  return reduceLoss(call.b, loss, call.integerOr("reduction", Mean));
+}
+
+/// max(x, 0) - x * y + log(1 + exp(-|x|)), with the positive class weighted where asked.
+Value bceWithLogits(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self"), y = b.convert(call.tensor("target"), x->type);
+  TensorRef decay = b.unary("exp", b.unary("neg", b.unary("abs", x)));
+  TensorRef low = b.unary("neg", b.binary("min", x, b.splat(0, x->shape, x->type)));
+  TensorRef soft = b.binary("add", b.unary("log", combine(b, "add", decay, 1)), low);
+  TensorRef rest = b.binary("mul", b.binary("sub", b.splat(1, x->shape, x->type), y), x);
+  if (call.has("pos_weight")) {
+    TensorRef extra = combine(b, "sub", call.tensor("pos_weight"), makeScalar(1));
+    soft = b.binary("mul", soft, combine(b, "add", combine(b, "mul", y, extra), 1));
+  }
+  TensorRef loss = b.binary("add", rest, soft);
+  if (call.has("weight"))
+    loss = combine(b, "mul", loss, call.tensor("weight"));
+  return reduceLoss(b, loss, call.integerOr("reduction", Mean));
+}
+
+/// Logarithms are bounded by -100, as PyTorch does.
+Value bce(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self"), y = b.convert(call.tensor("target"), x->type);
+  TensorRef one = b.splat(1, x->shape, x->type), least = b.splat(-100, x->shape, x->type);
+  auto bounded = [&](const TensorRef &p) { return b.binary("max", b.unary("log", p), least); };
+  TensorRef hit = b.binary("mul", y, bounded(x));
+  TensorRef miss = b.binary("mul", b.binary("sub", one, y), bounded(b.binary("sub", one, x)));
+  TensorRef loss = b.unary("neg", b.binary("add", hit, miss));
+  if (call.has("weight"))
+    loss = combine(b, "mul", loss, call.tensor("weight"));
+  return reduceLoss(b, loss, call.integerOr("reduction", Mean));
+}
+
+/// target * (log(target) - input), or exp(target) * (target - input) where the target is a logarithm.
+Value klDiv(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self"), y = b.convert(call.tensor("target"), x->type), loss;
+  if (call.flag("log_target")) {
+    loss = b.binary("mul", b.unary("exp", y), b.binary("sub", y, x));
+  } else {
+    TensorRef zero = b.splat(0, x->shape, x->type), one = b.splat(1, x->shape, x->type);
+    TensorRef isPositive = b.compare("gt", y, zero);
+    TensorRef logs = b.unary("log", b.select(isPositive, y, one));
+    loss = b.binary("mul", y, b.binary("sub", logs, x));
+    loss = b.select(isPositive, loss, zero);
+  }
+  return reduceLoss(b, loss, call.integerOr("reduction", Mean));
+}
+
+constexpr Operator operators[] = {
+    {"aten::cross_entropy_loss", crossEntropyLoss},
+    {"aten::nll_loss", nllLoss},
+    {"aten::nll_loss_nd", nllLoss},
+    {"aten::nll_loss2d", nllLoss},
+    {"aten::nll_loss_forward", nllLoss},
+    {"aten::mse_loss", mseLoss},
+    {"aten::l1_loss", l1Loss},
+    {"aten::huber_loss", huberLoss},
+    {"aten::smooth_l1_loss", smoothL1Loss},
+    {"aten::binary_cross_entropy", bce},
+    {"aten::binary_cross_entropy_with_logits", bceWithLogits},
+    {"aten::kl_div", klDiv},
+};
+
+} // namespace
+
+OperatorList lossOperators() { return {operators, std::size(operators)}; }
+
+TensorRef addLoss(Builder &b, const std::string &kind, const TensorRef &output, const TensorRef &label) {
+  if (kind == "mse") {
+    if (output->shape != label->shape)
+      fail("--loss mse compares the model's output of shape " + spellList(output->shape) + " with a label of shape " +
+           spellList(label->shape));
+    TensorRef d = combine(b, "sub", output, label);
+    return reduceLoss(b, b.binary("mul", d, d), Mean);
+  }
+  if (output->rank() < 2)
+    fail("--loss cross_entropy expects an output [..., classes], but got shape " + spellList(output->shape));
+  int64_t classes = output->shape.back(), rows = classes ? output->numel() / classes : 0;
+  return crossEntropyRows(b, b.reshape(output, {rows, classes}), asTargets(b, label, rows), {rows}, Weighting());
+}
+
+} // namespace ds::ts

@@ -1,0 +1,197 @@
+//===- Network.cpp - Norms, attention, embedding and dropout --------------------===//
+
+#include "../Operators.h"
+
+#include <cmath>
+
+namespace ds::ts {
+
+namespace {
+
+/// The shape of the normalised dimensions must be the tensor's last ones.
+int64_t normalizedDims(Call &call, const TensorRef &x) {
+  Shape dims = call.integers("normalized_shape");
+  auto count = static_cast<int64_t>(dims.size());
+  if (count < 1 || count > x->rank() || Shape(x->shape.end() - count, x->shape.end()) != dims)
+    fail(call.schema.name() + " over " + spellList(dims) + " of a tensor of shape " + spellList(x->shape),
+         "check the shapes given by --input");
+  return count;
+}
+
+Value layerNorm(Call &call) {
+  TensorRef x = call.tensor("input");
+  TensorRef result = call.b.layerNorm(x, call.optionalTensor("weight"), call.optionalTensor("bias"),
+                                      normalizedDims(call, x), call.numberOr("eps", 1e-5));
+  if (call.schema.returns().size() == 1)
+    return result;
+  return makeTuple({result, Unknown(), Unknown()}); // native_layer_norm: nothing reads the moments but backward.
+}
+
+Value rmsNorm(Call &call) {
+  TensorRef x = call.tensor("input");
+  double epsilon = call.numberOr("eps", x->type == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07);
+  return call.b.rmsNorm(x, call.optionalTensor("weight"), normalizedDims(call, x), epsilon);
+}
+
+/// Rows of the table. A row that gets no gradient (`padding_idx`) is one that stays what it is: zero.
+Value embedding(Call &call) {
+  Builder &b = call.b;
+  TensorRef table = call.tensor("weight"), ids = call.tensor("indices");
+  if (c10::isFloatingType(ids->type) || ids->type == at::kBool)
+    fail("aten::embedding expects integers, but got " + spell(ids->type), "check the types given by --input");
+  if (call.flag("scale_grad_by_freq") || call.flag("sparse"))
+    throw Unsupported("aten::embedding with scale_grad_by_freq or sparse");
+  TensorRef rows = b.embedding(table, ids);
+  int64_t padding = call.integerOr("padding_idx", -1);
+  if (padding < 0)
+    return rows;
+  if (!table->state || padding >= table->shape[0] || table->state->value[padding].any().item<bool>())
+    throw Unsupported("aten::embedding with a padding_idx whose row is not zero");
+  TensorRef isPadding = b.compare("eq", ids, b.splat(padding, ids->shape, ids->type));
+  isPadding = b.broadcastTo(unsqueeze(b, isPadding, ids->rank()), rows->shape);
+  return b.select(isPadding, b.splat(0, rows->shape, rows->type), rows);
+}
+
+TensorRef dropoutOf(Builder &b, const TensorRef &x, double probability, bool training) {
+  if (!training || probability == 0)
+    return x;
+  if (probability >= 1)
+    return b.splat(0, x->shape, x->type);
+  return b.dropout(x, probability);
+}
+
+Value dropout(Call &call) {
+  return dropoutOf(call.b, call.tensor("input"), call.number("p"), call.flag("train"));
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// The mask as something to add to the scores: false becomes minus infinity.
+TensorRef additiveMask(Builder &b, const TensorRef &mask, at::ScalarType type) {
+  if (mask->type != at::kBool)
+    return b.convert(mask, type);
+  TensorRef zero = b.splat(0, mask->shape, type), hidden = b.splat(-INFINITY, mask->shape, type);
+  return b.select(mask, zero, hidden);
+}
+
+/// True when the mask is known to show each position what lies up to it, and nothing else.
+bool isCausal(const TensorRef &mask, int64_t rows, int64_t columns) {
+  if (!mask || !mask->isKnown() || mask->rank() < 2 || mask->numel() != rows * columns || rows != columns ||
+      mask->shape.back() != columns)
+    return false;
+  at::Tensor seen = mask->type == at::kBool ? mask->known : mask->known.eq(0);
+  at::Tensor hidden = mask->type == at::kBool ? mask->known.logical_not() : mask->known.eq(-INFINITY);
+  at::Tensor triangle = at::ones({rows, columns}, at::kBool).tril();
+  return seen.reshape({rows, columns}).equal(triangle) && hidden.reshape({rows, columns}).equal(triangle.logical_not());
+}
+
+/// Queries, keys and values as [B, H, T, D].
+struct Heads {
+  TensorRef query, key, value, mask;
+  double scale = 1, dropout = 0;
+  bool causal = false;
+};
+
+/// The ops of the definition, for what the attention op does not do.
+TensorRef spellOut(Builder &b, Heads heads) {
+  int64_t groups = heads.query->shape[1] / heads.key->shape[1];
+  auto repeatHeads = [&](const TensorRef &x) {
+    Shape wide = {x->shape[0], x->shape[1], groups, x->shape[2], x->shape[3]};
+    return groups == 1 ? x : b.reshape(b.broadcastTo(unsqueeze(b, x, 2), wide),
+                                       {x->shape[0], x->shape[1] * groups, x->shape[2], x->shape[3]});
+  };
+  Builder::MatmulOptions options;
+  options.transposeRhs = true;
+  TensorRef scores = combine(b, "mul", b.matmul(heads.query, repeatHeads(heads.key), options), heads.scale);
+  if (heads.causal) {
+    TensorRef row = b.iota(2, 0, 1, scores->shape, at::kLong), column = b.iota(3, 0, 1, scores->shape, at::kLong);
+    scores = b.select(b.compare("ge", row, column), scores, b.splat(-INFINITY, scores->shape, scores->type));
+  }
+  if (heads.mask)
+    scores = combine(b, "add", scores, heads.mask);
+  TensorRef weights = dropoutOf(b, b.softmax(scores, 3, false), heads.dropout, true);
+  return b.matmul(weights, repeatHeads(heads.value), {});
+}
+
+TensorRef attend(Builder &b, const Heads &heads) {
+  const Shape perm = {0, 2, 1, 3};
+  bool sameWidth = heads.key->shape == heads.value->shape;
+  bool fits = !heads.causal || heads.query->shape[2] == heads.key->shape[2];
+  if (heads.dropout > 0 || !sameWidth || !fits)
+    return spellOut(b, heads);
+  TensorRef result = b.attention(b.transpose(heads.query, perm), b.transpose(heads.key, perm),
+                                 b.transpose(heads.value, perm), heads.mask, heads.causal, heads.scale);
+  return b.transpose(result, perm);
+}
+
+/// Rank 3 is rank 4 with one head.
+TensorRef asRankFour(Builder &b, const TensorRef &x, int64_t at) {
+  if (x->rank() == 4)
+    return x;
+  if (x->rank() == 3)
+    return unsqueeze(b, x, at);
+  throw Unsupported("attention of tensors of rank " + std::to_string(x->rank()));
+}
+
+void checkHeads(const Heads &heads) {
+  const Shape &q = heads.query->shape, &k = heads.key->shape, &v = heads.value->shape;
+  bool agree = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[2] == v[2] && q[3] == k[3] && k[1] > 0 &&
+               q[1] % k[1] == 0 && heads.query->type == heads.key->type && heads.key->type == heads.value->type;
+  if (!agree)
+    fail("attention of a query of shape " + spellList(q) + ", a key of " + spellList(k) + " and a value of " +
+         spellList(v));
+}
+
+TensorRef attentionResult(Call &call) {
+  Builder &b = call.b;
+  TensorRef query = call.tensor("query");
+  Heads heads;
+  heads.query = asRankFour(b, query, 1);
+  heads.key = asRankFour(b, call.tensor("key"), 1);
+  heads.value = asRankFour(b, call.tensor("value"), 1);
+  checkHeads(heads);
+  heads.scale = call.numberOr("scale", 1 / std::sqrt(static_cast<double>(heads.query->shape[3])));
+  heads.dropout = call.numberOr("dropout_p", 0);
+  heads.causal = call.flag("is_causal");
+  TensorRef mask = call.optionalTensor("attn_mask");
+  if (isCausal(mask, heads.query->shape[2], heads.key->shape[2])) {
+    heads.causal = true;
+  } else if (mask) {
+    Shape shape = mask->shape;
+    if (query->rank() == 3 && shape.size() == 3)
+      shape.insert(shape.begin() + 1, 1);
+    shape.insert(shape.begin(), 4 - std::min<size_t>(shape.size(), 4), 1);
+    heads.mask = additiveMask(b, b.reshape(mask, shape), query->type);
+  }
+  TensorRef result = attend(b, heads);
+  Shape shape = query->shape;
+  shape.back() = result->shape.back();
+  return b.reshape(result, shape);
+}
+
+Value attention(Call &call) { return attentionResult(call); }
+
+/// PyTorch 1.13's own name of it, which also returns the weights.
+Value attentionWithWeights(Call &call) {
+  if (call.flag("need_attn_weights"))
+    throw Unsupported(call.schema.name() + " with need_attn_weights");
+  return makeTuple({attentionResult(call), Unknown()});
+}
+
+constexpr Operator operators[] = {
+    {"aten::layer_norm", layerNorm},
+    {"aten::native_layer_norm", layerNorm},
+    {"aten::rms_norm", rmsNorm},
+    {"aten::embedding", embedding},
+    {"aten::dropout", dropout},
+    {"aten::scaled_dot_product_attention", attention},
+    {"aten::_scaled_dot_product_attention", attentionWithWeights},
+};
+
+} // namespace
+
+OperatorList networkOperators() { return {operators, std::size(operators)}; }
+
+} // namespace ds::ts

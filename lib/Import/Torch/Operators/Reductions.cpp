@@ -1,0 +1,159 @@
+//===- Reductions.cpp - Sums, means, extremes and softmax -----------------------===//
+
+#include "../Operators.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ds::ts {
+
+namespace {
+
+/// The tensor in the type that `dtype` asks for; sums of integers are 64 bits wide.
+TensorRef summand(Call &call) {
+  TensorRef x = call.tensor("self");
+  at::ScalarType natural = c10::isIntegralType(x->type, /*includeBool=*/true) ? at::kLong : x->type;
+  return call.b.convert(x, call.type("dtype", natural));
+}
+
+Value sum(Call &call) {
+  TensorRef x = summand(call);
+  return reduceDims(call.b, "sum", x, call.dims("dim", x->rank()), call.flag("keepdim"));
+}
+
+Value mean(Call &call) {
+  TensorRef x = call.tensor("self");
+  x = call.b.convert(x, call.type("dtype", x->type));
+  if (!c10::isFloatingType(x->type))
+    fail("aten::mean of integers");
+  return meanDims(call.b, x, call.dims("dim", x->rank()), call.flag("keepdim"));
+}
+
+/// The mean, with the dimensions kept, and the variance. `correction` is taken off the count.
+std::pair<TensorRef, TensorRef> moments(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self");
+  Shape dims = call.dims("dim", x->rank());
+  double count = 1, correction = 1;
+  for (int64_t dim : dims)
+    count *= static_cast<double>(x->shape[dim]);
+  if (call.has("correction"))
+    correction = call.number("correction");
+  else if (call.has("unbiased"))
+    correction = call.flag("unbiased") ? 1 : 0;
+  TensorRef center = meanDims(b, x, dims, true);
+  TensorRef deviation = b.binary("sub", x, b.broadcastTo(center, x->shape));
+  TensorRef squares = reduceDims(b, "sum", b.binary("mul", deviation, deviation), dims, call.flag("keepdim"));
+  return {center, combine(b, "mul", squares, 1 / std::max(0.0, count - correction))};
+}
+
+/// The mean in the shape that the operator gives it.
+TensorRef meanResult(Call &call, const TensorRef &center, const TensorRef &variance) {
+  return call.b.reshape(center, variance->shape);
+}
+
+Value var(Call &call) { return moments(call).second; }
+Value deviation(Call &call) { return call.b.unary("sqrt", moments(call).second); }
+
+Value varMean(Call &call) {
+  auto [center, variance] = moments(call);
+  return makeTuple({variance, meanResult(call, center, variance)});
+}
+
+Value stdMean(Call &call) {
+  auto [center, variance] = moments(call);
+  return makeTuple({call.b.unary("sqrt", variance), meanResult(call, center, variance)});
+}
+
+template <const char *const &kind>
+Value extreme(Call &call) {
+  TensorRef x = call.tensor("self");
+  return reduceDims(call.b, kind, x, call.dims("dim", x->rank()), call.flag("keepdim"));
+}
+constexpr const char *maxName = "max", *minName = "min";
+
+/// torch.max and torch.min: of two tensors, of all elements, or along a dimension with its positions, which are
+/// not supported where something reads them.
+template <const char *const &kind>
+Value extremeOrPair(Call &call) {
+  TensorRef x = call.tensor("self");
+  if (call.has("other"))
+    return combine(call.b, kind, x, call.tensor("other"));
+  Value values = extreme<kind>(call);
+  return call.has("dim") ? makeTuple({values, Unknown()}) : values;
+}
+
+/// Any and all of truth values, as the largest or smallest of zeros and ones.
+template <const char *const &kind>
+Value truth(Call &call) {
+  TensorRef x = call.b.convert(call.b.convert(call.tensor("self"), at::kBool), at::kInt);
+  TensorRef found = reduceDims(call.b, kind, x, call.dims("dim", x->rank()), call.flag("keepdim"));
+  return call.b.convert(found, at::kBool);
+}
+
+/// A p-norm for p of 1 or 2.
+Value norm(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self");
+  double order = call.numberOr(call.has("ord") ? "ord" : "p", 2);
+  Shape dims = call.dims("dim", x->rank());
+  if (order == 1)
+    return reduceDims(b, "sum", b.unary("abs", x), dims, call.flag("keepdim"));
+  if (order != 2)
+    throw Unsupported(call.schema.name() + " of order " + std::to_string(order));
+  return b.unary("sqrt", reduceDims(b, "sum", b.binary("mul", x, x), dims, call.flag("keepdim")));
+}
+
+template <bool log>
+Value softmax(Call &call) {
+  TensorRef x = call.tensor("self");
+  x = asFloat(call.b, call.b.convert(x, call.type("dtype", x->type)));
+  int64_t dim = call.dim("dim", x->rank());
+  TensorRef result = x->rank() == 0 ? call.b.splat(log ? 0 : 1, {}, x->type) : call.b.softmax(x, dim, log);
+  if (log) {
+    result->logSoftmaxOf = x;
+    result->logSoftmaxDim = dim;
+  }
+  return result;
+}
+
+/// max + log(sum(exp(x - max)))
+Value logSumExp(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self");
+  Shape dims = call.dims("dim", x->rank());
+  TensorRef peak = reduceDims(b, "max", x, dims, true);
+  TensorRef shifted = b.binary("sub", x, b.broadcastTo(peak, x->shape));
+  TensorRef sums = reduceDims(b, "sum", b.unary("exp", shifted), dims, call.flag("keepdim"));
+  return b.binary("add", b.unary("log", sums), b.reshape(peak, sums->shape));
+}
+
+constexpr Operator operators[] = {
+    {"aten::sum", sum},
+    {"aten::mean", mean},
+    {"aten::var", var},
+    {"aten::std", deviation},
+    {"aten::var_mean", varMean},
+    {"aten::std_mean", stdMean},
+    {"aten::amax", extreme<maxName>},
+    {"aten::amin", extreme<minName>},
+    {"aten::max", extremeOrPair<maxName>},
+    {"aten::min", extremeOrPair<minName>},
+    {"aten::any", truth<maxName>},
+    {"aten::all", truth<minName>},
+    {"aten::norm", norm},
+    {"aten::linalg_norm", norm},
+    {"aten::linalg_vector_norm", norm},
+    {"aten::frobenius_norm", norm},
+    {"aten::softmax", softmax<false>},
+    {"aten::_softmax", softmax<false>},
+    {"aten::log_softmax", softmax<true>},
+    {"aten::_log_softmax", softmax<true>},
+    {"aten::logsumexp", logSumExp},
+};
+
+} // namespace
+
+OperatorList reductionOperators() { return {operators, std::size(operators)}; }
+
+} // namespace ds::ts

@@ -1,0 +1,76 @@
+//===- States.h - Parameters and buffers of the archive -------------------------===//
+//
+// Every parameter and buffer of the module tree, by its name in the archive. Tensors that are one piece of memory
+// (tied parameters) are one state with several names.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_IMPORT_TORCH_STATES_H
+#define DS_LIB_IMPORT_TORCH_STATES_H
+
+#include "Value.h"
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace ds::ts {
+
+enum class StateKind { Parameter, Buffer, Constant, Generator };
+
+/// One declared state.
+struct State {
+  std::string name;                 ///< the first name in the archive
+  std::vector<std::string> aliases; ///< further names of the same memory
+  StateKind kind = StateKind::Parameter;
+  bool trainable = false;
+  at::Tensor value;     ///< undefined for the generator's state
+  std::string argument; ///< "%w0" once the forward uses it
+};
+
+/// How a state starts without a weights file, as `ds.init` spells it.
+struct Init {
+  const char *kind = "required";
+  double a = 0, b = 0;
+};
+
+/// The states of a module tree.
+class States {
+public:
+  explicit States(const torch::jit::Module &module);
+
+  /// The parameter that `tensor` is; null for buffers and everything else.
+  State *findParameter(const at::Tensor &tensor);
+  /// The buffer that `tensor` is all of; null where there is none.
+  State *findBuffer(const at::Tensor &tensor);
+  /// True when `tensor` shares memory with a parameter or buffer: the forward must not write it.
+  bool ownsMemoryOf(const at::Tensor &tensor) const;
+  /// A state for a known tensor that is too large to be written out; equal tensors share one.
+  State &addConstant(const at::Tensor &tensor);
+  /// The state of the random number generator.
+  State &generator();
+  /// The module's path ("transformer.h.0") in the tree; empty for the root and for foreign objects.
+  const std::string &pathOf(const c10::ivalue::Object &object) const;
+
+  std::deque<State> &all() { return states; }
+
+private:
+  void collect(const torch::jit::Module &module, const std::string &path, int depth);
+  void addTensor(const at::Tensor &tensor, const std::string &name, StateKind kind);
+  void refuseOverlap() const;
+
+  std::deque<State> states; ///< addresses stay valid
+  std::unordered_map<const void *, State *> byTensor;
+  std::unordered_map<const void *, std::string> paths;
+  std::unordered_set<const void *> memory;
+  State *generatorState = nullptr;
+  int64_t numConstants = 0;
+};
+
+/// Measures how the archive's values could have been drawn: zero, one constant, or a normal distribution.
+Init measureInit(const State &state);
+
+} // namespace ds::ts
+
+#endif // DS_LIB_IMPORT_TORCH_STATES_H
