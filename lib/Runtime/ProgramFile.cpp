@@ -137,8 +137,9 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto features = packNames(b, p.cpuFeatures);
   auto hash = b.CreateString(forHash ? std::string() : p.planHash);
   auto config = b.CreateString(p.configText), weights = b.CreateString(p.weightsFile);
+  auto unused = packNames(b, p.unusedWeights);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
-  b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, p.threads, p.world, p.rank,
+  b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world, p.rank,
                              p.microBatch, p.accumulation, p.arenas.device, p.arenas.host, p.arenas.nvme,
                              buffers, shapeList, strideList, lifetimes, states, inputs, outputs, streams,
                              p.numEvents, commands, operands, params, strings, segments, schedule,
@@ -153,8 +154,9 @@ uint64_t boundBytes(const Program &p) {
   for (const Buffer &buffer : p.buffers)
     bytes += 32 + 16 * buffer.shape.size();
   bytes += p.commands.size() * 64 + p.operands.size() * 4 + p.params.size() * 8;
-  for (const std::string &text : p.strings)
-    bytes += text.size() + 16;
+  for (const auto *list : {&p.strings, &p.unusedWeights, &p.cpuFeatures})
+    for (const std::string &text : *list)
+      bytes += text.size() + 16;
   for (const State &state : p.states) {
     bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 160;
     for (const std::string &alias : state.aliases)
@@ -249,6 +251,7 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.planHash = file.plan_hash()->str();
   p.configText = file.config_text()->str();
   p.weightsFile = file.weights_file()->str();
+  p.unusedWeights = unpackNames(file.unused_weights());
   p.threads = file.threads();
   p.world = file.world();
   p.rank = file.rank();

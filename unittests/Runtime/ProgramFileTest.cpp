@@ -44,6 +44,7 @@ Program sampleProgram() {
   b.program.image = {1, 2, 3};
   b.program.cpuFeatures = {"avx2", "fma"};
   b.program.weightsFile = "w.safetensors";
+  b.program.unusedWeights = {"mask"};
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9};
   b.program.planHash = hashPlan(b.program);
@@ -74,6 +75,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(serializeProgram(*again).value(), bytes);
   EXPECT_EQ(again->states[0].aliases, program.states[0].aliases);
+  EXPECT_EQ(again->unusedWeights, program.unusedWeights);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
 }
 

@@ -180,6 +180,7 @@ struct Program {
   std::string planHash;                ///< hex digest of everything below but the predictions
   std::string configText;              ///< resolved configuration, for `ds-run` to print
   std::string weightsFile;             ///< file name beside the program, or empty
+  std::vector<std::string> unusedWeights; ///< names in that file that the program has no use for (dead buffers)
   uint32_t threads = 0;                ///< worker threads of the compute stream
   uint32_t world = 1, rank = 0;
   uint32_t microBatch = 1, accumulation = 1;
