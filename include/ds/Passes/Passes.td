@@ -51,6 +51,68 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
   let options = [Option<"remarks", "remarks", "bool", "false", "Name each parameter that gets no gradient">];
 }
 
+def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
+  let summary = "Makes the functions of a training step from the differentiated forward";
+  let description = [{
+    Everything that a step does is made explicit: the mean over micro-batches, the global norm and clipping, the
+    learning-rate schedule and the optimizer. The module attribute `ds.training` says how; the meaning of keys is
+    DeepSpeed 0.19.6's.
+
+    | key | type | meaning |
+    |---|---|---|
+    | gradient_accumulation_steps | i64 | micro-steps per step, G; 1 |
+    | gradient_clipping | f64 | bound of the global L2 norm; 0: none |
+    | no_decay | strings | regular expressions; parameters whose name one matches have no weight decay |
+    | optimizer.type | string | sgd, adam, adagrad, lion or lamb |
+    | optimizer.lr, beta1, beta2, eps, weight_decay | f64 | |
+    | optimizer.adam_w_mode | bool | adam: decay the parameter (AdamW, true), or the gradient (L2) |
+    | optimizer.bias_correction | bool | adam, lamb |
+    | optimizer.momentum, dampening, nesterov | f64, f64, bool | sgd |
+    | optimizer.min_coeff, max_coeff | f64 | lamb: bounds of the trust ratio |
+    | scheduler.type | string | constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle |
+    | scheduler.* | | DeepSpeed's parameters by their own names; warmup_log for its warmup_type |
+
+    Requires: `ds-differentiate` has run with the same `ds.training`.
+
+    Ensures:
+    - `@forward` is gone. With G = 1 there is `@last`; with G = 2 also `@first`, with more also `@middle`. `@first`
+      writes the gradients to states (role gradient, "<parameter>.grad"), `@middle` adds to them, `@last` adds to
+      them, updates and leaves them alone. Sums are formed inside the product that makes the gradient where there
+      is one (`into`).
+    - `@evaluate` computes the loss alone, without dropout.
+    - Scalar states: `@loss` (f32, mean of the step's micro-batches), `@grad_norm` (f32, global norm of the mean
+      gradient before clipping), `@lr` (f64), `@step` (i64, finished steps), `@eval_loss` (f32).
+    - Optimizer moments are states of role moment, "<parameter>.<moment>", that start as zero.
+    - Parameters without a gradient are not written.
+    - Without clipping, a parameter is updated as soon as its gradient is complete and its old value has had its
+      last reader; the norm is summed up parameter by parameter, so no gradient waits for it.
+    - Sums of squares are formed over blocks of 16384 elements: their order depends on shapes alone.
+    - A state that a random op reads as its generator moves on by (0, 1) in every micro-step.
+    - Each state is at most once a result; a state that nothing reads is no argument.
+
+    With `{optimizer = {type = "sgd", lr = 0.5}}`
+    ```
+    func.func @forward(%x: ..., %w: tensor<8xf32> {ds.state = @w}) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      ...
+      return %l, %g : tensor<f32>, tensor<8xf32>
+    }
+    ```
+    becomes
+    ```
+    func.func @last(%x: ..., %w: ..., %step: tensor<i64> {ds.state = @step})
+        -> (tensor<f32> {ds.state = @loss}, tensor<f64> {ds.state = @lr}, tensor<i64> {ds.state = @step},
+            tensor<8xf32> {ds.state = @w}, tensor<f32> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<last>} {
+      ...
+      %rate = ds.constant dense<0.5> : tensor<8xf32>
+      %update = ds.mul %g, %rate : tensor<8xf32>
+      %new = ds.sub %w, %update : tensor<8xf32>
+      ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def Decompose : Pass<"ds-decompose"> {
   let summary = "Replaces composite layers by elementwise ops, broadcasts and reductions";
   let description = [{

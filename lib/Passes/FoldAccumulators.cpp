@@ -1,0 +1,63 @@
+//===- FoldAccumulators.cpp - Sums formed where they are made -------------------===//
+//
+// A product that is only added to something can be computed into it: one buffer and one pass over memory
+// less. This is how gradients accumulate over micro-steps, and how a tied table collects its two gradients
+// without a second table ever being made.
+//
+//===----------------------------------------------------------------------------===//
+#include "FoldAccumulators.h"
+#include "ds/Dialect/Ds.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// The accumulator operand of an op that can add into one; null for other ops, and where adding after it
+/// differs.
+static MutableOperandRange *getAccumulatorSlot(Operation *op, std::optional<MutableOperandRange> &storage) {
+  if (auto matmul = dyn_cast_or_null<MatmulOp>(op); matmul && !matmul.getRelu())
+    return &storage.emplace(matmul.getAccumulatorMutable());
+  if (auto grad = dyn_cast_or_null<EmbeddingGradOp>(op))
+    return &storage.emplace(grad.getAccumulatorMutable());
+  return nullptr;
+}
+
+/// True when `value` is computed before `op`, or is an argument.
+static bool isBefore(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  return !def || (def->getBlock() == op->getBlock() && def->isBeforeInBlock(op));
+}
+
+/// The value whose maker can take `addend` in: `sum` itself, or, where its accumulator is taken, the maker of
+/// that. Null when there is none.
+static Operation *findTaker(Value sum, Value addend) {
+  std::optional<MutableOperandRange> storage;
+  Operation *op = sum.getDefiningOp();
+  MutableOperandRange *slot = getAccumulatorSlot(op, storage);
+  if (!slot || !sum.hasOneUse() || !isBefore(addend, op))
+    return nullptr;
+  return slot->empty() ? op : findTaker((*slot)[0].get(), addend);
+}
+
+namespace {
+struct FoldAccumulator : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    for (auto [sum, addend] : {std::pair(op.getRhs(), op.getLhs()), std::pair(op.getLhs(), op.getRhs())}) {
+      Operation *taker = findTaker(sum, addend);
+      if (!taker)
+        continue;
+      rewriter.modifyOpInPlace(taker, [&, addend = addend] {
+        std::optional<MutableOperandRange> storage;
+        getAccumulatorSlot(taker, storage)->assign(addend);
+      });
+      rewriter.replaceOp(op, sum);
+      return success();
+    }
+    return failure();
+  }
+};
+} // namespace
+
+void mlir::ds::populateFoldAccumulatorPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldAccumulator>(patterns.getContext());
+}
