@@ -1,0 +1,20 @@
+//===- MathExpansion.h - Functions of f32 in a few instructions ----------------===//
+#ifndef DS_LIB_CODEGEN_MATHEXPANSION_H
+#define DS_LIB_CODEGEN_MATHEXPANSION_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::ds::codegen {
+
+/// Replaces exp, log, tanh, erf, sin and cos of f32 (scalars and vectors) by straight code, and all functions
+/// of f64, and pow, by calls of libm, lane by lane. Without `hasFma`, fused operations become a product and a
+/// sum.
+///
+/// Largest errors over all f32 arguments, in units in the last place: exp 1.0, log 1.0, tanh 1.6, erf 1.6,
+/// sin and cos 1.5 for |x| < 2^40 (beyond, the reduced argument has no correct bits). Infinities, NaN, zeros
+/// and denormals are as in C. These figures are checked by MathTest.
+void expandMath(mlir::ModuleOp module, bool hasFma);
+
+} // namespace mlir::ds::codegen
+
+#endif // DS_LIB_CODEGEN_MATHEXPANSION_H

@@ -1,0 +1,228 @@
+//===- NodeEmitter.cpp - Values of a body at the current loop position ---------===//
+
+#include "NodeEmitter.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace mlir::ds::codegen {
+
+/// Variant numbers of the memo beside those of copies.
+static constexpr unsigned kSplat = 1u << 16;
+
+Type NodeEmitter::computeType(Type type) {
+  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 16)
+    return Float32Type::get(type.getContext());
+  if (auto integer = dyn_cast<IntegerType>(type); integer && !integer.isSignless())
+    return IntegerType::get(type.getContext(), integer.getWidth());
+  return type;
+}
+
+Type NodeEmitter::vectorOf(Type element) const {
+  return isa<LLVM::LLVMPointerType>(element) ? LLVM::getFixedVectorType(element, lanes)
+                                             : VectorType::get({lanes}, element);
+}
+
+void NodeEmitter::setDim(unsigned dim, Value value) { dims[dim] = {value, s.depth()}; }
+
+void NodeEmitter::setMask(unsigned copy, Value mask) { masks[copy] = mask; }
+
+unsigned NodeEmitter::scopeOf(uint32_t dependsOn, unsigned level) const {
+  unsigned scope = level > 0 ? reductionScope : 0;
+  for (auto &[dim, value] : dims)
+    if ((dependsOn >> dim) & 1)
+      scope = std::max(scope, value.scope);
+  return scope;
+}
+
+Value NodeEmitter::emit(const Node *node, unsigned copy) {
+  unsigned variant = isVector(node) ? copy : 0;
+  if (Value known = s.lookup(node, variant))
+    return known;
+  assert(node->kind != Node::Kind::Reduce && "a reduction is used before its stage");
+  // Operands first: their scopes are further out, and writing them must not happen inside another insertion.
+  for (const Node *operand : node->operands)
+    if (!rowCaches.contains(node) || rowCaches[node].firstStage == stage)
+      emit(operand, copy);
+  unsigned scope = scopeOf(node->dims, node->level);
+  Value value = s.at(scope, [&] {
+    auto cache = rowCaches.find(node);
+    return cache == rowCaches.end() ? compute(node, copy) : throughCache(node, copy, cache->second);
+  });
+  s.remember(scope, node, variant, value);
+  return value;
+}
+
+Value NodeEmitter::emitVector(const Node *node, unsigned copy) {
+  Value value = emit(node, copy);
+  if (!nest->vectorDim || isa<VectorType>(value.getType()))
+    return value;
+  if (Value known = s.lookup(node, kSplat))
+    return known;
+  unsigned scope = scopeOf(node->dims, node->level);
+  Value repeated =
+      s.at(scope, [&] { return node->kind == Node::Kind::Constant ? constantOf(node, true) : splat(value); });
+  s.remember(scope, node, kSplat, repeated);
+  return repeated;
+}
+
+void NodeEmitter::define(const Node *reduction, unsigned copy, Value value) {
+  if (!isVector(reduction) && isa<VectorType>(value.getType())) {
+    // Every column has the same value: it does not depend on the column.
+    Value zero = b.create<LLVM::ConstantOp>(s.loc, b.getI32Type(), b.getI32IntegerAttr(0));
+    value = b.create<LLVM::ExtractElementOp>(s.loc, value, zero);
+  }
+  s.remember(s.depth(), reduction, isVector(reduction) ? copy : 0, value);
+}
+
+Value NodeEmitter::compute(const Node *node, unsigned copy) {
+  switch (node->kind) {
+  case Node::Kind::Load:
+  case Node::Kind::Table:
+    return load(node, copy);
+  case Node::Kind::Constant:
+    return constantOf(node, false);
+  case Node::Kind::Position:
+    return position(node, copy);
+  case Node::Kind::Random:
+    return random(node, copy);
+  case Node::Kind::Elementwise:
+    return elementwise(node, copy);
+  case Node::Kind::Guard:
+    return guard(node, copy);
+  case Node::Kind::Reduce:
+    break;
+  }
+  llvm_unreachable("reductions are defined by their stage");
+}
+
+/// `value` in the type that arithmetic uses, or back in the type of the element.
+static Value castFloat(OpBuilder &b, Location loc, Value value, Type element) {
+  Type from = getElementTypeOrSelf(value);
+  if (from == element)
+    return value;
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = vector.clone(element);
+  if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
+    return b.create<arith::ExtFOp>(loc, type, value);
+  return b.create<arith::TruncFOp>(loc, type, value);
+}
+
+Value NodeEmitter::elementwise(const Node *node, unsigned copy) {
+  bool asVector = isVector(node);
+  // Conversions name both types themselves; everything else computes on 16-bit floats in f32.
+  bool widen = !isa<ds::ConvertOp, ds::SelectOp>(node->op);
+  SmallVector<Value> operands;
+  for (const Node *operand : node->operands) {
+    Value value = asVector ? emitVector(operand, copy) : emit(operand, copy);
+    if (widen && isa<FloatType>(operand->type))
+      value = castFloat(b, s.loc, value, computeType(operand->type));
+    operands.push_back(value);
+  }
+  Value result = cast<ds::ScalarBodyOpInterface>(node->op).buildScalar(b, s.loc, operands);
+  return isa<FloatType>(node->type) ? castFloat(b, s.loc, result, node->type) : result;
+}
+
+Value NodeEmitter::constantOf(const Node *node, bool asVector) {
+  Type type = isa<FloatType>(node->type) ? node->type : computeType(node->type);
+  TypedAttr value = node->value;
+  if (auto integer = dyn_cast<IntegerAttr>(value))
+    value = IntegerAttr::get(type, integer.getValue());
+  if (asVector)
+    value = DenseElementsAttr::get(cast<ShapedType>(vectorOf(type)), value);
+  return b.create<arith::ConstantOp>(s.loc, value);
+}
+
+Value NodeEmitter::position(const Node *node, unsigned copy) {
+  Value number = isVector(node) ? vectorIndex(node->index, copy, b.getI64Type()) : scalarIndex(node->index);
+  Type element = computeType(node->type);
+  Type type = isVector(node) ? vectorOf(element) : element;
+  if (isa<FloatType>(element))
+    return castFloat(b, s.loc, b.create<arith::SIToFPOp>(s.loc, type, number), node->type);
+  return element.isInteger(64) ? number : b.create<arith::TruncIOp>(s.loc, type, number).getResult();
+}
+
+Value NodeEmitter::guard(const Node *node, unsigned copy) {
+  bool asVector = isVector(node);
+  Value all;
+  for (const Condition &condition : node->conditions) {
+    bool vectorCondition = nest->vectorDim && ((condition.expr->dims >> *nest->vectorDim) & 1);
+    Value expr =
+        vectorCondition ? vectorIndex(condition.expr, copy, b.getI64Type()) : scalarIndex(condition.expr);
+    auto bound = [&](arith::CmpIPredicate predicate, int64_t limit) {
+      Value limitValue = s.constant(limit);
+      Value test =
+          b.create<arith::CmpIOp>(s.loc, predicate, expr, vectorCondition ? splat(limitValue) : limitValue);
+      if (asVector && !vectorCondition)
+        test = splat(test);
+      all = all ? b.create<arith::AndIOp>(s.loc, all, test).getResult() : test;
+    };
+    bound(arith::CmpIPredicate::sge, condition.low);
+    bound(arith::CmpIPredicate::sle, condition.high);
+  }
+  auto operand = [&](unsigned k) {
+    return asVector ? emitVector(node->operands[k], copy) : emit(node->operands[k], copy);
+  };
+  return b.create<arith::SelectOp>(s.loc, all, operand(0), operand(1));
+}
+
+/// High and low word of a 32 x 32 bit product.
+static std::pair<Value, Value> multiplyWide(OpBuilder &b, Location loc, Value x, Value factor) {
+  auto product = b.create<arith::MulUIExtendedOp>(loc, x, factor);
+  return {product.getHigh(), product.getLow()};
+}
+
+Value NodeEmitter::random(const Node *node, unsigned copy) {
+  bool asVector = isVector(node);
+  Location loc = s.loc;
+  Type i32 = b.getI32Type(), type = asVector ? vectorOf(i32) : i32;
+  auto word = [&](int64_t value) -> Value {
+    TypedAttr attribute = b.getI32IntegerAttr(int32_t(uint32_t(value)));
+    if (asVector)
+      attribute = DenseElementsAttr::get(cast<ShapedType>(type), attribute);
+    return b.create<arith::ConstantOp>(loc, attribute);
+  };
+  // Low and high words of an i64, in the type of the draw.
+  auto halves = [&](Value wide) -> std::pair<Value, Value> {
+    Type wideType = wide.getType(), narrow = isa<VectorType>(wideType) ? type : i32;
+    Value shift = b.create<arith::ConstantOp>(loc, b.getI64IntegerAttr(32));
+    Value high = b.create<arith::ShRUIOp>(loc, wide, isa<VectorType>(wideType) ? splat(shift) : shift);
+    return {b.create<arith::TruncIOp>(loc, narrow, wide), b.create<arith::TruncIOp>(loc, narrow, high)};
+  };
+  auto spread = [&](Value value) {
+    return asVector && !isa<VectorType>(value.getType()) ? splat(value) : value;
+  };
+
+  Value draw = asVector ? vectorIndex(node->index, copy, b.getI64Type()) : scalarIndex(node->index);
+  Value two = s.constant(2);
+  Value block = b.create<arith::ShRUIOp>(loc, draw, asVector ? splat(two) : two);
+  Value lane = b.create<arith::AndIOp>(loc, halves(draw).first, word(3));
+  auto [key0, key1] = halves(emit(node->operands[0], copy));
+  key0 = spread(key0), key1 = spread(key1);
+  auto op = cast<ds::RandomUniformOp>(node->op);
+  Value c[4] = {halves(block).first, halves(block).second, word(int64_t(op.getId())),
+                spread(halves(emit(node->operands[1], copy)).first)};
+  for (int round = 0; round < 10; ++round) {
+    auto [high0, low0] = multiplyWide(b, loc, c[0], word(0xD2511F53));
+    auto [high1, low1] = multiplyWide(b, loc, c[2], word(0xCD9E8D57));
+    auto mix = [&](Value x, Value y, Value z) {
+      return b.create<arith::XOrIOp>(loc, b.create<arith::XOrIOp>(loc, x, y), z);
+    };
+    Value next0 = mix(high1, c[1], key0), next2 = mix(high0, c[3], key1);
+    c[0] = next0, c[1] = low1, c[2] = next2, c[3] = low0;
+    key0 = b.create<arith::AddIOp>(loc, key0, word(0x9E3779B9));
+    key1 = b.create<arith::AddIOp>(loc, key1, word(0xBB67AE85));
+  }
+  Value bits = c[3];
+  for (int k = 2; k >= 0; --k) {
+    Value isThis = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, lane, word(k));
+    bits = b.create<arith::SelectOp>(loc, isThis, c[k], bits);
+  }
+  Type f32 = b.getF32Type(), floats = asVector ? vectorOf(f32) : f32;
+  Value number = b.create<arith::SIToFPOp>(loc, floats, b.create<arith::ShRUIOp>(loc, bits, word(8)));
+  TypedAttr scale = b.getF32FloatAttr(0x1p-24f);
+  if (asVector)
+    scale = DenseElementsAttr::get(cast<ShapedType>(floats), scale);
+  return b.create<arith::MulFOp>(loc, number, b.create<arith::ConstantOp>(loc, scale));
+}
+
+} // namespace mlir::ds::codegen

@@ -1,0 +1,387 @@
+//===- NodeMemory.cpp - Indices, loads and stores of a node --------------------===//
+//
+// Consecutive lanes load and store as one vector (masked at a row's end), a constant distance between lanes
+// becomes a gather from one base, and only what is left computes an address per lane.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "NodeEmitter.h"
+
+namespace mlir::ds::codegen {
+
+static constexpr unsigned kSplat = 1u << 16;
+
+/// Tables are numbered behind all buffers.
+static constexpr unsigned kFirstTable = 1u << 20;
+
+Type memoryType(Type type) {
+  if (type.isInteger(1))
+    return IntegerType::get(type.getContext(), 8);
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return IntegerType::get(type.getContext(), integer.getWidth());
+  return type;
+}
+
+static unsigned byteSize(Type type) { return memoryType(type).getIntOrFloatBitWidth() / 8; }
+
+Value NodeEmitter::splat(Value scalar) {
+  if (auto constant = scalar.getDefiningOp<arith::ConstantOp>()) {
+    auto type = cast<ShapedType>(vectorOf(scalar.getType()));
+    return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, Attribute(constant.getValue())));
+  }
+  Type type = vectorOf(scalar.getType());
+  Value undefined = b.create<LLVM::UndefOp>(s.loc, type);
+  Value zero = b.create<LLVM::ConstantOp>(s.loc, b.getI32Type(), b.getI32IntegerAttr(0));
+  Value one = b.create<LLVM::InsertElementOp>(s.loc, type, undefined, scalar, zero);
+  return b.create<LLVM::ShuffleVectorOp>(s.loc, one, undefined, SmallVector<int32_t>(lanes, 0));
+}
+
+Value NodeEmitter::laneNumbers(Type element, int64_t step) {
+  SmallVector<APInt> numbers;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    numbers.emplace_back(element.getIntOrFloatBitWidth(), lane * step, /*isSigned=*/true);
+  auto type = cast<ShapedType>(vectorOf(element));
+  return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, numbers));
+}
+
+Value NodeEmitter::allLanes() {
+  auto type = cast<ShapedType>(vectorOf(b.getI1Type()));
+  return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, true));
+}
+
+Value NodeEmitter::lanesBelow(Value base, unsigned copy, Value end) {
+  Value room = b.create<arith::SubIOp>(s.loc, end, base);
+  if (copy)
+    room = b.create<arith::SubIOp>(s.loc, room, s.constant(copy * lanes));
+  // Compared in 32 bits, one vector for 16 lanes; the clamp keeps distances beyond them on the right side.
+  Value low = s.constant(0), high = s.constant(lanes);
+  room = b.create<arith::MinSIOp>(s.loc, b.create<arith::MaxSIOp>(s.loc, room, low), high);
+  Value narrow = b.create<arith::TruncIOp>(s.loc, b.getI32Type(), room);
+  return b.create<arith::CmpIOp>(s.loc, arith::CmpIPredicate::slt, laneNumbers(b.getI32Type(), 1),
+                                 splat(narrow));
+}
+
+Value NodeEmitter::maskOf(unsigned copy) const {
+  auto it = masks.find(copy);
+  return it == masks.end() ? Value() : it->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+Value NodeEmitter::scalarIndex(Index index) {
+  if (index->isConstant())
+    return s.constant(index->constant);
+  if (Value known = s.lookup(index, 0))
+    return known;
+  unsigned scope = scopeOf(index->dims, 0);
+  Value sum = s.at(scope, [&] {
+    Value sum;
+    for (const IndexTerm &term : index->terms) {
+      Value value = scalarAtom(*term.atom);
+      if (term.coefficient != 1)
+        value = b.create<arith::MulIOp>(s.loc, value, s.constant(term.coefficient));
+      sum = sum ? b.create<arith::AddIOp>(s.loc, sum, value).getResult() : value;
+    }
+    if (index->constant != 0)
+      sum = b.create<arith::AddIOp>(s.loc, sum, s.constant(index->constant));
+    return sum;
+  });
+  s.remember(scope, index, 0, sum);
+  return sum;
+}
+
+/// Division by a constant, rounding down; remainders are of positive divisors. `bounds` tell whether a plain
+/// unsigned division does.
+static Value divide(OpBuilder &b, Location loc, Value x, Value divisor, bool remainder, bool mayBeNegative) {
+  if (!mayBeNegative && remainder)
+    return b.create<arith::RemUIOp>(loc, x, divisor);
+  if (!mayBeNegative)
+    return b.create<arith::DivUIOp>(loc, x, divisor);
+  Value rest = b.create<arith::RemSIOp>(loc, x, divisor);
+  Value zero = b.create<arith::SubIOp>(loc, x, x);
+  Value negative = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, rest, zero);
+  Value up = b.create<arith::AddIOp>(loc, rest, divisor);
+  rest = b.create<arith::SelectOp>(loc, negative, up, rest);
+  if (remainder)
+    return rest;
+  return b.create<arith::DivSIOp>(loc, b.create<arith::SubIOp>(loc, x, rest), divisor);
+}
+
+/// The atom's operation on the value of its inner expression.
+static Value applyAtom(OpBuilder &b, Location loc, const IndexAtom &atom, Value inner, Value first,
+                       Value second, bool mayBeNegative) {
+  switch (atom.kind) {
+  case IndexAtom::Kind::FloorDiv:
+    return divide(b, loc, inner, first, false, mayBeNegative);
+  case IndexAtom::Kind::Mod:
+    return divide(b, loc, inner, first, true, mayBeNegative);
+  case IndexAtom::Kind::Clamp:
+    return b.create<arith::MinSIOp>(loc, b.create<arith::MaxSIOp>(loc, inner, first), second);
+  case IndexAtom::Kind::Dim:
+    break;
+  }
+  llvm_unreachable("dimensions have values");
+}
+
+Value NodeEmitter::scalarAtom(const IndexAtom &atom) {
+  if (atom.kind == IndexAtom::Kind::Dim)
+    return dims[atom.dim].value;
+  Value inner = scalarIndex(atom.inner);
+  return applyAtom(b, s.loc, atom, inner, s.constant(atom.a), s.constant(atom.b),
+                   nest->context.range(atom.inner).low < 0);
+}
+
+Value NodeEmitter::vectorAtom(const IndexAtom &atom, unsigned copy, Type element) {
+  if (atom.kind == IndexAtom::Kind::Dim) {
+    Value start = dims[atom.dim].value;
+    if (copy)
+      start = b.create<arith::AddIOp>(s.loc, start, s.constant(copy * lanes));
+    if (element != start.getType())
+      start = b.create<arith::TruncIOp>(s.loc, element, start);
+    return b.create<arith::AddIOp>(s.loc, splat(start), laneNumbers(element, 1));
+  }
+  auto number = [&](int64_t value) {
+    return splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, value)));
+  };
+  Value inner = vectorIndex(atom.inner, copy, element);
+  return applyAtom(b, s.loc, atom, inner, number(atom.a), number(atom.b),
+                   nest->context.range(atom.inner).low < 0);
+}
+
+Value NodeEmitter::vectorIndex(Index index, unsigned copy, Type element) {
+  unsigned v = *nest->vectorDim, variant = copy + (element.isInteger(32) ? 2 * kSplat : kSplat);
+  if (Value known = s.lookup(index, variant))
+    return known;
+  unsigned scope = scopeOf(index->dims, 0);
+  Value sum = s.at(scope, [&] {
+    Value sum;
+    IndexSum rest;
+    auto accumulate = [&](Value value) {
+      sum = sum ? b.create<arith::AddIOp>(s.loc, sum, value).getResult() : value;
+    };
+    Value uniform;
+    for (const IndexTerm &term : index->terms) {
+      bool varies =
+          term.atom->kind == IndexAtom::Kind::Dim ? term.atom->dim == v : (term.atom->inner->dims >> v) & 1;
+      Value value = varies ? vectorAtom(*term.atom, copy, element) : scalarAtom(*term.atom);
+      Value factor =
+          varies ? splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, term.coefficient)))
+                 : s.constant(term.coefficient);
+      if (term.coefficient != 1)
+        value = b.create<arith::MulIOp>(s.loc, value, factor);
+      if (varies)
+        accumulate(value);
+      else
+        uniform = uniform ? b.create<arith::AddIOp>(s.loc, uniform, value).getResult() : value;
+    }
+    if (index->constant != 0)
+      uniform = uniform ? b.create<arith::AddIOp>(s.loc, uniform, s.constant(index->constant)).getResult()
+                        : s.constant(index->constant);
+    if (uniform) {
+      if (!element.isInteger(64))
+        uniform = b.create<arith::TruncIOp>(s.loc, element, uniform);
+      accumulate(splat(uniform));
+    }
+    return sum;
+  });
+  s.remember(scope, index, variant, sum);
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Key of a buffer's pointer in the memo: numbers are offset so that none is null.
+static const void *bufferKey(unsigned number) {
+  return reinterpret_cast<const void *>(uintptr_t(number) * 2 + 1);
+}
+
+Value NodeEmitter::bufferPointer(unsigned number) {
+  if (Value known = s.lookup(bufferKey(number), kSplat))
+    return known;
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Value loaded = s.at(0, [&] {
+    Value slot =
+        b.create<LLVM::GEPOp>(s.loc, pointer, pointer, buffers, ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    return b.create<LLVM::LoadOp>(s.loc, pointer, slot).getResult();
+  });
+  s.remember(0, bufferKey(number), kSplat, loaded);
+  return loaded;
+}
+
+/// The constant's elements as they lie in memory, as a rank-1 attribute.
+static DenseElementsAttr memoryElements(DenseElementsAttr elements) {
+  Type type = memoryType(elements.getElementType());
+  auto flat = RankedTensorType::get({elements.getNumElements()}, type);
+  if (isa<FloatType>(type))
+    return elements.reshape(flat);
+  SmallVector<APInt> values;
+  for (const APInt &value : elements.getValues<APInt>())
+    values.push_back(value.zextOrTrunc(type.getIntOrFloatBitWidth()));
+  return DenseElementsAttr::get(flat, values);
+}
+
+Value NodeEmitter::tablePointer(const Node *node) {
+  if (Value known = s.lookup(node->op, kSplat))
+    return known;
+  auto elements = memoryElements(cast<DenseElementsAttr>(cast<ds::ConstantOp>(node->op).getValue()));
+  std::string name = ("table_" + Twine(module.getBody()->getOperations().size())).str();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    auto array = LLVM::LLVMArrayType::get(elements.getElementType(), elements.getNumElements());
+    b.create<LLVM::GlobalOp>(s.loc, array, /*isConstant=*/true, LLVM::Linkage::Internal, name, elements,
+                             /*alignment=*/64);
+  }
+  Value address = s.at(0, [&] {
+    return b.create<LLVM::AddressOfOp>(s.loc, LLVM::LLVMPointerType::get(b.getContext()), name).getResult();
+  });
+  s.remember(0, node->op, kSplat, address);
+  return address;
+}
+
+Value NodeEmitter::elementPointer(Value base, Type type, Value offset) {
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  if (isa<VectorType>(offset.getType()))
+    pointer = vectorOf(pointer);
+  return b.create<LLVM::GEPOp>(s.loc, pointer, memoryType(type), base, offset);
+}
+
+/// True when neither the index nor what it is made of leaves 31 bits, so that 32-bit lanes do.
+static bool fitsIn31Bits(const IndexContext &context, Index index) {
+  constexpr int64_t limit = int64_t(1) << 30;
+  auto fits = [&](IndexRange r) { return r.low > -limit && r.high < limit; };
+  if (!fits(context.range(index)))
+    return false;
+  return llvm::all_of(index->terms, [&](const IndexTerm &term) {
+    IndexRange whole = term.atom->inner ? context.range(term.atom->inner) : context.dimRange(term.atom->dim);
+    return std::abs(term.coefficient) < limit && std::abs(term.atom->a) < limit &&
+           std::abs(term.atom->b) < limit && fits(whole) &&
+           fits({whole.low * term.coefficient, whole.high * term.coefficient}) &&
+           (!term.atom->inner || fitsIn31Bits(context, term.atom->inner));
+  });
+}
+
+Value NodeEmitter::rowPointer(unsigned number, Value base, Type type, Index rest) {
+  if (rest->isConstant() && rest->constant == 0)
+    return base;
+  // A pointer is known by its buffer and offset; offsets are interned, so the buffer's number picks the
+  // variant.
+  unsigned variant = 4 * kSplat + number;
+  if (Value known = s.lookup(rest, variant))
+    return known;
+  Value offset = scalarIndex(rest);
+  unsigned scope = scopeOf(rest->dims, 0);
+  Value pointer = s.at(scope, [&] { return elementPointer(base, type, offset); });
+  s.remember(scope, rest, variant, pointer);
+  return pointer;
+}
+
+Value NodeEmitter::pointerTo(unsigned number, Value base, Type type, Index index, unsigned copy) {
+  bool varies = nest->vectorDim && ((index->dims >> *nest->vectorDim) & 1);
+  if (!varies)
+    return rowPointer(number, base, type, index);
+  unsigned v = *nest->vectorDim;
+  if (!isLinearIn(index, v)) {
+    Type lane = fitsIn31Bits(nest->context, index) ? b.getI32Type() : b.getI64Type();
+    return elementPointer(base, type, vectorIndex(index, copy, lane));
+  }
+  int64_t distance = linearCoefficient(index, v);
+  IndexContext &context = const_cast<IndexContext &>(nest->context);
+  Value pointer = rowPointer(number, base, type, context.add(index, context.dim(v), -distance));
+  Value start = dims[v].value;
+  if (distance != 1)
+    start = b.create<arith::MulIOp>(s.loc, start, s.constant(distance));
+  pointer = elementPointer(pointer, type, start);
+  if (copy)
+    pointer = elementPointer(pointer, type, s.constant(copy * lanes * distance));
+  if (distance == 1)
+    return pointer;
+  return elementPointer(pointer, type, laneNumbers(b.getI64Type(), distance));
+}
+
+Value NodeEmitter::loadAt(Value pointer, Type type, unsigned copy) {
+  Type element = memoryType(type);
+  unsigned alignment = byteSize(type);
+  Value mask = maskOf(copy), value;
+  bool gathers = !isa<LLVM::LLVMPointerType>(pointer.getType());
+  if (!gathers && !mask) {
+    value = b.create<LLVM::LoadOp>(s.loc, vectorOf(element), pointer, alignment);
+  } else {
+    Value zero = b.create<arith::ConstantOp>(s.loc, b.getZeroAttr(vectorOf(element)));
+    if (gathers)
+      value = b.create<LLVM::masked_gather>(s.loc, vectorOf(element), pointer, mask ? mask : allLanes(),
+                                            ValueRange{zero}, b.getI32IntegerAttr(alignment));
+    else
+      value = b.create<LLVM::MaskedLoadOp>(s.loc, vectorOf(element), pointer, mask, ValueRange{zero},
+                                           b.getI32IntegerAttr(alignment));
+  }
+  return value;
+}
+
+/// Truth values are bytes in memory.
+static Value fromMemory(OpBuilder &b, Location loc, Value value, Type type) {
+  if (!type.isInteger(1))
+    return value;
+  Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(value.getType()));
+  return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, value, zero);
+}
+
+Value NodeEmitter::load(const Node *node, unsigned copy) {
+  bool isTable = node->kind == Node::Kind::Table;
+  Value base = isTable ? tablePointer(node) : bufferPointer(node->buffer);
+  unsigned number =
+      isTable ? kFirstTable + tables.insert({node->op, tables.size()}).first->second : node->buffer;
+  Value pointer = pointerTo(number, base, node->type, node->index, copy);
+  if (!isVector(node)) {
+    Value value = b.create<LLVM::LoadOp>(s.loc, memoryType(node->type), pointer, byteSize(node->type));
+    return fromMemory(b, s.loc, value, node->type);
+  }
+  return fromMemory(b, s.loc, loadAt(pointer, node->type, copy), node->type);
+}
+
+void NodeEmitter::storeAt(Value pointer, Type type, Value value, unsigned copy) {
+  if (type.isInteger(1)) {
+    Type bytes = b.getI8Type();
+    if (isa<VectorType>(value.getType()))
+      bytes = vectorOf(bytes);
+    value = b.create<arith::ExtUIOp>(s.loc, bytes, value);
+  }
+  unsigned alignment = byteSize(type);
+  Value mask = maskOf(copy);
+  if (!isa<VectorType>(value.getType()) || (!mask && isa<LLVM::LLVMPointerType>(pointer.getType()))) {
+    b.create<LLVM::StoreOp>(s.loc, value, pointer, alignment);
+    return;
+  }
+  if (isa<LLVM::LLVMPointerType>(pointer.getType()))
+    b.create<LLVM::MaskedStoreOp>(s.loc, value, pointer, mask, b.getI32IntegerAttr(alignment));
+  else
+    b.create<LLVM::masked_scatter>(s.loc, value, pointer, mask ? mask : allLanes(),
+                                   b.getI32IntegerAttr(alignment));
+}
+
+void NodeEmitter::store(const NestOutput &output, unsigned copy) {
+  bool varies = nest->vectorDim && ((output.address->dims >> *nest->vectorDim) & 1);
+  Value value = varies ? emitVector(output.value, copy) : emit(output.value, copy);
+  Value pointer =
+      pointerTo(output.buffer, bufferPointer(output.buffer), output.value->type, output.address, copy);
+  storeAt(pointer, output.value->type, value, copy);
+}
+
+Value NodeEmitter::throughCache(const Node *node, unsigned copy, const RowCache &cache) {
+  Value pointer = elementPointer(cache.memory, node->type, dims[*nest->vectorDim].value);
+  if (rowBase)
+    pointer = elementPointer(pointer, node->type, rowBase);
+  if (copy)
+    pointer = elementPointer(pointer, node->type, s.constant(copy * lanes));
+  if (stage > cache.firstStage)
+    return fromMemory(b, s.loc, loadAt(pointer, node->type, copy), node->type);
+  Value value = compute(node, copy);
+  storeAt(pointer, node->type, value, copy);
+  return value;
+}
+
+} // namespace mlir::ds::codegen
