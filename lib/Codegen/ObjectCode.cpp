@@ -1,0 +1,123 @@
+//===- ObjectCode.cpp - From arith and LLVM ops to relocatable code ------------===//
+//
+// Kernels come vectorised, unrolled and hoisted, so of LLVM's middle end only the passes that clean up after
+// the emitter run: the loop and SLP vectorisers would cost more time than everything else together.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "ObjectCode.h"
+#include "MathExpansion.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+namespace mlir::ds::codegen {
+
+static Error internal(const Twine &what) { return {ExitCode::Internal, what.str(), ""}; }
+
+/// bf16 without native support is integer arithmetic; LLVM would call a runtime function that no library here
+/// has.
+static LogicalResult expandBFloat16(ModuleOp module) {
+  bool found = module
+                   .walk([](Operation *op) {
+                     bool narrow = llvm::any_of(op->getResultTypes(),
+                                                [](Type t) { return getElementTypeOrSelf(t).isBF16(); });
+                     return narrow ? WalkResult::interrupt() : WalkResult::advance();
+                   })
+                   .wasInterrupted();
+  if (!found)
+    return success();
+  RewritePatternSet patterns(module.getContext());
+  arith::populateExpandBFloat16Patterns(patterns);
+  return applyPatternsAndFoldGreedily(module, std::move(patterns));
+}
+
+static LogicalResult lowerToLLVMDialect(ModuleOp module, bool hasFma) {
+  expandMath(module, hasFma);
+  if (failed(expandBFloat16(module)))
+    return failure();
+  MLIRContext *context = module.getContext();
+  LowerToLLVMOptions options(context);
+  LLVMTypeConverter types(context, options);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns);
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraphs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraphs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::LoopPassManager loopPasses;
+  loopPasses.addPass(llvm::LoopRotatePass());
+  loopPasses.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loopPasses), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      passes.run(function, functions);
+}
+
+Result<SmallVector<char, 0>> makeObject(ModuleOp module, llvm::TargetMachine &machine) {
+  bool hasFma = machine.getMCSubtargetInfo()->checkFeatures("+fma");
+  if (failed(lowerToLLVMDialect(module, hasFma)))
+    return internal("generated kernels did not lower to LLVM");
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code =
+      translateModuleToLLVMIR(module, context, "kernels", /*disableVerification=*/true);
+  if (!code)
+    return internal("generated kernels did not translate to LLVM IR");
+  code->setDataLayout(machine.createDataLayout());
+  code->setTargetTriple(machine.getTargetTriple().str());
+  for (llvm::Function &function : *code)
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  optimize(*code, machine);
+  SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emitter;
+  if (machine.addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                  /*DisableVerify=*/true))
+    return internal("LLVM cannot write object files for " + machine.getTargetTriple().str());
+  emitter.run(*code);
+  return object;
+}
+
+} // namespace mlir::ds::codegen
