@@ -1,24 +1,25 @@
 //===- plan_packing.cpp - How good and how fast is the memory packer? -----------===//
 //
-// Prints, for generated problems, the arena over the lower bound and the seconds it took on one core. The
-// perfect packings have the bound as their optimum; for the others the ratio is an upper limit of the loss.
+// Prints, for generated problems, the arena over the lower bound and the seconds of processor time it took.
+// The perfect packings have the bound as their optimum; for the others the ratio is an upper limit of the
+// loss.
 //
 //===---------------------------------------------------------------------------===//
 
 #include "../unittests/Passes/OrderInstances.h"
 #include "../unittests/Passes/PackInstances.h"
 
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 
 using namespace ds::analysis;
 using namespace ds::analysis::testing;
 
 /// Packs once, checks, prints a line. Returns whether the plan was right.
 static bool measure(const char *name, const PackProblem &problem) {
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start = std::clock();
   ds::Result<MemoryPlan> plan = planMemory(problem);
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   if (!plan) {
     std::printf("%-34s %s\n", name, plan.error().message.c_str());
     return false;
@@ -32,9 +33,9 @@ static bool measure(const char *name, const PackProblem &problem) {
 
 /// Orders once, checks, prints a line. Returns whether the order was right.
 static bool measureOrder(const char *name, const OrderProblem &problem) {
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start = std::clock();
   ds::Result<IssueOrder> order = orderForMemory(problem);
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   std::optional<std::string> fault = order ? check(*order, problem) : order.error().message;
   std::printf("%-34s %6zu ops      peak / program %.4f %7.3f s%s%s\n", name, problem.ops.size(),
               order ? double(order->peakBytes) / double(order->programPeakBytes) : 0.0, seconds,

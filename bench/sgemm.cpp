@@ -1,7 +1,7 @@
 //===- sgemm.cpp - The machine's own fp32 matrix-product rate through oneDNN ------===//
 //
-// Prints the best GFLOP/s over the products that a GPT step is made of, in the layout oneDNN asks for. It is what a
-// step's FLOPs are compared with: no program that spends its time in products can be faster.
+// Prints the best GFLOP/s over the products that a GPT step is made of, in the layout oneDNN asks for. It is
+// what a step's FLOPs are compared with: no program that spends its time in products can be faster.
 //
 //===---------------------------------------------------------------------------===//
 #include <chrono>
@@ -15,7 +15,8 @@ using namespace dnnl;
 static double rate(engine &cpu, stream &s, memory::dim m, memory::dim n, memory::dim k, int repeats) {
   auto any = memory::format_tag::any;
   memory::desc a({m, k}, memory::data_type::f32, memory::format_tag::ab);
-  memory::desc b({k, n}, memory::data_type::f32, any), c({m, n}, memory::data_type::f32, memory::format_tag::ab);
+  memory::desc b({k, n}, memory::data_type::f32, any),
+      c({m, n}, memory::data_type::f32, memory::format_tag::ab);
   matmul::primitive_desc desc(matmul::desc(a, b, c), cpu);
   memory left(desc.src_desc(), cpu), right(desc.weights_desc(), cpu), out(desc.dst_desc(), cpu);
   for (memory *operand : {&left, &right}) {

@@ -43,7 +43,7 @@ struct PackProblem {
 
 /// How much work planMemory may do. A step is about a nanosecond.
 struct PackOptions {
-  int64_t maxSteps = 400'000'000;
+  int64_t maxSteps = 300'000'000;
 };
 
 /// The solution: `offsets[i]` is where buffers[i] begins.
