@@ -94,6 +94,19 @@ TEST(MemoryPlan, KeepsMixedAlignments) {
   planned(problemOf(buffers, 64)); // the judge looks at every alignment
 }
 
+TEST(MemoryPlan, BoxesOfMixedAlignmentsAreAligned) {
+  // A stack of a page-aligned and a small buffer ends inside a page; nothing page-aligned may be stacked on
+  // it.
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    PackProblem problem =
+        transformerStep({.layers = 6, .width = 320, .heads = 5, .tokens = 77, .transientsPerOp = 2});
+    Random random(seed);
+    for (PackBuffer &buffer : problem.buffers)
+      buffer.alignment = random.between(0, 3) ? 0 : 4096;
+    EXPECT_LE(ratio(planned(problem, {.maxSteps = 1'000'000})), 1.01);
+  }
+}
+
 TEST(MemoryPlan, SegmentsShareTheArenaAboveTheStates) {
   // 100 bytes of state + the larger of the two segments.
   expectTight(problemOf({{.bytes = 100, .segment = PackBuffer::kAllSegments},

@@ -86,7 +86,8 @@ std::vector<std::pair<size_t, size_t>> Boxing::equalLifetimes() {
   return runs;
 }
 
-/// The roots `members` as one box.
+/// The roots `members` as one box, in this order from the bottom; the sizes below each are multiples of its
+/// alignment.
 void Boxing::addStack(std::vector<int32_t> members, std::vector<char> &joined, std::vector<int32_t> &added) {
   Item box = nodes[members[0]].item;
   box.size = 0;
@@ -102,9 +103,19 @@ void Boxing::addStack(std::vector<int32_t> members, std::vector<char> &joined, s
 bool Boxing::stack(size_t longest) {
   std::vector<char> joined(nodes.size());
   std::vector<int32_t> added;
-  for (auto [first, last] : equalLifetimes())
-    if (last - first <= longest)
-      addStack({roots.begin() + first, roots.begin() + last}, joined, added);
+  for (auto [first, last] : equalLifetimes()) {
+    if (last - first > longest)
+      continue;
+    std::vector<int32_t> members;
+    int64_t size = 0;
+    for (size_t i = first; i < last; ++i)
+      if (const Item &item = nodes[roots[i]].item; size % item.align == 0) { // a box may end unaligned
+        members.push_back(roots[i]);
+        size += item.size;
+      }
+    if (members.size() > 1)
+      addStack(std::move(members), joined, added);
+  }
   replaceRoots(joined, added);
   return !added.empty();
 }
@@ -126,7 +137,7 @@ bool Boxing::stackForChains() {
     for (size_t i = first; i < last && last - first <= kLongestRun; ++i)
       for (size_t j = i + 1; j < last && !joined[roots[i]]; ++j) {
         const Item &a = nodes[roots[i]].item, &b = nodes[roots[j]].item;
-        if (!joined[roots[j]] &&
+        if (!joined[roots[j]] && a.size % b.align == 0 &&
             (std::binary_search(ends.begin(), ends.end(), std::pair(a.begin, a.size + b.size)) ||
              std::binary_search(begins.begin(), begins.end(), std::pair(a.end, a.size + b.size))))
           addStack({roots[i], roots[j]}, joined, added);
