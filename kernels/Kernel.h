@@ -120,6 +120,7 @@ void crossEntropyForward(const LibraryCall &call);
 void crossEntropyBackward(const LibraryCall &call);
 void fill(const LibraryCall &call);
 void copy(const LibraryCall &call);
+void fillRandom(const RandomCall &call);
 
 } // namespace ds::rt::DS_ISA
 

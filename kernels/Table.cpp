@@ -17,6 +17,7 @@ namespace ds::rt {
   void crossEntropyBackward(const LibraryCall &);                                                            \
   void fill(const LibraryCall &);                                                                            \
   void copy(const LibraryCall &);                                                                            \
+  void fillRandom(const RandomCall &);                                                                       \
   constexpr LibraryFunction kTable[] = {nullptr,                                                             \
                                         attentionForward,                                                    \
                                         attentionBackward,                                                   \
@@ -57,6 +58,17 @@ LibraryFunction libraryFunction(LibraryFn fn, Isa isa) {
     return v1::kTable[index];
   }
   return nullptr;
+}
+
+void fillRandom(const RandomCall &call, Isa isa) {
+  switch (isa) {
+  case Isa::X86_64_V4:
+    return v4::fillRandom(call);
+  case Isa::X86_64_V3:
+    return v3::fillRandom(call);
+  case Isa::X86_64:
+    return v1::fillRandom(call);
+  }
 }
 
 } // namespace ds::rt

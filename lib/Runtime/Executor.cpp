@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Executor.h"
 
+#include "Convert.h"
 #include "StreamWorkers.h"
 #include "Task.h"
 
@@ -23,25 +24,6 @@ int64_t nowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-float halfToFloat(uint16_t half) {
-  const uint32_t sign = uint32_t(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
-  float value;
-  if (exponent == 0) {
-    value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  const uint32_t bits = sign | (exponent == 31 ? 0x7f800000 : (exponent + 112) << 23) | fraction << 13;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
-
-template <class T>
-T readAs(const void *data) {
-  T value;
-  std::memcpy(&value, data, sizeof value);
-  return value;
 }
 
 } // namespace
@@ -147,29 +129,7 @@ Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
 }
 
 double Executor::read(const Output &output) const {
-  const void *from = data(output.buffer);
-  switch (prog.buffers[output.buffer].dtype) {
-  case DType::F32:
-    return readAs<float>(from);
-  case DType::F64:
-    return readAs<double>(from);
-  case DType::F16:
-    return halfToFloat(readAs<uint16_t>(from));
-  case DType::BF16: {
-    const uint32_t bits = uint32_t(readAs<uint16_t>(from)) << 16;
-    return readAs<float>(&bits);
-  }
-  case DType::I64:
-    return static_cast<double>(readAs<int64_t>(from));
-  case DType::I32:
-    return readAs<int32_t>(from);
-  case DType::I8:
-    return readAs<int8_t>(from);
-  case DType::U8:
-  case DType::Bool:
-    return readAs<uint8_t>(from);
-  }
-  return 0;
+  return loadElement(static_cast<const std::byte *>(data(output.buffer)), prog.buffers[output.buffer].dtype);
 }
 
 //===----------------------------------------------------------------------===//

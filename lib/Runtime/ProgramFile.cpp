@@ -139,12 +139,12 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto config = b.CreateString(p.configText), weights = b.CreateString(p.weightsFile);
   auto unused = packNames(b, p.unusedWeights);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
-  b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world, p.rank,
-                             p.microBatch, p.accumulation, p.arenas.device, p.arenas.host, p.arenas.nvme,
-                             buffers, shapeList, strideList, lifetimes, states, inputs, outputs, streams,
-                             p.numEvents, commands, operands, params, strings, segments, schedule,
-                             p.evaluation, kernels, image, predicted.peakBytes, predicted.stepSeconds,
-                             predicted.flopsPerStep),
+  b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
+                             p.rank, p.microBatch, p.accumulation, p.arenas.device, p.arenas.host,
+                             p.arenas.nvme, buffers, shapeList, strideList, lifetimes, states, inputs,
+                             outputs, streams, p.numEvents, commands, operands, params, strings, segments,
+                             schedule, p.evaluation, kernels, image, predicted.peakBytes,
+                             predicted.stepSeconds, predicted.flopsPerStep),
            fb::ProgramIdentifier());
 }
 

@@ -5,6 +5,9 @@
 //===---------------------------------------------------------------------------===//
 #include "KernelTestUtil.h"
 
+#include <algorithm>
+#include <array>
+
 namespace ds::rt {
 namespace {
 
@@ -165,6 +168,41 @@ TEST_P(SmallKernelTest, CopyFollowsStrides) {
   checkCopy(GetParam(), {5, 70, 3, 33}, {0, 2, 3, 1});
   checkCopy(GetParam(), {4, 1, 17, 1}, {3, 2, 1, 0});
   checkCopy(GetParam(), {4, 0, 17}, {0, 1, 2});
+}
+
+TEST(Kernels, RandomNumbersAreTheSameEverywhere) {
+  auto make = [](Isa isa, uint32_t threads, bool normal) {
+    std::vector<float> data(100003);
+    fillRandom({data.data(), 100003, 42, 7, 1.0f, 0.5f, normal, threads}, isa);
+    return data;
+  };
+  for (bool normal : {false, true})
+    for (Isa isa : test::testableIsas())
+      EXPECT_EQ(make(isa, 1, normal), make(bestIsa(), 3, normal)) << spell(isa);
+}
+
+TEST(Kernels, RandomNumbersHaveTheirDistribution) {
+  const int64_t count = 1 << 20;
+  std::vector<float> data(count);
+  auto moments = [&](bool normal, uint64_t stream) {
+    fillRandom({data.data(), count, 1, stream, 0.0f, 1.0f, normal, 2}, bestIsa());
+    std::array<double, 4> sums{};
+    for (float x : data)
+      for (int power = 1; power <= 4; ++power)
+        sums[power - 1] += std::pow(double(x), power) / double(count);
+    return sums;
+  };
+  const auto normal = moments(true, 0);
+  EXPECT_NEAR(normal[0], 0, 0.005);
+  EXPECT_NEAR(normal[1], 1, 0.005);
+  EXPECT_NEAR(normal[2], 0, 0.015);
+  EXPECT_NEAR(normal[3], 3, 0.05);
+  EXPECT_NE(moments(true, 1), normal) << "streams must differ";
+  const auto uniform = moments(false, 0);
+  EXPECT_NEAR(uniform[0], 0.5, 0.002);
+  EXPECT_NEAR(uniform[1], 1.0 / 3, 0.002);
+  EXPECT_GE(*std::min_element(data.begin(), data.end()), 0.0f);
+  EXPECT_LT(*std::max_element(data.begin(), data.end()), 1.0f);
 }
 
 TEST(Kernels, ExpIsAccurate) {

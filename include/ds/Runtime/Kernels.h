@@ -41,6 +41,18 @@ Isa bestIsa();
 /// The kernel for `fn`, or null for those that plugins bring (Matmul). Requires isa <= bestIsa().
 LibraryFunction libraryFunction(LibraryFn fn, Isa isa);
 
+/// A tensor to be filled with random numbers: offset + scale * x, x standard normal or uniform in [0, 1).
+/// Element i depends on seed, stream and i alone: not on threads, not on the instruction set.
+struct RandomCall {
+  float *data;
+  int64_t count;
+  uint64_t seed, stream;
+  float offset, scale;
+  bool normal;
+  uint32_t threads;
+};
+void fillRandom(const RandomCall &call, Isa isa);
+
 } // namespace ds::rt
 
 #endif // DS_RUNTIME_KERNELS_H

@@ -1,0 +1,44 @@
+//===- Trainer.h - A training run from program file to weights file ------------===//
+//
+// What ds-run does, as a library: everything that can be refused is refused before step 1 (program,
+// processor, memory, data, weights, unwritable outputs), then each step fills the inputs, runs the schedule,
+// and tells what the program computed. No decision about the training is made here.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_TRAINER_H
+#define DS_RUNTIME_TRAINER_H
+
+#include "ds/Support/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ds::rt {
+
+/// The command line of ds-run. Empty strings mean that the option was not given.
+struct TrainOptions {
+  std::string program;
+  std::string data;
+  std::string tokenDtype; ///< of a token stream without header: u16 or u32
+  std::string evalData;
+  uint64_t evalEvery = 0; ///< steps between evaluations; 0: only after the last step
+  std::string weights;
+  std::string saveWeights;
+  std::string logJsonl;
+  std::string trace;
+  std::string device = "cpu";
+  std::string save, resume; ///< refused by name: this ds-run keeps no checkpoints
+  uint32_t ranks = 1;
+  std::optional<uint64_t> steps; ///< default: once over the data
+  uint64_t seed = 0;
+  bool shuffle = false;
+};
+
+/// Runs to the end, to an interruption or to the first error; prints results on stdout and the log on stderr.
+/// Returns Error{Interrupted} after an interruption that was handled cleanly.
+Status train(const TrainOptions &options);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_TRAINER_H

@@ -1,0 +1,126 @@
+//===- Report.cpp - Prints what a run tells ------------------------------------===//
+//
+// Lines are made whole before they are written, so that a follower of the output never sees half a line.
+//
+//===---------------------------------------------------------------------------===//
+#include "Report.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace ds::rt {
+namespace {
+
+void writeLine(std::FILE *stream, std::string line) {
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), stream);
+  std::fflush(stream);
+}
+
+const char *spell(StreamKind kind) {
+  static constexpr const char *kNames[] = {"compute", "gather", "reduce", "host copy", "storage"};
+  return kNames[static_cast<uint8_t>(kind)];
+}
+
+/// What a slice of the trace is called: the place in the model if the program names it.
+std::string sliceName(const Program &program, const Command &command) {
+  if (command.location < program.strings.size() && !program.strings[command.location].empty())
+    return program.strings[command.location];
+  if (command.kind == CommandKind::Kernel)
+    return program.kernels[command.callee].name;
+  return command.kind == CommandKind::Library ? spell(static_cast<LibraryFn>(command.callee)) : "copy";
+}
+
+uint64_t numParameters(const Program &program) {
+  uint64_t count = 0;
+  for (const State &state : program.states)
+    if (state.role == Role::Parameter)
+      count += static_cast<uint64_t>(numElements(program.buffers[state.buffer]));
+  return count;
+}
+
+} // namespace
+
+void logLine(const std::string &text) { writeLine(stderr, "ds-run: " + text); }
+
+std::string bytesText(double bytes) {
+  if (bytes >= 1024.0 * 1024 * 1024)
+    return fmt::format("{:.2f} GiB", bytes / (1024.0 * 1024 * 1024));
+  if (bytes >= 1024.0 * 1024)
+    return fmt::format("{:.1f} MiB", bytes / (1024.0 * 1024));
+  return bytes >= 1024 ? fmt::format("{:.1f} KiB", bytes / 1024) : fmt::format("{:.0f} B", bytes);
+}
+
+uint64_t tokensPerStep(const Program &program) {
+  for (const Input &input : program.inputs) {
+    const Buffer &buffer = program.buffers[input.buffer];
+    if (buffer.shape.size() == 2 && (buffer.dtype == DType::I64 || buffer.dtype == DType::I32))
+      return static_cast<uint64_t>(numElements(buffer)) * program.accumulation * program.world;
+  }
+  return 0;
+}
+
+void printHead(const Program &program, const std::string &data, const std::string &weights, uint64_t steps,
+               uint64_t seed) {
+  std::string text = program.configText;
+  if (!text.empty() && text.back() != '\n')
+    text += '\n';
+  text += fmt::format("model       {} parameters, weights from {}\n", numParameters(program), weights);
+  text += fmt::format("batch       {} x {} x {} (micro-batch, accumulation, ranks)\n", program.microBatch,
+                      program.accumulation, program.world);
+  text += fmt::format("data        {}\n", data);
+  text += fmt::format("machine     {} for {}, {} threads, kernels for {}\n", program.target,
+                      program.targetCpu, program.threads, spell(bestIsa()));
+  text +=
+      fmt::format("memory      {} device, {} host\n", bytesText(static_cast<double>(program.arenas.device)),
+                  bytesText(static_cast<double>(program.arenas.host)));
+  text += fmt::format("run         {} steps, seed {}", steps, seed);
+  writeLine(stdout, text);
+}
+
+void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const Predicted &predicted) {
+  std::string line = fmt::format("step {}/{}", record.step, steps);
+  if (record.loss)
+    line += fmt::format("  loss {:.6g}", *record.loss);
+  if (record.gradNorm)
+    line += fmt::format("  grad_norm {:.4g}", *record.gradNorm);
+  if (record.lr)
+    line += fmt::format("  lr {:.3e}", *record.lr);
+  if (record.lossScale)
+    line += fmt::format("  loss_scale {:g}", *record.lossScale);
+  if (record.skipped.value_or(false))
+    line += "  skipped";
+  if (tokens > 0)
+    line += fmt::format("  {:.0f} tokens/s", static_cast<double>(tokens) / record.stepSeconds.value_or(1));
+  else
+    line += fmt::format("  {:.1f} samples/s", record.samplesPerSecond.value_or(0));
+  const uint64_t used = record.peakBytes ? record.peakBytes->device : 0;
+  const uint64_t planned = predicted.peakBytes > 0 ? predicted.peakBytes : used;
+  line += fmt::format("  memory {} of {}", bytesText(static_cast<double>(used)),
+                      bytesText(static_cast<double>(planned)));
+  if (record.evalLoss)
+    line += fmt::format("  eval_loss {:.6g}", *record.evalLoss);
+  writeLine(stdout, line);
+}
+
+void nameTracks(ChromeTrace &trace, const Program &program) {
+  trace.nameProcess(program.rank, fmt::format("rank {}", program.rank));
+  for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
+    trace.nameThread({program.rank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
+}
+
+void addToTrace(ChromeTrace &trace, const Program &program, uint64_t step, int64_t beginNs,
+                const std::vector<Timing> &timings) {
+  trace.instant({program.rank, 0}, fmt::format("step {}", step), beginNs);
+  for (const Timing &timing : timings) {
+    const Command &command = program.commands[timing.command];
+    const char *category = command.kind == CommandKind::Kernel    ? "kernel"
+                           : command.kind == CommandKind::Library ? "cpu_op"
+                                                                  : "memcpy";
+    trace.slice({program.rank, timing.stream}, sliceName(program, command), category, timing.beginNs,
+                timing.endNs - timing.beginNs, command.bytes, command.flops);
+  }
+}
+
+} // namespace ds::rt

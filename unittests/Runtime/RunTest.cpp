@@ -1,0 +1,334 @@
+//===- RunTest.cpp - ds-run as its users see it --------------------------------===//
+//
+// A program made by hand is written to a file and trained by the real binary: exit codes, files, messages.
+//
+//===---------------------------------------------------------------------------===//
+#include "ProgramBuilder.h"
+
+#include "ds/Runtime/Formats/SafeTensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace ds::rt {
+namespace {
+
+using test::ProgramBuilder;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr int64_t kRows = 8, kIn = 6, kOut = 3;
+
+/// y = x w^T, loss = mean (y - t)^2, w -= 0.05 * (y - t)^T x; the same loss for evaluation.
+Program regression() {
+  ProgramBuilder b;
+  const uint32_t x = b.input("x", {kRows, kIn}), t = b.input("t", {kRows, kOut});
+  const uint32_t w = b.state("w", {kOut, kIn}, {Init::Kind::Normal, 0.0, 0.5});
+  b.program.states[0].aliases = {"tied.w"};
+  b.state("steps_seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
+  const uint32_t loss = b.output("loss"), evalLoss = b.output("eval_loss");
+  const uint32_t workspace = b.keep({1 << 16}, DType::U8);
+  const uint32_t y = b.place({kRows, kOut}), d = b.place({kRows, kOut}), g = b.place({kOut, kIn});
+  auto forward = [&](uint32_t segment, uint32_t to) {
+    b.live(y, segment, 0, 2);
+    b.live(d, segment, 1, segment == 0 ? 4 : 3);
+    b.library(LibraryFn::Matmul, {x, w, y}, {0, 1, 0, 0}).workspace = workspace;
+    b.launch("ds_subtract", kRows * kOut, {y, t, d});
+    b.launch("ds_mean_square", 1, {d, to}, {kRows * kOut});
+  };
+  forward(0, loss);
+  b.live(g, 0, 3, 5);
+  b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
+  b.launch("ds_descend", 0, {w, g}, {kOut * kIn, 50});
+  b.segment(SegmentKind::Last);
+  forward(1, evalLoss);
+  b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+  b.program.microBatch = kRows;
+  b.program.image = test::readBytes(DS_TEST_KERNELS);
+  b.program.configText = "train_batch_size  8";
+  b.program.weightsFile = "p.safetensors";
+  return b.program;
+}
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+/// A temporary directory with a program and data, and ds-run started in it.
+class RunTest : public testing::Test {
+protected:
+  RunTest() {
+    char pattern[] = "/tmp/ds-run-test-XXXXXX";
+    directory = ::mkdtemp(pattern);
+    write(regression());
+    writeData("data.safetensors", 64);
+  }
+  ~RunTest() override { fs::remove_all(directory); }
+
+  std::string at(const std::string &name) const { return directory + "/" + name; }
+  void write(const Program &program, const std::string &name = "p.dsx") {
+    Status status = writeProgram(program, at(name));
+    ASSERT_TRUE(status) << status.error().message;
+  }
+  void writeData(const std::string &name, int64_t samples, int64_t badSample = -1) {
+    std::vector<float> x(samples * kIn), t(samples * kOut);
+    for (int64_t i = 0; i < samples * kIn; ++i)
+      x[i] = std::sin(float(i * i % 1009));
+    for (int64_t i = 0; i < samples * kOut; ++i)
+      t[i] = x[i / kOut * kIn + i % kOut];
+    if (badSample >= 0)
+      x[badSample * kIn] = NAN;
+    const TensorSource sources[] = {{"x", FileDType::F32, {samples, kIn}, x.data()},
+                                    {"t", FileDType::F32, {samples, kOut}, t.data()}};
+    ASSERT_TRUE(writeSafeTensors(at(name), sources));
+  }
+
+  pid_t start(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), DS_RUN);
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+      argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::dup2(::open(at("out").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), 1);
+      ::dup2(::open(at("err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), 2);
+      ::chdir(directory.c_str());
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    return child;
+  }
+  Outcome finish(pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    auto text = [&](const char *name) {
+      const std::vector<uint8_t> bytes = test::readBytes(at(name));
+      return std::string(bytes.begin(), bytes.end());
+    };
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text("out"), text("err")};
+  }
+  Outcome run(const std::string &options) {
+    std::istringstream words("p.dsx " + options);
+    return finish(start({std::istream_iterator<std::string>(words), {}}));
+  }
+  std::vector<nlohmann::json> log(const std::string &name) {
+    std::vector<nlohmann::json> lines;
+    std::ifstream file(at(name));
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+  std::string directory;
+};
+
+TEST_F(RunTest, TrainsLogsTracesEvaluatesAndSaves) {
+  const Outcome outcome =
+      run("--data data.safetensors --steps 40 --log-jsonl log.jsonl --trace trace.json --eval-data "
+          "data.safetensors --eval-every 10 --save-weights w.safetensors");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("train_batch_size  8"));
+  EXPECT_THAT(outcome.out, HasSubstr("weights from seed 0"));
+  EXPECT_THAT(outcome.out, HasSubstr("step 40/40  loss "));
+  EXPECT_LT(outcome.out.find("train_batch_size"), outcome.out.find("step 1/40"));
+  const auto lines = log("log.jsonl");
+  ASSERT_EQ(lines.size(), 40u);
+  EXPECT_LT(lines.back()["loss"].get<double>(), 0.01 * lines.front()["loss"].get<double>());
+  EXPECT_EQ(lines[0]["peak_bytes"]["device"], regression().arenas.device);
+  EXPECT_FALSE(lines[8].contains("eval_loss"));
+  EXPECT_TRUE(lines[9].contains("eval_loss"));
+  const auto trace = nlohmann::json::parse(std::ifstream(at("trace.json")));
+  size_t slices = 0;
+  for (const auto &event : trace["traceEvents"])
+    slices += event["ph"] == "X";
+  EXPECT_EQ(slices, 40u * 5);
+  auto weights = SafeTensorsFile::open(at("w.safetensors"));
+  ASSERT_TRUE(weights);
+  ASSERT_TRUE(weights->find("w") && weights->find("tied.w") && weights->find("steps_seen"));
+  float value;
+  std::memcpy(&value, weights->find("w")->data, 4);
+  EXPECT_NEAR(value, 1.0f, 0.05f);
+}
+
+TEST_F(RunTest, SeedAndWeightsDecideTheRun) {
+  ASSERT_EQ(run("--data data.safetensors --steps 3 --seed 5 --save-weights a.safetensors").code, 0);
+  ASSERT_EQ(run("--data data.safetensors --steps 3 --seed 5 --save-weights b.safetensors").code, 0);
+  ASSERT_EQ(run("--data data.safetensors --steps 3 --seed 6 --save-weights c.safetensors").code, 0);
+  EXPECT_EQ(test::readBytes(at("a.safetensors")), test::readBytes(at("b.safetensors")));
+  EXPECT_NE(test::readBytes(at("a.safetensors")), test::readBytes(at("c.safetensors")));
+  // Saved, loaded and not trained: the same file. First by name, then as the file beside the program.
+  ASSERT_EQ(
+      run("--data data.safetensors --steps 0 --weights a.safetensors --save-weights d.safetensors").code, 0);
+  EXPECT_EQ(test::readBytes(at("a.safetensors")), test::readBytes(at("d.safetensors")));
+  fs::rename(at("a.safetensors"), at("p.safetensors"));
+  ASSERT_EQ(run("--data data.safetensors --steps 0 --save-weights e.safetensors").code, 0);
+  EXPECT_EQ(test::readBytes(at("d.safetensors")), test::readBytes(at("e.safetensors")));
+}
+
+TEST_F(RunTest, ListsHowWeightsDiffer) {
+  const std::vector<float> w(kOut * kIn), other(4);
+  const TensorSource sources[] = {{"w", FileDType::F32, {kIn, kOut}, w.data()},
+                                  {"bias", FileDType::F32, {4}, other.data()}};
+  ASSERT_TRUE(writeSafeTensors(at("bad.safetensors"), sources));
+  const Outcome outcome =
+      run("--data data.safetensors --weights bad.safetensors --save-weights never.safetensors");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("bad.safetensors: does not hold the weights of this model"));
+  EXPECT_THAT(outcome.err, HasSubstr("missing (1): steps_seen"));
+  EXPECT_THAT(outcome.err, HasSubstr("unknown (1): bias"));
+  EXPECT_THAT(outcome.err, HasSubstr("different (1): w is [6, 3], expected [3, 6]"));
+  EXPECT_FALSE(fs::exists(at("never.safetensors")));
+  const std::vector<float> changed(kOut * kIn, 1.0f);
+  const TensorSource tied[] = {{"w", FileDType::F32, {kOut, kIn}, w.data()},
+                               {"tied.w", FileDType::F32, {kOut, kIn}, changed.data()},
+                               {"steps_seen", FileDType::F16, {2}, w.data()}};
+  ASSERT_TRUE(writeSafeTensors(at("tied.safetensors"), tied));
+  const Outcome second = run("--data data.safetensors --weights tied.safetensors");
+  EXPECT_EQ(second.code, 3);
+  EXPECT_THAT(second.err, HasSubstr("w and tied.w are one tensor in the model"));
+  EXPECT_THAT(second.err, HasSubstr("steps_seen is F16, expected F32"));
+}
+
+TEST_F(RunTest, PassesOverWeightsThatTheProgramNames) {
+  Program program = regression();
+  program.unusedWeights = {"mask"};
+  write(program);
+  const std::vector<float> w(kOut * kIn);
+  const TensorSource sources[] = {{"w", FileDType::F32, {kOut, kIn}, w.data()},
+                                  {"steps_seen", FileDType::F32, {2}, w.data()},
+                                  {"mask", FileDType::F32, {4}, w.data()}};
+  ASSERT_TRUE(writeSafeTensors(at("p.safetensors"), sources));
+  const Outcome outcome = run("--data data.safetensors --steps 1");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("weights from 'p.safetensors'"));
+}
+
+TEST_F(RunTest, StateThatOnlyAFileCanGive) {
+  Program program = regression();
+  program.states[0].init.kind = Init::Kind::Required;
+  write(program);
+  const Outcome outcome = run("--data data.safetensors");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("'w' has no initialisation"));
+}
+
+TEST_F(RunTest, EndsAtTheStepWhoseLossIsNotANumber) {
+  writeData("nan.safetensors", 64, /*badSample=*/2 * kRows + 1);
+  const Outcome outcome =
+      run("--data nan.safetensors --steps 6 --log-jsonl log.jsonl --save-weights w.safetensors");
+  EXPECT_EQ(outcome.code, 8);
+  EXPECT_THAT(outcome.err, HasSubstr("step 3: the loss is nan"));
+  EXPECT_EQ(log("log.jsonl").size(), 2u);
+  EXPECT_FALSE(fs::exists(at("w.safetensors")));
+}
+
+TEST_F(RunTest, RefusesByNameWhatItCannotDo) {
+  const std::pair<const char *, std::pair<int, const char *>> cases[] = {
+      {"--ranks 2", {3, "--ranks 2"}},
+      {"--device cuda", {9, "--device cuda: this build has no CUDA part"}},
+      {"--device tpu", {2, "--device tpu"}},
+      {"--save d", {3, "--save: checkpoints"}},
+      {"--resume auto", {3, "--resume: checkpoints"}},
+      {"--eval-every 3", {3, "--eval-every needs --eval-data"}},
+      {"--token-dtype u8", {2, "--token-dtype u8"}},
+      {"--no-such-option", {2, "--no-such-option"}},
+      {"--steps many", {2, "--steps"}},
+      {"--log-jsonl none/log.jsonl", {6, "none/log.jsonl"}},
+      {"--save-weights none/w.safetensors", {6, "none/w.safetensors"}},
+      {"--trace none/t.json", {6, "none/t.json"}},
+      {"--weights none.safetensors", {6, "none.safetensors"}},
+  };
+  for (const auto &[options, expected] : cases) {
+    const Outcome outcome = run(std::string("--data data.safetensors --steps 1 ") + options);
+    EXPECT_EQ(outcome.code, expected.first) << options << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(expected.second)) << options;
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("step 1"))) << options;
+  }
+  EXPECT_EQ(run("").code, 2);
+  EXPECT_EQ(run("--help").code, 0);
+  EXPECT_EQ(run("--data none.safetensors").code, 6);
+}
+
+TEST_F(RunTest, RefusesProgramsItCannotRun) {
+  Program program = regression();
+  program.world = 2;
+  write(program);
+  EXPECT_EQ(run("--data data.safetensors").code, 3);
+  program = regression();
+  program.targetCpu = "planet-9000";
+  program.cpuFeatures = {"warp-drive"};
+  write(program);
+  const Outcome newer = run("--data data.safetensors");
+  EXPECT_EQ(newer.code, 9);
+  EXPECT_THAT(newer.err, HasSubstr("lacks warp-drive"));
+  std::vector<uint8_t> bytes = serializeProgram(regression()).value();
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(at("p.dsx"), std::ios::binary)
+      .write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  const Outcome damaged = run("--data data.safetensors");
+  EXPECT_EQ(damaged.code, 5);
+  EXPECT_THAT(damaged.err, HasSubstr("p.dsx: checksum"));
+  fs::remove(at("p.dsx"));
+  EXPECT_EQ(run("--data data.safetensors").code, 6);
+}
+
+/// Waits until the file has a line with a step, for a minute at most.
+void waitForStep(const std::string &path) {
+  for (int i = 0; i < 6000; ++i) {
+    const std::vector<uint8_t> bytes = test::readBytes(path);
+    if (std::string(bytes.begin(), bytes.end()).find("step 1/") != std::string::npos)
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  FAIL() << "no step within a minute";
+}
+
+TEST_F(RunTest, AnInterruptionFinishesTheStepAndSaves) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    fs::remove(at("out"));
+    fs::remove(at("w.safetensors"));
+    const pid_t child = start({"p.dsx", "--data", "data.safetensors", "--steps", "100000000", "--log-jsonl",
+                               "log.jsonl", "--save-weights", "w.safetensors"});
+    waitForStep(at("out"));
+    ::kill(child, signal);
+    const Outcome outcome = finish(child);
+    EXPECT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_TRUE(SafeTensorsFile::open(at("w.safetensors")));
+    EXPECT_FALSE(log("log.jsonl").empty());
+  }
+}
+
+TEST_F(RunTest, AClosedOutputDoesNotEndTheRun) {
+  const std::string command =
+      "cd " + directory +
+      " && (" DS_RUN " p.dsx --data data.safetensors --steps 500 "
+      "--save-weights w.safetensors; echo $? > code) 2>/dev/null | head -n 1 > /dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::vector<uint8_t> code = test::readBytes(at("code"));
+  EXPECT_EQ(std::string(code.begin(), code.end()), "0\n");
+  EXPECT_TRUE(fs::exists(at("w.safetensors")));
+}
+
+TEST_F(RunTest, PoisonLeavesARightProgramAlone) {
+  ASSERT_EQ(run("--data data.safetensors --steps 3 --save-weights a.safetensors").code, 0);
+  ::setenv("DS_POISON", "1", 1);
+  const Outcome outcome = run("--data data.safetensors --steps 3 --save-weights b.safetensors");
+  ::unsetenv("DS_POISON");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(test::readBytes(at("a.safetensors")), test::readBytes(at("b.safetensors")));
+}
+
+} // namespace
+} // namespace ds::rt
