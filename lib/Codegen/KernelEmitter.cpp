@@ -335,7 +335,7 @@ void KernelEmitter::chooseRowCaches() {
           (node->op &&
            isa<ds::ExpOp, ds::LogOp, ds::TanhOp, ds::ErfOp, ds::SigmoidOp, ds::SinOp, ds::CosOp, ds::PowOp>(
                node->op));
-      if (!heavy || !needed.contains(node) || !(node->dims & nest.space.reduced))
+      if (!heavy || !needed.contains(node) || !nodes.isVector(node))
         continue;
       auto [it, isFirst] = firstStage.insert({node, stage});
       int64_t bytes = rowSize * memoryType(node->type).getIntOrFloatBitWidth() / 8;

@@ -171,7 +171,7 @@ Tensor evaluate(Operation *op, const std::vector<Tensor> &x, const std::vector<i
       .Case([&](mlir::ds::ConstantOp constant) { return constantTensor(constant, shape); })
       .Case([&](mlir::ds::IotaOp iota) {
         return generate(shape, [&](const Position &p) {
-          return double(iota.getStart() + iota.getStep() * p[iota.getDim()]);
+          return double(int64_t(iota.getStart()) + int64_t(iota.getStep()) * p[iota.getDim()]);
         });
       })
       .Case([&](mlir::ds::RandomUniformOp random) {

@@ -1,6 +1,7 @@
 //===- KernelHarness.cpp - Compile, load and run kernels -----------------------===//
 
 #include "KernelHarness.h"
+#include "ds/Codegen/KernelClass.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Error.h"
 #include <cmath>
@@ -71,6 +72,18 @@ KernelHarness::KernelHarness(const std::string &text, const std::string &cpu) {
   handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_TRUE(handle) << dlerror();
   close(file);
+}
+
+bool KernelHarness::classifies(const std::string &text, std::string *reason) {
+  MLIRContext context;
+  context.loadDialect<mlir::ds::DsDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  EXPECT_TRUE(module) << text;
+  if (!module)
+    return false;
+  mlir::ds::KernelClass result;
+  auto kernel = *module->getOps<mlir::ds::KernelOp>().begin();
+  return succeeded(mlir::ds::classify(kernel.getBody().front(), result, reason));
 }
 
 KernelHarness::~KernelHarness() {

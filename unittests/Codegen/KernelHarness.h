@@ -29,6 +29,9 @@ public:
   explicit KernelHarness(const std::string &text, const std::string &cpu = "host");
   ~KernelHarness();
 
+  /// True when `text` is one kernel that classify() accepts; a body that does not parse fails the test.
+  static bool classifies(const std::string &text, std::string *reason = nullptr);
+
   bool isLoaded() const { return handle != nullptr; }
   const mlir::ds::CompiledKernels &compiled() const { return kernels; }
   mlir::ds::KernelOp kernel(const std::string &name);
