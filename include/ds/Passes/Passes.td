@@ -8,6 +8,42 @@ include "mlir/Pass/PassBase.td"
 // model -> step
 //===----------------------------------------------------------------------===//
 
+def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
+  let summary = "Replaces spelled-out attention by ds.attention";
+  let description = [{
+    Recognises softmax(q k^T * scale + mask) v: products of rank 3 or 4, keys transposed by flag or by op, scaling by
+    constants before or after the first product, masks as a select with a very negative number or as an addend,
+    before or after scaling.
+
+    Requires: phase model, canonical and without common subexpressions (a transposition is one op; layers share
+    their mask).
+
+    Ensures:
+    - A mask that hides exactly the future, however it is computed from counters and constants, becomes `causal`;
+      another addend becomes `mask`, without its repetition over batch and heads.
+    - A finite fill of at most -10^4 counts as minus infinity in a causal mask, where each row sees itself. A select
+      that is not causal is not raised.
+    - Heads that were transposed before the first dimension of the products are taken from before the transposition;
+      heads that never were count as batch.
+    - Repetitions of key heads (repeat_interleave, expand) are folded into fewer key heads.
+    - Left alone: dropout on the probabilities, a mask that is trained, scores or probabilities that are read by
+      something else.
+
+    ```
+    %s = ds.matmul %q, %k transpose_rhs : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16x16xf32>
+    %m = ds.select %past, %s, %minus_infinity : tensor<2x4x16x16xf32>
+    %p = ds.softmax %m dim 3 : tensor<2x4x16x16xf32>
+    %o = ds.matmul %p, %v : tensor<2x4x16x16xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+    becomes, where q, k and v are transpositions of tensors %qt, %kt and %vt of shape [2, 16, 4, 8]
+    ```
+    %ot, %lse = ds.attention %qt, %kt, %vt causal scale 1.0 : ...
+    %o = ds.transpose %ot perm [0, 2, 1, 3] : tensor<2x16x4x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
   let summary = "Appends to the forward the gradients of its loss by all trainable parameters";
   let description = [{

@@ -1,0 +1,443 @@
+//===- RaiseAttention.cpp - Spelled-out attention becomes one op ----------------===//
+//
+// softmax(q k^T * scale + mask) v is written in many spellings, all of which store a T x S matrix per head.
+// The match starts at the last product and walks up: softmax, then scalings, masks and reshapes in any order,
+// then the first product. Heads are put last but one, as ds.attention wants them, which is where models have
+// them before they transpose: the transpositions cancel. Where a model never had them there, heads count as
+// batch instead, so that no transposition is ever added for a tensor that had none.
+//
+//===----------------------------------------------------------------------------===//
+#include "CausalMask.h"
+#include "ds/Dialect/Emitter.h"
+#include "ds/Passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_RAISEATTENTION
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// From here on a finite number fills the place of minus infinity: exp(-10^4) is 0 in every format. A causal
+/// row always sees itself, so that it cannot be filled wholly.
+static constexpr double kHiddenScore = -1e4;
+
+namespace {
+/// A mask that is added to the scores.
+struct AdditiveMask {
+  Value value;   ///< of the scores' shape where it is added
+  double factor; ///< what the scores are multiplied by afterwards
+};
+
+/// What was found between the two products.
+struct Match {
+  MatmulOp scores, result;
+  double scale = 1;
+  bool causal = false;
+  std::optional<AdditiveMask> mask;
+};
+
+/// A factor that `value` carries: x * c, c * x or x / c with a constant c. Returns x and multiplies `scale`.
+Value stripScale(Value value, double &scale) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<MulOp, DivOp>(op))
+      break;
+    std::optional<double> right = getSplatValue(op->getOperand(1)), left = getSplatValue(op->getOperand(0));
+    if (right && isa<DivOp>(op))
+      scale /= *right;
+    else if (right)
+      scale *= *right;
+    else if (left && isa<MulOp>(op))
+      scale *= *left;
+    else
+      break;
+    value = op->getOperand(right ? 0 : 1);
+  }
+  return value;
+}
+
+/// True when a trainable parameter has part in `value`.
+bool isTrained(Value value, func::FuncOp func, SymbolTable &symbols) {
+  SetVector<Value> slice;
+  slice.insert(value);
+  for (unsigned index = 0; index < slice.size(); ++index) {
+    if (Operation *op = slice[index].getDefiningOp()) {
+      slice.insert(op->operand_begin(), op->operand_end());
+      continue;
+    }
+    auto argument = cast<BlockArgument>(slice[index]);
+    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr);
+    auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
+    if (state && state.getTrainable())
+      return true;
+  }
+  return false;
+}
+
+/// Walks from the last product to the first.
+class Matcher {
+public:
+  Matcher(func::FuncOp func, SymbolTable &symbols) : func(func), symbols(symbols) {}
+
+  std::optional<Match> match(MatmulOp result);
+
+private:
+  Value stepUp(Value value, Match &match);
+  Value stepThroughSelect(SelectOp op, Match &match);
+  Value stepThroughAdd(AddOp op, Match &match);
+  std::optional<Visibility> matchCausalOnce(Value condition);
+
+  func::FuncOp func;
+  SymbolTable &symbols;
+  DenseMap<Value, std::optional<Visibility>> causal; ///< layers share their mask
+};
+} // namespace
+
+std::optional<Visibility> Matcher::matchCausalOnce(Value condition) {
+  auto [entry, isNew] = causal.try_emplace(condition);
+  if (isNew)
+    entry->second = matchCausal(condition);
+  return entry->second;
+}
+
+/// A product without extras, of matrices with leading dimensions of their own.
+static bool isPlainBatched(MatmulOp op) {
+  return op && !op.getBias() && !op.getAccumulator() && !op.getRelu() &&
+         tensorType(op.getRhs()).getRank() >= 3 && tensorType(op.getRhs()).getRank() <= 4;
+}
+
+/// The input of a reshape that keeps the last two dimensions; null otherwise.
+static Value stripLeadingReshape(Value value) {
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  if (!reshape)
+    return {};
+  ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape(), to = tensorType(value).getShape();
+  bool keepsMatrix = from.size() >= 3 && to.size() >= 3 && from.take_back(2) == to.take_back(2);
+  return keepsMatrix ? reshape.getInput() : Value();
+}
+
+/// select(condition, scores, fill) or with its branches swapped: causal, or minus infinity as an additive
+/// mask.
+Value Matcher::stepThroughSelect(SelectOp op, Match &match) {
+  std::optional<double> onFalse = getSplatValue(op.getOnFalse()), onTrue = getSplatValue(op.getOnTrue());
+  if (onFalse.has_value() == onTrue.has_value())
+    return {};
+  double fill = onFalse ? *onFalse : *onTrue;
+  std::optional<Visibility> visibility = matchCausalOnce(op.getCondition());
+  if (!visibility || fill * match.scale > kHiddenScore || match.scale <= 0)
+    return {};
+  bool hidesFuture = (*visibility == Visibility::Visible) == onFalse.has_value();
+  if (!hidesFuture)
+    return {};
+  match.causal = true;
+  return onFalse ? op.getOnTrue() : op.getOnFalse();
+}
+
+/// True when `mask` is 0 where visible and hidden elsewhere, by a select over a causal condition.
+static bool isCausalAddend(Value mask, double scale,
+                           llvm::function_ref<std::optional<Visibility>(Value)> matchCausal) {
+  while (auto broadcast = mask.getDefiningOp<BroadcastOp>())
+    mask = broadcast.getInput();
+  auto select = mask.getDefiningOp<SelectOp>();
+  if (!select || scale <= 0)
+    return false;
+  std::optional<double> onTrue = getSplatValue(select.getOnTrue()),
+                        onFalse = getSplatValue(select.getOnFalse());
+  std::optional<Visibility> visibility =
+      onTrue && onFalse ? matchCausal(select.getCondition()) : std::nullopt;
+  if (!visibility)
+    return false;
+  double visible = *visibility == Visibility::Visible ? *onTrue : *onFalse;
+  double hidden = *visibility == Visibility::Visible ? *onFalse : *onTrue;
+  return visible == 0 && hidden * scale <= kHiddenScore;
+}
+
+/// True for what holds scores: the way up to the first product.
+static bool leadsToProduct(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto matmul = dyn_cast<MatmulOp>(op))
+      return isPlainBatched(matmul);
+    if (isa<MulOp, DivOp, ReshapeOp, AddOp>(op))
+      value = getSplatValue(op->getOperand(0)) ? op->getOperand(1) : op->getOperand(0);
+    else if (auto select = dyn_cast<SelectOp>(op))
+      value = getSplatValue(select.getOnTrue()) ? select.getOnFalse() : select.getOnTrue();
+    else
+      return false;
+  }
+  return false;
+}
+
+Value Matcher::stepThroughAdd(AddOp op, Match &match) {
+  bool isLeft = leadsToProduct(op.getLhs());
+  Value scores = isLeft ? op.getLhs() : op.getRhs(), mask = isLeft ? op.getRhs() : op.getLhs();
+  if (isCausalAddend(mask, match.scale, [&](Value condition) { return matchCausalOnce(condition); })) {
+    match.causal = true;
+    return scores;
+  }
+  if (match.mask || isTrained(mask, func, symbols))
+    return {};
+  match.mask = AdditiveMask{mask, match.scale};
+  return scores;
+}
+
+/// One op further up, or null.
+Value Matcher::stepUp(Value value, Match &match) {
+  if (Value scaled = stripScale(value, match.scale); scaled != value)
+    return scaled;
+  if (Value reshaped = stripLeadingReshape(value))
+    return reshaped;
+  if (auto select = value.getDefiningOp<SelectOp>())
+    return stepThroughSelect(select, match);
+  if (auto add = value.getDefiningOp<AddOp>())
+    return stepThroughAdd(add, match);
+  return {};
+}
+
+std::optional<Match> Matcher::match(MatmulOp result) {
+  Match match;
+  match.result = result;
+  if (!isPlainBatched(result) || result.getTransposeLhs())
+    return std::nullopt;
+  Value probabilities = result.getLhs();
+  if (Value reshaped = stripLeadingReshape(probabilities); reshaped && probabilities.hasOneUse())
+    probabilities = reshaped;
+  auto softmax = probabilities.getDefiningOp<SoftmaxOp>();
+  if (!softmax || softmax.getLog() || !probabilities.hasOneUse() ||
+      static_cast<int64_t>(softmax.getDim()) != tensorType(probabilities).getRank() - 1)
+    return std::nullopt;
+  Value value = softmax.getInput();
+  while (value && value.hasOneUse() && !isPlainBatched(value.getDefiningOp<MatmulOp>()))
+    value = stepUp(value, match);
+  if (!value || !value.hasOneUse())
+    return std::nullopt;
+  match.scores = value.getDefiningOp<MatmulOp>();
+  return match.scores.getTransposeLhs() ? std::nullopt : std::optional(match);
+}
+
+//===----------------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------------===//
+
+/// Undoes a repetition of key heads: x = reshape(broadcast(z)) where heads H at `dim` are G heads, each
+/// repeated H / G times side by side. Returns z with G heads, or null.
+static Value stripHeadRepetition(Emitter &emit, Value x, int64_t dim) {
+  auto reshape = x.getDefiningOp<ReshapeOp>();
+  auto broadcast = reshape ? reshape.getInput().getDefiningOp<BroadcastOp>() : BroadcastOp();
+  if (!broadcast || tensorType(broadcast.getResult()).getRank() != 5)
+    return {};
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  ArrayRef<int64_t> repeated = tensorType(broadcast.getResult()).getShape();
+  shape[dim] = repeated[dim];
+  SmallVector<int64_t> expected(shape);
+  expected.insert(expected.begin() + dim + 1, repeated[dim + 1]);
+  if (ArrayRef<int64_t>(expected) != repeated)
+    return {};
+  // All dimensions but the repeated one are the source's own.
+  RankedTensorType source = tensorType(broadcast.getInput());
+  if (source.getNumElements() * repeated[dim + 1] != ShapedType::getNumElements(repeated))
+    return {};
+  for (auto [size, target] : llvm::zip_equal(source.getShape(), broadcast.getDims()))
+    if (target == dim + 1 && size != 1)
+      return {};
+  return emit.reshape(broadcast.getInput(), shape);
+}
+
+namespace {
+/// One of query, key and value: [B, H, N, D], or [B, H, D, N] when `swapped`; or with B and H in one
+/// dimension.
+struct Operand {
+  Value value;
+  bool swapped;
+};
+
+/// Emits a ds.attention for a match.
+class Raiser {
+public:
+  Raiser(OpBuilder &builder, Match match)
+      : match(match), scale(match.scale), emit(builder, this->match.result.getLoc()) {
+    operands = {Operand{this->match.scores.getLhs(), match.scores.getTransposeLhs()},
+                Operand{match.scores.getRhs(), !match.scores.getTransposeRhs()},
+                Operand{match.result.getRhs(), match.result.getTransposeRhs()}};
+    operands[0].value = stripScale(operands[0].value, scale);
+    operands[1].value = stripScale(operands[1].value, scale);
+  }
+
+  /// The value that replaces the last product.
+  Value raise();
+
+private:
+  bool findHeads();
+  Value unfold(Value value) const;
+  bool isTokensFirst(const Operand &operand) const;
+  Value tokensFirst(Operand operand, bool mayBeShared);
+  Value headsAsBatch(Operand operand);
+  Value shapeMask(bool asBatch);
+  Value buildAttention(ArrayRef<Value> inputs, Value mask);
+
+  Match match;
+  double scale;
+  Emitter emit;
+  SmallVector<Operand> operands;
+  int64_t batch = 0, heads = 0;
+};
+} // namespace
+
+/// Finds B and H: of a rank-4 product they are its leading sizes, of a rank-3 one those that were folded into
+/// one.
+bool Raiser::findHeads() {
+  for (Value value : {operands[0].value, operands[1].value, operands[2].value}) {
+    Value unfolded = tensorType(value).getRank() == 4 ? value : stripLeadingReshape(value);
+    if (!unfolded || tensorType(unfolded).getRank() != 4)
+      continue;
+    batch = tensorType(unfolded).getDimSize(0);
+    heads = tensorType(unfolded).getDimSize(1);
+    return true;
+  }
+  return false;
+}
+
+/// The value with B and H apart.
+Value Raiser::unfold(Value value) const {
+  if (tensorType(value).getRank() == 4)
+    return value;
+  Value unfolded = stripLeadingReshape(value);
+  return unfolded && tensorType(unfolded).getShape().take_front(2) == ArrayRef<int64_t>{batch, heads}
+             ? unfolded
+             : Value();
+}
+
+/// True when the value is a transposition of [B, N, H, D].
+bool Raiser::isTokensFirst(const Operand &operand) const {
+  Value value = unfold(operand.value);
+  auto transpose = value ? value.getDefiningOp<TransposeOp>() : TransposeOp();
+  return transpose && transpose.getPerm() ==
+                          (operand.swapped ? ArrayRef<int64_t>{0, 2, 3, 1} : ArrayRef<int64_t>{0, 2, 1, 3});
+}
+
+/// The operand as [B, N, H, D]; keys and values with fewer heads where theirs were repeated.
+Value Raiser::tokensFirst(Operand operand, bool mayBeShared) {
+  SmallVector<int64_t> shape(tensorType(operand.value).getShape());
+  Value value = unfold(operand.value);
+  if (!value) {
+    shape.erase(shape.begin());
+    shape.insert(shape.begin(), {batch, heads});
+    value = emit.reshape(operand.value, shape);
+  }
+  if (mayBeShared && !operand.swapped)
+    if (Value shared = stripHeadRepetition(emit, value, 1))
+      value = shared;
+  static constexpr int64_t kFromSwapped[] = {0, 3, 1, 2}, kFromHeadsFirst[] = {0, 2, 1, 3};
+  ArrayRef<int64_t> perm = operand.swapped ? kFromSwapped : kFromHeadsFirst;
+  auto transpose = value.getDefiningOp<TransposeOp>();
+  bool cancels = transpose && llvm::all_of(llvm::seq<int64_t>(0, 4), [&](int64_t dim) {
+                   return transpose.getPerm()[perm[dim]] == dim;
+                 });
+  value = cancels ? transpose.getInput()
+                  : emit.getBuilder().create<TransposeOp>(emit.getLoc(), value, perm).getResult();
+  if (mayBeShared)
+    if (Value shared = stripHeadRepetition(emit, value, 2))
+      value = shared;
+  return value;
+}
+
+/// The operand as [B * H, N, 1, D].
+Value Raiser::headsAsBatch(Operand operand) {
+  Value value = operand.value;
+  int64_t rank = tensorType(value).getRank();
+  if (operand.swapped) {
+    SmallVector<int64_t> perm = dimRange(0, rank);
+    std::swap(perm[rank - 2], perm[rank - 1]);
+    value = emit.getBuilder().create<TransposeOp>(emit.getLoc(), value, perm);
+  }
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  int64_t rows = shape[rank - 2], columns = shape[rank - 1];
+  return emit.reshape(value, {tensorType(value).getNumElements() / (rows * columns), rows, 1, columns});
+}
+
+/// The additive mask with rank 4, not repeated where it need not be.
+Value Raiser::shapeMask(bool asBatch) {
+  if (!match.mask)
+    return {};
+  Value mask = match.mask->value;
+  RankedTensorType full = tensorType(mask);
+  int64_t rank = full.getRank(), rows = full.getDimSize(rank - 2), columns = full.getShape().back();
+  SmallVector<int64_t> shape;
+  if (auto broadcast = mask.getDefiningOp<BroadcastOp>()) {
+    SmallVector<int64_t> sizes(rank, 1);
+    for (auto [size, dim] : llvm::zip_equal(tensorType(broadcast.getInput()).getShape(), broadcast.getDims()))
+      sizes[dim] = size;
+    bool isShared = llvm::all_of(ArrayRef(sizes).drop_back(2), [](int64_t size) { return size == 1; });
+    if (isShared)
+      shape = {1, 1, sizes[rank - 2], sizes[rank - 1]};
+    else if (rank == 4 && !asBatch)
+      shape = sizes;
+    if (!shape.empty())
+      mask = broadcast.getInput();
+  }
+  if (shape.empty())
+    shape = asBatch ? SmallVector<int64_t>{full.getNumElements() / (rows * columns), 1, rows, columns}
+                    : SmallVector<int64_t>{batch, heads, rows, columns};
+  return emit.scale(emit.reshape(mask, shape), match.mask->factor);
+}
+
+Value Raiser::buildAttention(ArrayRef<Value> inputs, Value mask) {
+  ArrayRef<int64_t> query = tensorType(inputs[0]).getShape();
+  OpBuilder &builder = emit.getBuilder();
+  auto lse = RankedTensorType::get({query[0], query[2], query[1]}, builder.getF32Type());
+  return builder
+      .create<AttentionOp>(emit.getLoc(), inputs[0].getType(), lse, inputs[0], inputs[1], inputs[2], mask,
+                           match.causal, APFloat(scale))
+      .getResult();
+}
+
+Value Raiser::raise() {
+  ArrayRef<int64_t> shape = tensorType(match.result.getResult()).getShape();
+  bool tokens =
+      findHeads() && llvm::any_of(operands, [&](const Operand &operand) { return isTokensFirst(operand); });
+  if (!tokens) {
+    SmallVector<Value> inputs =
+        llvm::map_to_vector(operands, [&](Operand operand) { return headsAsBatch(operand); });
+    return emit.reshape(buildAttention(inputs, shapeMask(true)), shape);
+  }
+  SmallVector<Value> inputs = {tokensFirst(operands[0], false), tokensFirst(operands[1], true),
+                               tokensFirst(operands[2], true)};
+  inputs[0] = stripScale(inputs[0], scale);
+  // Keys and values share heads alike, or not at all.
+  if (tensorType(inputs[1]).getDimSize(2) != tensorType(inputs[2]).getDimSize(2)) {
+    inputs[1] = tokensFirst(operands[1], false);
+    inputs[2] = tokensFirst(operands[2], false);
+  }
+  inputs[1] = stripScale(inputs[1], scale);
+  Value result = buildAttention(inputs, shapeMask(false));
+  Value transposed =
+      emit.getBuilder().create<TransposeOp>(emit.getLoc(), result, ArrayRef<int64_t>{0, 2, 1, 3});
+  return emit.reshape(transposed, shape);
+}
+
+namespace {
+struct RaiseAttention : ds::impl::RaiseAttentionBase<RaiseAttention> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      Matcher matcher(func, symbols);
+      SmallVector<MatmulOp> products(func.getOps<MatmulOp>());
+      bool changed = false;
+      for (MatmulOp product : products) {
+        std::optional<Match> match = matcher.match(product);
+        if (!match)
+          continue;
+        OpBuilder builder(product);
+        product.replaceAllUsesWith(Raiser(builder, *match).raise());
+        changed = true;
+      }
+      // Folding takes away the transpositions that met, and the scores that nothing reads.
+      if (changed)
+        (void)applyPatternsAndFoldGreedily(func, RewritePatternSet(&getContext()));
+    }
+  }
+};
+} // namespace
