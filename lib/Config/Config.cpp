@@ -137,8 +137,9 @@ static Result<Config> readChecked(const ConfigSource &source) {
     return Error{ExitCode::Invalid,
                  spellPlace(report.name, root.place) + ": expects an object, but got " + describe(root),
                  "a configuration starts with { and ends with }"};
+  translateAliases(root, report); // of the file, so that --set overrides a key however the file spells it
   applySets(root, source.sets, report);
-  translateAliases(root, report);
+  translateAliases(root, report); // of --set
   Resolved resolved = resolve(root, source.allowUnknownKeys, report);
   Config config;
   if (!report.complaints.empty() || !build(config, resolved, source, !*text, report))

@@ -186,7 +186,7 @@ std::string_view canonicalOptimizer(std::string_view name) {
 }
 
 std::string_view canonicalScheduler(std::string_view name) {
-  auto found = std::find(kSchedulers.begin(), kSchedulers.end(), name);
+  const auto *found = std::find(kSchedulers.begin(), kSchedulers.end(), name);
   return found == kSchedulers.end() ? "" : *found;
 }
 

@@ -87,7 +87,7 @@ std::string quote(std::string_view text) {
 
 std::string spellDouble(double number) {
   char buffer[40];
-  auto end = std::to_chars(buffer, buffer + sizeof(buffer), number).ptr;
+  char *end = std::to_chars(buffer, buffer + sizeof(buffer), number).ptr;
   std::string text(buffer, end);
   if (text.find_first_of(".e") == std::string::npos)
     text += ".0";

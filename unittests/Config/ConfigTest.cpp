@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 using namespace ds;
 using namespace ds::config;
@@ -358,6 +359,16 @@ TEST(Set, OverridesTheFileBeforeDefaults) {
       "2");
 }
 
+TEST(Set, OverridesOldSpellingsAndMayUseThem) {
+  Result<Config> config = read("{train_batch_size: 8, zero_optimization: true, bfloat16: {enabled: true}}",
+                               {"zero_optimization.stage=2", "bf16.enabled=false", "aio.thread_count=4"});
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_EQ(config->zero.stage, 2);
+  EXPECT_FALSE(config->precision.bf16.enabled);
+  EXPECT_EQ(config->aio.intraOpParallelism, 4);
+  EXPECT_THAT(noticesOf(config), HasSubstr("--set aio.thread_count=4: \"aio.thread_count\" is read as"));
+}
+
 TEST(Set, RefusesWhatItCannotRead) {
   auto message = [](const char *set) { return told(read("{train_batch_size: 8}", {set})); };
   EXPECT_THAT(message("nothing"), HasSubstr("--set nothing: expects KEY=VALUE"));
@@ -388,6 +399,10 @@ TEST(Source, ReadsFilesAndBase64) {
   EXPECT_THAT(told(readConfig({"/", std::nullopt, {}, 1, false})), HasSubstr("not a regular file"));
   // {"train_batch_size": 6}
   EXPECT_EQ(triple(readConfig({"eyJ0cmFpbl9iYXRjaF9zaXplIjogNn0=", std::nullopt, {}, 1, false})), "6 6 1");
+  // One character more than whole groups holds no whole byte: a file name that is not there.
+  Result<Config> odd = readConfig({"eyJ0cmFpbl9iYXRjaF9zaXplIjogNn0gx", std::nullopt, {}, 1, false});
+  ASSERT_FALSE(odd);
+  EXPECT_EQ(odd.error().code, ExitCode::Io);
 }
 
 TEST(Program, RefusesByName) {
@@ -450,6 +465,14 @@ TEST(Program, RefusesRanksAndParallelism) {
             "");
 }
 
+TEST(Program, AcceptsFp32ByName) {
+  Result<Config> config =
+      readMembers("communication_data_type: 'fp32', data_types: {grad_accum_dtype: 'float32', "
+                  "param_dtype: 'torch.float32', buffer_dtype: 'fp32'}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
+}
+
 TEST(Program, AcceptsWhatItHonoursAndNotesTheRest) {
   Result<Config> config =
       readMembers("gradient_accumulation_steps: 4, gradient_clipping: 0.5, steps_per_print: 10, "
@@ -484,6 +507,13 @@ TEST(Print, ShowsValuesAndOrigins) {
   std::string json = printConfig(*config, PrintFormat::Json);
   EXPECT_THAT(
       json, HasSubstr("\"gradient_clipping\": {\"value\": 0.5, \"origin\": \"--set\", \"from\": \"--set\"}"));
+  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  ASSERT_TRUE(parsed.is_object());
+  EXPECT_EQ(parsed.size(), config->settings.size());
+  for (const Setting &setting : config->settings) {
+    EXPECT_EQ(parsed[setting.key]["from"], setting.from);
+    EXPECT_EQ(parsed[setting.key]["value"], nlohmann::json::parse(setting.value)) << setting.key;
+  }
   EXPECT_THAT(summarizeConfig(*config), HasSubstr("optimizer.type = \"AdamW\""));
   EXPECT_THAT(summarizeConfig(*config), Not(HasSubstr("zero_optimization.reduce_scatter")));
 }

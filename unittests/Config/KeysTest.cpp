@@ -86,6 +86,11 @@ TEST(Keys, NearestFindsTypos) {
   EXPECT_EQ(nearestKey("scheduler.params.warmup_steps", "WarmupLR"), "scheduler.params.warmup_num_steps");
 }
 
+TEST(Keys, SwappedLettersAreOneEdit) {
+  const std::string_view words[] = {"abxy", "bacd"}; // two replacements; one swap
+  EXPECT_EQ(nearestWord("abcd", words), "bacd");
+}
+
 TEST(Keys, DocumentationIsGenerated) {
   std::stringstream text;
   text << std::ifstream(DS_CONFIG_REFERENCE).rdbuf();
