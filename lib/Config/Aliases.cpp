@@ -7,6 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Resolve.h"
 
+#include <cassert>
+
 namespace ds::config {
 
 namespace {
@@ -50,31 +52,14 @@ static Value *parentOf(Value &root, std::string_view path) {
 
 static std::string_view lastPart(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
-/// The object at a dotted path, made where missing; null when something else stands there.
-static Value *makeParent(Value &root, std::string_view path, const Place &place) {
-  std::vector<std::string_view> parts = splitAt(path, '.');
-  Value *object = &root;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    Value *next = object->member(parts[i]);
-    if (!next) {
-      object->items.push_back(makeObject());
-      next = &object->items.back();
-      next->key = parts[i];
-      next->place = place;
-    }
-    if (!next->is(Value::Kind::Object))
-      return nullptr;
-    object = next;
-  }
-  return object;
-}
-
 /// Puts a translated value where the new spelling is; a complaint when that is taken.
 static void place(Value &root, std::string_view from, std::string_view to, Value value, std::string_view why,
                   Report &report) {
-  Value *parent = makeParent(root, to, value.place);
-  const Value *old = parent ? parent->member(lastPart(to)) : nullptr;
-  if (!parent || (old && !old->is(Value::Kind::Null)))
+  Value *parent =
+      parentOf(root, to); // there: old and new spelling share their section, or the new one is at the top
+  assert(parent && "an alias leads into a section that may be absent");
+  const Value *old = parent->member(lastPart(to));
+  if (old && !old->is(Value::Kind::Null))
     return report.complain(value.place, quote(from) + " and " + quote(to) + " are both given",
                            "keep " + quote(to) + "; the other is an older name for it");
   (void)parent->take(lastPart(to));

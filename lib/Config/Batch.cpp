@@ -112,7 +112,8 @@ static std::string equation(const Batch &batch, int64_t w) {
 /// Whether T == M * G * W, all positive.
 static bool addsUp(const Batch &batch, int64_t w) {
   int64_t product = 0;
-  return batch.global > 0 && batch.micro > 0 && batch.accumulation > 0 &&
+  auto fits = [](int64_t size) { return size > 0 && size <= INT32_MAX; }; // as the keys' own limits say
+  return batch.global > 0 && fits(batch.micro) && fits(batch.accumulation) &&
          !__builtin_mul_overflow(batch.micro, batch.accumulation, &product) &&
          !__builtin_mul_overflow(product, w, &product) && product == batch.global;
 }

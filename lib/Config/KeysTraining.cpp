@@ -13,8 +13,8 @@ using enum KeyStatus;
 // clang-format off
 constexpr Key kTable[] = {
   {"train_batch_size", Int, "null", ">0", Honoured, "samples per optimizer step over all ranks; derived when absent", ""},
-  {"train_micro_batch_size_per_gpu", Int, "null", ">0", Honoured, "samples per micro-step and rank; derived when absent", ""},
-  {"gradient_accumulation_steps", Int, "null", ">0", Honoured, "micro-steps per optimizer step; derived when absent", ""},
+  {"train_micro_batch_size_per_gpu", Int, "null", "1..2147483647", Honoured, "samples per micro-step and rank; derived when absent", ""},
+  {"gradient_accumulation_steps", Int, "null", "1..2147483647", Honoured, "micro-steps per optimizer step; derived when absent", ""},
   {"managed_gradient_accumulation", Bool, "true", "", Refused, "programs always manage the accumulation themselves", ""},
   {"gradient_clipping", Float, "1.0", ">=0", Honoured, "global L2 norm that gradients are clipped to; 0 is off", ""},
   {"prescale_gradients", Bool, "false", "", Refused, "gradients are scaled once, after their sum", ""},
@@ -100,7 +100,7 @@ constexpr Key kTable[] = {
   {"fp16.enabled", Bool, "false", "", Refused, "programs compute in fp32 only", ""},
   {"fp16.auto_cast", Bool, "false", "", Detail, "casts inputs", ""},
   {"fp16.loss_scale", Float, "0.0", ">=0", Detail, "0: dynamic", ""},
-  {"fp16.initial_scale_power", Int, "16", ">=0", Detail, "dynamic scaling starts at 2 to this", ""},
+  {"fp16.initial_scale_power", Int, "16", "0..127", Detail, "dynamic scaling starts at 2 to this", ""},
   {"fp16.loss_scale_window", Int, "1000", "", Detail, "good steps before the scale doubles", ""},
   {"fp16.hysteresis", Int, "2", ">=0", Detail, "overflows that are let pass before the scale halves", ""},
   {"fp16.consecutive_hysteresis", Bool, "false", "", Detail, "refill the hysteresis on good steps", ""},

@@ -37,6 +37,14 @@ inline std::string valueOf(const Result<Config> &config, std::string_view key) {
   return setting ? setting->value : "absent";
 }
 
+/// "T M G" of the batch triple, or what went wrong.
+inline std::string triple(const Result<Config> &config) {
+  if (!config)
+    return told(config);
+  return std::to_string(config->batch.global) + " " + std::to_string(config->batch.micro) + " " +
+         std::to_string(config->batch.accumulation);
+}
+
 /// All notices, one a line.
 inline std::string noticesOf(const Result<Config> &config) {
   std::string out;

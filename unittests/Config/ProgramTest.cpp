@@ -1,0 +1,126 @@
+//===- ProgramTest.cpp - Refusals, notices and printing ----------------------------===//
+//
+// What a program does not have yet is refused by name; what is accepted is shown with its origin.
+//
+//===---------------------------------------------------------------------------===//
+#include "ConfigTestUtil.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace ds;
+using namespace ds::config;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Program, RefusesByName) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"fp16: {enabled: true}", "fp16.enabled"},
+      {"bf16: {enabled: true}", "bf16.enabled"},
+      {"amp: {enabled: true}", "amp.enabled"},
+      {"torch_autocast: {enabled: true}", "torch_autocast.enabled"},
+      {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
+       "zero_optimization.offload_optimizer.device"},
+      {"zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
+       "zero_optimization.offload_param.device"},
+      {"zero_optimization: {stage: 3, zenflow: {}}", "zero_optimization.zenflow"},
+      {"zero_optimization: {zero_quantized_gradients: true}", "zero_optimization.zero_quantized_gradients"},
+      {"zero_optimization: {mics_shard_size: 8}", "zero_optimization.mics_shard_size"},
+      {"activation_checkpointing: {partition_activations: true}",
+       "activation_checkpointing.partition_activations"},
+      {"activation_checkpointing: {number_checkpoints: 4}", "activation_checkpointing.number_checkpoints"},
+      {"pipeline: {activation_checkpoint_interval: 1}", "pipeline.activation_checkpoint_interval"},
+      {"expert_parallel: {enabled: true}", "expert_parallel.enabled"},
+      {"curriculum_learning: {enabled: true}", "curriculum_learning.enabled"},
+      {"compression_training: {row_pruning: {shared_parameters: {enabled: true}}}",
+       "compression_training.row_pruning.shared_parameters.enabled"},
+      {"gradient_allreduce_op: 'sum'", "gradient_allreduce_op"},
+      {"sparse_attention: {mode: 'fixed'}", "sparse_attention"},
+      {"data_types: {buffer_dtype: 'bf16'}", "data_types.buffer_dtype"},
+      {"optimizer: {type: 'OneBitAdam'}", "optimizer.type"},
+      {"optimizer: {type: 'Muon'}", "optimizer.type"},
+      {"optimizer: {type: 'RMSprop'}", "optimizer.type"},
+  };
+  for (auto [members, key] : cases) {
+    Result<Config> config = readMembers(members);
+    ASSERT_TRUE(config) << told(config);
+    std::vector<Refusal> refusals = refusedForProgram(*config);
+    ASSERT_EQ(refusals.size(), 1u) << members;
+    EXPECT_EQ(refusals[0].key, key);
+    EXPECT_FALSE(refusals[0].reason.empty());
+    Status status = checkForProgram(*config);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ExitCode::Invalid);
+    EXPECT_THAT(status.error().message, HasSubstr("\"" + std::string(key) + "\" = "));
+  }
+}
+
+TEST(Program, RefusesRanksAndParallelism) {
+  auto keys = [](const char *members, int64_t ranks) {
+    std::string out;
+    Result<Config> config = readMembers(members, ranks);
+    if (!config)
+      return told(config);
+    for (const Refusal &refusal : refusedForProgram(*config))
+      out += refusal.key + "=" + refusal.value + " ";
+    return out;
+  };
+  EXPECT_EQ(keys("", 2), "--ranks=2 ");
+  EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 --ranks=2 ");
+  EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2}", 2), "tensor_parallel.autotp_size=2 --ranks=2 ");
+  EXPECT_EQ(keys("sequence_parallel_size: 2", 2), "sequence_parallel_size=2 --ranks=2 ");
+  EXPECT_EQ(keys("pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, sequence_parallel_size: 1", 1),
+            "");
+}
+
+TEST(Program, AcceptsFp32ByName) {
+  Result<Config> config =
+      readMembers("communication_data_type: 'fp32', data_types: {grad_accum_dtype: 'float32', "
+                  "param_dtype: 'torch.float32', buffer_dtype: 'fp32'}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
+}
+
+TEST(Program, AcceptsWhatItHonoursAndNotesTheRest) {
+  Result<Config> config =
+      readMembers("gradient_accumulation_steps: 4, gradient_clipping: 0.5, steps_per_print: 10, "
+                  "wall_clock_breakdown: true,"
+                  "optimizer: {type: 'SGD', params: {lr: 0.1, momentum: 0.9}}, scheduler: {type: 'WarmupLR'},"
+                  "zero_allow_untested_optimizer: true, zero_optimization: {stage: 2, overlap_comm: true, "
+                  "reduce_bucket_size: 1e6},"
+                  "tensorboard: {enabled: true, job_name: 'x'}, fp16: {enabled: false, loss_scale: 128}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
+  std::string notices = noticesOf(config);
+  EXPECT_THAT(
+      notices,
+      HasSubstr(
+          "c:2:57: \"steps_per_print\" = 10 has no effect here: ds-run prints one line for every step"));
+  EXPECT_THAT(notices, HasSubstr("\"zero_optimization.stage\" = 2 has no effect on one data-parallel rank"));
+  EXPECT_THAT(notices, HasSubstr("\"tensorboard.enabled\" = true has no effect here"));
+  EXPECT_THAT(notices, HasSubstr("\"zero_allow_untested_optimizer\" = true has no effect"));
+  EXPECT_THAT(notices, Not(HasSubstr("gradient_clipping")));
+}
+
+TEST(Print, ShowsValuesAndOrigins) {
+  Result<Config> config = read("{\n  \"train_batch_size\": 8,\n  \"comet\": {\"api_key\": \"hush\"}\n}",
+                               {"gradient_clipping=0.5"});
+  ASSERT_TRUE(config) << told(config);
+  std::string text = printConfig(*config, PrintFormat::Text);
+  EXPECT_THAT(text, testing::ContainsRegex("train_batch_size = 8 +# c:2:3\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("gradient_clipping = 0.5 +# --set\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("gradient_accumulation_steps = 1 +# derived: 1 when absent\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("zero_optimization.stage = 0 +# DeepSpeed 0.19.6\n"));
+  EXPECT_THAT(text, Not(HasSubstr("hush")));
+  std::string json = printConfig(*config, PrintFormat::Json);
+  EXPECT_THAT(
+      json, HasSubstr("\"gradient_clipping\": {\"value\": 0.5, \"origin\": \"--set\", \"from\": \"--set\"}"));
+  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  ASSERT_TRUE(parsed.is_object());
+  EXPECT_EQ(parsed.size(), config->settings.size());
+  for (const Setting &setting : config->settings) {
+    EXPECT_EQ(parsed[setting.key]["from"], setting.from);
+    EXPECT_EQ(parsed[setting.key]["value"], nlohmann::json::parse(setting.value)) << setting.key;
+  }
+  EXPECT_THAT(summarizeConfig(*config), HasSubstr("optimizer.type = \"AdamW\""));
+  EXPECT_THAT(summarizeConfig(*config), Not(HasSubstr("zero_optimization.reduce_scatter")));
+}
