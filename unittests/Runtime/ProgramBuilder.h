@@ -59,6 +59,8 @@ public:
   }
   void live(uint32_t buffer, uint32_t segment, uint32_t begin, uint32_t end) {
     const Buffer &b = program.buffers[buffer];
+    if (extentBytes(b) == 0)
+      return;
     program.lifetimes.push_back({b.space, b.offset, (extentBytes(b) + 63) / 64 * 64, segment, begin, end});
   }
   uint32_t state(std::string name, std::vector<int64_t> shape, Init init = {}, Role role = Role::Parameter) {
