@@ -45,7 +45,7 @@ static std::string resolveLinks(std::string path) {
     if (length < 0 || length == ssize_t(sizeof(link)))
       break; // not a link (or one that open will complain about)
     std::string next(link, size_t(length));
-    path = next.starts_with('/') ? next : directoryOf(path) + "/" + next;
+    path = next.starts_with('/') ? next : directoryOf(path).append("/").append(next);
   }
   return path;
 }
@@ -68,7 +68,7 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
   file.target = resolveLinks(path);
   for (int attempt = 0; attempt < 8 && file.fd < 0; ++attempt) {
     std::string name = temporaryName(file.target);
-    file.fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file.fd = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.fd >= 0)
       file.temporary = std::move(name);
     else if (errno != EEXIST)
@@ -112,6 +112,15 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
 
 Status AtomicFile::write(std::string_view text) {
   return write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Result<MappedFile> AtomicFile::map() const {
+  if (!temporary.empty() && ftruncate(fd, off_t(written)) != 0) // give back what was reserved
+    return ioError("write", path, errno);
+  int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0)
+    return ioError("read back", path, errno);
+  return MappedFile::adopt(copy, path);
 }
 
 /// Makes the contents durable. A failed fsync is final: the kernel has dropped the pages, asking again would

@@ -20,10 +20,10 @@ static int64_t modificationTime(const struct stat &info) {
   return int64_t(info.st_mtim.tv_sec) * 1000000000 + info.st_mtim.tv_nsec;
 }
 
-Result<MappedFile> MappedFile::map(int fd, std::string path) {
+Result<MappedFile> MappedFile::adopt(int fd, std::string name) {
   MappedFile file;
   file.fd = fd; // closed by the destructor on every return
-  file.name = std::move(path);
+  file.name = std::move(name);
   struct stat info;
   if (fstat(fd, &info) != 0)
     return ioError("read", file.name, errno);
@@ -49,7 +49,7 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return ioError("open", path, errno);
-  return map(fd, path);
+  return adopt(fd, path);
 }
 
 /// Opens `name` below `directoryFd` without following links out of it. Where the kernel (or a sandbox) does
@@ -88,7 +88,7 @@ Result<MappedFile> MappedFile::openBeneath(const std::string &directory, std::st
                  "put the file itself there"};
   if (fd < 0)
     return ioError("open", path, failure);
-  return map(fd, std::move(path));
+  return adopt(fd, std::move(path));
 }
 
 MappedFile::MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }

@@ -136,6 +136,24 @@ TEST_F(AtomicFileTest, ReservationBeyondWhatWasWrittenIsCutOff) {
   EXPECT_EQ(read(path("a")), "hello");
 }
 
+TEST_F(AtomicFileTest, ContentsCanBeVerifiedBeforeCommit) {
+  write("a", "old");
+  auto file = AtomicFile::create(path("a"));
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->reserve(100));
+  ASSERT_TRUE(file->write("hello"));
+  auto mapped = file->map();
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  ASSERT_EQ(mapped->bytes().size(), 5u);
+  EXPECT_EQ(memcmp(mapped->bytes().data(), "hello", 5), 0);
+  EXPECT_EQ(mapped->path(), path("a"));
+  EXPECT_EQ(read(path("a")), "old");
+  ASSERT_TRUE(file->write(" again"));
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(read(path("a")), "hello again");
+  EXPECT_FALSE(AtomicFile::create("/dev/null")->map());
+}
+
 TEST_F(AtomicFileTest, PermissionsOfTheReplacedFileAreKept) {
   write("a", "old");
   chmod(path("a").c_str(), 0640);

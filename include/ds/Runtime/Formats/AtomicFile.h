@@ -9,6 +9,7 @@
 #ifndef DS_RUNTIME_FORMATS_ATOMICFILE_H
 #define DS_RUNTIME_FORMATS_ATOMICFILE_H
 
+#include "ds/Runtime/Formats/MappedFile.h"
 #include "ds/Support/Error.h"
 
 #include <cstddef>
@@ -34,6 +35,9 @@ public:
   /// Appends. After a failure the file can only be dropped.
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text);
+
+  /// What was written so far, to be verified before it is committed. Io for a device or pipe.
+  Result<MappedFile> map() const;
 
   /// Syncs, closes, renames and syncs the directory. On failure the temporary file is removed.
   Status commit();

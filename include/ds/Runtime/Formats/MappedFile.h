@@ -29,6 +29,9 @@ public:
   /// symbolic link may not lead out of the directory.
   static Result<MappedFile> openBeneath(const std::string &directory, std::string_view name);
 
+  /// Maps the file behind an open descriptor and takes it over, also on failure; `name` is for messages.
+  static Result<MappedFile> adopt(int fd, std::string name);
+
   MappedFile() = default;
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&other) noexcept;
@@ -41,8 +44,6 @@ public:
   Status checkUnchanged() const;
 
 private:
-  static Result<MappedFile> map(int fd, std::string path);
-
   std::string name;
   void *address = nullptr; ///< null for an empty file
   size_t size = 0;
