@@ -20,6 +20,7 @@ constexpr size_t kMaxRank = 64;
 /// What the dictionary says.
 struct NpyHeader {
   std::string descr;
+  bool isRecord = false; ///< descr is a list of fields; nothing behind it was read
   bool fortranOrder = false;
   std::vector<int64_t> shape;
 };
@@ -124,8 +125,10 @@ bool HeaderParser::parseField(NpyHeader &header, unsigned &seen) {
   if (!skip(':'))
     return fail("expects ':'");
   skipSpace();
-  if (index == 0 && position < text.size() && text[position] == '[')
-    return fail("an array of records, which is not read,");
+  if (index == 0 && position < text.size() && text[position] == '[') {
+    header.isRecord = true;
+    return fail("expects one element type, but got a list of fields");
+  }
   return index == 0   ? parseString(header.descr)
          : index == 1 ? parseBool(header.fortranOrder)
                       : parseShape(header.shape);
@@ -243,7 +246,7 @@ Result<NpyFile> NpyFile::open(const std::string &path) {
   NpyHeader header;
   if (!readPrefix(bytes, begin, length, message) ||
       !HeaderParser(bytes.substr(begin, length), message).parse(header))
-    return refuse(ExitCode::Corrupt, message);
+    return refuse(header.isRecord ? ExitCode::Invalid : ExitCode::Corrupt, message);
   if (std::string reason = parseDescr(header.descr, npy.type); !reason.empty())
     return refuse(ExitCode::Invalid, reason);
   if (header.fortranOrder && header.shape.size() > 1)

@@ -33,6 +33,7 @@ constexpr const char *kExpected[] = {"an object of tensors",
 
 class Handler {
 public:
+  // NOLINTBEGIN(readability-identifier-naming): the parser calls them by these names
   using number_integer_t = nlohmann::json::number_integer_t;
   using number_unsigned_t = nlohmann::json::number_unsigned_t;
   using number_float_t = nlohmann::json::number_float_t;
@@ -54,6 +55,7 @@ public:
   bool start_array(size_t);
   bool end_array();
   bool parse_error(size_t position, const std::string &token, const nlohmann::json::exception &);
+  // NOLINTEND(readability-identifier-naming)
 
 private:
   enum Field : uint8_t { kDType = 1, kShape = 2, kOffsets = 4 };

@@ -17,6 +17,7 @@ namespace {
 
 class Handler {
 public:
+  // NOLINTBEGIN(readability-identifier-naming): the parser calls them by these names
   using number_integer_t = nlohmann::json::number_integer_t;
   using number_unsigned_t = nlohmann::json::number_unsigned_t;
   using number_float_t = nlohmann::json::number_float_t;
@@ -65,6 +66,8 @@ public:
   bool parse_error(size_t position, const std::string &token, const nlohmann::json::exception &) {
     return fail("is not JSON at byte " + std::to_string(position) + ", near " + quote(token));
   }
+
+  // NOLINTEND(readability-identifier-naming)
 
   /// Numbers the files by name rather than by first mention.
   bool finish() {

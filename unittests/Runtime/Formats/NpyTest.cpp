@@ -97,8 +97,8 @@ TEST_F(NpyTest, RefusesWhatWouldRunCodeOrNeedConverting) {
   EXPECT_THAT(withDescr("f4"), HasSubstr("'f4'"));
   EXPECT_THAT(withDescr("|f4"), HasSubstr("no byte order"));
   EXPECT_THAT(withDescr(""), HasSubstr("expects little-endian"));
-  EXPECT_THAT(corruptHeader("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
-              HasSubstr("array of records"));
+  EXPECT_THAT(invalid(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")),
+              HasSubstr("list of fields"));
 }
 
 TEST_F(NpyTest, FortranOrder) {
