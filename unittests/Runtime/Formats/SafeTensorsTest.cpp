@@ -195,6 +195,10 @@ TEST_F(SafeTensorsTest, CountOverflows) {
   EXPECT_THAT(headerRefusal(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})"),
               HasSubstr("more than 2^63 - 1 elements"));
 }
+TEST_F(SafeTensorsTest, DimensionOverTheLimit) {
+  EXPECT_THAT(headerRefusal(R"({"a":{"dtype":"U8","shape":[0,9223372036854775808],"data_offsets":[0,0]}})"),
+              HasSubstr("dimension 9223372036854775808 is over the limit of 2^63 - 1"));
+}
 TEST_F(SafeTensorsTest, BitsOverflow) {
   EXPECT_THAT(headerRefusal(R"({"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})"),
               HasSubstr("more than 2^64 - 1 bits"));
