@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 using namespace ds::analysis;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -217,7 +220,9 @@ TEST(PlanReport, BadPlansAreNamedByKey) {
                 "ranks[0].largest[0].category: expects one of");
   expectCorrupt(replaced(good, "\"flops_per_step\": 1250000000000", "\"flops_per_step\": \"many\""),
                 "flops_per_step: expects a number");
-  expectCorrupt(std::string(200000, '['), "byte ");
+  const std::string deep = std::string(200000, '[') + "1" + std::string(200000, ']');
+  expectCorrupt(std::string(200000, '['), "top level: is nested more than 32 levels deep");
+  expectCorrupt(replaced(good, "\"world\": 1", "\"world\": " + deep), "top level: is nested more than 32");
 }
 
 TEST(PlanReport, EveryTruncationIsRefused) {

@@ -250,48 +250,86 @@ static std::vector<std::unique_ptr<View>> makeViews(const Component &component) 
   return views;
 }
 
-Packing pack(const Component &component, int64_t target, int64_t &budget) {
-  constexpr size_t kAllOrders = 7; // some order gives an optimum; 7! = 5040
-  std::vector<std::unique_ptr<View>> views = makeViews(component);
+namespace {
+
+/// All views of a component, and the best packing any of them found.
+class Portfolio {
+public:
+  Portfolio(const Component &component, int64_t target, int64_t &budget)
+      : fillable(component.obstacles.empty()), views(makeViews(component)), target(target), budget(budget) {}
+
+  /// Each construction once. Returns whether that is enough.
+  bool construct();
+  /// Every order of the items themselves.
+  void tryAllOrders() {
+    runs(*views.back(), [&](Search &search) { search.tryAllOrders(target); });
+  }
+  /// Spends what is left of the budget.
+  void improve();
+
   Packing best;
-  auto runs = [&](View &view, auto &&action) {
+
+private:
+  /// Whether the target is met or the budget spent after `action` on the view.
+  template <class Action>
+  bool runs(View &view, Action action) {
     int64_t before = view.search.steps();
     action(view.search);
     budget -= view.search.steps() - before;
     if (best.offsets.empty() || view.search.best.top < best.top)
       best = view.best();
     return best.top <= target || budget <= 0;
-  };
-  auto tryAll = [&](auto &&action) {
+  }
+  template <class Action>
+  bool runsAll(Action action) {
     return std::any_of(views.begin(), views.end(), [&](auto &view) { return runs(*view, action); });
-  };
-  const bool fill = component.obstacles.empty(); // valleys know no obstacles
+  }
+
+  bool fillable; ///< valleys know no obstacles
+  std::vector<std::unique_ptr<View>> views;
+  int64_t target;
+  int64_t &budget;
+};
+
+} // namespace
+
+bool Portfolio::construct() {
   // First what training steps are: lifetimes that nest.
-  if (tryAll([](Search &search) { search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First); }))
-    return best;
+  if (runsAll([](Search &search) { search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First); }))
+    return true;
   for (Filling filling : kFillings)
-    if (fill && tryAll([&](Search &search) { search.tryFilling(filling, search.unitWeights()); }))
-      return best;
+    if (fillable && runsAll([&](Search &search) { search.tryFilling(filling, search.unitWeights()); }))
+      return true;
   for (Sequence kind : kSequences)
     for (Fit fit : {Fit::First, Fit::Best})
-      if (tryAll([&](Search &search) { search.tryOrder(search.sequence(kind), fit); }))
-        return best;
-  if (component.items.size() <= kAllOrders) {
-    runs(*views.back(), [&](Search &search) { search.tryAllOrders(target); });
-    return best;
-  }
-  // What is left is divided evenly; what meets the target early ends it all. The last 0.02 % are not worth a
-  // search (mixed alignments often make them unreachable).
-  const int64_t exact = target;
+      if (runsAll([&](Search &search) { search.tryOrder(search.sequence(kind), fit); }))
+        return true;
+  return false;
+}
+
+void Portfolio::improve() {
+  // The last 0.02 % are not worth a search: mixed alignments often make them unreachable.
   target += target / 4096;
-  if (best.top <= target && best.top > exact)
-    return best;
-  int64_t parts = int64_t(views.size() * (fill ? kFillings.size() + 1 : 1));
+  if (best.top <= target)
+    return;
+  int64_t parts =
+      int64_t(views.size() * (fillable ? kFillings.size() + 1 : 1)); // each gets as much as the others
   for (Filling filling : kFillings)
-    if (fill && tryAll([&](Search &search) { search.reweigh(filling, target, budget / parts--); }))
-      return best;
-  tryAll([&](Search &search) { search.repair(target, budget / parts--); });
-  return best;
+    if (fillable && runsAll([&](Search &search) { search.reweigh(filling, target, budget / parts--); }))
+      return;
+  runsAll([&](Search &search) { search.repair(target, budget / parts--); });
+}
+
+Packing pack(const Component &component, int64_t target, int64_t &budget) {
+  constexpr size_t kAllOrders = 7; // some order gives an optimum; 7! = 5040
+  Portfolio portfolio(component, target, budget);
+  if (!portfolio.construct()) {
+    if (component.items.size() <= kAllOrders)
+      portfolio.tryAllOrders();
+    else
+      portfolio.improve();
+  }
+  return std::move(portfolio.best);
 }
 
 } // namespace ds::analysis::detail

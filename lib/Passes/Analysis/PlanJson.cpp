@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <set>
+#include <stdexcept>
 
 namespace ds::analysis {
 
@@ -299,10 +300,12 @@ PlanReport Reader::report(const Json &json) {
   return report;
 }
 
-/// Parses with duplicate keys refused. Sets `where` and `what` on failure.
+/// Parses with duplicate keys and deep nests refused. Sets `where` and `what` on failure.
 static Json parse(const std::string &text, std::string &where, std::string &what) {
   std::vector<std::set<std::string>> keys;
-  auto watch = [&](int, Json::parse_event_t event, Json &value) {
+  auto watch = [&](int depth, Json::parse_event_t event, Json &value) {
+    if (depth > 32) // no plan is; what walks a document later may recurse
+      throw std::length_error("is nested more than 32 levels deep");
     if (event == Json::parse_event_t::object_start)
       keys.emplace_back();
     else if (event == Json::parse_event_t::object_end)
