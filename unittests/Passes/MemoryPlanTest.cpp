@@ -107,6 +107,16 @@ TEST(MemoryPlan, BoxesOfMixedAlignmentsAreAligned) {
   }
 }
 
+TEST(MemoryPlan, PairsThatWouldFitAChainAreAligned) {
+  // 0 and 1 make a box of 4160 that chains with 2; with 3 it would be as large as 4, but 3 needs a page.
+  planned(problemOf({{.bytes = 4096, .begin = 0, .end = 2, .alignment = 4096},
+                     {.bytes = 64, .begin = 0, .end = 2},
+                     {.bytes = 4160, .begin = 2, .end = 4},
+                     {.bytes = 4096, .begin = 0, .end = 4, .alignment = 4096},
+                     {.bytes = 8256, .begin = 4, .end = 6}},
+                    64));
+}
+
 TEST(MemoryPlan, SegmentsShareTheArenaAboveTheStates) {
   // 100 bytes of state + the larger of the two segments.
   expectTight(problemOf({{.bytes = 100, .segment = PackBuffer::kAllSegments},
