@@ -91,12 +91,16 @@ FlatSymbolRefAttr FunctionBufferizer::becomesState(Value value) {
   return {};
 }
 
-Value FunctionBufferizer::concatBuffer(ConcatOp concat) {
-  Value &buffer = concats[concat];
-  if (!buffer) {
-    buffer = makeBuffer(concat.getResult());
-    bind(concat.getResult(), buffer);
-  }
+Value FunctionBufferizer::concatBuffer(ConcatOp concat, unsigned now) {
+  if (Value known = concats.lookup(concat))
+    return known;
+  Value buffer;
+  if (Destination destination = findDestination(concat.getResult(), now))
+    buffer = *destination;
+  else
+    buffer = allocate(concat.getType(), categoryOf(concat.getResult()), concat.getLoc());
+  concats[concat] = buffer;
+  bind(concat.getResult(), buffer);
   return buffer;
 }
 
@@ -115,14 +119,17 @@ static bool readsWhereItWrites(Operation *op, Value value) {
 }
 
 FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value) {
+  return findDestination(value, position.at(value.getDefiningOp()));
+}
+
+FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value, unsigned now) {
   Operation *maker = value.getDefiningOp();
-  unsigned now = position.at(maker);
   if (FlatSymbolRefAttr state = becomesState(value)) {
     auto read = stateLastRead.find(state);
     if (read == stateLastRead.end() || read->second < now)
       return stateBuffers.at(state);
     // The maker itself may be the last reader, if it reads no further than it has written.
-    if (read->second == now) {
+    if (read->second == now && position.at(maker) == now) {
       bool isSafe = true;
       for (OpOperand &operand : maker->getOpOperands())
         if (auto it = buffers.find(operand.get()); it != buffers.end() && rootOf(it->second) == stateBuffers.at(state)) {
@@ -140,7 +147,7 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value)
     if (auto concat = dyn_cast<ConcatOp>(user)) {
       if (llvm::count(concat.getInputs(), value) != 1)
         continue;
-      Value whole = concatBuffer(concat);
+      Value whole = concatBuffer(concat, now);
       SmallVector<int64_t> offsets(tensorType(value).getRank(), 0), steps(tensorType(value).getRank(), 1);
       for (Value input : concat.getInputs()) {
         if (input == value)
@@ -166,7 +173,7 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value)
       auto op = cast<ConcatOp>(*concat);
       if (llvm::count(op.getInputs(), reshape.getResult()) != 1)
         continue;
-      Value whole = concatBuffer(op);
+      Value whole = concatBuffer(op, now);
       SmallVector<int64_t> offsets(reshape.getType().getRank(), 0), steps(reshape.getType().getRank(), 1);
       for (Value input : op.getInputs()) {
         if (input == reshape.getResult())

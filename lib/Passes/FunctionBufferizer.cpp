@@ -173,7 +173,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
 }
 
 void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
-  Value whole = concatBuffer(op);
+  Value whole = concatBuffer(op, position.at(op));
   StridedView view = viewOf(bufferType(whole));
   SmallVector<int64_t> offsets(view.shape.size(), 0), steps(view.shape.size(), 1);
   for (Value input : op.getInputs()) {

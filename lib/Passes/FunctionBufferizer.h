@@ -48,9 +48,11 @@ private:
   /// A buffer for `result`: its destination, or new.
   Value makeBuffer(Value result);
   Value allocate(RankedTensorType type, StringRef category, Location loc);
+  /// Where `value` should be made so that it need not be moved; its memory will be written from position `now` on
+  /// (that of its maker, or of the first part of a concatenation).
+  Destination findDestination(Value value, unsigned now);
   Destination findDestination(Value value);
-  Destination stateDestination(FlatSymbolRefAttr state);
-  Value concatBuffer(ConcatOp concat);
+  Value concatBuffer(ConcatOp concat, unsigned now);
   /// The state that `value` becomes, or null.
   FlatSymbolRefAttr becomesState(Value value);
 

@@ -1,2 +1,56 @@
 //===- Pipeline.cpp - The order of passes, as prose ------------------------------===//
+//
+// Each pipeline is one border of the design to the next. Before each pass: why it stands here, and what must not
+// come between.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Passes/Pipeline.h"
+
 #include "ds/Passes/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+void mlir::ds::buildStepPipeline(OpPassManager &manager) {
+  // Imported graphs repeat themselves and leave transposes before products: patterns below look through neither.
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+
+  manager.addPass(createDifferentiate());
+
+  // Composite layers keep their results for their gradients; only now may they fall apart.
+  manager.addPass(createDecompose());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+
+  manager.addPass(createBuildStep());
+  manager.addPass(createCanonicalizerPass());
+}
+
+void mlir::ds::buildSchedulePipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
+  // No canonicalisation from here on: it would undo the private copies that regions live on.
+  manager.addNestedPass<func::FuncOp>(createFuseRegions());
+  // Order is decided on values, because buffers freeze who may overwrite whom.
+  manager.addNestedPass<func::FuncOp>(createOrderIssue());
+  manager.addPass(createBufferize());
+}
+
+void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // Workspaces are allocations: they must exist before offsets are given out.
+  AssignWorkspacesOptions workspaces;
+  workspaces.threads = options.threads;
+  manager.addNestedPass<func::FuncOp>(createAssignWorkspaces(workspaces));
+  manager.addPass(createPlanMemory());
+}
+
+void mlir::ds::registerPipelines() {
+  static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
+  static PassPipelineRegistration<> schedule("ds-schedule-pipeline", "From the step to buffers in issue order",
+                                             buildSchedulePipeline);
+  static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
+                                         [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });
+}

@@ -51,6 +51,18 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
+  let summary = "Orders ops so that the peak of live memory is low";
+  let description = [{
+    Keeps the given order unless another topological order has a lower peak; an op that replaces a state in place
+    comes after every reader of the old value where the dependences allow it.
+
+    Requires: phase step, regions fused.
+    Ensures: (E1) the block is in topological order; (E2) the peak of live bytes is not higher than before;
+    (E3) a parameter's update stands right after the last reader of what it replaces and writes, where nothing forbids it.
+  }];
+}
+
 def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
   let summary = "Replaces tensors by buffers, views and commands";
   let description = [{
@@ -65,6 +77,17 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     are one symbol.
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
+  let summary = "Plans the scratch memory of library calls";
+  let description = [{
+    Asks each library, on this machine, how much scratch memory a call needs, and makes that an allocation.
+
+    Requires: phase scheduled.
+    Ensures: (E1) a call whose library asks for scratch memory has a `workspace` of at least that size.
+  }];
+  let options = [Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">];
 }
 
 def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {

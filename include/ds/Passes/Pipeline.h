@@ -1,0 +1,28 @@
+//===- Pipeline.h - The phases as pipelines --------------------------------------===//
+#ifndef DS_PASSES_PIPELINE_H
+#define DS_PASSES_PIPELINE_H
+
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::ds {
+
+/// What the pipelines need beyond the IR and its `ds.training` attribute.
+struct PipelineOptions {
+  unsigned threads = 1; ///< that the program will run with; library workspaces depend on it
+};
+
+/// model -> step: loss, gradients, accumulation, clipping and update as one SSA function per segment.
+void buildStepPipeline(OpPassManager &manager);
+
+/// step -> scheduled: kernels, issue order, buffers.
+void buildSchedulePipeline(OpPassManager &manager);
+
+/// scheduled -> planned: workspaces and offsets.
+void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);
+
+/// Registers the three as flags ds-step-pipeline, ds-schedule-pipeline and ds-plan-pipeline.
+void registerPipelines();
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_PIPELINE_H

@@ -1,0 +1,18 @@
+//===- TrainingFromConfig.h - From ds_config.json to ds.training -----------------===//
+#ifndef DS_PASSES_TRAININGFROMCONFIG_H
+#define DS_PASSES_TRAININGFROMCONFIG_H
+
+#include "ds/Config/Config.h"
+#include "ds/Dialect/Ds.h"
+
+namespace mlir::ds {
+
+/// The module attribute `ds.training` that asks for what `config` asks for. `noDecay` are regular expressions:
+/// parameters whose name matches one have no weight decay. Requires a configuration that
+/// config::checkForProgram accepts.
+DictionaryAttr trainingFromConfig(MLIRContext *context, const ::ds::config::Config &config,
+                                  ArrayRef<std::string> noDecay);
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_TRAININGFROMCONFIG_H

@@ -1,0 +1,201 @@
+//===- PlanSummary.cpp - What a planned module says of itself --------------------===//
+//
+// Sweeps each segment's commands once to find the moment at which most bytes are live, then lists what is live
+// there, by category and by layer. What the arena has beyond those bytes (alignment, and gaps that the packing
+// could not fill) counts as workspace, so that the categories add up to the arena.
+//
+//===---------------------------------------------------------------------------===//
+#include "ScheduledFunction.h"
+#include "ds/Passes/LowerToProgram.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+std::string mlir::ds::layerOf(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (std::string layer = layerOf(part); !layer.empty())
+        return layer;
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return layerOf(call.getCallee());
+  return "";
+}
+
+std::string mlir::ds::nameOfCommand(Operation *command, SymbolTable &symbols) {
+  if (auto call = dyn_cast<CallOp>(command))
+    return call.getCallee().str();
+  auto kernel = symbols.lookup<KernelOp>(cast<LaunchOp>(command).getKernel());
+  // A reduction says more than the arithmetic around it; otherwise the last op is what the kernel is for.
+  StringRef name;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (isa<ReduceOp>(op) || !name.starts_with("reduce"))
+      name = op.getName().stripDialect();
+  return name.str();
+}
+
+namespace {
+/// A moment of a step and what is live then.
+struct Moment {
+  func::FuncOp func;
+  int64_t command = 0;
+  int64_t bytes = -1; ///< of allocations alone
+};
+} // namespace
+
+/// Rounds up to what the planner aligns to.
+static int64_t alignedBytes(BufferType type) { return llvm::alignTo(type.getSizeInBytes(), 64); }
+
+/// The moment of `scheduled` at which allocations take most; also appends the live bytes at each command.
+static Moment findPeak(const ScheduledFunction &scheduled, std::vector<int64_t> &curve) {
+  std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
+  for (const AllocLifetime &lifetime : scheduled.lifetimes) {
+    int64_t bytes = alignedBytes(AllocOp(lifetime.alloc).getBuffer().getType());
+    change[lifetime.begin] += bytes;
+    change[lifetime.end] -= bytes;
+  }
+  Moment peak{scheduled.func};
+  int64_t live = 0;
+  for (size_t command = 0; command < scheduled.commands.size(); ++command) {
+    live += change[command];
+    curve.push_back(live);
+    if (live > peak.bytes) {
+      peak.bytes = live;
+      peak.command = command;
+    }
+  }
+  return peak;
+}
+
+static analysis::Category categoryOf(StringRef name) {
+  return llvm::StringSwitch<analysis::Category>(name)
+      .Case("gradients", analysis::Category::Gradients)
+      .Case("communication", analysis::Category::Communication)
+      .Case("workspace", analysis::Category::Workspace)
+      .Default(analysis::Category::Activations);
+}
+
+static analysis::Category categoryOf(Role role) {
+  switch (role) {
+  case Role::Parameter:
+  case Role::Buffer:
+    return analysis::Category::Parameters;
+  case Role::Gradient:
+    return analysis::Category::Gradients;
+  default:
+    return analysis::Category::Optimizer;
+  }
+}
+
+/// Adds the states, which live all the time, to `rank` and to the values at its peak.
+static int64_t addStates(ModuleOp module, analysis::RankPlan &rank, int64_t &parameters) {
+  int64_t total = 0;
+  for (StateOp state : module.getOps<StateOp>()) {
+    BufferType type = BufferType::getContiguous(state.getTensorType());
+    analysis::Category category = categoryOf(state.getRole());
+    int64_t bytes = type.getSizeInBytes();
+    switch (category) {
+    case analysis::Category::Parameters:
+      rank.states.parameters += bytes;
+      break;
+    case analysis::Category::Gradients:
+      rank.states.gradients += bytes;
+      break;
+    default:
+      rank.states.optimizer += bytes;
+    }
+    rank.states.padding += alignedBytes(type) - bytes;
+    if (state.getRole() == Role::Parameter)
+      parameters += state.getTensorType().getNumElements();
+    rank.atPeak[static_cast<size_t>(category)] += bytes;
+    rank.largest.push_back({state.getSymName().str(), "", bytes, category});
+    total += bytes;
+  }
+  return total;
+}
+
+/// Adds what is live at `peak` to `rank`; returns its bytes.
+static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &peak, SymbolTable &symbols,
+                             analysis::RankPlan &rank) {
+  llvm::MapVector<StringRef, int64_t> layers;
+  std::vector<std::string> names;
+  int64_t total = 0;
+  for (const AllocLifetime &lifetime : scheduled.lifetimes) {
+    if (lifetime.begin > peak.command || lifetime.end <= peak.command)
+      continue;
+    AllocOp alloc = lifetime.alloc;
+    analysis::LiveValue value;
+    value.bytes = alloc.getBuffer().getType().getSizeInBytes();
+    value.category = categoryOf(alloc.getCategory());
+    value.layer = layerOf(alloc.getLoc());
+    value.name = nameOfCommand(lifetime.writer, symbols);
+    rank.atPeak[static_cast<size_t>(value.category)] += value.bytes;
+    total += value.bytes;
+    auto layer = llvm::find_if(rank.byLayer, [&](const analysis::LayerBytes &entry) { return entry.layer == value.layer; });
+    if (layer == rank.byLayer.end())
+      rank.byLayer.push_back({value.layer, value.bytes});
+    else
+      layer->bytes += value.bytes;
+    rank.largest.push_back(std::move(value));
+  }
+  return total;
+}
+
+/// Bytes of the forward's inputs, which live all the time.
+static int64_t inputBytes(ModuleOp module) {
+  llvm::StringMap<int64_t> inputs;
+  for (func::FuncOp func : getSegments(module))
+    for (unsigned index = 0; index < func.getNumArguments(); ++index)
+      if (StringAttr name = getInputOf(func, index))
+        inputs[name.getValue()] = cast<BufferType>(func.getArgumentTypes()[index]).getSizeInBytes();
+  int64_t total = 0;
+  for (auto &entry : inputs)
+    total += entry.second;
+  return total;
+}
+
+analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module) {
+  analysis::PlanReport report;
+  analysis::RankPlan rank;
+  SymbolTable symbols(module);
+  int64_t accounted = addStates(module, rank, report.parameters);
+  int64_t inputs = inputBytes(module);
+  rank.atPeak[static_cast<size_t>(analysis::Category::Activations)] += inputs;
+  accounted += inputs;
+  int64_t permanent = accounted;
+
+  Moment peak;
+  for (func::FuncOp func : getSegments(module)) {
+    Moment candidate = findPeak(ScheduledFunction(func), rank.liveBytes);
+    if (candidate.bytes > peak.bytes)
+      peak = candidate;
+  }
+  if (peak.func) {
+    ScheduledFunction scheduled(peak.func);
+    accounted += addLiveValues(scheduled, peak, symbols, rank);
+    if (!scheduled.commands.empty()) {
+      Operation *command = scheduled.commands[peak.command];
+      std::string layer = layerOf(command->getLoc());
+      rank.peakAt = nameOfCommand(command, symbols) + (layer.empty() ? "" : " " + layer) + " (" +
+                    peak.func.getSymName().str() + ")";
+    }
+  }
+  llvm::stable_sort(rank.largest, [](const analysis::LiveValue &a, const analysis::LiveValue &b) { return a.bytes > b.bytes; });
+  if (rank.largest.size() > 10)
+    rank.largest.resize(10);
+  if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
+    rank.deviceArena = rank.peakBytes = plan.getAs<IntegerAttr>("arena").getInt();
+    rank.lowerBound = plan.getAs<IntegerAttr>("lower_bound").getInt();
+  }
+  rank.atPeak[static_cast<size_t>(analysis::Category::Workspace)] += rank.peakBytes - accounted;
+  for (int64_t &live : rank.liveBytes)
+    live += permanent;
+  report.ranks.push_back(std::move(rank));
+  report.target = "cpu";
+  return report;
+}

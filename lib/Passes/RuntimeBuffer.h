@@ -1,0 +1,44 @@
+//===- RuntimeBuffer.h - Buffers of the IR as the program has them ---------------===//
+#ifndef DS_LIB_PASSES_RUNTIMEBUFFER_H
+#define DS_LIB_PASSES_RUNTIMEBUFFER_H
+
+#include "ds/Dialect/Ds.h"
+#include "ds/Runtime/Program.h"
+
+namespace mlir::ds {
+
+/// The program's spelling of an element type that a buffer may have.
+inline ::ds::rt::DType toRuntimeType(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    switch (integer.getWidth()) {
+    case 1:
+      return ::ds::rt::DType::Bool;
+    case 8:
+      return integer.isUnsigned() ? ::ds::rt::DType::U8 : ::ds::rt::DType::I8;
+    case 32:
+      return ::ds::rt::DType::I32;
+    default:
+      return ::ds::rt::DType::I64;
+    }
+  }
+  if (type.isF64())
+    return ::ds::rt::DType::F64;
+  if (type.isF16())
+    return ::ds::rt::DType::F16;
+  return type.isBF16() ? ::ds::rt::DType::BF16 : ::ds::rt::DType::F32;
+}
+
+/// `type` as a window of its arena that starts at `offset` bytes.
+inline ::ds::rt::Buffer toRuntimeBuffer(BufferType type, uint64_t offset) {
+  ::ds::rt::Buffer buffer;
+  buffer.space = static_cast<::ds::rt::Space>(type.getSpace());
+  buffer.dtype = toRuntimeType(type.getTensor().getElementType());
+  buffer.offset = offset;
+  buffer.shape.assign(type.getTensor().getShape().begin(), type.getTensor().getShape().end());
+  buffer.strides.assign(type.getStrides().begin(), type.getStrides().end());
+  return buffer;
+}
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RUNTIMEBUFFER_H

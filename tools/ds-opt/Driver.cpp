@@ -1,0 +1,152 @@
+//===- Driver.cpp - What ds-opt does with its arguments --------------------------===//
+//
+// Reads top to bottom as the way of a model through the house: configuration, model, phases, plan, program.
+//
+//===---------------------------------------------------------------------------===//
+#include "Driver.h"
+
+#include "Model.h"
+#include "Output.h"
+#include "Options.h"
+#include "ds/Codegen/CompileKernels.h"
+#include "ds/Config/Config.h"
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/Pipeline.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <sched.h>
+
+using namespace ds;
+using namespace ds::opt;
+
+/// Prints an error the way all tools do, and gives its exit code.
+static ExitCode report(const Error &error) {
+  llvm::errs() << "ds-opt: " << error.message << "\n";
+  if (!error.hint.empty())
+    llvm::errs() << "hint: " << error.hint << "\n";
+  return error.code;
+}
+
+/// Cores this process may use.
+static uint32_t availableThreads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// Registers what may stand in IR and in pass flags.
+static void registerEverything(mlir::DialectRegistry &registry) {
+  registry.insert<mlir::ds::DsDialect, mlir::func::FuncDialect>();
+  mlir::ds::registerCodegenDialects(registry);
+  mlir::ds::registerDsPasses();
+  mlir::ds::registerPipelines();
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+  mlir::registerSymbolDCEPass();
+}
+
+/// Refuses what the command line asks for and no part of the compiler can do yet.
+static Status checkOptions(const Options &options) {
+  if (options.inputKind() == InputKind::HfConfig)
+    return Error{ExitCode::Invalid, options.input + ": models are not built from config.json yet",
+                 "export the model as TorchScript and give the .pt file"};
+  if (options.target != "cpu")
+    return Error{ExitCode::Invalid, "--target " + options.target + ": only cpu is supported by this build",
+                 "leave --target out"};
+  if (options.ranks != 1)
+    return Error{ExitCode::Invalid,
+                 "--ranks " + std::to_string(options.ranks) + ": programs and plans are for 1 rank in this build",
+                 "leave --ranks out"};
+  if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
+    return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
+  if (options.weights != "archive" && options.weights != "none")
+    return Error{ExitCode::Usage, "--weights expects archive or none, but got '" + options.weights + "'", ""};
+  if (options.emit == Emit::Program && options.output == "-")
+    return Error{ExitCode::Usage, "--emit=program needs an output file", "add -o model.dsx"};
+  return {};
+}
+
+/// Runs the pipelines up to the phase that is asked for.
+static Status runPhases(mlir::ModuleOp module, const std::string &phase, uint32_t threads) {
+  mlir::PassManager manager(module.getContext());
+  if (failed(mlir::applyPassManagerCLOptions(manager)))
+    return Error{ExitCode::Usage, "the pass manager's options contradict each other", ""};
+  const llvm::StringRef phases[] = {"model", "step", "scheduled", "planned"};
+  size_t last = llvm::find(phases, phase) - std::begin(phases);
+  if (last == std::size(phases))
+    return Error{ExitCode::Usage, "--phase expects model, step, scheduled or planned, but got '" + phase + "'", ""};
+  if (last >= 1)
+    mlir::ds::buildStepPipeline(manager);
+  if (last >= 2)
+    mlir::ds::buildSchedulePipeline(manager);
+  if (last >= 3)
+    mlir::ds::buildPlanPipeline(manager, {threads});
+  if (failed(manager.run(module)))
+    return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase, "the diagnostics above say where"};
+  return {};
+}
+
+/// The configuration that the arguments give; without a file the micro-batch follows the first `--input`.
+static Result<config::Config> readConfiguration(const Options &options) {
+  config::ConfigSource source;
+  source.path = options.config;
+  source.sets = options.sets;
+  source.ranks = options.ranks;
+  source.allowUnknownKeys = options.allowUnknownKeys;
+  auto isBatchKey = [](const std::string &set) { return llvm::StringRef(set).starts_with("train_"); };
+  if (options.config.empty() && !options.inputs.empty() && llvm::none_of(options.sets, isBatchKey)) {
+    llvm::StringRef shape = llvm::StringRef(options.inputs.front()).split('=').second;
+    source.sets.push_back("train_micro_batch_size_per_gpu=" + shape.split('x').first.str());
+  }
+  return config::readConfig(source);
+}
+
+/// Compiles: everything after the command line is known to make sense.
+static ExitCode compile(const Options &options, mlir::DialectRegistry &registry) {
+  Result<config::Config> config = readConfiguration(options);
+  if (!config)
+    return report(config.error());
+  for (const std::string &notice : config->notices)
+    llvm::errs() << "note: " << notice << "\n";
+  if (options.printConfig) {
+    llvm::outs() << config::printConfig(*config, options.printConfigJson ? config::PrintFormat::Json
+                                                                         : config::PrintFormat::Text);
+    return ExitCode::Ok;
+  }
+  if (options.emit == Emit::Program || options.emit == Emit::Plan)
+    if (Status status = config::checkForProgram(*config); !status)
+      return report(status.error());
+
+  mlir::MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  context.loadAllAvailableDialects(); // code generation builds ops of dialects that no input names
+  Result<Model> model = loadModel(options, *config, context);
+  if (!model)
+    return report(model.error());
+  uint32_t threads = options.threads ? options.threads : availableThreads();
+  bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
+  if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", threads); !status)
+    return report(status.error());
+  Status written = isIr ? writeIr(*model, options) : writePlanAndProgram(*model, options, *config, threads);
+  return written ? ExitCode::Ok : report(written.error());
+}
+
+ExitCode ds::opt::run(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registerEverything(registry);
+  Options options = parseOptions(argc, argv, registry);
+  if (!options.diff.empty()) {
+    Status status = diffPlanFiles(options.diff[0], options.diff[1]);
+    return status ? ExitCode::Ok : report(status.error());
+  }
+  if (options.isPlainMlirOpt())
+    return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry)) ? ExitCode::Ok
+                                                                                             : ExitCode::Invalid;
+  if (Status status = checkOptions(options); !status)
+    return report(status.error());
+  return compile(options, registry);
+}

@@ -1,0 +1,91 @@
+//===- Model.cpp - A model as MLIR, wherever it came from ------------------------===//
+#include "Model.h"
+
+#include "ds/Import/ImportClient.h"
+#include "ds/Passes/TrainingFromConfig.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace ds;
+using namespace ds::opt;
+
+Model::~Model() {
+  if (!weightsPath.empty())
+    llvm::sys::fs::remove(weightsPath);
+}
+
+/// Imports a TorchScript archive; the weights are only read out when a program is to be written.
+static Status importArchive(const Options &options, Model &model, std::string &text) {
+  ImportRequest request;
+  request.path = options.input;
+  request.inputs = options.inputs;
+  request.loss = options.loss;
+  request.wantWeights = options.emit == Emit::Program && options.weights == "archive";
+  if (request.wantWeights) {
+    // Beside the program, so that the final rename stays within one file system.
+    llvm::StringRef directory = llvm::sys::path::parent_path(options.output);
+    request.weightsDirectory = directory.empty() ? "." : directory.str();
+  }
+  Result<ImportedModel> imported = importTorchScript(request);
+  if (!imported)
+    return imported.error();
+  for (const std::string &notice : imported->notices)
+    llvm::errs() << "note: " << notice << "\n";
+  model.weightsPath = imported->weightsPath;
+  text = std::move(imported->mlirText);
+  return {};
+}
+
+/// Checks dimension 0 of every input against the configured micro-batch.
+static Status checkBatch(mlir::ModuleOp module, const config::Config &config) {
+  for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
+    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+      auto name = func.getArgAttrOfType<mlir::StringAttr>(index, mlir::ds::DsDialect::kInputAttr);
+      auto type = mlir::dyn_cast<mlir::RankedTensorType>(func.getArgumentTypes()[index]);
+      if (!name || !type || type.getRank() == 0 || type.getDimSize(0) == config.batch.micro)
+        continue;
+      return Error{ExitCode::Invalid,
+                   "--input " + name.str() + ": dimension 0 is " + std::to_string(type.getDimSize(0)) +
+                       ", but the configured micro-batch is " + std::to_string(config.batch.micro),
+                   "make them equal: train_micro_batch_size_per_gpu counts the samples of one micro-step on one rank"};
+    }
+  return {};
+}
+
+/// Loads the text of `options.input` as MLIR.
+static Status parseInput(const Options &options, const std::string &text, mlir::MLIRContext &context, Model &model) {
+  llvm::SourceMgr sources;
+  if (options.inputKind() == InputKind::Mlir) {
+    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
+    if (!buffer)
+      return Error{ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"};
+    sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  } else {
+    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text, options.input), llvm::SMLoc());
+  }
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  model.module = mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context));
+  if (!model.module)
+    return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
+  return {};
+}
+
+Result<Model> ds::opt::loadModel(const Options &options, const config::Config &config, mlir::MLIRContext &context) {
+  Model model;
+  std::string text;
+  if (options.inputKind() == InputKind::TorchScript)
+    if (Status status = importArchive(options, model, text); !status)
+      return status.error();
+  if (Status status = parseInput(options, text, context, model); !status)
+    return status.error();
+  if (Status status = checkBatch(*model.module, config); !status)
+    return status.error();
+  if (!(*model.module)->hasAttr(mlir::ds::DsDialect::kTrainingAttr) || !options.config.empty())
+    (*model.module)->setAttr(mlir::ds::DsDialect::kTrainingAttr,
+                             mlir::ds::trainingFromConfig(&context, config, options.noDecay));
+  return model;
+}

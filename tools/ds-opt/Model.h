@@ -1,0 +1,30 @@
+//===- Model.h - A model as MLIR, wherever it came from --------------------------===//
+#ifndef DS_TOOLS_DSOPT_MODEL_H
+#define DS_TOOLS_DSOPT_MODEL_H
+
+#include "Options.h"
+#include "ds/Config/Config.h"
+#include "ds/Dialect/Ds.h"
+#include "ds/Support/Error.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+namespace ds::opt {
+
+/// A module in phase model (or a later one, for MLIR input) and the weights that came with it.
+struct Model {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string weightsPath; ///< temporary safetensors file, removed by the destructor unless `keep` was called; or empty
+
+  Model() = default;
+  Model(Model &&other) noexcept : module(std::move(other.module)), weightsPath(std::exchange(other.weightsPath, "")) {}
+  ~Model();
+};
+
+/// Reads or imports `options.input`, verifies it, checks its inputs against the configured micro-batch, and
+/// attaches `ds.training`.
+Result<Model> loadModel(const Options &options, const config::Config &config, mlir::MLIRContext &context);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_MODEL_H

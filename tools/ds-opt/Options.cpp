@@ -1,0 +1,119 @@
+//===- Options.cpp - The command line of ds-opt ----------------------------------===//
+//
+// Options live in one object that is made when the line is parsed: no global registers itself before main, and
+// pass flags are whatever mlir-opt's own registration makes of the registered passes.
+//
+//===---------------------------------------------------------------------------===//
+#include "Options.h"
+
+#include "ds/Support/Error.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace cl = llvm::cl;
+using namespace ds::opt;
+
+namespace {
+/// Declares the options; read back after parsing.
+struct CommandLine {
+  cl::opt<std::string> input{cl::Positional, cl::init("-"),
+                             cl::desc("<model.mlir | model.pt | config.json; - reads MLIR from stdin>")};
+  cl::opt<std::string> output{"o", cl::init("-"), cl::desc("Output file"), cl::value_desc("FILE")};
+  cl::opt<std::string> config{"config", cl::desc("DeepSpeed configuration"), cl::value_desc("ds_config.json")};
+  cl::list<std::string> sets{"set", cl::desc("Override one configuration key"), cl::value_desc("KEY=VALUE")};
+  cl::list<std::string> inputs{"input", cl::desc("Shape of a forward argument for one micro-batch, as x=4x64xi64"),
+                               cl::value_desc("NAME=SHAPExTYPE")};
+  cl::list<std::string> noDecay{"no-decay", cl::desc("Parameters that weight decay leaves alone"),
+                                cl::value_desc("REGEX")};
+  cl::list<std::string> diff{"diff", cl::desc("Compare two plans written by --plan-json"), cl::multi_val(2),
+                             cl::value_desc("A.json B.json")};
+  cl::opt<std::string> loss{"loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
+  cl::opt<std::string> target{"target", cl::init("cpu"), cl::desc("cpu, or cuda:sm_90")};
+  cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for")};
+  cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
+  cl::opt<std::string> weights{"weights", cl::init("archive"),
+                               cl::desc("archive: write the model's weights beside the program; none: do not")};
+  cl::opt<std::string> phase{"phase", cl::init("model"), cl::desc("With --emit=ir: model, step, scheduled or planned")};
+  cl::opt<Emit> emit{"emit", cl::desc("What to produce"), cl::init(Emit::Default),
+                     cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
+                                clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
+                                clEnumValN(Emit::Program, "program", "A program for ds-run"))};
+  cl::opt<int64_t> ranks{"ranks", cl::init(1), cl::desc("Number of ranks")};
+  cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
+  cl::opt<uint32_t> threads{"threads-per-rank", cl::init(0), cl::desc("Threads of a rank; default: the cores it may use")};
+  cl::opt<std::string> printConfig{"print-config", cl::ValueOptional, cl::init("off"),
+                                   cl::desc("Print every configuration value and where it comes from"),
+                                   cl::value_desc("text|json")};
+  cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::desc("Unknown configuration keys are warnings")};
+};
+} // namespace
+
+/// Parses "1073741824", "512MiB", "1.5GiB"; ends the process when it is neither.
+static uint64_t parseBytes(const std::string &text) {
+  llvm::StringRef rest(text);
+  double value = 0;
+  size_t digits = rest.find_first_not_of("0123456789.");
+  llvm::StringRef number = rest.take_front(digits), unit = digits == llvm::StringRef::npos ? "" : rest.drop_front(digits);
+  double scale = unit.empty() || unit == "B" ? 1
+                 : unit == "KiB"             ? 1024.0
+                 : unit == "MiB"             ? 1048576.0
+                 : unit == "GiB"             ? 1073741824.0
+                                             : 0;
+  if (number.getAsDouble(value) || scale == 0 || value <= 0 || value * scale > 9e18) {
+    llvm::errs() << "ds-opt: --memory expects a positive number of bytes, but got '" << text
+                 << "'\nhint: write 8589934592, 8192MiB or 8GiB\n";
+    std::exit(2);
+  }
+  return static_cast<uint64_t>(value * scale);
+}
+
+InputKind Options::inputKind() const {
+  llvm::StringRef name(input);
+  if (name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ts"))
+    return InputKind::TorchScript;
+  return name.ends_with(".json") ? InputKind::HfConfig : InputKind::Mlir;
+}
+
+bool Options::isPlainMlirOpt() const {
+  return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig && planJson.empty() &&
+         config.empty() && phase == "model";
+}
+
+Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
+  // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
+  static CommandLine line;
+  Options options;
+  mlir::MlirOptMainConfig::registerCLOptions(registry);
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n", &llvm::errs()))
+    std::exit(static_cast<int>(ExitCode::Usage));
+  options.input = line.input;
+  options.output = line.output;
+  options.config = line.config;
+  options.sets.assign(line.sets.begin(), line.sets.end());
+  options.inputs.assign(line.inputs.begin(), line.inputs.end());
+  options.noDecay.assign(line.noDecay.begin(), line.noDecay.end());
+  options.diff.assign(line.diff.begin(), line.diff.end());
+  options.loss = line.loss;
+  options.target = line.target;
+  options.targetCpu = line.targetCpu;
+  options.planJson = line.planJson;
+  options.weights = line.weights;
+  options.phase = line.phase;
+  options.emit = line.emit;
+  options.ranks = line.ranks;
+  if (!line.memory.empty())
+    options.memory = parseBytes(line.memory);
+  options.threads = line.threads;
+  options.printConfig = line.printConfig.getNumOccurrences() > 0;
+  options.printConfigJson = line.printConfig == "json";
+  options.allowUnknownKeys = line.allowUnknownKeys;
+  return options;
+}

@@ -1,0 +1,44 @@
+//===- Options.h - The command line of ds-opt ------------------------------------===//
+#ifndef DS_TOOLS_DSOPT_OPTIONS_H
+#define DS_TOOLS_DSOPT_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class DialectRegistry;
+}
+
+namespace ds::opt {
+
+enum class Emit { Default, Ir, Plan, Program };
+enum class InputKind { Mlir, TorchScript, HfConfig };
+
+/// The command line, parsed but not yet checked against files.
+struct Options {
+  std::string input, output;            ///< "-" is stdin or stdout
+  std::string config;                   ///< empty: none
+  std::vector<std::string> sets;        ///< KEY=VALUE
+  std::vector<std::string> inputs;      ///< NAME=SHAPExTYPE
+  std::vector<std::string> noDecay;     ///< regular expressions
+  std::vector<std::string> diff;        ///< two plans
+  std::string loss, target, targetCpu, planJson, weights, phase;
+  Emit emit = Emit::Default;
+  int64_t ranks = 1;
+  uint64_t memory = 0;                  ///< bytes; 0: what the machine has
+  uint32_t threads = 0;                 ///< 0: the cores this process may use
+  bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
+
+  InputKind inputKind() const;
+  /// True when the arguments ask for nothing but MLIR in, passes, MLIR out.
+  bool isPlainMlirOpt() const;
+};
+
+/// Parses the command line, registering `registry`'s passes as flags. Ends the process on a usage error, as
+/// LLVM's command-line library does, with exit code 2.
+Options parseOptions(int argc, char **argv, mlir::DialectRegistry &registry);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_OPTIONS_H

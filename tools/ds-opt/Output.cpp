@@ -1,0 +1,142 @@
+//===- Output.cpp - What ds-opt writes -------------------------------------------===//
+#include "Output.h"
+
+#include "ds/Codegen/CompileKernels.h"
+#include "ds/Passes/Analysis/PlanReport.h"
+#include "ds/Passes/LowerToProgram.h"
+#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/HostMemory.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+
+#include <cstdio>
+
+using namespace ds;
+using namespace ds::opt;
+
+/// Writes `text` to `path`, or to stdout for "-".
+static Status writeText(const std::string &path, const std::string &text) {
+  if (path != "-")
+    return rt::writeFileAtomically(path, text);
+  llvm::outs() << text;
+  return {};
+}
+
+Status ds::opt::writeIr(const Model &model, const Options &options) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  model.module.get()->print(stream);
+  stream << "\n";
+  return writeText(options.output, text);
+}
+
+/// The plan's report with everything that the module does not know.
+static Result<analysis::PlanReport> makeReport(const Model &model, const Options &options, const config::Config &config,
+                                               double flopsPerStep) {
+  analysis::PlanReport report = mlir::ds::summarizePlan(*model.module);
+  report.model = llvm::sys::path::filename(options.input).str();
+  report.world = config.mesh.ranks;
+  report.flopsPerStep = flopsPerStep;
+  report.memoryLimit = options.memory;
+  if (options.memory == 0) {
+    Result<HostMemory> memory = hostMemory();
+    if (!memory)
+      return memory.error();
+    report.memoryLimit = memory->bytes;
+  }
+  return report;
+}
+
+/// Generates the kernels of `program` and puts them into it.
+static Status addKernels(const Model &model, const Options &options, rt::Program &program) {
+  Result<mlir::ds::TargetCpu> target = mlir::ds::findTargetCpu(options.targetCpu);
+  if (!target)
+    return target.error();
+  auto kernels = llvm::to_vector(model.module.get().getOps<mlir::ds::KernelOp>());
+  Result<mlir::ds::CompiledKernels> compiled = mlir::ds::compileKernels(kernels, *target);
+  if (!compiled)
+    return compiled.error();
+  program.targetCpu = compiled->target.cpu;
+  program.cpuFeatures = compiled->target.features;
+  program.image = std::move(compiled->image);
+  for (auto [kernel, made] : llvm::zip_equal(program.kernels, compiled->kernels)) {
+    kernel.name = made.symbol;
+    kernel.extent = made.extent;
+    kernel.grain = made.grain;
+  }
+  for (rt::Command &command : program.commands)
+    if (command.kind == rt::CommandKind::Kernel) {
+      const mlir::ds::CompiledKernel &made = compiled->kernels[command.callee];
+      command.flops = made.flops * (made.extent == 0 ? program.params[command.firstParam] : 1);
+    }
+  return {};
+}
+
+/// Writes the program and, beside it, the weights that came with the model.
+static Status writeProgramFiles(Model &model, const Options &options, const config::Config &config,
+                                rt::Program &program) {
+  if (Status status = addKernels(model, options, program); !status)
+    return status;
+  program.configText = config::summarizeConfig(config);
+  llvm::SmallString<256> weights(options.output);
+  llvm::sys::path::replace_extension(weights, ".safetensors");
+  if (!model.weightsPath.empty())
+    program.weightsFile = llvm::sys::path::filename(weights).str();
+  program.planHash = rt::hashPlan(program);
+  if (Status status = rt::writeProgram(program, options.output); !status)
+    return status;
+  if (model.weightsPath.empty())
+    return {};
+  if (std::error_code code = llvm::sys::fs::rename(model.weightsPath, weights))
+    return Error{ExitCode::Io, weights.str().str() + ": " + code.message(), "check that the directory is writable"};
+  model.weightsPath.clear();
+  return {};
+}
+
+Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const config::Config &config,
+                                    uint32_t threads) {
+  mlir::ds::ProgramOptions programOptions;
+  programOptions.threads = threads;
+  programOptions.microBatch = config.batch.micro;
+  programOptions.accumulation = config.batch.accumulation;
+  mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
+  if (failed(program))
+    return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
+  Result<analysis::PlanReport> report = makeReport(model, options, config, program->predicted.flopsPerStep);
+  if (!report)
+    return report.error();
+  if (!options.planJson.empty())
+    if (Status status = writeText(options.planJson, analysis::printPlanJson(*report)); !status)
+      return status;
+  if (options.emit != Emit::Program) {
+    analysis::TextOptions text;
+    text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
+    if (Status status = writeText(options.output, analysis::printPlanText(*report, text)); !status)
+      return status;
+  }
+  if (!report->fits())
+    return analysis::doesNotFit(*report);
+  return options.emit == Emit::Program ? writeProgramFiles(model, options, config, *program) : Status();
+}
+
+/// Reads a plan that --plan-json wrote.
+static Result<analysis::PlanReport> readPlan(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return Error{ExitCode::Io, path + ": " + buffer.getError().message(), "check the path"};
+  return analysis::readPlanJson((*buffer)->getBuffer().str(), path);
+}
+
+Status ds::opt::diffPlanFiles(const std::string &before, const std::string &after) {
+  Result<analysis::PlanReport> first = readPlan(before), second = readPlan(after);
+  if (!first)
+    return first.error();
+  if (!second)
+    return second.error();
+  llvm::outs() << analysis::diffPlans(*first, *second, before, after);
+  return {};
+}
