@@ -113,7 +113,8 @@ TEST(MemoryPlan, PairsThatWouldFitAChainAreAligned) {
                      {.bytes = 64, .begin = 0, .end = 2},
                      {.bytes = 4160, .begin = 2, .end = 4},
                      {.bytes = 4096, .begin = 0, .end = 4, .alignment = 4096},
-                     {.bytes = 8256, .begin = 4, .end = 6}},
+                     {.bytes = 8256, .begin = 4, .end = 6},
+                     {.bytes = 64, .begin = 1, .end = 5}}, // keeps it one component
                     64));
 }
 
