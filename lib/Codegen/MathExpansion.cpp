@@ -163,7 +163,7 @@ Value FloatMath::sinOrCos(Value x, int quarter) const {
   Value q = addI(b.create<arith::TruncIOp>(loc, typeOf(b.getI32Type()), bits), i(quarter));
   Value z = mul(r, r);
   Value sine = polynomial(z, {-0x1.555556p-3f, 0x1.11110ep-7f, -0x1.a013a2p-13f, 0x1.6dbc32p-19f});
-  sine = fma(mul(r, z), sine, r);
+  sine = copySign(fma(mul(r, z), sine, r), r); // the sign is for -0 alone
   Value cosine = polynomial(z, {0x1.555556p-5f, -0x1.6c16cp-10f, 0x1.a015cp-16f, -0x1.25230ep-22f});
   cosine = fma(mul(z, z), cosine, fma(z, f(-0.5f), f(1)));
   Value odd = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, andI(q, 1), i(0));

@@ -15,16 +15,15 @@ namespace mlir::ds::codegen {
 
 /// Instruction sets that generated code may use; what a processor has beyond them is not asked of another
 /// one.
-static constexpr StringRef kFeatures[] = {"adx",          "avx",        "avx2",       "avx512bf16",
-                                          "avx512bitalg", "avx512bw",   "avx512cd",   "avx512dq",
-                                          "avx512f",      "avx512fp16", "avx512ifma", "avx512vbmi",
-                                          "avx512vbmi2",  "avx512vl",   "avx512vnni", "avx512vpopcntdq",
-                                          "avxvnni",      "bmi",        "bmi2",       "cmov",
-                                          "cx16",         "cx8",        "f16c",       "fma",
-                                          "fxsr",         "gfni",       "lzcnt",      "mmx",
-                                          "movbe",        "popcnt",     "sahf",       "sse",
-                                          "sse2",         "sse3",       "sse4.1",     "sse4.2",
-                                          "ssse3",        "x87"};
+static constexpr StringRef kFeatures[] = {
+    "avx",        "avx2",         "avx512bf16", "avx512bitalg", "avx512bw",
+    "avx512cd",   "avx512dq",     "avx512f",    "avx512fp16",   "avx512ifma",
+    "avx512vbmi", "avx512vbmi2",  "avx512vl",   "avx512vnni",   "avx512vpopcntdq",
+    "avxifma",    "avxneconvert", "avxvnni",    "avxvnniint16", "avxvnniint8",
+    "bmi",        "bmi2",         "cx16",       "f16c",         "fma",
+    "fma4",       "gfni",         "lzcnt",      "movbe",        "popcnt",
+    "sse3",       "sse4.1",       "sse4.2",     "sse4a",        "ssse3",
+    "tbm",        "xop"};
 
 static const llvm::Target *findTarget(const std::string &triple, std::string &error) {
   static std::once_flag once;
