@@ -30,6 +30,7 @@ struct Feature {
 constexpr uint32_t kExt = 0x80000001;
 constexpr Feature kFeatures[] = {
     {"64bit", kExt, 0, D, 29, kNone},
+    {"x87", 1, 0, D, 0, kNone},
     {"cx8", 1, 0, D, 8, kNone},
     {"cmov", 1, 0, D, 15, kNone},
     {"mmx", 1, 0, D, 23, kNone},
