@@ -55,5 +55,7 @@ def runs(*command):
 
 if runs(config.torch_python, "-c", "import torch, numpy"):
     config.available_features.add("torch")
+if runs("sh", "-c", f"PATH={config.environment['PATH']}; command -v ds-run && ds-opt --help | grep -q plan-json"):
+    config.available_features.add("train")
 if shutil.which("nvidia-smi") and runs("nvidia-smi", "-L"):
     config.available_features.add("cuda")
