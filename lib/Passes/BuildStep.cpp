@@ -31,8 +31,8 @@ public:
   explicit StepStates(ModuleOp module) : symbols(module), builder(module.getContext()) {}
 
   StateOp lookup(StringAttr name) { return symbols.lookup<StateOp>(name); }
-  /// The state of that name, declared after the last one where it is not there yet. Starts as zero.
-  StateOp declare(const Twine &name, Role role, StateOp owner, RankedTensorType type);
+  /// The state of that name, declared after the last one where it is not there yet; starts as `start`.
+  StateOp declare(const Twine &name, Role role, StateOp owner, RankedTensorType type, double start = 0);
   StateOp scalar(StringRef name, Type element) {
     return declare(name, Role::Scalar, StateOp(), RankedTensorType::get({}, element));
   }
@@ -45,7 +45,8 @@ private:
   OpBuilder builder;
 };
 
-StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedTensorType type) {
+StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedTensorType type,
+                            double start) {
   std::string spelling = name.str();
   if (auto state = symbols.lookup<StateOp>(spelling)) {
     assert(state.getRole() == role && state.getTensorType() == type && "checked before building");
@@ -59,10 +60,11 @@ StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedT
     builder.setInsertionPointAfter(last);
   else
     builder.setInsertionPointToStart(&body);
+  auto init =
+      InitAttr::get(builder.getContext(), start == 0 ? InitKind::Zero : InitKind::Constant, start, 0.0);
   Location loc = owner ? owner.getLoc() : symbols.getOp()->getLoc();
   auto state = builder.create<StateOp>(loc, spelling, role, /*trainable=*/false, /*aliases=*/ArrayAttr(),
-                                       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(),
-                                       InitAttr::get(builder.getContext(), InitKind::Zero, 0.0, 0.0),
+                                       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(), init,
                                        Space::Device, type);
   symbols.insert(state);
   return state;
@@ -265,11 +267,11 @@ void StepBuilder::applyUpdate(StepSegment &segment, const OptimizerBuilder &opti
   slot.parameter = emit.widen(update.value);
   slot.gradient = emit.widen(update.gradient);
   slot.decays = isDecayed(parameter.getSymName());
-  auto moment = [&](StringRef name) {
+  auto moment = [&](StringRef name, double start = 0) {
     return states.declare(parameter.getSymName() + "." + name, Role::Moment, parameter,
-                          tensorType(slot.parameter));
+                          tensorType(slot.parameter), start);
   };
-  slot.readMoment = [&](StringRef name) { return segment.read(moment(name)); };
+  slot.readMoment = [&](StringRef name, double start) { return segment.read(moment(name, start)); };
   slot.writeMoment = [&](StringRef name, Value value) { segment.write(moment(name), value); };
   Value result = optimizer.update(emit, slot);
   segment.write(parameter, emit.convert(result, parameter.getTensorType().getElementType()));

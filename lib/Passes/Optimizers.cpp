@@ -28,6 +28,8 @@ OptimizerBuilder::OptimizerBuilder(ScalarMath &math, const TrainingOptions &trai
     else
       rootCorrection = math.div(1.0, root);
   }
+  if (options.kind == Kind::Adagrad && options.rateDecay != 0)
+    stepSize = math.div(rates.rate, math.add(math.mul(finished, options.rateDecay), 1.0));
   if (options.weightDecay != 0)
     keptParameter = math.sub(1.0, math.mul(rates.rate, options.weightDecay));
   if (options.kind == Kind::Sgd && options.dampening != 0) // the buffer starts as the first gradient itself
@@ -74,7 +76,7 @@ Value OptimizerBuilder::updateSgd(Emitter &emit, UpdateSlot &slot) const {
   Value gradient = decayGradient(emit, slot);
   if (options.momentum != 0) {
     Value momentum =
-        combine(emit, options.momentum, slot.readMoment("momentum_buffer"), newMomentum, gradient);
+        combine(emit, options.momentum, slot.readMoment("momentum_buffer", 0.0), newMomentum, gradient);
     slot.writeMoment("momentum_buffer", momentum);
     gradient = options.nesterov ? emit.add(gradient, emit.scale(momentum, options.momentum)) : momentum;
   }
@@ -84,9 +86,9 @@ Value OptimizerBuilder::updateSgd(Emitter &emit, UpdateSlot &slot) const {
 /// m' = b1 m + (1 - b1) g and v' = b2 v + (1 - b2) g^2.
 std::pair<Value, Value> OptimizerBuilder::updateAdamMoments(Emitter &emit, UpdateSlot &slot,
                                                             Value gradient) const {
-  Value mean = combine(emit, rates.beta1, slot.readMoment("exp_avg"), oneMinusBeta1, gradient);
-  Value square =
-      combine(emit, rates.beta2, slot.readMoment("exp_avg_sq"), 1.0 - rates.beta2, emit.square(gradient));
+  Value mean = combine(emit, rates.beta1, slot.readMoment("exp_avg", 0.0), oneMinusBeta1, gradient);
+  Value square = combine(emit, rates.beta2, slot.readMoment("exp_avg_sq", 0.0), 1.0 - rates.beta2,
+                         emit.square(gradient));
   slot.writeMoment("exp_avg", mean);
   slot.writeMoment("exp_avg_sq", square);
   return {mean, square};
@@ -103,15 +105,15 @@ Value OptimizerBuilder::updateAdam(Emitter &emit, UpdateSlot &slot) const {
 
 Value OptimizerBuilder::updateAdagrad(Emitter &emit, UpdateSlot &slot) const {
   Value gradient = decayGradient(emit, slot);
-  Value sum = emit.add(slot.readMoment("sum"), emit.square(gradient));
+  Value sum = emit.add(slot.readMoment("sum", options.startAccumulator), emit.square(gradient));
   slot.writeMoment("sum", sum);
   Value denominator = emit.shift(emit.unary<SqrtOp>(sum), options.epsilon);
   return emit.sub(slot.parameter,
-                  emit.mul(emit.div(gradient, denominator), spread(emit, rates.rate, gradient)));
+                  emit.mul(emit.div(gradient, denominator), spread(emit, stepSize, gradient)));
 }
 
 Value OptimizerBuilder::updateLion(Emitter &emit, UpdateSlot &slot) const {
-  Value momentum = slot.readMoment("exp_avg");
+  Value momentum = slot.readMoment("exp_avg", 0.0);
   Value direction = emit.unary<SignOp>(combine(emit, rates.beta1, momentum, oneMinusBeta1, slot.gradient));
   slot.writeMoment("exp_avg", combine(emit, rates.beta2, momentum, 1.0 - rates.beta2, slot.gradient));
   return emit.sub(decayParameter(emit, slot), emit.mul(direction, spread(emit, rates.rate, direction)));
@@ -120,7 +122,9 @@ Value OptimizerBuilder::updateLion(Emitter &emit, UpdateSlot &slot) const {
 /// The step is scaled to the parameter's own norm; 1 where a norm is 0.
 Value OptimizerBuilder::updateLamb(Emitter &emit, UpdateSlot &slot) const {
   auto [mean, square] = updateAdamMoments(emit, slot, slot.gradient);
-  Value update = emit.div(mean, emit.shift(emit.unary<SqrtOp>(square), options.epsilon));
+  Value denominator = options.epsilonInsideRoot ? emit.unary<SqrtOp>(emit.shift(square, options.epsilon))
+                                                : emit.shift(emit.unary<SqrtOp>(square), options.epsilon);
+  Value update = emit.div(mean, denominator);
   if (slot.decays && options.weightDecay != 0)
     update = emit.add(update, emit.scale(slot.parameter, options.weightDecay));
 

@@ -10,10 +10,10 @@ namespace mlir::ds {
 
 /// One parameter in one step. Tensors are in at least single precision.
 struct UpdateSlot {
-  Value parameter, gradient;                         ///< of one type; the gradient is averaged and clipped
-  bool decays = true;                                ///< false: exempt from weight decay
-  std::function<Value(StringRef)> readMoment;        ///< value of the parameter's moment of that name
-  std::function<void(StringRef, Value)> writeMoment; ///< its value after the step
+  Value parameter, gradient;                          ///< of one type; the gradient is averaged and clipped
+  bool decays = true;                                 ///< false: exempt from weight decay
+  std::function<Value(StringRef, double)> readMoment; ///< the moment of that name; starts as the number
+  std::function<void(StringRef, Value)> writeMoment;  ///< its value after the step
 };
 
 /// Builds the updates of one step: the numbers that all parameters share once, then one formula per

@@ -19,15 +19,16 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 
+  manager.addPass(createRaiseAttention());
   manager.addPass(createDifferentiate());
+
+  // Dropout must still be an op here: evaluation leaves it out.
+  manager.addPass(createBuildStep());
 
   // Composite layers keep their results for their gradients; only now may they fall apart.
   manager.addPass(createDecompose());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-
-  manager.addPass(createBuildStep());
-  manager.addPass(createCanonicalizerPass());
 }
 
 void mlir::ds::buildSchedulePipeline(OpPassManager &manager) {

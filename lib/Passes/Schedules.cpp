@@ -83,8 +83,14 @@ Scalar ScheduleBuilder::rangeTest() {
 Scalar ScheduleBuilder::cycleHeight(double first, double second) {
   double total = first + second;
   Scalar place = math.sub(s, math.mul(math.floor(math.div(s, total)), total));
-  return math.choose(Predicate::LE, place, first, math.div(place, first),
-                     math.div(math.sub(total, place), second));
+  auto share = [&](Scalar position, double length, int64_t stairs) {
+    if (stairs <= 0)
+      return math.div(position, length);
+    Scalar stair = math.floor(math.div(math.mul(position, static_cast<double>(stairs)), length));
+    return math.div(stair, static_cast<double>(stairs));
+  };
+  return math.choose(Predicate::LE, place, first, share(place, first, schedule.firstStairs),
+                     share(math.sub(total, place), second, schedule.secondStairs));
 }
 
 /// 1 + rate * intervals since the cycle's end; 1 where the decay is switched off.

@@ -48,6 +48,9 @@ static void visitFields(Visitor &visitor, OptimizerOptions &options) {
   visitor("weight_decay", options.weightDecay);
   visitor("adam_w_mode", options.decoupledDecay);
   visitor("bias_correction", options.biasCorrection);
+  visitor("lr_decay", options.rateDecay);
+  visitor("initial_accumulator_value", options.startAccumulator);
+  visitor("eps_inside_sqrt", options.epsilonInsideRoot);
   visitor("momentum", options.momentum);
   visitor("dampening", options.dampening);
   visitor("nesterov", options.nesterov);
@@ -73,6 +76,8 @@ static void visitFields(Visitor &visitor, ScheduleOptions &options) {
   visitor("decay_lr_rate", options.decayRate);
   visitor("cycle_first_step_size", options.firstSteps);
   visitor("cycle_second_step_size", options.secondSteps);
+  visitor("cycle_first_stair_count", options.firstStairs);
+  visitor("cycle_second_stair_count", options.secondStairs);
   visitor("decay_step_size", options.decaySteps);
   visitor("cycle_momentum", options.cycleMomentum);
   visitor("cycle_min_mom", options.cycleMinMomentum);

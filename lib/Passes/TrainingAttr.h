@@ -22,6 +22,9 @@ struct OptimizerOptions {
   double epsilon = 1e-8;             ///< Adam, Adagrad, Lamb: added to the denominator
   double weightDecay = 0;
   bool decoupledDecay = true;            ///< Adam: decay the parameter (AdamW), not the gradient
+  double rateDecay = 0;                  ///< Adagrad: the rate of step n is divided by 1 + (n - 1) * this
+  double startAccumulator = 0;           ///< Adagrad: what the sum of squares starts as
+  bool epsilonInsideRoot = false;        ///< Lamb
   bool biasCorrection = true;            ///< Adam, Lamb
   double momentum = 0, dampening = 0;    ///< Sgd
   bool nesterov = false;                 ///< Sgd
@@ -47,6 +50,7 @@ struct ScheduleOptions {
   // OneCycle
   double cycleMinRate = 0, cycleMaxRate = 0, decayRate = 0;
   int64_t firstSteps = 2000, secondSteps = 0, decaySteps = 0; ///< secondSteps 0: like firstSteps
+  int64_t firstStairs = 0, secondStairs = 0;                  ///< 0: continuous
   bool cycleMomentum = true;
   double cycleMinMomentum = 0.8, cycleMaxMomentum = 0.9, decayMomentumRate = 0;
 };

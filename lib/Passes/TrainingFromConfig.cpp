@@ -32,6 +32,9 @@ static OptimizerOptions convert(const config::Optimizer &from) {
   to.weightDecay = from.weightDecay;
   to.decoupledDecay = from.kind != config::Optimizer::Kind::Adam;
   to.biasCorrection = from.biasCorrection;
+  to.rateDecay = from.lrDecay;
+  to.startAccumulator = from.initialAccumulator;
+  to.epsilonInsideRoot = from.epsInsideSqrt;
   to.momentum = from.momentum;
   to.dampening = from.dampening;
   to.nesterov = from.nesterov;
@@ -77,6 +80,8 @@ static ScheduleOptions convert(const config::Schedule &from) {
   to.decayRate = from.decayLrRate;
   to.firstSteps = from.firstStepSize;
   to.secondSteps = from.secondStepSize;
+  to.firstStairs = from.firstStairCount;
+  to.secondStairs = from.secondStairCount;
   to.decaySteps = from.decayStepSize;
   to.cycleMomentum = from.cycleMomentum;
   to.cycleMinMomentum = from.cycleMinMom;

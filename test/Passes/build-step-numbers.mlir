@@ -3,7 +3,7 @@
 
 // Whole steps, executed in the interpreter, against PyTorch: every optimizer and schedule, eight steps each. The
 // weight is used twice, and a parameter that is not used at all does not move although decay is asked.
-// CHECK: 21 modules agree
+// CHECK: 24 modules agree
 
 // Nothing said: Adam without decay.
 module attributes {ds.training = {}} {
@@ -387,6 +387,63 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 
 // One cycle without momentum or decay.
 module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "OneCycle", cycle_min_lr = 0.001 : f64, cycle_max_lr = 0.1 : f64, cycle_first_step_size = 3 : i64, cycle_momentum = false}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
+  ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
+  ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
+  func.func @forward(%x: tensor<4x5xf32> {ds.input = "x"}, %w: tensor<6x5xf32> {ds.state = @w}, %b: tensor<6xf32> {ds.state = @b},
+                     %unused: tensor<6xf32> {ds.state = @unused}) -> tensor<f32> {
+    %h = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<4x5xf32>, tensor<6x5xf32>, tensor<6xf32> -> tensor<4x6xf32>
+    %a = ds.tanh %h : tensor<4x6xf32>
+    %back = ds.matmul %a, %w : tensor<4x6xf32>, tensor<6x5xf32> -> tensor<4x5xf32>
+    %d = ds.sub %back, %x : tensor<4x5xf32>
+    %s = ds.mul %d, %d : tensor<4x5xf32>
+    %loss = ds.reduce sum %s dims [0, 1] : tensor<4x5xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Adagrad with a rate that decays, from a sum that is not zero.
+module attributes {ds.training = {optimizer = {type = "adagrad", lr = 0.05 : f64, lr_decay = 0.1 : f64, initial_accumulator_value = 0.5 : f64}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
+  ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
+  ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
+  func.func @forward(%x: tensor<4x5xf32> {ds.input = "x"}, %w: tensor<6x5xf32> {ds.state = @w}, %b: tensor<6xf32> {ds.state = @b},
+                     %unused: tensor<6xf32> {ds.state = @unused}) -> tensor<f32> {
+    %h = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<4x5xf32>, tensor<6x5xf32>, tensor<6xf32> -> tensor<4x6xf32>
+    %a = ds.tanh %h : tensor<4x6xf32>
+    %back = ds.matmul %a, %w : tensor<4x6xf32>, tensor<6x5xf32> -> tensor<4x5xf32>
+    %d = ds.sub %back, %x : tensor<4x5xf32>
+    %s = ds.mul %d, %d : tensor<4x5xf32>
+    %loss = ds.reduce sum %s dims [0, 1] : tensor<4x5xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Lamb with epsilon inside the root.
+module attributes {ds.training = {optimizer = {type = "lamb", lr = 0.01 : f64, eps = 0.01 : f64, eps_inside_sqrt = true}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
+  ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
+  ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
+  func.func @forward(%x: tensor<4x5xf32> {ds.input = "x"}, %w: tensor<6x5xf32> {ds.state = @w}, %b: tensor<6xf32> {ds.state = @b},
+                     %unused: tensor<6xf32> {ds.state = @unused}) -> tensor<f32> {
+    %h = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<4x5xf32>, tensor<6x5xf32>, tensor<6xf32> -> tensor<4x6xf32>
+    %a = ds.tanh %h : tensor<4x6xf32>
+    %back = ds.matmul %a, %w : tensor<4x6xf32>, tensor<6x5xf32> -> tensor<4x5xf32>
+    %d = ds.sub %back, %x : tensor<4x5xf32>
+    %s = ds.mul %d, %d : tensor<4x5xf32>
+    %loss = ds.reduce sum %s dims [0, 1] : tensor<4x5xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// One cycle in stairs: 2 on 4 steps up, 3 on 3 steps down.
+module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "OneCycle", cycle_min_lr = 0.001 : f64, cycle_max_lr = 0.1 : f64, cycle_first_step_size = 4 : i64, cycle_second_step_size = 3 : i64, cycle_first_stair_count = 2 : i64, cycle_second_stair_count = 3 : i64}}} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>

@@ -80,6 +80,8 @@ class Step:
             value = torch.zeros(shape, dtype=dtype(state.element))
             if state.role == "parameter":
                 value = torch.randn(shape, generator=generator, dtype=torch.float64) * 0.7
+            elif state.start:
+                value = torch.full(shape, state.start, dtype=dtype(state.element))
             self.states[state.name] = value
 
     def sample(self):

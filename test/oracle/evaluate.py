@@ -79,6 +79,8 @@ class State:
     def __init__(self, attributes):
         self.name = re.search(r'sym_name = "([^"]+)"', attributes).group(1)
         self.role = re.search(r"role = #ds(?:<\w+ |\.\w+<)(\w+)>", attributes).group(1)
+        start = re.search(r"#ds\.init<constant, ([^,]*),", attributes)
+        self.start = float(start.group(1)) if start else 0.0
         owner = re.search(r"owner = @\"?([\w.$-]+)\"?", attributes)
         self.owner = owner.group(1) if owner else None
         self.trainable = re.search(r"(?:^|, )trainable(?:,|$)", attributes) is not None

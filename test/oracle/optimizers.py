@@ -41,7 +41,9 @@ def adam(p, g, state, params, lr, betas, step):
 
 def adagrad(p, g, state, params, lr, betas, step):
     g = g + params.get("weight_decay", 0.0) * p
-    total = state.setdefault("sum", torch.zeros_like(p)).addcmul_(g, g)
+    start = torch.full_like(p, params.get("initial_accumulator_value", 0.0))
+    total = state.setdefault("sum", start).addcmul_(g, g)
+    lr = lr / (1 + (step - 1) * params.get("lr_decay", 0.0))
     p -= lr * g / (total.sqrt() + params.get("eps", 1e-10))
 
 
@@ -59,7 +61,9 @@ def lamb(p, g, state, params, lr, betas, step):
     beta1, beta2 = betas
     m = state.setdefault("m", torch.zeros_like(p)).mul_(beta1).add_(g, alpha=1 - beta1)
     v = state.setdefault("v", torch.zeros_like(p)).mul_(beta2).addcmul_(g, g, value=1 - beta2)
-    update = m / (v.sqrt() + params.get("eps", 1e-8)) + params.get("weight_decay", 0.0) * p
+    eps = params.get("eps", 1e-8)
+    root = (v + eps).sqrt() if params.get("eps_inside_sqrt", False) else v.sqrt() + eps
+    update = m / root + params.get("weight_decay", 0.0) * p
     norm, update_norm = float(p.norm()), float(update.norm())
     trust = 1.0
     if norm != 0 and update_norm != 0:

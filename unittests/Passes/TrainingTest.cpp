@@ -1,0 +1,80 @@
+//===- TrainingTest.cpp - Configuration -> attribute -> options ------------------===//
+#include "../../lib/Passes/TrainingAttr.h"
+#include "ds/Passes/TrainingFromConfig.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+
+/// Options as passes read them where ds_config.json is `text`.
+TrainingOptions fromConfig(const char *text) {
+  auto config = ::ds::config::readConfig({.path = "test.json", .text = text, .sets = {}});
+  EXPECT_TRUE(bool(config)) << (config ? "" : config.error().message);
+  MLIRContext context;
+  context.loadDialect<DsDialect>();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  (*module)->setAttr(DsDialect::kTrainingAttr, trainingFromConfig(&context, *config, {"bias$"}));
+  FailureOr<TrainingOptions> read = readTrainingAttr(*module);
+  EXPECT_TRUE(succeeded(read));
+  return failed(read) ? TrainingOptions() : *read;
+}
+
+TEST(Training, AttributeKeepsEveryField) {
+  TrainingOptions read = fromConfig(R"({
+    "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3, "gradient_clipping": 0.5,
+    "optimizer": {"type": "Lamb", "params": {"lr": 0.25, "betas": [0.5, 0.75], "eps": 0.125, "weight_decay": 0.0625,
+                                             "max_coeff": 4, "min_coeff": 0.5, "bias_correction": false,
+                                             "eps_inside_sqrt": true}},
+    "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.25, "cycle_max_lr": 0.5, "decay_lr_rate": 0.125,
+                  "cycle_first_step_size": 5, "cycle_second_step_size": 6, "cycle_first_stair_count": 7,
+                  "cycle_second_stair_count": 8, "decay_step_size": 9, "cycle_min_mom": 0.0625,
+                  "cycle_max_mom": 0.75, "decay_mom_rate": 0.03125}}})");
+  EXPECT_EQ(read.accumulation, 3);
+  EXPECT_EQ(read.clipping, 0.5);
+  EXPECT_EQ(read.noDecay, std::vector<std::string>{"bias$"});
+  EXPECT_EQ(read.optimizer.kind, OptimizerOptions::Kind::Lamb);
+  EXPECT_EQ(read.optimizer.rate, 0.25);
+  EXPECT_EQ(read.optimizer.beta1, 0.5);
+  EXPECT_EQ(read.optimizer.beta2, 0.75);
+  EXPECT_EQ(read.optimizer.epsilon, 0.125);
+  EXPECT_EQ(read.optimizer.weightDecay, 0.0625);
+  EXPECT_EQ(read.optimizer.maxTrust, 4);
+  EXPECT_EQ(read.optimizer.minTrust, 0.5);
+  EXPECT_FALSE(read.optimizer.biasCorrection);
+  EXPECT_TRUE(read.optimizer.epsilonInsideRoot);
+  EXPECT_EQ(read.schedule.kind, ScheduleOptions::Kind::OneCycle);
+  EXPECT_EQ(read.schedule.cycleMinRate, 0.25);
+  EXPECT_EQ(read.schedule.cycleMaxRate, 0.5);
+  EXPECT_EQ(read.schedule.decayRate, 0.125);
+  EXPECT_EQ(read.schedule.firstSteps, 5);
+  EXPECT_EQ(read.schedule.secondSteps, 6);
+  EXPECT_EQ(read.schedule.firstStairs, 7);
+  EXPECT_EQ(read.schedule.secondStairs, 8);
+  EXPECT_EQ(read.schedule.decaySteps, 9);
+  EXPECT_TRUE(read.schedule.cycleMomentum);
+  EXPECT_EQ(read.schedule.cycleMinMomentum, 0.0625);
+  EXPECT_EQ(read.schedule.cycleMaxMomentum, 0.75);
+  EXPECT_EQ(read.schedule.decayMomentumRate, 0.03125);
+}
+
+TEST(Training, AdamIsAdamWUnlessItsModeIsOff) {
+  EXPECT_TRUE(fromConfig(R"({"train_batch_size": 1, "optimizer": {"type": "Adam"}})").optimizer.decoupledDecay);
+  EXPECT_FALSE(fromConfig(R"({"train_batch_size": 1,
+      "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})").optimizer.decoupledDecay);
+}
+
+TEST(Training, WarmupWithoutMaximumReachesTheOptimizersRate) {
+  TrainingOptions options = fromConfig(R"({"train_batch_size": 1, "gradient_clipping": 0,
+      "optimizer": {"type": "AdamW", "params": {"lr": 0.25}},
+      "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 7, "warmup_type": "linear"}}})");
+  EXPECT_EQ(options.clipping, 0);
+  EXPECT_EQ(options.schedule.kind, ScheduleOptions::Kind::Warmup);
+  EXPECT_EQ(options.schedule.warmupMaxRate, 0.25);
+  EXPECT_EQ(options.schedule.warmupSteps, 7);
+  EXPECT_FALSE(options.schedule.logarithmic);
+}
+
+} // namespace
