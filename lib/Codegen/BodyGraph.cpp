@@ -14,7 +14,7 @@ SmallVector<int64_t> LoopSpace::sizesOf(bool reducedOnes) const {
   return result;
 }
 
-static SmallVector<int64_t> contiguousStrides(ArrayRef<int64_t> shape) {
+SmallVector<int64_t> contiguousStrides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 1);
   for (size_t k = shape.size(); k-- > 1;)
     strides[k - 1] = strides[k] * std::max<int64_t>(shape[k], 1);

@@ -62,6 +62,9 @@ struct LoopSpace {
   llvm::SmallVector<int64_t> sizesOf(bool reducedOnes) const;
 };
 
+/// Row-major strides of a tensor of `shape`.
+llvm::SmallVector<int64_t> contiguousStrides(llvm::ArrayRef<int64_t> shape);
+
 /// Builds nodes on demand. The loop dimensions are those of `space`, in order, as added to `context`.
 class BodyGraph {
 public:

@@ -9,6 +9,9 @@ namespace mlir::ds::codegen {
 /// Bounds that stand for "as many as the launch says".
 static constexpr int64_t kUnknownSize = int64_t(1) << 40;
 
+/// Dimension sets are 32-bit masks.
+static constexpr int64_t kMaxRank = 24;
+
 /// Units smaller than this many weighted element operations are not worth a thread's wake-up (about 10 us).
 static constexpr int64_t kGrainWork = 1 << 16;
 
@@ -202,11 +205,13 @@ std::unique_ptr<LoopNest> buildLoopNest(const Body &body, const Layout *layout, 
     reason = "a body without outputs";
     return nullptr;
   }
+  for (Operation *op : body.ops)
+    for (Type type : op->getOperandTypes())
+      if (cast<RankedTensorType>(type).getRank() > kMaxRank) {
+        reason = "a tensor of rank > " + std::to_string(kMaxRank);
+        return nullptr;
+      }
   LoopSpace space = withoutUnits(anchorSpace(body));
-  if (space.sizes.size() > 24) {
-    reason = "more than 24 dimensions";
-    return nullptr;
-  }
   if (space.sizes.size() > 1 && llvm::any_of(space.sizes, ShapedType::isDynamic)) {
     reason = "a tensor of rank > 1 with unknown sizes";
     return nullptr;
@@ -293,11 +298,37 @@ LogicalResult classify(ArrayRef<Operation *> ops, ArrayRef<Value> outputs, Kerne
   return success();
 }
 
-LogicalResult classify(Block &block, KernelClass &result, std::string *reason) {
-  SmallVector<Operation *> ops;
+/// The ops and results of a body.
+static Body bodyOf(Block &block) {
+  Body body;
   for (Operation &op : block.without_terminator())
-    ops.push_back(&op);
-  return classify(ops, llvm::to_vector(block.getTerminator()->getOperands()), result, reason);
+    body.ops.push_back(&op);
+  llvm::append_range(body.outputs, block.getTerminator()->getOperands());
+  return body;
+}
+
+LogicalResult classify(Block &block, KernelClass &result, std::string *reason) {
+  Body body = bodyOf(block);
+  return classify(body.ops, body.outputs, result, reason);
+}
+
+bool mayShareMemory(Block &block, unsigned argument, unsigned output) {
+  Body body = bodyOf(block);
+  if (block.getArgument(argument).getType() != body.outputs[output].getType())
+    return false;
+  Layout layout;
+  llvm::append_range(layout.inputs, block.getArguments());
+  for (Type type : llvm::concat<Type>(llvm::to_vector(block.getArgumentTypes()),
+                                      llvm::to_vector(ValueRange(body.outputs).getTypes())))
+    layout.strides.push_back(contiguousStrides(cast<RankedTensorType>(type).getShape()));
+  std::string reason;
+  std::unique_ptr<LoopNest> nest = buildLoopNest(body, &layout, reason);
+  if (!nest)
+    return false;
+  return llvm::all_of(nest->graph->allNodes(), [&](const Node &node) {
+    return node.kind != Node::Kind::Load || node.buffer != argument ||
+           node.index == nest->outputs[output].address;
+  });
 }
 
 } // namespace mlir::ds

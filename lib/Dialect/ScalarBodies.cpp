@@ -231,12 +231,17 @@ Value SelectOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operand
 /// `x` converted to integers of `type`: truncated towards zero, and at the ends of the range where it does
 /// not fit.
 static Value floatToInteger(OpBuilder &builder, Location loc, Type type, bool toUnsigned, Value x) {
-  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  if (getElementTypeOrSelf(x).getIntOrFloatBitWidth() == 16) {
+    Type wide = builder.getF32Type(); // The bounds below do not fit 16-bit floats.
+    if (auto vector = dyn_cast<VectorType>(x.getType()))
+      wide = vector.clone(wide);
+    x = builder.create<arith::ExtFOp>(loc, wide, x);
+  }
   // An out-of-range conversion is poison in LLVM, so the argument is clamped first; NaN becomes 0.
-  double low = toUnsigned ? 0.0 : -std::ldexp(1.0, int(width) - 1);
-  double high = std::ldexp(1.0, int(width) - (toUnsigned ? 0 : 1));
-  unsigned precision = cast<FloatType>(getElementTypeOrSelf(x)).getFPMantissaWidth();
-  double most = high - (width > precision ? std::ldexp(1.0, int(width) - int(precision)) : 1.0);
+  int bits = int(getElementTypeOrSelf(type).getIntOrFloatBitWidth()) - (toUnsigned ? 0 : 1);
+  int precision = int(cast<FloatType>(getElementTypeOrSelf(x)).getFPMantissaWidth());
+  double low = toUnsigned ? 0.0 : -std::ldexp(1.0, bits);
+  double most = std::ldexp(1.0, bits) - std::ldexp(1.0, std::max(bits - precision, 0));
   auto clamp = [&](arith::CmpFPredicate predicate, double bound, Value value) -> Value {
     Value limit = splat(builder, loc, x.getType(), bound);
     Value inside = builder.create<arith::CmpFOp>(loc, predicate, value, limit);

@@ -52,6 +52,12 @@ LogicalResult classify(ArrayRef<Operation *> ops, ArrayRef<Value> outputs, Kerne
 /// Classifies the body of a ds.fused or ds.kernel.
 LogicalResult classify(Block &body, KernelClass &result, std::string *reason = nullptr);
 
+/// True when output `output` of a ds.fused or ds.kernel body may be written over the memory of block argument
+/// `argument`, both being contiguous and of one type: every read of the argument is of the element that the
+/// same iteration writes. This holds for softmax and norms too, whose rows are read to the end before they
+/// are written. It does not hold where a transpose or a shift stands between, be it after elementwise ops.
+bool mayShareMemory(Block &body, unsigned argument, unsigned output);
+
 } // namespace mlir::ds
 
 #endif // DS_CODEGEN_KERNELCLASS_H
