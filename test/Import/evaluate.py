@@ -72,6 +72,8 @@ def parse_dense(text, shape, dtype):
         return torch.frombuffer(bytearray(int(text, 16).to_bytes(size, "little")), dtype=dtype)[0].expand(shape)
     value = {"true": True, "false": False}.get(text)
     value = (float(text) if dtype.is_floating_point else int(text)) if value is None else value
+    if dtype.is_floating_point:  # The shortest spelling of the largest f32 lies just above it: round, do not check.
+        return torch.full(shape, value, dtype=torch.float64).to(dtype)
     return torch.full(shape, value, dtype=dtype)
 
 
@@ -323,6 +325,8 @@ def compare(importer, path, specs, loss=None, vocab=16, tolerance=1e-5):
     expected.backward()
     actual.backward()
     gradients = 0
+    # Where the true gradient is zero (the bias of attention keys) both hold rounding errors of what cancelled.
+    noise = 1e-6 * math.sqrt(sum(p.grad.double().pow(2).sum().item() for p in parameters.values() if p.grad is not None))
     for name, declaration in function.states.items():
         if " trainable" not in declaration:
             continue
@@ -336,7 +340,8 @@ def compare(importer, path, specs, loss=None, vocab=16, tolerance=1e-5):
             assert theirs is None or theirs.abs().max() == 0 or ours is not None, f"no gradient for {name}"
             assert ours is None or ours.abs().max() == 0 or theirs is not None, f"a gradient for {name}"
             continue
-        assert relative(ours, theirs) <= 1e-4, f"gradient of {name} differs by {relative(ours, theirs)}"
+        difference = (ours.double() - theirs.double()).norm().item()
+        assert difference <= noise or relative(ours, theirs) <= 1e-4, f"gradient of {name} differs by {relative(ours, theirs)}"
         gradients += 1
     return text, actual.item(), gradients
 

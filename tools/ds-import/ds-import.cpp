@@ -1,7 +1,7 @@
 //===- ds-import.cpp - Turns a TorchScript archive into MLIR and weights --------===//
 //
-// The only program that links LibTorch. It checks the archive, gives up its rights, loads the module and writes
-// what it found to descriptors that its parent opened. By hand it writes the MLIR to standard output.
+// The only program that links LibTorch. It checks the archive, gives up its rights, loads the module and
+// writes what it found to descriptors that its parent opened. By hand it writes the MLIR to standard output.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 #include "../../lib/Import/Guard/Sandbox.h"
 #include "../../lib/Import/Torch/Failure.h"
 #include "../../lib/Import/Torch/Import.h"
+#include "../../lib/Import/Torch/Operators.h"
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
@@ -34,7 +35,8 @@ struct Options {
 void tellError(const Options &options, const ds::Error &error) {
   if (options.reportFd >= 0)
     return ds::import_report::writeError(options.reportFd, error);
-  std::string text = options.path + ": " + error.message + (error.hint.empty() ? "" : "\n  hint: " + error.hint);
+  std::string text =
+      options.path + ": " + error.message + (error.hint.empty() ? "" : "\n  hint: " + error.hint);
   std::fprintf(stderr, "ds-import: %s\n", ds::import_report::printable(text, 1 << 20).c_str());
 }
 
@@ -47,7 +49,8 @@ void tellNotice(const Options &options, const std::string &text) {
 int openModel(const Options &options) {
   int fd = options.modelFd >= 0 ? options.modelFd : open(options.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    throw ds::ts::Failure({ds::ExitCode::Io, std::string("cannot open the file: ") + std::strerror(errno), ""});
+    throw ds::ts::Failure(
+        {ds::ExitCode::Io, std::string("cannot open the file: ") + std::strerror(errno), ""});
   return fd;
 }
 
@@ -75,6 +78,12 @@ void runImport(const Options &options) {
   ds::ts::importModel(request);
 }
 
+void listOperators() {
+  for (const std::string &name : ds::ts::operatorNames())
+    std::puts(name.c_str());
+  throw CLI::Success();
+}
+
 /// The error behind the exception in flight.
 ds::Error explainException() {
   try {
@@ -89,7 +98,8 @@ ds::Error explainException() {
             "check the shapes given by --input and the sizes that the model makes tensors of"};
   } catch (const std::exception &error) {
     std::string text = error.what();
-    return {ds::ExitCode::Invalid, "LibTorch cannot evaluate the model: " + text.substr(0, text.find("\nException raised")),
+    return {ds::ExitCode::Invalid,
+            "LibTorch cannot evaluate the model: " + text.substr(0, text.find("\nException raised")),
             "check the shapes given by --input"};
   }
 }
@@ -100,6 +110,8 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app("Turns a TorchScript archive into MLIR and weights", "ds-import");
   app.add_option("MODEL", options.path, "TorchScript archive")->required();
+  app.add_flag_callback("--list-operators", listOperators,
+                        "Print the operators that can be imported, and end");
   app.add_option("--input", options.inputs, "Shape of an argument or label: NAME=SHAPExTYPE, as x=4x256xi64")
       ->take_all();
   app.add_option("--loss", options.loss, "Loss to add to a model of logits")
@@ -115,11 +127,12 @@ int main(int argc, char **argv) {
     return code == 0 ? 0 : static_cast<int>(ds::ExitCode::Usage);
   }
   try {
-    at::set_num_threads(2);
+    at::set_num_threads(1); // What is evaluated is small; idle threads would spin.
     runImport(options);
     if (options.reportFd >= 0)
       ds::import_report::writeDone(options.reportFd);
-    return 0;
+    std::fflush(nullptr);
+    _exit(0); // Nobody needs what LibTorch would tear down.
   } catch (...) {
     ds::Error error = explainException();
     tellError(options, error);

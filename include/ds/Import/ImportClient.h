@@ -1,8 +1,9 @@
 //===- ImportClient.h - Imports a TorchScript model through ds-import ----------===//
 //
-// Loading TorchScript executes it, so that it happens in a process of its own: ds-import, which stands beside the
-// running binary. It gets the model as an open file and hands back MLIR text and a safetensors file through
-// descriptors that are opened here. Its death, whatever the cause, is an error message, never a crash.
+// Loading TorchScript executes it, so that it happens in a process of its own: ds-import, which stands beside
+// the running binary. It gets the model as an open file and hands back MLIR text and a safetensors file
+// through descriptors that are opened here. Its death, whatever the cause, is an error message, never a
+// crash.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_IMPORT_IMPORTCLIENT_H
@@ -31,9 +32,9 @@ struct ImportedModel {
   std::vector<std::string> notices; ///< what the user should know, one line each
 };
 
-/// Imports the archive. Errors: `Invalid` where the model or the inputs are wrong or not supported, `Corrupt` where
-/// the archive is damaged, `Io` where it cannot be read or the weights cannot be written. Leaves no file behind when
-/// it fails. Never throws; may be called from several threads.
+/// Imports the archive. Errors: `Invalid` where the model or the inputs are wrong or not supported, `Corrupt`
+/// where the archive is damaged, `Io` where it cannot be read or the weights cannot be written. Leaves no
+/// file behind when it fails. Never throws; may be called from several threads.
 Result<ImportedModel> importTorchScript(const ImportRequest &request);
 
 } // namespace ds

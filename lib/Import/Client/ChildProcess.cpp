@@ -1,7 +1,7 @@
 //===- ChildProcess.cpp - Runs a program with chosen descriptors and a time limit ===//
 //
-// posix_spawn and not fork: the caller may have threads. The wait is on a pidfd, so that a time limit needs neither
-// a signal nor a thread.
+// posix_spawn and not fork: the caller may have threads. The wait is on a pidfd, so that a time limit needs
+// neither a signal nor a thread.
 //
 //===---------------------------------------------------------------------------===//
 

@@ -34,8 +34,8 @@ struct ChildResult {
   int signal = 0;    ///< when a signal ended it
 };
 
-/// Runs `program` and waits for it. `descriptors` are pairs (here, number in the child). The child reads nothing
-/// from standard input.
+/// Runs `program` and waits for it. `descriptors` are pairs (here, number in the child). The child reads
+/// nothing from standard input.
 Result<ChildResult> runChild(const std::string &program, const std::vector<std::string> &arguments,
                              const std::vector<std::pair<int, int>> &descriptors, unsigned timeLimitSeconds);
 

@@ -129,13 +129,16 @@ static Error explainDeath(const ImportRequest &request, const ChildResult &child
     return {ExitCode::Invalid,
             where + "the import was stopped after " + std::to_string(request.timeLimitSeconds) + " seconds",
             "a model whose forward ends imports within seconds"};
-  std::string tail = import_report::printable(std::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 400)), 400);
+  std::string tail = import_report::printable(
+      std::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 400)), 400);
   while (!tail.empty() && tail.back() == '\n')
     tail.pop_back();
   std::string said = tail.empty() ? "" : "; its last words: " + tail;
   if (child.signal == 0)
-    return {ExitCode::Internal, where + "ds-import ended with exit code " + std::to_string(child.exitCode) +
-                                    " and no report" + said, ""};
+    return {ExitCode::Internal,
+            where + "ds-import ended with exit code " + std::to_string(child.exitCode) + " and no report" +
+                said,
+            ""};
   std::string cause = std::string(strsignal(child.signal));
   if (child.signal == SIGKILL)
     cause += ", as the kernel does when memory runs out";

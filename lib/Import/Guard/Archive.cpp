@@ -39,7 +39,8 @@ struct EntryInfo {
 } // namespace
 
 static Error corrupt(std::string message) {
-  return {ExitCode::Corrupt, std::move(message), "copy the file again, or export it again with torch.jit.save"};
+  return {ExitCode::Corrupt, std::move(message),
+          "copy the file again, or export it again with torch.jit.save"};
 }
 
 static std::string quoted(std::string_view name) { return "'" + import_report::printable(name, 200) + "'"; }
@@ -80,7 +81,8 @@ static bool endsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-/// Checks one directory entry; adds its unpacked bytes to `unpacked` and, where it is compressed, to `inflated`.
+/// Checks one directory entry; adds its unpacked bytes to `unpacked` and, where it is compressed, to
+/// `inflated`.
 static Status checkEntry(const zip_stat_t &stat, const ArchiveLimits &limits, uint64_t &inflated) {
   constexpr uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   if ((stat.valid & needed) != needed)
@@ -102,12 +104,14 @@ static Status checkEntry(const zip_stat_t &stat, const ArchiveLimits &limits, ui
   bool isBomb = stat.size > limits.ratioFreeBytes && stat.size / limits.unpackedRatio > stat.comp_size;
   if (isBomb || inflated > limits.codeBytes)
     return corrupt("entry " + quoted(name) + " unpacks " + std::to_string(stat.comp_size) + " bytes to " +
-                   std::to_string(stat.size) + "; the limits are a ratio of " + std::to_string(limits.unpackedRatio) +
-                   " and " + std::to_string(limits.codeBytes) + " bytes in all");
+                   std::to_string(stat.size) + "; the limits are a ratio of " +
+                   std::to_string(limits.unpackedRatio) + " and " + std::to_string(limits.codeBytes) +
+                   " bytes in all");
   return {};
 }
 
-static Result<std::vector<EntryInfo>> listEntries(zip_t *archive, uint64_t fileBytes, const ArchiveLimits &limits) {
+static Result<std::vector<EntryInfo>> listEntries(zip_t *archive, uint64_t fileBytes,
+                                                  const ArchiveLimits &limits) {
   zip_int64_t count = zip_get_num_entries(archive, 0);
   if (count < 1 || static_cast<uint64_t>(count) > limits.entries)
     return corrupt("the archive has " + std::to_string(count) + " entries; the limit is " +
@@ -140,14 +144,16 @@ static Status checkLayout(const std::vector<EntryInfo> &entries) {
   bool hasData = false, hasCode = false;
   for (const EntryInfo &entry : entries) {
     if (root.empty() || entry.name.compare(0, root.size(), root) != 0)
-      return corrupt("entry " + quoted(entry.name) + " lies outside of the archive's directory " + quoted(root));
+      return corrupt("entry " + quoted(entry.name) + " lies outside of the archive's directory " +
+                     quoted(root));
     hasData |= entry.name == root + "data.pkl";
     hasCode |= entry.name == root + "constants.pkl";
   }
   if (hasData && hasCode)
     return {};
   if (hasData)
-    return Error{ExitCode::Invalid, "the file holds tensors, but no TorchScript module (constants.pkl is missing)",
+    return Error{ExitCode::Invalid,
+                 "the file holds tensors, but no TorchScript module (constants.pkl is missing)",
                  "save the model with torch.jit.save(torch.jit.script(model), ...) instead of torch.save"};
   return corrupt("the archive has no " + root + "data.pkl");
 }
@@ -171,7 +177,8 @@ static void collectOperators(std::string_view code, std::set<std::string> &names
     if (callee.substr(0, 4) != "ops.")
       continue;
     std::string_view space = wordAt(begin + 4);
-    if (size_t name = 4 + space.size() + 1; name < callee.size() && wordAt(begin + name).size() + name == callee.size())
+    if (size_t name = 4 + space.size() + 1;
+        name < callee.size() && wordAt(begin + name).size() + name == callee.size())
       names.insert(std::string(space) + "::" + std::string(callee.substr(name)));
   }
 }
@@ -195,8 +202,8 @@ static Status readEntry(zip_t *archive, const EntryInfo &info, std::set<std::str
       break;
   }
   if (total != info.size)
-    return corrupt("entry " + quoted(info.name) + " holds " + std::to_string(total) + " bytes, but its size is " +
-                   std::to_string(info.size));
+    return corrupt("entry " + quoted(info.name) + " holds " + std::to_string(total) +
+                   " bytes, but its size is " + std::to_string(info.size));
   if (info.isCode)
     collectOperators({buffer.data(), total}, operators);
   return {};
@@ -205,7 +212,8 @@ static Status readEntry(zip_t *archive, const EntryInfo &info, std::set<std::str
 /// Reads every `step`-th entry from `first` through a handle of its own.
 static Status readEntries(int fd, const std::vector<EntryInfo> &entries, size_t first, size_t step,
                           std::set<std::string> &operators) {
-  std::string path = "/proc/self/fd/" + std::to_string(fd); // A new description: readers do not share a position.
+  std::string path =
+      "/proc/self/fd/" + std::to_string(fd); // A new description: readers do not share a position.
   int own = ::open(path.c_str(), 0);
   auto archive = openArchive(own < 0 ? fd : own);
   if (own >= 0)

@@ -1,8 +1,8 @@
 //===- Archive.h - Checks a TorchScript archive before LibTorch reads it --------===//
 //
-// LibTorch trusts its archives: it skips the checksums and has crashed on damaged ones. So every entry is read here
-// first, by libzip, and the archive is refused where anything is damaged, encrypted, oddly named or suspiciously
-// large when unpacked.
+// LibTorch trusts its archives: it skips the checksums and has crashed on damaged ones. So every entry is
+// read here first, by libzip, and the archive is refused where anything is damaged, encrypted, oddly named or
+// suspiciously large when unpacked.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_GUARD_ARCHIVE_H
@@ -26,9 +26,9 @@ struct ArchiveSummary {
 struct ArchiveLimits {
   uint64_t entries = 200'000;
   uint64_t nameBytes = 1024;
-  uint64_t unpackedRatio = 200;                      ///< of an entry of more than `ratioFreeBytes`
+  uint64_t unpackedRatio = 200; ///< of an entry of more than `ratioFreeBytes`
   uint64_t ratioFreeBytes = 1 << 20;
-  uint64_t codeBytes = uint64_t(256) << 20;          ///< all entries that are compressed, unpacked
+  uint64_t codeBytes = uint64_t(256) << 20; ///< all entries that are compressed, unpacked
 };
 
 /// Reads the archive behind `fd` completely. The descriptor stays open.

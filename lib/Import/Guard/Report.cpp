@@ -2,8 +2,8 @@
 
 #include "Report.h"
 
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 
 #include <unistd.h>
 

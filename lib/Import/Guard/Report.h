@@ -1,7 +1,8 @@
 //===- Report.h - What the import process tells the process that started it -----===//
 //
-// A sequence of records in a file that the parent opened: a kind, the length of the text, the text. The parent
-// believes none of it: it reads what is well formed and drops control characters before it shows anything.
+// A sequence of records in a file that the parent opened: a kind, the length of the text, the text. The
+// parent believes none of it: it reads what is well formed and drops control characters before it shows
+// anything.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_GUARD_REPORT_H

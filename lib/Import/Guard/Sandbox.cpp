@@ -33,17 +33,18 @@ static int handlerReportFd = -1;
 static constexpr const char *forbiddenCalls[] = {
     // Files are neither made, changed nor removed.
     "creat", "truncate", "unlink", "unlinkat", "rename", "renameat", "renameat2", "link", "linkat", "symlink",
-    "symlinkat", "mkdir", "mkdirat", "rmdir", "mknod", "mknodat", "chmod", "fchmod", "fchmodat", "chown", "fchown",
-    "fchownat", "lchown", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "utime", "utimes", "utimensat",
-    "futimesat", "mount", "umount2", "pivot_root", "chroot", "open_by_handle_at", "fallocate",
+    "symlinkat", "mkdir", "mkdirat", "rmdir", "mknod", "mknodat", "chmod", "fchmod", "fchmodat", "chown",
+    "fchown", "fchownat", "lchown", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "utime", "utimes",
+    "utimensat", "futimesat", "mount", "umount2", "pivot_root", "chroot", "open_by_handle_at", "fallocate",
     // Nothing is reached over a network or another process.
     "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "ptrace", "process_vm_readv",
-    "process_vm_writev", "kill", "tkill", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "shmget", "msgget",
-    "semget", "mq_open",
+    "process_vm_writev", "kill", "tkill", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "shmget",
+    "msgget", "semget", "mq_open",
     // No program is started, and the filter cannot be walked around.
-    "execve", "execveat", "fork", "vfork", "unshare", "setns", "bpf", "userfaultfd", "perf_event_open", "keyctl",
-    "add_key", "request_key", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
-    "reboot", "swapon", "swapoff", "acct", "setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid"};
+    "execve", "execveat", "fork", "vfork", "unshare", "setns", "bpf", "userfaultfd", "perf_event_open",
+    "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module", "kexec_load",
+    "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "setuid", "setgid", "setreuid", "setregid",
+    "setresuid", "setresgid"};
 
 /// Newer forms that the C library replaces by older ones when they are missing.
 static constexpr const char *missingCalls[] = {"clone3", "openat2", "io_uring_setup"};
@@ -97,8 +98,10 @@ static bool installHandler() {
 static int forbidWriting(scmp_filter_ctx filter) {
   int failed = 0;
   for (unsigned flag : {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND}) {
-    failed |= seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, flag, flag));
-    failed |= seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, flag, flag));
+    failed |=
+        seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, flag, flag));
+    failed |=
+        seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, flag, flag));
   }
   return failed;
 }

@@ -146,8 +146,8 @@ TensorRef Builder::transpose(const TensorRef &x, const Shape &perm) {
 TensorRef Builder::slice(const TensorRef &x, const Shape &offsets, const Shape &sizes, const Shape &strides) {
   if (sizes == x->shape)
     return x;
-  return emit("ds.slice " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) + " : " +
-                  typeOf(x) + " -> " + spell(sizes, x->type),
+  return emit("ds.slice " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) +
+                  " : " + typeOf(x) + " -> " + spell(sizes, x->type),
               sizes, x->type);
 }
 
@@ -155,8 +155,8 @@ TensorRef Builder::pad(const TensorRef &x, const Shape &offsets, const Shape &sh
   if (x->shape == shape)
     return x;
   Shape strides(shape.size(), 1);
-  return emit("ds.pad " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) + " : " +
-                  typeOf(x) + " -> " + spell(shape, x->type),
+  return emit("ds.pad " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) +
+                  " : " + typeOf(x) + " -> " + spell(shape, x->type),
               shape, x->type);
 }
 
@@ -172,8 +172,9 @@ TensorRef Builder::concat(const std::vector<TensorRef> &parts, int64_t dim) {
     shape[dim] += part->shape[dim];
   }
   at::ScalarType type = parts.front()->type;
-  return emit("ds.concat " + names + " dim " + std::to_string(dim) + " : " + types + " -> " + spell(shape, type), shape,
-              type);
+  return emit("ds.concat " + names + " dim " + std::to_string(dim) + " : " + types + " -> " +
+                  spell(shape, type),
+              shape, type);
 }
 
 std::vector<TensorRef> Builder::split(const TensorRef &x, int64_t dim, const Shape &sizes) {
@@ -187,7 +188,8 @@ std::vector<TensorRef> Builder::split(const TensorRef &x, int64_t dim, const Sha
     spelled += (spelled.empty() ? "" : ", ") + spell(shape, x->type);
     types.emplace_back(shape, x->type);
   }
-  return emitMany("ds.split " + use(x) + " dim " + std::to_string(dim) + " : " + typeOf(x) + " -> " + spelled, types);
+  return emitMany("ds.split " + use(x) + " dim " + std::to_string(dim) + " : " + typeOf(x) + " -> " + spelled,
+                  types);
 }
 
 TensorRef Builder::reduce(const char *kind, const TensorRef &x, const Shape &dims) {
@@ -197,8 +199,8 @@ TensorRef Builder::reduce(const char *kind, const TensorRef &x, const Shape &dim
   for (int64_t i = 0; i < x->rank(); ++i)
     if (std::find(dims.begin(), dims.end(), i) == dims.end())
       shape.push_back(x->shape[i]);
-  return emit(std::string("ds.reduce ") + kind + " " + use(x) + " dims " + spellList(dims) + " : " + typeOf(x) +
-                  " -> " + spell(shape, x->type),
+  return emit(std::string("ds.reduce ") + kind + " " + use(x) + " dims " + spellList(dims) + " : " +
+                  typeOf(x) + " -> " + spell(shape, x->type),
               shape, x->type);
 }
 

@@ -1,8 +1,8 @@
 //===- Builder.h - Writes the ops of the imported function as MLIR text ---------===//
 //
-// One method per op of the dialect. A method computes the result's shape and type, appends one line, and returns the
-// named tensor; it trusts its caller where the dialect's verifier would complain. Known tensors become ops when a
-// method first reads them (Constants.cpp says which).
+// One method per op of the dialect. A method computes the result's shape and type, appends one line, and
+// returns the named tensor; it trusts its caller where the dialect's verifier would complain. Known tensors
+// become ops when a method first reads them (Constants.cpp says which).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_TORCH_BUILDER_H
@@ -61,8 +61,8 @@ public:
   TensorRef layerNorm(const TensorRef &x, const TensorRef &weight, const TensorRef &bias, int64_t numDims,
                       double epsilon);
   TensorRef rmsNorm(const TensorRef &x, const TensorRef &weight, int64_t numDims, double epsilon);
-  TensorRef attention(const TensorRef &query, const TensorRef &key, const TensorRef &value, const TensorRef &mask,
-                      bool causal, double scale);
+  TensorRef attention(const TensorRef &query, const TensorRef &key, const TensorRef &value,
+                      const TensorRef &mask, bool causal, double scale);
   TensorRef embedding(const TensorRef &table, const TensorRef &ids);
   /// The loss and the number of rows that count.
   std::pair<TensorRef, TensorRef> crossEntropy(const TensorRef &logits, const TensorRef &targets,
@@ -86,7 +86,8 @@ public:
 
 private:
   TensorRef emit(const std::string &op, Shape shape, at::ScalarType type);
-  std::vector<TensorRef> emitMany(const std::string &op, const std::vector<std::pair<Shape, at::ScalarType>> &types);
+  std::vector<TensorRef> emitMany(const std::string &op,
+                                  const std::vector<std::pair<Shape, at::ScalarType>> &types);
   std::string typeOf(const TensorRef &tensor) const { return spell(tensor->shape, tensor->type); }
   std::string locationSuffix();
   std::string useState(State &state);
@@ -95,9 +96,10 @@ private:
   TensorRef materializePattern(const at::Tensor &tensor);
 
   std::string body;
-  std::string locations;                      ///< the definitions of #loc0, #loc1, ...
-  std::map<std::string, size_t> locationIds;  ///< by spelling
-  std::map<const void *, std::pair<at::Tensor, std::pair<uint32_t, TensorRef>>> written; ///< by tensor: version, op
+  std::string locations;                     ///< the definitions of #loc0, #loc1, ...
+  std::map<std::string, size_t> locationIds; ///< by spelling
+  std::map<const void *, std::pair<at::Tensor, std::pair<uint32_t, TensorRef>>>
+      written; ///< by tensor: version, op
   Location current;
   size_t nextValue = 0, nextArgument = 0;
   int64_t nextDropout = 0;

@@ -24,13 +24,13 @@ TensorRef Builder::matmul(const TensorRef &a, const TensorRef &b, const MatmulOp
 }
 
 TensorRef Builder::softmax(const TensorRef &x, int64_t dim, bool log) {
-  return emit(std::string("ds.softmax ") + (log ? "log " : "") + use(x) + " dim " + std::to_string(dim) + " : " +
-                  typeOf(x),
+  return emit(std::string("ds.softmax ") + (log ? "log " : "") + use(x) + " dim " + std::to_string(dim) +
+                  " : " + typeOf(x),
               x->shape, x->type);
 }
 
-TensorRef Builder::layerNorm(const TensorRef &x, const TensorRef &weight, const TensorRef &bias, int64_t numDims,
-                             double epsilon) {
+TensorRef Builder::layerNorm(const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
+                             int64_t numDims, double epsilon) {
   std::string op = "ds.layer_norm " + use(x), types = " : " + typeOf(x);
   if (weight) {
     op += " weight(" + use(weight) + ")";
@@ -42,8 +42,8 @@ TensorRef Builder::layerNorm(const TensorRef &x, const TensorRef &weight, const 
   }
   Shape leading(x->shape.begin(), x->shape.end() - numDims);
   std::string moment = spell(leading, x->type);
-  op += " over " + std::to_string(numDims) + " epsilon " + spellDouble(epsilon) + types + " -> " + typeOf(x) + ", " +
-        moment + ", " + moment;
+  op += " over " + std::to_string(numDims) + " epsilon " + spellDouble(epsilon) + types + " -> " + typeOf(x) +
+        ", " + moment + ", " + moment;
   return emitMany(op, {{x->shape, x->type}, {leading, x->type}, {leading, x->type}}).front();
 }
 
@@ -54,8 +54,8 @@ TensorRef Builder::rmsNorm(const TensorRef &x, const TensorRef &weight, int64_t 
     types += ", " + typeOf(weight);
   }
   Shape leading(x->shape.begin(), x->shape.end() - numDims);
-  op += " over " + std::to_string(numDims) + " epsilon " + spellDouble(epsilon) + types + " -> " + typeOf(x) + ", " +
-        spell(leading, x->type);
+  op += " over " + std::to_string(numDims) + " epsilon " + spellDouble(epsilon) + types + " -> " + typeOf(x) +
+        ", " + spell(leading, x->type);
   return emitMany(op, {{x->shape, x->type}, {leading, x->type}}).front();
 }
 
@@ -69,8 +69,8 @@ TensorRef Builder::attention(const TensorRef &query, const TensorRef &key, const
   }
   op += causal ? " causal" : "";
   Shape lse = {query->shape[0], query->shape[2], query->shape[1]};
-  op += " scale " + spellDouble(scale) + " : (" + types + ") -> (" + typeOf(query) + ", " + spell(lse, at::kFloat) +
-        ")";
+  op += " scale " + spellDouble(scale) + " : (" + types + ") -> (" + typeOf(query) + ", " +
+        spell(lse, at::kFloat) + ")";
   return emitMany(op, {{query->shape, query->type}, {lse, at::kFloat}}).front();
 }
 
@@ -78,8 +78,8 @@ TensorRef Builder::embedding(const TensorRef &table, const TensorRef &ids) {
   Shape shape = ids->shape;
   shape.push_back(table->shape[1]);
   std::string rows = use(table), positions = use(ids);
-  return emit("ds.embedding " + rows + ", " + positions + " : " + typeOf(table) + ", " + typeOf(ids) + " -> " +
-                  spell(shape, table->type),
+  return emit("ds.embedding " + rows + ", " + positions + " : " + typeOf(table) + ", " + typeOf(ids) +
+                  " -> " + spell(shape, table->type),
               shape, table->type);
 }
 
@@ -88,8 +88,8 @@ std::pair<TensorRef, TensorRef> Builder::crossEntropy(const TensorRef &logits, c
   std::string op = "ds.cross_entropy " + use(logits) + ", " + use(targets);
   Shape rows = {logits->shape[0]};
   std::string scalar = spell({}, at::kFloat);
-  op += " ignore_index " + std::to_string(ignoreIndex) + " : (" + typeOf(logits) + ", " + typeOf(targets) + ") -> (" +
-        scalar + ", " + spell(rows, at::kFloat) + ", " + scalar + ")";
+  op += " ignore_index " + std::to_string(ignoreIndex) + " : (" + typeOf(logits) + ", " + typeOf(targets) +
+        ") -> (" + scalar + ", " + spell(rows, at::kFloat) + ", " + scalar + ")";
   auto results = emitMany(op, {{{}, at::kFloat}, {rows, at::kFloat}, {{}, at::kFloat}});
   return {results[0], results[2]};
 }
@@ -136,21 +136,22 @@ static std::string declare(const State &state) {
          ">) home(device) : " + typeOf(state) + "\n";
 }
 
-std::string Builder::finish(const std::vector<std::pair<std::string, TensorRef>> &inputs, const TensorRef &result) {
+std::string Builder::finish(const std::vector<std::pair<std::string, TensorRef>> &inputs,
+                            const TensorRef &result) {
   setLocation({});
   std::string value = use(result), arguments;
   for (size_t i = 0; i < inputs.size(); ++i)
-    arguments += (i ? ", " : "") + inputName(i) + ": " + typeOf(inputs[i].second) + " {ds.input = " +
-                 quote(inputs[i].first) + "}";
+    arguments += (i ? ", " : "") + inputName(i) + ": " + typeOf(inputs[i].second) +
+                 " {ds.input = " + quote(inputs[i].first) + "}";
   for (const State *state : used)
-    arguments += (arguments.empty() ? "" : ", ") + state->argument + ": " + ds::ts::typeOf(*state) + " {ds.state = @" +
-                 quote(state->name) + "}";
+    arguments += (arguments.empty() ? "" : ", ") + state->argument + ": " + ds::ts::typeOf(*state) +
+                 " {ds.state = @" + quote(state->name) + "}";
   std::string text = "module attributes {ds.phase = \"model\"} {\n";
   for (const State &state : states.all())
     if (state.kind == StateKind::Parameter || !state.argument.empty())
       text += declare(state);
-  text += "  func.func @forward(" + arguments + ") -> " + typeOf(result) + " {\n" + body + "    return " + value +
-          " : " + typeOf(result) + "\n  }\n}\n";
+  text += "  func.func @forward(" + arguments + ") -> " + typeOf(result) + " {\n" + body + "    return " +
+          value + " : " + typeOf(result) + "\n  }\n}\n";
   return text + locations;
 }
 

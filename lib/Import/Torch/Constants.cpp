@@ -1,9 +1,9 @@
 //===- Constants.cpp - Known tensors become ops ---------------------------------===//
 //
-// A mask or a position table that the archive stores as megabytes is a few ops that a kernel computes where it needs
-// them. So a known tensor is looked at before it is written: one value, a count along one dimension, or two values
-// that meet at a diagonal are ops; a small tensor is a literal; what remains is a state with its data in the
-// weights file.
+// A mask or a position table that the archive stores as megabytes is a few ops that a kernel computes where
+// it needs them. So a known tensor is looked at before it is written: one value, a count along one dimension,
+// or two values that meet at a diagonal are ops; a small tensor is a literal; what remains is a state with
+// its data in the weights file.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -52,7 +52,8 @@ std::string spellNumber(const c10::Scalar &value, at::ScalarType type) {
   if (type == at::kBool)
     return value.toBool() ? "true" : "false";
   if (c10::isIntegralType(type, /*includeBool=*/false))
-    return std::to_string(value.isFloatingPoint() ? static_cast<int64_t>(value.toDouble()) : value.to<int64_t>());
+    return std::to_string(value.isFloatingPoint() ? static_cast<int64_t>(value.toDouble())
+                                                  : value.to<int64_t>());
   double rounded = asElement(value.toDouble(), type).item<double>();
   if (std::isfinite(rounded))
     return spellShortest(rounded, type == at::kFloat);
@@ -154,8 +155,8 @@ static std::optional<Triangle> findTriangle(const at::Tensor &t) {
   if (std::memcmp(lower, upper, size) == 0)
     return std::nullopt;
   bool firstRowHasLower = std::memcmp(data, lower, size) == 0;
-  int64_t diagonal = firstRowHasLower ? leadingRun(data, columns, size) - 1
-                                      : leadingRun(lower, columns, size) - rows;
+  int64_t diagonal =
+      firstRowHasLower ? leadingRun(data, columns, size) - 1 : leadingRun(lower, columns, size) - rows;
   if (!isTriangle(t, diagonal, lower, upper))
     return std::nullopt;
   at::Tensor flat = t.reshape({-1});
@@ -175,7 +176,8 @@ static std::optional<Count> findCount(const at::Tensor &t) {
   at::Tensor values = t.reshape({-1}).to(at::kDouble);
   double start = values[0].item<double>(), step = values[1].item<double>() - start;
   constexpr double exact = 9007199254740992.0; // 2^53
-  if (std::floor(start) != start || std::floor(step) != step || std::abs(start) > exact || std::abs(step) > exact)
+  if (std::floor(start) != start || std::floor(step) != step || std::abs(start) > exact ||
+      std::abs(step) > exact)
     return std::nullopt;
   if (!values.equal(at::arange(t.numel(), at::kDouble) * step + start))
     return std::nullopt;
@@ -201,7 +203,8 @@ TensorRef Builder::materializePattern(const at::Tensor &t) {
   if (t.scalar_type() == at::kBool)
     return compare(triangle->lower.toBool() ? "ge" : "lt", row, column);
   TensorRef isLower = compare("ge", row, column);
-  return select(isLower, splat(triangle->lower, shape, t.scalar_type()), splat(triangle->upper, shape, t.scalar_type()));
+  return select(isLower, splat(triangle->lower, shape, t.scalar_type()),
+                splat(triangle->upper, shape, t.scalar_type()));
 }
 
 TensorRef Builder::materialize(const at::Tensor &tensor) {
@@ -216,7 +219,8 @@ TensorRef Builder::materialize(const at::Tensor &tensor) {
   stem = stem.contiguous();
   TensorRef result = materializePattern(stem);
   if (!result && stem.numel() <= maxLiteral)
-    result = emit("ds.constant dense<" + spellLiteral(stem) + "> : " + spell(stem.sizes().vec(), stem.scalar_type()),
+    result = emit("ds.constant dense<" + spellLiteral(stem) +
+                      "> : " + spell(stem.sizes().vec(), stem.scalar_type()),
                   stem.sizes().vec(), stem.scalar_type());
   if (!result) {
     State *buffer = states.findBuffer(stem);

@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <algorithm>
+#include <set>
 
 namespace ds::ts {
 
@@ -14,7 +15,8 @@ namespace jit = torch::jit;
 
 /// A tensor of that shape and type that occupies one element: for operators that read nothing else of it.
 static at::Tensor makePlaceholder(const Tensor &tensor) {
-  return at::zeros({1}, at::TensorOptions().dtype(tensor.type)).as_strided(tensor.shape, Shape(tensor.shape.size(), 0));
+  return at::zeros({1}, at::TensorOptions().dtype(tensor.type))
+      .as_strided(tensor.shape, Shape(tensor.shape.size(), 0));
 }
 
 /// True when the schema says that the operator writes argument number `index`.
@@ -39,7 +41,8 @@ std::vector<Value> Interpreter::evaluate(jit::Node &node, const std::vector<Valu
   jit::Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto *tensor = std::get_if<TensorRef>(&arguments[i]);
-    if (tensor && schema && writes(*schema, i) && (*tensor)->isKnown() && states.ownsMemoryOf((*tensor)->known))
+    if (tensor && schema && writes(*schema, i) && (*tensor)->isKnown() &&
+        states.ownsMemoryOf((*tensor)->known))
       throw Unsupported(std::string(node.kind().toQualString()) + " that writes a buffer of the model");
     if (tensor && !(*tensor)->isKnown())
       stack.push_back(makePlaceholder(**tensor));
@@ -62,12 +65,24 @@ static std::string withoutUnderscore(const std::string &name) {
   return !isPrivate && name.back() == '_' ? name.substr(0, name.size() - 1) : name;
 }
 
+/// True when the operator makes a tensor of a tensor that could not be imported: it would need an entry of
+/// its own, where an operator that makes sizes or fresh tensors may well have been evaluated.
+static bool combinesTensors(jit::Node &node, const std::vector<Value> &arguments) {
+  auto isTensor = [](const jit::Value *value) { return value->type()->isSubtypeOf(*c10::TensorType::get()); };
+  if (!node.maybeSchema() || node.outputs().empty() || !isTensor(node.outputs()[0]))
+    return false;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (isUnknown(arguments[i]) && isTensor(node.input(i)))
+      return true;
+  return false;
+}
+
 std::vector<Value> Interpreter::runOperator(jit::Node &node, std::vector<Value> &arguments) {
   std::string name = node.kind().toQualString();
   Handler container = findContainerOperator(name);
   bool isPoisoned = std::any_of(arguments.begin(), arguments.end(), isUnknown);
   if (!container && isPoisoned) {
-    if (!findOperator(withoutUnderscore(name)) && node.maybeSchema() && name.compare(0, 6, "aten::") == 0 &&
+    if (combinesTensors(node, arguments) && !findOperator(withoutUnderscore(name)) &&
         !readsShapeOnly(name, 0))
       noteUnsupported(node, name);
     return {};
@@ -90,12 +105,23 @@ std::vector<Value> Interpreter::runOperator(jit::Node &node, std::vector<Value> 
   return std::get<SequenceRef>(result)->items;
 }
 
+/// True for operators that turn a tensor's elements into numbers of the program.
+static bool readsElements(const std::string &name) {
+  static const std::set<std::string> names = {"aten::Bool",        "aten::Int",
+                                              "aten::Float",       "aten::item",
+                                              "aten::tolist",      "aten::ScalarImplicit",
+                                              "aten::IntImplicit", "aten::FloatImplicit",
+                                              "aten::nonzero",     "aten::masked_select"};
+  return names.count(name) > 0;
+}
+
 Value Interpreter::runHandler(jit::Node &node, const std::string &name, std::vector<Value> &arguments) {
   std::string base = withoutUnderscore(name);
   Handler handler = findOperator(base);
   const auto *schema = node.maybeSchema();
   if (!handler || !schema)
-    throw Unsupported(name);
+    throw Unsupported(
+        readsElements(name) ? name + " (a number or a branch that depends on the model's inputs)" : name);
   for (size_t i = 1; i < arguments.size(); ++i)
     if (writes(*schema, i))
       throw Unsupported(name + " that writes its argument '" + schema->arguments()[i].name() + "'");

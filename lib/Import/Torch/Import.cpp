@@ -114,9 +114,9 @@ static Arguments bindArguments(const Request &request, const c10::FunctionSchema
   }
   bool wantsLabel = !request.loss.empty();
   if (!missing.empty() || unknown.size() != (wantsLabel ? 1 : 0))
-    fail("the forward takes " + listNames(expected) + (wantsLabel ? " and --loss a label of another name" : "") +
-             "; --input gives " + listNames(given) + " (missing: " + listNames(missing) +
-             "; unknown: " + listNames(unknown) + ")",
+    fail("the forward takes " + listNames(expected) +
+             (wantsLabel ? " and --loss a label of another name" : "") + "; --input gives " +
+             listNames(given) + " (missing: " + listNames(missing) + "; unknown: " + listNames(unknown) + ")",
          "give each tensor argument once, as --input NAME=SHAPExTYPE" +
              std::string(wantsLabel ? ", and the label under a name that is not an argument" : ""));
   if (wantsLabel)
@@ -141,7 +141,8 @@ static void collectTensors(const Value &value, std::vector<TensorRef> &tensors) 
 }
 
 /// The loss: what --loss makes of the first float tensor, or the only float tensor of one element.
-static TensorRef findLoss(Builder &b, const Request &request, const Value &result, const Arguments &arguments) {
+static TensorRef findLoss(Builder &b, const Request &request, const Value &result,
+                          const Arguments &arguments) {
   std::vector<TensorRef> tensors, losses;
   collectTensors(result, tensors);
   if (!request.loss.empty()) {
@@ -164,7 +165,9 @@ static TensorRef findLoss(Builder &b, const Request &request, const Value &resul
 }
 
 /// The whole loss as f32 of rank 0.
-static TensorRef asLoss(Builder &b, const TensorRef &loss) { return b.convert(b.reshape(loss, {}), at::kFloat); }
+static TensorRef asLoss(Builder &b, const TensorRef &loss) {
+  return b.convert(b.reshape(loss, {}), at::kFloat);
+}
 
 void importModel(const Request &request) {
   at::NoGradGuard noGrad;

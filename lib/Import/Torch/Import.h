@@ -25,7 +25,7 @@ struct Request {
   int mlirFd = -1;
   int weightsFd = -1; ///< -1: no weights are wanted
   std::vector<Input> inputs;
-  std::string loss; ///< empty, "cross_entropy" or "mse"
+  std::string loss;                       ///< empty, "cross_entropy" or "mse"
   std::vector<std::string> operatorNames; ///< those that the archive's code calls ("aten::add")
   std::function<void(const std::string &)> notice;
 };

@@ -4,10 +4,10 @@
 #include "Failure.h"
 #include "Operators.h"
 
-#include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <ATen/core/function.h>
 #include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 
 namespace ds::ts {
 
@@ -15,14 +15,15 @@ namespace jit = torch::jit;
 namespace prim = c10::prim;
 
 /// A model that runs more nodes than this never ends, or is not one model.
-static constexpr int64_t maxNodes = 5'000'000;
+static constexpr int64_t maxNodes = 1'000'000;
 /// Methods call one another this deep at most.
 static constexpr size_t maxCalls = 400;
 
 Value Interpreter::run(const jit::Module &module, const std::string &method, std::vector<Value> arguments) {
   arguments.insert(arguments.begin(), c10::IValue(module._ivalue()));
   layers.push_back("");
-  auto results = runGraph(*jit::toGraphFunction(module.get_method(method).function()).graph(), std::move(arguments));
+  auto results =
+      runGraph(*jit::toGraphFunction(module.get_method(method).function()).graph(), std::move(arguments));
   layers.pop_back();
   return results.front();
 }
@@ -210,8 +211,9 @@ static Location findPlace(jit::Node &node) {
 
 /// True for files of PyTorch itself: the user asks for the line of the model that led there.
 static bool isLibrary(const std::string &file) {
-  return file.find("/torch/nn/") != std::string::npos || file.find("/torch/functional") != std::string::npos ||
-         file.find("/torch/_") != std::string::npos || file.find("<torch_package") != std::string::npos;
+  return file.find("/torch/nn/") != std::string::npos ||
+         file.find("/torch/functional") != std::string::npos || file.find("/torch/_") != std::string::npos ||
+         file.find("<torch_package") != std::string::npos;
 }
 
 Location Interpreter::locate(jit::Node &node) const {

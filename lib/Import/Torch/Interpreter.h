@@ -1,8 +1,8 @@
 //===- Interpreter.h - Runs a module's methods on abstract values ---------------===//
 //
-// Loops and branches run as Python would run them, for what they depend on is known: sizes, flags, lists of modules.
-// So nothing is unrolled or inlined beforehand, and each op knows the module that it belongs to. What LibTorch can
-// compute because all of it is known, LibTorch computes; the rest becomes ops.
+// Loops and branches run as Python would run them, for what they depend on is known: sizes, flags, lists of
+// modules. So nothing is unrolled or inlined beforehand, and each op knows the module that it belongs to.
+// What LibTorch can compute because all of it is known, LibTorch computes; the rest becomes ops.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_TORCH_INTERPRETER_H

@@ -1,7 +1,7 @@
 //===- Loader.cpp - Loads the archive with LibTorch -----------------------------===//
 //
-// An archive of a newer PyTorch may call operators that the LibTorch linked here does not know. Where the import
-// knows what they mean, their schemas are registered first: that is all that loading needs.
+// An archive of a newer PyTorch may call operators that the LibTorch linked here does not know. Where the
+// import knows what they mean, their schemas are registered first: that is all that loading needs.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ public:
   size_t read(uint64_t position, void *buffer, size_t count, const char *) const override {
     size_t done = 0;
     while (done < count) {
-      ssize_t got = pread(fd, static_cast<char *>(buffer) + done, count - done, static_cast<off_t>(position + done));
+      ssize_t got =
+          pread(fd, static_cast<char *>(buffer) + done, count - done, static_cast<off_t>(position + done));
       if (got < 0 && errno == EINTR)
         continue;
       if (got < 0)

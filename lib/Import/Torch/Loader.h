@@ -8,8 +8,8 @@
 
 namespace ds::ts {
 
-/// Loads the module from the request's file. Throws Failure: exit code 3 where the archive needs operators that this
-/// LibTorch has not, all of them named, and 5 where it is not a module.
+/// Loads the module from the request's file. Throws Failure: exit code 3 where the archive needs operators
+/// that this LibTorch has not, all of them named, and 5 where it is not a module.
 torch::jit::Module loadModule(const Request &request);
 
 } // namespace ds::ts

@@ -6,8 +6,8 @@
 
 namespace ds::ts {
 
-/// The mean of the loss `kind` ("cross_entropy" over the last dimension, or "mse") between the model's output and
-/// the label.
+/// The mean of the loss `kind` ("cross_entropy" over the last dimension, or "mse") between the model's output
+/// and the label.
 TensorRef addLoss(Builder &b, const std::string &kind, const TensorRef &output, const TensorRef &label);
 
 } // namespace ds::ts

@@ -91,7 +91,9 @@ static int64_t wrapDim(int64_t dim, int64_t rank, const std::string &op) {
   return dim < 0 ? dim + limit : dim;
 }
 
-int64_t Call::dim(std::string_view name, int64_t rank) const { return wrapDim(integer(name), rank, schema.name()); }
+int64_t Call::dim(std::string_view name, int64_t rank) const {
+  return wrapDim(integer(name), rank, schema.name());
+}
 
 Shape Call::dims(std::string_view name, int64_t rank) const {
   Shape result = has(name) ? integers(name) : Shape();
@@ -112,47 +114,81 @@ Shape Call::dims(std::string_view name, int64_t rank) const {
 
 using Table = std::unordered_map<std::string, Handler>;
 
-static void addAll(Table &table, OperatorList list) {
-  for (size_t i = 0; i < list.count; ++i)
-    table.emplace(list.begin[i].name, list.begin[i].handler);
+static Table makeTable(const std::vector<OperatorList> &lists) {
+  Table table;
+  for (OperatorList list : lists)
+    for (size_t i = 0; i < list.count; ++i)
+      table.emplace(list.begin[i].name, list.begin[i].handler);
+  return table;
 }
 
-Handler findOperator(const std::string &name) {
-  static const Table table = [] {
-    Table all;
-    for (auto list : {arithmeticOperators, activationOperators, factoryOperators, layoutOperators, indexingOperators,
-                      linearOperators, lossOperators, networkOperators, reductionOperators})
-      addAll(all, list());
-    return all;
-  }();
+static const Table &tensorOperators() {
+  static const Table table = makeTable({arithmeticOperators(), activationOperators(), factoryOperators(),
+                                        layoutOperators(), indexingOperators(), linearOperators(),
+                                        lossOperators(), networkOperators(), reductionOperators()});
+  return table;
+}
+
+static const Table &structureOperators() {
+  static const Table table = makeTable({containerOperators()});
+  return table;
+}
+
+static Handler find(const Table &table, const std::string &name) {
   auto found = table.find(name);
   return found == table.end() ? nullptr : found->second;
 }
 
-Handler findContainerOperator(const std::string &name) {
-  static const Table table = [] {
-    Table all;
-    addAll(all, containerOperators());
-    return all;
-  }();
-  auto found = table.find(name);
-  return found == table.end() ? nullptr : found->second;
+Handler findOperator(const std::string &name) { return find(tensorOperators(), name); }
+Handler findContainerOperator(const std::string &name) { return find(structureOperators(), name); }
+
+std::vector<std::string> operatorNames() {
+  std::vector<std::string> names;
+  for (const Table *table : {&tensorOperators(), &structureOperators()})
+    for (const auto &entry : *table)
+      names.push_back(entry.first);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 bool readsShapeOnly(const std::string &name, size_t argument) {
   static const std::unordered_map<std::string, size_t> table = {
-      {"aten::size", 0},           {"aten::dim", 0},          {"aten::numel", 0},
-      {"aten::len", 0},            {"aten::zeros_like", 0},   {"aten::ones_like", 0},
-      {"aten::full_like", 0},      {"aten::new_zeros", 0},    {"aten::new_ones", 0},
-      {"aten::new_full", 0},       {"aten::new_tensor", 0},   {"aten::type_as", 1},
-      {"aten::to", 1},             {"aten::expand_as", 1},    {"aten::view_as", 1},
-      {"aten::reshape_as", 1},     {"prim::dtype", 0},        {"prim::device", 0},
-      {"prim::shape", 0},          {"prim::layout", 0},       {"aten::is_floating_point", 0},
-      {"aten::is_complex", 0},     {"prim::is_cuda", 0},      {"prim::is_sparse", 0},
-      {"prim::is_mkldnn", 0},      {"prim::is_quantized", 0}, {"prim::is_nested", 0},
-      {"prim::requires_grad", 0},  {"aten::element_size", 0}, {"aten::get_device", 0},
-      {"aten::result_type", 0},    {"prim::is_meta", 0},      {"aten::is_contiguous", 0},
-      {"aten::_shape_as_tensor", 0}, {"prim::ndim", 0},       {"prim::type", 0},
+      {"aten::size", 0},
+      {"aten::dim", 0},
+      {"aten::numel", 0},
+      {"aten::len", 0},
+      {"aten::zeros_like", 0},
+      {"aten::ones_like", 0},
+      {"aten::full_like", 0},
+      {"aten::new_zeros", 0},
+      {"aten::new_ones", 0},
+      {"aten::new_full", 0},
+      {"aten::new_tensor", 0},
+      {"aten::type_as", 1},
+      {"aten::to", 1},
+      {"aten::expand_as", 1},
+      {"aten::view_as", 1},
+      {"aten::reshape_as", 1},
+      {"prim::dtype", 0},
+      {"prim::device", 0},
+      {"prim::shape", 0},
+      {"prim::layout", 0},
+      {"aten::is_floating_point", 0},
+      {"aten::is_complex", 0},
+      {"prim::is_cuda", 0},
+      {"prim::is_sparse", 0},
+      {"prim::is_mkldnn", 0},
+      {"prim::is_quantized", 0},
+      {"prim::is_nested", 0},
+      {"prim::requires_grad", 0},
+      {"aten::element_size", 0},
+      {"aten::get_device", 0},
+      {"aten::result_type", 0},
+      {"prim::is_meta", 0},
+      {"aten::is_contiguous", 0},
+      {"aten::_shape_as_tensor", 0},
+      {"prim::ndim", 0},
+      {"prim::type", 0},
   };
   auto found = table.find(name);
   return found != table.end() && found->second == argument;
@@ -192,9 +228,10 @@ at::ScalarType promote(const std::vector<TensorRef> &tensors) {
     if (tensor->isKnown() && tensor->known.unsafeGetTensorImpl()->is_wrapped_number())
       state = at::native::update_result_type_state(tensor->known, state);
     else
-      state = at::native::update_result_type_state(
-          at::empty(Shape(std::min<size_t>(tensor->shape.size(), 1), 1), at::TensorOptions().dtype(tensor->type)),
-          state);
+      state =
+          at::native::update_result_type_state(at::empty(Shape(std::min<size_t>(tensor->shape.size(), 1), 1),
+                                                         at::TensorOptions().dtype(tensor->type)),
+                                               state);
   }
   return at::native::result_type(state);
 }

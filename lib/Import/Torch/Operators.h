@@ -1,8 +1,9 @@
 //===- Operators.h - The table of importable operators --------------------------===//
 //
-// An operator is one entry: its schema's name and the function that writes its ops. The interpreter has already
-// evaluated what is known, so an entry sees at least one tensor that depends on an argument or a parameter, and its
-// arguments by the schema's names. An operator that writes in place (`add_`) needs no entry of its own.
+// An operator is one entry: its schema's name and the function that writes its ops. The interpreter has
+// already evaluated what is known, so an entry sees at least one tensor that depends on an argument or a
+// parameter, and its arguments by the schema's names. An operator that writes in place (`add_`) needs no
+// entry of its own.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_TORCH_OPERATORS_H
@@ -57,7 +58,7 @@ public:
 
   Builder &b;
   const c10::FunctionSchema &schema;
-  std::vector<Value> &arguments; ///< in the schema's order
+  std::vector<Value> &arguments;    ///< in the schema's order
   torch::jit::Node *node = nullptr; ///< for operators whose meaning is in their node (lists, tuples)
 };
 
@@ -86,12 +87,15 @@ OperatorList reductionOperators();
 
 /// The handler of "aten::add"; null where there is none.
 Handler findOperator(const std::string &name);
-/// True for operators on lists and dictionaries, which the interpreter never leaves to LibTorch.
+/// The same for operators on lists and dictionaries, which the interpreter never leaves to LibTorch.
 Handler findContainerOperator(const std::string &name);
+/// All names of both tables, sorted.
+std::vector<std::string> operatorNames();
 /// True when the operator reads only the shape and type of that argument: it may be evaluated although the
 /// argument's elements are not known.
 bool readsShapeOnly(const std::string &name, size_t argument);
-/// The first PyTorch release that has the operator, where it is newer than the one linked here; null otherwise.
+/// The first PyTorch release that has the operator, where it is newer than the one linked here; null
+/// otherwise.
 const char *introducedIn(const std::string &name);
 
 // Helpers that several themes share.

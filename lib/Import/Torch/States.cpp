@@ -78,9 +78,8 @@ void States::refuseOverlap() const {
   for (const State &state : states)
     if (state.kind == StateKind::Parameter && state.value.numel() > 0)
       parameters.push_back(&state);
-  std::sort(parameters.begin(), parameters.end(), [](const State *a, const State *b) {
-    return extent(a->value).first < extent(b->value).first;
-  });
+  std::sort(parameters.begin(), parameters.end(),
+            [](const State *a, const State *b) { return extent(a->value).first < extent(b->value).first; });
   for (size_t i = 1; i < parameters.size(); ++i)
     if (extent(parameters[i - 1]->value).second > extent(parameters[i]->value).first)
       fail("the parameters '" + parameters[i - 1]->name + "' and '" + parameters[i]->name +
@@ -136,8 +135,8 @@ const std::string &States::pathOf(const c10::ivalue::Object &object) const {
   return found == paths.end() ? root : found->second;
 }
 
-/// Mean and deviation of f32 values in one pass. Sums of blocks are formed in f32, 16 at a time, so that the loop is
-/// vectorised; blocks add up in f64.
+/// Mean and deviation of f32 values in one pass. Sums of blocks are formed in f32, 16 at a time, so that the
+/// loop is vectorised; blocks add up in f64.
 static std::pair<double, double> measure(const float *data, int64_t count) {
   constexpr int64_t lanes = 16, block = 4096;
   double sum = 0, squares = 0;

@@ -1,7 +1,7 @@
 //===- States.h - Parameters and buffers of the archive -------------------------===//
 //
-// Every parameter and buffer of the module tree, by its name in the archive. Tensors that are one piece of memory
-// (tied parameters) are one state with several names.
+// Every parameter and buffer of the module tree, by its name in the archive. Tensors that are one piece of
+// memory (tied parameters) are one state with several names.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_TORCH_STATES_H

@@ -86,7 +86,8 @@ bool isUnknown(const Value &value) {
 static c10::TypePtr elementType(const c10::TypePtr &type, const std::vector<Value> &items) {
   if (type)
     if (auto list = type->cast<c10::ListType>())
-      if (!list->getElementType()->hasFreeVariables() && list->getElementType()->kind() != c10::TypeKind::AnyType)
+      if (!list->getElementType()->hasFreeVariables() &&
+          list->getElementType()->kind() != c10::TypeKind::AnyType)
         return list->getElementType();
   if (items.empty())
     return c10::TensorType::get();

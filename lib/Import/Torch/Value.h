@@ -1,8 +1,8 @@
 //===- Value.h - What a TorchScript value is while it is imported ---------------===//
 //
-// The interpreter runs a module's methods on abstract values: integers, strings and tensors that are known are kept
-// as LibTorch has them, tensors that depend on an argument or a parameter are names of the function that is being
-// written, with a static shape and type. Lists, tuples and dictionaries hold both kinds.
+// The interpreter runs a module's methods on abstract values: integers, strings and tensors that are known
+// are kept as LibTorch has them, tensors that depend on an argument or a parameter are names of the function
+// that is being written, with a static shape and type. Lists, tuples and dictionaries hold both kinds.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_TORCH_VALUE_H
@@ -40,8 +40,8 @@ struct Storage {
   std::vector<std::weak_ptr<Tensor>> members;
 };
 
-/// A tensor: a known one, or a name of the function being written. A write in place changes this object, so that
-/// every alias sees it.
+/// A tensor: a known one, or a name of the function being written. A write in place changes this object, so
+/// that every alias sees it.
 struct Tensor {
   Shape shape;
   at::ScalarType type = at::ScalarType::Undefined;

@@ -84,8 +84,8 @@ void writeWeights(int fd, States &states) {
     for (int64_t size : state->value.sizes())
       shape += (shape.empty() ? "" : ",") + std::to_string(size);
     header += "," + quoteJson(state->name) + ":{\"dtype\":\"" + dtypeOf(state->value.scalar_type()) +
-              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(end) +
-              "]}";
+              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(offset) + "," +
+              std::to_string(end) + "]}";
     offset = end;
   }
   header += "}";

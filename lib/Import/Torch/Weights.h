@@ -10,8 +10,8 @@ namespace ds::ts {
 
 /// Writes all of `data`; throws Failure (exit code 6).
 void writeAll(int fd, const std::string &data);
-/// Writes the states that the module declares, in the order that readers want: by alignment, then by name. The
-/// tensors' memory goes to the file as it is.
+/// Writes the states that the module declares, in the order that readers want: by alignment, then by name.
+/// The tensors' memory goes to the file as it is.
 void writeWeights(int fd, States &states);
 
 } // namespace ds::ts

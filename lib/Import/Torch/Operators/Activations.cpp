@@ -12,14 +12,17 @@ namespace ds::ts {
 
 namespace {
 
-TensorRef number(Builder &b, const TensorRef &like, double value) { return b.splat(value, like->shape, like->type); }
+TensorRef number(Builder &b, const TensorRef &like, double value) {
+  return b.splat(value, like->shape, like->type);
+}
 TensorRef input(Call &call) { return asFloat(call.b, call.tensor("self")); }
 
 template <const char *const &op>
 Value unary(Call &call) {
   return call.b.unary(op, input(call));
 }
-constexpr const char *expName = "exp", *logName = "log", *sqrtName = "sqrt", *rsqrtName = "rsqrt", *tanhName = "tanh";
+constexpr const char *expName = "exp", *logName = "log", *sqrtName = "sqrt", *rsqrtName = "rsqrt",
+                     *tanhName = "tanh";
 constexpr const char *erfName = "erf", *sigmoidName = "sigmoid", *sinName = "sin", *cosName = "cos";
 
 /// Operators that integers keep their type in.
@@ -49,7 +52,9 @@ Value exp2(Call &call) { return call.b.unary("exp", combine(call.b, "mul", input
 Value expm1(Call &call) { return combine(call.b, "sub", call.b.unary("exp", input(call)), 1); }
 Value log1p(Call &call) { return call.b.unary("log", combine(call.b, "add", input(call), 1)); }
 Value log2(Call &call) { return combine(call.b, "mul", call.b.unary("log", input(call)), 1 / std::log(2.0)); }
-Value log10(Call &call) { return combine(call.b, "mul", call.b.unary("log", input(call)), 1 / std::log(10.0)); }
+Value log10(Call &call) {
+  return combine(call.b, "mul", call.b.unary("log", input(call)), 1 / std::log(10.0));
+}
 Value tan(Call &call) {
   TensorRef x = input(call);
   return call.b.binary("div", call.b.unary("sin", x), call.b.unary("cos", x));
@@ -88,8 +93,8 @@ Value prelu(Call &call) {
   return whenPositive(call.b, x, x, call.b.binary("mul", x, slope));
 }
 
-/// scale * (x where x > 0, else alpha * (exp(x * inputScale) - 1)). The exponent never sees a positive number, so
-/// that the side not taken cannot overflow into the gradient.
+/// scale * (x where x > 0, else alpha * (exp(x * inputScale) - 1)). The exponent never sees a positive
+/// number, so that the side not taken cannot overflow into the gradient.
 TensorRef exponentialUnit(Builder &b, const TensorRef &x, double alpha, double scale, double inputScale) {
   TensorRef negative = b.binary("min", x, number(b, x, 0));
   TensorRef raised = b.unary("exp", inputScale == 1 ? negative : combine(b, "mul", negative, inputScale));
@@ -186,15 +191,11 @@ constexpr Operator operators[] = {
     {"aten::rsqrt", unary<rsqrtName>},
     {"aten::tanh", unary<tanhName>},
     {"aten::erf", unary<erfName>},
-    {"aten::special_erf", unary<erfName>},
     {"aten::sigmoid", unary<sigmoidName>},
-    {"aten::special_expit", unary<sigmoidName>},
     {"aten::sin", unary<sinName>},
     {"aten::cos", unary<cosName>},
     {"aten::neg", unaryOfNumbers<negName>},
-    {"aten::negative", unaryOfNumbers<negName>},
     {"aten::abs", unaryOfNumbers<absName>},
-    {"aten::absolute", unaryOfNumbers<absName>},
     {"aten::floor", rounding<floorName>},
     {"aten::sign", rounding<signName>},
     {"aten::ceil", ceil},

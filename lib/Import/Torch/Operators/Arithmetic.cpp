@@ -145,7 +145,8 @@ constexpr const char *maxName = "max", *minName = "min";
 // Truth values
 //===----------------------------------------------------------------------===//
 
-constexpr const char *eqName = "eq", *neName = "ne", *ltName = "lt", *leName = "le", *gtName = "gt", *geName = "ge";
+constexpr const char *eqName = "eq", *neName = "ne", *ltName = "lt", *leName = "le", *gtName = "gt",
+                     *geName = "ge";
 
 template <const char *const &predicate>
 Value compare(Call &call) {
@@ -193,8 +194,8 @@ Value bitwiseNot(Call &call) {
 Value where(Call &call) {
   std::vector<TensorRef> both = {call.tensor("self"), call.tensor("other")};
   at::ScalarType type = promote(both);
-  std::vector<TensorRef> all = {call.b.convert(call.tensor("condition"), at::kBool), call.b.convert(both[0], type),
-                                call.b.convert(both[1], type)};
+  std::vector<TensorRef> all = {call.b.convert(call.tensor("condition"), at::kBool),
+                                call.b.convert(both[0], type), call.b.convert(both[1], type)};
   unify(call.b, all, at::ScalarType::Undefined);
   return call.b.select(all[0], all[1], all[2]);
 }
@@ -231,13 +232,15 @@ Value lerp(Call &call) {
 Value addcmul(Call &call) {
   TensorRef product = combine(call.b, "mul", call.tensor("tensor1"), call.tensor("tensor2"));
   double value = call.numberOr("value", 1);
-  return combine(call.b, "add", call.tensor("self"), value == 1 ? product : combine(call.b, "mul", product, value));
+  return combine(call.b, "add", call.tensor("self"),
+                 value == 1 ? product : combine(call.b, "mul", product, value));
 }
 
 Value addcdiv(Call &call) {
   TensorRef quotient = combine(call.b, "div", call.tensor("tensor1"), call.tensor("tensor2"));
   double value = call.numberOr("value", 1);
-  return combine(call.b, "add", call.tensor("self"), value == 1 ? quotient : combine(call.b, "mul", quotient, value));
+  return combine(call.b, "add", call.tensor("self"),
+                 value == 1 ? quotient : combine(call.b, "mul", quotient, value));
 }
 
 /// x.copy_(y) and x.fill_(y): y in x's shape and type.
@@ -247,16 +250,14 @@ Value copy(Call &call) {
   return call.b.broadcastTo(call.b.convert(source, x->type), x->shape);
 }
 
+Value zero(Call &call) { return call.b.splat(0, call.tensor("self")->shape, call.tensor("self")->type); }
+
 constexpr Operator operators[] = {
     {"aten::add", add},
     {"aten::sub", sub},
-    {"aten::subtract", sub},
     {"aten::rsub", rsub},
     {"aten::mul", mul},
-    {"aten::multiply", mul},
     {"aten::div", div},
-    {"aten::divide", div},
-    {"aten::true_divide", div},
     {"aten::floor_divide", floorDivide},
     {"aten::remainder", remainder},
     {"aten::reciprocal", reciprocal},
@@ -265,15 +266,10 @@ constexpr Operator operators[] = {
     {"aten::minimum", elementwise<minName>},
     {"aten::eq", compare<eqName>},
     {"aten::ne", compare<neName>},
-    {"aten::not_equal", compare<neName>},
     {"aten::lt", compare<ltName>},
-    {"aten::less", compare<ltName>},
     {"aten::le", compare<leName>},
-    {"aten::less_equal", compare<leName>},
     {"aten::gt", compare<gtName>},
-    {"aten::greater", compare<gtName>},
     {"aten::ge", compare<geName>},
-    {"aten::greater_equal", compare<geName>},
     {"aten::logical_and", logical<andName>},
     {"aten::logical_or", logical<orName>},
     {"aten::logical_xor", logicalXor},
@@ -286,7 +282,6 @@ constexpr Operator operators[] = {
     {"aten::where", where},
     {"aten::masked_fill", maskedFill},
     {"aten::clamp", clamp},
-    {"aten::clip", clamp},
     {"aten::clamp_min", clamp},
     {"aten::clamp_max", clamp},
     {"aten::hardtanh", hardtanh},
@@ -295,6 +290,7 @@ constexpr Operator operators[] = {
     {"aten::addcdiv", addcdiv},
     {"aten::copy", copy},
     {"aten::fill", copy},
+    {"aten::zero", zero},
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- Containers.cpp - Lists, tuples, dictionaries and None --------------------===//
 //
-// Their elements may be tensors that are not known, so that LibTorch cannot hold them.
+// Their elements may be tensors that are not known, so that LibTorch cannot hold them. Operators whose answer
+// differs between import and training stand here too: those of this file are never evaluated.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -179,18 +180,21 @@ Value isSame(Call &call) {
   return c10::IValue(same != negate);
 }
 
+/// Training has gradients; the import itself evaluates without.
+Value isGradEnabled(Call &) { return c10::IValue(true); }
+
 Value nothing(Call &) { return none(); }
 
 Value raise(Call &call) {
   auto *message = std::get_if<c10::IValue>(&call.arguments[0]);
-  fail("the model raises an exception for these inputs: " +
-           (message && message->isString() ? message->toStringRef().substr(0, 500) : std::string("(no message)")),
+  fail("the model raises an exception for these inputs: " + (message && message->isString()
+                                                                 ? message->toStringRef().substr(0, 500)
+                                                                 : std::string("(no message)")),
        "give --input the shapes that the model expects");
 }
 
 /// A value that is read on a path that is never taken.
 Value uninitialized(Call &) { return Unknown(); }
-
 
 constexpr Operator operators[] = {
     {"prim::ListConstruct", makeListOf},
@@ -217,6 +221,7 @@ constexpr Operator operators[] = {
     {"prim::data", cast},
     {"aten::__is__", isSame<false>},
     {"aten::__isnot__", isSame<true>},
+    {"aten::is_grad_enabled", isGradEnabled},
     {"aten::warn", nothing},
     {"prim::Print", nothing},
     {"prim::RaiseException", raise},

@@ -12,8 +12,6 @@ namespace ds::ts {
 
 namespace {
 
-Value isGradEnabled(Call &) { return c10::IValue(true); }
-
 /// len() of a list whose elements are not known.
 Value length(Call &call) {
   if (auto *sequence = std::get_if<SequenceRef>(&call.arguments[0]))
@@ -69,10 +67,13 @@ Value oneHot(Call &call) {
 }
 
 constexpr Operator operators[] = {
-    {"aten::is_grad_enabled", isGradEnabled}, {"aten::len", length},
-    {"aten::__contains__", contains},         {"prim::isinstance", isInstance},
-    {"prim::NumToTensor", numToTensor},       {"aten::empty", empty},
-    {"aten::empty_like", empty},              {"aten::new_empty", empty},
+    {"aten::len", length},
+    {"aten::__contains__", contains},
+    {"prim::isinstance", isInstance},
+    {"prim::NumToTensor", numToTensor},
+    {"aten::empty", empty},
+    {"aten::empty_like", empty},
+    {"aten::new_empty", empty},
     {"aten::one_hot", oneHot},
 };
 

@@ -39,8 +39,8 @@ Value narrowOp(Call &call) {
   int64_t dim = call.dim("dim", x->rank()), start = call.integer("start"), size = call.integer("length");
   start = start < 0 ? start + x->shape.at(dim) : start;
   if (start < 0 || size < 0 || start + size > x->shape.at(dim))
-    fail("aten::narrow from " + std::to_string(start) + " of length " + std::to_string(size) + " in dimension " +
-         std::to_string(dim) + " of size " + std::to_string(x->shape[dim]));
+    fail("aten::narrow from " + std::to_string(start) + " of length " + std::to_string(size) +
+         " in dimension " + std::to_string(dim) + " of size " + std::to_string(x->shape[dim]));
   return asView(x, narrow(call.b, x, dim, start, size));
 }
 
@@ -48,8 +48,8 @@ Value narrowOp(Call &call) {
 TensorRef selectOne(Builder &b, const TensorRef &x, int64_t dim, int64_t position) {
   int64_t at = position < 0 ? position + x->shape.at(dim) : position;
   if (at < 0 || at >= x->shape[dim])
-    fail("position " + std::to_string(position) + " lies outside of dimension " + std::to_string(dim) + " of size " +
-         std::to_string(x->shape[dim]));
+    fail("position " + std::to_string(position) + " lies outside of dimension " + std::to_string(dim) +
+         " of size " + std::to_string(x->shape[dim]));
   Shape shape = x->shape;
   shape.erase(shape.begin() + dim);
   return b.reshape(narrow(b, x, dim, at, 1), shape);
@@ -60,7 +60,8 @@ Value select(Call &call) {
   return asView(x, selectOne(call.b, x, call.dim("dim", x->rank()), call.integer("index")));
 }
 
-/// The rows of `x` along `dim` at known positions: one window where they are evenly spaced, else joined pieces.
+/// The rows of `x` along `dim` at known positions: one window where they are evenly spaced, else joined
+/// pieces.
 TensorRef takeKnown(Builder &b, const TensorRef &x, int64_t dim, const Shape &positions) {
   constexpr size_t maxPieces = 1024;
   Shape at = positions;
@@ -106,7 +107,8 @@ TensorRef take(Builder &b, const TensorRef &x, int64_t dim, const TensorRef &ind
     return b.reshape(rows, shape);
   }
   if (dim != 0 || x->rank() < 1 || !c10::isFloatingType(x->type) || index->type == at::kBool)
-    throw Unsupported("an index by a tensor that depends on the model's inputs, but for rows of a float tensor");
+    throw Unsupported(
+        "an index by a tensor that depends on the model's inputs, but for rows of a float tensor");
   int64_t rows = x->shape[0];
   TensorRef found = b.embedding(b.reshape(x, {rows, x->numel() / std::max<int64_t>(rows, 1)}), index);
   Shape shape = index->shape;
@@ -137,8 +139,8 @@ Value indexSelect(Call &call) {
   return take(call.b, x, call.dim("dim", x->rank()), call.tensor("index"));
 }
 
-/// Along the last dimension with one index a row: a compare, a select and a sum, which one kernel does. Another
-/// dimension is moved to the end first.
+/// Along the last dimension with one index a row: a compare, a select and a sum, which one kernel does.
+/// Another dimension is moved to the end first.
 Value gather(Call &call) {
   Builder &b = call.b;
   TensorRef x = call.tensor("self"), index = call.tensor("index");
@@ -148,7 +150,8 @@ Value gather(Call &call) {
   for (int64_t i = 0; i < x->rank(); ++i)
     if (i != dim && index->shape[i] != x->shape[i]) {
       if (index->shape[i] > x->shape[i])
-        fail("aten::gather with an index of shape " + spellList(index->shape) + " into " + spellList(x->shape));
+        fail("aten::gather with an index of shape " + spellList(index->shape) + " into " +
+             spellList(x->shape));
       x = narrow(b, x, i, 0, index->shape[i]);
     }
   if (dim == last)
@@ -186,7 +189,8 @@ Value roll(Call &call) {
     int64_t dim = dims[i] < 0 ? dims[i] + x->rank() : dims[i], size = x->shape.at(dim);
     int64_t shift = size ? ((shifts[i] % size) + size) % size : 0;
     if (shift)
-      x = call.b.concat({narrow(call.b, x, dim, size - shift, shift), narrow(call.b, x, dim, 0, size - shift)}, dim);
+      x = call.b.concat(
+          {narrow(call.b, x, dim, size - shift, shift), narrow(call.b, x, dim, 0, size - shift)}, dim);
   }
   return x;
 }

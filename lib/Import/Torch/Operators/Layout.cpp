@@ -155,7 +155,8 @@ Value moveDims(Call &call) {
   Shape perm(x->rank(), -1);
   std::vector<bool> moved(x->rank());
   for (size_t i = 0; i < from.size(); ++i) {
-    int64_t source = from[i] < 0 ? from[i] + x->rank() : from[i], target = to.at(i) < 0 ? to[i] + x->rank() : to[i];
+    int64_t source = from[i] < 0 ? from[i] + x->rank() : from[i],
+            target = to.at(i) < 0 ? to[i] + x->rank() : to[i];
     perm.at(target) = source;
     moved.at(source) = true;
   }
@@ -186,6 +187,15 @@ Value expand(Call &call) {
 Value expandAs(Call &call) {
   TensorRef x = call.tensor("self");
   return viewAs(x, call.b.broadcastTo(x, call.tensor("other")->shape));
+}
+
+Value broadcastTensors(Call &call) {
+  std::vector<TensorRef> all = call.tensors("tensors");
+  Shape shape = broadcastShapes(all);
+  std::vector<Value> result;
+  for (const TensorRef &x : all)
+    result.push_back(viewAs(x, call.b.broadcastTo(x, shape)));
+  return makeList(std::move(result));
 }
 
 /// Repeats each whole dimension: [a, b] by [2, 3] is [1, a, 1, b] broadcast to [2, a, 3, b], reshaped.
@@ -253,25 +263,43 @@ Value detach(Call &call) {
 // Joins and cuts
 //===----------------------------------------------------------------------===//
 
-Value cat(Call &call) {
-  std::vector<TensorRef> all = call.tensors("tensors"), parts;
+/// Joins along `dim`, which may count from the back.
+Value join(Call &call, const std::vector<TensorRef> &all, int64_t dim) {
+  std::vector<TensorRef> parts;
   at::ScalarType type = promote(all);
   for (const TensorRef &part : all)
     if (part->shape != Shape{0}) // PyTorch lets an empty vector stand beside anything.
       parts.push_back(call.b.convert(part, type));
   if (parts.empty())
     return all.at(0);
-  int64_t dim = call.dim("dim", parts[0]->rank());
+  dim = dim < 0 ? dim + parts[0]->rank() : dim;
   for (const TensorRef &part : parts) {
     Shape expected = parts[0]->shape;
-    bool sameRank = part->rank() == parts[0]->rank();
-    if (sameRank)
+    bool fits = part->rank() == parts[0]->rank() && dim >= 0 && dim < part->rank();
+    if (fits)
       expected[dim] = part->shape[dim];
-    if (!sameRank || part->shape != expected)
-      fail(call.schema.name() + " joins shapes " + spellList(parts[0]->shape) + " and " + spellList(part->shape) +
-           " along dimension " + std::to_string(dim));
+    if (!fits || part->shape != expected)
+      fail(call.schema.name() + " joins shapes " + spellList(parts[0]->shape) + " and " +
+           spellList(part->shape) + " along dimension " + std::to_string(dim));
   }
   return call.b.concat(parts, dim);
+}
+
+Value cat(Call &call) { return join(call, call.tensors("tensors"), call.integer("dim")); }
+
+/// Side by side: along the first dimension for vectors, else along the second.
+Value hstack(Call &call) {
+  std::vector<TensorRef> parts = call.tensors("tensors");
+  return join(call, parts, parts.at(0)->rank() < 2 ? 0 : 1);
+}
+
+/// One above the other; a vector is a row.
+Value vstack(Call &call) {
+  std::vector<TensorRef> parts = call.tensors("tensors");
+  for (TensorRef &part : parts)
+    if (part->rank() < 2)
+      part = call.b.reshape(part, {1, part->numel()});
+  return join(call, parts, 0);
 }
 
 Value stack(Call &call) {
@@ -305,8 +333,8 @@ Shape cutEvenly(int64_t total, int64_t size) {
 
 Value splitInto(Call &call, const TensorRef &x, int64_t dim, const Shape &sizes) {
   if (std::accumulate(sizes.begin(), sizes.end(), int64_t(0)) != x->shape.at(dim))
-    fail(call.schema.name() + " cuts dimension " + std::to_string(dim) + " of size " + std::to_string(x->shape[dim]) +
-         " into " + spellList(sizes));
+    fail(call.schema.name() + " cuts dimension " + std::to_string(dim) + " of size " +
+         std::to_string(x->shape[dim]) + " into " + spellList(sizes));
   return asViews(x, call.b.split(x, dim, sizes));
 }
 
@@ -375,16 +403,14 @@ constexpr Operator operators[] = {
     {"aten::squeeze", squeeze},
     {"aten::permute", permute},
     {"aten::transpose", transpose},
-    {"aten::swapaxes", transpose},
-    {"aten::swapdims", transpose},
     {"aten::t", transposeMatrix},
     {"aten::numpy_T", reverseDims},
     {"aten::mT", swapLastDims},
     {"aten::movedim", moveDims},
-    {"aten::moveaxis", moveDims},
     {"aten::expand", expand},
     {"aten::broadcast_to", expand},
     {"aten::expand_as", expandAs},
+    {"aten::broadcast_tensors", broadcastTensors},
     {"aten::repeat", repeat},
     {"aten::tile", repeat},
     {"aten::repeat_interleave", repeatInterleave},
@@ -398,7 +424,8 @@ constexpr Operator operators[] = {
     {"aten::type_as", typeAs},
     {"aten::detach", detach},
     {"aten::cat", cat},
-    {"aten::concat", cat},
+    {"aten::hstack", hstack},
+    {"aten::vstack", vstack},
     {"aten::stack", stack},
     {"aten::split", split},
     {"aten::unsafe_split", split},

@@ -7,8 +7,8 @@
 
 namespace ds::ts {
 
-/// A product whose operands' last two dimensions may have been swapped just before: the product reads the tensor
-/// as it was.
+/// A product whose operands' last two dimensions may have been swapped just before: the product reads the
+/// tensor as it was.
 static TensorRef multiply(Builder &b, TensorRef x, TensorRef y, Builder::MatmulOptions options = {}) {
   if (x->shape.back() != y->shape[y->rank() - 2])
     fail("a matrix product of shapes " + spellList(x->shape) + " and " + spellList(y->shape) +
@@ -63,7 +63,10 @@ namespace {
 
 Value matmul(Call &call) {
   TensorRef x = call.tensor("self");
-  const char *other = call.has("other") ? "other" : call.has("mat2") ? "mat2" : call.has("vec") ? "vec" : "tensor";
+  const char *other = call.has("other")  ? "other"
+                      : call.has("mat2") ? "mat2"
+                      : call.has("vec")  ? "vec"
+                                         : "tensor";
   return multiplyMatrices(call.b, x, call.tensor(other));
 }
 
@@ -77,7 +80,8 @@ Value linear(Call &call) {
   if (isRow)
     x = b.reshape(x, {1, x->shape[0]});
   if (x->shape.back() != weight->shape[1])
-    fail("aten::linear of shape " + spellList(x->shape) + " with a weight of shape " + spellList(weight->shape),
+    fail("aten::linear of shape " + spellList(x->shape) + " with a weight of shape " +
+             spellList(weight->shape),
          "check the shapes given by --input");
   if (x->type != weight->type)
     fail("aten::linear of element type " + spell(x->type) + " with a weight of " + spell(weight->type),
@@ -168,7 +172,8 @@ int64_t product(const Shape &sizes) {
   return result;
 }
 
-/// x and y contracted over the labels that only they have: one matrix product over [batch..., rows, contracted].
+/// x and y contracted over the labels that only they have: one matrix product over [batch..., rows,
+/// contracted].
 Labelled contract(Builder &b, const Labelled &x, const Labelled &y, const std::string &needed) {
   std::string batch, rows, columns, inner;
   for (char label : x.labels)
@@ -212,7 +217,8 @@ std::vector<std::string> parseEquation(std::string equation, const std::vector<T
     if (size_t dots = terms[i].find("..."); dots != std::string::npos) {
       auto count = operands[i]->rank() - static_cast<int64_t>(terms[i].size() - 3);
       if (count < 0 || count > 8)
-        fail("aten::einsum '" + equation + "' does not fit a tensor of rank " + std::to_string(operands[i]->rank()));
+        fail("aten::einsum '" + equation + "' does not fit a tensor of rank " +
+             std::to_string(operands[i]->rank()));
       std::string labels = std::string("\1\2\3\4\5\6\7\10").substr(8 - count);
       terms[i].replace(dots, 3, labels);
       ellipsis = labels.size() > ellipsis.size() ? labels : ellipsis;
@@ -274,10 +280,9 @@ Value einsum(Call &call) {
 }
 
 constexpr Operator operators[] = {
-    {"aten::matmul", matmul}, {"aten::linalg_matmul", matmul}, {"aten::mm", matmul},       {"aten::bmm", matmul},
-    {"aten::mv", matmul},     {"aten::dot", matmul},        {"aten::linear", linear},
-    {"aten::addmm", addmm},   {"aten::baddbmm", baddbmm},      {"aten::outer", outer},     {"aten::ger", outer},
-    {"aten::einsum", einsum},
+    {"aten::matmul", matmul}, {"aten::mm", matmul},     {"aten::bmm", matmul},  {"aten::mv", matmul},
+    {"aten::dot", matmul},    {"aten::linear", linear}, {"aten::addmm", addmm}, {"aten::baddbmm", baddbmm},
+    {"aten::outer", outer},   {"aten::einsum", einsum},
 };
 
 } // namespace

@@ -37,8 +37,8 @@ TensorRef asTargets(Builder &b, const TensorRef &target, int64_t rows) {
     fail("the targets of a cross-entropy are " + spell(target->type) + ", not integers",
          "check the types given by --input");
   if (target->numel() != rows)
-    fail("a cross-entropy has " + std::to_string(rows) + " rows of scores, but " + std::to_string(target->numel()) +
-         " targets");
+    fail("a cross-entropy has " + std::to_string(rows) + " rows of scores, but " +
+         std::to_string(target->numel()) + " targets");
   return b.convert(b.reshape(target, {rows}), at::kLong);
 }
 
@@ -63,9 +63,8 @@ std::pair<TensorRef, TensorRef> rowLosses(Builder &b, const TensorRef &logs, con
   TensorRef picked = b.reshape(pickLast(b, logs, index), rows);
   TensorRef loss = b.binary("mul", b.unary("neg", picked), weight);
   if (how.smoothing > 0) {
-    TensorRef weighted = how.classWeights
-                             ? b.binary("mul", logs, b.broadcast(how.classWeights, {1}, logs->shape))
-                             : logs;
+    TensorRef weighted =
+        how.classWeights ? b.binary("mul", logs, b.broadcast(how.classWeights, {1}, logs->shape)) : logs;
     TensorRef smooth = b.select(counts, b.unary("neg", b.reduce("sum", weighted, {1})), zero);
     double share = how.smoothing / static_cast<double>(logs->shape[1]);
     loss = b.binary("add", combine(b, "mul", loss, 1 - how.smoothing), combine(b, "mul", smooth, share));
@@ -73,8 +72,8 @@ std::pair<TensorRef, TensorRef> rowLosses(Builder &b, const TensorRef &logs, con
   return {loss, weight};
 }
 
-TensorRef negativeLogLikelihood(Builder &b, const TensorRef &logs, const TensorRef &targets, const Shape &shape,
-                                const Weighting &how) {
+TensorRef negativeLogLikelihood(Builder &b, const TensorRef &logs, const TensorRef &targets,
+                                const Shape &shape, const Weighting &how) {
   auto [loss, weight] = rowLosses(b, logs, targets, how);
   if (how.reduction == None)
     return b.reshape(loss, shape);
@@ -105,8 +104,9 @@ TensorRef softCrossEntropy(Call &call, const TensorRef &logits, TensorRef target
     target = combine(b, "add", combine(b, "mul", target, 1 - how.smoothing), how.smoothing / classes);
   TensorRef product = b.binary("mul", b.softmax(logits, dim, /*log=*/true), b.convert(target, logits->type));
   TensorRef loss = b.unary("neg", b.reduce("sum", product, {dim}));
-  return how.reduction == Mean ? combine(b, "mul", reduceLoss(b, loss, Sum), 1 / std::max<double>(1, loss->numel()))
-                               : reduceLoss(b, loss, how.reduction);
+  return how.reduction == Mean
+             ? combine(b, "mul", reduceLoss(b, loss, Sum), 1 / std::max<double>(1, loss->numel()))
+             : reduceLoss(b, loss, how.reduction);
 }
 
 Weighting weightingOf(Call &call) {
@@ -122,7 +122,8 @@ Value crossEntropyLoss(Call &call) {
   TensorRef logits = call.tensor("self"), target = call.tensor("target");
   Weighting how = weightingOf(call);
   if (!c10::isFloatingType(logits->type) || logits->rank() < 1)
-    fail("aten::cross_entropy_loss of shape " + spellList(logits->shape) + " and type " + spell(logits->type));
+    fail("aten::cross_entropy_loss of shape " + spellList(logits->shape) + " and type " +
+         spell(logits->type));
   if (c10::isFloatingType(target->type) && target->shape == logits->shape)
     return softCrossEntropy(call, logits, target, how);
   TensorRef rows = asRows(call.b, logits);
@@ -152,7 +153,9 @@ Value nllLoss(Call &call) {
 //===----------------------------------------------------------------------===//
 
 /// input - target
-TensorRef difference(Call &call) { return combine(call.b, "sub", call.tensor("self"), call.tensor("target")); }
+TensorRef difference(Call &call) {
+  return combine(call.b, "sub", call.tensor("self"), call.tensor("target"));
+}
 
 Value mseLoss(Call &call) {
   TensorRef d = difference(call);
@@ -172,7 +175,8 @@ TensorRef huber(Builder &b, const TensorRef &d, double bound) {
 }
 
 Value huberLoss(Call &call) {
-  return reduceLoss(call.b, huber(call.b, difference(call), call.numberOr("delta", 1)), call.integerOr("reduction", Mean));
+  return reduceLoss(call.b, huber(call.b, difference(call), call.numberOr("delta", 1)),
+                    call.integerOr("reduction", Mean));
 }
 
 Value smoothL1Loss(Call &call) {
@@ -253,15 +257,16 @@ OperatorList lossOperators() { return {operators, std::size(operators)}; }
 TensorRef addLoss(Builder &b, const std::string &kind, const TensorRef &output, const TensorRef &label) {
   if (kind == "mse") {
     if (output->shape != label->shape)
-      fail("--loss mse compares the model's output of shape " + spellList(output->shape) + " with a label of shape " +
-           spellList(label->shape));
+      fail("--loss mse compares the model's output of shape " + spellList(output->shape) +
+           " with a label of shape " + spellList(label->shape));
     TensorRef d = combine(b, "sub", output, label);
     return reduceLoss(b, b.binary("mul", d, d), Mean);
   }
   if (output->rank() < 2)
     fail("--loss cross_entropy expects an output [..., classes], but got shape " + spellList(output->shape));
   int64_t classes = output->shape.back(), rows = classes ? output->numel() / classes : 0;
-  return crossEntropyRows(b, b.reshape(output, {rows, classes}), asTargets(b, label, rows), {rows}, Weighting());
+  return crossEntropyRows(b, b.reshape(output, {rows, classes}), asTargets(b, label, rows), {rows},
+                          Weighting());
 }
 
 } // namespace ds::ts

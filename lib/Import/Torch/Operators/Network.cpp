@@ -24,12 +24,14 @@ Value layerNorm(Call &call) {
                                       normalizedDims(call, x), call.numberOr("eps", 1e-5));
   if (call.schema.returns().size() == 1)
     return result;
-  return makeTuple({result, Unknown(), Unknown()}); // native_layer_norm: nothing reads the moments but backward.
+  return makeTuple(
+      {result, Unknown(), Unknown()}); // native_layer_norm: nothing reads the moments but backward.
 }
 
 Value rmsNorm(Call &call) {
   TensorRef x = call.tensor("input");
-  double epsilon = call.numberOr("eps", x->type == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07);
+  double epsilon =
+      call.numberOr("eps", x->type == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07);
   return call.b.rmsNorm(x, call.optionalTensor("weight"), normalizedDims(call, x), epsilon);
 }
 
@@ -84,7 +86,8 @@ bool isCausal(const TensorRef &mask, int64_t rows, int64_t columns) {
   at::Tensor seen = mask->type == at::kBool ? mask->known : mask->known.eq(0);
   at::Tensor hidden = mask->type == at::kBool ? mask->known.logical_not() : mask->known.eq(-INFINITY);
   at::Tensor triangle = at::ones({rows, columns}, at::kBool).tril();
-  return seen.reshape({rows, columns}).equal(triangle) && hidden.reshape({rows, columns}).equal(triangle.logical_not());
+  return seen.reshape({rows, columns}).equal(triangle) &&
+         hidden.reshape({rows, columns}).equal(triangle.logical_not());
 }
 
 /// Queries, keys and values as [B, H, T, D].
@@ -99,14 +102,16 @@ TensorRef spellOut(Builder &b, Heads heads) {
   int64_t groups = heads.query->shape[1] / heads.key->shape[1];
   auto repeatHeads = [&](const TensorRef &x) {
     Shape wide = {x->shape[0], x->shape[1], groups, x->shape[2], x->shape[3]};
-    return groups == 1 ? x : b.reshape(b.broadcastTo(unsqueeze(b, x, 2), wide),
-                                       {x->shape[0], x->shape[1] * groups, x->shape[2], x->shape[3]});
+    return groups == 1 ? x
+                       : b.reshape(b.broadcastTo(unsqueeze(b, x, 2), wide),
+                                   {x->shape[0], x->shape[1] * groups, x->shape[2], x->shape[3]});
   };
   Builder::MatmulOptions options;
   options.transposeRhs = true;
   TensorRef scores = combine(b, "mul", b.matmul(heads.query, repeatHeads(heads.key), options), heads.scale);
   if (heads.causal) {
-    TensorRef row = b.iota(2, 0, 1, scores->shape, at::kLong), column = b.iota(3, 0, 1, scores->shape, at::kLong);
+    TensorRef row = b.iota(2, 0, 1, scores->shape, at::kLong),
+              column = b.iota(3, 0, 1, scores->shape, at::kLong);
     scores = b.select(b.compare("ge", row, column), scores, b.splat(-INFINITY, scores->shape, scores->type));
   }
   if (heads.mask)
@@ -138,7 +143,8 @@ TensorRef asRankFour(Builder &b, const TensorRef &x, int64_t at) {
 void checkHeads(const Heads &heads) {
   const Shape &q = heads.query->shape, &k = heads.key->shape, &v = heads.value->shape;
   bool agree = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[2] == v[2] && q[3] == k[3] && k[1] > 0 &&
-               q[1] % k[1] == 0 && heads.query->type == heads.key->type && heads.key->type == heads.value->type;
+               q[1] % k[1] == 0 && heads.query->type == heads.key->type &&
+               heads.key->type == heads.value->type;
   if (!agree)
     fail("attention of a query of shape " + spellList(q) + ", a key of " + spellList(k) + " and a value of " +
          spellList(v));

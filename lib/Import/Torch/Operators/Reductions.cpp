@@ -72,8 +72,8 @@ Value extreme(Call &call) {
 }
 constexpr const char *maxName = "max", *minName = "min";
 
-/// torch.max and torch.min: of two tensors, of all elements, or along a dimension with its positions, which are
-/// not supported where something reads them.
+/// torch.max and torch.min: of two tensors, of all elements, or along a dimension with its positions, which
+/// are not supported where something reads them.
 template <const char *const &kind>
 Value extremeOrPair(Call &call) {
   TensorRef x = call.tensor("self");
@@ -102,6 +102,21 @@ Value norm(Call &call) {
   if (order != 2)
     throw Unsupported(call.schema.name() + " of order " + std::to_string(order));
   return b.unary("sqrt", reduceDims(b, "sum", b.binary("mul", x, x), dims, call.flag("keepdim")));
+}
+
+/// sum(x * y) / sqrt(max(sum(x * x) * sum(y * y), eps^2))
+Value cosineSimilarity(Call &call) {
+  Builder &b = call.b;
+  std::vector<TensorRef> both = {call.tensor("x1"), call.tensor("x2")};
+  unify(b, both, promote(both));
+  Shape dims = {call.dim("dim", both[0]->rank())};
+  double epsilon = call.numberOr("eps", 1e-8);
+  auto dot = [&](const TensorRef &x, const TensorRef &y) {
+    return b.reduce("sum", b.binary("mul", x, y), dims);
+  };
+  TensorRef squares = b.binary("mul", dot(both[0], both[0]), dot(both[1], both[1]));
+  TensorRef bounded = b.binary("max", squares, b.splat(epsilon * epsilon, squares->shape, squares->type));
+  return b.binary("mul", dot(both[0], both[1]), b.unary("rsqrt", bounded));
 }
 
 template <bool log>
@@ -150,6 +165,7 @@ constexpr Operator operators[] = {
     {"aten::log_softmax", softmax<true>},
     {"aten::_log_softmax", softmax<true>},
     {"aten::logsumexp", logSumExp},
+    {"aten::cosine_similarity", cosineSimilarity},
 };
 
 } // namespace
