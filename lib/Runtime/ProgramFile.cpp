@@ -263,6 +263,22 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.predicted = {file.peak_bytes(), file.step_seconds(), file.flops_per_step()};
 }
 
+/// Whether the elements of `list` are aligned as their type asks: the FlatBuffers verifier checks offsets only.
+template <class T, class List>
+bool isAligned(const List *list) {
+  return reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;
+}
+
+bool isAligned(const fb::Program &file) {
+  bool aligned = isAligned<fb::Buffer>(file.buffers()) && isAligned<int64_t>(file.shapes()) &&
+                 isAligned<int64_t>(file.strides()) && isAligned<fb::Lifetime>(file.lifetimes()) &&
+                 isAligned<fb::Command>(file.commands()) && isAligned<int64_t>(file.params()) &&
+                 isAligned<uint32_t>(file.operands()) && isAligned<fb::Slot>(file.schedule());
+  for (const fb::State *state : *file.states())
+    aligned &= isAligned<int64_t>(state->logical_shape());
+  return aligned;
+}
+
 /// Checks the header and returns the payload's size, or the reason why the file cannot be read.
 Result<uint64_t> checkHeader(const std::vector<uint8_t> &bytes, const std::string &name) {
   Header header;
@@ -318,6 +334,8 @@ Result<Program> parseProgram(const std::vector<uint8_t> &bytes, const std::strin
   if (!fb::VerifyProgramBuffer(verifier))
     return corrupt(name, "the FlatBuffers structure is damaged or the identifier is not DSXP");
   const fb::Program &file = *fb::GetProgram(data);
+  if (!isAligned(file))
+    return corrupt(name, "a list of the FlatBuffers payload is not aligned");
   Program program;
   unpackHead(file, program);
   if (Status status = unpackBuffers(file, name, program); !status)

@@ -78,8 +78,18 @@ MatmulDesc normalize(const MatmulDesc &desc) {
   return flipped;
 }
 
-dnnl::matmul::primitive_desc describe(const MatmulDesc &desc, uint32_t threads) {
-  omp_set_num_threads(static_cast<int>(threads)); // scratch memory depends on it
+dnnl::matmul::desc toOperation(const MatmulDesc &desc) {
+  const auto a = toOnednn(desc.a, desc.rank), b = toOnednn(desc.b, desc.rank),
+             result = toOnednn(desc.result, desc.rank);
+  if (desc.bias < 0)
+    return {a, b, result};
+  dnnl::memory::dims shape(desc.rank, 1), strides(desc.rank, desc.result.shape[desc.rank - 1]);
+  shape.back() = desc.result.shape[desc.rank - 1];
+  strides.back() = 1;
+  return {a, b, dnnl::memory::desc(shape, toOnednn(desc.bias), strides), result};
+}
+
+dnnl::primitive_attr toAttributes(const MatmulDesc &desc) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::post_ops postOps;
@@ -88,16 +98,32 @@ dnnl::matmul::primitive_desc describe(const MatmulDesc &desc, uint32_t threads) 
   if (desc.activation == 1)
     postOps.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
   attributes.set_post_ops(postOps);
-  const auto a = toOnednn(desc.a, desc.rank), b = toOnednn(desc.b, desc.rank),
-             result = toOnednn(desc.result, desc.rank);
-  if (desc.bias < 0)
-    return {dnnl::matmul::desc(a, b, result), attributes, engine()};
-  dnnl::memory::dims shape(desc.rank, 1), strides(desc.rank, desc.result.shape[desc.rank - 1]);
-  shape.back() = desc.result.shape[desc.rank - 1];
-  strides.back() = 1;
-  const dnnl::memory::desc bias(shape, toOnednn(desc.bias), strides);
-  return {dnnl::matmul::desc(a, b, bias, result), attributes, engine()};
+  return attributes;
 }
+
+/// The implementations for one product, best first. oneDNN's iterator keeps a pointer to the operation: the
+/// two live and die together, and in one place.
+struct Choice {
+  const dnnl::matmul::desc operation;
+  dnnl::matmul::primitive_desc current;
+
+  explicit Choice(const MatmulDesc &desc)
+      : operation(toOperation(desc)), current(operation, toAttributes(desc), engine()) {}
+  Choice(const Choice &) = delete;
+
+  /// Advances to an implementation whose scratch memory fits, or throws with the least that was asked.
+  void limit(uint64_t workspaceBytes) {
+    uint64_t least = UINT64_MAX;
+    do {
+      const uint64_t needed = current.scratchpad_desc().get_size();
+      if (needed <= workspaceBytes)
+        return;
+      least = std::min(least, needed);
+    } while (current.next_impl());
+    throw std::runtime_error("oneDNN asks for " + std::to_string(least) + " bytes of workspace, but " +
+                             std::to_string(workspaceBytes) + " are planned");
+  }
+};
 
 /// Runs `body`, turning exceptions, which may not cross the border, into `message`.
 template <class Body, class Value>
@@ -113,21 +139,10 @@ Value guarded(Value failure, char *message, size_t messageBytes, Body &&body) {
 }
 
 uint64_t scratchpadBytes(const MatmulDesc *desc, uint32_t threads, char *message, size_t messageBytes) {
-  return guarded(UINT64_MAX, message, messageBytes,
-                 [&] { return describe(normalize(*desc), threads).scratchpad_desc().get_size(); });
-}
-
-/// Advances `choice` to an implementation whose scratch memory fits, or throws with the least that was asked.
-void chooseWithin(dnnl::matmul::primitive_desc &choice, uint64_t workspaceBytes) {
-  uint64_t least = UINT64_MAX;
-  do {
-    const uint64_t needed = choice.scratchpad_desc().get_size();
-    if (needed <= workspaceBytes)
-      return;
-    least = std::min(least, needed);
-  } while (choice.next_impl());
-  throw std::runtime_error("oneDNN asks for " + std::to_string(least) + " bytes of workspace, but " +
-                           std::to_string(workspaceBytes) + " are planned");
+  return guarded(UINT64_MAX, message, messageBytes, [&] {
+    omp_set_num_threads(static_cast<int>(threads)); // scratch memory depends on it
+    return Choice(normalize(*desc)).current.scratchpad_desc().get_size();
+  });
 }
 
 dnnl::memory wrap(const dnnl::memory::desc &desc, const void *data) {
@@ -137,18 +152,20 @@ dnnl::memory wrap(const dnnl::memory::desc &desc, const void *data) {
 MatmulPrimitive *create(const MatmulDesc *original, uint32_t threads, uint64_t workspaceBytes,
                         const MatmulMemory *memory, char *message, size_t messageBytes) {
   return guarded(static_cast<MatmulPrimitive *>(nullptr), message, messageBytes, [&] {
+    omp_set_num_threads(static_cast<int>(threads));
     const bool flipped = shouldTranspose(*original);
-    dnnl::matmul::primitive_desc choice = describe(normalize(*original), threads);
-    chooseWithin(choice, workspaceBytes);
+    Choice choice(normalize(*original));
+    choice.limit(workspaceBytes);
+    const dnnl::matmul::primitive_desc &chosen = choice.current;
     std::unordered_map<int, dnnl::memory> arguments = {
-        {DNNL_ARG_SRC, wrap(choice.src_desc(), flipped ? memory->b : memory->a)},
-        {DNNL_ARG_WEIGHTS, wrap(choice.weights_desc(), flipped ? memory->a : memory->b)},
-        {DNNL_ARG_DST, wrap(choice.dst_desc(), memory->result)},
-        {DNNL_ARG_SCRATCHPAD, wrap(choice.scratchpad_desc(), memory->workspace)}};
+        {DNNL_ARG_SRC, wrap(chosen.src_desc(), flipped ? memory->b : memory->a)},
+        {DNNL_ARG_WEIGHTS, wrap(chosen.weights_desc(), flipped ? memory->a : memory->b)},
+        {DNNL_ARG_DST, wrap(chosen.dst_desc(), memory->result)},
+        {DNNL_ARG_SCRATCHPAD, wrap(chosen.scratchpad_desc(), memory->workspace)}};
     if (original->bias >= 0)
-      arguments.emplace(DNNL_ARG_BIAS, wrap(choice.bias_desc(), memory->bias));
-    const char *name = choice.impl_info_str();
-    return new MatmulPrimitive{dnnl::matmul(choice), std::move(arguments), name ? name : "", threads};
+      arguments.emplace(DNNL_ARG_BIAS, wrap(chosen.bias_desc(), memory->bias));
+    const char *name = chosen.impl_info_str();
+    return new MatmulPrimitive{dnnl::matmul(chosen), std::move(arguments), name ? name : "", threads};
   });
 }
 
