@@ -1,0 +1,175 @@
+//===- VerifyLibraryTest.cpp - Operands of library commands --------------------===//
+//
+// For each function a valid command, then one change at a time: a shape, a dtype, a stride, an overlap, a
+// param.
+//
+//===---------------------------------------------------------------------------===//
+#include "ProgramBuilder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+namespace ds::rt {
+namespace {
+
+using test::bits;
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+/// One library command and what the verifier says of it after a change.
+class OneCommand {
+public:
+  OneCommand(LibraryFn fn, std::vector<std::pair<std::vector<int64_t>, DType>> operands,
+             std::vector<int64_t> params)
+      : fn(fn), shapes(std::move(operands)), params(std::move(params)) {}
+
+  std::string after(const std::function<void(Program &)> &change = [](Program &) {}) const {
+    ProgramBuilder b;
+    std::vector<uint32_t> ids;
+    for (const auto &[shape, dtype] : shapes)
+      ids.push_back(b.keep(shape, dtype));
+    b.library(fn, ids, params);
+    b.segment(SegmentKind::Last);
+    change(b.program);
+    Status status = verifyProgram(b.program);
+    return status ? "accepted" : status.error().message;
+  }
+
+private:
+  LibraryFn fn;
+  std::vector<std::pair<std::vector<int64_t>, DType>> shapes;
+  std::vector<int64_t> params;
+};
+
+constexpr DType F = DType::F32, I = DType::I64;
+
+/// Shortens operand `k` in its first dimension.
+auto shorten(uint32_t k) {
+  return [k](Program &p) { --p.buffers[k].shape[0]; };
+}
+/// Puts operand `k` where operand `other` is.
+auto alias(uint32_t k, uint32_t other) {
+  return [k, other](Program &p) { p.buffers[k].offset = p.buffers[other].offset; };
+}
+auto retype(uint32_t k, DType dtype) {
+  return [k, dtype](Program &p) { p.buffers[k].dtype = dtype; };
+}
+auto param(uint32_t k, int64_t value) {
+  return [k, value](Program &p) { p.params[k] = value; };
+}
+
+TEST(VerifyLibrary, Matmul) {
+  const OneCommand c(LibraryFn::Matmul, {{{4, 8}, F}, {{8, 6}, F}, {{4, 6}, F}, {{6}, F}}, {0, 0, 0, 0});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_THAT(c.after(shorten(0)), HasSubstr("operand 2 has shape [4x6], expected [3x6]"));
+  EXPECT_THAT(c.after(shorten(1)), HasSubstr("inner sizes 8 and 7 differ"));
+  EXPECT_THAT(c.after(shorten(3)), HasSubstr("operand 3 has shape [5], expected [6]"));
+  EXPECT_THAT(c.after(param(0, 1)), HasSubstr("inner sizes"));
+  EXPECT_THAT(c.after(param(2, 2)), HasSubstr("param 2 is 2"));
+  EXPECT_THAT(c.after(param(3, -1)), HasSubstr("param 3 is -1"));
+  EXPECT_THAT(c.after(retype(0, DType::I32)), HasSubstr("operand 0 has dtype i32, expected f32"));
+  EXPECT_THAT(c.after(alias(2, 0)), HasSubstr("shares bytes with operand 0"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[0].strides = {2, 2}; }), HasSubstr("one of them must be 1"));
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[2].strides = {0, 1};
+  }),
+              HasSubstr("stride 0 in dimension 0"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 2; }),
+              HasSubstr("has 2 operands, expected 3 to 4"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numParams = 3; }),
+              HasSubstr("has 3 params, expected 4"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[0].shape = {8}, p.buffers[0].strides = {1}; }),
+              HasSubstr("rank 1, expected at least 2"));
+  const OneCommand batch(LibraryFn::Matmul, {{{2, 4, 8}, F}, {{2, 8, 6}, F}, {{2, 4, 6}, F}}, {0, 0, 0, 0});
+  EXPECT_EQ(batch.after(), "accepted");
+  EXPECT_THAT(batch.after(shorten(1)), HasSubstr("multiplies batches"));
+}
+
+TEST(VerifyLibrary, AttentionForward) {
+  const OneCommand c(LibraryFn::AttentionForward,
+                     {{{2, 8, 4, 16}, F},
+                      {{2, 9, 2, 16}, F},
+                      {{2, 9, 2, 16}, F},
+                      {{2, 8, 4, 16}, F},
+                      {{2, 4, 8}, F},
+                      {{1, 4, 1, 9}, F}},
+                     {1, bits(0.25)});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_THAT(c.after(shorten(1)), HasSubstr("batch and head size must agree"));
+  EXPECT_THAT(c.after(shorten(2)), HasSubstr("operand 2 has shape [1x9x2x16], expected [2x9x2x16]"));
+  EXPECT_THAT(c.after(shorten(3)), HasSubstr("operand 3 has shape"));
+  EXPECT_THAT(c.after(shorten(4)), HasSubstr("operand 4 has shape [1x4x8], expected [2x4x8]"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[5].shape[1] = 3; }), HasSubstr("has mask [1x3x1x9]"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[0].shape[2] = 3; }),
+              HasSubstr("3 query heads, not a multiple of 2"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[0].strides[3] = 2, p.buffers[0].shape[3] = 8; }),
+              HasSubstr("operand 0 has innermost stride 2"));
+  EXPECT_THAT(c.after(param(0, 2)), HasSubstr("param 0 is 2"));
+  EXPECT_THAT(c.after(param(1, bits(INFINITY))), HasSubstr("scale that is not finite"));
+  EXPECT_THAT(c.after(alias(3, 0)), HasSubstr("writes operand 3, which shares bytes with operand 0"));
+  const OneCommand wide(
+      LibraryFn::AttentionForward,
+      {{{1, 2, 1, 257}, F}, {{1, 2, 1, 257}, F}, {{1, 2, 1, 257}, F}, {{1, 2, 1, 257}, F}, {{1, 1, 2}, F}},
+      {1, bits(0.25)});
+  EXPECT_THAT(wide.after(), HasSubstr("head size at most 256"));
+}
+
+TEST(VerifyLibrary, AttentionBackward) {
+  const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 8, 2, 16}, F};
+  const OneCommand c(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k}, {1, bits(0.25)});
+  EXPECT_EQ(c.after(), "accepted");
+  for (uint32_t operand : {5, 6, 7, 8})
+    EXPECT_THAT(c.after(shorten(operand)), HasSubstr("operand " + std::to_string(operand) + " has shape"));
+  EXPECT_THAT(c.after(alias(6, 0)), HasSubstr("writes operand 6, which shares bytes with operand 0"));
+  EXPECT_THAT(c.after(alias(8, 7)), HasSubstr("writes operand 7, which shares bytes with operand 8"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 10"));
+}
+
+TEST(VerifyLibrary, Embedding) {
+  const OneCommand forward(LibraryFn::EmbeddingForward, {{{10, 6}, F}, {{2, 3}, I}, {{2, 3, 6}, F}}, {});
+  EXPECT_EQ(forward.after(), "accepted");
+  EXPECT_THAT(forward.after(shorten(1)), HasSubstr("operand 2 has shape [2x3x6], expected [1x3x6]"));
+  EXPECT_THAT(forward.after(retype(1, F)), HasSubstr("operand 1 has dtype f32, expected i64"));
+  EXPECT_THAT(forward.after([](Program &p) { p.buffers[2].strides[0] = 24; }), HasSubstr("not packed"));
+  EXPECT_THAT(forward.after(alias(2, 0)), HasSubstr("shares bytes"));
+  const OneCommand backward(LibraryFn::EmbeddingBackward, {{{2, 3}, I}, {{2, 3, 6}, F}, {{10, 6}, F}}, {0});
+  EXPECT_EQ(backward.after(), "accepted");
+  EXPECT_THAT(backward.after(shorten(0)), HasSubstr("operand 1 has shape"));
+  EXPECT_THAT(backward.after(alias(2, 1)), HasSubstr("shares bytes"));
+  EXPECT_THAT(backward.after(param(0, 7)), HasSubstr("param 0 is 7"));
+}
+
+TEST(VerifyLibrary, CrossEntropy) {
+  const OneCommand forward(LibraryFn::CrossEntropyForward,
+                           {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}}, {-100});
+  EXPECT_EQ(forward.after(), "accepted");
+  EXPECT_THAT(forward.after(shorten(0)), HasSubstr("operand 1 has shape [4], expected [3]"));
+  EXPECT_THAT(forward.after(shorten(3)), HasSubstr("operand 3 has shape [3], expected [4]"));
+  EXPECT_THAT(forward.after(retype(4, I)), HasSubstr("operand 4 has dtype i64"));
+  EXPECT_THAT(forward.after(alias(4, 2)), HasSubstr("shares bytes"));
+  const OneCommand backward(LibraryFn::CrossEntropyBackward,
+                            {{{4, 9}, F}, {{4}, I}, {{4}, F}, {{}, F}, {{}, F}, {{4, 9}, F}}, {-100});
+  EXPECT_EQ(backward.after(), "accepted");
+  EXPECT_EQ(backward.after(alias(5, 0)), "accepted") << "in place";
+  EXPECT_THAT(backward.after([](Program &p) { p.buffers[5].offset = p.buffers[0].offset + 4; }),
+              HasSubstr("writes operand 5, which shares bytes with operand 0"));
+  EXPECT_THAT(backward.after(alias(5, 2)), HasSubstr("shares bytes"));
+  EXPECT_THAT(backward.after(shorten(5)), HasSubstr("operand 5 has shape"));
+}
+
+TEST(VerifyLibrary, FillAndCopy) {
+  const OneCommand fill(LibraryFn::Fill, {{{4, 4}, F}}, {bits(1)});
+  EXPECT_EQ(fill.after(), "accepted");
+  EXPECT_THAT(fill.after([](Program &p) { p.buffers[0].strides[0] = 0; }), HasSubstr("stride 0"));
+  const OneCommand copy(LibraryFn::Copy, {{{4, 4}, F}, {{4, 4}, F}}, {});
+  EXPECT_EQ(copy.after(), "accepted");
+  EXPECT_THAT(copy.after(shorten(1)), HasSubstr("operand 1 has shape [3x4], expected [4x4]"));
+  EXPECT_THAT(copy.after(retype(1, DType::I32)), HasSubstr("dtype i32, expected f32"));
+  EXPECT_THAT(copy.after(alias(1, 0)), HasSubstr("shares bytes"));
+}
+
+} // namespace
+} // namespace ds::rt
