@@ -15,6 +15,8 @@ using namespace mlir;
 using namespace mlir::ds;
 
 void mlir::ds::buildStepPipeline(OpPassManager &manager) {
+  manager.addPass(createVerifyModel());
+
   // Imported graphs repeat themselves and leave transposes before products: patterns below look through neither.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
@@ -29,6 +31,10 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createDecompose());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createVerifyStep());
+
+  // Last, for a common-subexpression elimination after it would merge its copies with their originals again.
+  manager.addNestedPass<func::FuncOp>(createRematerializeCheap());
 }
 
 void mlir::ds::buildSchedulePipeline(OpPassManager &manager) {

@@ -8,6 +8,18 @@ include "mlir/Pass/PassBase.td"
 // model -> step
 //===----------------------------------------------------------------------===//
 
+def VerifyModel : Pass<"ds-verify-model", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes of phase model rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - there is a function `@forward` whose first result is the loss, a rank-0 float;
+    - each of its arguments is an input (`ds.input`) or a state (`ds.state`) that is declared, with its type, once;
+    - all shapes are static, and no op belongs to a later phase (buffers, kernels, gradient ops);
+    - row statistics of attention and cross-entropy are read by nothing, and a mask of attention is not trained: no
+      gradient passes there.
+  }];
+}
+
 def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
   let summary = "Replaces spelled-out attention by ds.attention";
   let description = [{
@@ -172,6 +184,55 @@ def Decompose : Pass<"ds-decompose"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> {
+  let summary = "Lets backward compute again what elementwise ops gave the forward";
+  let description = [{
+    Forward is what @loss depends on; every other op that reads one of its values is backward. Each value that
+    crosses lives until backward has read it.
+
+    Requires: phase step, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
+    the copies with their originals again.
+
+    Ensures:
+    - The values that still cross are those of fewest bytes from which elementwise and index ops give all the
+      others; of equals, the latest. States, inputs and constants are there anyway and cost nothing.
+    - Backward reads copies of those ops, made beside the reader; readers with no library call between them share
+      one.
+    - The copies are the same ops on the same values: results are bit-equal.
+    - Products, attention, reductions and other library calls are never repeated. Evaluation stays as it is.
+
+    Of a GELU spelled in ten ops only its input crosses:
+    ```
+    %h = ds.matmul ...
+    %t = ds.tanh %h : tensor<4x8xf32>
+    ...
+    %d = ds.mul %t, %t : tensor<4x8xf32>
+    ```
+    becomes
+    ```
+    %h = ds.matmul ...
+    %t = ds.tanh %h : tensor<4x8xf32>
+    ...
+    %again = ds.tanh %h : tensor<4x8xf32>
+    %d = ds.mul %again, %again : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def VerifyStep : Pass<"ds-verify-step", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase step rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - every function is a segment; there is one `last`, at most one of each other kind, and a `middle` only beside
+      a `first`;
+    - each argument is an input or a declared state of its type; no state is an argument twice;
+    - each result is a declared state of its type, at most once; `first` and `middle` write no parameter, moment or
+      master, and evaluation no state that a step reads;
+    - all shapes are static, and no op belongs to phase scheduled.
+  }];
 }
 
 include "ds/Passes/SchedulePasses.td"

@@ -1,0 +1,104 @@
+// RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s
+
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
+ds.state @g role(gradient) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
+ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
+ds.state @eval_loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
+
+// Evaluation has no backward, and a product is not made twice, nor is a reduction.
+
+// CHECK-LABEL: @evaluate
+// CHECK-COUNT-1: ds.exp
+// CHECK-NOT: ds.exp
+func.func @evaluate(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @eval_loss}) attributes {ds.segment = #ds.segment<evaluation>} {
+  %e = ds.exp %x : tensor<8x8xf32>
+  %n = ds.neg %e : tensor<8x8xf32>
+  %loss = ds.reduce sum %n dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// CHECK-LABEL: @keeps_products
+// CHECK-COUNT-1: ds.matmul
+// CHECK-NOT: ds.matmul
+// CHECK-COUNT-1: ds.reduce
+// CHECK: ds.add %{{.*}}, %{{.*}} : tensor<8x8xf32>
+// CHECK-NOT: ds.reduce
+func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<last>} {
+  %p = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %loss = ds.reduce sum %p dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  %b = ds.broadcast %loss dims [] : tensor<f32> -> tensor<8x8xf32>
+  %g = ds.add %p, %b : tensor<8x8xf32>
+  return %loss, %g : tensor<f32>, tensor<8x8xf32>
+}
+
+// A spelled-out activation: three of its values are read by backward, and only its input %h crosses. The readers
+// before the product share one copy of tanh; the one after it has its own.
+
+// CHECK-LABEL: @activation
+// CHECK: %[[H:.*]] = ds.matmul
+// CHECK: ds.reduce sum
+// CHECK: %[[T:.*]] = ds.tanh %[[H]]
+// CHECK: %[[G1:.*]] = ds.mul %[[T]], %[[T]]
+// CHECK: %[[G2:.*]] = ds.add %[[G1]], %[[T]]
+// CHECK: %[[A:.*]] = ds.mul %[[H]], %[[T]]
+// CHECK: ds.matmul %[[G2]], %[[A]]
+// CHECK: %[[T2:.*]] = ds.tanh %[[H]]
+// CHECK: ds.add %{{.*}}, %[[T2]]
+func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<last>} {
+  %h = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %t = ds.tanh %h : tensor<8x8xf32>
+  %a = ds.mul %h, %t : tensor<8x8xf32>
+  %loss = ds.reduce sum %a dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  %ha = ds.mul %t, %t : tensor<8x8xf32>
+  %hb = ds.add %ha, %t : tensor<8x8xf32>
+  %p = ds.matmul %hb, %a : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %g = ds.add %p, %t : tensor<8x8xf32>
+  return %loss, %g : tensor<f32>, tensor<8x8xf32>
+}
+
+// The sum of two products is one value where its parts are two: it crosses itself, nothing is repeated.
+
+// CHECK-LABEL: @residual
+// CHECK: ds.matmul
+// CHECK: ds.matmul
+// CHECK: %[[S:.*]] = ds.add
+// CHECK-NOT: ds.add
+// CHECK: ds.mul %[[S]], %[[S]]
+func.func @residual(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+  %p = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %q = ds.matmul %p, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %s = ds.add %p, %q : tensor<8x8xf32>
+  %loss = ds.reduce sum %s dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  %g = ds.mul %s, %s : tensor<8x8xf32>
+  return %loss, %g : tensor<f32>, tensor<8x8xf32>
+}
+
+// A truth value is a byte where the number it came from is four: alone, it is what crosses.
+
+// CHECK-LABEL: @truth
+// CHECK: %[[C:.*]] = ds.compare
+// CHECK-NOT: ds.compare
+// CHECK: ds.select %[[C]]
+func.func @truth(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<middle>} {
+  %p = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %zero = ds.constant dense<0.0> : tensor<8x8xf32>
+  %c = ds.compare gt %p, %zero : tensor<8x8xf32>
+  %r = ds.select %c, %p, %zero : tensor<8x8xf32>
+  %loss = ds.reduce sum %r dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  %g = ds.select %c, %x, %zero : tensor<8x8xf32>
+  return %loss, %g : tensor<f32>, tensor<8x8xf32>
+}
+
+// What states and inputs give by cheap ops alone never crosses.
+
+// CHECK-LABEL: @from_state
+// CHECK-SAME: %[[W:.*]]: tensor<8x8xf32> {ds.state = @w}
+// CHECK: ds.reduce
+// CHECK: %[[AGAIN:.*]] = ds.exp %[[W]]
+// CHECK: ds.mul %[[AGAIN]], %[[AGAIN]]
+func.func @from_state(%w: tensor<8x8xf32> {ds.state = @w}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<update>} {
+  %e = ds.exp %w : tensor<8x8xf32>
+  %loss = ds.reduce sum %e dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  %g = ds.mul %e, %e : tensor<8x8xf32>
+  return %loss, %g : tensor<f32>, tensor<8x8xf32>
+}

@@ -1,0 +1,91 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-verify-model
+
+// A model that is fine says nothing.
+
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+func.func @forward(%x: tensor<4xf32> {ds.input = "x"}, %w: tensor<4xf32> {ds.state = @w}) -> tensor<f32> {
+  %p = ds.mul %x, %w : tensor<4xf32>
+  %l = ds.reduce sum %p dims [0] : tensor<4xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{expects a function @forward in phase model, but the module has none}}
+module {
+}
+
+// -----
+
+// expected-error@+1 {{expects a rank-0 float loss as first result, but got 'tensor<4xf32>'}}
+func.func @forward(%x: tensor<4xf32> {ds.input = "x"}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{expects argument 0 to be either an input or a state, but got neither}}
+func.func @forward(%x: tensor<f32>) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{expects argument 0 to hold a declared state, but got @w}}
+func.func @forward(%w: tensor<f32> {ds.state = @w}) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+
+// -----
+
+// expected-note@+1 {{state @w is declared here}}
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+// expected-error@+1 {{expects argument 0 of type 'tensor<4xf32>', but got 'tensor<f32>'}}
+func.func @forward(%w: tensor<f32> {ds.state = @w}) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+
+// -----
+
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
+// expected-error@+1 {{expects one argument for state @w, but got arguments 0 and 1}}
+func.func @forward(%v: tensor<f32> {ds.state = @w}, %w: tensor<f32> {ds.state = @w}) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> {
+  // expected-error@+1 {{belongs to phase scheduled, but stands in a function on tensors}}
+  %b = ds.alloc "activations" : !ds.buffer<tensor<4xf32>, [1], device>
+  return %x : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%i: tensor<2xi64> {ds.input = "i"}, %g: tensor<2x4xf32> {ds.input = "g"}, %x: tensor<f32> {ds.input = "x"}) -> tensor<f32> {
+  // expected-error@+1 {{belongs to phase step, but stands in a model}}
+  %d = ds.embedding_grad %i, %g : tensor<2xi64>, tensor<2x4xf32> -> tensor<8x4xf32>
+  return %x : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4xi64> {ds.input = "t"}) -> tensor<f32> {
+  // expected-error@+1 {{expects row statistics that only its gradient reads, but result 2 is used}}
+  %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %sum = ds.add %loss, %count : tensor<f32>
+  return %sum : tensor<f32>
+}
+
+// -----
+
+// expected-note@+1 {{the parameter is declared trainable here}}
+ds.state @bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<1x2x4x4xf32>
+func.func @forward(%q: tensor<1x4x2x8xf32> {ds.input = "q"}, %bias: tensor<1x2x4x4xf32> {ds.state = @bias}) -> tensor<f32> {
+  %n = ds.neg %bias : tensor<1x2x4x4xf32>
+  // expected-error@+1 {{expects a mask that is not trained, but got one that depends on @bias}}
+  %o, %lse = ds.attention %q, %q, %q mask(%n) scale 1.0 : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>)
+  %l = ds.reduce sum %o dims [0, 1, 2, 3] : tensor<1x4x2x8xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
