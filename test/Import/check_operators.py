@@ -155,9 +155,16 @@ CASES = {
         "torch.ops.aten.binary_cross_entropy(x.sigmoid(), m.float(), c.abs().expand(4, 6))", "F.binary_cross_entropy_with_logits(x, m.float())",
         "F.binary_cross_entropy_with_logits(x, m.float(), pos_weight=c[0].abs(), reduction='sum')",
         "F.kl_div(x.log_softmax(1), z.softmax(1), reduction='batchmean')", "F.kl_div(x.log_softmax(1), z.log_softmax(1), log_target=True)",
-        "F.cosine_similarity(x, z)",
+        "F.cosine_similarity(x, z)", "written_after_log_softmax(x * 1, j)",
     ],
 }
+
+
+def written_after_log_softmax(x, j):
+    """The loss must see the logits as they were."""
+    logs = F.log_softmax(x, 1)
+    x.add_(torch.arange(6.0))
+    return F.nll_loss(logs, j) + x.mean()
 
 
 class Cases(torch.nn.Module):
@@ -173,7 +180,8 @@ class Cases(torch.nn.Module):
     def forward(self, a, i, j, m):
         x, z = a * self.p, self.p.tanh() - 0.3 * a
         heads = torch.cat([x, z, x * z], 1)[:, :12].reshape(2, 2, 3, 4)
-        known = {"x": x, "z": z, "y": self.y * 1, "s": x[0, 0], "i": i, "j": j, "m": m, "F": F, "torch": torch,
+        known = {"written_after_log_softmax": written_after_log_softmax, "x": x, "z": z, "y": self.y * 1,
+                 "s": x[0, 0], "i": i, "j": j, "m": m, "F": F, "torch": torch,
                  "c": torch.tensor([[0.5, -1.5, 2.0, 3.0, -0.25, 1.0]]), "q": heads, "k": heads.sin(), "v": heads.cos()}
         loss = x.sum() * 0
         for case in self.cases:

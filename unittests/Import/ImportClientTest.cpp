@@ -23,6 +23,7 @@ namespace {
 class ImportClientTest : public testing::Test {
 protected:
   void SetUp() override {
+    umask(022);
     folder = testing::TempDir() + "import-client-" + std::to_string(getpid());
     fs::create_directories(folder);
     request.path = folder + "/model.pt";
@@ -64,6 +65,9 @@ TEST_F(ImportClientTest, HandsBackTextAndWeights) {
   EXPECT_EQ(result->notices, std::vector<std::string>{"hi"});
   std::ifstream weights(result->weightsPath);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(weights), {}), "weights");
+  struct stat info = {};
+  stat(result->weightsPath.c_str(), &info);
+  EXPECT_EQ(info.st_mode & 0777, 0644u); // As any file that this user makes.
 }
 
 TEST_F(ImportClientTest, PassesItsOptions) {

@@ -69,8 +69,12 @@ public:
     }
     path = directory + "/.ds-weights-XXXXXX";
     fd = Descriptor(mkostemp(path.data(), O_CLOEXEC));
-    if (fd)
+    if (fd) {
+      mode_t mask = umask(0); // The caller may keep the file: give it the rights that any new file gets.
+      umask(mask);
+      fchmod(fd.get(), 0666 & ~mask);
       return {};
+    }
     Error error = ioError("make a file in", directory, "name a directory that can be written");
     path.clear();
     return error;

@@ -123,9 +123,10 @@ static Table makeTable(const std::vector<OperatorList> &lists) {
 }
 
 static const Table &tensorOperators() {
-  static const Table table = makeTable({arithmeticOperators(), activationOperators(), factoryOperators(),
-                                        layoutOperators(), indexingOperators(), linearOperators(),
-                                        lossOperators(), networkOperators(), reductionOperators()});
+  static const Table table =
+      makeTable({arithmeticOperators(), activationOperators(), factoryOperators(), layoutOperators(),
+                 joiningOperators(), indexingOperators(), linearOperators(), lossOperators(),
+                 networkOperators(), reductionOperators()});
   return table;
 }
 

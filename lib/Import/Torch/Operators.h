@@ -78,6 +78,7 @@ OperatorList arithmeticOperators();
 OperatorList activationOperators();
 OperatorList containerOperators();
 OperatorList factoryOperators();
+OperatorList joiningOperators();
 OperatorList layoutOperators();
 OperatorList indexingOperators();
 OperatorList linearOperators();

@@ -88,8 +88,8 @@ Value linear(Call &call) {
          "check the types given by --input");
   Builder::MatmulOptions options;
   options.bias = bias;
-  options.transposeRhs = true;
-  TensorRef result = b.matmul(x, weight, options);
+  options.transposeRhs = !weight->transposed;
+  TensorRef result = b.matmul(x, weight->transposed ? weight->transposed : weight, options);
   return isRow ? b.reshape(result, {weight->shape[0]}) : result;
 }
 

@@ -126,7 +126,7 @@ Value softmax(Call &call) {
   int64_t dim = call.dim("dim", x->rank());
   TensorRef result = x->rank() == 0 ? call.b.splat(log ? 0 : 1, {}, x->type) : call.b.softmax(x, dim, log);
   if (log) {
-    result->logSoftmaxOf = x;
+    result->logSoftmaxOf = std::make_shared<Tensor>(*x); // As it is now: x may be written in place later.
     result->logSoftmaxDim = dim;
   }
   return result;
