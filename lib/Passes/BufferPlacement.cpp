@@ -48,9 +48,22 @@ void FunctionBufferizer::assignCategories() {
     if (!declaration || declaration.getRole() != Role::Parameter || !update)
       continue;
     for (Value input : update->getOperands())
-      if (input.getType() == value.getType() && !isa<BlockArgument>(input))
-        gradients.insert(input);
+      if (input.getType() == value.getType())
+        addGradient(input);
   }
+}
+
+void FunctionBufferizer::addGradient(Value value) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || !gradients.insert(value).second)
+    return;
+  // A gradient that is added to in place was one before.
+  if (auto library = dyn_cast<LibraryOpInterface>(maker))
+    for (auto [result, operand] : library.getLibraryCall().inPlace)
+      if (maker->getResult(result) == value)
+        addGradient(maker->getOperand(operand));
+  if (auto reshape = dyn_cast<ReshapeOp>(maker))
+    addGradient(reshape.getInput());
 }
 
 void FunctionBufferizer::makeArguments() {

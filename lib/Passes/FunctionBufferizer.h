@@ -35,6 +35,7 @@ private:
   void computeLastUses();
   void makeArguments();
   void assignCategories();
+  void addGradient(Value value);
   LogicalResult bufferize(Operation *op);
   LogicalResult bufferizeReturn(func::ReturnOp op);
   void bufferizeFused(FusedOp op);

@@ -21,7 +21,10 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 
+  // Spelled-out attention must be found before its gradient is spelled out too.
   manager.addPass(createRaiseAttention());
+  manager.addPass(createCanonicalizerPass());
+
   manager.addPass(createDifferentiate());
 
   // Dropout must still be an op here: evaluation leaves it out.
