@@ -18,6 +18,9 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
 #include <sched.h>
 
 using namespace ds;
@@ -67,6 +70,18 @@ static Status checkOptions(const Options &options) {
     return Error{ExitCode::Usage, "--weights expects archive or none, but got '" + options.weights + "'", ""};
   if (options.emit == Emit::Program && options.output == "-")
     return Error{ExitCode::Usage, "--emit=program needs an output file", "add -o model.dsx"};
+  return {};
+}
+
+/// Refuses an output that could not be written, before any work is done for it.
+static Status checkOutput(const Options &options) {
+  if (options.output == "-")
+    return {};
+  llvm::StringRef parent = llvm::sys::path::parent_path(options.output);
+  std::string directory = parent.empty() ? "." : parent.str();
+  if (std::error_code code = llvm::sys::fs::access(directory, llvm::sys::fs::AccessMode::Write))
+    return Error{ExitCode::Io, options.output + ": cannot write into '" + directory + "': " + code.message(),
+                 "name a file in a directory that exists and can be written"};
   return {};
 }
 
@@ -147,6 +162,8 @@ ExitCode ds::opt::run(int argc, char **argv) {
     return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry)) ? ExitCode::Ok
                                                                                              : ExitCode::Invalid;
   if (Status status = checkOptions(options); !status)
+    return report(status.error());
+  if (Status status = checkOutput(options); !status)
     return report(status.error());
   return compile(options, registry);
 }
