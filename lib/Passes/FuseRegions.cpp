@@ -20,14 +20,15 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
+/// Ops that every reader copies: free ones outside all clusters. Asked once, before regions hide what makes an op free.
+using CopiedOps = DenseSet<Operation *>;
+
 /// True when an op outside `members` reads `value`, directly or through ops that it will copy.
-static bool isReadOutside(Value value, const DenseSet<Operation *> &members, const DenseSet<Operation *> &clustered) {
+static bool isReadOutside(Value value, const DenseSet<Operation *> &members, const CopiedOps &copied) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (members.contains(user))
       return false;
-    if (isFreeToRepeat(user) && !clustered.contains(user))
-      return isReadOutside(user->getResult(0), members, clustered);
-    return true;
+    return !copied.contains(user) || isReadOutside(user->getResult(0), members, copied);
   });
 }
 
@@ -37,14 +38,14 @@ struct BodyBuilder {
   OpBuilder builder;
   IRMapping mapping;
   llvm::SmallSetVector<Value, 8> inputs;
-  const DenseSet<Operation *> &members;
+  const CopiedOps &copied;
 
   /// Makes `value` available: as a copy of the free op that gives it, or as a region argument.
   void import(Value value, Block *body) {
     if (mapping.contains(value))
       return;
     Operation *producer = value.getDefiningOp();
-    if (producer && isFreeToRepeat(producer) && !members.contains(producer)) {
+    if (producer && copied.contains(producer)) {
       for (Value operand : producer->getOperands())
         import(operand, body);
       builder.clone(*producer, mapping);
@@ -56,27 +57,29 @@ struct BodyBuilder {
 };
 } // namespace
 
-/// Removes `op` and the free ops that only it still fed.
-static void eraseWithFreeUsers(Operation *op) {
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
-    if (isFreeToRepeat(user))
-      eraseWithFreeUsers(user);
-  assert(op->use_empty() && "a member's value is still read");
+/// Removes `op` and the copied ops that only it still fed.
+static void eraseWithReaders(Operation *op, CopiedOps &copied) {
+  while (!op->use_empty()) {
+    Operation *user = *op->user_begin();
+    assert(copied.contains(user) && "a member's value is still read");
+    eraseWithReaders(user, copied);
+  }
+  copied.erase(op);
   op->erase();
 }
 
 /// Replaces the ops of `cluster` by one ds.fused at the place of the last.
-static void fuse(const FusionCluster &cluster, DenseSet<Operation *> &clustered) {
+static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
   DenseSet<Operation *> members(cluster.ops.begin(), cluster.ops.end());
   Operation *last = cluster.ops.back();
   SmallVector<Value> outputs;
   for (Operation *op : cluster.ops)
-    if (isReadOutside(op->getResult(0), members, clustered))
+    if (isReadOutside(op->getResult(0), members, copied))
       outputs.push_back(op->getResult(0));
 
   auto region = std::make_unique<Region>();
   Block *body = &region->emplaceBlock();
-  BodyBuilder build{OpBuilder(last->getContext()), {}, {}, members}; // the region has no parent to ask yet
+  BodyBuilder build{OpBuilder(last->getContext()), {}, {}, copied}; // the region has no parent to ask yet
   build.builder.setInsertionPointToEnd(body);
   for (Operation *op : cluster.ops) {
     for (Value operand : op->getOperands())
@@ -92,10 +95,8 @@ static void fuse(const FusionCluster &cluster, DenseSet<Operation *> &clustered)
   fused.getBody().takeBody(*region);
   for (auto [output, result] : llvm::zip_equal(outputs, fused.getResults()))
     output.replaceAllUsesWith(result);
-  for (Operation *op : llvm::reverse(cluster.ops)) {
-    clustered.erase(op);
-    eraseWithFreeUsers(op);
-  }
+  for (Operation *op : llvm::reverse(cluster.ops))
+    eraseWithReaders(op, copied);
 }
 
 namespace {
@@ -106,10 +107,14 @@ struct FuseRegions : mlir::ds::impl::FuseRegionsBase<FuseRegions> {
       DenseSet<Operation *> clustered;
       for (const FusionCluster &cluster : clusters)
         clustered.insert(cluster.ops.begin(), cluster.ops.end());
+      CopiedOps copied;
+      for (Operation &op : block)
+        if (isFreeToRepeat(&op) && !clustered.contains(&op))
+          copied.insert(&op);
       for (const FusionCluster &cluster : clusters)
-        fuse(cluster, clustered);
+        fuse(cluster, copied);
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-        if (isFreeToRepeat(&op) && op.use_empty())
+        if (copied.contains(&op) && op.use_empty())
           op.erase();
       if (!sortTopologically(&block))
         return signalPassFailure();
