@@ -215,6 +215,14 @@ bool FunctionBufferizer::diesAt(Value operand, Operation *op) {
   return root.getDefiningOp<AllocOp>() && rootLastUse.lookup(root) <= position.at(op);
 }
 
+bool FunctionBufferizer::diesAlone(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  auto isElsewhere = [&](OpOperand &other) {
+    return &other != &operand && rootOf(buffers.at(other.get())) == rootOf(buffers.at(operand.get()));
+  };
+  return diesAt(operand.get(), op) && llvm::none_of(op->getOpOperands(), isElsewhere);
+}
+
 Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
   RankedTensorType type = tensorType(op.getResult(result));
   auto hasAlias = [&](Value input) {

@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -126,7 +128,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   for (auto [result, operand] : call.inPlace) {
     Value value = op->getOperand(operand), buffer = buffers.at(value);
     Destination destination = findDestination(op->getResult(result));
-    bool isInPlace = (destination && *destination == buffer) || diesAt(value, op);
+    bool isInPlace = (destination && *destination == buffer) || diesAlone(op->getOpOperand(operand));
     if (!isInPlace || !bufferType(buffer).isContiguous()) {
       Value target = makeBuffer(op->getResult(result));
       copy(buffer, target, loc);
@@ -135,7 +137,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
     results[result] = buffer;
   }
   for (auto [result, operand] : call.mayShare)
-    if (!results[result] && !findDestination(op->getResult(result)) && diesAt(op->getOperand(operand), op) &&
+    if (!results[result] && !findDestination(op->getResult(result)) && diesAlone(op->getOpOperand(operand)) &&
         bufferType(buffers.at(op->getOperand(operand))).isContiguous())
       results[result] = buffers.at(op->getOperand(operand));
   for (OpResult result : op->getResults()) {
@@ -222,15 +224,25 @@ void FunctionBufferizer::bufferizeView(Value source, Value result,
 }
 
 LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
-  // A value may become one state and feed another's copy: all copies come first from where values were made.
+  // A copy may read the old value of a state that another copy replaces (two states that change places): what such
+  // copies read is put aside before any state is written.
+  SmallVector<std::pair<Value, Value>> copies;
+  llvm::SmallSetVector<Value, 8> targets;
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr);
     if (!state)
       return op.emitOpError("expects every result to be a state, but result ") << index << " is none";
     Value target = stateBuffers.at(state);
-    if (buffers.at(value) != target)
-      copy(buffers.at(value), target, op.getLoc());
+    if (buffers.at(value) == target)
+      continue;
+    copies.push_back({buffers.at(value), target});
+    targets.insert(target);
   }
+  for (Value &source : llvm::make_first_range(copies))
+    if (targets.contains(rootOf(source)))
+      source = toPrivate(source, op.getLoc());
+  for (auto [source, target] : copies)
+    copy(source, target, op.getLoc());
   builder.create<func::ReturnOp>(op.getLoc());
   op.erase();
   func.setFunctionType(builder.getFunctionType(func.getBody().front().getArgumentTypes(), {}));
@@ -259,8 +271,10 @@ Value FunctionBufferizer::createView(Value source, const StridedView &view, Loca
 }
 
 Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {
-  if (bufferType(buffer).isContiguous())
-    return buffer;
+  return bufferType(buffer).isContiguous() ? buffer : toPrivate(buffer, loc);
+}
+
+Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
   Value packed = allocate(bufferType(buffer).getTensor(), "activations", loc);
   copy(buffer, packed, loc);
   return packed;

@@ -59,11 +59,15 @@ private:
 
   /// True when writing over `operand`'s buffer at `op` destroys nothing that is still needed.
   bool diesAt(Value operand, Operation *op);
+  /// True when `operand` dies at its op and no other operand of the op lies in the same memory.
+  bool diesAlone(OpOperand &operand);
   /// An operand whose buffer may hold `result`, for results that are written where the operand was just read.
   Value findDyingOperand(FusedOp op, unsigned result);
 
   Value createView(Value source, const StridedView &view, Location loc);
   Value toContiguous(Value buffer, Location loc);
+  /// A contiguous copy of `buffer` in memory of its own.
+  Value toPrivate(Value buffer, Location loc);
   void copy(Value from, Value to, Location loc);
   void bind(Value value, Value buffer);
   Value rootOf(Value buffer);
