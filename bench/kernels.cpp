@@ -27,16 +27,21 @@ static double microsecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// Memory for every operand, filled with small positive numbers.
+/// Memory for every operand: small positive f32 numbers, zeros of other types.
 static std::vector<void *> makeOperands(mlir::ds::KernelOp kernel, int64_t elements) {
   std::vector<void *> pointers;
-  for (Attribute buffer : kernel.getBuffers()) {
-    RankedTensorType type = cast<mlir::ds::BufferType>(cast<TypeAttr>(buffer).getValue()).getTensor();
-    int64_t count = type.hasStaticShape() ? type.getNumElements() : elements;
-    auto *data = static_cast<float *>(std::aligned_alloc(64, (count * 4 + 63) / 64 * 64));
-    for (int64_t k = 0; k < count; ++k)
-      data[k] = float(k % 251) / 251 + 0.01f;
-    pointers.push_back(data);
+  for (Attribute attribute : kernel.getBuffers()) {
+    auto buffer = cast<mlir::ds::BufferType>(cast<TypeAttr>(attribute).getValue());
+    RankedTensorType type = buffer.getTensor();
+    int64_t span = 1;
+    for (auto [size, stride] : llvm::zip(type.getShape(), buffer.getStrides()))
+      span += ((ShapedType::isDynamic(size) ? elements : std::max<int64_t>(size, 1)) - 1) * stride;
+    int64_t bytes = span * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    void *memory = std::aligned_alloc(64, llvm::alignTo(bytes, 64));
+    std::memset(memory, 0, llvm::alignTo(bytes, 64));
+    for (int64_t k = 0; type.getElementType().isF32() && k < span; ++k)
+      static_cast<float *>(memory)[k] = float(k % 251) / 251 + 0.01f;
+    pointers.push_back(memory);
   }
   return pointers;
 }

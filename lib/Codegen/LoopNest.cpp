@@ -173,20 +173,52 @@ static void collectCuts(LoopNest &nest) {
   llvm::sort(nest.cuts);
 }
 
+/// Relative cost of one access when `dim` fills vectors: one load, a repeated element, a gather, a gather
+/// whose addresses are computed lane by lane.
+static double accessCost(Index address, unsigned dim) {
+  if (!isLinearIn(address, dim))
+    return 12;
+  int64_t distance = linearCoefficient(address, dim);
+  return distance == 0 ? 0.5 : distance == 1 ? 1 : 8;
+}
+
+/// The dimension along which accesses are consecutive and lanes are full; the last of equals.
+static std::optional<unsigned> chooseVectorDim(const LoopNest &nest) {
+  constexpr int64_t kLanes = 16;
+  std::optional<unsigned> best;
+  double least = 0;
+  for (auto [dim, size] : llvm::enumerate(nest.space.sizes)) {
+    double cost = 0;
+    for (const Node &node : nest.graph->allNodes())
+      if (node.kind == Node::Kind::Load || node.kind == Node::Kind::Table)
+        cost += accessCost(node.index, dim);
+    for (const NestOutput &output : nest.outputs)
+      cost += accessCost(output.address, dim);
+    if (size > 0 && !ShapedType::isDynamic(size))
+      cost *= double(llvm::alignTo(size, kLanes)) / double(size);
+    if (!best || cost <= least) {
+      best = dim;
+      least = cost;
+    }
+  }
+  return best;
+}
+
+/// Resolves `body` over `space`. `vectorDim` is chosen where it is not given; `window` is a part of it.
 static std::unique_ptr<LoopNest> buildOver(const LoopSpace &space, const Body &body, const Layout *layout,
-                                           std::string &reason, const IndexRange *window) {
+                                           std::string &reason,
+                                           std::optional<unsigned> vectorDim = std::nullopt,
+                                           const IndexRange *window = nullptr) {
   auto nest = std::make_unique<LoopNest>();
   nest->space = space;
   for (auto [dim, size] : llvm::enumerate(space.sizes)) {
     int64_t last = ShapedType::isDynamic(size) ? kUnknownSize : std::max<int64_t>(size, 1) - 1;
-    bool narrowed = window && dim + 1 == space.sizes.size();
-    nest->context.addDim(narrowed ? *window : IndexRange{0, last});
+    nest->context.addDim(window && dim == vectorDim ? *window : IndexRange{0, last});
   }
   nest->graph = std::make_unique<BodyGraph>(nest->context, nest->space, body);
   if (failed(resolveOutputs(*nest, body, layout, reason)))
     return nullptr;
-  if (!space.sizes.empty())
-    nest->vectorDim = space.sizes.size() - 1;
+  nest->vectorDim = vectorDim ? vectorDim : chooseVectorDim(*nest);
   for (const Node &node : nest->graph->allNodes())
     if (node.kind == Node::Kind::Reduce)
       nest->reductions.push_back(const_cast<Node *>(&node));
@@ -216,10 +248,13 @@ std::unique_ptr<LoopNest> buildLoopNest(const Body &body, const Layout *layout, 
     reason = "a tensor of rank > 1 with unknown sizes";
     return nullptr;
   }
-  std::unique_ptr<LoopNest> nest = buildOver(space, body, layout, reason, nullptr);
+  std::unique_ptr<LoopNest> nest = buildOver(space, body, layout, reason);
   if (!nest)
     return nullptr;
-  return buildOver(joinDims(*nest), body, layout, reason, window);
+  nest = buildOver(joinDims(*nest), body, layout, reason);
+  if (!window)
+    return nest;
+  return buildOver(nest->space, body, layout, reason, nest->vectorDim, window);
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,14 +21,14 @@ struct NestOutput {
   bool full; ///< stored at every iteration; otherwise once per kept index
 };
 
-/// A body over its loop space. Reduced dimensions lie inside kept ones; `vectorDim` is the last of the space.
+/// A body over its loop space. Loops over reduced dimensions lie inside those over kept ones.
 struct LoopNest {
   IndexContext context;
   LoopSpace space;
   std::unique_ptr<BodyGraph> graph;
   llvm::SmallVector<NestOutput> outputs;
   mlir::ds::KernelKind kind = mlir::ds::KernelKind::Pointwise;
-  std::optional<unsigned> vectorDim; ///< none: every value is a scalar
+  std::optional<unsigned> vectorDim; ///< fills vectors; none: every value is a scalar
   std::vector<Node *> reductions;    ///< by level, then by id
   /// Positions of the vector dimension where the body changes form: a concatenation's pieces, a pad's window.
   llvm::SmallVector<int64_t> cuts;

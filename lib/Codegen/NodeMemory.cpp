@@ -228,10 +228,15 @@ Value NodeEmitter::tablePointer(const Node *node) {
   if (Value known = s.lookup(node->op, kSplat))
     return known;
   auto elements = memoryElements(cast<DenseElementsAttr>(cast<ds::ConstantOp>(node->op).getValue()));
-  std::string name = ("table_" + Twine(module.getBody()->getOperations().size())).str();
-  {
+  // Kernels that name the same constant share it: attributes are unique.
+  std::string name;
+  for (auto global : module.getOps<LLVM::GlobalOp>())
+    if (global.getValueOrNull() == elements)
+      name = global.getSymName().str();
+  if (name.empty()) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
+    name = ("table_" + Twine(llvm::range_size(module.getOps<LLVM::GlobalOp>()))).str();
     auto array = LLVM::LLVMArrayType::get(elements.getElementType(), elements.getNumElements());
     b.create<LLVM::GlobalOp>(s.loc, array, /*isConstant=*/true, LLVM::Linkage::Internal, name, elements,
                              /*alignment=*/64);

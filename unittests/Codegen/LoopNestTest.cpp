@@ -114,4 +114,16 @@ TEST(LoopNest, RowsWithTwoReducedRunsKeepBoth) {
   EXPECT_EQ(nest->countOuter(false), 4);
 }
 
+/// The sum over a last dimension of 3 of a tensor whose memory runs along the dimension before.
+TEST(LoopNest, VectorsRunWhereMemoryDoes) {
+  ParsedNest parsed("%a: tensor<3x4x32xf32>", R"(
+    %t = ds.transpose %a perm [1, 2, 0] : tensor<3x4x32xf32> -> tensor<4x32x3xf32>
+    %r = ds.reduce sum %t dims [2] : tensor<4x32x3xf32> -> tensor<4x32xf32>
+    ds.yield %r : tensor<4x32xf32>)");
+  auto nest = parsed.nest();
+  EXPECT_THAT(nest->space.sizes, testing::ElementsAre(128, 3));
+  EXPECT_EQ(nest->kind, mlir::ds::KernelKind::Column);
+  EXPECT_TRUE(loadsAreConsecutive(*nest));
+}
+
 } // namespace
