@@ -114,9 +114,9 @@ static Arguments bindArguments(const Request &request, const c10::FunctionSchema
   }
   bool wantsLabel = !request.loss.empty();
   if (!missing.empty() || unknown.size() != (wantsLabel ? 1 : 0))
-    fail("the forward takes " + listNames(expected) +
-             (wantsLabel ? " and --loss a label of another name" : "") + "; --input gives " +
-             listNames(given) + " (missing: " + listNames(missing) + "; unknown: " + listNames(unknown) + ")",
+    fail("--input gives " + listNames(given) + ", but the forward takes " + listNames(expected) +
+             (wantsLabel ? " and --loss a label of another name" : "") + " (missing: " + listNames(missing) +
+             "; unknown: " + listNames(unknown) + ")",
          "give each tensor argument once, as --input NAME=SHAPExTYPE" +
              std::string(wantsLabel ? ", and the label under a name that is not an argument" : ""));
   if (wantsLabel)

@@ -43,6 +43,13 @@ Value embedding(Call &call) {
     fail("aten::embedding expects integers, but got " + spell(ids->type), "check the types given by --input");
   if (call.flag("scale_grad_by_freq") || call.flag("sparse"))
     throw Unsupported("aten::embedding with scale_grad_by_freq or sparse");
+  if (ids->isKnown() && ids->numel() > 0 && table->rank() == 2) {
+    auto least = ids->known.min().item<int64_t>(), most = ids->known.max().item<int64_t>();
+    if (least < 0 || most >= table->shape[0])
+      fail("row " + std::to_string(least < 0 ? least : most) + " of a table of " +
+               std::to_string(table->shape[0]) + " rows is looked up",
+           "check the shapes given by --input: the model may have fewer positions");
+  }
   TensorRef rows = b.embedding(table, ids);
   int64_t padding = call.integerOr("padding_idx", -1);
   if (padding < 0)
