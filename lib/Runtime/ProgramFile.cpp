@@ -264,9 +264,10 @@ void unpackHead(const fb::Program &file, Program &p) {
 }
 
 /// Whether the elements of `list` are aligned as their type asks: the FlatBuffers verifier checks offsets only.
+/// The builder aligns elements, so an empty list (the shape of a scalar) lies anywhere.
 template <class T, class List>
 bool isAligned(const List *list) {
-  return reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;
+  return list->size() == 0 || reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;
 }
 
 bool isAligned(const fb::Program &file) {

@@ -79,6 +79,19 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->predicted.peakBytes, 123u);
 }
 
+// An empty list, such as a scalar's shape, lies wherever the builder stands; names of every length move it there.
+TEST(ProgramFile, ReadsScalarStatesWhereverTheirShapeLies) {
+  for (size_t length = 1; length <= 9; ++length) {
+    ProgramBuilder b;
+    b.state(std::string(length, 's'), {}, {}, Role::Scalar);
+    b.segment(SegmentKind::Last);
+    Result<std::vector<uint8_t>> bytes = serializeProgram(b.program);
+    ASSERT_TRUE(bytes);
+    Result<Program> read = parseProgram(*bytes, "scalars");
+    EXPECT_TRUE(read) << read.error().message;
+  }
+}
+
 TEST(ProgramFile, WritesAndReadsAFile) {
   const std::string path = testing::TempDir() + "ds_program_file_test.dsx";
   ASSERT_TRUE(writeProgram(sampleProgram(), path));
