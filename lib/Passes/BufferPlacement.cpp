@@ -4,6 +4,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
+#include "ds/Codegen/KernelClass.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -117,17 +118,14 @@ Value FunctionBufferizer::concatBuffer(ConcatOp concat, unsigned now) {
   return buffer;
 }
 
-/// True when `op` reads `value`, if at all, at the index at which it writes: a region without reductions and
-/// without index maps on the argument.
-static bool readsWhereItWrites(Operation *op, Value value) {
-  auto fused = dyn_cast<FusedOp>(op);
-  if (!fused || llvm::any_of(fused.getBody().front(), [](Operation &inner) { return isa<ReduceOp>(inner); }))
+/// True when the kernel of `result`'s region reads `value`, if at all, no later than it writes `result`'s element.
+static bool readsWhereItWrites(OpResult result, Value value) {
+  auto fused = dyn_cast<FusedOp>(result.getOwner());
+  if (!fused)
     return false;
-  for (auto [input, argument] : llvm::zip_equal(fused.getInputs(), fused.getBody().getArguments()))
-    if (input == value)
-      for (Operation *user : argument.getUsers())
-        if (!isa<ScalarBodyOpInterface, YieldOp>(user))
-          return false;
+  for (auto [index, input] : llvm::enumerate(fused.getInputs()))
+    if (input == value && !mayShareMemory(fused.getBody().front(), index, result.getResultNumber()))
+      return false;
   return true;
 }
 
@@ -150,7 +148,7 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value,
           bool isTied = library && llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
                           return pair.second == operand.getOperandNumber() && maker->getResult(pair.first) == value;
                         });
-          isSafe &= it->second == stateBuffers.at(state) && (isTied || readsWhereItWrites(maker, operand.get()));
+          isSafe &= it->second == stateBuffers.at(state) && (isTied || readsWhereItWrites(cast<OpResult>(value), operand.get()));
         }
       if (isSafe)
         return stateBuffers.at(state);
@@ -232,7 +230,7 @@ Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
   };
   for (Value input : op.getInputs())
     if (input.getType() == type && diesAt(input, op) && !hasAlias(input) && bufferType(buffers.at(input)).isContiguous() &&
-        rootOf(buffers.at(input)) == buffers.at(input) && readsWhereItWrites(op, input))
+        rootOf(buffers.at(input)) == buffers.at(input) && readsWhereItWrites(op->getResult(result), input))
       return buffers.at(input);
   return {};
 }
