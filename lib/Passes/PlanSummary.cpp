@@ -8,7 +8,7 @@
 #include "ScheduledFunction.h"
 #include "ds/Passes/LowerToProgram.h"
 
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -119,11 +119,19 @@ static int64_t addStates(ModuleOp module, analysis::RankPlan &rank, int64_t &par
   return total;
 }
 
+/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing repeats.
+static std::string repeatedLayer(StringRef layer) {
+  SmallVector<StringRef> parts;
+  layer.split(parts, '.');
+  for (size_t length = 0; length < parts.size(); ++length)
+    if (!parts[length].empty() && llvm::all_of(parts[length], llvm::isDigit))
+      return llvm::join(ArrayRef(parts).take_front(length + 1), ".");
+  return layer.str();
+}
+
 /// Adds what is live at `peak` to `rank`; returns its bytes.
 static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &peak, SymbolTable &symbols,
                              analysis::RankPlan &rank) {
-  llvm::MapVector<StringRef, int64_t> layers;
-  std::vector<std::string> names;
   int64_t total = 0;
   for (const AllocLifetime &lifetime : scheduled.lifetimes) {
     if (lifetime.begin > peak.command || lifetime.end <= peak.command)
@@ -136,9 +144,10 @@ static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &p
     value.name = nameOfCommand(lifetime.writer, symbols);
     rank.atPeak[static_cast<size_t>(value.category)] += value.bytes;
     total += value.bytes;
-    auto layer = llvm::find_if(rank.byLayer, [&](const analysis::LayerBytes &entry) { return entry.layer == value.layer; });
+    std::string group = repeatedLayer(value.layer);
+    auto layer = llvm::find_if(rank.byLayer, [&](const analysis::LayerBytes &entry) { return entry.layer == group; });
     if (layer == rank.byLayer.end())
-      rank.byLayer.push_back({value.layer, value.bytes});
+      rank.byLayer.push_back({group, value.bytes});
     else
       layer->bytes += value.bytes;
     rank.largest.push_back(std::move(value));
