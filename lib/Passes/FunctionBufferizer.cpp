@@ -119,6 +119,14 @@ Value FunctionBufferizer::matmulOperand(Value buffer, int64_t rank, bool isResul
   return createView(buffer, *view, loc);
 }
 
+/// Whether a library function other than a product reads this layout: indices packed, others along the last dimension.
+static bool isReadable(BufferType type) {
+  ArrayRef<int64_t> shape = type.getTensor().getShape();
+  if (type.getTensor().getElementType().isIntOrIndex())
+    return type.isContiguous();
+  return shape.empty() || shape.back() == 1 || type.getStrides().back() == 1;
+}
+
 LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   LibraryCall call = op.getLibraryCall();
   unsigned numOperands = op->getNumOperands();
@@ -161,8 +169,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
     Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
     if (isMatmul && position < 3)
       buffer = matmulOperand(buffer, rank, isResult, loc);
-    else if (!isResult && bufferType(buffer).getTensor().getRank() && bufferType(buffer).getStrides().back() != 1 &&
-             bufferType(buffer).getTensor().getShape().back() != 1)
+    else if (!isResult && !isReadable(bufferType(buffer)))
       buffer = toContiguous(buffer, loc);
     if (isResult)
       writes.push_back(position);
