@@ -208,6 +208,21 @@ Status Run::steps() {
   return {};
 }
 
+/// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still have it.
+static Status checkFinite(const StepRecord &record) {
+  if (record.skipped.value_or(false)) // with loss scaling an overflow is a skipped step, not a divergence
+    return {};
+  auto diverged = [&](const char *what, double value) {
+    return Error{ExitCode::Diverged, fmt::format("step {}: the {} is {}", record.step, what, value),
+                 "lower the learning rate, clip gradients, or look for bad samples in this batch"};
+  };
+  if (record.loss && !std::isfinite(*record.loss))
+    return diverged("loss", *record.loss);
+  if (record.gradNorm && !std::isfinite(*record.gradNorm))
+    return diverged("gradient norm", *record.gradNorm);
+  return {};
+}
+
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
   const int64_t begin = nowNs();
@@ -221,10 +236,8 @@ Status Run::step(uint64_t index) {
   StepRecord record = readOutputs(*executor, index + 1);
   record.stepSeconds = seconds;
   record.samplesPerSecond = double(program.microBatch) * program.accumulation * program.world / seconds;
-  // With loss scaling an overflow is a skipped step, not a divergence.
-  if (record.loss && !std::isfinite(*record.loss) && !record.skipped.value_or(false))
-    return Error{ExitCode::Diverged, fmt::format("step {}: the loss is {}", record.step, *record.loss),
-                 "lower the learning rate, clip gradients, or look for bad samples in this batch"};
+  if (Status status = checkFinite(record); !status)
+    return status;
   if (evaluatesAfter(index))
     if (Status evaluated = evaluate(record.evalLoss.emplace()); !evaluated)
       return evaluated;
