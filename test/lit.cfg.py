@@ -36,6 +36,7 @@ path = [os.path.join(config.ds_binary_root, "bin"), config.llvm_tools_dir, os.en
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["FILECHECK_OPTS"] = "--enable-var-scope --dump-input=fail"
 config.environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "2")
+config.environment["OMP_WAIT_POLICY"] = "passive"  # several tests share the processors
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["PYTHONHASHSEED"] = "0"
 
