@@ -72,6 +72,7 @@ LibraryCall MatmulOp::getLibraryCall() {
   LibraryCall call;
   unsigned numOperands = getNumOperands();
   call.callee = "matmul";
+  call.takesStrides = true;
   call.order = {0, 1, numOperands};
   if (getBias())
     call.order.push_back(2);
@@ -262,6 +263,7 @@ LibraryCall AttentionOp::getLibraryCall() {
   LibraryCall call;
   unsigned numOperands = getNumOperands();
   call.callee = "attention_forward";
+  call.takesStrides = true;
   call.order = {0, 1, 2, numOperands, numOperands + 1};
   if (getMask())
     call.order.push_back(3);
@@ -273,6 +275,7 @@ LibraryCall AttentionGradOp::getLibraryCall() {
   LibraryCall call;
   unsigned numOperands = getNumOperands();
   call.callee = "attention_backward";
+  call.takesStrides = true;
   call.order = {0, 1, 2, 3, 4, 5, numOperands, numOperands + 1, numOperands + 2};
   if (getMask())
     call.order.push_back(6);

@@ -155,7 +155,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
       bool isCollapsible = !isMatmul || reshapeView(viewOf(bufferType(buffer)),
                                                     {tensorType(result).getNumElements() / std::max<int64_t>(tensorType(result).getShape().back(), 1),
                                                      tensorType(result).getShape().back()});
-      if (!isCollapsible)
+      if (!isCollapsible || (!call.takesStrides && !bufferType(buffer).isContiguous()))
         buffer = allocate(tensorType(result), categoryOf(result), loc);
     }
     bind(result, buffer);
@@ -169,7 +169,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
     Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
     if (isMatmul && position < 3)
       buffer = matmulOperand(buffer, rank, isResult, loc);
-    else if (!isResult && !isReadable(bufferType(buffer)))
+    else if (!isResult && (!call.takesStrides || !isReadable(bufferType(buffer))))
       buffer = toContiguous(buffer, loc);
     if (isResult)
       writes.push_back(position);

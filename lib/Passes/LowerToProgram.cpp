@@ -192,14 +192,22 @@ static std::optional<IndexUse> indexUse(StringRef callee) {
       .Default(std::nullopt);
 }
 
+/// Where the elements of `buffer` come from, looking through views and copies.
+static Value findOrigin(Value buffer) {
+  if (auto view = buffer.getDefiningOp<ViewOp>())
+    return findOrigin(view.getSource());
+  if (buffer.getDefiningOp<AllocOp>())
+    for (Operation *user : buffer.getUsers())
+      if (auto copy = dyn_cast<CallOp>(user); copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer)
+        return findOrigin(copy.getBuffers()[0]);
+  return buffer;
+}
+
 void ProgramBuilder::limitInput(CallOp call) {
   std::optional<IndexUse> use = indexUse(call.getCallee());
   if (!use)
     return;
-  Value ids = call.getBuffers()[use->ids];
-  if (auto view = ids.getDefiningOp<ViewOp>())
-    ids = view.getSource();
-  auto argument = dyn_cast<BlockArgument>(ids);
+  auto argument = dyn_cast<BlockArgument>(findOrigin(call.getBuffers()[use->ids]));
   auto func = call->getParentOfType<func::FuncOp>();
   StringAttr name = argument ? getInputOf(func, argument.getArgNumber()) : StringAttr();
   if (!name)

@@ -28,6 +28,7 @@ struct LibraryCall {
   StringRef callee;                                    ///< "matmul", "attention_forward", ...
   SmallVector<unsigned> order;                         ///< call operand -> operand, or numOperands + result
   SmallVector<Attribute> params;                       ///< IntegerAttr i64 or FloatAttr f64
+  bool takesStrides = false; ///< operands may be any views; otherwise all are packed in row-major order
   SmallVector<std::pair<unsigned, unsigned>> inPlace;  ///< (result, operand) that must share memory
   SmallVector<std::pair<unsigned, unsigned>> mayShare; ///< (result, operand) that may, when the operand dies
 };
