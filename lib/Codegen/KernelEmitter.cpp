@@ -357,7 +357,7 @@ SmallVector<Value> KernelEmitter::rowStage(ArrayRef<Node *> level) {
   });
   SmallVector<Value> result;
   for (auto [k, reduction] : llvm::enumerate(level)) {
-    SmallVector<Value> parts(ArrayRef(totals).slice(k * copies, copies));
+    SmallVector<Value> parts(ArrayRef<Value>(totals).slice(k * copies, copies));
     for (; parts.size() > 1; parts.resize(parts.size() / 2))
       for (size_t i = 0; i < parts.size() / 2; ++i)
         parts[i] = combine(b, s.loc, reduction, parts[2 * i], parts[2 * i + 1]);

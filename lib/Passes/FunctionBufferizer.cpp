@@ -119,11 +119,9 @@ Value FunctionBufferizer::matmulOperand(Value buffer, int64_t rank, bool isResul
   return createView(buffer, *view, loc);
 }
 
-/// Whether a library function other than a product reads this layout: indices packed, others along the last dimension.
-static bool isReadable(BufferType type) {
+/// Whether the elements of the last dimension lie side by side.
+static bool isDenseInside(BufferType type) {
   ArrayRef<int64_t> shape = type.getTensor().getShape();
-  if (type.getTensor().getElementType().isIntOrIndex())
-    return type.isContiguous();
   return shape.empty() || shape.back() == 1 || type.getStrides().back() == 1;
 }
 
@@ -169,7 +167,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
     Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
     if (isMatmul && position < 3)
       buffer = matmulOperand(buffer, rank, isResult, loc);
-    else if (!isResult && (!call.takesStrides || !isReadable(bufferType(buffer))))
+    else if (!isResult && (!call.takesStrides || !isDenseInside(bufferType(buffer))))
       buffer = toContiguous(buffer, loc);
     if (isResult)
       writes.push_back(position);
