@@ -1,6 +1,8 @@
 //===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
 #include "ds/Dialect/Ds.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -137,10 +139,34 @@ struct FoldBiasIntoMatmul : OpRewritePattern<AddOp> {
     return failure();
   }
 };
+/// True when every element of `value` is a constant zero.
+static bool isZero(Value value) {
+  SplatElementsAttr splat;
+  return matchPattern(value, m_Constant(&splat)) && isa<FloatType>(splat.getElementType()) &&
+         splat.getSplatValue<APFloat>().isZero();
+}
+
+/// select(m > 0, m, 0) of a product m that nothing else reads -> the product with relu.
+struct FoldReluIntoMatmul : OpRewritePattern<SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SelectOp op, PatternRewriter &rewriter) const override {
+    auto matmul = op.getOnTrue().getDefiningOp<MatmulOp>();
+    auto compare = op.getCondition().getDefiningOp<CompareOp>();
+    if (!matmul || !compare || matmul.getRelu() || matmul.getAccumulator() || !isZero(op.getOnFalse()) ||
+        compare.getPredicate() != Predicate::GT || compare.getLhs() != matmul.getResult() ||
+        !isZero(compare.getRhs()) || !compare->hasOneUse())
+      return failure();
+    if (!llvm::all_of(matmul->getUsers(), [&](Operation *user) { return user == op || user == compare; }))
+      return failure();
+    rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(), matmul.getBias(), Value(),
+                                          matmul.getTransposeLhs(), matmul.getTransposeRhs(), /*relu=*/true);
+    return success();
+  }
+};
 } // namespace
 
 void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<FoldTransposeIntoMatmul, FoldBiasIntoMatmul>(context);
+  patterns.add<FoldTransposeIntoMatmul, FoldBiasIntoMatmul, FoldReluIntoMatmul>(context);
 }
 
 //===----------------------------------------------------------------------===//
