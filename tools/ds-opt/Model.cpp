@@ -40,6 +40,19 @@ static Status importArchive(const Options &options, Model &model, std::string &t
   return {};
 }
 
+/// Makes the micro-batch that of the first batch argument: MLIR that comes without a configuration says it itself.
+static void inferBatch(mlir::ModuleOp module, config::Config &config) {
+  for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
+    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+      auto type = mlir::dyn_cast<mlir::RankedTensorType>(func.getArgumentTypes()[index]);
+      if (!func.getArgAttr(index, mlir::ds::DsDialect::kInputAttr) || !type || type.getRank() == 0)
+        continue;
+      config.batch.micro = type.getDimSize(0);
+      config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
+      return;
+    }
+}
+
 /// Checks dimension 0 of every input against the configured micro-batch.
 static Status checkBatch(mlir::ModuleOp module, const config::Config &config) {
   for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
@@ -74,7 +87,7 @@ static Status parseInput(const Options &options, const std::string &text, mlir::
   return {};
 }
 
-Result<Model> ds::opt::loadModel(const Options &options, const config::Config &config, mlir::MLIRContext &context) {
+Result<Model> ds::opt::loadModel(const Options &options, config::Config &config, mlir::MLIRContext &context) {
   Model model;
   std::string text;
   if (options.inputKind() == InputKind::TorchScript)
@@ -82,6 +95,8 @@ Result<Model> ds::opt::loadModel(const Options &options, const config::Config &c
       return status.error();
   if (Status status = parseInput(options, text, context, model); !status)
     return status.error();
+  if (options.inputKind() == InputKind::Mlir && options.config.empty() && options.sets.empty())
+    inferBatch(*model.module, config);
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
   if (!(*model.module)->hasAttr(mlir::ds::DsDialect::kTrainingAttr) || !options.config.empty())

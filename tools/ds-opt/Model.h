@@ -22,8 +22,8 @@ struct Model {
 };
 
 /// Reads or imports `options.input`, verifies it, checks its inputs against the configured micro-batch, and
-/// attaches `ds.training`.
-Result<Model> loadModel(const Options &options, const config::Config &config, mlir::MLIRContext &context);
+/// attaches `ds.training`. MLIR without a configuration sets the micro-batch of `config`.
+Result<Model> loadModel(const Options &options, config::Config &config, mlir::MLIRContext &context);
 
 } // namespace ds::opt
 
