@@ -47,6 +47,7 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager) {
   // Order is decided on values, because buffers freeze who may overwrite whom.
   manager.addNestedPass<func::FuncOp>(createOrderIssue());
   manager.addPass(createBufferize());
+  manager.addPass(createVerifyScheduled());
 }
 
 void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options) {
@@ -55,6 +56,7 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
   workspaces.threads = options.threads;
   manager.addNestedPass<func::FuncOp>(createAssignWorkspaces(workspaces));
   manager.addPass(createPlanMemory());
+  manager.addPass(createVerifyPlanned());
 }
 
 void mlir::ds::registerPipelines() {

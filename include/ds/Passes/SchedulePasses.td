@@ -17,7 +17,7 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
     Requires: phase step.
     Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape;
     (E2) no broadcast reads a reshape that only adds unit dimensions; (E3) every reduction is over leading or
-    trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first.
+    trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first, where there are rows (rank >= 2).
 
     ```
     %r = ds.reshape %x : tensor<4x8xf32> -> tensor<32xf32>      %e = ds.exp %x : tensor<4x8xf32>
@@ -59,7 +59,8 @@ def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
 
     Requires: phase step, regions fused.
     Ensures: (E1) the block is in topological order; (E2) the peak of live bytes is not higher than before;
-    (E3) a parameter's update stands right after the last reader of what it replaces and writes, where nothing forbids it.
+    (E3) an op that makes a state's new value stands behind the last reader of the old one, unless an op that
+    comes before needs the new value.
   }];
 }
 
@@ -77,6 +78,23 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     are one symbol.
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
+  let summary = "Refuses a module that is not in phase scheduled";
+  let description = [{
+    Later passes place and lower commands without looking at tensors again, so this border says what they may find.
+
+    Requires: nothing.
+    Ensures: (E1) functions take buffers and return nothing, and hold `ds.alloc`, `ds.view`, `ds.launch` and `ds.call`
+    only; (E2) every argument is one state of the state's shape, or one input; (E3) calls name a library function and
+    have as many buffers as it takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
+    and the first such command writes it; (E5) a kernel's body is fusable ops.
+
+    ```
+    func.func @last(%x: tensor<4xf32> {ds.input = "x"}) -> tensor<4xf32>   // expects buffers, but got 'tensor<4xf32>'
+    ```
+  }];
 }
 
 def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
@@ -101,6 +119,24 @@ def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {
     never overlap; (E3) the module says the arena's size and the lower bound in `ds.plan`.
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def VerifyPlanned : Pass<"ds-verify-planned", "::mlir::ModuleOp"> {
+  let summary = "Refuses a module whose plan has a gap or a clash";
+  let description = [{
+    Looks at the offsets alone, with lifetimes read off the block, and shares no code with the solver or its checker.
+
+    Requires: phase scheduled.
+    Ensures: (E1) the module has a `ds.plan`, and every `ds.alloc`, state and input an offset; (E2) offsets are
+    multiples of 64; (E3) everything lies inside the arena; (E4) an input has one place in all segments; (E5) no two
+    values that are live at once overlap: states and inputs live always, an allocation from the first to the
+    last command that names it or a view of it.
+
+    ```
+    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    %b = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>   // overlaps %a while both live
+    ```
+  }];
 }
 
 #endif // DS_SCHEDULE_PASSES

@@ -1,0 +1,126 @@
+// RUN: ds-opt %s --ds-verify-planned --split-input-file --verify-diagnostics
+
+// expected-error@+2 {{'builtin.module' op expects a plan with an arena}}
+// expected-note@+1 {{run ds-plan-memory first}}
+module @e1_no_plan {
+}
+
+// -----
+
+module @e1_state_without_offset attributes {ds.plan = {arena = 64 : i64}} {
+  // expected-error@+2 {{expects state @w to have an offset}}
+  // expected-note@+1 {{run ds-plan-memory first}}
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+}
+
+// -----
+
+module @e1_input_without_offset attributes {ds.plan = {arena = 64 : i64}} {
+  // expected-error@+2 {{expects input "x" to have an offset}}
+  // expected-note@+1 {{run ds-plan-memory first}}
+  func.func @last(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}
+
+// -----
+
+module @e1_allocation_without_offset attributes {ds.plan = {arena = 64 : i64}} {
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    // expected-error@+2 {{expects this activations buffer to have an offset}}
+    // expected-note@+1 {{run ds-plan-memory first}}
+    %a = ds.alloc "activations" : !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+}
+
+// -----
+
+module @e2_misaligned attributes {ds.plan = {arena = 128 : i64}} {
+  // expected-error@+1 {{expects the offset of state @w to be a multiple of 64, but got 32}}
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 32 : i64} : tensor<4xf32>
+}
+
+// -----
+
+// 64 + 4 * 4 = 80.
+module @e3_beyond_the_arena attributes {ds.plan = {arena = 64 : i64}} {
+  // expected-error@+1 {{expects state @w inside the arena's 64 bytes, but got [64, 80)}}
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+}
+
+// -----
+
+module @e3_before_the_arena attributes {ds.plan = {arena = 64 : i64}} {
+  // expected-error@+1 {{expects state @w inside the arena's 64 bytes, but got [-64, -48)}}
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = -64 : i64} : tensor<4xf32>
+}
+
+// -----
+
+module @e4_input_in_two_places attributes {ds.plan = {arena = 128 : i64}} {
+  func.func @first(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x", ds.offset = 0 : i64}) attributes {ds.segment = #ds.segment<first>} {
+    return
+  }
+  // expected-error@+1 {{expects input "x" at offset 0 as in other segments, but got 64}}
+  func.func @last(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x", ds.offset = 64 : i64}) attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}
+
+// -----
+
+// 20 * 4 = 80 bytes reach into the next cache line.
+module @e5_states_overlap attributes {ds.plan = {arena = 256 : i64}} {
+  // expected-note@+1 {{it has bytes [0, 80)}}
+  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<20xf32>
+  // expected-error@+1 {{expects state @w to lie apart from what lives with it, but bytes [64, 80) overlap state @v}}
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}
+
+// -----
+
+module @e5_allocation_over_an_input attributes {ds.plan = {arena = 256 : i64}} {
+  // expected-note@+1 {{it has bytes [0, 80)}}
+  func.func @last(%x: !ds.buffer<tensor<20xf32>, [1], device> {ds.input = "x", ds.offset = 0 : i64}) attributes {ds.segment = #ds.segment<last>} {
+    // expected-error@+1 {{expects this activations buffer to lie apart from what lives with it, but bytes [64, 80) overlap input "x"}}
+    %a = ds.alloc "activations" offset 64 : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+}
+
+// -----
+
+// One command reads %a and writes %b: both live then.
+module @e5_live_in_one_command attributes {ds.plan = {arena = 256 : i64}} {
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    // expected-note@+1 {{it has bytes [0, 16)}}
+    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    // expected-error@+1 {{expects this gradients buffer to lie apart from what lives with it, but bytes [0, 16) overlap this activations buffer}}
+    %b = ds.alloc "gradients" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call "copy"(%a, %b) writes [1] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+}
+
+// -----
+
+// %a is read through a view after %b was written.
+module @e5_live_through_a_view attributes {ds.plan = {arena = 256 : i64}} {
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    // expected-note@+1 {{it has bytes [0, 16)}}
+    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    // expected-error@+1 {{expects this gradients buffer to lie apart from what lives with it, but bytes [0, 8) overlap this activations buffer}}
+    %b = ds.alloc "gradients" offset 0 : !ds.buffer<tensor<2xf32>, [1], device>
+    %v = ds.view %a offset 2 : !ds.buffer<tensor<4xf32>, [1], device> -> !ds.buffer<tensor<2xf32>, [1], device>
+    ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<2xf32>, [1], device>
+    ds.call "copy"(%v, %v) writes [1] params [] on compute : !ds.buffer<tensor<2xf32>, [1], device>, !ds.buffer<tensor<2xf32>, [1], device>
+    return
+  }
+}
