@@ -35,6 +35,10 @@ LogicalResult FunctionBufferizer::run() {
   }
   for (Operation *op : llvm::drop_begin(llvm::reverse(tensorOps))) // the return is gone already
     op->erase();
+  // Asking for a place makes a view that may then not be taken; all name their root, so any order will do.
+  for (ViewOp view : llvm::make_early_inc_range(block.getOps<ViewOp>()))
+    if (view->use_empty())
+      view.erase();
   BitVector tensors(block.getNumArguments());
   for (BlockArgument argument : block.getArguments())
     tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
@@ -269,6 +273,8 @@ Value FunctionBufferizer::createView(Value source, const StridedView &view, Loca
   if (auto outer = source.getDefiningOp<ViewOp>()) {
     source = outer.getSource();
     offset += outer.getOffset();
+    if (type == source.getType() && offset == 0)
+      return source;
   }
   Value result = builder.create<ViewOp>(loc, type, source, offset);
   views[result] = source;
