@@ -22,6 +22,9 @@ static int64_t byteSize(Type type) {
   return BufferType::getContiguous(cast<RankedTensorType>(type)).getSizeInBytes();
 }
 
+/// True for ops whose results are windows of their operand.
+static bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op); }
+
 namespace {
 /// The problem of one block, with the buffer of each value.
 class BlockProblem {
@@ -80,10 +83,9 @@ void BlockProblem::addOp(Operation *op) {
     if (auto maker = indexOf.find(operand.getDefiningOp()); maker != indexOf.end())
       entry.after.push_back(maker->second);
   }
-  bool isView = isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op);
   for (Value result : op->getResults()) {
     auto state = finalState.find(result);
-    if (isView && state == finalState.end()) {
+    if (isView(op) && state == finalState.end()) {
       bufferOf[result] = bufferOf.at(op->getOperand(0));
       continue;
     }
@@ -95,9 +97,44 @@ void BlockProblem::addOp(Operation *op) {
   ops.push_back(op);
 }
 
+/// The last op that reads `value` or a view of it; null when nothing does.
+static Operation *lastReader(Value value) {
+  Operation *last = nullptr;
+  auto widen = [&](Operation *op) {
+    if (op && (!last || last->isBeforeInBlock(op)))
+      last = op;
+  };
+  for (Operation *user : value.getUsers()) {
+    widen(user);
+    if (isView(user))
+      for (Value window : user->getResults())
+        widen(lastReader(window));
+  }
+  return last;
+}
+
+/// Moves each op that makes a state's new value behind the last reader of the old one, unless something that comes
+/// before that reads the new value: the order is free to begin with, and in memory it is not any more.
+static void sinkUpdates(func::FuncOp func) {
+  Operation *terminator = func.getBody().front().getTerminator();
+  DenseMap<Attribute, BlockArgument> oldValues;
+  for (BlockArgument argument : func.getArguments())
+    if (Attribute state = func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr))
+      oldValues[state] = argument;
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+    auto old = oldValues.find(func.getResultAttr(index, DsDialect::kStateAttr));
+    Operation *maker = value.getDefiningOp(), *last = old == oldValues.end() ? nullptr : lastReader(old->second);
+    if (!maker || !last || last == terminator || !maker->isBeforeInBlock(last))
+      continue;
+    if (llvm::all_of(maker->getUsers(), [&](Operation *user) { return last->isBeforeInBlock(user); }))
+      maker->moveAfter(last);
+  }
+}
+
 namespace {
 struct OrderIssue : mlir::ds::impl::OrderIssueBase<OrderIssue> {
   void runOnOperation() override {
+    sinkUpdates(getOperation());
     BlockProblem block(getOperation());
     ::ds::Result<analysis::IssueOrder> order = analysis::orderForMemory(block.problem);
     if (!order) {
