@@ -160,6 +160,17 @@ ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buf
   ds.yield %s : tensor<?xf32>
 }
 
+ds.kernel @ones inputs 0 buffers [!ds.buffer<tensor<4xf32>, [1], device>] {
+  %s = ds.constant dense<1.0> : tensor<4xf32>
+  ds.yield %s : tensor<4xf32>
+}
+
+ds.kernel @both inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  %s = ds.exp %x : tensor<4xf32>
+  ds.yield %s, %x : tensor<4xf32>, tensor<4xf32>
+}
+
 // CHECK-LABEL: @buffers
 func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   // CHECK: ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
@@ -169,9 +180,14 @@ func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   // CHECK: ds.view %{{.*}} offset 4 :
   %v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>
   // CHECK: ds.launch @kernel_0 ins(%{{.*}}) outs(%{{.*}}) on compute :
-  ds.launch @kernel_0 ins(%a) outs(%c) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  ds.launch @kernel_0 ins(%a) outs(%c) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.launch @any ins(%{{.*}}) outs(%{{.*}}) extent 4 on compute :
   ds.launch @any ins(%a) outs(%c) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  // A kernel of constants reads nothing; one that reads and makes several.
+  // CHECK: ds.launch @ones ins() outs(%{{.*}}) on compute : () -> !ds.buffer
+  ds.launch @ones ins() outs(%c) on compute : () -> !ds.buffer<tensor<4xf32>, [1], device>
+  // CHECK: ds.launch @both ins(%{{.*}}) outs(%{{.*}}, %{{.*}}) on compute : ({{.*}}) -> ({{.*}}, {{.*}})
+  ds.launch @both ins(%a) outs(%c, %a) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>)
   // CHECK: ds.call "fill"(%{{.*}}) writes [0] params [0.000000e+00] on compute :
   ds.call "fill"(%c) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return

@@ -140,13 +140,13 @@ def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     - (C1) the kernel exists; the buffers' types are its `buffers`, but for the sizes of a `?` kernel.
     - (C2) `extent` is given exactly for a `?` kernel: the number of elements.
 
-    Example: `ds.launch @kernel_0 ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)`
+    Example: `ds.launch @kernel_0 ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
                        OptionalAttr<I64Attr>:$extent, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
     $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` $extent^)? `on` $stream attr-dict `:`
-    `(` qualified(type($inputs)) `)` `->` `(` qualified(type($outputs)) `)`
+    functional-type($inputs, $outputs)
   }];
 }
 

@@ -1,0 +1,187 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+// States, regions, buffers and commands.
+
+// expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters, but got role moment without one}}
+ds.state @state_c1_moment_without_owner role(moment) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+
+// -----
+
+ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+// expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters, but got role buffer with one}}
+ds.state @state_c1_buffer_with_owner role(buffer) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+
+// -----
+
+ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+// expected-error@+1 {{'ds.state' op expects its owner to be a parameter, but got @b}}
+ds.state @state_c1_owner_is_no_parameter role(moment) owner(@b) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+
+// -----
+
+// expected-error@+1 {{'ds.state' op expects only parameters to be trainable, but got role buffer}}
+ds.state @state_c2_trainable_buffer role(buffer) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+
+// -----
+
+// expected-error@+1 {{'ds.state' op expects a static tensor type, but got 'tensor<?xf32>'}}
+ds.state @state_of_any_size role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<?xf32>
+
+// -----
+
+func.func @fused_c1_arguments(%a: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.fused' op expects 1 block arguments of the operands' types}}
+  %r = ds.fused (%a) : (tensor<4xf32>) -> tensor<8xf32> {
+  ^bb0(%x: tensor<8xf32>):
+    ds.yield %x : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @fused_c1_results(%a: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.fused' op expects to yield 1 values of the results' types}}
+  %r = ds.fused (%a) : (tensor<4xf32>) -> tensor<8xf32> {
+  ^bb0(%x: tensor<4xf32>):
+    ds.yield %x : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @fused_c2_library_op(%a: tensor<4x4xf32>) {
+  // expected-error@+1 {{'ds.fused' op expects fusable ops in its body, but got ds.matmul}}
+  %r = ds.fused (%a) : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%x: tensor<4x4xf32>):
+    // expected-note@+1 {{this op}}
+    %m = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    ds.yield %m : tensor<4x4xf32>
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'ds.kernel' op expects 1 arguments and a yielded value for each other of 2 buffers, but got 2 and 1}}
+ds.kernel @kernel_c1_arguments inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'ds.kernel' op expects buffer 1 to hold 'tensor<4xf32>', but got !ds.buffer<tensor<8xf32>, [1], device>}}
+ds.kernel @kernel_c2_other_shape inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @alloc_c1_strided() {
+  // expected-error@+1 {{'ds.alloc' op expects a contiguous buffer, but got '!ds.buffer<tensor<4x8xf32>, [1, 4], device>'}}
+  %a = ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [1, 4], device>
+  return
+}
+
+// -----
+
+func.func @view_c1_element_type(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.view' op expects the element type and space of '!ds.buffer<tensor<4xf32>, [1], device>', but got '!ds.buffer<tensor<4xi32>, [1], device>'}}
+  %v = ds.view %a offset 0 : !ds.buffer<tensor<4xf32>, [1], device> -> !ds.buffer<tensor<4xi32>, [1], device>
+  return
+}
+
+// -----
+
+func.func @view_c1_space(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.view' op expects the element type and space of '!ds.buffer<tensor<4xf32>, [1], device>', but got '!ds.buffer<tensor<4xf32>, [1], host>'}}
+  %v = ds.view %a offset 0 : !ds.buffer<tensor<4xf32>, [1], device> -> !ds.buffer<tensor<4xf32>, [1], host>
+  return
+}
+
+// -----
+
+// 1 + 3 * 8 + 7 + 1 = 33.
+func.func @view_c2_outside(%a: !ds.buffer<tensor<4x8xf32>, [8, 1], device>) {
+  // expected-error@+1 {{'ds.view' op expects to end within 32 elements, but got 33}}
+  %v = ds.view %a offset 1 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x8xf32>, [8, 1], device>
+  return
+}
+
+// -----
+
+func.func @launch_c1_no_kernel(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.launch' op expects a kernel, but got @nothing}}
+  ds.launch @nothing ins(%a) outs(%a) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  return
+}
+
+// -----
+
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+func.func @launch_c1_missing_buffer(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.launch' op expects 2 buffers, but got 1}}
+  ds.launch @k ins() outs(%a) on compute : () -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  return
+}
+
+// -----
+
+// expected-note@+1 {{kernel @k is defined here}}
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+func.func @launch_c1_other_layout(%a: !ds.buffer<tensor<4xf32>, [2], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.launch' op expects buffer 0 to be '!ds.buffer<tensor<4xf32>, [1], device>', but got '!ds.buffer<tensor<4xf32>, [2], device>'}}
+  ds.launch @k ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [2], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  return
+}
+
+// -----
+
+ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
+^bb0(%x: tensor<?xf32>):
+  ds.yield %x : tensor<?xf32>
+}
+func.func @launch_c2_no_extent(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.launch' op expects an extent exactly where the kernel serves any size}}
+  ds.launch @any ins(%a) outs(%a) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  return
+}
+
+// -----
+
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+func.func @launch_c2_extent(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.launch' op expects an extent exactly where the kernel serves any size}}
+  ds.launch @k ins(%a) outs(%a) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  return
+}
+
+// -----
+
+func.func @call_c1_writes(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{'ds.call' op expects to write operands below 1, but got 1}}
+  ds.call "fill"(%a) writes [1] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expects one stride per dimension of 'tensor<4x8xf32>', but got 1}}
+func.func @buffer_of_too_few_strides(%a: !ds.buffer<tensor<4x8xf32>, [1], device>)
+
+// -----
+
+// expected-error@+1 {{expects strides that are not negative, but got -1}}
+func.func @buffer_of_a_negative_stride(%a: !ds.buffer<tensor<4xf32>, [-1], device>)
