@@ -41,7 +41,7 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
 }
 
 // CHECK-LABEL: @binary
-func.func @binary(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xi1>, %d: tensor<4xi1>, %i: tensor<4xi64>) {
+func.func @binary(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xi1>, %d: tensor<4xi1>, %i: tensor<4xi64>, %j: tensor<4xi64>) {
   // CHECK: ds.add %{{.*}}, %{{.*}} : tensor<4xf32>
   %add = ds.add %a, %b : tensor<4xf32>
   // CHECK: ds.sub %{{.*}}, %{{.*}} : tensor<4xf32>
@@ -61,7 +61,7 @@ func.func @binary(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xi1>, %d: te
   // CHECK: ds.or
   %or = ds.or %c, %d : tensor<4xi1>
   // CHECK: ds.compare lt %{{.*}}, %{{.*}} : tensor<4xi64>
-  %lt = ds.compare lt %i, %i : tensor<4xi64>
+  %lt = ds.compare lt %i, %j : tensor<4xi64>
   // CHECK: ds.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<4xf32>
   %sel = ds.select %lt, %a, %b : tensor<4xf32>
   // CHECK: ds.convert %{{.*}} : tensor<4xi64> -> tensor<4xf32>
@@ -97,7 +97,7 @@ func.func @shape(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %p: tensor<2x8xf32>, %q
 }
 
 // CHECK-LABEL: @network
-func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, %acc: tensor<4x6xf32>, %w: tensor<8xf32>,
+func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, %acc: tensor<4x6xf32>, %w: tensor<8xf32>, %v: tensor<8xf32>,
                    %table: tensor<100x8xf32>, %ids: tensor<2x16xi64>, %g: tensor<2x16x8xf32>, %t: tensor<4xi64>, %rng: tensor<2xi64>) {
   // CHECK: ds.matmul %{{.*}}, %{{.*}} bias(%{{.*}}) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>
   %m = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>
@@ -108,7 +108,7 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   // CHECK: ds.softmax log %{{.*}} dim 1 : tensor<4x8xf32>
   %ls = ds.softmax log %a dim 1 : tensor<4x8xf32>
   // CHECK: ds.layer_norm %{{.*}} weight(%{{.*}}) bias(%{{.*}}) over 1 epsilon 1.000000e-05 :
-  %ln, %mean, %rstd = ds.layer_norm %a weight(%w) bias(%w) over 1 epsilon 1.000000e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>
+  %ln, %mean, %rstd = ds.layer_norm %a weight(%w) bias(%v) over 1 epsilon 1.000000e-05 : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>
   // CHECK: ds.rms_norm %{{.*}} weight(%{{.*}}) over 1 epsilon
   %rn, %rr = ds.rms_norm %a weight(%w) over 1 epsilon 9.9999999999999995E-7 : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>
   // CHECK: ds.embedding %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
@@ -125,13 +125,13 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
 }
 
 // CHECK-LABEL: @attention
-func.func @attention(%q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>) {
+func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 1.250000e-01 :
   %o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%{{.*}}) scale 1.250000e-01 :
   %o2, %lse2 = ds.attention %q, %k, %v mask(%mask) scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<1x1x16x16xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   // CHECK: ds.attention_grad
-  %dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %o causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
+  %dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   return
 }
 

@@ -13,7 +13,7 @@ class Ds_IndexOp<string mnemonic, list<Trait> traits = []>
 
 def Ds_ConstantOp : Ds_IndexOp<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "Gives a constant tensor";
-  let description = [{ Example: `%c = ds.constant dense<1.0> : tensor<4xf32>` }];
+  let description = [{ Example: `%c = ds.constant dense<1.000000e+00> : tensor<4xf32>` }];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Ds_Tensor:$result);
   let assemblyFormat = "attr-dict $value";

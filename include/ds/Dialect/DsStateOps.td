@@ -159,7 +159,7 @@ def Ds_CallOp : Ds_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOpInterfac
     Constraints:
     - (C1) positions in `writes` are operands' positions.
 
-    Example: `ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>`
+    Example: `ds.call "fill"(%b) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<4xf32>, [1], device>`
   }];
   let arguments = (ins StrAttr:$callee, Variadic<Ds_BufferType>:$buffers, Optional<Ds_BufferType>:$workspace,
                        DenseI64ArrayAttr:$writes, ArrayAttr:$params, Ds_StreamAttr:$stream,

@@ -61,6 +61,13 @@ def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
     Ensures: (E1) the block is in topological order; (E2) the peak of live bytes is not higher than before;
     (E3) an op that makes a state's new value stands behind the last reader of the old one, unless an op that
     comes before needs the new value.
+
+    ```
+    %a = ds.matmul %x, %x : ...                                  %a = ds.matmul %x, %x : ...
+    %b = ds.matmul %x, %y : ...                                  %p = ds.fused(%a) : ... -> tensor<f32>
+    %p = ds.fused(%a) : ... -> tensor<f32>                  ->   %b = ds.matmul %x, %y : ...   // %a is dead
+    %q = ds.fused(%b) : ... -> tensor<f32>                       %q = ds.fused(%b) : ... -> tensor<f32>
+    ```
   }];
 }
 
@@ -76,6 +83,12 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
     (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
     are one symbol.
+
+    ```
+    %t = ds.transpose %x perm [1, 0] : ...                  %t = ds.view %x offset 0 : ... -> !ds.buffer<..., [1, 4], device>
+    %e = ds.fused(%t, %w) : ... { ... }                ->   ds.launch @kernel_0 ins(%t, %w) outs(%w) on compute : ...
+    return %e : tensor<4x4xf32>     // becomes @w           return
+    ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
@@ -104,6 +117,11 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
 
     Requires: phase scheduled.
     Ensures: (E1) a call whose library asks for scratch memory has a `workspace` of at least that size.
+
+    ```
+    ds.call "matmul"(%a, %b, %c) ... on compute : ...  ->  %s = ds.alloc "workspace" : !ds.buffer<tensor<4096xi8>, [1], device>
+                                                           ds.call "matmul"(%a, %b, %c) ... workspace(%s : ...) on compute : ...
+    ```
   }];
   let options = [Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">];
 }
@@ -117,6 +135,11 @@ def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {
     Requires: phase scheduled.
     Ensures: (E1) every `ds.alloc`, `ds.state` and input has an offset; (E2) two values that are live at once
     never overlap; (E3) the module says the arena's size and the lower bound in `ds.plan`.
+
+    ```
+    %a = ds.alloc "activations" : ...   // dead before %b       ->  %a = ds.alloc "activations" offset 128 : ...
+    %b = ds.alloc "activations" : ...                               %b = ds.alloc "activations" offset 128 : ...
+    ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
