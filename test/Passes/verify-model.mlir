@@ -72,10 +72,11 @@ func.func @forward(%i: tensor<2xi64> {ds.input = "i"}, %g: tensor<2x4xf32> {ds.i
 // -----
 
 func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4xi64> {ds.input = "t"}) -> tensor<f32> {
-  // expected-error@+1 {{expects row statistics that only its gradient reads, but result 2 is used}}
+  // expected-error@+1 {{expects row statistics that only its gradient reads, but result 1 is used}}
   %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
-  %sum = ds.add %loss, %count : tensor<f32>
-  return %sum : tensor<f32>
+  %sum = ds.reduce sum %lse dims [0] : tensor<4xf32> -> tensor<f32>
+  %total = ds.add %loss, %sum : tensor<f32>
+  return %total : tensor<f32>
 }
 
 // -----

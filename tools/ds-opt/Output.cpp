@@ -13,7 +13,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 
-#include <cstdio>
+#include <sys/stat.h>
 
 using namespace ds;
 using namespace ds::opt;
@@ -94,6 +94,10 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
   if (std::error_code code = llvm::sys::fs::rename(model.weightsPath, weights))
     return Error{ExitCode::Io, weights.str().str() + ": " + code.message(), "check that the directory is writable"};
   model.weightsPath.clear();
+  // The temporary was private; the result is a file like any other.
+  mode_t mask = umask(0);
+  umask(mask);
+  llvm::sys::fs::setPermissions(weights, static_cast<llvm::sys::fs::perms>(0666 & ~mask));
   return {};
 }
 

@@ -85,15 +85,13 @@ Result<TokenStream> TokenStream::open(const std::string &path, std::optional<Tok
     stream.dataOffset = kHeaderBytes;
     return stream;
   }
-  if (!rawWidth)
-    return Error{ExitCode::Usage, quote(path) + ": has no header that says how wide its tokens are",
-                 "add --token-dtype u16 (nanoGPT's files) or --token-dtype u32"};
-  if (bytes.size() % unsigned(*rawWidth) != 0)
+  const TokenWidth width = rawWidth.value_or(TokenWidth::U16); // nanoGPT's own files have 16-bit tokens
+  if (bytes.size() % unsigned(width) != 0)
     return Error{ExitCode::Corrupt,
                  quote(path) + ": " + std::to_string(bytes.size()) + " bytes are not a whole number of " +
-                     spellWidth(*rawWidth) + " tokens",
+                     spellWidth(width) + " tokens",
                  "check --token-dtype, and that the file is complete"};
-  stream.tokenWidth = *rawWidth;
-  stream.count = bytes.size() / unsigned(*rawWidth);
+  stream.tokenWidth = width;
+  stream.count = bytes.size() / unsigned(width);
   return stream;
 }

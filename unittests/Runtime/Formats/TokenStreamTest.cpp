@@ -43,8 +43,11 @@ TEST_F(TokenStreamTest, RawTokens) {
   EXPECT_EQ(wide->dtype(), FileDType::U32);
 }
 
-TEST_F(TokenStreamTest, RawNeedsAWidth) {
-  EXPECT_THAT(refusal(bytesOf<uint16_t>({1, 2, 3}), ExitCode::Usage), HasSubstr("how wide its tokens are"));
+TEST_F(TokenStreamTest, RawIsSixteenBitsWideUnlessSaid) {
+  Result<TokenStream> stream = TokenStream::open(write("t.bin", bytesOf<uint16_t>({1, 2, 3})), std::nullopt);
+  ASSERT_TRUE(stream) << stream.error().message;
+  EXPECT_EQ(stream->size(), 3u);
+  EXPECT_EQ(stream->dtype(), FileDType::U16);
 }
 
 TEST_F(TokenStreamTest, RawNeedsWholeTokens) {
