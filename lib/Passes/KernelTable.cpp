@@ -88,7 +88,10 @@ KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
   if (symbol) {
     kernel.erase();
   } else {
-    std::string name = "kernel_" + std::to_string(known.size() - 1);
+    std::string name;
+    do // a parameter may be called kernel_0
+      name = "kernel_" + std::to_string(nextNumber++);
+    while (SymbolTable::lookupSymbolIn(module, name));
     kernel.setSymName(name);
     symbol = FlatSymbolRefAttr::get(builder.getContext(), name);
   }

@@ -30,7 +30,8 @@ public:
 
 private:
   ModuleOp module;
-  llvm::StringMap<FlatSymbolRefAttr> known;
+  llvm::StringMap<FlatSymbolRefAttr> known; ///< by the kernel's text
+  unsigned nextNumber = 0;                  ///< of the next kernel's name
 };
 
 } // namespace mlir::ds
