@@ -67,7 +67,7 @@ class Segment:
 
     def add_op(self):
         kinds = ["unary"] * 3 + ["binary"] * 5 + ["reshape", "transpose", "slice", "split", "pad", "reduce", "reduce",
-                 "broadcast", "concat", "concat", "matmul", "matmul", "accumulate", "iota", "table", "losses"]
+                 "broadcast", "concat", "concat", "matmul", "matmul", "accumulate", "batched", "rows", "rows", "choice", "iota", "table", "losses"]
         getattr(self, "add_" + self.rng.choice(kinds))()
 
     def add_unary(self):
@@ -177,11 +177,40 @@ class Segment:
         if accumulate:
             operands += f" into({self.pick_like(result)})"
             types += f" into {spell(result)}"
-        flags = " transpose_lhs" * flip + " transpose_rhs" * right
+        flags = " transpose_lhs" * flip + " transpose_rhs" * right + " relu" * (self.rng.random() < 0.1)
         self.emit(f"ds.matmul {operands}{flags} : {types} -> {spell(result)}", [result])
 
     def add_accumulate(self):
         self.add_matmul(accumulate=True)
+
+    def add_batched(self):
+        lhs, rhs = self.pick_like([2, 2, 4]), self.pick_like([2, 4, 4])
+        self.emit(f"ds.matmul {lhs}, {rhs} : {spell([2, 2, 4])}, {spell([2, 4, 4])} -> {spell([2, 2, 4])}", [[2, 2, 4]])
+
+    def add_rows(self):
+        """A value of each row and what becomes of the row with it, as in softmax."""
+        found = self.pick(lambda shape: len(shape) >= 2)
+        if not found:
+            return
+        name, shape = found
+        split = self.rng.randint(0, len(shape) - 1)
+        dims, lead = list(range(split, len(shape))), shape[:split]
+        row = self.emit(f"ds.reduce max {name} dims {dims} : {spell(shape)} -> {spell(lead)}", [lead])
+        row = self.emit(f"ds.sin {row} : {spell(lead)}", [lead])
+        kept = self.emit(f"ds.broadcast {row} dims {list(range(split))} : {spell(lead)} -> {spell(shape)}", [shape])
+        self.emit(f"ds.sub {name}, {kept} : {spell(shape)}", [shape])
+
+    def add_choice(self):
+        """Truth values that leave their kernel, so that buffers of one byte an element are among the others."""
+        name, shape = self.pick(lambda shape: count(shape) == 16)
+        other, index = self.pick_like(shape), len(self.lines)
+        flat, truth, back = f"%f{index}", f"%c{index}", f"%b{index}"
+        self.lines += [f"{truth} = ds.compare lt {name}, {other} : {spell(shape)}",
+                       f"{flat} = ds.reshape {truth} : {spell(shape, 'i1')} -> {spell([8, 2], 'i1')}",
+                       f"{back}s = ds.transpose {flat} perm [1, 0] : {spell([8, 2], 'i1')} -> {spell([2, 8], 'i1')}",
+                       f"{back} = ds.not {back}s : {spell([2, 8], 'i1')}"]
+        left, right = self.pick_like([2, 8]), self.pick_like([2, 8])
+        self.emit(f"ds.select {back}, {left}, {right} : {spell([2, 8])}", [[2, 8]])
 
     def add_iota(self):
         shape = self.rng.choice([shape for shape in SHAPES if shape])
