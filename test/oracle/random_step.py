@@ -26,12 +26,12 @@ def count(shape):
 class Segment:
     """The text of one function, one op at a time."""
 
-    def __init__(self, rng, name, kind, states, inputs):
+    def __init__(self, rng, name, kind, states, inputs, read=0.8):
         self.rng, self.name, self.kind, self.states = rng, name, kind, states
         self.lines, self.values, self.ids = [], [], []
         self.arguments = []
         for state, shape in states.items():
-            if rng.random() < 0.8:
+            if rng.random() < read:
                 self.arguments.append(f"%{state}: {spell(shape)} {{ds.state = @{state}}}")
                 self.values.append((f"%{state}", shape))
         for name, shape, element in inputs:
@@ -261,3 +261,29 @@ def random_module(seed, ops=24):
             segment.add_op()
         text += segment.text()
     return text + "}\n"
+
+
+# Every op of these has a gradient.
+SMOOTH = ["unary"] * 2 + ["binary"] * 3 + ["reshape", "transpose", "slice", "split", "pad", "reduce", "broadcast", "concat",
+                                           "matmul", "batched", "rows", "choice"]
+
+
+def random_model(seed, ops=25):
+    """The text of a module in phase model: the loss is a sum over what was computed last and over the parameters."""
+    rng = random.Random(seed)
+    states = {f"s{index}": rng.choice([shape for shape in SHAPES if shape]) for index in range(3)}
+    segment = Segment(rng, "forward", "first", states, [("x", [4, 4], "f32")], read=1)
+    parameters = [value for value in segment.values if value[0] != "%x"]
+    for _ in range(rng.randint(3, ops)):
+        getattr(segment, "add_" + rng.choice(SMOOTH))()
+    total = segment.emit("ds.constant dense<0.5> : tensor<f32>", [[]])
+    for name, shape in parameters + segment.values[-4:]:
+        part = name
+        if shape:
+            part = segment.emit(f"ds.reduce sum {name} dims {list(range(len(shape)))} : {spell(shape)} -> tensor<f32>", [[]])
+        total = segment.emit(f"ds.add {total}, {part} : tensor<f32>", [[]])
+    declarations = "".join(f"  ds.state @{name} role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : "
+                           f"{spell(shape)}\n" for name, shape in states.items())
+    body = "".join(f"    {line}\n" for line in segment.lines)
+    return (f"module {{\n{declarations}  func.func @forward({', '.join(segment.arguments)}) -> tensor<f32> {{\n{body}"
+            f"    return {total} : tensor<f32>\n  }}\n}}\n")
