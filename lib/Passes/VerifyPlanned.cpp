@@ -1,7 +1,8 @@
 //===- VerifyPlanned.cpp - The border after memory planning ---------------------===//
 //
-// The plan is the truth: what it says is looked at once more, on the IR alone. Lifetimes are read off the block by
-// a few lines of their own, so that a mistake in what the solver was asked shows as well as one in its answer.
+// The plan is the truth: what it says is looked at once more, on the IR alone. Lifetimes are read off the
+// block by a few lines of their own, so that a mistake in what the solver was asked shows as well as one in
+// its answer.
 //
 //===---------------------------------------------------------------------------===//
 #include "ScheduledFunction.h"
@@ -23,11 +24,12 @@ namespace {
 struct Place {
   std::string name;
   Location loc;
-  int64_t begin, end;                    ///< bytes
+  int64_t begin, end;                          ///< bytes
   Operation *first = nullptr, *last = nullptr; ///< null for what lives always
 
   bool livesWith(const Place &other) const {
-    return !first || !other.first || !(last->isBeforeInBlock(other.first) || other.last->isBeforeInBlock(first));
+    return !first || !other.first ||
+           !(last->isBeforeInBlock(other.first) || other.last->isBeforeInBlock(first));
   }
 };
 
@@ -67,14 +69,16 @@ static void addUses(Value buffer, Place &place) {
 
 /// Verifies that no two of `places` that live at once overlap (E5).
 static LogicalResult verifyDisjoint(SmallVector<Place> places) {
-  llvm::sort(places, [](const Place &a, const Place &b) { return std::tie(a.begin, a.name) < std::tie(b.begin, b.name); });
+  llvm::sort(places, [](const Place &a, const Place &b) {
+    return std::tie(a.begin, a.name) < std::tie(b.begin, b.name);
+  });
   for (size_t index = 0; index < places.size(); ++index)
     for (size_t other = index + 1; other < places.size() && places[other].begin < places[index].end; ++other)
       if (places[index].livesWith(places[other])) {
-        InFlightDiagnostic error = emitError(places[other].loc, "expects ")
-                                   << places[other].name << " to lie apart from what lives with it, but bytes ["
-                                   << places[other].begin << ", " << places[other].end << ") overlap "
-                                   << places[index].name;
+        InFlightDiagnostic error =
+            emitError(places[other].loc, "expects ")
+            << places[other].name << " to lie apart from what lives with it, but bytes ["
+            << places[other].begin << ", " << places[other].end << ") overlap " << places[index].name;
         error.attachNote(places[index].loc)
             << "it has bytes [" << places[index].begin << ", " << places[index].end << ")";
         return error;
@@ -82,7 +86,8 @@ static LogicalResult verifyDisjoint(SmallVector<Place> places) {
   return success();
 }
 
-LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, IntegerAttr offset, BufferType type) {
+LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, IntegerAttr offset,
+                                BufferType type) {
   if (!offset) { // E1.
     InFlightDiagnostic error = emitError(place.loc, "expects ") << place.name << " to have an offset";
     error.attachNote() << "run ds-plan-memory first";
@@ -91,8 +96,8 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
   place.begin = offset.getInt();
   place.end = place.begin + type.getSizeInBytes();
   if (place.begin % kAlignment != 0) // E2.
-    return emitError(place.loc, "expects the offset of ") << place.name << " to be a multiple of " << kAlignment
-                                                          << ", but got " << place.begin;
+    return emitError(place.loc, "expects the offset of ")
+           << place.name << " to be a multiple of " << kAlignment << ", but got " << place.begin;
   if (place.begin < 0 || place.end > arenaBytes) // E3.
     return emitError(place.loc, "expects ") << place.name << " inside the arena's " << arenaBytes
                                             << " bytes, but got [" << place.begin << ", " << place.end << ")";
@@ -104,7 +109,8 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
 LogicalResult PlanVerifier::addStates() {
   for (StateOp state : module.getOps<StateOp>())
     if (failed(add(permanent, {("state @" + state.getSymName()).str(), state.getLoc(), 0, 0},
-                   state->getAttrOfType<IntegerAttr>(kOffsetAttr), BufferType::getContiguous(state.getTensorType()))))
+                   state->getAttrOfType<IntegerAttr>(kOffsetAttr),
+                   BufferType::getContiguous(state.getTensorType()))))
       return failure();
   return success();
 }
@@ -117,8 +123,8 @@ LogicalResult PlanVerifier::addInputs(func::FuncOp func) {
     auto offset = func.getArgAttrOfType<IntegerAttr>(index, kOffsetAttr);
     auto known = inputs.find(name);
     if (known != inputs.end() && offset && known->second != offset.getInt()) // E4.
-      return func.emitError("expects input ") << name << " at offset " << known->second << " as in other segments, but got "
-                                              << offset.getInt();
+      return func.emitError("expects input ") << name << " at offset " << known->second
+                                              << " as in other segments, but got " << offset.getInt();
     if (known != inputs.end() && offset)
       continue;
     if (failed(add(permanent, {("input \"" + name.getValue() + "\"").str(), func.getLoc(), 0, 0}, offset,

@@ -1,7 +1,7 @@
 //===- VerifyScheduled.cpp - The border after bufferisation ---------------------===//
 //
-// A wrong buffer shows as a wrong number hours later, so what the schedule promises is looked at once, here, in one
-// walk over the module. What an op can check alone stands in its own verifier.
+// A wrong buffer shows as a wrong number hours later, so what the schedule promises is looked at once, here,
+// in one walk over the module. What an op can check alone stands in its own verifier.
 //
 //===---------------------------------------------------------------------------===//
 #include "ScheduledFunction.h"
@@ -17,7 +17,8 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The least and the largest number of buffers that library function `callee` takes; nullopt for unknown ones.
+/// The least and the largest number of buffers that library function `callee` takes; nullopt for unknown
+/// ones.
 static std::optional<std::pair<size_t, size_t>> operandCounts(StringRef callee) {
   using Counts = std::optional<std::pair<size_t, size_t>>;
   return llvm::StringSwitch<Counts>(callee)
@@ -32,7 +33,8 @@ static std::optional<std::pair<size_t, size_t>> operandCounts(StringRef callee) 
       .Default(std::nullopt);
 }
 
-/// Verifies the arguments and results of `func`: buffers, each one state or one input, and no result (E1, E2).
+/// Verifies the arguments and results of `func`: buffers, each one state or one input, and no result (E1,
+/// E2).
 static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
   if (func.getNumResults() != 0) // E1.
     return func.emitOpError("expects no results after bufferisation, but got ") << func.getNumResults();
@@ -42,8 +44,8 @@ static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
       return func.emitOpError("expects buffers, but got ") << type << " as argument " << index;
     FlatSymbolRefAttr name = getStateOf(func, index);
     if (bool(name) == bool(getInputOf(func, index))) // E2.
-      return func.emitOpError("expects argument ") << index << " to be a state or an input, but it is "
-                                                   << (name ? "both" : "neither");
+      return func.emitOpError("expects argument ")
+             << index << " to be a state or an input, but it is " << (name ? "both" : "neither");
     auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
     if (name && !state)
       return func.emitOpError("expects a state, but got ") << name;
@@ -68,9 +70,11 @@ static LogicalResult verifyCall(CallOp call) {
                                         << call.getCallee() << "\", but got " << count;
   if (call.getCallee() != "copy")
     return success();
-  auto from = cast<BufferType>(call.getBuffers()[0].getType()), to = cast<BufferType>(call.getBuffers()[1].getType());
+  auto from = cast<BufferType>(call.getBuffers()[0].getType()),
+       to = cast<BufferType>(call.getBuffers()[1].getType());
   if (from.getTensor() != to.getTensor())
-    return call.emitOpError("expects to copy ") << from.getTensor() << " to its like, but got " << to.getTensor();
+    return call.emitOpError("expects to copy ")
+           << from.getTensor() << " to its like, but got " << to.getTensor();
   return success();
 }
 
