@@ -133,68 +133,57 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value)
   return findDestination(value, position.at(value.getDefiningOp()));
 }
 
-FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value, unsigned now) {
+bool FunctionBufferizer::mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now) {
+  auto read = stateLastRead.find(state);
+  if (read == stateLastRead.end() || read->second < now)
+    return true;
+  // The maker itself may be the last reader, if it reads no further than it has written.
   Operation *maker = value.getDefiningOp();
-  if (FlatSymbolRefAttr state = becomesState(value)) {
-    auto read = stateLastRead.find(state);
-    if (read == stateLastRead.end() || read->second < now)
-      return stateBuffers.at(state);
-    // The maker itself may be the last reader, if it reads no further than it has written.
-    if (read->second == now && position.at(maker) == now) {
-      bool isSafe = true;
-      for (OpOperand &operand : maker->getOpOperands())
-        if (auto it = buffers.find(operand.get()); it != buffers.end() && rootOf(it->second) == stateBuffers.at(state)) {
-          auto library = dyn_cast<LibraryOpInterface>(maker);
-          bool isTied = library && llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
-                          return pair.second == operand.getOperandNumber() && maker->getResult(pair.first) == value;
-                        });
-          isSafe &= it->second == stateBuffers.at(state) && (isTied || readsWhereItWrites(cast<OpResult>(value), operand.get()));
-        }
-      if (isSafe)
-        return stateBuffers.at(state);
-    }
+  if (read->second != now || position.at(maker) != now)
+    return false;
+  Value target = stateBuffers.at(state);
+  auto isTied = [&](OpOperand &operand) {
+    auto library = dyn_cast<LibraryOpInterface>(maker);
+    return library && llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
+             return pair.second == operand.getOperandNumber() && maker->getResult(pair.first) == value;
+           });
+  };
+  return llvm::all_of(maker->getOpOperands(), [&](OpOperand &operand) {
+    auto it = buffers.find(operand.get());
+    if (it == buffers.end() || rootOf(it->second) != target)
+      return true;
+    return it->second == target && (isTied(operand) || readsWhereItWrites(cast<OpResult>(value), operand.get()));
+  });
+}
+
+Value FunctionBufferizer::concatPart(ConcatOp concat, Value input, unsigned now) {
+  Value whole = concatBuffer(concat, now);
+  int64_t rank = tensorType(input).getRank();
+  SmallVector<int64_t> offsets(rank, 0), steps(rank, 1);
+  for (Value before : concat.getInputs()) {
+    if (before == input)
+      break;
+    offsets[concat.getDim()] += tensorType(before).getShape()[concat.getDim()];
   }
+  StridedView part = sliceView(viewOf(bufferType(whole)), offsets, steps, tensorType(input).getShape());
+  return createView(whole, part, input.getLoc());
+}
+
+FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value, unsigned now) {
+  if (FlatSymbolRefAttr state = becomesState(value))
+    if (mayReplaceState(state, value, now))
+      return stateBuffers.at(state);
   for (Operation *user : value.getUsers()) {
-    if (auto concat = dyn_cast<ConcatOp>(user)) {
-      if (llvm::count(concat.getInputs(), value) != 1)
-        continue;
-      Value whole = concatBuffer(concat, now);
-      SmallVector<int64_t> offsets(tensorType(value).getRank(), 0), steps(tensorType(value).getRank(), 1);
-      for (Value input : concat.getInputs()) {
-        if (input == value)
-          break;
-        offsets[concat.getDim()] += tensorType(input).getShape()[concat.getDim()];
-      }
-      return createView(whole, sliceView(viewOf(bufferType(whole)), offsets, steps, tensorType(value).getShape()),
-                        value.getLoc());
-    }
+    if (auto concat = dyn_cast<ConcatOp>(user))
+      if (llvm::count(concat.getInputs(), value) == 1)
+        return concatPart(concat, value, now);
     // Through a reshape: the destination of the reshaped value, seen in this shape.
-    if (auto reshape = dyn_cast<ReshapeOp>(user)) {
-      FlatSymbolRefAttr state = becomesState(reshape.getResult());
-      auto concat = llvm::find_if(reshape->getUsers(), [](Operation *op) { return isa<ConcatOp>(op); });
-      if (!state && concat == reshape->user_end())
-        continue;
-      if (state) {
-        auto read = stateLastRead.find(state);
-        if (read != stateLastRead.end() && read->second >= now)
-          continue;
-        Value target = stateBuffers.at(state);
-        return createView(target, *reshapeView(viewOf(bufferType(target)), tensorType(value).getShape()), value.getLoc());
-      }
-      auto op = cast<ConcatOp>(*concat);
-      if (llvm::count(op.getInputs(), reshape.getResult()) != 1)
-        continue;
-      Value whole = concatBuffer(op, now);
-      SmallVector<int64_t> offsets(reshape.getType().getRank(), 0), steps(reshape.getType().getRank(), 1);
-      for (Value input : op.getInputs()) {
-        if (input == reshape.getResult())
-          break;
-        offsets[op.getDim()] += tensorType(input).getShape()[op.getDim()];
-      }
-      StridedView part = sliceView(viewOf(bufferType(whole)), offsets, steps, reshape.getType().getShape());
-      if (std::optional<StridedView> view = reshapeView(part, tensorType(value).getShape()))
-        return createView(whole, *view, value.getLoc());
-    }
+    auto reshape = dyn_cast<ReshapeOp>(user);
+    Destination target = reshape ? findDestination(reshape.getResult(), now) : std::nullopt;
+    if (!target)
+      continue;
+    if (std::optional<StridedView> view = reshapeView(viewOf(bufferType(*target)), tensorType(value).getShape()))
+      return createView(*target, *view, value.getLoc());
   }
   return std::nullopt;
 }

@@ -53,6 +53,10 @@ private:
   /// (that of its maker, or of the first part of a concatenation).
   Destination findDestination(Value value, unsigned now);
   Destination findDestination(Value value);
+  /// True when `value`, written from position `now` on, may be made in the place of the state that it becomes.
+  bool mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now);
+  /// Where `input` lies in the concatenation, whose buffer is made if there is none yet.
+  Value concatPart(ConcatOp concat, Value input, unsigned now);
   Value concatBuffer(ConcatOp concat, unsigned now);
   /// The state that `value` becomes, or null.
   FlatSymbolRefAttr becomesState(Value value);
