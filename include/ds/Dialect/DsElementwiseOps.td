@@ -149,7 +149,7 @@ def Ds_CompareOp : Ds_ElementwiseOp<"compare", [SameTypeOperands, TypesMatchWith
   }];
   let arguments = (ins Ds_PredicateAttr:$predicate, Ds_Tensor:$lhs, Ds_Tensor:$rhs);
   let results = (outs Ds_TensorOf<I1>:$result);
-  let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs)";
+  let assemblyFormat = "custom<Keyword>($predicate) $lhs `,` $rhs attr-dict `:` type($lhs)";
   let builders = [OpBuilder<(ins "::mlir::ds::Predicate":$predicate, "::mlir::Value":$lhs, "::mlir::Value":$rhs), [{
     build($_builder, $_state, cast<RankedTensorType>(lhs.getType()).clone($_builder.getI1Type()), predicate, lhs, rhs);
   }]>];

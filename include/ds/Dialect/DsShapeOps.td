@@ -196,7 +196,7 @@ def Ds_ReduceOp : Ds_Op<"reduce", [Pure, DiffShape, FusableOpInterface, DeclareO
   }];
   let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$input, DenseI64ArrayAttr:$dims);
   let results = (outs Ds_TensorOf<Ds_Number>:$result);
-  let assemblyFormat = "$kind $input `dims` $dims attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "custom<Keyword>($kind) $input `dims` $dims attr-dict `:` type($input) `->` type($result)";
   let builders = [OpBuilder<(ins "::mlir::ds::ReduceKind":$kind, "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$dims)>];
   let hasVerifier = 1;
   let hasFolder = 1;

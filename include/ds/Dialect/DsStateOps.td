@@ -145,7 +145,7 @@ def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
                        OptionalAttr<I64Attr>:$extent, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
-    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` $extent^)? `on` $stream attr-dict `:`
+    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` $extent^)? `on` custom<Keyword>($stream) attr-dict `:`
     functional-type($inputs, $outputs)
   }];
 }
@@ -166,7 +166,7 @@ def Ds_CallOp : Ds_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOpInterfac
                        OptionalAttr<I64Attr>:$flops);
   let assemblyFormat = [{
     $callee `(` $buffers `)` `writes` $writes `params` $params (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
-    `on` $stream attr-dict `:` qualified(type($buffers))
+    `on` custom<Keyword>($stream) attr-dict `:` qualified(type($buffers))
   }];
   let hasVerifier = 1;
 }
