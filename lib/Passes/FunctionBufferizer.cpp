@@ -129,19 +129,28 @@ static bool isDenseInside(BufferType type) {
   return shape.empty() || shape.back() == 1 || type.getStrides().back() == 1;
 }
 
-LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
-  LibraryCall call = op.getLibraryCall();
-  unsigned numOperands = op->getNumOperands();
-  Location loc = op->getLoc();
-  bool isMatmul = isa<MatmulOp>(op.getOperation());
+Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &call) {
+  Value buffer = makeBuffer(result);
+  ArrayRef<int64_t> shape = tensorType(result).getShape();
+  bool isPlaceable = bufferType(buffer).isContiguous();
+  if (!isPlaceable && isa<MatmulOp>(result.getOwner())) // a product sees its leading dimensions as rows
+    isPlaceable = reshapeView(viewOf(bufferType(buffer)),
+                              {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
+                      .has_value();
+  else if (!isPlaceable)
+    isPlaceable = call.takesStrides;
+  return isPlaceable ? buffer : allocate(tensorType(result), categoryOf(result), result.getLoc());
+}
+
+SmallVector<Value> FunctionBufferizer::placeResults(LibraryOpInterface op, const LibraryCall &call) {
   SmallVector<Value> results(op->getNumResults());
   for (auto [result, operand] : call.inPlace) {
-    Value value = op->getOperand(operand), buffer = buffers.at(value);
+    Value buffer = buffers.at(op->getOperand(operand));
     Destination destination = findDestination(op->getResult(result));
     bool isInPlace = (destination && *destination == buffer) || diesAlone(op->getOpOperand(operand));
     if (!isInPlace || !bufferType(buffer).isContiguous()) {
       Value target = makeBuffer(op->getResult(result));
-      copy(buffer, target, loc);
+      copy(buffer, target, op->getLoc());
       buffer = target;
     }
     results[result] = buffer;
@@ -152,17 +161,19 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
       results[result] = buffers.at(op->getOperand(operand));
   for (OpResult result : op->getResults()) {
     Value &buffer = results[result.getResultNumber()];
-    if (!buffer) {
-      buffer = makeBuffer(result);
-      bool isCollapsible = !isMatmul || reshapeView(viewOf(bufferType(buffer)),
-                                                    {tensorType(result).getNumElements() / std::max<int64_t>(tensorType(result).getShape().back(), 1),
-                                                     tensorType(result).getShape().back()});
-      if (!isCollapsible || (!call.takesStrides && !bufferType(buffer).isContiguous()))
-        buffer = allocate(tensorType(result), categoryOf(result), loc);
-    }
+    if (!buffer)
+      buffer = makeCallResult(result, call);
     bind(result, buffer);
   }
+  return results;
+}
 
+LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
+  LibraryCall call = op.getLibraryCall();
+  unsigned numOperands = op->getNumOperands();
+  Location loc = op->getLoc();
+  SmallVector<Value> results = placeResults(op, call);
+  bool isMatmul = isa<MatmulOp>(op.getOperation());
   int64_t rank = isMatmul ? tensorType(op->getOperand(1)).getRank() : 0;
   SmallVector<Value> arguments;
   SmallVector<int64_t> writes;

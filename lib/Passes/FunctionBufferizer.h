@@ -40,6 +40,9 @@ private:
   LogicalResult bufferizeReturn(func::ReturnOp op);
   void bufferizeFused(FusedOp op);
   LogicalResult bufferizeCall(LibraryOpInterface op);
+  /// Binds each result of a call to a buffer: an operand's, a destination that the callee can write, or a new one.
+  SmallVector<Value> placeResults(LibraryOpInterface op, const LibraryCall &call);
+  Value makeCallResult(OpResult result, const LibraryCall &call);
   void bufferizeConcat(ConcatOp op);
   void bufferizePad(PadOp op);
   void bufferizeSplit(SplitOp op);
