@@ -149,15 +149,24 @@ void copyMapped(std::byte *to, const std::byte *from, size_t bytes) {
   }
 }
 
+/// Whether `state` is the (seed, counter) that random ops read.
+bool isGenerator(const Buffer &buffer, const State &state) {
+  return state.role == Role::Scalar && state.name == "rng" && buffer.dtype == DType::I64 &&
+         state.logicalShape == std::vector<int64_t>{2};
+}
+
 } // namespace
 
 Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired) {
-  for (const State &state : executor.program().states) {
+  const Program &program = executor.program();
+  for (const State &state : program.states) {
     if (state.init.kind == Init::Kind::Required && !alsoRequired)
       return Error{ExitCode::Invalid,
                    fmt::format("'{}' has no initialisation: only a weights file can give it", state.name),
                    "give the model's weights with --weights FILE.safetensors"};
     fillState(executor, state, seed);
+    if (isGenerator(program.buffers[state.buffer], state))
+      *static_cast<uint64_t *>(executor.data(state.buffer)) = seed; // the counter behind it starts at 0
   }
   return syncMasters(executor);
 }

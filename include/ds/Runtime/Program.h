@@ -61,7 +61,8 @@ struct Init {
   double a = 0, b = 0;        ///< Constant: value a; Normal: mean a, deviation b; Uniform: [a, b)
 };
 
-/// A named value that lives from step to step.
+/// A named value that lives from step to step. A scalar state "rng" of two I64 is the (seed, counter) of random ops:
+/// the host sets it to (`--seed`, 0) before step 1, the program counts micro-steps.
 struct State {
   std::string name;                 ///< unique; a parameter's name is its name in the weights file
   std::vector<std::string> aliases; ///< other names of the same tensor (tied parameters)

@@ -12,7 +12,8 @@
 namespace ds::rt {
 
 /// Fills every state as its architecture publishes it, by `seed` and the state's name: the same seed gives
-/// the same weights in any program that has the state. Without `alsoRequired`, a state that only a file can
+/// the same weights in any program that has the state. The generator of random ops (the scalar state "rng")
+/// becomes (seed, 0). Without `alsoRequired`, a state that only a file can
 /// give is refused with ExitCode::Invalid.
 Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired);
 
