@@ -1,7 +1,7 @@
 //===- DsDialect.cpp - Registration, attributes and types of ds -----------------===//
 //
-// Custom syntax is kept to what the declarative format cannot say: the numbers of #ds.init and the strides of a
-// buffer, which may be empty.
+// Custom syntax is kept to what the declarative format cannot say: the numbers of #ds.init and the strides of
+// a buffer, which may be empty.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Ds.h"

@@ -1,7 +1,7 @@
 //===- ElementwiseOps.cpp - Folds of elementwise ops ----------------------------===//
 //
-// Only identities that hold bit for bit on every float are folded: x * 1, x - 0, -(-x), but not x + 0 (which turns
-// -0 into +0) unless the zero is negative.
+// Only identities that hold bit for bit on every float are folded: x * 1, x - 0, -(-x), but not x + 0 (which
+// turns -0 into +0) unless the zero is negative.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Ds.h"

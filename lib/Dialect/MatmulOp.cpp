@@ -13,7 +13,8 @@ static std::pair<int64_t, int64_t> matrixSizes(RankedTensorType type, bool trans
 }
 
 /// Result type of lhs * rhs.
-static RankedTensorType matmulType(RankedTensorType lhs, RankedTensorType rhs, bool transposeLhs, bool transposeRhs) {
+static RankedTensorType matmulType(RankedTensorType lhs, RankedTensorType rhs, bool transposeLhs,
+                                   bool transposeRhs) {
   SmallVector<int64_t> shape(lhs.getShape());
   shape[shape.size() - 2] = matrixSizes(lhs, transposeLhs).first;
   shape.back() = matrixSizes(rhs, transposeRhs).second;
@@ -34,15 +35,18 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("expects matrices, or equal leading dimensions, but got ") << lhs << " and " << rhs;
   if (getTransposeLhs() && !isBatched && lhs.getRank() != 2) // C5.
     return emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
-  int64_t left = matrixSizes(lhs, getTransposeLhs()).second, right = matrixSizes(rhs, getTransposeRhs()).first;
+  int64_t left = matrixSizes(lhs, getTransposeLhs()).second,
+          right = matrixSizes(rhs, getTransposeRhs()).first;
   if (left != right) // C2.
     return emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
   RankedTensorType expected = matmulType(lhs, rhs, getTransposeLhs(), getTransposeRhs());
   if (failed(expectType(*this, "result", expected, getType()))) // C3.
     return failure();
-  if (getBias() && failed(expectType(*this, "bias", lhs.clone({expected.getShape().back()}), getBias().getType())))
+  if (getBias() &&
+      failed(expectType(*this, "bias", lhs.clone({expected.getShape().back()}), getBias().getType())))
     return failure(); // C4.
-  return getAccumulator() ? expectType(*this, "accumulator", expected, getAccumulator().getType()) : success();
+  return getAccumulator() ? expectType(*this, "accumulator", expected, getAccumulator().getType())
+                          : success();
 }
 
 int64_t MatmulOp::getFlops() {
@@ -60,7 +64,8 @@ LibraryCall MatmulOp::getLibraryCall() {
     call.order.push_back(2);
   if (getAccumulator())
     call.inPlace.push_back({0, numOperands - 1});
-  call.params = makeParams(getContext(), {getTransposeLhs(), getTransposeRhs(), getAccumulator() ? 1 : 0, getRelu()});
+  call.params =
+      makeParams(getContext(), {getTransposeLhs(), getTransposeRhs(), getAccumulator() ? 1 : 0, getRelu()});
   return call;
 }
 
@@ -106,14 +111,16 @@ struct FoldBiasIntoMatmul : OpRewritePattern<AddOp> {
     for (bool swapped : {false, true}) {
       auto matmul = (swapped ? op.getRhs() : op.getLhs()).getDefiningOp<MatmulOp>();
       auto bias = (swapped ? op.getLhs() : op.getRhs()).getDefiningOp<BroadcastOp>();
-      if (!matmul || !bias || !matmul->hasOneUse() || matmul.getBias() || matmul.getAccumulator() || matmul.getRelu())
+      if (!matmul || !bias || !matmul->hasOneUse() || matmul.getBias() || matmul.getAccumulator() ||
+          matmul.getRelu())
         continue;
       int64_t rank = tensorType(op.getResult()).getRank();
       if (bias.getDims() != ArrayRef<int64_t>{rank - 1} ||
           tensorType(bias.getInput()).getDimSize(0) != tensorType(op.getResult()).getDimSize(rank - 1))
         continue;
-      rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(), bias.getInput(),
-                                            Value(), matmul.getTransposeLhs(), matmul.getTransposeRhs(), false);
+      rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(),
+                                            bias.getInput(), Value(), matmul.getTransposeLhs(),
+                                            matmul.getTransposeRhs(), false);
       return success();
     }
     return failure();
@@ -138,8 +145,9 @@ struct FoldReluIntoMatmul : OpRewritePattern<SelectOp> {
       return failure();
     if (!llvm::all_of(matmul->getUsers(), [&](Operation *user) { return user == op || user == compare; }))
       return failure();
-    rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(), matmul.getBias(), Value(),
-                                          matmul.getTransposeLhs(), matmul.getTransposeRhs(), /*relu=*/true);
+    rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(),
+                                          matmul.getBias(), Value(), matmul.getTransposeLhs(),
+                                          matmul.getTransposeRhs(), /*relu=*/true);
     return success();
   }
 };

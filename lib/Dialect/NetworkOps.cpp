@@ -25,27 +25,30 @@ int64_t SoftmaxOp::getFlops() { return 5 * tensorType(getResult()).getNumElement
 /// - 1 <= num_dims <= rank (C1);
 /// - weight and bias have the normalised shape (C2);
 /// - the result has the input's type, statistics the leading shape (C3).
-static LogicalResult verifyNorm(Operation *op, RankedTensorType input, int64_t numDims, ValueRange affine, Type result,
-                                ValueRange statistics) {
+static LogicalResult verifyNorm(Operation *op, RankedTensorType input, int64_t numDims, ValueRange affine,
+                                Type result, ValueRange statistics) {
   if (numDims > input.getRank()) // C1.
-    return op->emitOpError("expects at most ") << input.getRank() << " normalised dimensions, but got " << numDims;
+    return op->emitOpError("expects at most ")
+           << input.getRank() << " normalised dimensions, but got " << numDims;
   for (Value value : affine) // C2.
     if (value && failed(expectType(op, "weight and bias", input.clone(input.getShape().take_back(numDims)),
                                    value.getType())))
       return failure();
   for (Value value : statistics) // C3.
-    if (failed(expectType(op, "statistics", input.clone(input.getShape().drop_back(numDims)), value.getType())))
+    if (failed(
+            expectType(op, "statistics", input.clone(input.getShape().drop_back(numDims)), value.getType())))
       return failure();
   return expectType(op, "result", input, result);
 }
 
 LogicalResult LayerNormOp::verify() {
-  return verifyNorm(*this, tensorType(getInput()), getNumDims(), {getWeight(), getBias()}, getResult().getType(),
-                    {getMean(), getRstd()});
+  return verifyNorm(*this, tensorType(getInput()), getNumDims(), {getWeight(), getBias()},
+                    getResult().getType(), {getMean(), getRstd()});
 }
 
 LogicalResult RmsNormOp::verify() {
-  return verifyNorm(*this, tensorType(getInput()), getNumDims(), {getWeight()}, getResult().getType(), {getRstd()});
+  return verifyNorm(*this, tensorType(getInput()), getNumDims(), {getWeight()}, getResult().getType(),
+                    {getRstd()});
 }
 
 int64_t LayerNormOp::getFlops() { return 8 * tensorType(getInput()).getNumElements(); }
@@ -59,11 +62,13 @@ int64_t RmsNormOp::getFlops() { return 4 * tensorType(getInput()).getNumElements
 /// - q is [B, T, H, D], k and v are [B, S, G, D], G divides H (C1);
 /// - lse is f32 [B, H, T] (C2);
 /// - the mask broadcasts to [B, H, T, S] (C3).
-static LogicalResult verifyAttention(Operation *op, RankedTensorType query, RankedTensorType key, RankedTensorType value,
-                                     RankedTensorType lse, Value mask) {
+static LogicalResult verifyAttention(Operation *op, RankedTensorType query, RankedTensorType key,
+                                     RankedTensorType value, RankedTensorType lse, Value mask) {
   ArrayRef<int64_t> q = query.getShape(), k = key.getShape();
-  if (q.size() != 4 || k.size() != 4 || key != value || q[0] != k[0] || q[3] != k[3] || k[2] == 0 || q[2] % k[2] != 0) // C1.
-    return op->emitOpError("expects query [B, T, H, D] and key and value [B, S, G, D] with G dividing H, but got ")
+  if (q.size() != 4 || k.size() != 4 || key != value || q[0] != k[0] || q[3] != k[3] || k[2] == 0 ||
+      q[2] % k[2] != 0) // C1.
+    return op->emitOpError(
+               "expects query [B, T, H, D] and key and value [B, S, G, D] with G dividing H, but got ")
            << query << ", " << key << " and " << value;
   RankedTensorType expected = RankedTensorType::get({q[0], q[2], q[1]}, Float32Type::get(op->getContext()));
   if (failed(expectType(op, "lse", expected, lse))) // C2.
@@ -77,7 +82,8 @@ static LogicalResult verifyAttention(Operation *op, RankedTensorType query, Rank
                 return size == 1 || size == wanted;
               });
   if (!fits) // C3.
-    return op->emitOpError("expects a mask that broadcasts to [") << scores << "], but got " << mask.getType();
+    return op->emitOpError("expects a mask that broadcasts to [")
+           << scores << "], but got " << mask.getType();
   return success();
 }
 
@@ -99,7 +105,8 @@ LogicalResult AttentionGradOp::verify() {
   return verifyAttention(*this, query, key, tensorType(getValue()), tensorType(getLse()), getMask());
 }
 
-/// Products of one score matrix with D columns, over all heads; the masked half of a causal one is not computed.
+/// Products of one score matrix with D columns, over all heads; the masked half of a causal one is not
+/// computed.
 static int64_t scoreFlops(RankedTensorType query, RankedTensorType key, bool causal) {
   int64_t flops = 2 * query.getNumElements() * key.getDimSize(1);
   return causal && query.getDimSize(1) == key.getDimSize(1) ? flops / 2 : flops;
@@ -159,7 +166,8 @@ LogicalResult EmbeddingOp::verify() {
   RankedTensorType table = tensorType(getTable());
   if (table.getRank() != 2) // C1.
     return emitOpError("expects a table of rank 2, but got ") << table;
-  return expectType(*this, "result", rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType()),
+  return expectType(*this, "result",
+                    rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType()),
                     getType()); // C2.
 }
 
@@ -177,7 +185,8 @@ LogicalResult EmbeddingGradOp::verify() {
   RankedTensorType rows = rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType());
   if (failed(expectType(*this, "grad", rows, getGrad().getType())))
     return failure();
-  return getAccumulator() ? expectType(*this, "accumulator", table, getAccumulator().getType()) : success(); // C2.
+  return getAccumulator() ? expectType(*this, "accumulator", table, getAccumulator().getType())
+                          : success(); // C2.
 }
 
 LibraryCall EmbeddingGradOp::getLibraryCall() {
@@ -194,9 +203,10 @@ LibraryCall EmbeddingGradOp::getLibraryCall() {
 // CrossEntropyOp, CrossEntropyGradOp
 //===----------------------------------------------------------------------===//
 
-/// Verifies logits [N, C], targets [N] (C1) and lse f32 [N] (C2); rank-0 operands are checked by their own types.
-static LogicalResult verifyCrossEntropy(Operation *op, RankedTensorType logits, RankedTensorType targets, Type lse,
-                                        ArrayRef<Type> scalars) {
+/// Verifies logits [N, C], targets [N] (C1) and lse f32 [N] (C2); rank-0 operands are checked by their own
+/// types.
+static LogicalResult verifyCrossEntropy(Operation *op, RankedTensorType logits, RankedTensorType targets,
+                                        Type lse, ArrayRef<Type> scalars) {
   if (logits.getRank() != 2 || targets.getRank() != 1 || logits.getDimSize(0) != targets.getDimSize(0)) // C1.
     return op->emitOpError("expects logits [N, C] and targets [N], but got ") << logits << " and " << targets;
   Type f32 = Float32Type::get(op->getContext());

@@ -19,7 +19,8 @@ inline LogicalResult expectType(Operation *op, StringRef what, Type expected, Ty
 /// Parameters of a library call, in order.
 inline SmallVector<Attribute> makeParams(MLIRContext *context, ArrayRef<int64_t> integers) {
   Builder builder(context);
-  return llvm::map_to_vector(integers, [&](int64_t value) -> Attribute { return builder.getI64IntegerAttr(value); });
+  return llvm::map_to_vector(integers,
+                             [&](int64_t value) -> Attribute { return builder.getI64IntegerAttr(value); });
 }
 
 } // namespace mlir::ds

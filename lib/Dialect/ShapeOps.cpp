@@ -21,8 +21,8 @@ static bool areDims(ArrayRef<int64_t> dims, int64_t rank) {
 static LogicalResult verifySameElement(Operation *op, RankedTensorType expected, RankedTensorType type) {
   if (expected.getElementType() == type.getElementType())
     return success();
-  return op->emitOpError("expects element type ") << expected.getElementType() << ", but got "
-                                                  << type.getElementType();
+  return op->emitOpError("expects element type ")
+         << expected.getElementType() << ", but got " << type.getElementType();
 }
 
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,8 @@ LogicalResult IotaOp::verify() {
 
 LogicalResult BroadcastOp::verify() {
   RankedTensorType input = tensorType(getInput()), result = tensorType(getResult());
-  if (static_cast<int64_t>(getDims().size()) != input.getRank() || !areDims(getDims(), result.getRank())) // C1.
+  if (static_cast<int64_t>(getDims().size()) != input.getRank() ||
+      !areDims(getDims(), result.getRank())) // C1.
     return emitOpError("expects one increasing result dimension per dimension of ")
            << input << " in " << result << ", but got [" << getDims() << "]";
   for (auto [dim, target] : llvm::enumerate(getDims())) { // C2.
@@ -81,7 +82,8 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
 LogicalResult ReshapeOp::verify() {
   RankedTensorType input = tensorType(getInput()), result = tensorType(getResult());
   if (input.getNumElements() != result.getNumElements()) // C1.
-    return emitOpError("expects ") << input.getNumElements() << " elements, but got " << result.getNumElements();
+    return emitOpError("expects ") << input.getNumElements() << " elements, but got "
+                                   << result.getNumElements();
   return verifySameElement(*this, input, result); // C2.
 }
 
@@ -110,7 +112,8 @@ LogicalResult TransposeOp::verify() {
   SmallVector<int64_t> sorted(getPerm());
   llvm::sort(sorted);
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, input.getRank()))) // C1.
-    return emitOpError("expects a permutation of ") << input.getRank() << " dimensions, but got [" << getPerm() << "]";
+    return emitOpError("expects a permutation of ")
+           << input.getRank() << " dimensions, but got [" << getPerm() << "]";
   SmallVector<int64_t> shape;
   for (int64_t dim : getPerm())
     shape.push_back(input.getDimSize(dim));
@@ -146,9 +149,10 @@ static LogicalResult verifyWindow(Operation *op, RankedTensorType whole, RankedT
   if (whole.getRank() != window.getRank()) // C3.
     return op->emitOpError("expects rank ") << whole.getRank() << ", but got " << window.getRank();
   size_t rank = whole.getRank();
-  if (offsets.size() != rank || strides.size() != rank || llvm::any_of(strides, [](int64_t s) { return s <= 0; })) // C1.
-    return op->emitOpError("expects ") << rank << " offsets and positive strides, but got [" << offsets << "] and ["
-                                       << strides << "]";
+  if (offsets.size() != rank || strides.size() != rank ||
+      llvm::any_of(strides, [](int64_t s) { return s <= 0; })) // C1.
+    return op->emitOpError("expects ")
+           << rank << " offsets and positive strides, but got [" << offsets << "] and [" << strides << "]";
   for (size_t dim = 0; dim < rank; ++dim) { // C2.
     int64_t size = window.getDimSize(dim);
     int64_t end = size ? offsets[dim] + strides[dim] * (size - 1) + 1 : offsets[dim];
@@ -163,9 +167,7 @@ LogicalResult SliceOp::verify() {
   return verifyWindow(*this, tensorType(getInput()), tensorType(getResult()), getOffsets(), getStrides());
 }
 
-OpFoldResult SliceOp::fold(FoldAdaptor) {
-  return getInput().getType() == getType() ? getInput() : Value();
-}
+OpFoldResult SliceOp::fold(FoldAdaptor) { return getInput().getType() == getType() ? getInput() : Value(); }
 
 LogicalResult PadOp::verify() {
   return verifyWindow(*this, tensorType(getResult()), tensorType(getInput()), getOffsets(), getStrides());
@@ -190,7 +192,8 @@ static LogicalResult verifyPieces(Operation *op, RankedTensorType whole, ValueRa
     if (type.getRank() == whole.getRank())
       expected[dim] = type.getDimSize(dim);
     if (type != whole.clone(expected))
-      return op->emitOpError("expects pieces like ") << whole << " but in dimension " << dim << ", but got " << type;
+      return op->emitOpError("expects pieces like ")
+             << whole << " but in dimension " << dim << ", but got " << type;
     total += expected[dim];
   }
   if (total != whole.getDimSize(dim)) // C3.
@@ -198,7 +201,9 @@ static LogicalResult verifyPieces(Operation *op, RankedTensorType whole, ValueRa
   return success();
 }
 
-LogicalResult ConcatOp::verify() { return verifyPieces(*this, tensorType(getResult()), getInputs(), getDim()); }
+LogicalResult ConcatOp::verify() {
+  return verifyPieces(*this, tensorType(getResult()), getInputs(), getDim());
+}
 
 OpFoldResult ConcatOp::fold(FoldAdaptor) {
   if (getInputs().size() == 1)
@@ -225,14 +230,16 @@ static RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> dim
   return type.clone(shape);
 }
 
-void ReduceOp::build(OpBuilder &builder, OperationState &state, ReduceKind kind, Value input, ArrayRef<int64_t> dims) {
+void ReduceOp::build(OpBuilder &builder, OperationState &state, ReduceKind kind, Value input,
+                     ArrayRef<int64_t> dims) {
   build(builder, state, reducedType(tensorType(input), dims), kind, input, dims);
 }
 
 LogicalResult ReduceOp::verify() {
   RankedTensorType input = tensorType(getInput());
   if (!areDims(getDims(), input.getRank())) // C1.
-    return emitOpError("expects increasing dimensions below ") << input.getRank() << ", but got [" << getDims() << "]";
+    return emitOpError("expects increasing dimensions below ")
+           << input.getRank() << ", but got [" << getDims() << "]";
   if (reducedType(input, getDims()) != getType()) // C2.
     return emitOpError("expects result type ") << reducedType(input, getDims()) << ", but got " << getType();
   return success();

@@ -11,7 +11,9 @@ using namespace mlir::ds;
 //===----------------------------------------------------------------------===//
 
 /// Gradients, moments and masters belong to a parameter.
-static bool needsOwner(Role role) { return role == Role::Gradient || role == Role::Moment || role == Role::Master; }
+static bool needsOwner(Role role) {
+  return role == Role::Gradient || role == Role::Moment || role == Role::Master;
+}
 
 LogicalResult StateOp::verify() {
   if (!isa<RankedTensorType>(getType()) || !getTensorType().hasStaticShape())
@@ -61,7 +63,8 @@ LogicalResult KernelOp::verifyRegions() {
   Block &body = getBody().front();
   auto yield = dyn_cast<YieldOp>(body.back());
   size_t inputs = getNumInputs();
-  if (!yield || body.getNumArguments() != inputs || inputs + yield.getValues().size() != getBuffers().size()) // C1.
+  if (!yield || body.getNumArguments() != inputs ||
+      inputs + yield.getValues().size() != getBuffers().size()) // C1.
     return emitOpError("expects ") << inputs << " arguments and a yielded value for each other of "
                                    << getBuffers().size() << " buffers, but got " << body.getNumArguments()
                                    << " and " << (yield ? yield.getValues().size() : 0);
@@ -115,7 +118,8 @@ LogicalResult ViewOp::verify() {
 static bool fits(BufferType formal, BufferType actual) {
   if (formal == actual)
     return true;
-  return !formal.getTensor().hasStaticShape() && actual.isContiguous() && formal.getSpace() == actual.getSpace() &&
+  return !formal.getTensor().hasStaticShape() && actual.isContiguous() &&
+         formal.getSpace() == actual.getSpace() &&
          formal.getTensor().getElementType() == actual.getTensor().getElementType();
 }
 
@@ -128,11 +132,13 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   bool isDynamic = false;
   if (actual.size() != kernel.getBuffers().size() || getInputs().size() != kernel.getNumInputs())
     return emitOpError("expects ") << kernel.getBuffers().size() << " buffers, but got " << actual.size();
-  for (auto [index, formal, type] : llvm::enumerate(kernel.getBuffers().getAsValueRange<TypeAttr>(), actual)) {
+  for (auto [index, formal, type] :
+       llvm::enumerate(kernel.getBuffers().getAsValueRange<TypeAttr>(), actual)) {
     isDynamic |= !cast<BufferType>(formal).getTensor().hasStaticShape();
     if (fits(cast<BufferType>(formal), cast<BufferType>(type)))
       continue;
-    InFlightDiagnostic error = emitOpError("expects buffer ") << index << " to be " << formal << ", but got " << type;
+    InFlightDiagnostic error = emitOpError("expects buffer ")
+                               << index << " to be " << formal << ", but got " << type;
     error.attachNote(kernel.getLoc()) << "kernel " << getKernelAttr() << " is defined here";
     return error;
   }
@@ -153,7 +159,8 @@ void LaunchOp::getEffects(Effects &effects) {
 LogicalResult CallOp::verify() {
   for (int64_t position : getWrites())
     if (position < 0 || position >= static_cast<int64_t>(getBuffers().size())) // C1.
-      return emitOpError("expects to write operands below ") << getBuffers().size() << ", but got " << position;
+      return emitOpError("expects to write operands below ")
+             << getBuffers().size() << ", but got " << position;
   return success();
 }
 

@@ -1,8 +1,8 @@
 //===- AssignWorkspaces.cpp - Plans the scratch memory of library calls ----------===//
 //
-// A library that allocates behind the planner's back would make the plan a lie, so the scratch memory of every
-// matrix product is an allocation like any other. How much the product asks for is the library's own answer, on
-// this machine and for the program's number of threads; the runtime holds it to that.
+// A library that allocates behind the planner's back would make the plan a lie, so the scratch memory of
+// every matrix product is an allocation like any other. How much the product asks for is the library's own
+// answer, on this machine and for the program's number of threads; the runtime holds it to that.
 //
 //===---------------------------------------------------------------------------===//
 #include "RuntimeBuffer.h"
@@ -29,9 +29,8 @@ static SmallVector<int64_t> integerParams(CallOp call) {
 static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
   if (call.getCallee() != "matmul")
     return uint64_t(0);
-  SmallVector<::ds::rt::Buffer> operands = llvm::map_to_vector(call.getBuffers(), [](Value buffer) {
-    return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0);
-  });
+  SmallVector<::ds::rt::Buffer> operands = llvm::map_to_vector(
+      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
   SmallVector<int64_t> params = integerParams(call);
   const ::ds::rt::Buffer *bias = operands.size() > 3 ? &operands[3] : nullptr;
   return ::ds::rt::matmulScratchpadBytes(

@@ -1,6 +1,7 @@
 //===- BufferPlacement.cpp - Where the values of a function are made -------------===//
 //
-// The decisions of FunctionBufferizer: last uses, destinations, and which dying operand a result may overwrite.
+// The decisions of FunctionBufferizer: last uses, destinations, and which dying operand a result may
+// overwrite.
 //
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
@@ -72,7 +73,8 @@ void FunctionBufferizer::makeArguments() {
   Location loc = func.getLoc();
   auto addArgument = [&](RankedTensorType type, StringRef attribute, Attribute value) {
     unsigned index = block.getNumArguments();
-    func.insertArgument(index, BufferType::getContiguous(type), builder.getDictionaryAttr(builder.getNamedAttr(attribute, value)), loc);
+    func.insertArgument(index, BufferType::getContiguous(type),
+                        builder.getDictionaryAttr(builder.getNamedAttr(attribute, value)), loc);
     return block.getArgument(index);
   };
   unsigned numTensors = block.getNumArguments();
@@ -91,7 +93,8 @@ void FunctionBufferizer::makeArguments() {
     Attribute state = func.getResultAttr(index, DsDialect::kStateAttr);
     if (!state || stateBuffers.contains(state))
       continue;
-    Value buffer = addArgument(cast<RankedTensorType>(func.getResultTypes()[index]), DsDialect::kStateAttr, state);
+    Value buffer =
+        addArgument(cast<RankedTensorType>(func.getResultTypes()[index]), DsDialect::kStateAttr, state);
     stateBuffers[state] = buffer;
     rootLastUse[buffer] = UINT_MAX;
   }
@@ -100,7 +103,8 @@ void FunctionBufferizer::makeArguments() {
 FlatSymbolRefAttr FunctionBufferizer::becomesState(Value value) {
   for (OpOperand &use : value.getUses())
     if (isa<func::ReturnOp>(use.getOwner()))
-      if (auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), DsDialect::kStateAttr))
+      if (auto state =
+              func.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), DsDialect::kStateAttr))
         return state;
   return {};
 }
@@ -118,7 +122,8 @@ Value FunctionBufferizer::concatBuffer(ConcatOp concat, unsigned now) {
   return buffer;
 }
 
-/// True when the kernel of `result`'s region reads `value`, if at all, no later than it writes `result`'s element.
+/// True when the kernel of `result`'s region reads `value`, if at all, no later than it writes `result`'s
+/// element.
 static bool readsWhereItWrites(OpResult result, Value value) {
   auto fused = dyn_cast<FusedOp>(result.getOwner());
   if (!fused)
@@ -152,7 +157,8 @@ bool FunctionBufferizer::mayReplaceState(FlatSymbolRefAttr state, Value value, u
     auto it = buffers.find(operand.get());
     if (it == buffers.end() || rootOf(it->second) != target)
       return true;
-    return it->second == target && (isTied(operand) || readsWhereItWrites(cast<OpResult>(value), operand.get()));
+    return it->second == target &&
+           (isTied(operand) || readsWhereItWrites(cast<OpResult>(value), operand.get()));
   });
 }
 
@@ -182,7 +188,8 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value,
     Destination target = reshape ? findDestination(reshape.getResult(), now) : std::nullopt;
     if (!target)
       continue;
-    if (std::optional<StridedView> view = reshapeView(viewOf(bufferType(*target)), tensorType(value).getShape()))
+    if (std::optional<StridedView> view =
+            reshapeView(viewOf(bufferType(*target)), tensorType(value).getShape()))
       return createView(*target, *view, value.getLoc());
   }
   return std::nullopt;
@@ -218,8 +225,9 @@ Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
     });
   };
   for (Value input : op.getInputs())
-    if (input.getType() == type && diesAt(input, op) && !hasAlias(input) && bufferType(buffers.at(input)).isContiguous() &&
-        rootOf(buffers.at(input)) == buffers.at(input) && readsWhereItWrites(op->getResult(result), input))
+    if (input.getType() == type && diesAt(input, op) && !hasAlias(input) &&
+        bufferType(buffers.at(input)).isContiguous() && rootOf(buffers.at(input)) == buffers.at(input) &&
+        readsWhereItWrites(op->getResult(result), input))
       return buffers.at(input);
   return {};
 }

@@ -43,7 +43,8 @@ struct FoldAccumulator : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
     for (auto [sum, addend] : {std::pair(op.getRhs(), op.getLhs()), std::pair(op.getLhs(), op.getRhs())}) {
-      // Someone else who reads the addend would need a copy of it: adding elsewhere is then as cheap, and fuses.
+      // Someone else who reads the addend would need a copy of it: adding elsewhere is then as cheap, and
+      // fuses.
       Operation *taker = addend.hasOneUse() ? findTaker(sum, addend) : nullptr;
       if (!taker)
         continue;

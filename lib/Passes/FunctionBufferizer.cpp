@@ -61,7 +61,8 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
     return bufferizeSplit(split), success();
   using View = const StridedView &;
   if (auto reshape = dyn_cast<ReshapeOp>(op))
-    return bufferizeView(reshape.getInput(), reshape, [&](View v) { return reshapeView(v, reshape.getType().getShape()); }),
+    return bufferizeView(reshape.getInput(), reshape,
+                         [&](View v) { return reshapeView(v, reshape.getType().getShape()); }),
            success();
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return bufferizeView(transpose.getInput(), transpose,
@@ -70,8 +71,8 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
   if (auto slice = dyn_cast<SliceOp>(op))
     return bufferizeView(slice.getInput(), slice,
                          [&](View v) {
-                           return std::optional(
-                               sliceView(v, slice.getOffsets(), slice.getStrides(), slice.getType().getShape()));
+                           return std::optional(sliceView(v, slice.getOffsets(), slice.getStrides(),
+                                                          slice.getType().getShape()));
                          }),
            success();
   InFlightDiagnostic error = op->emitOpError("expects to be fused or lowered before buffers are assigned");
@@ -84,7 +85,8 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 void FunctionBufferizer::bufferizeFused(FusedOp op) {
-  SmallVector<Value> inputs = llvm::map_to_vector(op.getInputs(), [&](Value input) { return buffers.at(input); });
+  SmallVector<Value> inputs =
+      llvm::map_to_vector(op.getInputs(), [&](Value input) { return buffers.at(input); });
   SmallVector<Value> outputs;
   for (OpResult result : op.getResults()) {
     Value buffer;
@@ -98,7 +100,8 @@ void FunctionBufferizer::bufferizeFused(FusedOp op) {
   SmallVector<Type> types = llvm::to_vector(TypeRange(inputs));
   llvm::append_range(types, TypeRange(outputs));
   KernelUse use = kernels.getKernel(op, types);
-  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extent, StreamKind::Compute);
+  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extent,
+                           StreamKind::Compute);
 }
 
 /// Matrices of rank 2 or of a batch: collapses leading dimensions so that `buffer` has `rank`.
@@ -134,9 +137,10 @@ Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &cal
   ArrayRef<int64_t> shape = tensorType(result).getShape();
   bool isPlaceable = bufferType(buffer).isContiguous();
   if (!isPlaceable && isa<MatmulOp>(result.getOwner())) // a product sees its leading dimensions as rows
-    isPlaceable = reshapeView(viewOf(bufferType(buffer)),
-                              {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
-                      .has_value();
+    isPlaceable =
+        reshapeView(viewOf(bufferType(buffer)),
+                    {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
+            .has_value();
   else if (!isPlaceable)
     isPlaceable = call.takesStrides;
   return isPlaceable ? buffer : allocate(tensorType(result), categoryOf(result), result.getLoc());
@@ -190,7 +194,8 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   }
   auto cost = dyn_cast<CostOpInterface>(op.getOperation());
   builder.create<CallOp>(loc, call.callee, arguments, Value(), writes, builder.getArrayAttr(call.params),
-                         StreamKind::Compute, cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
+                         StreamKind::Compute,
+                         cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
   return success();
 }
 
@@ -199,11 +204,13 @@ void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
   StridedView view = viewOf(bufferType(whole));
   SmallVector<int64_t> offsets(view.shape.size(), 0), steps(view.shape.size(), 1);
   for (Value input : op.getInputs()) {
-    Value part = createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
+    Value part =
+        createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
     Value made = buffers.at(input);
     auto madeView = made.getDefiningOp<ViewOp>(), partView = part.getDefiningOp<ViewOp>();
-    bool isInPlace = made == part || (madeView && partView && madeView.getSource() == partView.getSource() &&
-                                      madeView.getOffset() == partView.getOffset() && made.getType() == part.getType());
+    bool isInPlace =
+        made == part || (madeView && partView && madeView.getSource() == partView.getSource() &&
+                         madeView.getOffset() == partView.getOffset() && made.getType() == part.getType());
     if (!isInPlace)
       copy(made, part, op.getLoc());
     offsets[op.getDim()] += tensorType(input).getShape()[op.getDim()];
@@ -214,7 +221,8 @@ void FunctionBufferizer::bufferizePad(PadOp op) {
   Value whole = makeBuffer(op.getResult());
   bind(op.getResult(), whole);
   builder.create<CallOp>(op.getLoc(), "fill", whole, Value(), ArrayRef<int64_t>{0},
-                         builder.getArrayAttr(builder.getF64FloatAttr(0)), StreamKind::Compute, IntegerAttr());
+                         builder.getArrayAttr(builder.getF64FloatAttr(0)), StreamKind::Compute,
+                         IntegerAttr());
   StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
                                  tensorType(op.getInput()).getShape());
   copy(buffers.at(op.getInput()), createView(whole, window, op.getLoc()), op.getLoc());
@@ -244,8 +252,8 @@ void FunctionBufferizer::bufferizeView(Value source, Value result,
 }
 
 LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
-  // A copy may read the old value of a state that another copy replaces (two states that change places): what such
-  // copies read is put aside before any state is written.
+  // A copy may read the old value of a state that another copy replaces (two states that change places): what
+  // such copies read is put aside before any state is written.
   SmallVector<std::pair<Value, Value>> copies;
   llvm::SmallSetVector<Value, 8> targets;
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
@@ -276,7 +284,8 @@ LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
 
 Value FunctionBufferizer::createView(Value source, const StridedView &view, Location loc) {
   BufferType from = bufferType(source);
-  auto type = BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
+  auto type =
+      BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
   if (type == from && view.offset == 0)
     return source;
   // Views of views name the root, so that every buffer is one step from its memory.
@@ -303,12 +312,13 @@ Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
 }
 
 void FunctionBufferizer::copy(Value from, Value to, Location loc) {
-  builder.create<CallOp>(loc, "copy", ValueRange{from, to}, Value(), ArrayRef<int64_t>{1}, builder.getArrayAttr({}),
-                         StreamKind::Compute, IntegerAttr());
+  builder.create<CallOp>(loc, "copy", ValueRange{from, to}, Value(), ArrayRef<int64_t>{1},
+                         builder.getArrayAttr({}), StreamKind::Compute, IntegerAttr());
 }
 
 Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc) {
-  return builder.create<AllocOp>(loc, BufferType::getContiguous(type), builder.getStringAttr(category), IntegerAttr());
+  return builder.create<AllocOp>(loc, BufferType::getContiguous(type), builder.getStringAttr(category),
+                                 IntegerAttr());
 }
 
 void FunctionBufferizer::bind(Value value, Value buffer) {

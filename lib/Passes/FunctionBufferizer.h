@@ -1,14 +1,17 @@
 //===- FunctionBufferizer.h - Buffers for the tensors of one function ------------===//
 //
-// Walks a function in issue order and gives every tensor a buffer: the state's own, a window of another value's, an
-// operand's that dies here, or a new one. Three questions are answered ahead of the walk or on demand:
+// Walks a function in issue order and gives every tensor a buffer: the state's own, a window of another
+// value's, an operand's that dies here, or a new one. Three questions are answered ahead of the walk or on
+// demand:
 //
 //   lastUse       at which op a value, or a view of it, is read for the last time;
-//   destination   where a value should be made so that it need not be moved: the state it becomes, the part of
+//   destination   where a value should be made so that it need not be moved: the state it becomes, the part
+//   of
 //                 a concatenation that it is;
 //   root          the allocation, state or input behind a buffer, whose last use is that of all values in it.
 //
-// The price of a single walk: a value whose state is still read later is made elsewhere and copied at the end.
+// The price of a single walk: a value whose state is still read later is made elsewhere and copied at the
+// end.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_FUNCTIONBUFFERIZER_H
@@ -40,23 +43,26 @@ private:
   LogicalResult bufferizeReturn(func::ReturnOp op);
   void bufferizeFused(FusedOp op);
   LogicalResult bufferizeCall(LibraryOpInterface op);
-  /// Binds each result of a call to a buffer: an operand's, a destination that the callee can write, or a new one.
+  /// Binds each result of a call to a buffer: an operand's, a destination that the callee can write, or a new
+  /// one.
   SmallVector<Value> placeResults(LibraryOpInterface op, const LibraryCall &call);
   Value makeCallResult(OpResult result, const LibraryCall &call);
   void bufferizeConcat(ConcatOp op);
   void bufferizePad(PadOp op);
   void bufferizeSplit(SplitOp op);
   /// Makes `result` a view of `source`, through a packed copy where strides cannot say it.
-  void bufferizeView(Value source, Value result, function_ref<std::optional<StridedView>(const StridedView &)> make);
+  void bufferizeView(Value source, Value result,
+                     function_ref<std::optional<StridedView>(const StridedView &)> make);
 
   /// A buffer for `result`: its destination, or new.
   Value makeBuffer(Value result);
   Value allocate(RankedTensorType type, StringRef category, Location loc);
-  /// Where `value` should be made so that it need not be moved; its memory will be written from position `now` on
-  /// (that of its maker, or of the first part of a concatenation).
+  /// Where `value` should be made so that it need not be moved; its memory will be written from position
+  /// `now` on (that of its maker, or of the first part of a concatenation).
   Destination findDestination(Value value, unsigned now);
   Destination findDestination(Value value);
-  /// True when `value`, written from position `now` on, may be made in the place of the state that it becomes.
+  /// True when `value`, written from position `now` on, may be made in the place of the state that it
+  /// becomes.
   bool mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now);
   /// Where `input` lies in the concatenation, whose buffer is made if there is none yet.
   Value concatPart(ConcatOp concat, Value input, unsigned now);
@@ -86,14 +92,14 @@ private:
   KernelTable &kernels;
   OpBuilder builder;
   DenseMap<Operation *, unsigned> position;
-  DenseMap<Value, unsigned> lastUse;       ///< tensor -> position of its last reader
-  DenseMap<Value, Value> buffers;          ///< tensor -> buffer
-  DenseMap<Value, unsigned> rootLastUse;   ///< root buffer -> last position at which any of its values is read
-  DenseMap<Value, Value> views;            ///< view -> root
-  DenseMap<Attribute, Value> stateBuffers; ///< state symbol -> argument
+  DenseMap<Value, unsigned> lastUse;     ///< tensor -> position of its last reader
+  DenseMap<Value, Value> buffers;        ///< tensor -> buffer
+  DenseMap<Value, unsigned> rootLastUse; ///< root buffer -> last position at which any of its values is read
+  DenseMap<Value, Value> views;          ///< view -> root
+  DenseMap<Attribute, Value> stateBuffers;     ///< state symbol -> argument
   DenseMap<Attribute, unsigned> stateLastRead; ///< state symbol -> last reader of the old value
-  DenseSet<Value> gradients;               ///< tensors that are a parameter's gradient
-  DenseMap<Operation *, Value> concats;    ///< concatenation -> its buffer, once a part of it was made
+  DenseSet<Value> gradients;                   ///< tensors that are a parameter's gradient
+  DenseMap<Operation *, Value> concats;        ///< concatenation -> its buffer, once a part of it was made
 };
 
 } // namespace mlir::ds

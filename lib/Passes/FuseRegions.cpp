@@ -1,7 +1,7 @@
 //===- FuseRegions.cpp - Groups fusable ops into ds.fused regions ----------------===//
 //
-// The groups are found by FusionClusters; here each becomes one ds.fused with what it reads as operands and what
-// others read as results, and the block is put back into topological order.
+// The groups are found by FusionClusters; here each becomes one ds.fused with what it reads as operands and
+// what others read as results, and the block is put back into topological order.
 //
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
@@ -20,7 +20,8 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Ops that every reader copies: free ones outside all clusters. Asked once, before regions hide what makes an op free.
+/// Ops that every reader copies: free ones outside all clusters. Asked once, before regions hide what makes
+/// an op free.
 using CopiedOps = DenseSet<Operation *>;
 
 /// True when an op outside `members` reads `value`, directly or through ops that it will copy.
@@ -86,7 +87,8 @@ static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
       build.import(operand, body);
     build.builder.clone(*op, build.mapping);
   }
-  SmallVector<Value> yielded = llvm::map_to_vector(outputs, [&](Value value) { return build.mapping.lookup(value); });
+  SmallVector<Value> yielded =
+      llvm::map_to_vector(outputs, [&](Value value) { return build.mapping.lookup(value); });
   build.builder.create<YieldOp>(last->getLoc(), yielded);
 
   OpBuilder builder(last);

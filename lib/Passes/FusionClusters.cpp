@@ -5,7 +5,6 @@
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
 
-
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -125,10 +124,11 @@ public:
 private:
   /// Puts `op` and its private copies into a cluster of their own.
   unsigned startCluster(Operation *op);
-  /// Lets `op` (or a whole cluster) join `candidate` where domains agree, broadcasts fit and the union is convex.
+  /// Lets `op` (or a whole cluster) join `candidate` where domains agree, broadcasts fit and the union is
+  /// convex.
   bool tryJoin(unsigned cluster, unsigned candidate);
-  /// Clusters that produce what the ops of `cluster` read, looking through free ops; for column reductions also
-  /// those that read the same values.
+  /// Clusters that produce what the ops of `cluster` read, looking through free ops; for column reductions
+  /// also those that read the same values.
   SmallVector<unsigned> findCandidates(unsigned cluster);
   /// True when a path from `from` to `to` runs through a unit outside both, in either direction.
   bool hasPathBetween(unsigned a, unsigned b);
@@ -267,8 +267,9 @@ SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
   return found.takeVector();
 }
 
-/// Copies the cheap elementwise ops that feed `reduce`, so that a column kernel needs no full-size intermediate.
-/// Returns the copies, in order. A value that someone else needs in memory anyway is read from there.
+/// Copies the cheap elementwise ops that feed `reduce`, so that a column kernel needs no full-size
+/// intermediate. Returns the copies, in order. A value that someone else needs in memory anyway is read from
+/// there.
 static SmallVector<Operation *> copyCheapProducers(ReduceOp reduce) {
   SetVector<Operation *> slice;
   SmallVector<Value> pending = {reduce.getInput()};
@@ -300,7 +301,8 @@ SmallVector<FusionCluster> ClusterBuilder::run() {
     if (!isFusionCandidate(&op) || isCopy.contains(&op))
       continue;
     // A free op that only candidates read is copied by each of them.
-    if (isFreeToRepeat(&op) && llvm::all_of(op.getUsers(), [](Operation *user) { return isFusionCandidate(user); }))
+    if (isFreeToRepeat(&op) &&
+        llvm::all_of(op.getUsers(), [](Operation *user) { return isFusionCandidate(user); }))
       continue;
     unsigned cluster = startCluster(&op);
     for (unsigned candidate : findCandidates(cluster))

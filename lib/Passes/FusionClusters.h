@@ -1,10 +1,10 @@
 //===- FusionClusters.h - Which ops one generated kernel computes ---------------===//
 //
-// Problem: every value that leaves a kernel costs a trip through memory, but a kernel has one iteration space, and
-// a group of ops may only become one command if nothing outside lies between its members.
-// Idea: walk the block once; an op joins the groups that produce its operands when their iteration domains agree
-// and the union stays convex. Ops that cost nothing to repeat (constants, iotas, broadcasts) belong to no group:
-// each user gets its own copy. Column reductions copy the cheap elementwise ops before them, since
+// Problem: every value that leaves a kernel costs a trip through memory, but a kernel has one iteration
+// space, and a group of ops may only become one command if nothing outside lies between its members. Idea:
+// walk the block once; an op joins the groups that produce its operands when their iteration domains agree
+// and the union stays convex. Ops that cost nothing to repeat (constants, iotas, broadcasts) belong to no
+// group: each user gets its own copy. Column reductions copy the cheap elementwise ops before them, since
 // row-wise and column-wise kernels never merge.
 // Price: greedy; a group never splits again.
 //
@@ -34,7 +34,8 @@ struct FusionCluster {
   SmallVector<Operation *> ops;
 };
 
-/// True for ops that every user may copy: constants, iotas, broadcasts, and what is computed from constants alone.
+/// True for ops that every user may copy: constants, iotas, broadcasts, and what is computed from constants
+/// alone.
 bool isFreeToRepeat(Operation *op);
 
 /// True for ops that may belong to a group.

@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The shape that all values of `fused` have but for scalars that are repeated to it; nullopt when the body does
-/// anything but treat all elements alike.
+/// The shape that all values of `fused` have but for scalars that are repeated to it; nullopt when the body
+/// does anything but treat all elements alike.
 static std::optional<ArrayRef<int64_t>> uniformShape(FusedOp fused) {
   if (fused.getNumResults() == 0)
     return std::nullopt;
@@ -21,7 +21,8 @@ static std::optional<ArrayRef<int64_t>> uniformShape(FusedOp fused) {
       return std::nullopt;
   for (Operation &op : fused.getBody().front().without_terminator()) {
     auto constant = dyn_cast<ConstantOp>(op);
-    bool isUniform = isa<ScalarBodyOpInterface>(op) || (constant && isa<SplatElementsAttr>(constant.getValue())) ||
+    bool isUniform = isa<ScalarBodyOpInterface>(op) ||
+                     (constant && isa<SplatElementsAttr>(constant.getValue())) ||
                      (isa<BroadcastOp>(op) && isScalar(op.getOperand(0)));
     if (!isUniform || (!hasShape(op.getResult(0)) && !isScalar(op.getResult(0))))
       return std::nullopt;
@@ -47,10 +48,10 @@ static void cloneUniformBody(FusedOp fused, Region &region) {
     auto constant = dyn_cast<ConstantOp>(op);
     if (constant && constant.getType().getRank() != 0) {
       auto scalar = RankedTensorType::get({}, constant.getType().getElementType());
-      Value value =
-          builder.create<ConstantOp>(op.getLoc(), scalar, cast<SplatElementsAttr>(constant.getValue()).resizeSplat(scalar));
-      mapping.map(constant.getResult(), builder.create<BroadcastOp>(op.getLoc(), anySize(constant.getType()), value,
-                                                                    ArrayRef<int64_t>{}));
+      Value value = builder.create<ConstantOp>(
+          op.getLoc(), scalar, cast<SplatElementsAttr>(constant.getValue()).resizeSplat(scalar));
+      mapping.map(constant.getResult(), builder.create<BroadcastOp>(op.getLoc(), anySize(constant.getType()),
+                                                                    value, ArrayRef<int64_t>{}));
       continue;
     }
     Operation *clone = builder.clone(op, mapping);
@@ -72,10 +73,12 @@ KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
     auto buffer = cast<BufferType>(type);
     types.push_back(TypeAttr::get(
         shape ? BufferType::get(type.getContext(), anySize(buffer.getTensor()),
-                                buffer.getTensor().getRank() ? ArrayRef<int64_t>{1} : ArrayRef<int64_t>{}, buffer.getSpace())
+                                buffer.getTensor().getRank() ? ArrayRef<int64_t>{1} : ArrayRef<int64_t>{},
+                                buffer.getSpace())
               : buffer));
   }
-  auto kernel = builder.create<KernelOp>(fused.getLoc(), "kernel", fused.getInputs().size(), builder.getArrayAttr(types));
+  auto kernel = builder.create<KernelOp>(fused.getLoc(), "kernel", fused.getInputs().size(),
+                                         builder.getArrayAttr(types));
   if (shape)
     cloneUniformBody(fused, kernel.getBody());
   else

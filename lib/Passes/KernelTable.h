@@ -1,8 +1,8 @@
 //===- KernelTable.h - One symbol for equal kernels ------------------------------===//
 //
-// Turns the body of a ds.fused and the buffers it is to run on into a ds.kernel, and finds the kernel again when
-// another region says the same. Bodies that treat all elements alike are rewritten over tensor<?>, so that tensors
-// of different size share them: one kernel updates all parameters.
+// Turns the body of a ds.fused and the buffers it is to run on into a ds.kernel, and finds the kernel again
+// when another region says the same. Bodies that treat all elements alike are rewritten over tensor<?>, so
+// that tensors of different size share them: one kernel updates all parameters.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_KERNELTABLE_H

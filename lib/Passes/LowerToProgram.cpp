@@ -48,7 +48,8 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   rt::Program program;
-  std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<int64_t>, std::vector<int64_t>>, uint32_t> bufferIds;
+  std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<int64_t>, std::vector<int64_t>>, uint32_t>
+      bufferIds;
   llvm::StringMap<uint32_t> stringIds;
   llvm::StringMap<uint16_t> kernelIds;
   llvm::StringMap<size_t> inputIds;
@@ -86,7 +87,8 @@ FailureOr<uint64_t> ProgramBuilder::offsetOf(Value value) {
   }
   if (auto view = value.getDefiningOp<ViewOp>()) {
     FailureOr<uint64_t> source = offsetOf(view.getSource());
-    unsigned elementBytes = rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
+    unsigned elementBytes =
+        rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
     if (failed(source))
       return failure();
     return *source + view.getOffset() * elementBytes;
@@ -117,7 +119,8 @@ uint32_t ProgramBuilder::addString(StringRef text) {
   return it->second;
 }
 
-void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin, uint32_t end) {
+void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin,
+                                 uint32_t end) {
   rt::Lifetime lifetime;
   lifetime.space = static_cast<rt::Space>(type.getSpace());
   lifetime.offset = offset;
@@ -198,7 +201,8 @@ static Value findOrigin(Value buffer) {
     return findOrigin(view.getSource());
   if (buffer.getDefiningOp<AllocOp>())
     for (Operation *user : buffer.getUsers())
-      if (auto copy = dyn_cast<CallOp>(user); copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer)
+      if (auto copy = dyn_cast<CallOp>(user);
+          copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer)
         return findOrigin(copy.getBuffers()[0]);
   return buffer;
 }
@@ -263,8 +267,9 @@ LogicalResult ProgramBuilder::addCommand(Operation *op) {
     if (failed(addOperands(call.getBuffers())))
       return failure();
     for (Attribute param : call.getParams())
-      program.params.push_back(isa<IntegerAttr>(param) ? cast<IntegerAttr>(param).getInt()
-                                                       : llvm::bit_cast<int64_t>(cast<FloatAttr>(param).getValueAsDouble()));
+      program.params.push_back(isa<IntegerAttr>(param)
+                                   ? cast<IntegerAttr>(param).getInt()
+                                   : llvm::bit_cast<int64_t>(cast<FloatAttr>(param).getValueAsDouble()));
     if (Value workspace = call.getWorkspace()) {
       FailureOr<uint32_t> index = bufferIndex(workspace);
       if (failed(index))
@@ -288,7 +293,8 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   ScheduledFunction scheduled(func);
   rt::Segment segment;
   segment.name = func.getSymName().str();
-  segment.kind = static_cast<rt::SegmentKind>(func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue());
+  segment.kind =
+      static_cast<rt::SegmentKind>(func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue());
   segment.firstCommand = program.commands.size();
   segment.numCommands = scheduled.commands.size();
   program.segments.push_back(segment);

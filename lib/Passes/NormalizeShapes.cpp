@@ -1,8 +1,8 @@
 //===- NormalizeShapes.cpp - Brings shapes into the forms that fuse --------------===//
 //
-// Importers and gradients leave reshapes between elementwise ops, keep unit dimensions after reductions, and reduce
-// wherever the model says. A kernel has one iteration space, so these patterns move what is in the way: reshapes
-// sink, unit dimensions go, reductions become leading or trailing.
+// Importers and gradients leave reshapes between elementwise ops, keep unit dimensions after reductions, and
+// reduce wherever the model says. A kernel has one iteration space, so these patterns move what is in the
+// way: reshapes sink, unit dimensions go, reductions become leading or trailing.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/Passes.h"
@@ -18,7 +18,8 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// A full reduction of more elements than this is done in two stages, so that its first has rows to share out.
+/// A full reduction of more elements than this is done in two stages, so that its first has rows to share
+/// out.
 static constexpr int64_t kSerialElements = 16384;
 
 /// The tensor type of `value`.
@@ -63,8 +64,8 @@ struct SinkReshape : OpInterfaceRewritePattern<ScalarBodyOpInterface> {
     ArrayRef<int64_t> shape = tensorType((*first).getDefiningOp<ReshapeOp>().getInput()).getShape();
     if (!llvm::all_of(op->getOperands(), [&](Value operand) { return isAvailableIn(operand, shape); }))
       return failure();
-    SmallVector<Value> operands =
-        llvm::map_to_vector(op->getOperands(), [&](Value operand) { return inShape(operand, shape, rewriter); });
+    SmallVector<Value> operands = llvm::map_to_vector(
+        op->getOperands(), [&](Value operand) { return inShape(operand, shape, rewriter); });
     OperationState state(op->getLoc(), op->getName());
     state.addOperands(operands);
     state.addAttributes(op->getAttrs());
@@ -119,9 +120,11 @@ struct SplitFullReduction : OpRewritePattern<ReduceOp> {
   LogicalResult matchAndRewrite(ReduceOp op, PatternRewriter &rewriter) const override {
     RankedTensorType type = tensorType(op.getInput());
     int64_t rank = type.getRank();
-    if (static_cast<int64_t>(op.getDims().size()) != rank || rank < 2 || type.getNumElements() <= kSerialElements)
+    if (static_cast<int64_t>(op.getDims().size()) != rank || rank < 2 ||
+        type.getNumElements() <= kSerialElements)
       return failure();
-    Value rows = rewriter.create<ReduceOp>(op.getLoc(), op.getKind(), op.getInput(), ArrayRef<int64_t>{rank - 1});
+    Value rows =
+        rewriter.create<ReduceOp>(op.getLoc(), op.getKind(), op.getInput(), ArrayRef<int64_t>{rank - 1});
     SmallVector<int64_t> rest = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
     rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getKind(), rows, rest);
     return success();

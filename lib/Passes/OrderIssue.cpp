@@ -1,8 +1,8 @@
 //===- OrderIssue.cpp - Orders ops so that the peak of live memory is low --------===//
 //
 // Translates a block into the plain problem of Analysis/IssueOrder: values that share memory (views of one
-// tensor, the old and the new value of a state) are one buffer, so that the order cannot let a state be replaced
-// before its last reader.
+// tensor, the old and the new value of a state) are one buffer, so that the order cannot let a state be
+// replaced before its last reader.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/Analysis/IssueOrder.h"
@@ -89,7 +89,8 @@ void BlockProblem::addOp(Operation *op) {
       bufferOf[result] = bufferOf.at(op->getOperand(0));
       continue;
     }
-    bufferOf[result] = state != finalState.end() ? state->second : addBuffer(byteSize(result.getType()), false, false);
+    bufferOf[result] =
+        state != finalState.end() ? state->second : addBuffer(byteSize(result.getType()), false, false);
     entry.writes.push_back(bufferOf[result]);
   }
   indexOf[op] = ops.size();
@@ -113,8 +114,8 @@ static Operation *lastReader(Value value) {
   return last;
 }
 
-/// Moves each op that makes a state's new value behind the last reader of the old one, unless something that comes
-/// before that reads the new value: the order is free to begin with, and in memory it is not any more.
+/// Moves each op that makes a state's new value behind the last reader of the old one, unless something that
+/// comes before that reads the new value: the order is free to begin with, and in memory it is not any more.
 static void sinkUpdates(func::FuncOp func) {
   Operation *terminator = func.getBody().front().getTerminator();
   DenseMap<Attribute, BlockArgument> oldValues;
@@ -123,7 +124,8 @@ static void sinkUpdates(func::FuncOp func) {
       oldValues[state] = argument;
   for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
     auto old = oldValues.find(func.getResultAttr(index, DsDialect::kStateAttr));
-    Operation *maker = value.getDefiningOp(), *last = old == oldValues.end() ? nullptr : lastReader(old->second);
+    Operation *maker = value.getDefiningOp(),
+              *last = old == oldValues.end() ? nullptr : lastReader(old->second);
     if (!maker || !last || last == terminator || !maker->isBeforeInBlock(last))
       continue;
     if (llvm::all_of(maker->getUsers(), [&](Operation *user) { return last->isBeforeInBlock(user); }))

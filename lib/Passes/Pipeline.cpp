@@ -1,7 +1,7 @@
 //===- Pipeline.cpp - The order of passes, as prose ------------------------------===//
 //
-// Each pipeline is one border of the design to the next. Before each pass: why it stands here, and what must not
-// come between.
+// Each pipeline is one border of the design to the next. Before each pass: why it stands here, and what must
+// not come between.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/Pipeline.h"
@@ -17,7 +17,8 @@ using namespace mlir::ds;
 void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createVerifyModel());
 
-  // Imported graphs repeat themselves and leave transposes before products: patterns below look through neither.
+  // Imported graphs repeat themselves and leave transposes before products: patterns below look through
+  // neither.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 
@@ -61,8 +62,8 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
 
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
-  static PassPipelineRegistration<> schedule("ds-schedule-pipeline", "From the step to buffers in issue order",
-                                             buildSchedulePipeline);
+  static PassPipelineRegistration<> schedule(
+      "ds-schedule-pipeline", "From the step to buffers in issue order", buildSchedulePipeline);
   static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
                                          [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });
 }

@@ -21,9 +21,9 @@ namespace {
 /// The packing problem of a module, and whose buffer each of its entries is.
 struct ModuleProblem {
   ::ds::analysis::PackProblem problem;
-  SmallVector<StateOp> states;                       ///< the first entries
-  llvm::MapVector<StringAttr, int64_t> inputs;       ///< input name -> entry
-  SmallVector<std::pair<AllocOp, size_t>> allocs;    ///< with their entries
+  SmallVector<StateOp> states;                    ///< the first entries
+  llvm::MapVector<StringAttr, int64_t> inputs;    ///< input name -> entry
+  SmallVector<std::pair<AllocOp, size_t>> allocs; ///< with their entries
 
   /// Adds something that lives all the time.
   size_t addPermanent(int64_t bytes) {
@@ -67,9 +67,10 @@ static void annotate(ModuleOp module, ModuleProblem &problem, const ::ds::analys
     for (unsigned index = 0; index < func.getNumArguments(); ++index)
       if (StringAttr input = getInputOf(func, index))
         func.setArgAttr(index, kOffsetAttr, builder.getI64IntegerAttr(plan.offsets[problem.inputs[input]]));
-  module->setAttr(kPlanAttr, builder.getDictionaryAttr(
-                                 {builder.getNamedAttr("arena", builder.getI64IntegerAttr(plan.arenaBytes)),
-                                  builder.getNamedAttr("lower_bound", builder.getI64IntegerAttr(plan.lowerBound))}));
+  module->setAttr(kPlanAttr,
+                  builder.getDictionaryAttr(
+                      {builder.getNamedAttr("arena", builder.getI64IntegerAttr(plan.arenaBytes)),
+                       builder.getNamedAttr("lower_bound", builder.getI64IntegerAttr(plan.lowerBound))}));
   module->setAttr(DsDialect::kPhaseAttr, builder.getStringAttr("planned"));
 }
 

@@ -1,8 +1,8 @@
 //===- PlanSummary.cpp - What a planned module says of itself --------------------===//
 //
-// Sweeps each segment's commands once to find the moment at which most bytes are live, then lists what is live
-// there, by category and by layer. What the arena has beyond those bytes (alignment, and gaps that the packing
-// could not fill) counts as workspace, so that the categories add up to the arena.
+// Sweeps each segment's commands once to find the moment at which most bytes are live, then lists what is
+// live there, by category and by layer. What the arena has beyond those bytes (alignment, and gaps that the
+// packing could not fill) counts as workspace, so that the categories add up to the arena.
 //
 //===---------------------------------------------------------------------------===//
 #include "ScheduledFunction.h"
@@ -119,7 +119,8 @@ static int64_t addStates(ModuleOp module, analysis::RankPlan &rank, int64_t &par
   return total;
 }
 
-/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing repeats.
+/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing
+/// repeats.
 static std::string repeatedLayer(StringRef layer) {
   SmallVector<StringRef> parts;
   layer.split(parts, '.');
@@ -145,7 +146,8 @@ static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &p
     rank.atPeak[static_cast<size_t>(value.category)] += value.bytes;
     total += value.bytes;
     std::string group = repeatedLayer(value.layer);
-    auto layer = llvm::find_if(rank.byLayer, [&](const analysis::LayerBytes &entry) { return entry.layer == group; });
+    auto layer =
+        llvm::find_if(rank.byLayer, [&](const analysis::LayerBytes &entry) { return entry.layer == group; });
     if (layer == rank.byLayer.end())
       rank.byLayer.push_back({group, value.bytes});
     else
@@ -194,7 +196,9 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module) {
                     peak.func.getSymName().str() + ")";
     }
   }
-  llvm::stable_sort(rank.largest, [](const analysis::LiveValue &a, const analysis::LiveValue &b) { return a.bytes > b.bytes; });
+  llvm::stable_sort(rank.largest, [](const analysis::LiveValue &a, const analysis::LiveValue &b) {
+    return a.bytes > b.bytes;
+  });
   if (rank.largest.size() > 10)
     rank.largest.resize(10);
   if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr)) {

@@ -1,8 +1,8 @@
 //===- ScheduledFunction.h - Commands and lifetimes of a scheduled function ------===//
 //
-// What planning, reporting and lowering all read from a function of phase scheduled: its commands in issue order,
-// and for each allocation the commands between which it holds a value. An allocation lives from the first command
-// that touches it, or a view of it, to the last.
+// What planning, reporting and lowering all read from a function of phase scheduled: its commands in issue
+// order, and for each allocation the commands between which it holds a value. An allocation lives from the
+// first command that touches it, or a view of it, to the last.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_SCHEDULEDFUNCTION_H

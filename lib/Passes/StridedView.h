@@ -1,7 +1,7 @@
 //===- StridedView.h - Views as shapes and strides -------------------------------===//
 //
-// What reshapes, transposes, slices and splits of a buffer look like as (offset, shape, strides), or that strides
-// cannot say them. No IR is built here.
+// What reshapes, transposes, slices and splits of a buffer look like as (offset, shape, strides), or that
+// strides cannot say them. No IR is built here.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_STRIDEDVIEW_H
@@ -20,9 +20,9 @@ struct StridedView {
 /// The whole of `type`.
 StridedView viewOf(BufferType type);
 
-/// `view` in another shape with the same number of elements in row-major order; nullopt when its strides cannot
-/// say it (after "How to compute the strides of a reshaped view" in every array library: groups of dimensions that
-/// are contiguous among themselves may be regrouped).
+/// `view` in another shape with the same number of elements in row-major order; nullopt when its strides
+/// cannot say it (after "How to compute the strides of a reshaped view" in every array library: groups of
+/// dimensions that are contiguous among themselves may be regrouped).
 std::optional<StridedView> reshapeView(const StridedView &view, ArrayRef<int64_t> shape);
 
 /// Dimension k of the result is dimension perm[k] of `view`.

@@ -263,8 +263,8 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.predicted = {file.peak_bytes(), file.step_seconds(), file.flops_per_step()};
 }
 
-/// Whether the elements of `list` are aligned as their type asks: the FlatBuffers verifier checks offsets only.
-/// The builder aligns elements, so an empty list (the shape of a scalar) lies anywhere.
+/// Whether the elements of `list` are aligned as their type asks: the FlatBuffers verifier checks offsets
+/// only. The builder aligns elements, so an empty list (the shape of a scalar) lies anywhere.
 template <class T, class List>
 bool isAligned(const List *list) {
   return list->size() == 0 || reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;

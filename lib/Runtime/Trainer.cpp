@@ -208,7 +208,8 @@ Status Run::steps() {
   return {};
 }
 
-/// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still have it.
+/// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still
+/// have it.
 static Status checkFinite(const StepRecord &record) {
   if (record.skipped.value_or(false)) // with loss scaling an overflow is a skipped step, not a divergence
     return {};

@@ -6,8 +6,8 @@
 #include "Driver.h"
 
 #include "Model.h"
-#include "Output.h"
 #include "Options.h"
+#include "Output.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
@@ -62,7 +62,8 @@ static Status checkOptions(const Options &options) {
                  "leave --target out"};
   if (options.ranks != 1)
     return Error{ExitCode::Invalid,
-                 "--ranks " + std::to_string(options.ranks) + ": programs and plans are for 1 rank in this build",
+                 "--ranks " + std::to_string(options.ranks) +
+                     ": programs and plans are for 1 rank in this build",
                  "leave --ranks out"};
   if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
     return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
@@ -93,7 +94,8 @@ static Status runPhases(mlir::ModuleOp module, const std::string &phase, uint32_
   const llvm::StringRef phases[] = {"model", "step", "scheduled", "planned"};
   size_t last = llvm::find(phases, phase) - std::begin(phases);
   if (last == std::size(phases))
-    return Error{ExitCode::Usage, "--phase expects model, step, scheduled or planned, but got '" + phase + "'", ""};
+    return Error{ExitCode::Usage,
+                 "--phase expects model, step, scheduled or planned, but got '" + phase + "'", ""};
   if (last >= 1)
     mlir::ds::buildStepPipeline(manager);
   if (last >= 2)
@@ -101,7 +103,8 @@ static Status runPhases(mlir::ModuleOp module, const std::string &phase, uint32_
   if (last >= 3)
     mlir::ds::buildPlanPipeline(manager, {threads});
   if (failed(manager.run(module)))
-    return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase, "the diagnostics above say where"};
+    return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase,
+                 "the diagnostics above say where"};
   return {};
 }
 
@@ -159,8 +162,9 @@ ExitCode ds::opt::run(int argc, char **argv) {
     return status ? ExitCode::Ok : report(status.error());
   }
   if (options.isPlainMlirOpt())
-    return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry)) ? ExitCode::Ok
-                                                                                             : ExitCode::Invalid;
+    return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
+               ? ExitCode::Ok
+               : ExitCode::Invalid;
   if (Status status = checkOptions(options); !status)
     return report(status.error());
   if (Status status = checkOutput(options); !status)

@@ -1,7 +1,8 @@
 //===- Driver.h - What ds-opt does with its arguments ----------------------------===//
 //
 // ds-opt is two tools in one. With MLIR text and pass flags it is an mlir-opt that knows ds. With a model and
-// `--emit` it reads a configuration, imports the model, runs the pipeline and prints a plan or writes a program.
+// `--emit` it reads a configuration, imports the model, runs the pipeline and prints a plan or writes a
+// program.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_TOOLS_DSOPT_DRIVER_H

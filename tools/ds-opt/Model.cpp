@@ -40,7 +40,8 @@ static Status importArchive(const Options &options, Model &model, std::string &t
   return {};
 }
 
-/// Makes the micro-batch that of the first batch argument: MLIR that comes without a configuration says it itself.
+/// Makes the micro-batch that of the first batch argument: MLIR that comes without a configuration says it
+/// itself.
 static void inferBatch(mlir::ModuleOp module, config::Config &config) {
   for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {
@@ -61,16 +62,18 @@ static Status checkBatch(mlir::ModuleOp module, const config::Config &config) {
       auto type = mlir::dyn_cast<mlir::RankedTensorType>(func.getArgumentTypes()[index]);
       if (!name || !type || type.getRank() == 0 || type.getDimSize(0) == config.batch.micro)
         continue;
-      return Error{ExitCode::Invalid,
-                   "--input " + name.str() + ": dimension 0 is " + std::to_string(type.getDimSize(0)) +
-                       ", but the configured micro-batch is " + std::to_string(config.batch.micro),
-                   "make them equal: train_micro_batch_size_per_gpu counts the samples of one micro-step on one rank"};
+      return Error{
+          ExitCode::Invalid,
+          "--input " + name.str() + ": dimension 0 is " + std::to_string(type.getDimSize(0)) +
+              ", but the configured micro-batch is " + std::to_string(config.batch.micro),
+          "make them equal: train_micro_batch_size_per_gpu counts the samples of one micro-step on one rank"};
     }
   return {};
 }
 
 /// Loads the text of `options.input` as MLIR.
-static Status parseInput(const Options &options, const std::string &text, mlir::MLIRContext &context, Model &model) {
+static Status parseInput(const Options &options, const std::string &text, mlir::MLIRContext &context,
+                         Model &model) {
   llvm::SourceMgr sources;
   if (options.inputKind() == InputKind::Mlir) {
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
@@ -100,7 +103,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
   if (!(*model.module)->hasAttr(mlir::ds::DsDialect::kTrainingAttr) || !options.config.empty())
-    (*model.module)->setAttr(mlir::ds::DsDialect::kTrainingAttr,
-                             mlir::ds::trainingFromConfig(&context, config, options.noDecay));
+    (*model.module)
+        ->setAttr(mlir::ds::DsDialect::kTrainingAttr,
+                  mlir::ds::trainingFromConfig(&context, config, options.noDecay));
   return model;
 }

@@ -14,10 +14,12 @@ namespace ds::opt {
 /// A module in phase model (or a later one, for MLIR input) and the weights that came with it.
 struct Model {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::string weightsPath; ///< temporary safetensors file, removed by the destructor unless `keep` was called; or empty
+  std::string weightsPath; ///< temporary safetensors file, removed by the destructor unless `keep` was
+                           ///< called; or empty
 
   Model() = default;
-  Model(Model &&other) noexcept : module(std::move(other.module)), weightsPath(std::exchange(other.weightsPath, "")) {}
+  Model(Model &&other) noexcept
+      : module(std::move(other.module)), weightsPath(std::exchange(other.weightsPath, "")) {}
   ~Model();
 };
 

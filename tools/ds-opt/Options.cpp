@@ -1,7 +1,7 @@
 //===- Options.cpp - The command line of ds-opt ----------------------------------===//
 //
-// Options live in one object that is made when the line is parsed: no global registers itself before main, and
-// pass flags are whatever mlir-opt's own registration makes of the registered passes.
+// Options live in one object that is made when the line is parsed: no global registers itself before main,
+// and pass flags are whatever mlir-opt's own registration makes of the registered passes.
 //
 //===---------------------------------------------------------------------------===//
 #include "Options.h"
@@ -23,28 +23,34 @@ struct CommandLine {
   cl::opt<std::string> input{cl::Positional, cl::init("-"),
                              cl::desc("<model.mlir | model.pt | config.json; - reads MLIR from stdin>")};
   cl::opt<std::string> output{"o", cl::init("-"), cl::desc("Output file"), cl::value_desc("FILE")};
-  cl::opt<std::string> config{"config", cl::desc("DeepSpeed configuration"), cl::value_desc("ds_config.json")};
+  cl::opt<std::string> config{"config", cl::desc("DeepSpeed configuration"),
+                              cl::value_desc("ds_config.json")};
   cl::list<std::string> sets{"set", cl::desc("Override one configuration key"), cl::value_desc("KEY=VALUE")};
-  cl::list<std::string> inputs{"input", cl::desc("Shape of a forward argument for one micro-batch, as x=4x64xi64"),
+  cl::list<std::string> inputs{"input",
+                               cl::desc("Shape of a forward argument for one micro-batch, as x=4x64xi64"),
                                cl::value_desc("NAME=SHAPExTYPE")};
   cl::list<std::string> noDecay{"no-decay", cl::desc("Parameters that weight decay leaves alone"),
                                 cl::value_desc("REGEX")};
   cl::list<std::string> diff{"diff", cl::desc("Compare two plans written by --plan-json"), cl::multi_val(2),
                              cl::value_desc("A.json B.json")};
-  cl::opt<std::string> loss{"loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
+  cl::opt<std::string> loss{
+      "loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
   cl::opt<std::string> target{"target", cl::init("cpu"), cl::desc("cpu, or cuda:sm_90")};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for")};
   cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
-  cl::opt<std::string> weights{"weights", cl::init("archive"),
-                               cl::desc("archive: write the model's weights beside the program; none: do not")};
-  cl::opt<std::string> phase{"phase", cl::init("model"), cl::desc("With --emit=ir: model, step, scheduled or planned")};
+  cl::opt<std::string> weights{
+      "weights", cl::init("archive"),
+      cl::desc("archive: write the model's weights beside the program; none: do not")};
+  cl::opt<std::string> phase{"phase", cl::init("model"),
+                             cl::desc("With --emit=ir: model, step, scheduled or planned")};
   cl::opt<Emit> emit{"emit", cl::desc("What to produce"), cl::init(Emit::Default),
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
                                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
                                 clEnumValN(Emit::Program, "program", "A program for ds-run"))};
   cl::opt<int64_t> ranks{"ranks", cl::init(1), cl::desc("Number of ranks")};
   cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
-  cl::opt<uint32_t> threads{"threads-per-rank", cl::init(0), cl::desc("Threads of a rank; default: the cores it may use")};
+  cl::opt<uint32_t> threads{"threads-per-rank", cl::init(0),
+                            cl::desc("Threads of a rank; default: the cores it may use")};
   cl::opt<std::string> printConfig{"print-config", cl::ValueOptional, cl::init("off"),
                                    cl::desc("Print every configuration value and where it comes from"),
                                    cl::value_desc("text|json")};
@@ -57,7 +63,8 @@ static uint64_t parseBytes(const std::string &text) {
   llvm::StringRef rest(text);
   double value = 0;
   size_t digits = rest.find_first_not_of("0123456789.");
-  llvm::StringRef number = rest.take_front(digits), unit = digits == llvm::StringRef::npos ? "" : rest.drop_front(digits);
+  llvm::StringRef number = rest.take_front(digits),
+                  unit = digits == llvm::StringRef::npos ? "" : rest.drop_front(digits);
   double scale = unit.empty() || unit == "B" ? 1
                  : unit == "KiB"             ? 1024.0
                  : unit == "MiB"             ? 1048576.0
@@ -79,8 +86,8 @@ InputKind Options::inputKind() const {
 }
 
 bool Options::isPlainMlirOpt() const {
-  return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig && planJson.empty() &&
-         config.empty() && phase == "model";
+  return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
+         planJson.empty() && config.empty() && phase == "model";
 }
 
 Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
@@ -92,7 +99,8 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
-  if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n", &llvm::errs()))
+  if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
+                                   &llvm::errs()))
     std::exit(static_cast<int>(ExitCode::Usage));
   options.input = line.input;
   options.output = line.output;

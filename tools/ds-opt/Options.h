@@ -17,17 +17,17 @@ enum class InputKind { Mlir, TorchScript, HfConfig };
 
 /// The command line, parsed but not yet checked against files.
 struct Options {
-  std::string input, output;            ///< "-" is stdin or stdout
-  std::string config;                   ///< empty: none
-  std::vector<std::string> sets;        ///< KEY=VALUE
-  std::vector<std::string> inputs;      ///< NAME=SHAPExTYPE
-  std::vector<std::string> noDecay;     ///< regular expressions
-  std::vector<std::string> diff;        ///< two plans
+  std::string input, output;        ///< "-" is stdin or stdout
+  std::string config;               ///< empty: none
+  std::vector<std::string> sets;    ///< KEY=VALUE
+  std::vector<std::string> inputs;  ///< NAME=SHAPExTYPE
+  std::vector<std::string> noDecay; ///< regular expressions
+  std::vector<std::string> diff;    ///< two plans
   std::string loss, target, targetCpu, planJson, weights, phase;
   Emit emit = Emit::Default;
   int64_t ranks = 1;
-  uint64_t memory = 0;                  ///< bytes; 0: what the machine has
-  uint32_t threads = 0;                 ///< 0: the cores this process may use
+  uint64_t memory = 0;  ///< bytes; 0: what the machine has
+  uint32_t threads = 0; ///< 0: the cores this process may use
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
 
   InputKind inputKind() const;

@@ -35,8 +35,8 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
 }
 
 /// The plan's report with everything that the module does not know.
-static Result<analysis::PlanReport> makeReport(const Model &model, const Options &options, const config::Config &config,
-                                               double flopsPerStep) {
+static Result<analysis::PlanReport> makeReport(const Model &model, const Options &options,
+                                               const config::Config &config, double flopsPerStep) {
   analysis::PlanReport report = mlir::ds::summarizePlan(*model.module);
   report.model = llvm::sys::path::filename(options.input).str();
   report.world = config.mesh.ranks;
@@ -92,7 +92,8 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
   if (model.weightsPath.empty())
     return {};
   if (std::error_code code = llvm::sys::fs::rename(model.weightsPath, weights))
-    return Error{ExitCode::Io, weights.str().str() + ": " + code.message(), "check that the directory is writable"};
+    return Error{ExitCode::Io, weights.str().str() + ": " + code.message(),
+                 "check that the directory is writable"};
   model.weightsPath.clear();
   // The temporary was private; the result is a file like any other.
   mode_t mask = umask(0);

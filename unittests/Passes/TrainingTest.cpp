@@ -61,9 +61,11 @@ TEST(Training, AttributeKeepsEveryField) {
 }
 
 TEST(Training, AdamIsAdamWUnlessItsModeIsOff) {
-  EXPECT_TRUE(fromConfig(R"({"train_batch_size": 1, "optimizer": {"type": "Adam"}})").optimizer.decoupledDecay);
+  EXPECT_TRUE(
+      fromConfig(R"({"train_batch_size": 1, "optimizer": {"type": "Adam"}})").optimizer.decoupledDecay);
   EXPECT_FALSE(fromConfig(R"({"train_batch_size": 1,
-      "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})").optimizer.decoupledDecay);
+      "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})")
+                   .optimizer.decoupledDecay);
 }
 
 TEST(Training, WarmupWithoutMaximumReachesTheOptimizersRate) {

@@ -79,7 +79,8 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->predicted.peakBytes, 123u);
 }
 
-// An empty list, such as a scalar's shape, lies wherever the builder stands; names of every length move it there.
+// An empty list, such as a scalar's shape, lies wherever the builder stands; names of every length move it
+// there.
 TEST(ProgramFile, ReadsScalarStatesWhereverTheirShapeLies) {
   for (size_t length = 1; length <= 9; ++length) {
     ProgramBuilder b;

@@ -1,6 +1,7 @@
 //===- Ds.h - The ds dialect in C++ --------------------------------------------===//
 //
-// One header for the dialect, its attributes, types, interfaces and ops; what they mean stands in the .td files.
+// One header for the dialect, its attributes, types, interfaces and ops; what they mean stands in the .td
+// files.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_DIALECT_DS_H
@@ -25,23 +26,23 @@ enum class FusionKind { Elementwise, Index, Reduction };
 
 /// One call of a library function; see LibraryOpInterface.
 struct LibraryCall {
-  StringRef callee;                                    ///< "matmul", "attention_forward", ...
-  SmallVector<unsigned> order;                         ///< call operand -> operand, or numOperands + result
-  SmallVector<Attribute> params;                       ///< IntegerAttr i64 or FloatAttr f64
-  bool takesStrides = false; ///< operands may be any views; otherwise all are packed in row-major order
+  StringRef callee;              ///< "matmul", "attention_forward", ...
+  SmallVector<unsigned> order;   ///< call operand -> operand, or numOperands + result
+  SmallVector<Attribute> params; ///< IntegerAttr i64 or FloatAttr f64
+  bool takesStrides = false;     ///< operands may be any views; otherwise all are packed in row-major order
   SmallVector<std::pair<unsigned, unsigned>> inPlace;  ///< (result, operand) that must share memory
   SmallVector<std::pair<unsigned, unsigned>> mayShare; ///< (result, operand) that may, when the operand dies
 };
 
 } // namespace mlir::ds
 
-#include "ds/Dialect/DsEnums.h.inc"
 #include "ds/Dialect/DsDialect.h.inc"
+#include "ds/Dialect/DsEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ds/Dialect/DsAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "ds/Dialect/DsTypes.h.inc"
 #include "ds/Dialect/DsInterfaces.h.inc"
+#include "ds/Dialect/DsTypes.h.inc"
 #define GET_OP_CLASSES
 #include "ds/Dialect/DsOps.h.inc"
 

@@ -1,7 +1,7 @@
 //===- LowerToProgram.h - From the planned module to the program of one rank -----===//
 //
-// The last step of the compiler: nothing is decided here, everything is copied out of the IR into the plain struct
-// that the runtime executes.
+// The last step of the compiler: nothing is decided here, everything is copied out of the IR into the plain
+// struct that the runtime executes.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_PASSES_LOWERTOPROGRAM_H
@@ -19,8 +19,8 @@ struct ProgramOptions {
   uint32_t microBatch = 1, accumulation = 1;
 };
 
-/// The program of `module` (phase planned), without kernels: `Program::kernels` has one entry per ds.kernel, in
-/// order, with its name only. Fails with a diagnostic where the module is not planned.
+/// The program of `module` (phase planned), without kernels: `Program::kernels` has one entry per ds.kernel,
+/// in order, with its name only. Fails with a diagnostic where the module is not planned.
 FailureOr<::ds::rt::Program> lowerToProgram(ModuleOp module, const ProgramOptions &options);
 
 /// What the plan of `module` (phase planned) says of itself, for the one rank that it describes.

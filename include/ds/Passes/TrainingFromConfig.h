@@ -7,8 +7,8 @@
 
 namespace mlir::ds {
 
-/// The module attribute `ds.training` that asks for what `config` asks for. `noDecay` are regular expressions:
-/// parameters whose name matches one have no weight decay. Requires a configuration that
+/// The module attribute `ds.training` that asks for what `config` asks for. `noDecay` are regular
+/// expressions: parameters whose name matches one have no weight decay. Requires a configuration that
 /// config::checkForProgram accepts.
 DictionaryAttr trainingFromConfig(MLIRContext *context, const ::ds::config::Config &config,
                                   ArrayRef<std::string> noDecay);

@@ -1,32 +1,37 @@
 //===- Library.h - What the library commands of a program mean -----------------===//
 //
 // Operands are buffers in the order given; params are int64, doubles by bit pattern. Layouts are whatever the
-// buffers' strides say, but the innermost dimension has stride 1 unless the text says otherwise. All shapes are
-// those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
+// buffers' strides say, but the innermost dimension has stride 1 unless the text says otherwise. All shapes
+// are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
 //
-//   Matmul                operands: a, b, result[, bias]    params: transposeA, transposeB, accumulate, activation
+//   Matmul                operands: a, b, result[, bias]    params: transposeA, transposeB, accumulate,
+//   activation
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
-//     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or b has none and
-//     a's are folded into M. bias is [N]. activation: 0 none, 1 relu. Any two innermost strides where one is 1.
+//     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
+//     b has none and a's are folded into M. bias is [N]. activation: 0 none, 1 relu. Any two innermost
+//     strides where one is 1.
 //   AttentionForward      operands: q, k, v, out, lse[, mask]  params: causal, scale (double)
-//     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h / (H/G));
-//     lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive, broadcastable
-//     [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing gives 0.
+//     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
+//     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
+//     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
+//     gives 0.
 //   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask]   params: as forward
 //     Writes dq, dk, dv (never accumulates). The score matrix is recomputed tile by tile.
 //   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]
 //   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
-//     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order: deterministic.
-//   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[]   params: ignoreIndex
+//     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:
+//     deterministic.
+//   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[]   params:
+//   ignoreIndex
 //     lse[i] = log sum_j exp(logits[i, j]); count = number of targets != ignoreIndex (f32);
 //     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order.
-//   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C]  params: ignoreIndex
+//   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C] params:
+//   ignoreIndex
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
 //     give 0. dlogits may be the same buffer as logits.
 //   Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, and
-//   lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is written may share a byte
-//   with another operand, but for dlogits.
-//   Fill                  operands: out    params: value (double)
+//   lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is written may share a
+//   byte with another operand, but for dlogits. Fill                  operands: out    params: value (double)
 //   Copy                  operands: in, out (same shape, any strides)
 //
 //===---------------------------------------------------------------------------===//

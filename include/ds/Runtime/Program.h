@@ -1,11 +1,11 @@
 //===- Program.h - The border between compiler and runtime ---------------------===//
 //
-// A program is what one rank executes: where every byte lives and which command touches it when. The compiler's
-// last pass fills this struct, ProgramFile writes and verifies it as a .dsx file, and the executor obeys it. It
-// holds no decision that is still open. Nothing here includes MLIR or LLVM.
+// A program is what one rank executes: where every byte lives and which command touches it when. The
+// compiler's last pass fills this struct, ProgramFile writes and verifies it as a .dsx file, and the executor
+// obeys it. It holds no decision that is still open. Nothing here includes MLIR or LLVM.
 //
-// Memory is described once: every command operand names an entry of `buffers`, and every buffer lies inside the
-// arena of its space. Loading re-checks all of that before anything is mapped.
+// Memory is described once: every command operand names an entry of `buffers`, and every buffer lies inside
+// the arena of its space. Loading re-checks all of that before anything is mapped.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_PROGRAM_H
@@ -40,9 +40,10 @@ struct Buffer {
 };
 
 /// One reserved interval of an arena: [offset, offset + bytes) holds one value while the commands
-/// [begin, end) of `segment` run. States, inputs and outputs have segment == kWholeStep. Two lifetimes never share a
-/// byte at one time: views and in-place results belong to the lifetime of the value they alias. Every operand and
-/// workspace of a command lies inside one lifetime that is live then. What poisoning builds check against.
+/// [begin, end) of `segment` run. States, inputs and outputs have segment == kWholeStep. Two lifetimes never
+/// share a byte at one time: views and in-place results belong to the lifetime of the value they alias. Every
+/// operand and workspace of a command lies inside one lifetime that is live then. What poisoning builds check
+/// against.
 struct Lifetime {
   static constexpr uint32_t kWholeStep = UINT32_MAX;
   Space space = Space::Device;
@@ -57,25 +58,25 @@ const char *spell(Role role);
 /// How a state starts when no weights file names it.
 struct Init {
   enum class Kind : uint8_t { Zero, Constant, Normal, Uniform, Required };
-  Kind kind = Kind::Zero;     ///< Required: refuse to start without a weights file that has it
-  double a = 0, b = 0;        ///< Constant: value a; Normal: mean a, deviation b; Uniform: [a, b)
+  Kind kind = Kind::Zero; ///< Required: refuse to start without a weights file that has it
+  double a = 0, b = 0;    ///< Constant: value a; Normal: mean a, deviation b; Uniform: [a, b)
 };
 
-/// A named value that lives from step to step. A scalar state "rng" of two I64 is the (seed, counter) of random ops:
-/// the host sets it to (`--seed`, 0) before step 1, the program counts micro-steps.
+/// A named value that lives from step to step. A scalar state "rng" of two I64 is the (seed, counter) of
+/// random ops: the host sets it to (`--seed`, 0) before step 1, the program counts micro-steps.
 struct State {
   std::string name;                 ///< unique; a parameter's name is its name in the weights file
   std::vector<std::string> aliases; ///< other names of the same tensor (tied parameters)
   Role role = Role::Parameter;
-  std::string owner;                ///< for a moment, master or gradient: the parameter's name
+  std::string owner; ///< for a moment, master or gradient: the parameter's name
   std::vector<int64_t> logicalShape;
-  uint32_t buffer = 0;              ///< index into buffers (this rank's shard)
+  uint32_t buffer = 0; ///< index into buffers (this rank's shard)
   Init init;
   bool trainable = false;
 };
 
-/// One argument of the model's forward, filled by the host before each micro-step. Like every state and output,
-/// its buffer is packed in row-major order and lies in a lifetime of the whole step.
+/// One argument of the model's forward, filled by the host before each micro-step. Like every state and
+/// output, its buffer is packed in row-major order and lies in a lifetime of the whole step.
 struct Input {
   std::string name;
   uint32_t buffer = 0;
@@ -86,8 +87,8 @@ struct Input {
   int64_t ignoreIndex = 0;
 };
 
-/// A rank-0 value that the host reads after a step ("loss", "grad_norm", "lr", "loss_scale", "skipped", "step")
-/// or after an evaluation ("eval_loss"). Absent names are not logged.
+/// A rank-0 value that the host reads after a step ("loss", "grad_norm", "lr", "loss_scale", "skipped",
+/// "step") or after an evaluation ("eval_loss"). Absent names are not logged.
 struct Output {
   std::string name;
   uint32_t buffer = 0;
@@ -134,10 +135,10 @@ struct Command {
 
 /// A generated kernel: symbol `name` of the image, of the form
 ///   void f(void *const *buffers, const void *scalars, int64_t begin, int64_t end)
-/// which computes work units [begin, end) of `extent`; units are independent. `buffers` are the operands' element
-/// (0, ..., 0). A launch of fewer than `grain` units is not worth splitting. When extent is 0 the launch's
-/// params[0] holds it (kernels that are shared by tensors of different size). `scalars` points to the launch's
-/// params, as int64 each, params[0] included.
+/// which computes work units [begin, end) of `extent`; units are independent. `buffers` are the operands'
+/// element (0, ..., 0). A launch of fewer than `grain` units is not worth splitting. When extent is 0 the
+/// launch's params[0] holds it (kernels that are shared by tensors of different size). `scalars` points to
+/// the launch's params, as int64 each, params[0] included.
 struct Kernel {
   std::string name;
   int64_t extent = 0;
@@ -168,21 +169,22 @@ struct ArenaBytes {
 
 /// What the planner promised; printed beside what is measured.
 struct Predicted {
-  uint64_t peakBytes = 0;  ///< device
-  double stepSeconds = 0;  ///< 0: not predicted
+  uint64_t peakBytes = 0; ///< device
+  double stepSeconds = 0; ///< 0: not predicted
   double flopsPerStep = 0;
 };
 
 /// The whole program of one rank.
 struct Program {
-  std::string target;                  ///< "cpu"
-  std::string targetCpu;               ///< LLVM processor name the kernel image was made for
+  std::string target;                   ///< "cpu"
+  std::string targetCpu;                ///< LLVM processor name the kernel image was made for
   std::vector<std::string> cpuFeatures; ///< every feature the machine must have ("avx512f", ...)
-  std::string planHash;                ///< hex digest of everything below but the predictions
-  std::string configText;              ///< resolved configuration, for `ds-run` to print
-  std::string weightsFile;             ///< file name beside the program, or empty
-  std::vector<std::string> unusedWeights; ///< names in that file that the program has no use for (dead buffers)
-  uint32_t threads = 0;                ///< worker threads of the compute stream
+  std::string planHash;                 ///< hex digest of everything below but the predictions
+  std::string configText;               ///< resolved configuration, for `ds-run` to print
+  std::string weightsFile;              ///< file name beside the program, or empty
+  std::vector<std::string>
+      unusedWeights;    ///< names in that file that the program has no use for (dead buffers)
+  uint32_t threads = 0; ///< worker threads of the compute stream
   uint32_t world = 1, rank = 0;
   uint32_t microBatch = 1, accumulation = 1;
 
@@ -200,11 +202,11 @@ struct Program {
   std::vector<int64_t> params; ///< doubles are stored by bit pattern
   std::vector<std::string> strings;
   std::vector<Segment> segments;
-  std::vector<Slot> schedule;   ///< one training step
-  int32_t evaluation = -1;      ///< segment index, or -1
+  std::vector<Slot> schedule; ///< one training step
+  int32_t evaluation = -1;    ///< segment index, or -1
 
   std::vector<Kernel> kernels;
-  std::vector<uint8_t> image;   ///< ELF shared object with the kernels
+  std::vector<uint8_t> image; ///< ELF shared object with the kernels
   Predicted predicted;
 };
 

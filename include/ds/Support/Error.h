@@ -1,7 +1,8 @@
 //===- Error.h - One error type for everything that is not a compiler pass -----===//
 //
-// Every error says what went wrong, where (file, key, source line), the limit and the value, and one hint; and
-// it carries the exit code that the tools document. Passes use MLIR diagnostics instead; the drivers translate.
+// Every error says what went wrong, where (file, key, source line), the limit and the value, and one hint;
+// and it carries the exit code that the tools document. Passes use MLIR diagnostics instead; the drivers
+// translate.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_SUPPORT_ERROR_H

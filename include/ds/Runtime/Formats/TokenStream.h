@@ -30,9 +30,9 @@ std::optional<TokenWidth> parseTokenWidth(std::string_view text);
 /// A verified stream, mapped.
 class TokenStream {
 public:
-  /// `rawWidth` is that of a file without a header (absent: U16, nanoGPT's), and must agree with the header of one
-  /// that has it. Usage: it disagrees. Corrupt: unknown version, or a size that is not what the header says.
-  /// Io: it could not be read.
+  /// `rawWidth` is that of a file without a header (absent: U16, nanoGPT's), and must agree with the header
+  /// of one that has it. Usage: it disagrees. Corrupt: unknown version, or a size that is not what the header
+  /// says. Io: it could not be read.
   static Result<TokenStream> open(const std::string &path, std::optional<TokenWidth> rawWidth);
 
   uint64_t size() const { return count; } ///< tokens
