@@ -1,13 +1,10 @@
 //===- ShapeOps.cpp - Verifiers, builders and folds of shape ops ----------------===//
-#include "ds/Dialect/Ds.h"
+#include "OpHelpers.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// The tensor type of `value`.
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// True when `dims` is strictly increasing and each entry is in [0, rank).
 static bool areDims(ArrayRef<int64_t> dims, int64_t rank) {

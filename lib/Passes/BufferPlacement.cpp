@@ -10,15 +10,6 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The tensor type of `value`.
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-/// The buffer type of `value`.
-static BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
-
-/// True for ops whose results are windows of their operand.
-static bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op); }
-
 void FunctionBufferizer::computeLastUses() {
   auto visit = [&](Value value) {
     unsigned &last = lastUse[value];

@@ -10,12 +10,6 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The tensor type of `value`.
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-/// The buffer type of `value`.
-static BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
-
 FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels)
     : func(func), symbols(symbols), kernels(kernels), builder(func.getContext()) {
   for (auto [index, op] : llvm::enumerate(func.getBody().front()))

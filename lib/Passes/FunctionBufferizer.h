@@ -24,6 +24,12 @@
 
 namespace mlir::ds {
 
+/// The tensor type of `value`.
+inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// The buffer type of `value`.
+inline BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
+
 class FunctionBufferizer {
 public:
   FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels);

@@ -5,6 +5,7 @@
 // replaced before its last reader.
 //
 //===---------------------------------------------------------------------------===//
+#include "StridedView.h"
 #include "ds/Passes/Analysis/IssueOrder.h"
 #include "ds/Passes/Passes.h"
 
@@ -21,9 +22,6 @@ namespace analysis = ::ds::analysis;
 static int64_t byteSize(Type type) {
   return BufferType::getContiguous(cast<RankedTensorType>(type)).getSizeInBytes();
 }
-
-/// True for ops whose results are windows of their operand.
-static bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op); }
 
 namespace {
 /// The problem of one block, with the buffer of each value.

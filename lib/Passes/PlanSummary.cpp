@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ScheduledFunction.h"
+#include "ds/Passes/Analysis/MemoryPlan.h"
 #include "ds/Passes/LowerToProgram.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -49,7 +50,9 @@ struct Moment {
 } // namespace
 
 /// Rounds up to what the planner aligns to.
-static int64_t alignedBytes(BufferType type) { return llvm::alignTo(type.getSizeInBytes(), 64); }
+static int64_t alignedBytes(BufferType type) {
+  return llvm::alignTo(type.getSizeInBytes(), analysis::PackProblem().alignment);
+}
 
 /// The moment of `scheduled` at which allocations take most; also appends the live bytes at each command.
 static Moment findPeak(const ScheduledFunction &scheduled, std::vector<int64_t> &curve) {

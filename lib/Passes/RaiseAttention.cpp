@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "CausalMask.h"
+#include "FindTrained.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 
@@ -58,24 +59,6 @@ Value stripScale(Value value, double &scale) {
     value = op->getOperand(right ? 0 : 1);
   }
   return value;
-}
-
-/// True when a trainable parameter has part in `value`.
-bool isTrained(Value value, func::FuncOp func, SymbolTable &symbols) {
-  SetVector<Value> slice;
-  slice.insert(value);
-  for (unsigned index = 0; index < slice.size(); ++index) {
-    if (Operation *op = slice[index].getDefiningOp()) {
-      slice.insert(op->operand_begin(), op->operand_end());
-      continue;
-    }
-    auto argument = cast<BlockArgument>(slice[index]);
-    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr);
-    auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
-    if (state && state.getTrainable())
-      return true;
-  }
-  return false;
 }
 
 /// Walks from the last product to the first.
@@ -178,7 +161,7 @@ Value Matcher::stepThroughAdd(AddOp op, Match &match) {
     match.causal = true;
     return scores;
   }
-  if (match.mask || isTrained(mask, func, symbols))
+  if (match.mask || findTrained(func, symbols, mask))
     return {};
   match.mask = AdditiveMask{mask, match.scale};
   return scores;

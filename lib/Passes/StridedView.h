@@ -11,6 +11,9 @@
 
 namespace mlir::ds {
 
+/// True for ops whose results are windows of their operand, and cost nothing where strides can say them.
+inline bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op); }
+
 /// A window of a buffer, relative to the buffer's first element.
 struct StridedView {
   int64_t offset = 0;

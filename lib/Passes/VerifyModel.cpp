@@ -1,4 +1,5 @@
 //===- VerifyModel.cpp - The border before differentiation ----------------------===//
+#include "FindTrained.h"
 #include "VerifyPhases.h"
 #include "ds/Passes/Passes.h"
 
@@ -21,24 +22,6 @@ static LogicalResult verifyLoss(func::FuncOp forward) {
     return forward.emitOpError("expects a rank-0 float loss as first result, but got ")
            << forward.getResultTypes().front();
   return success();
-}
-
-/// The first trainable parameter, by argument, that has part in `value`; null where none has.
-static StateOp findTrained(func::FuncOp func, const SymbolTable &symbols, Value value) {
-  SetVector<Value> slice;
-  slice.insert(value);
-  for (unsigned index = 0; index < slice.size(); ++index) {
-    if (Operation *op = slice[index].getDefiningOp()) {
-      slice.insert(op->operand_begin(), op->operand_end());
-      continue;
-    }
-    unsigned number = cast<BlockArgument>(slice[index]).getArgNumber();
-    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(number, DsDialect::kStateAttr);
-    auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
-    if (state && state.getTrainable())
-      return state;
-  }
-  return {};
 }
 
 /// No gradient can pass where an op of the model has none: row statistics and masks.

@@ -6,28 +6,18 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Executor.h"
 
+#include "Clock.h"
 #include "Convert.h"
 #include "StreamWorkers.h"
 #include "Task.h"
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 namespace ds::rt {
-namespace {
-
-int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-} // namespace
-
 bool poisoningRequested() {
   const char *environment = std::getenv("DS_POISON");
 #ifdef DS_POISON_BY_DEFAULT

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Trainer.h"
 
+#include "Clock.h"
 #include "Interrupt.h"
 #include "Report.h"
 
@@ -15,18 +16,11 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
 namespace ds::rt {
 namespace {
-
-int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 Error invalid(std::string message, std::string hint) {
   return Error{ExitCode::Invalid, std::move(message), std::move(hint)};

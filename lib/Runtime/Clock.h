@@ -1,0 +1,19 @@
+//===- Clock.h - The time that steps and commands are measured by ----------------===//
+#ifndef DS_LIB_RUNTIME_CLOCK_H
+#define DS_LIB_RUNTIME_CLOCK_H
+
+#include <chrono>
+#include <cstdint>
+
+namespace ds::rt {
+
+/// Nanoseconds of the monotonic clock; only differences mean anything.
+inline int64_t nowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_CLOCK_H
