@@ -1,0 +1,169 @@
+//===- Communicator.h - What ranks do together ----------------------------------===//
+//
+// One process per rank. `findPlace` says which rank this process is, `connect` brings the ranks together and
+// gives one `Communicator` per channel: a channel is one sequence of collectives, used by one thread at a
+// time, and channels do not wait for each other. Gloo moves the data (libds-gloo.so), PMIx finds the ranks
+// under mpirun and srun (libds-pmix.so); both are opened on demand, and a missing one is named with
+// ExitCode::Device.
+//
+// Nobody waits for ever. Whatever a rank waits for has a time-out; a rank that dies is noticed at once by the
+// others, and the first that learns of a failure tells all. Every failure of a peer is ExitCode::Peer; its
+// message names the rank, its host and the collective. After a failure every call fails with the same error.
+//
+// Sums are formed in rank order, in fp32 for f32, bf16 and f16, and every rank gets the same bits. Nothing is
+// allocated by a collective once each has run with its arguments.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_COMMUNICATOR_H
+#define DS_RUNTIME_COMMUNICATOR_H
+
+#include "ds/Support/Error.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ds::rt {
+
+enum class DType : uint8_t;
+enum class Reduction : uint8_t;
+enum class CollectiveKind : uint8_t;
+
+/// What one collective (by kind and name) has done on this rank since the start.
+struct CommStat {
+  CollectiveKind kind;
+  std::string name;
+  uint64_t count = 0;
+  /// Summed over calls. As nccl-tests count them: the whole result of a gather, the whole input of a
+  /// reduce-scatter or all-to-all, the vector of an all-reduce or broadcast, the message of a send.
+  uint64_t bytes = 0;
+  double seconds = 0; ///< from the call to its return, waiting for late ranks included
+
+  /// bytes / seconds; 0 if nothing was measured.
+  double algorithmBandwidth() const;
+  /// What each link has to carry for that, as nccl-tests define it: algorithm bandwidth times 2(n-1)/n for
+  /// all_reduce, (n-1)/n for gathers, reduce-scatters and all-to-alls, 1 for the rest.
+  double busBandwidth(uint32_t world) const;
+};
+
+/// The table that ends a run: one line per kind and name, most time first. Empty if there are none.
+std::string describe(const std::vector<CommStat> &stats, uint32_t world);
+
+/// One sequence of collectives. All ranks call the same ones in the same order with matching sizes. `what` is
+/// the collective's name in diagnostics and statistics; its text must stay valid. Memory belongs to the
+/// caller, who keeps it untouched until the call returns.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t world() const = 0;
+
+  /// Every rank's `bytesPerRank` bytes, in rank order. `in` may be out + rank * bytesPerRank.
+  virtual Status allGather(const void *in, void *out, uint64_t bytesPerRank, const char *what) = 0;
+
+  /// out[i] = the reduction over ranks of in[rank * elements + i]: `in` has world * elements elements. `out`
+  /// may be that part of `in`. `staging`: collectiveStagingBytes (Program.h) bytes.
+  virtual Status reduceScatter(const void *in, void *out, void *staging, uint64_t elements, DType dtype,
+                               Reduction reduction, const char *what) = 0;
+
+  /// out[i] = the reduction over ranks of in[i]; `in` may be `out`. `staging` as above. Maximum and minimum
+  /// are NaN where any rank's element is.
+  virtual Status allReduce(const void *in, void *out, void *staging, uint64_t elements, DType dtype,
+                           Reduction reduction, const char *what) = 0;
+
+  /// Rank `root`'s bytes on every rank.
+  virtual Status broadcast(void *data, uint64_t bytes, uint32_t root, const char *what) = 0;
+
+  /// Part p of `in` goes to rank p, which finds it in part `rank` of its `out`. The two do not overlap.
+  virtual Status allToAll(const void *in, void *out, uint64_t bytesPerRank, const char *what) = 0;
+
+  /// Messages between two ranks are received in the order in which they were sent.
+  virtual Status send(const void *data, uint64_t bytes, uint32_t to, const char *what) = 0;
+  virtual Status recv(void *data, uint64_t bytes, uint32_t from, const char *what) = 0;
+
+  /// Returns when every rank has come here.
+  virtual Status barrier(const char *what) = 0;
+
+  /// What this channel has done so far. Not while a collective runs.
+  virtual std::vector<CommStat> stats() const = 0;
+};
+
+/// The ranks of one job, connected. Made and destroyed by one thread.
+class RankGroup {
+public:
+  /// Leaves. Without a successful `finish` the other ranks take this as the failure of this one.
+  virtual ~RankGroup() = default;
+
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t world() const = 0;
+  virtual const std::string &host(uint32_t rank) const = 0;
+
+  /// Channel `index`, below ConnectOptions::channels. Lives as long as the group.
+  virtual Communicator &channel(uint32_t index) = 0;
+
+  /// Every rank's string, in rank order: for small things outside the step (plan hashes, "stop now"). Takes
+  /// no channel; one call at a time.
+  virtual Result<std::vector<std::string>> exchange(const std::string &mine, const char *what) = 0;
+
+  /// Tells all ranks that this one gives up and why; every wait of theirs ends with ExitCode::Peer and this
+  /// reason. For failures that only this rank knows of (its data, its disk).
+  virtual void abort(const std::string &reason) = 0;
+
+  /// The end of a run that went well: waits for all ranks to call it.
+  virtual Status finish() = 0;
+};
+
+/// Which rank of which job this process is, and how it finds the others.
+struct Place {
+  enum class Kind : uint8_t {
+    Alone,     ///< no launcher: one rank
+    Directory, ///< ranks find each other in a directory (`ds-run --ranks N`, or set by hand)
+    Pmix,      ///< mpirun or srun
+  };
+  Kind kind = Kind::Alone;
+  uint32_t rank = 0, world = 1;
+  std::string directory; ///< Directory: where each rank leaves its address
+  std::string nonce;     ///< Directory: what tells this job from any other in the same directory
+};
+
+/// Looks at the environment:
+///   DS_RANK, DS_WORLD, DS_RENDEZVOUS, DS_NONCE   set by the local launcher
+///   PMIX_RANK and PMIX_NAMESPACE                 set by mpirun and by srun --mpi=pmix
+/// Refuses what contradicts itself (ExitCode::Usage), and an srun of several tasks without PMIx, where every
+/// task would train alone. Opens libds-pmix.so under PMIx.
+Result<Place> findPlace();
+
+/// The time-out of DeepSpeed's process groups.
+inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::minutes(10);
+/// Ranks that have not come to the rendezvous by then are missing, however long the time-out.
+inline constexpr std::chrono::milliseconds kRendezvousLimit = std::chrono::seconds(60);
+
+struct ConnectOptions {
+  std::chrono::milliseconds timeout = kDefaultTimeout; ///< of every wait; at least 100 ms
+  uint32_t channels = 2;
+};
+
+/// Brings the ranks of a job together; the first thing a rank does, before it reads data or weights. With one
+/// rank it needs neither Gloo nor PMIx. Fails with ExitCode::Peer when a rank does not come (it is named),
+/// with ExitCode::Device when a plugin is missing.
+Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOptions &options);
+
+/// The local launcher: `ds-run --ranks N` without mpirun.
+struct LaunchOptions {
+  uint32_t ranks = 1;
+  std::chrono::milliseconds timeout = kDefaultTimeout;
+};
+
+/// Runs this executable with `argv` once per rank, each with its share of the processors this process may
+/// use, and waits for all. Rank 0 has this process's output; lines of the others go to stderr, each behind
+/// "[rank r] ". SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are forwarded. After the first failure the
+/// others have the time-out to end by themselves. Returns the exit code of the rank whose failure was the
+/// cause: the first that is neither 0 nor 7, else 7 if any failed (a rank killed by a signal is named on
+/// stderr), else 0. Call before there are threads.
+int launchRanks(const LaunchOptions &options, char **argv);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_COMMUNICATOR_H
