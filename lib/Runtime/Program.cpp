@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Program.h"
 
+#include <algorithm>
+
 namespace ds::rt {
 
 unsigned byteSize(DType dtype) {
@@ -30,6 +32,30 @@ const char *spell(Role role) {
 const char *spell(SegmentKind kind) {
   static constexpr const char *kNames[] = {"first", "middle", "last", "update", "evaluation"};
   return kNames[static_cast<uint8_t>(kind)];
+}
+
+const char *spell(CollectiveKind kind) {
+  static constexpr const char *kNames[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",
+                                           "all_to_all", "send",           "recv"};
+  return kNames[static_cast<uint8_t>(kind)];
+}
+
+const char *spell(Reduction reduction) {
+  static constexpr const char *kNames[] = {"none", "sum", "max", "min"};
+  return kNames[static_cast<uint8_t>(reduction)];
+}
+
+uint64_t reduceBlockElements(const Collective &collective, uint32_t world) {
+  const uint64_t part = collective.kind == CollectiveKind::AllReduce
+                            ? (collective.elements + world - 1) / world
+                            : collective.elements;
+  return std::min(part, kReduceBlockBytes / byteSize(collective.dtype));
+}
+
+uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world) {
+  if (world == 1 || collective.reduction == Reduction::None)
+    return 0;
+  return reduceBlockElements(collective, world) * world * byteSize(collective.dtype);
 }
 
 const char *spell(LibraryFn fn) {

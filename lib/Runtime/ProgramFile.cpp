@@ -47,7 +47,8 @@ auto packStates(Builder &b, const Program &program) {
     offsets.push_back(fb::CreateState(
         b, b.CreateString(state.name), packNames(b, state.aliases), static_cast<uint8_t>(state.role),
         b.CreateString(state.owner), b.CreateVector(state.logicalShape), state.buffer,
-        static_cast<uint8_t>(state.init.kind), state.init.a, state.init.b, state.trainable));
+        static_cast<uint8_t>(state.init.kind), state.init.a, state.init.b, state.trainable,
+        state.partition.sharded, state.partition.offset, state.partition.shardElements));
   return b.CreateVector(offsets);
 }
 
@@ -63,6 +64,15 @@ auto packOutputs(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::Output>> offsets;
   for (const Output &output : program.outputs)
     offsets.push_back(fb::CreateOutput(b, b.CreateString(output.name), output.buffer));
+  return b.CreateVector(offsets);
+}
+
+auto packCollectives(Builder &b, const Program &program) {
+  std::vector<flatbuffers::Offset<fb::Collective>> offsets;
+  for (const Collective &c : program.collectives)
+    offsets.push_back(fb::CreateCollective(b, b.CreateString(c.name), c.elements,
+                                           static_cast<uint8_t>(c.kind), static_cast<uint8_t>(c.reduction),
+                                           static_cast<uint8_t>(c.dtype), c.axis));
   return b.CreateVector(offsets);
 }
 
@@ -86,7 +96,7 @@ std::vector<fb::Buffer> flatten(const std::vector<Buffer> &buffers, std::vector<
                                 std::vector<int64_t> &strides) {
   std::vector<fb::Buffer> flat;
   for (const Buffer &buffer : buffers) {
-    flat.emplace_back(buffer.offset, static_cast<uint32_t>(shapes.size()),
+    flat.emplace_back(buffer.offset, buffer.rankStride, static_cast<uint32_t>(shapes.size()),
                       static_cast<uint16_t>(buffer.shape.size()), static_cast<uint8_t>(buffer.space),
                       static_cast<uint8_t>(buffer.dtype));
     shapes.insert(shapes.end(), buffer.shape.begin(), buffer.shape.end());
@@ -131,6 +141,7 @@ void pack(Builder &b, const Program &p, bool forHash) {
   for (const Slot &slot : p.schedule)
     slots.emplace_back(slot.segment, slot.count);
   auto schedule = b.CreateVectorOfStructs(slots);
+  auto collectives = packCollectives(b, p);
   auto kernels = packKernels(b, p);
   auto image = b.CreateVector(p.image);
   auto target = b.CreateString(p.target), cpu = b.CreateString(p.targetCpu);
@@ -140,11 +151,11 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto unused = packNames(b, p.unusedWeights);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
   b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
-                             p.rank, p.microBatch, p.accumulation, p.arenas.device, p.arenas.host,
-                             p.arenas.nvme, buffers, shapeList, strideList, lifetimes, states, inputs,
-                             outputs, streams, p.numEvents, commands, operands, params, strings, segments,
-                             schedule, p.evaluation, kernels, image, predicted.peakBytes,
-                             predicted.stepSeconds, predicted.flopsPerStep),
+                             p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp, p.microBatch, p.accumulation,
+                             p.arenas.device, p.arenas.host, p.arenas.nvme, buffers, shapeList, strideList,
+                             lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands,
+                             params, strings, segments, schedule, p.evaluation, collectives, kernels, image,
+                             predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep),
            fb::ProgramIdentifier());
 }
 
@@ -152,16 +163,18 @@ void pack(Builder &b, const Program &p, bool forHash) {
 uint64_t boundBytes(const Program &p) {
   uint64_t bytes = 4096 + p.image.size() + p.configText.size() + p.lifetimes.size() * 40;
   for (const Buffer &buffer : p.buffers)
-    bytes += 32 + 16 * buffer.shape.size();
+    bytes += 40 + 16 * buffer.shape.size();
   bytes += p.commands.size() * 64 + p.operands.size() * 4 + p.params.size() * 8;
   for (const auto *list : {&p.strings, &p.unusedWeights, &p.cpuFeatures})
     for (const std::string &text : *list)
       bytes += text.size() + 16;
   for (const State &state : p.states) {
-    bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 160;
+    bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 192;
     for (const std::string &alias : state.aliases)
       bytes += alias.size() + 16;
   }
+  for (const Collective &collective : p.collectives)
+    bytes += collective.name.size() + 64;
   for (const Kernel &kernel : p.kernels)
     bytes += kernel.name.size() + 64;
   return bytes + 256 * (p.inputs.size() + p.outputs.size() + p.segments.size() + p.schedule.size());
@@ -194,6 +207,7 @@ Status unpackBuffers(const fb::Program &file, const std::string &name, Program &
     buffer.space = static_cast<Space>(flat->space());
     buffer.dtype = static_cast<DType>(flat->dtype());
     buffer.offset = flat->offset();
+    buffer.rankStride = flat->rank_stride();
     buffer.shape.assign(shapes.data() + first, shapes.data() + first + rank);
     buffer.strides.assign(strides.data() + first, strides.data() + first + rank);
     p.buffers.push_back(std::move(buffer));
@@ -212,6 +226,7 @@ void unpackTables(const fb::Program &file, Program &p) {
     state.buffer = s->buffer();
     state.init = Init{static_cast<Init::Kind>(s->init_kind()), s->init_a(), s->init_b()};
     state.trainable = s->trainable();
+    state.partition = {s->sharded(), s->shard_offset(), s->shard_elements()};
     p.states.push_back(std::move(state));
   }
   for (const fb::Input *i : *file.inputs())
@@ -219,6 +234,9 @@ void unpackTables(const fb::Program &file, Program &p) {
         {i->name()->str(), i->buffer(), i->index_limit(), i->has_ignore_index(), i->ignore_index()});
   for (const fb::Output *o : *file.outputs())
     p.outputs.push_back({o->name()->str(), o->buffer()});
+  for (const fb::Collective *c : *file.collectives())
+    p.collectives.push_back({static_cast<CollectiveKind>(c->kind()), static_cast<Reduction>(c->reduction()),
+                             static_cast<DType>(c->dtype()), c->elements(), c->axis(), c->name()->str()});
   for (const fb::Kernel *k : *file.kernels())
     p.kernels.push_back({k->name()->str(), k->extent(), k->grain()});
   for (const fb::Segment *s : *file.segments())
@@ -254,7 +272,7 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.unusedWeights = unpackNames(file.unused_weights());
   p.threads = file.threads();
   p.world = file.world();
-  p.rank = file.rank();
+  p.mesh = {file.mesh_dp(), file.mesh_tp(), file.mesh_pp(), file.mesh_sp()};
   p.microBatch = file.micro_batch();
   p.accumulation = file.accumulation();
   p.arenas = {file.arena_device(), file.arena_host(), file.arena_nvme()};

@@ -12,6 +12,8 @@
 namespace ds::rt {
 namespace {
 
+constexpr uint32_t kRank = 0;
+
 void writeLine(std::FILE *stream, std::string line) {
   line += '\n';
   std::fwrite(line.data(), 1, line.size(), stream);
@@ -105,20 +107,20 @@ void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const 
 }
 
 void nameTracks(ChromeTrace &trace, const Program &program) {
-  trace.nameProcess(program.rank, fmt::format("rank {}", program.rank));
+  trace.nameProcess(kRank, fmt::format("rank {}", kRank));
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
-    trace.nameThread({program.rank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
+    trace.nameThread({kRank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
 }
 
 void addToTrace(ChromeTrace &trace, const Program &program, uint64_t step, int64_t beginNs,
                 const std::vector<Timing> &timings) {
-  trace.instant({program.rank, 0}, fmt::format("step {}", step), beginNs);
+  trace.instant({kRank, 0}, fmt::format("step {}", step), beginNs);
   for (const Timing &timing : timings) {
     const Command &command = program.commands[timing.command];
     const char *category = command.kind == CommandKind::Kernel    ? "kernel"
                            : command.kind == CommandKind::Library ? "cpu_op"
                                                                   : "memcpy";
-    trace.slice({program.rank, timing.stream}, sliceName(program, command), category, timing.beginNs,
+    trace.slice({kRank, timing.stream}, sliceName(program, command), category, timing.beginNs,
                 timing.endNs - timing.beginNs, command.bytes, command.flops);
   }
 }

@@ -119,7 +119,7 @@ private:
   Status step(uint64_t index);
   Status evaluate(double &loss);
   Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
-    return source.fill(step, microStep, executor->program().rank, inputs);
+    return source.fill(step, microStep, /*rank=*/0, inputs);
   }
   bool evaluatesAfter(uint64_t index) const {
     const bool last = index + 1 == numSteps || interrupted();
@@ -192,7 +192,7 @@ Status Run::steps() {
   numSteps = options.steps.value_or(data->numBatches());
   tokens = tokensPerStep(program);
   if (!options.trace.empty()) {
-    nameTracks(trace.emplace(program.rank, program.world), program);
+    nameTracks(trace.emplace(/*rank=*/0u, program.world), program);
     executor->measure(true);
   }
   printHead(program, data->describe(), weights, numSteps, options.seed);

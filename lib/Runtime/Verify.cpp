@@ -19,6 +19,11 @@ uint64_t extentBytes(const Buffer &buffer) {
   return (last + 1) * byteSize(buffer.dtype);
 }
 
+uint64_t extentOverRanks(const Buffer &buffer, uint32_t world) {
+  const uint64_t bytes = extentBytes(buffer);
+  return bytes == 0 ? 0 : bytes + (world - 1) * buffer.rankStride;
+}
+
 int64_t numElements(const Buffer &buffer) {
   int64_t count = 1;
   for (int64_t size : buffer.shape)
@@ -88,13 +93,16 @@ bool interleaved(const Buffer &a, const Buffer &b, uint64_t stride) {
 
 } // namespace
 
-bool mayOverlap(const Buffer &a, const Buffer &b) {
-  const uint64_t bytesA = extentBytes(a), bytesB = extentBytes(b);
+bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world) {
+  // Windows that move together keep their distance; others are compared by all that they reach.
+  const bool together = a.rankStride == b.rankStride;
+  const uint64_t bytesA = extentOverRanks(a, together ? 1 : world),
+                 bytesB = extentOverRanks(b, together ? 1 : world);
   if (a.space != b.space || bytesA == 0 || bytesB == 0)
     return false;
   if (a.offset + bytesA <= b.offset || b.offset + bytesB <= a.offset)
     return false;
-  for (size_t d = 0; d < a.shape.size(); ++d)
+  for (size_t d = 0; together && d < a.shape.size(); ++d)
     if (a.shape[d] > 1 && a.strides[d] > 0 &&
         interleaved(a, b, static_cast<uint64_t>(a.strides[d]) * byteSize(a.dtype)))
       return false;

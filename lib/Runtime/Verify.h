@@ -1,7 +1,8 @@
 //===- Verify.h - What the parts of the program verifier share -----------------===//
 //
 // Each part checks one layer and trusts the ones before it: tables (indices, enumerations, geometry), then
-// library commands (operands against Library.h), then lifetimes and events (who holds which byte when).
+// library commands and collectives (operands against Library.h and Program.h), then lifetimes and events (who
+// holds which byte when).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_VERIFY_H
@@ -25,11 +26,13 @@ std::string describeCommand(const Program &program, uint64_t command);
 /// Bytes of the arena of `space`.
 uint64_t arenaBytes(const Program &program, Space space);
 
-/// Whether any byte of an element of `a` can be one of `b`. Exact for views of one parent that are cut along
-/// a dimension; otherwise errs on the side of true.
-bool mayOverlap(const Buffer &a, const Buffer &b);
+/// Whether any byte of an element of `a` can be one of `b` on any of `world` ranks. Exact for views of one
+/// parent that are cut along a dimension; otherwise errs on the side of true.
+bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world);
 
 Status verifyTables(const Program &program);
+Status verifyCollectives(const Program &program);
+Status verifyCollectiveCommand(const Program &program, uint64_t command);
 Status verifyLibraryCommand(const Program &program, uint64_t command);
 Status verifyLifetimes(const Program &program);
 Status verifyEvents(const Program &program);

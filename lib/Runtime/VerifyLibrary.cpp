@@ -77,7 +77,7 @@ public:
       if (b.shape[d] > 1 && b.strides[d] == 0)
         return refuse("{} writes operand {}, which has stride 0 in dimension {}", where(), k, d);
     for (unsigned other : others)
-      if (other < numOperands() && mayOverlap(b, operand(other)))
+      if (other < numOperands() && mayOverlap(b, operand(other), program.world))
         return refuse("{} writes operand {}, which shares bytes with operand {}", where(), k, other);
     return {};
   }
@@ -249,8 +249,8 @@ Status verifyCrossEntropyBackward(const OperandChecker &c) {
   DS_CHECK(c.shape(5, c.operand(0).shape));
   DS_CHECK(c.unitInnermost(5));
   const Buffer &logits = c.operand(0), &grad = c.operand(5);
-  const bool inPlace =
-      logits.space == grad.space && logits.offset == grad.offset && logits.strides == grad.strides;
+  const bool inPlace = logits.space == grad.space && logits.offset == grad.offset &&
+                       logits.strides == grad.strides && logits.rankStride == grad.rankStride;
   if (!inPlace)
     DS_CHECK(c.written(5, {0}));
   return c.written(5, {1, 2, 3, 4});

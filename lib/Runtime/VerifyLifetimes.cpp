@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace ds::rt {
 namespace {
@@ -38,11 +39,12 @@ public:
     const Lifetime &l = program.lifetimes[index];
     spaces[static_cast<size_t>(l.space)].erase(l.offset);
   }
-  /// Whether one live interval holds all bytes of `buffer`.
+  /// Whether one live interval holds all bytes of `buffer`, on every rank.
   bool holds(const Buffer &buffer) const {
     const Intervals &live = spaces[static_cast<size_t>(buffer.space)];
     auto next = live.upper_bound(buffer.offset);
-    return next != live.begin() && endOf(*std::prev(next)) >= buffer.offset + extentBytes(buffer);
+    return next != live.begin() &&
+           endOf(*std::prev(next)) >= buffer.offset + extentOverRanks(buffer, program.world);
   }
   static constexpr size_t npos = SIZE_MAX;
 
@@ -152,22 +154,43 @@ Status verifyHostVisible(const Program &p, const LiveSet &permanent) {
   return {};
 }
 
-/// No two states share a byte (a tied parameter is one state with aliases).
+/// What a state holds: bytes of an arena, and elements of the bucket that lies there if the ranks share it.
+struct Holding {
+  int space;
+  uint64_t begin, end;   ///< bytes
+  uint64_t first, count; ///< elements of the bucket; count 0: all of the bytes
+  size_t state;
+};
+
+/// Whether two holdings, of which `a` does not begin after `b`, name one element: windows of one bucket may
+/// share bytes, but no element.
+bool collide(const Holding &a, const Holding &b) {
+  if (a.space != b.space || b.begin >= a.end)
+    return false;
+  const bool sameBucket = a.count > 0 && b.count > 0 && a.begin == b.begin && a.end == b.end;
+  return !sameBucket || b.first < a.first + a.count;
+}
+
+/// No two states share an element (a tied parameter is one state with aliases).
 Status verifyStatesDisjoint(const Program &p) {
-  std::vector<std::pair<std::pair<int, uint64_t>, size_t>> order;
+  std::vector<Holding> order;
   for (size_t i = 0; i < p.states.size(); ++i) {
-    const Buffer &b = p.buffers[p.states[i].buffer];
-    if (extentBytes(b) > 0)
-      order.push_back({{int(b.space), b.offset}, i});
+    const State &state = p.states[i];
+    const Buffer &b = p.buffers[state.buffer];
+    uint64_t elements = state.partition.sharded ? 1 : 0;
+    for (int64_t size : state.logicalShape)
+      elements *= static_cast<uint64_t>(size);
+    if (extentBytes(b) > 0 && (elements > 0 || !state.partition.sharded))
+      order.push_back(
+          {int(b.space), b.offset, b.offset + extentBytes(b), state.partition.offset, elements, i});
   }
-  std::sort(order.begin(), order.end());
-  for (size_t i = 1; i < order.size(); ++i) {
-    const Buffer &previous = p.buffers[p.states[order[i - 1].second].buffer];
-    if (order[i].first.first == int(previous.space) &&
-        order[i].first.second < previous.offset + extentBytes(previous))
-      return refuse("states '{}' and '{}' share {} byte {}", p.states[order[i - 1].second].name,
-                    p.states[order[i].second].name, spell(previous.space), order[i].first.second);
-  }
+  std::sort(order.begin(), order.end(), [](const Holding &a, const Holding &b) {
+    return std::tie(a.space, a.begin, a.first, a.state) < std::tie(b.space, b.begin, b.first, b.state);
+  });
+  for (size_t i = 1; i < order.size(); ++i)
+    if (collide(order[i - 1], order[i]))
+      return refuse("states '{}' and '{}' share {} byte {}", p.states[order[i - 1].state].name,
+                    p.states[order[i].state].name, spell(Space(order[i].space)), order[i].begin);
   return {};
 }
 

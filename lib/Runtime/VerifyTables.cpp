@@ -16,6 +16,7 @@ namespace {
 
 constexpr unsigned kMaxRank = 16;
 constexpr uint32_t kMaxThreads = 4096;
+constexpr uint32_t kMaxWorld = 1 << 16;
 constexpr uint32_t kMaxEvents = 1 << 16;          // commands name them by 16 bits
 constexpr uint64_t kMaxArena = uint64_t(1) << 47; // what a process can map
 
@@ -24,8 +25,9 @@ bool isKnown(Enum value, Enum last) {
   return static_cast<unsigned>(value) <= static_cast<unsigned>(last);
 }
 
-/// First byte past the last element relative to the arena, or an error naming the overflow.
-Result<uint64_t> endOf(const Buffer &buffer, size_t index) {
+/// First byte past the last element of the last rank's window relative to the arena, or an error naming the
+/// overflow.
+Result<uint64_t> endOf(const Buffer &buffer, size_t index, uint32_t world) {
   uint64_t last = 0;
   bool empty = false;
   int64_t elements = 1;
@@ -43,11 +45,15 @@ Result<uint64_t> endOf(const Buffer &buffer, size_t index) {
       return refuse("buffers[{}] overflows 64 bits in dimension {} of size {} and stride {}", index, d, size,
                     stride);
   }
-  uint64_t bytes;
+  uint64_t bytes, shift;
+  if (__builtin_mul_overflow(uint64_t(world - 1), buffer.rankStride, &shift) ||
+      __builtin_add_overflow(shift, buffer.offset, &shift))
+    return refuse("buffers[{}] with a rank stride of {} overflows 64 bits on {} ranks", index,
+                  buffer.rankStride, world);
   if (__builtin_mul_overflow(last + 1, static_cast<uint64_t>(byteSize(buffer.dtype)), &bytes) ||
-      last == UINT64_MAX || __builtin_add_overflow(bytes, buffer.offset, &bytes))
+      last == UINT64_MAX || __builtin_add_overflow(bytes, shift, &bytes))
     return refuse("buffers[{}] at offset {} overflows 64 bits", index, buffer.offset);
-  return empty ? buffer.offset : bytes;
+  return empty ? shift : bytes;
 }
 
 Status verifyBuffers(const Program &p) {
@@ -62,13 +68,31 @@ Status verifyBuffers(const Program &p) {
     if (buffer.offset % byteSize(buffer.dtype) != 0)
       return refuse("buffers[{}].offset {} is not a multiple of the {} bytes of {}", i, buffer.offset,
                     byteSize(buffer.dtype), spell(buffer.dtype));
-    Result<uint64_t> end = endOf(buffer, i);
+    if (buffer.rankStride % byteSize(buffer.dtype) != 0)
+      return refuse("buffers[{}].rankStride {} is not a multiple of the {} bytes of {}", i, buffer.rankStride,
+                    byteSize(buffer.dtype), spell(buffer.dtype));
+    Result<uint64_t> end = endOf(buffer, i, p.world);
     if (!end)
       return end.error();
     if (*end > arenaBytes(p, buffer.space))
-      return refuse("buffers[{}] ends at byte {}, but the {} arena has {}", i, *end, spell(buffer.space),
-                    arenaBytes(p, buffer.space));
+      return refuse("buffers[{}] ends at byte {}, on the last of {} ranks, but the {} arena has {}", i, *end,
+                    p.world, spell(buffer.space), arenaBytes(p, buffer.space));
   }
+  return {};
+}
+
+/// Each axis divides what the axes before it leave, so that no product can overflow.
+Status verifyMesh(const Program &p) {
+  uint32_t left = p.world;
+  for (uint32_t size : {p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp}) {
+    if (size < 1 || left % size != 0)
+      return refuse("mesh [{}, {}, {}, {}] has not {} ranks", p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp,
+                    p.world);
+    left /= size;
+  }
+  if (left != 1)
+    return refuse("mesh [{}, {}, {}, {}] has not {} ranks", p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp,
+                  p.world);
   return {};
 }
 
@@ -77,8 +101,10 @@ Status verifyHead(const Program &p) {
     return refuse("target is '{}', the known target is 'cpu'", p.target);
   if (p.threads < 1 || p.threads > kMaxThreads)
     return refuse("threads is {}, allowed are 1 to {}", p.threads, kMaxThreads);
-  if (p.world < 1 || p.rank >= p.world)
-    return refuse("rank {} is not below world {}", p.rank, p.world);
+  if (p.world < 1 || p.world > kMaxWorld)
+    return refuse("world is {}, allowed are 1 to {}", p.world, kMaxWorld);
+  if (Status status = verifyMesh(p); !status)
+    return status;
   if (p.microBatch < 1 || p.accumulation < 1)
     return refuse("micro-batch {} and accumulation {} must both be at least 1", p.microBatch, p.accumulation);
   for (Space space : {Space::Device, Space::Host, Space::Nvme})
@@ -108,6 +134,26 @@ Status addName(std::unordered_set<std::string> &names, const std::string &name, 
   return {};
 }
 
+/// A sharded state's elements lie inside the bucket of which its buffer is one rank's part.
+Status verifyPartition(const Program &p, size_t i, int64_t elements) {
+  const State &state = p.states[i];
+  const Buffer &buffer = p.buffers[state.buffer];
+  const Partition &part = state.partition;
+  if (!part.sharded && elements != numElements(buffer))
+    return refuse("states[{}] '{}' has {} logical elements, but its buffer holds {}", i, state.name, elements,
+                  numElements(buffer));
+  if (!part.sharded)
+    return {};
+  if (buffer.shape.size() != 1 || static_cast<uint64_t>(buffer.shape[0]) != part.shardElements)
+    return refuse("states[{}] '{}' has shards of {} elements, but its buffer is [{}]", i, state.name,
+                  part.shardElements, fmt::join(buffer.shape, "x"));
+  const uint64_t bucket = part.shardElements * p.world; // at most 2^47 elements by 2^16 ranks
+  if (part.offset > bucket || static_cast<uint64_t>(elements) > bucket - part.offset)
+    return refuse("states[{}] '{}' has {} elements at element {} of a bucket of {}", i, state.name, elements,
+                  part.offset, bucket);
+  return {};
+}
+
 Status verifyState(const Program &p, size_t i, std::unordered_set<std::string> &names) {
   const State &state = p.states[i];
   if (Status status = addName(names, state.name, "states", i); !status)
@@ -122,17 +168,15 @@ Status verifyState(const Program &p, size_t i, std::unordered_set<std::string> &
                   state.name, int(state.role), int(state.init.kind), int(Role::Scalar),
                   int(Init::Kind::Required));
   const Buffer &buffer = p.buffers[state.buffer];
-  if (!isContiguous(buffer))
-    return refuse("states[{}] '{}' is not packed in row-major order", i, state.name);
+  if (!isContiguous(buffer) || buffer.rankStride != 0)
+    return refuse("states[{}] '{}' is not packed in row-major order, or lies elsewhere on every rank", i,
+                  state.name);
   int64_t elements = 1;
   for (int64_t size : state.logicalShape)
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
       return refuse("states[{}] '{}' has a logical size of {}, or its product overflows", i, state.name,
                     size);
-  if (p.world == 1 && elements != numElements(buffer))
-    return refuse("states[{}] '{}' has {} logical elements, but its buffer holds {}", i, state.name, elements,
-                  numElements(buffer));
-  return {};
+  return verifyPartition(p, i, elements);
 }
 
 Status verifySignature(const Program &p) {
@@ -145,9 +189,11 @@ Status verifySignature(const Program &p) {
     const Input &input = p.inputs[i];
     if (Status status = addName(names, input.name, "inputs", i); !status)
       return status;
-    if (input.buffer >= p.buffers.size() || !isContiguous(p.buffers[input.buffer]))
-      return refuse("inputs[{}] '{}' names buffer {} of {}, or one that is not packed", i, input.name,
-                    input.buffer, p.buffers.size());
+    if (input.buffer >= p.buffers.size() || !isContiguous(p.buffers[input.buffer]) ||
+        p.buffers[input.buffer].rankStride != 0)
+      return refuse("inputs[{}] '{}' names buffer {} of {}, or one that is not packed or lies elsewhere on "
+                    "every rank",
+                    i, input.name, input.buffer, p.buffers.size());
     const DType dtype = p.buffers[input.buffer].dtype;
     if (input.indexLimit < 0 || (input.indexLimit > 0 && dtype != DType::I64 && dtype != DType::I32))
       return refuse("inputs[{}] '{}' has index limit {} with dtype {}", i, input.name, input.indexLimit,
@@ -158,9 +204,12 @@ Status verifySignature(const Program &p) {
     const Output &output = p.outputs[i];
     if (Status status = addName(names, output.name, "outputs", i); !status)
       return status;
-    if (output.buffer >= p.buffers.size() || numElements(p.buffers[output.buffer]) != 1)
-      return refuse("outputs[{}] '{}' names buffer {} of {}, or one that has not one element", i, output.name,
-                    output.buffer, p.buffers.size());
+    if (output.buffer >= p.buffers.size() || numElements(p.buffers[output.buffer]) != 1 ||
+        p.buffers[output.buffer].rankStride != 0)
+      return refuse(
+          "outputs[{}] '{}' names buffer {} of {}, or one that has not one element or lies elsewhere "
+          "on every rank",
+          i, output.name, output.buffer, p.buffers.size());
   }
   return {};
 }
@@ -186,7 +235,7 @@ Status verifyCopy(const Program &p, size_t i) {
   if (from.shape != to.shape || from.dtype != to.dtype)
     return refuse("{} copies {} [{}] to {} [{}]", describeCommand(p, i), spell(from.dtype),
                   fmt::join(from.shape, "x"), spell(to.dtype), fmt::join(to.shape, "x"));
-  if (mayOverlap(from, to))
+  if (mayOverlap(from, to, p.world))
     return refuse("{} copies between buffers that overlap", describeCommand(p, i));
   return {};
 }
@@ -237,9 +286,10 @@ Status verifyCommand(const Program &p, size_t i) {
       return refuse("{} names event {} of {}", describeCommand(p, i), c.callee, p.numEvents);
     return {};
   case CommandKind::Collective:
+    return verifyCollectiveCommand(p, i);
   case CommandKind::Storage:
-    return refuse("{} is a {} command, which format {} does not have", describeCommand(p, i),
-                  c.kind == CommandKind::Storage ? "storage" : "collective", kProgramFormat);
+    return refuse("{} is a storage command, which format {} does not have", describeCommand(p, i),
+                  kProgramFormat);
   }
   return {};
 }
@@ -297,7 +347,7 @@ Status verifyKernels(const Program &p) {
 } // namespace
 
 Status verifyTables(const Program &p) {
-  for (auto check : {verifyHead, verifyBuffers, verifySignature, verifyKernels})
+  for (auto check : {verifyHead, verifyBuffers, verifySignature, verifyKernels, verifyCollectives})
     if (Status status = check(p); !status)
       return status;
   for (size_t i = 0; i < p.commands.size(); ++i)

@@ -65,8 +65,48 @@ public:
   }
   uint32_t state(std::string name, std::vector<int64_t> shape, Init init = {}, Role role = Role::Parameter) {
     const uint32_t id = keep(shape);
-    program.states.push_back({std::move(name), {}, role, "", shape, id, init, role == Role::Parameter});
+    program.states.push_back({std::move(name), {}, role, "", shape, id, init, role == Role::Parameter, {}});
     return id;
+  }
+  /// A state that is elements [offset, ...) of the bucket of which `shard` holds one rank's part.
+  void sharded(std::string name, std::vector<int64_t> shape, uint32_t shard, uint64_t offset, Init init = {},
+               Role role = Role::Parameter, std::string owner = "") {
+    const auto shardElements = static_cast<uint64_t>(numElements(program.buffers[shard]));
+    program.states.push_back({std::move(name),
+                              {},
+                              role,
+                              std::move(owner),
+                              std::move(shape),
+                              shard,
+                              init,
+                              role == Role::Parameter,
+                              {true, offset, shardElements}});
+  }
+  /// The rank's part of `base`, which is `parts` parts long.
+  uint32_t rankWindow(uint32_t base, int64_t parts) {
+    const int64_t elements = numElements(program.buffers[base]) / parts;
+    const uint32_t id = view(base, 0, {elements}, {1});
+    program.buffers[id].rankStride = static_cast<uint64_t>(elements) * byteSize(program.buffers[id].dtype);
+    return id;
+  }
+  /// A run of `world` ranks with a stream for gathers and one for reductions.
+  void ranks(uint32_t world) {
+    program.world = program.mesh.dp = world;
+    program.streams = {StreamKind::Compute, StreamKind::Gather, StreamKind::Reduce};
+  }
+  /// A collective of `elements` of each rank's part, in a table entry and with a workspace of its own.
+  Command &communicate(CollectiveKind kind, Reduction reduction, uint64_t elements,
+                       const std::vector<uint32_t> &operands, uint8_t stream = 0,
+                       const std::vector<int64_t> &params = {}) {
+    const DType dtype = program.buffers[operands[0]].dtype;
+    const auto callee = static_cast<uint16_t>(program.collectives.size());
+    program.collectives.push_back(
+        {kind, reduction, dtype, elements, 0, std::string(spell(kind)) + "_" + std::to_string(callee)});
+    const uint64_t staging = collectiveStagingBytes(program.collectives.back(), program.world);
+    const uint32_t workspace = staging == 0 ? UINT32_MAX : keep({static_cast<int64_t>(staging)}, DType::U8);
+    Command &c = command(CommandKind::Collective, callee, operands, params, stream);
+    c.workspace = workspace;
+    return c;
   }
   uint32_t input(std::string name, std::vector<int64_t> shape, DType dtype = DType::F32, int64_t limit = 0) {
     const uint32_t id = keep(std::move(shape), dtype);

@@ -27,8 +27,9 @@ Program sampleProgram() {
   const uint32_t targets = b.input("targets", {4}, DType::I64, 16);
   const uint32_t w = b.state("w", {16, 8}, {Init::Kind::Normal, 0.0, 0.02});
   b.program.states[0].aliases = {"tied"};
-  b.state("m", {16, 8}, {}, Role::Moment);
-  b.program.states[1].owner = "w";
+  b.ranks(2);
+  const uint32_t shard = b.keep({80});
+  b.sharded("m", {16, 8}, shard, 32, {}, Role::Moment, "w");
   const uint32_t loss = b.output("loss");
   const uint32_t logits = b.place({4, 16}), lse = b.place({4}), count = b.keep({});
   b.live(logits, 0, 0, 4);
@@ -37,10 +38,13 @@ Program sampleProgram() {
   b.library(LibraryFn::CrossEntropyForward, {logits, targets, loss, lse, count}, {-100});
   b.library(LibraryFn::CrossEntropyBackward, {logits, targets, lse, count, loss, logits}, {-100});
   b.library(LibraryFn::Matmul, {logits, x, w}, {1, 0, 1, 0});
+  const uint32_t grad = b.keep({128}), part = b.rankWindow(grad, 2);
+  b.communicate(CollectiveKind::ReduceScatter, Reduction::Sum, 64, {grad, part}, 2);
   b.segment(SegmentKind::Last);
   b.launch("ds_update", 16, {w}, {3});
   b.segment(SegmentKind::Update, "update");
   b.program.schedule = {{0, 1}, {1, 1}};
+  b.program.numEvents = 1;
   b.program.image = {1, 2, 3};
   b.program.cpuFeatures = {"avx2", "fma"};
   b.program.weightsFile = "w.safetensors";
@@ -77,6 +81,16 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->states[0].aliases, program.states[0].aliases);
   EXPECT_EQ(again->unusedWeights, program.unusedWeights);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
+  EXPECT_EQ(again->world, 2u);
+  EXPECT_EQ(again->mesh.dp, 2u);
+  EXPECT_TRUE(again->states[1].partition.sharded);
+  EXPECT_EQ(again->states[1].partition.offset, 32u);
+  EXPECT_EQ(again->states[1].partition.shardElements, 80u);
+  EXPECT_EQ(again->buffers.back().shape, program.buffers.back().shape);
+  ASSERT_EQ(again->collectives.size(), 1u);
+  EXPECT_EQ(again->collectives[0].name, "reduce_scatter_0");
+  EXPECT_EQ(again->collectives[0].elements, 64u);
+  EXPECT_EQ(again->collectives[0].reduction, Reduction::Sum);
 }
 
 // An empty list, such as a scalar's shape, lies wherever the builder stands; names of every length move it
@@ -129,7 +143,7 @@ TEST(ProgramFile, NamesWhatIsWrongWithTheHeader) {
     return refusal(bytes);
   };
   EXPECT_THAT(with(0), HasSubstr("not a program"));
-  EXPECT_THAT(with(8), HasSubstr("program format 3, but this ds-run reads format 1"));
+  EXPECT_THAT(with(8), HasSubstr("program format 0, but this ds-run reads format 2"));
   EXPECT_THAT(with(12), HasSubstr("reserved"));
   EXPECT_THAT(with(16), HasSubstr("header promises"));
   EXPECT_THAT(with(24), HasSubstr("checksum"));

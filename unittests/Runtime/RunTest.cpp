@@ -263,7 +263,7 @@ TEST_F(RunTest, RefusesByNameWhatItCannotDo) {
 
 TEST_F(RunTest, RefusesProgramsItCannotRun) {
   Program program = regression();
-  program.world = 2;
+  program.world = program.mesh.dp = 2;
   write(program);
   EXPECT_EQ(run("--data data.safetensors").code, 3);
   program = regression();

@@ -49,7 +49,11 @@ TEST(VerifyProgram, AcceptsTheSample) {
 TEST(VerifyProgram, Head) {
   EXPECT_THAT(after([](Program &p) { p.target = "cuda"; }), HasSubstr("target is 'cuda'"));
   EXPECT_THAT(after([](Program &p) { p.threads = 0; }), HasSubstr("threads is 0"));
-  EXPECT_THAT(after([](Program &p) { p.rank = 1; }), HasSubstr("rank 1 is not below world 1"));
+  EXPECT_THAT(after([](Program &p) { p.world = 0; }), HasSubstr("world is 0, allowed are 1 to 65536"));
+  EXPECT_THAT(after([](Program &p) { p.world = 1 << 17; }), HasSubstr("world is 131072"));
+  EXPECT_THAT(after([](Program &p) { p.world = 2; }), HasSubstr("mesh [1, 1, 1, 1] has not 2 ranks"));
+  EXPECT_THAT(after([](Program &p) { p.mesh.pp = 0; }), HasSubstr("mesh [1, 1, 0, 1] has not 1 ranks"));
+  EXPECT_THAT(after([](Program &p) { p.mesh.tp = 3; }), HasSubstr("mesh [1, 3, 1, 1] has not 1 ranks"));
   EXPECT_THAT(after([](Program &p) { p.microBatch = 0; }), HasSubstr("micro-batch 0"));
   EXPECT_THAT(after([](Program &p) { p.accumulation = 2; }),
               HasSubstr("1 micro-steps, but accumulation is 2"));
@@ -102,8 +106,8 @@ TEST(VerifyProgram, Signature) {
 
 TEST(VerifyProgram, Commands) {
   EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind(7); }), HasSubstr("kind 7"));
-  EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind::Collective; }),
-              HasSubstr("a collective command"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind::Storage; }),
+              HasSubstr("a storage command"));
   EXPECT_THAT(after([](Program &p) { p.commands[0].stream = 1; }), HasSubstr("stream 1 of 1"));
   EXPECT_THAT(after([](Program &p) { p.commands[0].firstOperand = UINT32_MAX; }),
               HasSubstr("uses operands 4294967295"));

@@ -1,6 +1,7 @@
 //===- Program.h - The border between compiler and runtime ---------------------===//
 //
-// A program is what one rank executes: where every byte lives and which command touches it when. The
+// A program is what a rank executes: where every byte lives and which command touches it when. All ranks of a
+// run share one program: nothing in it depends on the rank but the windows that `rankStride` shifts. The
 // compiler's last pass fills this struct, ProgramFile writes and verifies it as a .dsx file, and the executor
 // obeys it. It holds no decision that is still open. Nothing here includes MLIR or LLVM.
 //
@@ -29,14 +30,16 @@ const char *spell(DType dtype);
 enum class Space : uint8_t { Device, Host, Nvme };
 const char *spell(Space space);
 
-/// A strided window of an arena. Element (i0, i1, ...) lies at offset + sum(i_k * strides[k]) * byteSize.
-/// Strides are in elements, non-negative, and a dimension of size 1 may have any stride.
+/// A strided window of an arena. Element (i0, i1, ...) lies at offset + rank * rankStride + sum(i_k *
+/// strides[k]) * byteSize. Strides are in elements, non-negative, and a dimension of size 1 may have any
+/// stride.
 struct Buffer {
   Space space = Space::Device;
   DType dtype = DType::F32;
   uint64_t offset = 0; ///< bytes from the start of the arena, to element (0, ..., 0)
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;
+  uint64_t rankStride = 0; ///< bytes from the window of one rank to the next one's; 0: the same on every rank
 };
 
 /// One reserved interval of an arena: [offset, offset + bytes) holds one value while the commands
@@ -62,17 +65,27 @@ struct Init {
   double a = 0, b = 0;    ///< Constant: value a; Normal: mean a, deviation b; Uniform: [a, b)
 };
 
-/// A named value that lives from step to step. A scalar state "rng" of two I64 is the (seed, counter) of
-/// random ops: the host sets it to (`--seed`, 0) before step 1, the program counts micro-steps.
+/// Where the elements of a state lie if the ranks hold it together: its flat elements are [offset, offset +
+/// n) of a bucket of world * shardElements elements, of which rank r holds [r, r + 1) * shardElements.
+struct Partition {
+  bool sharded = false;
+  uint64_t offset = 0;        ///< elements
+  uint64_t shardElements = 0; ///< of one rank
+};
+
+/// A named value that lives from step to step. States that share a bucket name the same buffer. A scalar
+/// state "rng" of two I64 is the (seed, counter) of random ops: the host sets it to (`--seed`, 0) before step
+/// 1, the program counts micro-steps.
 struct State {
   std::string name;                 ///< unique; a parameter's name is its name in the weights file
   std::vector<std::string> aliases; ///< other names of the same tensor (tied parameters)
   Role role = Role::Parameter;
   std::string owner; ///< for a moment, master or gradient: the parameter's name
   std::vector<int64_t> logicalShape;
-  uint32_t buffer = 0; ///< index into buffers (this rank's shard)
+  uint32_t buffer = 0; ///< its own window of the logical shape; if sharded, the rank's part of the bucket
   Init init;
   bool trainable = false;
+  Partition partition;
 };
 
 /// One argument of the model's forward, filled by the host before each micro-step. Like every state and
@@ -113,7 +126,7 @@ enum class CommandKind : uint8_t {
   Kernel,      ///< callee = index into kernels
   Library,     ///< callee = LibraryFn
   Copy,        ///< between spaces; operands: source, destination
-  Collective,  ///< callee = index into the collective sequence
+  Collective,  ///< callee = index into collectives; see Collective for the operands
   Storage,     ///< storage I/O
   RecordEvent, ///< callee = event
   WaitEvent,   ///< callee = event
@@ -132,6 +145,46 @@ struct Command {
   double flops = 0;                           ///< predicted work
   double bytes = 0;                           ///< predicted memory traffic
 };
+
+/// Axes of the mesh, in the order in which ranks are numbered (the last one fastest).
+struct Mesh {
+  uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
+};
+
+enum class CollectiveKind : uint8_t { AllGather, ReduceScatter, AllReduce, Broadcast, AllToAll, Send, Recv };
+const char *spell(CollectiveKind kind);
+
+enum class Reduction : uint8_t { None, Sum, Max, Min };
+const char *spell(Reduction reduction);
+
+/// What ranks do together. Every rank issues the same collectives in the same order on each stream. With W
+/// ranks and n elements the operands of the command, packed buffers of `dtype`, are
+///   AllGather      in [n], out [W * n]: rank r's part at r * n; `in` may be that part of `out`
+///   ReduceScatter  in [W * n], out [n]: part r, combined over the ranks; `out` may be that part of `in`
+///   AllReduce      in [n], out [n], which may be the same
+///   Broadcast      data [n], params: root
+///   AllToAll       in [W * n], out [W * n]: part p goes to rank p
+/// Sums are formed in rank order with fp32 (f64 for f64) accumulation, so that every run and every rank gets
+/// the same bits. Send and Recv are named for pipelines; this format has no command for them.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  Reduction reduction = Reduction::None;
+  DType dtype = DType::F32;
+  uint64_t elements = 0; ///< of one rank's part: n
+  uint8_t axis = 0;      ///< of the mesh: 0 dp, 1 tp, 2 pp, 3 sp
+  std::string name;      ///< for diagnostics and the communication summary
+};
+
+/// Reductions work on blocks of at most this many bytes of each rank's part.
+inline constexpr uint64_t kReduceBlockBytes = uint64_t(1) << 20;
+
+/// Elements of each rank's part that a reduction works on at once: the block of all ranks fills its staging
+/// memory. A part is n elements for ReduceScatter and ceil(n / world) for AllReduce.
+uint64_t reduceBlockElements(const Collective &collective, uint32_t world);
+
+/// Bytes of the workspace that a collective needs on `world` ranks: those of one block from every rank; 0 for
+/// what does not reduce and on one rank.
+uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world);
 
 /// A generated kernel: symbol `name` of the image, of the form
 ///   void f(void *const *buffers, const void *scalars, int64_t begin, int64_t end)
@@ -174,7 +227,7 @@ struct Predicted {
   double flopsPerStep = 0;
 };
 
-/// The whole program of one rank.
+/// The whole program, the same for every rank.
 struct Program {
   std::string target;                   ///< "cpu"
   std::string targetCpu;                ///< LLVM processor name the kernel image was made for
@@ -185,7 +238,8 @@ struct Program {
   std::vector<std::string>
       unusedWeights;    ///< names in that file that the program has no use for (dead buffers)
   uint32_t threads = 0; ///< worker threads of the compute stream
-  uint32_t world = 1, rank = 0;
+  uint32_t world = 1;   ///< ranks; the product of the mesh
+  Mesh mesh;
   uint32_t microBatch = 1, accumulation = 1;
 
   ArenaBytes arenas;
@@ -205,6 +259,7 @@ struct Program {
   std::vector<Slot> schedule; ///< one training step
   int32_t evaluation = -1;    ///< segment index, or -1
 
+  std::vector<Collective> collectives;
   std::vector<Kernel> kernels;
   std::vector<uint8_t> image; ///< ELF shared object with the kernels
   Predicted predicted;

@@ -18,7 +18,7 @@
 namespace ds::rt {
 
 /// Format version that this build writes and the only one that it reads.
-inline constexpr uint32_t kProgramFormat = 1;
+inline constexpr uint32_t kProgramFormat = 2;
 
 /// The bytes of the file that holds `program`. The program need not be valid. Fails above 2 GiB.
 Result<std::vector<uint8_t>> serializeProgram(const Program &program);
@@ -34,10 +34,10 @@ Status writeProgram(const Program &program, const std::string &path);
 Result<Program> readProgram(const std::string &path);
 
 /// Checks every index, offset, size, shape and dtype of `program`, that buffers lie inside the arenas and
-/// inside a lifetime that holds them while they are used, that no two lifetimes share a byte at one time,
-/// that events are recorded before they are waited for, and that library commands have the operands that
-/// Library.h documents. Fails with ExitCode::Corrupt, naming the first entry that is wrong, its value and the
-/// limit.
+/// inside a lifetime that holds them while they are used, on every rank, that no two lifetimes share a byte
+/// at one time, that events are recorded before they are waited for, that library commands have the operands
+/// that Library.h documents and collectives those that Program.h does. Fails with ExitCode::Corrupt, naming
+/// the first entry that is wrong, its value and the limit.
 Status verifyProgram(const Program &program);
 
 /// Hex digest of everything but the predictions and the digest itself, for Program::planHash.
@@ -46,6 +46,10 @@ std::string hashPlan(const Program &program);
 /// Bytes from element (0, ..., 0) to the end of the last element: 0 when a dimension is 0. Requires a buffer
 /// that verifyProgram accepts.
 uint64_t extentBytes(const Buffer &buffer);
+
+/// Bytes from the first rank's window of the buffer to the end of the last one's: 0 when the buffer is empty.
+/// Requires a buffer that verifyProgram accepts.
+uint64_t extentOverRanks(const Buffer &buffer, uint32_t world);
 
 /// Number of elements. Requires a buffer that verifyProgram accepts.
 int64_t numElements(const Buffer &buffer);

@@ -1,0 +1,151 @@
+//===- VerifyCollectives.cpp - What ranks do together, against Program.h -------===//
+//
+// A collective moves as many bytes as its table entry says, whatever the operands' shapes are: each rule here
+// is a memory-safety rule, for every rank. That all ranks issue the same sequence needs no check: they run
+// one program, and nothing in it branches.
+//
+//===---------------------------------------------------------------------------===//
+#include "Verify.h"
+
+#include <algorithm>
+
+namespace ds::rt {
+namespace {
+
+constexpr uint64_t kMaxBytes = uint64_t(1) << 47; // what a process can map
+
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
+}
+
+bool isReducible(DType dtype) { return dtype != DType::Bool && dtype != DType::I8 && dtype != DType::U8; }
+
+Status verifyEntry(const Program &p, size_t i) {
+  const Collective &c = p.collectives[i];
+  if (c.kind > CollectiveKind::Recv || c.reduction > Reduction::Min || c.dtype > DType::Bool)
+    return refuse("collectives[{}] has kind {}, reduction {} and dtype {}, the last known are {}, {} and {}",
+                  i, int(c.kind), int(c.reduction), int(c.dtype), int(CollectiveKind::Recv),
+                  int(Reduction::Min), int(DType::Bool));
+  if (c.name.empty() || c.name.size() > 4096)
+    return refuse("collectives[{}] has a name of {} bytes, allowed are 1 to 4096", i, c.name.size());
+  if (c.kind == CollectiveKind::Send || c.kind == CollectiveKind::Recv)
+    return refuse("collectives[{}] '{}' is a {}, which format {} does not have", i, c.name, spell(c.kind),
+                  kProgramFormat);
+  if (reduces(c.kind) != (c.reduction != Reduction::None))
+    return refuse("collectives[{}] '{}' is a {} with reduction {}", i, c.name, spell(c.kind),
+                  spell(c.reduction));
+  if (reduces(c.kind) && !isReducible(c.dtype))
+    return refuse("collectives[{}] '{}' reduces elements of {}", i, c.name, spell(c.dtype));
+  if (c.axis != 0 || p.mesh.dp != p.world)
+    return refuse("collectives[{}] '{}' runs over axis {} of a mesh [{}, {}, {}, {}], but format {} has only "
+                  "collectives over all ranks of axis 0",
+                  i, c.name, c.axis, p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp, kProgramFormat);
+  if (c.elements < 1 || c.elements > kMaxBytes / byteSize(c.dtype) / p.world)
+    return refuse("collectives[{}] '{}' moves {} elements of each of {} ranks, allowed are 1 to {} bytes", i,
+                  c.name, c.elements, p.world, kMaxBytes);
+  return {};
+}
+
+/// How many parts of the collective's elements an operand has.
+struct Signature {
+  std::vector<uint64_t> parts;
+  unsigned params = 0;
+};
+
+Signature signatureOf(const Collective &c, uint64_t world) {
+  switch (c.kind) {
+  case CollectiveKind::AllGather:
+    return {{1, world}};
+  case CollectiveKind::ReduceScatter:
+    return {{world, 1}};
+  case CollectiveKind::AllToAll:
+    return {{world, world}};
+  case CollectiveKind::Broadcast:
+    return {{1}, 1};
+  default:
+    return {{1, 1}};
+  }
+}
+
+/// Whether `part` is, on every rank, that rank's part of `whole`.
+bool isRankWindow(const Buffer &part, const Buffer &whole, uint64_t partBytes) {
+  return part.space == whole.space && part.offset == whole.offset && whole.rankStride == 0 &&
+         part.rankStride == partBytes;
+}
+
+/// The two operands may not share a byte but in the ways Program.h names.
+bool mayShare(const Collective &c, const Buffer &in, const Buffer &out) {
+  const uint64_t partBytes = c.elements * byteSize(c.dtype);
+  if (c.kind == CollectiveKind::AllReduce)
+    return in.space == out.space && in.offset == out.offset && in.rankStride == out.rankStride;
+  if (c.kind == CollectiveKind::AllGather)
+    return isRankWindow(in, out, partBytes);
+  return c.kind == CollectiveKind::ReduceScatter && isRankWindow(out, in, partBytes);
+}
+
+Status verifyStaging(const Program &p, uint64_t index, const Collective &collective) {
+  const Command &c = p.commands[index];
+  const uint64_t needed = collectiveStagingBytes(collective, p.world);
+  if (c.workspace == UINT32_MAX && needed == 0)
+    return {};
+  const uint64_t given = c.workspace == UINT32_MAX ? 0 : extentBytes(p.buffers[c.workspace]);
+  if (given < needed)
+    return refuse("{} has a workspace of {} bytes, but {} '{}' on {} ranks needs {}",
+                  describeCommand(p, index), given, spell(collective.kind), collective.name, p.world, needed);
+  for (uint32_t k = 0; k < c.numOperands; ++k)
+    if (mayOverlap(p.buffers[c.workspace], p.buffers[p.operands[c.firstOperand + k]], p.world))
+      return refuse("{} has a workspace that shares bytes with operand {}", describeCommand(p, index), k);
+  return {};
+}
+
+Status verifyOperand(const Program &p, uint64_t index, uint32_t k, const Collective &collective,
+                     uint64_t parts) {
+  const Buffer &buffer = p.buffers[p.operands[p.commands[index].firstOperand + k]];
+  if (buffer.dtype != collective.dtype || !isContiguous(buffer) ||
+      static_cast<uint64_t>(numElements(buffer)) != parts * collective.elements)
+    return refuse("{} operand {} is {} [{}], expected {} packed elements of {} for {} '{}'",
+                  describeCommand(p, index), k, spell(buffer.dtype), fmt::join(buffer.shape, "x"),
+                  parts * collective.elements, spell(collective.dtype), spell(collective.kind),
+                  collective.name);
+  return {};
+}
+
+} // namespace
+
+Status verifyCollectives(const Program &p) {
+  for (size_t i = 0; i < p.collectives.size(); ++i)
+    if (Status status = verifyEntry(p, i); !status)
+      return status;
+  return {};
+}
+
+Status verifyCollectiveCommand(const Program &p, uint64_t index) {
+  const Command &c = p.commands[index];
+  if (c.callee >= p.collectives.size())
+    return refuse("{} runs collective {} of {}", describeCommand(p, index), c.callee, p.collectives.size());
+  if (p.streams[c.stream] == StreamKind::HostCopy || p.streams[c.stream] == StreamKind::Storage)
+    return refuse("{} runs a collective on stream {}, which is not for communication",
+                  describeCommand(p, index), c.stream);
+  const Collective &collective = p.collectives[c.callee];
+  const Signature signature = signatureOf(collective, p.world);
+  if (c.numOperands != signature.parts.size() || c.numParams != signature.params)
+    return refuse("{} has {} operands and {} params, {} '{}' has {} and {}", describeCommand(p, index),
+                  c.numOperands, c.numParams, spell(collective.kind), collective.name, signature.parts.size(),
+                  signature.params);
+  for (uint32_t k = 0; k < c.numOperands; ++k)
+    if (Status status = verifyOperand(p, index, k, collective, signature.parts[k]); !status)
+      return status;
+  if (c.numParams == 1 && (p.params[c.firstParam] < 0 || p.params[c.firstParam] >= int64_t(p.world)))
+    return refuse("{} broadcasts from rank {} of {}", describeCommand(p, index), p.params[c.firstParam],
+                  p.world);
+  if (c.numOperands == 2) {
+    const Buffer &in = p.buffers[p.operands[c.firstOperand]],
+                 &out = p.buffers[p.operands[c.firstOperand + 1]];
+    if (!mayShare(collective, in, out) && mayOverlap(in, out, p.world))
+      return refuse("{} has operands that share bytes in a way that {} does not allow",
+                    describeCommand(p, index), spell(collective.kind));
+  }
+  return verifyStaging(p, index, collective);
+}
+
+} // namespace ds::rt

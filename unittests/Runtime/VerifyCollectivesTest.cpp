@@ -1,0 +1,213 @@
+//===- VerifyCollectivesTest.cpp - One case per rule of programs of many ranks -===//
+//
+// A valid step on four ranks, with sharded states and each kind of collective; each case breaks one rule and
+// expects the message that names it.
+//
+//===---------------------------------------------------------------------------===//
+#include "ProgramBuilder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace ds::rt {
+namespace {
+
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+// Buffers and commands of the sample, by number.
+enum : uint32_t { kShard, kFull, kWindow, kGrad, kGradWindow, kLoss, kSend, kReceive };
+enum : uint32_t { kGather, kScatter, kReduce, kCast, kExchange };
+
+/// A bucket of 4 x 32 elements holds w (48 elements at 0) and bias (7 at 64).
+ProgramBuilder sample() {
+  ProgramBuilder b;
+  b.ranks(4);
+  b.keep({32});
+  b.keep({128});
+  b.rankWindow(kFull, 4);
+  b.keep({4, 32});
+  b.rankWindow(kGrad, 4);
+  b.keep({});
+  b.keep({128}, DType::BF16);
+  b.keep({128}, DType::BF16);
+  b.sharded("w", {6, 8}, kShard, 0);
+  b.sharded("bias", {7}, kShard, 64);
+  b.communicate(CollectiveKind::AllGather, Reduction::None, 32, {kShard, kFull}, 1);
+  b.communicate(CollectiveKind::ReduceScatter, Reduction::Sum, 32, {kGrad, kGradWindow}, 2);
+  b.communicate(CollectiveKind::AllReduce, Reduction::Max, 1, {kLoss, kLoss});
+  b.communicate(CollectiveKind::Broadcast, Reduction::None, 32, {kShard}, 1, {3});
+  b.communicate(CollectiveKind::AllToAll, Reduction::None, 32, {kSend, kReceive}, 1);
+  b.segment(SegmentKind::Last);
+  return b;
+}
+
+/// The verifier's message after `change`, or "accepted".
+std::string after(const std::function<void(Program &)> &change) {
+  Program program = sample().program;
+  change(program);
+  Status status = verifyProgram(program);
+  if (status)
+    return "accepted";
+  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
+  return status.error().message;
+}
+
+/// Makes operand `k` of a command of the sample name `buffer`.
+void setOperand(Program &p, uint32_t command, uint32_t k, uint32_t buffer) {
+  p.operands[p.commands[command].firstOperand + k] = buffer;
+}
+
+TEST(VerifyCollectives, AcceptsTheSample) {
+  EXPECT_EQ(after([](Program &) {}), "accepted");
+  EXPECT_EQ(after([](Program &p) { setOperand(p, kGather, 0, kWindow); }), "accepted") << "in place";
+}
+
+TEST(VerifyCollectives, WindowsOfEveryRank) {
+  // Rank 3's window ends with the bucket; one element further it would not.
+  EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].rankStride = p.arenas.device; }),
+              HasSubstr("on the last of 4 ranks, but the device arena has"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].rankStride = UINT64_MAX - 3; }),
+              HasSubstr("rank stride of 18446744073709551612 overflows 64 bits on 4 ranks"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].rankStride = 130; }),
+              HasSubstr("rankStride 130 is not a multiple of the 4 bytes of f32"));
+  EXPECT_THAT(after([](Program &p) {
+                setOperand(p, kCast, 0, kWindow);
+                p.buffers[kWindow].rankStride = 132;
+              }),
+              HasSubstr("buffers[2] (128 bytes at device offset 128), which no lifetime holds"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[kShard].rankStride = 128; }),
+              HasSubstr("states[0] 'w' is not packed in row-major order, or lies elsewhere on every rank"));
+  EXPECT_THAT(after([](Program &p) {
+                p.inputs = {{"x", kWindow, 0, false, 0}};
+              }),
+              HasSubstr("inputs[0] 'x' names buffer 2 of"));
+  EXPECT_THAT(after([](Program &p) {
+                p.buffers.push_back(p.buffers[kLoss]);
+                p.buffers.back().rankStride = 4;
+                p.outputs = {{"loss", uint32_t(p.buffers.size() - 1)}};
+              }),
+              HasSubstr("outputs[0] 'loss' names buffer"));
+}
+
+TEST(VerifyCollectives, Partitions) {
+  EXPECT_THAT(after([](Program &p) { p.states[0].partition.shardElements = 33; }),
+              HasSubstr("states[0] 'w' has shards of 33 elements, but its buffer is [32]"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].partition.offset = 122; }),
+              HasSubstr("states[1] 'bias' has 7 elements at element 122 of a bucket of 128"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].partition.offset = UINT64_MAX; }),
+              HasSubstr("at element 18446744073709551615 of a bucket of 128"));
+  EXPECT_EQ(after([](Program &p) { p.states[1].partition.offset = 121; }), "accepted");
+  EXPECT_EQ(after([](Program &p) { p.states[1].partition.offset = 48; }), "accepted");
+  EXPECT_THAT(after([](Program &p) { p.states[1].partition.offset = 47; }),
+              HasSubstr("states 'w' and 'bias' share device byte 0"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].partition = {}; }),
+              HasSubstr("states[1] 'bias' has 7 logical elements, but its buffer holds 32"));
+  EXPECT_THAT(after([](Program &p) {
+                p.buffers.push_back(p.buffers[kShard]);
+                p.states[1].buffer = uint32_t(p.buffers.size() - 1);
+                p.buffers.back().shape = {16};
+                p.states[1].partition = {true, 0, 16};
+              }),
+              HasSubstr("states 'w' and 'bias' share device byte 0"));
+}
+
+TEST(VerifyCollectives, Table) {
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind(7); }), HasSubstr("has kind 7"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction(4); }), HasSubstr("reduction 4"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].dtype = DType(9); }), HasSubstr("dtype 9"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
+              HasSubstr("is a send, which format 2 does not have"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction::Sum; }),
+              HasSubstr("is a all_gather with reduction sum"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[1].reduction = Reduction::None; }),
+              HasSubstr("is a reduce_scatter with reduction none"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[1].dtype = DType::Bool; }),
+              HasSubstr("reduces elements of i1"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].axis = 1; }), HasSubstr("runs over axis 1"));
+  EXPECT_THAT(after([](Program &p) { p.mesh = {2, 2, 1, 1}; }), HasSubstr("of a mesh [2, 2, 1, 1]"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].elements = 0; }), HasSubstr("moves 0 elements"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].elements = UINT64_MAX; }),
+              HasSubstr("moves 18446744073709551615 elements of each of 4 ranks"));
+}
+
+TEST(VerifyCollectives, Commands) {
+  EXPECT_THAT(after([](Program &p) { p.commands[kGather].callee = 5; }), HasSubstr("collective 5 of 5"));
+  EXPECT_THAT(after([](Program &p) { p.streams[1] = StreamKind::HostCopy; }),
+              HasSubstr("stream 1, which is not for communication"));
+  EXPECT_THAT(after([](Program &p) { p.commands[kGather].numOperands = 1; }),
+              HasSubstr("has 1 operands and 0 params"));
+  EXPECT_THAT(after([](Program &p) { p.commands[kCast].numParams = 0; }),
+              HasSubstr("has 1 operands and 0 params"));
+  EXPECT_THAT(after([](Program &p) { p.params[p.commands[kCast].firstParam] = 4; }),
+              HasSubstr("broadcasts from rank 4 of 4"));
+  EXPECT_THAT(after([](Program &p) { p.params[p.commands[kCast].firstParam] = -1; }),
+              HasSubstr("broadcasts from rank -1 of 4"));
+}
+
+TEST(VerifyCollectives, Operands) {
+  EXPECT_THAT(after([](Program &p) { p.collectives[kGather].elements = 33; }),
+              HasSubstr("operand 0 is f32 [32], expected 33 packed elements of f32 for all_gather"));
+  EXPECT_THAT(after([](Program &p) { setOperand(p, kGather, 1, kShard); }),
+              HasSubstr("operand 1 is f32 [32], expected 128 packed elements"));
+  EXPECT_THAT(after([](Program &p) { setOperand(p, kGather, 1, kSend); }),
+              HasSubstr("operand 1 is bf16 [128], expected 128 packed elements of f32"));
+  EXPECT_THAT(after([](Program &p) { setOperand(p, kScatter, 0, kShard); }),
+              HasSubstr("operand 0 is f32 [32], expected 128 packed elements"));
+  EXPECT_THAT(after([](Program &p) { setOperand(p, kExchange, 1, kFull); }), HasSubstr("operand 1 is f32"));
+  EXPECT_THAT(after([](Program &p) {
+                p.buffers[kGrad].shape = {32, 4};
+                p.buffers[kGrad].strides = {1, 32};
+              }),
+              HasSubstr("operand 0 is f32 [32x4], expected 128 packed elements"));
+}
+
+TEST(VerifyCollectives, SharedBytes) {
+  EXPECT_THAT(after([](Program &p) { p.buffers[kGradWindow].rankStride = 0; }),
+              HasSubstr("share bytes in a way that reduce_scatter does not allow"));
+  EXPECT_THAT(after([](Program &p) {
+                setOperand(p, kGather, 0, kWindow);
+                p.buffers[kWindow].rankStride = 124;
+              }),
+              HasSubstr("share bytes in a way that all_gather does not allow"));
+  EXPECT_THAT(after([](Program &p) { setOperand(p, kExchange, 1, kSend); }),
+              HasSubstr("share bytes in a way that all_to_all does not allow"));
+  EXPECT_THAT(after([](Program &p) {
+                p.collectives[kReduce].elements = 32;
+                setOperand(p, kReduce, 0, kWindow);
+                setOperand(p, kReduce, 1, kFull);
+                p.buffers[kFull].shape = {32};
+                p.operands[p.commands[kGather].firstOperand + 1] = kGrad;
+              }),
+              HasSubstr("share bytes in a way that all_reduce does not allow"));
+}
+
+TEST(VerifyCollectives, Staging) {
+  EXPECT_THAT(
+      after([](Program &p) { p.commands[kScatter].workspace = UINT32_MAX; }),
+      HasSubstr("has a workspace of 0 bytes, but reduce_scatter 'reduce_scatter_1' on 4 ranks needs 512"));
+  EXPECT_THAT(after([](Program &p) { p.buffers[p.commands[kScatter].workspace].shape = {511}; }),
+              HasSubstr("has a workspace of 511 bytes"));
+  EXPECT_THAT(after([](Program &p) { p.commands[kScatter].workspace = kGrad; }),
+              HasSubstr("has a workspace that shares bytes with operand 0"));
+}
+
+TEST(VerifyCollectives, StagingIsABlockOfEveryRank) {
+  Collective c{CollectiveKind::ReduceScatter, Reduction::Sum, DType::BF16, 1000, 0, "c"};
+  EXPECT_EQ(collectiveStagingBytes(c, 1), 0u);
+  EXPECT_EQ(collectiveStagingBytes(c, 3), 3u * 1000 * 2);
+  c.elements = 1 << 20; // a block is 2^20 bytes: 2^19 elements of two bytes
+  EXPECT_EQ(collectiveStagingBytes(c, 3), 3u << 20);
+  EXPECT_EQ(reduceBlockElements(c, 3), 1u << 19);
+  c.kind = CollectiveKind::AllReduce;
+  c.elements = 10; // parts of ceil(10 / 3) = 4
+  EXPECT_EQ(collectiveStagingBytes(c, 3), 3u * 4 * 2);
+  c.kind = CollectiveKind::AllGather, c.reduction = Reduction::None;
+  EXPECT_EQ(collectiveStagingBytes(c, 3), 0u);
+}
+
+} // namespace
+} // namespace ds::rt
