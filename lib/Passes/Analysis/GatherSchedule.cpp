@@ -1,0 +1,452 @@
+//===- GatherSchedule.cpp - When to gather sharded values, and which to keep ----===//
+//
+// Memory is counted per command in arrays; a candidate is judged by a simulation of the two streams, which
+// costs one pass over the commands.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Passes/Analysis/GatherSchedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+namespace ds::analysis {
+
+namespace {
+
+using Loads = std::vector<GatherLoad>;
+
+/// A gap between two uses of a value over which it may be kept.
+struct Gap {
+  uint32_t value, use; ///< after this use
+};
+
+/// What is gathered while each command runs.
+struct Occupancy {
+  std::vector<int64_t> bytes, elements;
+  std::vector<int64_t> ahead; ///< elements of gathers that were issued and are not yet needed
+  std::vector<int64_t> last;  ///< those of the one among them that is needed last
+  std::vector<int64_t> lastNeed;
+};
+
+/// How good a schedule is, smaller first: nanoseconds exposed, bytes sent, peak bytes.
+using Score = std::tuple<int64_t, int64_t, int64_t>;
+
+struct Candidate {
+  Loads loads;
+  Score score;
+};
+
+class GatherSolver {
+public:
+  GatherSolver(const GatherProblem &problem, const GatherOptions &options);
+  GatherSchedule solve();
+
+private:
+  int64_t needOf(const GatherLoad &load) const { return valueOf(load).uses[load.firstUse].begin; }
+  int64_t endOf(const GatherLoad &load) const { return valueOf(load).uses[load.lastUse].end; }
+  const GatherValue &valueOf(const GatherLoad &load) const { return problem.values[load.value]; }
+
+  void findGaps();
+  bool allowsReuse(uint32_t value, uint32_t use) const;
+  Loads makeLoads(const std::vector<bool> &kept) const;
+  Occupancy occupancyOf(const Loads &loads, size_t without) const;
+  void addAhead(Occupancy &occupancy, const GatherLoad &load, int64_t from, int64_t to) const;
+  bool allows(const Occupancy &occupancy, int64_t command, const GatherLoad &load) const;
+  int64_t boundOf(const GatherLoad &load) const;
+  int64_t earliestIssue(const Occupancy &occupancy, const GatherLoad &load) const;
+  bool keepsWithinBounds(const Loads &loads) const;
+  void issueLate(Loads &loads) const;
+  int64_t commandAt(double seconds) const;
+  bool moveGroup(Occupancy &occupancy, Loads &loads, size_t begin, size_t end, int64_t issue) const;
+  void issueEarly(Loads &loads) const;
+  std::optional<Candidate> evaluate(const std::vector<bool> &kept);
+  Candidate judge(Loads loads) const;
+  void improve(Candidate &best);
+  void postpone(Candidate &best);
+  void enumerate();
+  void search(std::vector<bool> kept);
+  bool tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips);
+  std::vector<bool> startFull();
+
+  const GatherProblem &problem;
+  int64_t evaluations;
+  std::vector<double> startSeconds; ///< of each command, were nothing to wait for
+  std::vector<Gap> gaps;
+  std::optional<Candidate> best;
+};
+
+} // namespace
+
+/// Stream order: by issue, then by need.
+static void sortByIssue(const GatherProblem &problem, Loads &loads) {
+  auto key = [&](const GatherLoad &load) {
+    return std::tuple(load.issue, problem.values[load.value].uses[load.firstUse].begin, load.value);
+  };
+  std::sort(loads.begin(), loads.end(),
+            [&](const GatherLoad &a, const GatherLoad &b) { return key(a) < key(b); });
+}
+
+GatherSolver::GatherSolver(const GatherProblem &problem, const GatherOptions &options)
+    : problem(problem), evaluations(options.maxEvaluations), startSeconds(problem.seconds.size() + 1, 0) {
+  std::partial_sum(problem.seconds.begin(), problem.seconds.end(), startSeconds.begin() + 1);
+  findGaps();
+}
+
+bool GatherSolver::allowsReuse(uint32_t value, uint32_t use) const {
+  const GatherValue &entry = problem.values[value];
+  if (use < entry.barrier.size() && entry.barrier[use])
+    return false;
+  int64_t distance = 0, begin = entry.uses[use].end, end = entry.uses[use + 1].begin;
+  for (uint32_t other = 0; other < problem.values.size(); ++other)
+    if (other != value &&
+        std::any_of(problem.values[other].uses.begin(), problem.values[other].uses.end(),
+                    [&](const GatherUse &between) { return between.begin < end && between.end > begin; }))
+      distance += problem.values[other].elements;
+  return distance <= problem.maxReuseElements;
+}
+
+void GatherSolver::findGaps() {
+  for (uint32_t value = 0; value < problem.values.size(); ++value)
+    for (uint32_t use = 0; use + 1 < problem.values[value].uses.size(); ++use)
+      if (allowsReuse(value, use))
+        gaps.push_back({value, use});
+}
+
+Loads GatherSolver::makeLoads(const std::vector<bool> &kept) const {
+  Loads loads;
+  for (uint32_t value = 0; value < problem.values.size(); ++value)
+    for (uint32_t use = 0; use < problem.values[value].uses.size(); ++use) {
+      bool isKept = false;
+      for (size_t gap = 0; use > 0 && gap < gaps.size(); ++gap)
+        isKept |= kept[gap] && gaps[gap].value == value && gaps[gap].use == use - 1;
+      if (isKept)
+        loads.back().lastUse = use;
+      else
+        loads.push_back({value, use, use, problem.values[value].uses[use].begin});
+    }
+  sortByIssue(problem, loads);
+  return loads;
+}
+
+void GatherSolver::addAhead(Occupancy &occupancy, const GatherLoad &load, int64_t from, int64_t to) const {
+  for (int64_t command = from; command < to; ++command) {
+    occupancy.bytes[command] += valueOf(load).bytes;
+    occupancy.elements[command] += valueOf(load).elements;
+    occupancy.ahead[command] += valueOf(load).elements;
+    if (needOf(load) > occupancy.lastNeed[command])
+      occupancy.lastNeed[command] = needOf(load), occupancy.last[command] = 0;
+    if (needOf(load) == occupancy.lastNeed[command])
+      occupancy.last[command] = std::max(occupancy.last[command], valueOf(load).elements);
+  }
+}
+
+/// Everything but what load `without` takes before it is needed.
+Occupancy GatherSolver::occupancyOf(const Loads &loads, size_t without) const {
+  size_t count = problem.seconds.size();
+  Occupancy result{problem.liveBytes, std::vector<int64_t>(count, 0), std::vector<int64_t>(count, 0),
+                   std::vector<int64_t>(count, 0), std::vector<int64_t>(count, -1)};
+  std::vector<int64_t> bytes(count + 1, 0), elements(count + 1, 0);
+  for (const GatherLoad &load : loads) {
+    bytes[needOf(load)] += valueOf(load).bytes, bytes[endOf(load)] -= valueOf(load).bytes;
+    elements[needOf(load)] += valueOf(load).elements, elements[endOf(load)] -= valueOf(load).elements;
+  }
+  int64_t liveBytes = 0, liveElements = 0;
+  for (size_t command = 0; command < count; ++command) {
+    result.bytes[command] += liveBytes += bytes[command];
+    result.elements[command] += liveElements += elements[command];
+  }
+  for (size_t index = 0; index < loads.size(); ++index)
+    if (index != without)
+      addAhead(result, loads[index], loads[index].issue, needOf(loads[index]));
+  return result;
+}
+
+/// Whether `load` may be under way, not yet needed, while `command` runs. One gather may always be ahead, as
+/// long as any may: a bound below the largest value would otherwise forbid it to be hidden at all.
+bool GatherSolver::allows(const Occupancy &occupancy, int64_t command, const GatherLoad &load) const {
+  int64_t elements = valueOf(load).elements, ahead = occupancy.ahead[command] + elements;
+  int64_t last = needOf(load) > occupancy.lastNeed[command] ? 0 : occupancy.last[command];
+  if (needOf(load) >= occupancy.lastNeed[command])
+    last = std::max(last, elements);
+  return occupancy.bytes[command] <= problem.budgetBytes - valueOf(load).bytes &&
+         occupancy.elements[command] <= problem.maxLiveElements - elements &&
+         ahead - last < problem.prefetchElements;
+}
+
+/// The first command before which `load` may be issued: not before the end of the value's use before.
+int64_t GatherSolver::boundOf(const GatherLoad &load) const {
+  return load.firstUse == 0 ? valueOf(load).earliest
+                            : std::max(valueOf(load).earliest, valueOf(load).uses[load.firstUse - 1].end);
+}
+
+int64_t GatherSolver::earliestIssue(const Occupancy &occupancy, const GatherLoad &load) const {
+  int64_t bound = boundOf(load), issue = needOf(load);
+  while (issue > bound && allows(occupancy, issue - 1, load))
+    --issue;
+  return issue;
+}
+
+/// Whether everything that is kept fits while it is kept.
+bool GatherSolver::keepsWithinBounds(const Loads &loads) const {
+  Occupancy occupancy = occupancyOf(loads, loads.size());
+  for (const GatherLoad &load : loads)
+    for (uint32_t use = load.firstUse; use < load.lastUse; ++use)
+      for (int64_t command = valueOf(load).uses[use].end; command < valueOf(load).uses[use + 1].begin;
+           ++command)
+        if (occupancy.bytes[command] > problem.budgetBytes ||
+            occupancy.elements[command] > problem.maxLiveElements)
+          return false;
+  return true;
+}
+
+/// Last need first: each as late as it may be and still be there in time, with the later ones in its way. A
+/// gather joins the group behind it where that one then starts earlier by no more than an issue takes.
+void GatherSolver::issueLate(Loads &loads) const {
+  Occupancy occupancy = occupancyOf(loads, loads.size());
+  double groupStart = std::numeric_limits<double>::infinity();
+  size_t groupEnd = loads.size();
+  for (size_t index = loads.size(); index-- > 0;) {
+    GatherLoad &load = loads[index];
+    double need = startSeconds[needOf(load)], seconds = valueOf(load).seconds + problem.issueSeconds;
+    double joined = std::min(need, groupStart + problem.issueSeconds) - seconds;
+    bool joins = index + 1 < loads.size() && groupStart - joined <= problem.issueSeconds;
+    int64_t together = std::min(commandAt(joined), needOf(load));
+    if (joins && together >= earliestIssue(occupancy, load) &&
+        moveGroup(occupancy, loads, index + 1, groupEnd, together)) {
+      load.issue = together, groupStart = joined;
+    } else {
+      double alone = std::min(need, groupStart) - seconds;
+      load.issue = std::max(earliestIssue(occupancy, load), std::min(commandAt(alone), needOf(load)));
+      groupStart = std::max(alone, startSeconds[load.issue]), groupEnd = index + 1;
+    }
+    addAhead(occupancy, load, load.issue, needOf(load));
+  }
+}
+
+/// The last command that starts no later than `seconds`; the first where none does.
+int64_t GatherSolver::commandAt(double seconds) const {
+  auto after = std::upper_bound(startSeconds.begin(), startSeconds.end(), seconds);
+  return std::max<int64_t>(0, after - startSeconds.begin() - 1);
+}
+
+/// Issues loads [begin, end) at `issue` instead, if the bounds allow all of it.
+bool GatherSolver::moveGroup(Occupancy &occupancy, Loads &loads, size_t begin, size_t end,
+                             int64_t issue) const {
+  Occupancy moved = occupancy;
+  for (size_t index = begin; index < end; ++index) {
+    for (int64_t command = issue; command < loads[index].issue; ++command)
+      if (command < boundOf(loads[index]) || !allows(moved, command, loads[index]))
+        return false;
+    addAhead(moved, loads[index], issue, loads[index].issue);
+  }
+  for (size_t index = begin; index < end; ++index)
+    loads[index].issue = issue;
+  occupancy = std::move(moved);
+  return true;
+}
+
+/// First need first: each as early as it may be.
+void GatherSolver::issueEarly(Loads &loads) const {
+  Occupancy occupancy = occupancyOf(loads, loads.size());
+  int64_t before = 0;
+  for (GatherLoad &load : loads) {
+    int64_t need = needOf(load);
+    load.issue = std::min(need, std::max(before, earliestIssue(occupancy, load)));
+    addAhead(occupancy, load, load.issue, need);
+    before = load.issue;
+  }
+}
+
+Candidate GatherSolver::judge(Loads loads) const {
+  sortByIssue(problem, loads);
+  int64_t sent = 0;
+  for (const GatherLoad &load : loads)
+    sent += valueOf(load).bytes;
+  Occupancy occupancy = occupancyOf(loads, loads.size());
+  int64_t peak =
+      occupancy.bytes.empty() ? 0 : *std::max_element(occupancy.bytes.begin(), occupancy.bytes.end());
+  int64_t exposed = std::llround(exposedSeconds(problem, loads) * 1e9);
+  return {std::move(loads), {exposed, sent, peak}};
+}
+
+std::optional<Candidate> GatherSolver::evaluate(const std::vector<bool> &kept) {
+  --evaluations;
+  Loads loads = makeLoads(kept);
+  if (!keepsWithinBounds(loads))
+    return std::nullopt;
+  Loads early = loads;
+  issueLate(loads), issueEarly(early);
+  Candidate late = judge(std::move(loads)), other = judge(std::move(early));
+  return other.score < late.score ? other : late;
+}
+
+/// Moves single gathers to where they expose least.
+void GatherSolver::improve(Candidate &candidate) {
+  for (bool changed = true; changed && evaluations > 0;) {
+    changed = false;
+    for (size_t index = 0; index < candidate.loads.size() && evaluations > 0; ++index) {
+      const GatherLoad load = candidate.loads[index];
+      int64_t first = earliestIssue(occupancyOf(candidate.loads, index), load), need = needOf(load);
+      int64_t step = std::max<int64_t>(1, (need - first) / 8);
+      for (int64_t issue = first; issue <= need; issue += step, --evaluations) {
+        Loads moved = candidate.loads;
+        moved[index].issue = issue;
+        Candidate other = judge(std::move(moved));
+        if (other.score >= candidate.score)
+          continue;
+        candidate = std::move(other), changed = true;
+        break;
+      }
+    }
+  }
+}
+
+/// Memory is not taken before it is needed: moves groups later while that exposes nothing more.
+void GatherSolver::postpone(Candidate &candidate) {
+  std::vector<int64_t> issues;
+  for (const GatherLoad &load : candidate.loads)
+    if (issues.empty() || issues.back() != load.issue)
+      issues.push_back(load.issue);
+  for (auto issue = issues.rbegin(); issue != issues.rend(); ++issue) {
+    int64_t low = *issue, high = int64_t(problem.seconds.size());
+    for (const GatherLoad &load : candidate.loads)
+      if (load.issue == low)
+        high = std::min(high, needOf(load));
+    while (low < high) {
+      int64_t middle = low + (high - low + 1) / 2;
+      Loads moved = candidate.loads;
+      for (GatherLoad &load : moved)
+        load.issue = load.issue == low ? middle : load.issue;
+      Candidate other = judge(std::move(moved));
+      if (std::get<0>(other.score) <= std::get<0>(candidate.score) &&
+          std::get<2>(other.score) <= std::get<2>(candidate.score))
+        candidate = std::move(other), low = middle;
+      else
+        high = middle - 1;
+    }
+  }
+}
+
+bool GatherSolver::tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips) {
+  if (evaluations <= 0)
+    return false;
+  std::vector<bool> next = kept;
+  for (size_t flip : flips)
+    next[flip] = !next[flip];
+  std::optional<Candidate> candidate = evaluate(next);
+  if (!candidate || (best && candidate->score >= best->score))
+    return false;
+  best = std::move(candidate), kept = std::move(next);
+  return true;
+}
+
+void GatherSolver::enumerate() {
+  for (uint32_t subset = 0; subset < 1u << gaps.size(); ++subset) {
+    std::vector<bool> kept(gaps.size());
+    for (size_t gap = 0; gap < gaps.size(); ++gap)
+      kept[gap] = subset >> gap & 1;
+    std::optional<Candidate> candidate = evaluate(kept);
+    if (candidate)
+      improve(*candidate);
+    if (candidate && (!best || candidate->score < best->score))
+      best = std::move(candidate);
+  }
+}
+
+/// As many as fit, those first that buy the most time per byte.
+std::vector<bool> GatherSolver::startFull() {
+  std::vector<size_t> order(gaps.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto worth = [&](size_t gap) {
+    const GatherValue &value = problem.values[gaps[gap].value];
+    return value.seconds / double(std::max<int64_t>(value.bytes, 1));
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth(a) > worth(b); });
+  std::vector<bool> kept(gaps.size());
+  for (size_t gap : order) {
+    kept[gap] = true;
+    kept[gap] = keepsWithinBounds(makeLoads(kept));
+  }
+  return kept;
+}
+
+void GatherSolver::search(std::vector<bool> kept) {
+  std::optional<Candidate> start = evaluate(kept);
+  if (!start || (best && start->score >= best->score))
+    return;
+  best = std::move(start);
+  for (bool changed = true; changed && evaluations > 0;) {
+    changed = false;
+    for (size_t gap = 0; gap < gaps.size(); ++gap)
+      changed |= tryFlips(kept, {gap});
+    for (size_t in = 0; in < gaps.size() && !changed; ++in)
+      for (size_t out = 0; out < gaps.size() && !changed; ++out)
+        if (kept[out] && !kept[in])
+          changed |= tryFlips(kept, {in, out});
+  }
+}
+
+GatherSchedule GatherSolver::solve() {
+  const int64_t budget = evaluations;
+  if (gaps.size() <= 6) {
+    enumerate();
+  } else {
+    evaluations = budget / 2;
+    search(startFull());
+    evaluations = budget / 4;
+    search(std::vector<bool>(gaps.size(), false));
+  }
+  evaluations = budget / 4;
+  improve(*best), postpone(*best);
+  return {best->loads, exposedSeconds(problem, best->loads), std::get<1>(best->score),
+          std::get<2>(best->score)};
+}
+
+double exposedSeconds(const GatherProblem &problem, const std::vector<GatherLoad> &loads) {
+  double now = 0, waited = 0, streamFree = 0;
+  size_t next = 0;
+  std::vector<double> ready(problem.seconds.size() + 1, 0);
+  for (size_t command = 0; command < problem.seconds.size(); ++command) {
+    bool isFirst = true;
+    for (; next < loads.size() && loads[next].issue <= int64_t(command); ++next, isFirst = false) {
+      const GatherValue &value = problem.values[loads[next].value];
+      streamFree = std::max(now, streamFree) + value.seconds + (isFirst ? problem.issueSeconds : 0);
+      double &needed = ready[value.uses[loads[next].firstUse].begin];
+      needed = std::max(needed, streamFree);
+    }
+    waited += std::max(0.0, ready[command] - now);
+    now = std::max(now, ready[command]) + problem.seconds[command];
+  }
+  return waited;
+}
+
+/// What a problem must satisfy for the solver's arrays.
+static std::optional<std::string> findFault(const GatherProblem &problem) {
+  if (problem.liveBytes.size() != problem.seconds.size())
+    return "expects the live bytes of " + std::to_string(problem.seconds.size()) + " commands, but got " +
+           std::to_string(problem.liveBytes.size());
+  for (size_t index = 0; index < problem.values.size(); ++index) {
+    const GatherValue &value = problem.values[index];
+    int64_t after = value.earliest;
+    std::string name = "value " + std::to_string(index);
+    if (value.bytes < 0 || value.elements < 0 || value.seconds < 0 || value.earliest < 0)
+      return name + " has a negative size or time";
+    for (const GatherUse &use : value.uses) {
+      if (use.begin < after || use.end <= use.begin || use.end > int64_t(problem.seconds.size()))
+        return name + " is used by commands [" + std::to_string(use.begin) + ", " + std::to_string(use.end) +
+               "), which are out of order or range";
+      after = use.end;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<GatherSchedule> scheduleGathers(const GatherProblem &problem, const GatherOptions &options) {
+  if (std::optional<std::string> fault = findFault(problem))
+    return Error{ExitCode::Internal, *fault, ""};
+  return GatherSolver(problem, options).solve();
+}
+
+} // namespace ds::analysis
