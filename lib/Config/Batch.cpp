@@ -70,7 +70,8 @@ struct Triple {
 /// Which key of a triple that does not add up is best dropped, and what it then becomes.
 static std::string hintToDrop(const Triple &given, const Batch &batch, int64_t w) {
   int64_t product = 0;
-  bool fits = !__builtin_mul_overflow(batch.micro, batch.accumulation, &product) &&
+  int64_t micro = std::max<int64_t>(1, batch.micro), accumulation = std::max<int64_t>(1, batch.accumulation);
+  bool fits = !__builtin_mul_overflow(micro, accumulation, &product) &&
               !__builtin_mul_overflow(product, w, &product) && product > 0;
   auto drop = [](std::string_view key, int64_t becomes) {
     return "drop \"" + std::string(key) + "\": it becomes " + std::to_string(becomes);

@@ -54,11 +54,11 @@ static void fillExtensions(Zero &zero, const Resolved &r) {
 }
 
 static void fillStage3(Zero &zero, const Resolved &r) {
-  zero.prefetchBucketSize = r.integer(ZERO "stage3_prefetch_bucket_size");
-  zero.paramPersistenceThreshold = r.integer(ZERO "stage3_param_persistence_threshold");
-  zero.modelPersistenceThreshold = r.integer(ZERO "stage3_model_persistence_threshold");
-  zero.maxLiveParameters = r.integer(ZERO "stage3_max_live_parameters");
-  zero.maxReuseDistance = r.integer(ZERO "stage3_max_reuse_distance");
+  zero.prefetchBucketSize = r.maybeInteger(ZERO "stage3_prefetch_bucket_size");
+  zero.paramPersistenceThreshold = r.maybeInteger(ZERO "stage3_param_persistence_threshold");
+  zero.modelPersistenceThreshold = r.maybeInteger(ZERO "stage3_model_persistence_threshold");
+  zero.maxLiveParameters = r.maybeInteger(ZERO "stage3_max_live_parameters");
+  zero.maxReuseDistance = r.maybeInteger(ZERO "stage3_max_reuse_distance");
   zero.gather16bitWeightsOnModelSave = r.flag(ZERO "stage3_gather_16bit_weights_on_model_save");
   zero.moduleGranularityThreshold = r.integer(ZERO "stage3_module_granularity_threshold");
   zero.useAllReduceForFetchParams = r.flag(ZERO "stage3_use_all_reduce_for_fetch_params");
@@ -79,14 +79,14 @@ Zero fillZero(const Resolved &r) {
   zero.stage = r.integer(ZERO "stage");
   zero.contiguousGradients = r.flag(ZERO "contiguous_gradients");
   zero.reduceScatter = r.flag(ZERO "reduce_scatter");
-  zero.reduceBucketSize = r.integer(ZERO "reduce_bucket_size");
+  zero.reduceBucketSize = r.maybeInteger(ZERO "reduce_bucket_size");
   zero.useMultiRankBucketAllreduce = r.flag(ZERO "use_multi_rank_bucket_allreduce");
   zero.allgatherPartitions = r.flag(ZERO "allgather_partitions");
-  zero.allgatherBucketSize = r.integer(ZERO "allgather_bucket_size");
+  zero.allgatherBucketSize = r.maybeInteger(ZERO "allgather_bucket_size");
   zero.overlapComm = r.flag(ZERO "overlap_comm");
   zero.loadFromFp32Weights = r.flag(ZERO "load_from_fp32_weights");
   zero.elasticCheckpoint = r.flag(ZERO "elastic_checkpoint");
-  zero.subGroupSize = r.integer(ZERO "sub_group_size");
+  zero.subGroupSize = r.maybeInteger(ZERO "sub_group_size");
   zero.ignoreUnusedParameters = r.flag(ZERO "ignore_unused_parameters");
   zero.roundRobinGradients = r.flag(ZERO "round_robin_gradients");
   zero.enableSanityChecks = r.flag(ZERO "enable_sanity_checks");
@@ -96,5 +96,13 @@ Zero fillZero(const Resolved &r) {
   return zero;
 }
 #undef ZERO
+
+PlannedSize Zero::bucketLimit() const {
+  PlannedSize least;
+  for (const PlannedSize &bound : {reduceBucketSize, allgatherBucketSize, subGroupSize})
+    if (bound && (!least || *bound < *least))
+      least = bound;
+  return least;
+}
 
 } // namespace ds::config

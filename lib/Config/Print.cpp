@@ -15,6 +15,16 @@ const Setting *Config::find(std::string_view key) const {
   return found == settings.end() ? nullptr : &*found;
 }
 
+/// Keys of stage 3 that the file gives under another stage, where nothing is gathered for its use.
+static void noteOtherStages(const Config &config, Report &report) {
+  for (const Setting &setting : config.settings)
+    if (config.zero.stage != 3 && setting.key.starts_with("zero_optimization.stage3_") && setting.changed &&
+        setting.status == KeyStatus::Honoured)
+      report.notices.push_back(setting.from + ": " + quote(setting.key) + " = " + setting.value +
+                               " speaks under stage 3 only, not under stage " +
+                               std::to_string(config.zero.stage));
+}
+
 void listSettings(Config &config, const Resolved &resolved, Report &report) {
   for (const Entry &entry : resolved.entries) {
     Setting setting;
@@ -34,6 +44,7 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
                                " has no effect here: " + setting.note);
     config.settings.push_back(std::move(setting));
   }
+  noteOtherStages(config, report);
   if (config.zero.stage > 0 && config.mesh.dp == 1)
     report.notices.push_back(report.name +
                              ": \"zero_optimization.stage\" = " + std::to_string(config.zero.stage) +

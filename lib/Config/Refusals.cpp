@@ -19,7 +19,11 @@ struct Condition {
 static constexpr Condition kConditions[] = {
     {"optimizer.type", [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Other; },
      "programs have SGD, Adam, AdamW, Adagrad, Lion and Lamb"},
-    {"--ranks", [](const Config &c) { return c.mesh.ranks > 1; }, "programs run on one rank"},
+    {"optimizer.type",
+     [](const Config &c) {
+       return c.optimizer.kind == Optimizer::Kind::Lamb && c.zero.stage > 0 && c.mesh.dp > 1;
+     },
+     "Lamb's trust ratio needs the norm of a whole parameter, of which a rank under ZeRO holds a part"},
 };
 
 /// Refused rows whose other value means "off" as well.
@@ -46,9 +50,7 @@ std::vector<Refusal> refusedForProgram(const Config &config) {
   for (const Condition &condition : kConditions)
     if (condition.refused(config)) {
       const Setting *setting = config.find(condition.key);
-      refusals.push_back({std::string(condition.key),
-                          setting ? setting->value : std::to_string(config.mesh.ranks),
-                          std::string(condition.reason)});
+      refusals.push_back({std::string(condition.key), setting->value, std::string(condition.reason)});
     }
   return refusals;
 }
@@ -60,9 +62,8 @@ Status checkForProgram(const Config &config) {
   Error error{ExitCode::Invalid, "", "drop the key, or ask for --emit=plan, which may answer it by rules"};
   for (const Refusal &refusal : refusals) {
     const Setting *setting = config.find(refusal.key);
-    error.message += (error.message.empty() ? "" : "\n") + (setting ? setting->from + ": " : std::string()) +
-                     "\"" + refusal.key + "\" = " + refusal.value +
-                     " is not available in a program: " + refusal.reason;
+    error.message += (error.message.empty() ? "" : "\n") + setting->from + ": \"" + refusal.key +
+                     "\" = " + refusal.value + " is not available in a program: " + refusal.reason;
   }
   return error;
 }

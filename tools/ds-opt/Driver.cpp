@@ -60,11 +60,9 @@ static Status checkOptions(const Options &options) {
   if (options.target != "cpu")
     return Error{ExitCode::Invalid, "--target " + options.target + ": only cpu is supported by this build",
                  "leave --target out"};
-  if (options.ranks != 1)
-    return Error{ExitCode::Invalid,
-                 "--ranks " + std::to_string(options.ranks) +
-                     ": programs and plans are for 1 rank in this build",
-                 "leave --ranks out"};
+  if (options.ranks < 1)
+    return Error{ExitCode::Usage,
+                 "--ranks expects a positive number, but got " + std::to_string(options.ranks), ""};
   if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
     return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
   if (options.weights != "archive" && options.weights != "none")
@@ -72,6 +70,16 @@ static Status checkOptions(const Options &options) {
   if (options.emit == Emit::Program && options.output == "-")
     return Error{ExitCode::Usage, "--emit=program needs an output file", "add -o model.dsx"};
   return {};
+}
+
+/// Refuses several ranks, which no pass makes programs for yet.
+static Status checkRanks(const Options &options) {
+  if (options.ranks == 1)
+    return {};
+  return Error{ExitCode::Invalid,
+               "--ranks " + std::to_string(options.ranks) +
+                   ": programs and plans are for 1 rank in this build",
+               "leave --ranks out"};
 }
 
 /// Refuses an output that could not be written, before any work is done for it.
@@ -135,6 +143,8 @@ static ExitCode compile(const Options &options, mlir::DialectRegistry &registry)
                                                                          : config::PrintFormat::Text);
     return ExitCode::Ok;
   }
+  if (Status status = checkRanks(options); !status)
+    return report(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
       return report(status.error());

@@ -40,6 +40,11 @@ TEST(Batch, ContradictionShowsTheEquationAndTheKeyToDrop) {
       HasSubstr("= 4 * 3 * 2 [drop \"gradient_accumulation_steps\": it becomes 4]"));
   EXPECT_THAT(message("train_batch_size: 30, train_micro_batch_size_per_gpu: 4"),
               HasSubstr("= 4 * 3 * 2 [drop \"train_batch_size\": it becomes 24]"));
+  // More than the batch has: the derived third is 0, and counts as 1 in what is proposed.
+  EXPECT_THAT(message("train_batch_size: 4, train_micro_batch_size_per_gpu: 3"),
+              HasSubstr("= 3 * 0 * 2 [drop \"train_batch_size\": it becomes 6]"));
+  EXPECT_THAT(message("train_batch_size: 4, gradient_accumulation_steps: 3"),
+              HasSubstr("= 0 * 3 * 2 [drop \"train_batch_size\": it becomes 6]"));
   EXPECT_THAT(message("train_batch_size: 33"),
               HasSubstr("= 16 * 1 * 2 [make \"train_batch_size\" a multiple of 2"));
   EXPECT_THAT(message("train_batch_size: 1"), HasSubstr("= 0 * 1 * 2 [make"));

@@ -160,7 +160,7 @@ TEST(Config, TypesAreStrict) {
       {"optimizer: [1]", "\"optimizer\" expects an object, but got a list of 1"},
       {"zero_optimization: {stage: 1e19}", "expects an integer from 0 to 3"},
       {"zero_optimization: {reduce_bucket_size: 1e19}",
-       "expects an integer of at least 0, but got the number 1e19"},
+       "expects \"auto\" or an integer of at least 0, but got the number 1e19"},
       {"zero_optimization: {offload_param: {device: 'cup'}}",
        "expects \"none\", \"cpu\" or \"nvme\", but got the string \"cup\" [did you mean \"cpu\"?]"},
       {"communication_data_type: 'fp8'", "expects \"fp16\", \"bf16\" or \"fp32\""},

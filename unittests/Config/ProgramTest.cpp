@@ -33,7 +33,6 @@ TEST(Program, RefusesByName) {
       {"curriculum_learning: {enabled: true}", "curriculum_learning.enabled"},
       {"compression_training: {row_pruning: {shared_parameters: {enabled: true}}}",
        "compression_training.row_pruning.shared_parameters.enabled"},
-      {"gradient_allreduce_op: 'sum'", "gradient_allreduce_op"},
       {"sparse_attention: {mode: 'fixed'}", "sparse_attention"},
       {"data_types: {buffer_dtype: 'bf16'}", "data_types.buffer_dtype"},
       {"optimizer: {type: 'OneBitAdam'}", "optimizer.type"},
@@ -54,7 +53,7 @@ TEST(Program, RefusesByName) {
   }
 }
 
-TEST(Program, RefusesRanksAndParallelism) {
+TEST(Program, RefusesParallelismThatIsNotOfData) {
   auto keys = [](const char *members, int64_t ranks) {
     std::string out;
     Result<Config> config = readMembers(members, ranks);
@@ -64,10 +63,17 @@ TEST(Program, RefusesRanksAndParallelism) {
       out += refusal.key + "=" + refusal.value + " ";
     return out;
   };
-  EXPECT_EQ(keys("", 2), "--ranks=2 ");
-  EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 --ranks=2 ");
-  EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2}", 2), "tensor_parallel.autotp_size=2 --ranks=2 ");
-  EXPECT_EQ(keys("sequence_parallel_size: 2", 2), "sequence_parallel_size=2 --ranks=2 ");
+  EXPECT_EQ(keys("", 2), "");
+  EXPECT_EQ(keys("zero_optimization: {stage: 3}", 1024), "");
+  EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 ");
+  EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2}", 2), "tensor_parallel.autotp_size=2 ");
+  EXPECT_EQ(keys("sequence_parallel_size: 2", 2), "sequence_parallel_size=2 ");
+  // Lamb needs whole parameters: on one rank, or where none is sharded.
+  const char *lamb = "optimizer: {type: 'Lamb'}, zero_allow_untested_optimizer: true, "
+                     "zero_optimization: {stage: 1}";
+  EXPECT_EQ(keys(lamb, 2), "optimizer.type=\"Lamb\" ");
+  EXPECT_EQ(keys(lamb, 1), "");
+  EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 2), "");
   EXPECT_EQ(keys("pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, sequence_parallel_size: 1", 1),
             "");
 }

@@ -122,23 +122,27 @@ struct ZenFlow {
   double reservedCores = 0.5;
 };
 
+/// A size that "auto" leaves to the planner: then absent.
+using PlannedSize = std::optional<int64_t>;
+
 /// zero_optimization; sizes are elements.
 struct Zero {
   int64_t stage = 0;
-  bool contiguousGradients = true, reduceScatter = true;
-  int64_t reduceBucketSize = 500000000;
-  bool useMultiRankBucketAllreduce = true, allgatherPartitions = true;
-  int64_t allgatherBucketSize = 500000000;
+  // The bounds of a bucket: it has at most the least of these three, or is one larger parameter alone.
+  PlannedSize reduceBucketSize = 500000000, allgatherBucketSize = 500000000, subGroupSize = 1000000000;
+  // Stage 3: what is gathered early, what stays whole, what stays gathered.
+  PlannedSize prefetchBucketSize = 50000000;
+  PlannedSize paramPersistenceThreshold = 100000;
+  PlannedSize modelPersistenceThreshold = std::numeric_limits<int64_t>::max();
+  PlannedSize maxLiveParameters = 1000000000, maxReuseDistance = 1000000000;
   bool overlapComm = false; ///< derived: stage == 3 when absent
+  bool reduceScatter = true, contiguousGradients = true;
+  bool useMultiRankBucketAllreduce = true, allgatherPartitions = true;
   bool loadFromFp32Weights = true, elasticCheckpoint = false;
   OffloadParam offloadParam;
   OffloadOptimizer offloadOptimizer;
   std::optional<ZenFlow> zenflow;
-  int64_t subGroupSize = 1000000000;
   bool ignoreUnusedParameters = true, roundRobinGradients = false;
-  int64_t prefetchBucketSize = 50000000, paramPersistenceThreshold = 100000;
-  int64_t modelPersistenceThreshold = std::numeric_limits<int64_t>::max();
-  int64_t maxLiveParameters = 1000000000, maxReuseDistance = 1000000000;
   bool gather16bitWeightsOnModelSave = false;
   int64_t moduleGranularityThreshold = 0;
   bool useAllReduceForFetchParams = false, allgatherSequential = false;
@@ -152,6 +156,9 @@ struct Zero {
   bool memoryEfficientLinear = true, overrideModuleApply = true, pipelineLoadingCheckpoint = false;
   bool logTraceCacheWarnings = false, enableSanityChecks = false, saveMuonMomentumBufferInMemory = false;
   std::vector<std::string> leafClasses, leafNames, leafNameSuffixes;
+
+  /// Elements of a bucket at most: the least bound given; absent when all are "auto".
+  PlannedSize bucketLimit() const;
 };
 
 struct ActivationCheckpointing {
