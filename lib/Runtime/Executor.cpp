@@ -36,8 +36,13 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
         ExitCode::Device,
         fmt::format("the program keeps {} bytes on NVMe, which this ds-run cannot do", program.arenas.nvme),
         "compile without offload to nvme"};
+  if (options.rank >= program.world)
+    return Error{ExitCode::Internal, fmt::format("rank {} of a program for {}", options.rank, program.world),
+                 ""};
   std::unique_ptr<Executor> executor(new Executor);
   executor->prog = std::move(program);
+  executor->thisRank = options.rank;
+  executor->failed = options.failed;
   Result<KernelImage> image = KernelImage::open(executor->prog);
   if (!image)
     return image.error();
@@ -57,7 +62,7 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
 
 Status Executor::bindAll(const ExecutorOptions &options) {
   const Binding binding{prog, image, [this](uint32_t buffer) { return data(buffer); },
-                        options.isa.value_or(bestIsa())};
+                        options.isa.value_or(bestIsa()), options.communicators};
   for (uint32_t i = 0; i < prog.commands.size(); ++i) {
     Result<std::unique_ptr<Task>> task = bindCommand(binding, i);
     if (!task)
@@ -68,13 +73,14 @@ Status Executor::bindAll(const ExecutorOptions &options) {
   if (poisoning)
     planPoison();
   else if (prog.streams.size() > 1)
-    workers = std::make_unique<StreamWorkers>(prog, [this](uint32_t command) { return runTask(command); });
+    workers = std::make_unique<StreamWorkers>(
+        prog, [this](uint32_t command) { return runTask(command); }, failed);
   return {};
 }
 
 void *Executor::data(uint32_t buffer) const {
   const Buffer &b = prog.buffers[buffer];
-  return (b.space == Space::Device ? device : host).data() + b.offset;
+  return (b.space == Space::Device ? device : host).data() + b.offset + thisRank * b.rankStride;
 }
 
 Status Executor::runTask(uint32_t command) {
@@ -90,9 +96,23 @@ Status Executor::runTask(uint32_t command) {
   return status;
 }
 
+/// Runs a command on the calling thread, where nothing hides the time of a collective.
+Status Executor::runHere(uint32_t command) {
+  if (prog.commands[command].kind != CommandKind::Collective)
+    return runTask(command);
+  const int64_t begin = nowNs();
+  Status status = runTask(command);
+  exposedNs += nowNs() - begin;
+  return status;
+}
+
+int64_t Executor::takeExposedNs() {
+  return std::exchange(exposedNs, 0) + (workers ? workers->takeWaitedNs() : 0);
+}
+
 Status Executor::runInOrder(const Segment &segment) {
   for (uint32_t i = segment.firstCommand; i < segment.firstCommand + segment.numCommands; ++i)
-    if (Status status = runTask(i); !status)
+    if (Status status = runHere(i); !status)
       return status;
   return {};
 }
@@ -155,7 +175,7 @@ Status Executor::runPoisoned(uint32_t index) {
     for (uint32_t i : lifetimesBySegment[index])
       if (prog.lifetimes[i].begin == t)
         poison(prog.lifetimes[i]);
-    if (Status status = runTask(segment.firstCommand + t); !status)
+    if (Status status = runHere(segment.firstCommand + t); !status)
       return status;
     for (uint32_t i : lifetimesBySegment[index])
       if (prog.lifetimes[i].end == t + 1)

@@ -5,12 +5,14 @@
 //===---------------------------------------------------------------------------===//
 #include "StreamWorkers.h"
 
+#include "Clock.h"
+
 #include <algorithm>
 
 namespace ds::rt {
 
-StreamWorkers::StreamWorkers(const Program &program, RunTask runTask)
-    : program(program), runTask(std::move(runTask)),
+StreamWorkers::StreamWorkers(const Program &program, RunTask runTask, Failed failed)
+    : program(program), runTask(std::move(runTask)), onFailure(std::move(failed)),
       events(std::make_unique<std::atomic<uint32_t>[]>(program.numEvents)) {
   const auto compute = std::find(program.streams.begin(), program.streams.end(), StreamKind::Compute);
   computeStream = static_cast<uint32_t>(compute - program.streams.begin());
@@ -40,8 +42,10 @@ Status StreamWorkers::run(uint32_t index) {
   const uint32_t current = ++epoch;
   epoch.notify_all();
   runStream(computeStream, index, current);
+  const int64_t begin = nowNs();
   for (uint32_t left; (left = running.load()) != 0;)
     running.wait(left);
+  waitedNs += nowNs() - begin;
   if (!failed)
     return {};
   const std::lock_guard lock(mutex);
@@ -63,23 +67,37 @@ void StreamWorkers::workerLoop(uint32_t stream) {
 void StreamWorkers::runStream(uint32_t stream, uint32_t part, uint32_t current) {
   for (uint32_t index : commands[part][stream]) {
     const Command &command = program.commands[index];
+    const bool stands = stream == computeStream &&
+                        (command.kind == CommandKind::WaitEvent || command.kind == CommandKind::Collective);
+    const int64_t begin = stands ? nowNs() : 0;
     if (command.kind == CommandKind::RecordEvent) {
       events[command.callee].store(current, std::memory_order_release);
       events[command.callee].notify_all();
     } else if (command.kind == CommandKind::WaitEvent) {
-      for (uint32_t seen; (seen = events[command.callee].load(std::memory_order_acquire)) != current;)
-        events[command.callee].wait(seen, std::memory_order_acquire);
+      wait(command.callee, current);
     } else if (!failed) {
       if (Status status = runTask(index); !status)
         fail(status.error());
     }
+    if (stands)
+      waitedNs += nowNs() - begin;
   }
 }
 
+void StreamWorkers::wait(uint32_t event, uint32_t current) {
+  for (uint32_t seen; (seen = events[event].load(std::memory_order_acquire)) != current;)
+    events[event].wait(seen, std::memory_order_acquire);
+}
+
 void StreamWorkers::fail(Error failure) {
-  const std::lock_guard lock(mutex);
-  if (!failed.exchange(true))
-    error = std::move(failure);
+  {
+    const std::lock_guard lock(mutex);
+    if (failed.exchange(true))
+      return;
+    error = failure;
+  }
+  if (onFailure)
+    onFailure(failure);
 }
 
 } // namespace ds::rt

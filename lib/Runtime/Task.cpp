@@ -137,8 +137,9 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
   case CommandKind::WaitEvent:
     return std::unique_ptr<Task>();
   case CommandKind::Collective:
+    return bindCollective(binding, index);
   case CommandKind::Storage:
-    break; // verifyProgram refuses them
+    break; // verifyProgram refuses it
   }
   return Error{ExitCode::Internal, fmt::format("{} cannot be bound", describeCommand(binding.program, index)),
                ""};

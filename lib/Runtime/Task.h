@@ -13,8 +13,11 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace ds::rt {
+
+class Communicator;
 
 class Task {
 public:
@@ -28,11 +31,16 @@ struct Binding {
   const KernelImage &image;
   std::function<void *(uint32_t buffer)> address;
   Isa isa;
+  const std::vector<Communicator *> &communicators; ///< by stream; see ExecutorOptions
 };
 
 /// The task of program.commands[index], or null for an event. Fails with ExitCode::Device when a plugin is
 /// missing or cannot do what the plan asks.
 Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index);
+
+/// The same for a collective. Fails with ExitCode::Internal when its stream has no communicator of the
+/// program's world.
+Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index);
 
 } // namespace ds::rt
 

@@ -1,13 +1,16 @@
 //===- Executor.h - Runs a program's segments ----------------------------------===//
 //
 // Loading does everything that can fail or allocate: the arenas are mapped and populated, the kernels found,
-// every command bound to the addresses of its operands. A step is then a loop over bound commands. Commands
-// of the compute stream run on the thread that calls `run`, because libgomp keeps one team per caller; every
-// other stream has a worker. A program with one stream takes no lock and waits for nothing.
+// every command bound to the addresses that its operands have on this rank. A step is then a loop over bound
+// commands. Commands of the compute stream run on the thread that calls `run`, because libgomp keeps one team
+// per caller; every other stream has a worker. A program with one stream takes no lock and waits for nothing.
+//
+// The first command that fails ends the segment: no stream starts another command, and what other streams
+// already wait for in collectives is ended by `ExecutorOptions::failed`, or by its time-out.
 //
 // Poisoning (the environment variable DS_POISON=1, or the build option DS_POISON) fills the bytes outside
-// planned lifetimes with NaNs, so that a wrong plan changes numbers; commands then run in issue order on one
-// thread.
+// planned lifetimes with NaNs, so that a wrong plan changes numbers; commands, collectives too, then run in
+// issue order on one thread.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_EXECUTOR_H
@@ -25,6 +28,7 @@
 
 namespace ds::rt {
 
+class Communicator;
 class Task;
 class StreamWorkers;
 
@@ -38,6 +42,11 @@ struct Timing {
 struct ExecutorOptions {
   std::optional<Isa> isa;     ///< of the hand-written kernels; default: the best of this machine
   std::optional<bool> poison; ///< default: what the environment and the build say
+  uint32_t rank = 0;          ///< which of program.world this is
+  /// By stream: what its collectives go through; null where a stream has none. They outlive the executor.
+  std::vector<Communicator *> communicators = {};
+  /// Told of the first failure of a segment while other streams may still wait for ranks; from any thread.
+  std::function<void(const Error &)> failed = {};
 };
 
 class Executor {
@@ -48,8 +57,9 @@ public:
   ~Executor();
 
   const Program &program() const { return prog; }
+  uint32_t rank() const { return thisRank; }
 
-  /// Address of element (0, ..., 0) of a buffer.
+  /// Address of element (0, ..., 0) of a buffer, on this rank.
   void *data(uint32_t buffer) const;
 
   /// Executes one segment from its first command to its last.
@@ -65,6 +75,10 @@ public:
   void measure(bool on) { measuring = on; }
   std::vector<Timing> takeTimings() { return std::exchange(timings, {}); }
 
+  /// Nanoseconds since the last call in which the compute stream stood still for others: it waited for an
+  /// event or for the other streams at a segment's end, or ran a collective itself.
+  int64_t takeExposedNs();
+
   /// Bytes of the device and host arenas: what the program's memory use is.
   ArenaBytes arenaBytes() const { return prog.arenas; }
 
@@ -74,6 +88,7 @@ private:
   Status runInOrder(const Segment &segment);
   Status runPoisoned(uint32_t index);
   Status runTask(uint32_t command);
+  Status runHere(uint32_t command);
   void planPoison();
   void poison(const Lifetime &lifetime);
 
@@ -82,6 +97,9 @@ private:
   KernelImage image;
   std::vector<std::unique_ptr<Task>> tasks; ///< one per command; null for events
   std::unique_ptr<StreamWorkers> workers;   ///< null when there is one stream
+  std::function<void(const Error &)> failed;
+  uint32_t thisRank = 0;
+  int64_t exposedNs = 0; ///< in collectives that ran on the calling thread
   bool poisoning = false, measuring = false;
   std::vector<std::vector<uint32_t>> lifetimesBySegment; ///< for poisoning only
   std::vector<Timing> timings;

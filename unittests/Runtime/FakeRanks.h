@@ -1,0 +1,214 @@
+//===- FakeRanks.h - Ranks that are threads of one process ---------------------===//
+//
+// A communicator without a network, for tests of what uses one: ranks lay down copies of what they send, wait
+// until all have, and take what they need. A call can be made to fail; then, as the real one does, every
+// other rank's calls fail too, those that already wait first.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_UNITTESTS_RUNTIME_FAKERANKS_H
+#define DS_UNITTESTS_RUNTIME_FAKERANKS_H
+
+#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Program.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ds::rt::test {
+
+class FakeRanks {
+public:
+  FakeRanks(uint32_t world, uint32_t channels) : world(world) {
+    for (uint32_t c = 0; c < channels; ++c) {
+      meetings.push_back(std::make_unique<Meeting>(world));
+      for (uint32_t r = 0; r < world; ++r)
+        members.push_back(std::make_unique<Member>(*this, *meetings.back(), r, c));
+    }
+  }
+  Communicator &channel(uint32_t rank, uint32_t index) { return *members[index * world + rank]; }
+
+  /// Call number `call` (from 0) of `rank` on channel `index` fails with `error`. With ExitCode::Peer the
+  /// other ranks are told, as the real one does when it loses a rank.
+  void failAt(uint32_t rank, uint32_t index, uint32_t call, Error error) {
+    failures[{rank, index, call}] = std::move(error);
+  }
+  /// Every call, now or later, fails with ExitCode::Peer and this reason.
+  void abort(const std::string &reason) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!broken)
+        broken = Error{ExitCode::Peer, reason, ""};
+    }
+    changed.notify_all();
+  }
+  /// Calls body(rank) on a thread for each rank and waits for all.
+  void forEachRank(const std::function<void(uint32_t)> &body) {
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < world; ++r)
+      threads.emplace_back(body, r);
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+  /// From now on a call that is to fail first waits until some rank waits in another.
+  void failOnceSomeoneWaits() { patient = true; }
+  /// The longest message or part that a call had, in bytes.
+  uint64_t longestMessage() const { return longest; }
+
+  const uint32_t world;
+
+private:
+  struct Meeting {
+    explicit Meeting(uint32_t world) : sent(world) {}
+    std::vector<std::vector<std::byte>> sent;                             ///< by rank
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>> mail; ///< by sender and receiver
+    uint32_t arrived = 0;
+    uint64_t round = 0;
+  };
+
+  /// Adds, or takes the greater or lesser, in rank order, as doubles of exact small test values.
+  template <class T>
+  static void reduce(const Meeting &meeting, uint64_t first, uint64_t count, Reduction reduction, void *out) {
+    std::vector<T> result(count);
+    for (size_t r = 0; r < meeting.sent.size(); ++r) {
+      const T *from = reinterpret_cast<const T *>(meeting.sent[r].data()) + first;
+      for (uint64_t i = 0; i < count; ++i)
+        result[i] = r == 0                        ? from[i]
+                    : reduction == Reduction::Sum ? T(result[i] + from[i])
+                    : reduction == Reduction::Max ? std::max(result[i], from[i])
+                                                  : std::min(result[i], from[i]);
+    }
+    std::memcpy(out, result.data(), count * sizeof(T));
+  }
+
+  class Member final : public Communicator {
+  public:
+    Member(FakeRanks &ranks, Meeting &meeting, uint32_t rank, uint32_t channel)
+        : ranks(ranks), meeting(meeting), self(rank), index(channel) {}
+    uint32_t rank() const override { return self; }
+    uint32_t world() const override { return ranks.world; }
+
+    Status allGather(const void *in, void *out, uint64_t bytes, const char *) override {
+      return meet(in, bytes, [&] {
+        for (uint32_t r = 0; r < world(); ++r)
+          std::memcpy(static_cast<std::byte *>(out) + r * bytes, meeting.sent[r].data(), bytes);
+      });
+    }
+    Status reduceScatter(const void *in, void *out, void *, uint64_t elements, DType dtype,
+                         Reduction reduction, const char *) override {
+      return meet(in, elements * world() * byteSize(dtype),
+                  [&] { combine(self * elements, elements, dtype, reduction, out); });
+    }
+    Status allReduce(const void *in, void *out, void *, uint64_t elements, DType dtype, Reduction reduction,
+                     const char *) override {
+      return meet(in, elements * byteSize(dtype), [&] { combine(0, elements, dtype, reduction, out); });
+    }
+    Status broadcast(void *data, uint64_t bytes, uint32_t root, const char *) override {
+      return meet(data, bytes, [&] { std::memcpy(data, meeting.sent[root].data(), bytes); });
+    }
+    Status allToAll(const void *in, void *out, uint64_t bytes, const char *) override {
+      return meet(in, bytes * world(), [&] {
+        for (uint32_t r = 0; r < world(); ++r)
+          std::memcpy(static_cast<std::byte *>(out) + r * bytes, meeting.sent[r].data() + self * bytes,
+                      bytes);
+      });
+    }
+    Status send(const void *data, uint64_t bytes, uint32_t to, const char *) override {
+      std::unique_lock lock(ranks.mutex);
+      ranks.longest = std::max(ranks.longest, bytes);
+      auto &box = meeting.mail[{self, to}];
+      ranks.changed.wait(lock, [&] { return ranks.broken || box.empty(); });
+      if (ranks.broken)
+        return *ranks.broken;
+      box.assign(static_cast<const std::byte *>(data), static_cast<const std::byte *>(data) + bytes);
+      ranks.changed.notify_all();
+      return {};
+    }
+    Status recv(void *data, uint64_t bytes, uint32_t from, const char *) override {
+      std::unique_lock lock(ranks.mutex);
+      auto &box = meeting.mail[{from, self}];
+      ranks.changed.wait(lock, [&] { return ranks.broken || !box.empty(); });
+      if (ranks.broken)
+        return *ranks.broken;
+      if (box.size() != bytes)
+        return Error{ExitCode::Internal, "message of another length", ""};
+      std::memcpy(data, box.data(), bytes);
+      box.clear();
+      ranks.changed.notify_all();
+      return {};
+    }
+    Status barrier(const char *) override {
+      return meet(nullptr, 0, [] {});
+    }
+    std::vector<CommStat> stats() const override { return {}; }
+
+  private:
+    void combine(uint64_t first, uint64_t count, DType dtype, Reduction reduction, void *out) {
+      if (dtype == DType::I32)
+        return reduce<int32_t>(meeting, first, count, reduction, out);
+      reduce<float>(meeting, first, count, reduction, out);
+    }
+    /// Lays down a copy, waits for all ranks, takes, and waits again, so that nobody overwrites too early.
+    template <class Take>
+    Status meet(const void *in, uint64_t bytes, Take take) {
+      const auto failure = ranks.failures.find({self, index, calls++});
+      if (failure != ranks.failures.end()) {
+        if (ranks.patient)
+          ranks.awaitArrival();
+        if (failure->second.code == ExitCode::Peer)
+          ranks.abort("told by rank " + std::to_string(self) + ": " + failure->second.message);
+        return failure->second;
+      }
+      const auto *from = static_cast<const std::byte *>(in);
+      meeting.sent[self].assign(from, from + bytes);
+      if (Status status = arrive(bytes); !status)
+        return status;
+      take();
+      return arrive(0);
+    }
+    Status arrive(uint64_t bytes) {
+      std::unique_lock lock(ranks.mutex);
+      ranks.longest = std::max(ranks.longest, bytes);
+      const uint64_t round = meeting.round;
+      if (++meeting.arrived == world()) {
+        meeting.arrived = 0;
+        ++meeting.round;
+      }
+      ranks.changed.notify_all();
+      ranks.changed.wait(lock, [&] { return ranks.broken || meeting.round != round; });
+      return meeting.round != round ? Status() : Status(*ranks.broken);
+    }
+
+    FakeRanks &ranks;
+    Meeting &meeting;
+    uint32_t self, index, calls = 0;
+  };
+
+  void awaitArrival() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] {
+      return std::any_of(meetings.begin(), meetings.end(), [](const auto &m) { return m->arrived > 0; });
+    });
+  }
+
+  bool patient = false;
+  std::vector<std::unique_ptr<Meeting>> meetings;
+  std::vector<std::unique_ptr<Member>> members; ///< by channel, then rank
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Error> failures;
+  std::mutex mutex; ///< guards what follows and the meetings
+  std::condition_variable changed;
+  std::optional<Error> broken;
+  uint64_t longest = 0;
+};
+
+} // namespace ds::rt::test
+
+#endif // DS_UNITTESTS_RUNTIME_FAKERANKS_H
