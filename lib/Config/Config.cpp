@@ -7,12 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Build.h"
 #include "Parser.h"
+#include "ReadFile.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace ds::config {
@@ -43,33 +39,6 @@ static std::optional<std::string> decodeBase64(std::string_view text) {
   return out;
 }
 
-/// All bytes of a regular file.
-static Result<std::string> readFile(const std::string &path) {
-  auto failed = [&](const std::string &what) {
-    return Error{ExitCode::Io, path + ": " + what, "check the path of the configuration"};
-  };
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return failed(std::strerror(errno));
-  struct stat info;
-  bool regular = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode);
-  std::string text;
-  ssize_t got = 0;
-  char buffer[1 << 14];
-  while (regular && text.size() <= kMaxConfigBytes && (got = ::read(file, buffer, sizeof(buffer))) != 0) {
-    if (got < 0 && errno != EINTR)
-      break;
-    text.append(buffer, got > 0 ? static_cast<size_t>(got) : 0);
-  }
-  int error = errno;
-  ::close(file);
-  if (!regular)
-    return failed("not a regular file");
-  if (got < 0)
-    return failed(std::strerror(error));
-  return text;
-}
-
 /// The text to read; none when there is no file at all. `name` is what messages call it.
 static Result<std::optional<std::string>> findText(const ConfigSource &source, std::string &name) {
   name = source.path.empty() ? "config" : source.path;
@@ -83,27 +52,10 @@ static Result<std::optional<std::string>> findText(const ConfigSource &source, s
       name = "base64";
       return decoded;
     }
-  Result<std::string> text = readFile(source.path);
+  Result<std::string> text = readFile(source.path, "check the path of the configuration");
   if (!text)
     return text.error();
   return std::optional<std::string>(std::move(*text));
-}
-
-/// All complaints as one error: the first is the message's first line and gives the hint.
-static Error toError(const Report &report) {
-  std::vector<std::pair<uint64_t, size_t>> order;
-  for (const Complaint &complaint : report.complaints)
-    order.emplace_back(complaint.order, order.size());
-  std::sort(order.begin(), order.end());
-  const Complaint &first = report.complaints[order.front().second];
-  Error error{ExitCode::Invalid, first.message, first.hint};
-  for (size_t i = 1; i < order.size() && i < kMostComplaints; ++i) {
-    const Complaint &complaint = report.complaints[order[i].second];
-    error.message += "\n" + complaint.message + (complaint.hint.empty() ? "" : " (" + complaint.hint + ")");
-  }
-  if (order.size() > kMostComplaints)
-    error.message += "\n... and " + std::to_string(order.size() - kMostComplaints) + " more";
-  return error;
 }
 
 /// From the checked entries to the structs; false when something is wrong.

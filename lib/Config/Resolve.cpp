@@ -7,6 +7,8 @@
 #include "Resolve.h"
 #include "Parser.h"
 
+#include <algorithm>
+
 namespace ds::config {
 
 void Report::complain(const Place &place, const std::string &message, std::string hint) {
@@ -16,6 +18,22 @@ void Report::complain(const Place &place, const std::string &message, std::strin
 
 void Report::note(const Place &place, const std::string &message) {
   notices.push_back(spellPlace(name, place) + ": " + message);
+}
+
+Error toError(const Report &report) {
+  std::vector<std::pair<uint64_t, size_t>> order;
+  for (const Complaint &complaint : report.complaints)
+    order.emplace_back(complaint.order, order.size());
+  std::sort(order.begin(), order.end());
+  const Complaint &first = report.complaints[order.front().second];
+  Error error{ExitCode::Invalid, first.message, first.hint};
+  for (size_t i = 1; i < order.size() && i < kMostComplaints; ++i) {
+    const Complaint &complaint = report.complaints[order[i].second];
+    error.message += "\n" + complaint.message + (complaint.hint.empty() ? "" : " (" + complaint.hint + ")");
+  }
+  if (order.size() > kMostComplaints)
+    error.message += "\n... and " + std::to_string(order.size() - kMostComplaints) + " more";
+  return error;
 }
 
 const Entry *Resolved::find(std::string_view path) const {

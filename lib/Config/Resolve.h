@@ -29,6 +29,9 @@ struct Report {
   void note(const Place &place, const std::string &message);
 };
 
+/// All complaints as one error: the first is the message's first line and gives the hint.
+Error toError(const Report &report);
+
 /// One key with its value.
 struct Entry {
   const Key *key = nullptr;

@@ -1,10 +1,10 @@
-//===- ReferenceMain.cpp - Prints the key reference --------------------------------===//
+//===- ReferenceMain.cpp - Writes the key references --------------------------------===//
 //
-// `ds-config-reference docs/config.md` replaces what follows the marker line in that file by the reference of
-// the key table; without an argument it prints the reference.
+// `ds-config-reference docs/config.md docs/cluster.md` replaces what follows the marker line in these files
+// by the references of the key tables; without arguments it prints that of the configuration.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Config/Config.h"
+#include "ds/Config/Cluster.h"
 
 #include <fstream>
 #include <iostream>
@@ -12,21 +12,24 @@
 
 static constexpr std::string_view kMarker = "<!-- generated: everything below -->\n";
 
-int main(int argc, char **argv) {
-  if (argc < 2) {
-    std::cout << ds::config::keyReference();
-    return 0;
-  }
+/// Rewrites one page; its exit code.
+static int rewrite(const std::string &path, const std::string &reference) {
   std::stringstream text;
-  text << std::ifstream(argv[1]).rdbuf();
+  text << std::ifstream(path).rdbuf();
   std::string page = text.str();
   size_t marker = page.find(kMarker);
   if (marker == std::string::npos) {
-    std::cerr << argv[1] << ": expects the line " << kMarker;
+    std::cerr << path << ": expects the line " << kMarker;
     return 3;
   }
-  page = page.substr(0, marker + kMarker.size()) + "\n" + ds::config::keyReference();
-  std::ofstream out(argv[1], std::ios::trunc);
-  out << page;
+  std::ofstream out(path, std::ios::trunc);
+  out << page.substr(0, marker + kMarker.size()) << "\n" << reference;
   return out.flush() ? 0 : 6;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2)
+    std::cout << ds::config::keyReference();
+  int code = argc > 1 ? rewrite(argv[1], ds::config::keyReference()) : 0;
+  return code == 0 && argc > 2 ? rewrite(argv[2], ds::config::clusterReference()) : code;
 }

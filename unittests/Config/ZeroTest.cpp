@@ -38,7 +38,8 @@ static Result<Config> readZero(const std::string &members) {
 TEST(Zero, SizesAreDefaultsNumbersOrThePlannersChoice) {
   for (const Size &size : kSizes) {
     std::string key = size.key;
-    Result<Config> absent = readZero(""), given = readZero(key + ": 12e2"), planned = readZero(key + ": 'auto'");
+    Result<Config> absent = readZero(""), given = readZero(key + ": 12e2"),
+                   planned = readZero(key + ": 'auto'");
     ASSERT_TRUE(absent && given && planned) << key;
     EXPECT_EQ(absent->zero.*size.field, size.fallback) << key;
     EXPECT_EQ(given->zero.*size.field, 1200) << key;
@@ -102,11 +103,11 @@ TEST(Zero, KeysOfHooksAndTracesAreNotedWithTheirReplacement) {
 }
 
 TEST(Zero, LaterWorkIsRefusedByName) {
-  for (const char *member : {"offload_param: {device: 'cpu'}", "offload_optimizer: {device: 'cpu'}",
-                             "zero_hpz_partition_size: 2", "zero_quantized_weights: true",
-                             "zero_quantized_nontrainable_weights: true", "zero_quantized_gradients: true",
-                             "zeropp_loco_param: {}", "mics_shard_size: 2",
-                             "mics_hierarchical_params_gather: true", "zenflow: {}"}) {
+  for (const char *member :
+       {"offload_param: {device: 'cpu'}", "offload_optimizer: {device: 'cpu'}", "zero_hpz_partition_size: 2",
+        "zero_quantized_weights: true", "zero_quantized_nontrainable_weights: true",
+        "zero_quantized_gradients: true", "zeropp_loco_param: {}", "mics_shard_size: 2",
+        "mics_hierarchical_params_gather: true", "zenflow: {}"}) {
     Result<Config> config = readZero(member);
     ASSERT_TRUE(config) << told(config);
     std::string key = "zero_optimization." + std::string(member).substr(0, std::string(member).find(':'));

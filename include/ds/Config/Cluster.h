@@ -1,0 +1,120 @@
+//===- Cluster.h - The machines a plan is for ---------------------------------------===//
+//
+// A cluster description says what one device, its host and the links between devices can do, in figures that
+// are measured or published rather than hoped for. It is read from JSON (docs/cluster.md has the schema) or
+// taken from the built-in ones, whose files name the source of each figure. The cost model turns these
+// figures into seconds.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_CONFIG_CLUSTER_H
+#define DS_CONFIG_CLUSTER_H
+
+#include "ds/Config/Config.h"
+
+#include <array>
+#include <utility>
+
+namespace ds::config {
+
+/// A figure that depends on a size: points in rising order of the size, joined by straight lines over the
+/// logarithm of the size. Constant beyond the ends.
+struct Curve {
+  std::vector<std::pair<double, double>> points;
+
+  double at(double size) const;
+  bool empty() const { return points.empty(); }
+};
+
+/// One figure per element type.
+template <class T>
+class PerDtype {
+public:
+  T &operator[](DType dtype) { return of[static_cast<size_t>(dtype)]; }
+  const T &operator[](DType dtype) const { return of[static_cast<size_t>(dtype)]; }
+
+private:
+  std::array<T, 4> of{};
+};
+
+/// What runs kernels: a GPU, or the cores of one rank.
+struct DeviceSpec {
+  std::string name;
+  int64_t memoryBytes = 0;
+  int64_t contextBytes = 0;         ///< what the device's context and the libraries take of it
+  double launchSeconds = 0;         ///< from one kernel to the next
+  double memoryBytesPerSecond = 0;  ///< peak
+  double memoryEfficiency = 1;      ///< share of the peak that a streaming kernel reaches
+  PerDtype<double> peakFlops;       ///< dense, operations per second; 0: no such unit
+  PerDtype<Curve> matmulFlops;      ///< achieved, by the cube root of m * n * k; empty: as fp32
+};
+
+struct HostSpec {
+  int64_t memoryBytes = 0;
+  int64_t cores = 0;
+  double memoryBytesPerSecond = 0;
+  double toDeviceBytesPerSecond = 0; ///< of one link, one way, from page-locked memory
+  int64_t devicesPerLink = 1;        ///< devices that share such a link
+};
+
+/// What joins the devices of a node.
+struct InsideLink {
+  std::string name;
+  double latencySeconds = 0;          ///< of one step of a ring
+  Curve busBytesPerSecond;            ///< achieved by a ring, by its ranks (as nccl-tests counts bus bandwidth)
+  double switchBytesPerSecond = 0;    ///< achieved bus bandwidth of all-reduces inside the switch; 0: none
+  double pointToPointBytesPerSecond = 0;
+  bool directReduceScatter = false; ///< reduce-scatters send each part straight to its rank
+};
+
+/// What joins nodes.
+struct BetweenLink {
+  std::string name;
+  double latencySeconds = 0;
+  double portBytesPerSecond = 0; ///< line rate of one port, one way
+  double efficiency = 1;         ///< share of it that collectives reach
+  int64_t portsPerNode = 1;
+  int64_t portsPerCollective = 1; ///< that a collective with several ranks in a node drives
+};
+
+struct NvmeSpec {
+  int64_t bytes = 0; ///< of a node; 0: none
+  double readBytesPerSecond = 0, writeBytesPerSecond = 0; ///< of a node
+};
+
+struct Cluster {
+  std::string name;
+  int64_t nodes = 0; ///< 0: as many as the ranks need
+  int64_t devicesPerNode = 1;
+  DeviceSpec device;
+  HostSpec host;
+  InsideLink inside;
+  BetweenLink between; ///< portBytesPerSecond 0: the nodes are not joined
+  NvmeSpec nvme;
+
+  /// Devices altogether; empty where there are as many as are asked for.
+  std::optional<int64_t> devices() const;
+};
+
+/// Reads a cluster: the path of a JSON file, or the name of a built-in one, or "NxDEVICE" for one node of N
+/// devices of a built-in kind. The error's message has one line per mistake, with the place and the nearest
+/// key; its code is Invalid, or Io when the file cannot be read.
+Result<Cluster> readCluster(const std::string &fileOrName);
+
+/// Reads a cluster from text; `name` is what messages call it.
+Result<Cluster> readClusterText(std::string_view text, const std::string &name);
+
+/// A built-in cluster that is known to exist ("cpu").
+Cluster builtinCluster(std::string_view name);
+
+/// The names of the built-in clusters, in the order of the documentation.
+std::vector<std::string_view> builtinClusterNames();
+
+/// Refuses more ranks than there are devices, and ranks on several nodes that nothing joins.
+Status checkRanksFit(const Cluster &cluster, int64_t ranks);
+
+/// The reference of all keys as a Markdown table, as docs/cluster.md has it.
+std::string clusterReference();
+
+} // namespace ds::config
+
+#endif // DS_CONFIG_CLUSTER_H

@@ -1,0 +1,88 @@
+//===- Rates.h - Seconds of an op, a collective, a copy ------------------------------===//
+//
+// The cost model over a cluster's figures. Everything is a plain function of sizes: matrix products by a
+// table of achieved rates, everything else by the bytes it moves, collectives by latency and bandwidth of the
+// links their algorithm crosses. All times are seconds, all sizes bytes or operations, as doubles, because a
+// trillion parameters times their bytes times ranks leaves 64 bits. What is not modelled: clock throttling,
+// noise, and contention between streams beyond what a caller adds.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_COST_RATES_H
+#define DS_COST_RATES_H
+
+#include "ds/Config/Cluster.h"
+
+namespace ds::cost {
+
+using config::DType;
+
+/// Bytes of one element.
+constexpr int64_t bytesOf(DType dtype) { return dtype == DType::F32 ? 4 : dtype == DType::I8 ? 1 : 2; }
+
+enum class Collective : uint8_t { AllGather, ReduceScatter, AllReduce, Broadcast, AllToAll, SendReceive };
+
+/// The ranks of a collective, and where they are: `perNode` of them share each node.
+struct Group {
+  int64_t ranks = 1;
+  int64_t perNode = 1;
+};
+
+/// A matrix product [m, k] x [k, n], `batch` times.
+struct Matmul {
+  double m = 0, n = 0, k = 0;
+  double batch = 1;
+};
+
+class Rates {
+public:
+  /// The built-in cluster "cpu".
+  Rates();
+  explicit Rates(config::Cluster cluster);
+
+  const config::Cluster &cluster() const { return machine; }
+
+  /// One op: at least its operations at the achieved rate of their size, at least its bytes at the memory's,
+  /// and a launch. An op without matrix products has its time from its bytes.
+  double computeSeconds(double flops, double bytes, DType dtype) const;
+
+  /// One matrix product, its operands read and its result written once.
+  double matmulSeconds(const Matmul &shape, DType dtype) const;
+
+  /// One kernel that only moves bytes of the device's memory.
+  double memorySeconds(double bytes) const;
+
+  /// The group of `ranks` ranks of which neighbours are `stride` devices apart, filled node by node.
+  Group group(int64_t ranks, int64_t stride = 1) const;
+
+  /// One collective. `bytesPerRank` is one rank's part: what it gives to a gather, what it gets of a
+  /// reduce-scatter, its whole operand otherwise. One rank: 0.
+  double collectiveSeconds(Collective kind, double bytesPerRank, const Group &group) const;
+  double collectiveSeconds(Collective kind, double bytesPerRank, int64_t ranks) const {
+    return collectiveSeconds(kind, bytesPerRank, group(ranks));
+  }
+
+  /// Bytes that each rank sends, the ones that the ZeRO papers count.
+  static double bytesSent(Collective kind, double bytesPerRank, int64_t ranks);
+
+  /// Bus bandwidth as nccl-tests counts it, of an all-reduce.
+  double allReduceBusBandwidth(double bytes, const Group &group) const;
+
+  /// A copy between one device and its host's page-locked memory, `sharing` devices copying at once.
+  double hostCopySeconds(double bytes, int64_t sharing = 1) const;
+
+  /// A read or write of the node's storage by one of `sharing` devices at once.
+  double storageReadSeconds(double bytes, int64_t sharing = 1) const;
+  double storageWriteSeconds(double bytes, int64_t sharing = 1) const;
+
+private:
+  double matmulRate(double size, DType dtype) const;
+  double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const;
+  double betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const;
+  double switchSeconds(double bytes, int64_t ranks) const;
+
+  config::Cluster machine;
+};
+
+} // namespace ds::cost
+
+#endif // DS_COST_RATES_H

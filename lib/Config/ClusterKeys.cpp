@@ -1,0 +1,92 @@
+//===- ClusterKeys.cpp - The keys of a cluster description ---------------------------===//
+//
+// One row a line; the order is the order of the reference.
+//
+//===---------------------------------------------------------------------------===//
+#include "ClusterKeys.h"
+
+namespace ds::config {
+namespace {
+using enum FigureKind;
+#define SET(field, member) [](Cluster &c, Figure &&f) { c.field = std::move(f.member); }
+
+// clang-format off
+constexpr ClusterKey kTable[] = {
+  {"name", Text, true, "", "what plans call the cluster", SET(name, text)},
+  {"base", Text, false, "", "a built-in cluster whose figures hold where this file has none", nullptr},
+  {"nodes", Count, false, "nodes", "absent: as many as the ranks need", SET(nodes, integer)},
+  {"devices_per_node", Count, true, "devices", "devices of a node", SET(devicesPerNode, integer)},
+
+  {"device.name", Text, true, "", "the product", SET(device.name, text)},
+  {"device.memory_bytes", Bytes, true, "bytes", "memory of one device", SET(device.memoryBytes, integer)},
+  {"device.context_bytes", Bytes, true, "bytes", "what the device's context and the libraries take of it", SET(device.contextBytes, integer)},
+  {"device.launch_seconds", Positive, true, "s", "from one kernel to the next", SET(device.launchSeconds, number)},
+  {"device.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the device's memory", SET(device.memoryBytesPerSecond, number)},
+  {"device.memory_efficiency", Share, true, "", "share of that peak which a streaming kernel reaches", SET(device.memoryEfficiency, number)},
+  {"device.peak_flops.fp32", Positive, true, "op/s", "dense peak", SET(device.peakFlops[DType::F32], number)},
+  {"device.peak_flops.fp16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::F16], number)},
+  {"device.peak_flops.bf16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::BF16], number)},
+  {"device.matmul_flops.fp32", Rates, true, "op/s", "achieved by matrix products, by the cube root of m * n * k", SET(device.matmulFlops[DType::F32], curve)},
+  {"device.matmul_flops.fp16", Rates, false, "op/s", "the same in fp16", SET(device.matmulFlops[DType::F16], curve)},
+  {"device.matmul_flops.bf16", Rates, false, "op/s", "the same in bf16", SET(device.matmulFlops[DType::BF16], curve)},
+
+  {"host.memory_bytes", Bytes, true, "bytes", "memory of a node", SET(host.memoryBytes, integer)},
+  {"host.cores", Count, true, "cores", "of a node", SET(host.cores, integer)},
+  {"host.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the node's memory", SET(host.memoryBytesPerSecond, number)},
+  {"host.to_device_bytes_per_second", Positive, true, "bytes/s", "one link, one way, from page-locked memory", SET(host.toDeviceBytesPerSecond, number)},
+  {"host.devices_per_link", Count, true, "devices", "devices that share such a link", SET(host.devicesPerLink, integer)},
+
+  {"inside.name", Text, true, "", "what joins the devices of a node", SET(inside.name, text)},
+  {"inside.latency_seconds", Positive, true, "s", "one step of a ring", SET(inside.latencySeconds, number)},
+  {"inside.bytes_per_second", Rates, true, "bytes/s", "achieved bus bandwidth of a ring (as nccl-tests counts it), by its ranks", SET(inside.busBytesPerSecond, curve)},
+  {"inside.switch_bytes_per_second", Positive, false, "bytes/s", "achieved bus bandwidth of all-reduces inside the switch; absent: the switch has none", SET(inside.switchBytesPerSecond, number)},
+  {"inside.point_to_point_bytes_per_second", Positive, true, "bytes/s", "between two devices, one way", SET(inside.pointToPointBytesPerSecond, number)},
+  {"inside.direct_reduce_scatter", Switch, false, "", "reduce-scatters send each part straight to its rank, in one step; default false", SET(inside.directReduceScatter, flag)},
+
+  {"between.name", Text, false, "", "what joins the nodes", SET(between.name, text)},
+  {"between.latency_seconds", Positive, false, "s", "one hop", SET(between.latencySeconds, number)},
+  {"between.port_bytes_per_second", Positive, false, "bytes/s", "line rate of one port, one way; absent: nothing joins the nodes", SET(between.portBytesPerSecond, number)},
+  {"between.efficiency", Share, false, "", "share of the line rate that collectives reach; default 1", SET(between.efficiency, number)},
+  {"between.ports_per_node", Count, false, "ports", "shared by all devices of the node; default 1", SET(between.portsPerNode, integer)},
+  {"between.ports_per_collective", Count, false, "ports", "that one collective with several ranks in a node drives; default 1", SET(between.portsPerCollective, integer)},
+
+  {"nvme.bytes", Bytes, false, "bytes", "of a node; absent: no storage to offload to", SET(nvme.bytes, integer)},
+  {"nvme.read_bytes_per_second", Positive, false, "bytes/s", "of a node", SET(nvme.readBytesPerSecond, number)},
+  {"nvme.write_bytes_per_second", Positive, false, "bytes/s", "of a node", SET(nvme.writeBytesPerSecond, number)},
+};
+// clang-format on
+#undef SET
+
+} // namespace
+
+std::string_view spellExpected(FigureKind kind) {
+  using enum FigureKind;
+  switch (kind) {
+  case Text:
+    return "a string";
+  case Count:
+  case Bytes:
+    return "an integer greater than 0";
+  case Positive:
+    return "a number greater than 0";
+  case Share:
+    return "a number greater than 0 and at most 1";
+  case Switch:
+    return "true or false";
+  case Rates:
+    return "a list of [size, rate] pairs with rising sizes, all greater than 0";
+  }
+  return "";
+}
+
+std::span<const ClusterKey> clusterKeys() { return kTable; }
+
+std::string clusterReference() {
+  std::string out = "| key | expects | unit | required | meaning |\n|---|---|---|---|---|\n";
+  for (const ClusterKey &key : kTable)
+    out += "| `" + std::string(key.path) + "` | " + std::string(spellExpected(key.kind)) + " | " +
+           std::string(key.unit) + " | " + (key.required ? "yes" : "") + " | " + std::string(key.note) + " |\n";
+  return out;
+}
+
+} // namespace ds::config

@@ -1,0 +1,286 @@
+//===- ReadCluster.cpp - From JSON to a cluster -------------------------------------===//
+//
+// Strict, as ds_config.json is read: unknown keys, wrong kinds and figures out of range are all told at once,
+// each with its place; a figure that is not there must come from the base. Built-in descriptions pass through
+// the same reader.
+//
+//===---------------------------------------------------------------------------===//
+#include "ClusterKeys.h"
+#include "Keys.h"
+#include "Parser.h"
+#include "ReadFile.h"
+#include "Resolve.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace ds::config {
+
+double Curve::at(double size) const {
+  assert(!points.empty() && "curves are read with at least one point");
+  if (size <= points.front().first)
+    return points.front().second;
+  for (size_t i = 1; i < points.size(); ++i)
+    if (size < points[i].first) {
+      auto [low, lowRate] = points[i - 1];
+      auto [high, highRate] = points[i];
+      return lowRate + (highRate - lowRate) * std::log(size / low) / std::log(high / low);
+    }
+  return points.back().second;
+}
+
+std::optional<int64_t> Cluster::devices() const {
+  return nodes == 0 ? std::nullopt : std::optional(nodes * devicesPerNode);
+}
+
+/// The points of a curve; empty when they are not in order.
+static std::optional<Curve> readCurve(const Value &value) {
+  Curve curve;
+  if (!value.is(Value::Kind::Array) || value.items.empty())
+    return std::nullopt;
+  for (const Value &pair : value.items) {
+    bool numbers = pair.is(Value::Kind::Array) && pair.items.size() == 2 &&
+                   pair.items[0].is(Value::Kind::Number) && pair.items[1].is(Value::Kind::Number);
+    if (!numbers || pair.items[0].number <= 0 || pair.items[1].number <= 0)
+      return std::nullopt;
+    if (!curve.points.empty() && pair.items[0].number <= curve.points.back().first)
+      return std::nullopt;
+    curve.points.emplace_back(pair.items[0].number, pair.items[1].number);
+  }
+  return curve;
+}
+
+/// The figure that a value gives, or empty when it is not of this kind or out of range.
+static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
+  Figure figure;
+  switch (kind) {
+  case FigureKind::Text:
+    figure.text = value.text;
+    return value.is(Value::Kind::String) && !value.text.empty() ? std::optional(figure) : std::nullopt;
+  case FigureKind::Switch:
+    figure.flag = value.boolean;
+    return value.is(Value::Kind::Bool) ? std::optional(figure) : std::nullopt;
+  case FigureKind::Count:
+  case FigureKind::Bytes:
+    if (std::optional<int64_t> integer = value.is(Value::Kind::Number) ? exactInteger(value.text) : std::nullopt)
+      figure.integer = *integer;
+    return figure.integer > 0 && (kind == FigureKind::Bytes || figure.integer <= INT32_MAX)
+               ? std::optional(figure)
+               : std::nullopt;
+  case FigureKind::Positive:
+  case FigureKind::Share:
+    figure.number = value.number;
+    return value.is(Value::Kind::Number) && value.number > 0 &&
+                   (kind == FigureKind::Positive || value.number <= 1)
+               ? std::optional(figure)
+               : std::nullopt;
+  case FigureKind::Rates:
+    if (std::optional<Curve> curve = readCurve(value)) {
+      figure.curve = std::move(*curve);
+      return figure;
+    }
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+namespace {
+/// The walk over one description.
+class ClusterReader {
+public:
+  ClusterReader(const std::string &name, Cluster base) : cluster(std::move(base)) { report.name = name; }
+
+  Cluster cluster;
+  Report report;
+  std::vector<std::string_view> given;
+
+  void walk(const Value &object, const std::string &path) {
+    for (const Value &member : object.items) {
+      std::string child = path.empty() ? member.key : path + "." + member.key;
+      if (const ClusterKey *key = find(child))
+        take(*key, member);
+      else if (isSection(child) && member.is(Value::Kind::Object))
+        walk(member, child);
+      else if (isSection(child))
+        report.complain(member.place, quote(child) + " expects an object, but got " + describe(member));
+      else
+        complainUnknown(child, member);
+    }
+  }
+
+  /// Keys that no base gives and the file has not.
+  void requireAll() {
+    for (const ClusterKey &key : clusterKeys())
+      if (key.required && std::find(given.begin(), given.end(), key.path) == given.end())
+        report.complaints.push_back({report.name + ": " + quote(key.path) + " is missing",
+                                     "give it, or name a built-in cluster as \"base\""});
+  }
+
+  /// What figures must be to each other.
+  void checkTogether() {
+    for (DType dtype : {DType::F32, DType::F16, DType::BF16})
+      for (auto [size, rate] : cluster.device.matmulFlops[dtype].points)
+        if (double peak = cluster.device.peakFlops[dtype]; rate > peak && report.complaints.empty())
+          report.complaints.push_back(
+              {report.name + ": a matmul rate of " + spellDouble(rate) + " exceeds the device's peak of " +
+                   spellDouble(peak),
+               "\"device.matmul_flops\" is what is achieved, \"device.peak_flops\" what the units could do"});
+    if (cluster.device.contextBytes >= cluster.device.memoryBytes)
+      report.complaints.push_back({report.name + ": \"device.context_bytes\" = " +
+                                       std::to_string(cluster.device.contextBytes) +
+                                       " leaves nothing of \"device.memory_bytes\" = " +
+                                       std::to_string(cluster.device.memoryBytes),
+                                   "both count bytes"});
+    if (cluster.nvme.bytes > 0 &&
+        (cluster.nvme.readBytesPerSecond <= 0 || cluster.nvme.writeBytesPerSecond <= 0))
+      report.complaints.push_back({report.name + ": \"nvme\" has no rates",
+                                   "give read_bytes_per_second and write_bytes_per_second"});
+    if (cluster.between.portBytesPerSecond > 0 && cluster.between.latencySeconds <= 0)
+      report.complaints.push_back(
+          {report.name + ": \"between.latency_seconds\" is missing", "give it beside the port's rate"});
+  }
+
+private:
+  static const ClusterKey *find(std::string_view path) {
+    for (const ClusterKey &key : clusterKeys())
+      if (key.path == path)
+        return &key;
+    return nullptr;
+  }
+
+  static bool isSection(const std::string &path) {
+    return std::any_of(clusterKeys().begin(), clusterKeys().end(),
+                       [&](const ClusterKey &key) { return key.path.starts_with(path + "."); });
+  }
+
+  void take(const ClusterKey &key, const Value &value) {
+    std::optional<Figure> figure = readFigure(key.kind, value);
+    if (!figure) {
+      std::string unit = key.unit.empty() ? "" : " (" + std::string(key.unit) + ")";
+      return report.complain(value.place,
+                             quote(key.path) + " expects " + std::string(spellExpected(key.kind)) + unit +
+                                 ", but got " + describe(value),
+                             std::string(key.note));
+    }
+    given.push_back(key.path);
+    if (key.set)
+      key.set(cluster, std::move(*figure));
+  }
+
+  void complainUnknown(const std::string &path, const Value &member) {
+    std::vector<std::string_view> names;
+    for (const ClusterKey &key : clusterKeys())
+      names.push_back(key.path);
+    std::string near = nearestWord(path, names);
+    report.complain(member.place, "unknown key " + quote(path),
+                    near.empty() ? "docs/cluster.md lists the keys" : "did you mean " + quote(near) + "?");
+  }
+};
+} // namespace
+
+/// "did you mean": the built-in names, or the nearest.
+static std::string hintNames(const std::string &name) {
+  std::vector<std::string_view> names = builtinClusterNames();
+  if (std::string near = nearestWord(name, names); !near.empty())
+    return "did you mean " + quote(near) + "?";
+  std::string all;
+  for (std::string_view each : names)
+    all += (all.empty() ? "" : ", ") + std::string(each);
+  return "give a file, or one of " + all;
+}
+
+/// The cluster that "base" names; a default one when there is none.
+static Result<Cluster> readBase(const Value &root, const std::string &name, unsigned depth);
+
+static Result<Cluster> readText(std::string_view text, const std::string &name, unsigned depth) {
+  Result<Value> root = parseText(text, name);
+  if (!root)
+    return root.error();
+  if (!root->is(Value::Kind::Object))
+    return Error{ExitCode::Invalid, spellPlace(name, root->place) + ": expects an object, but got " + describe(*root),
+                 "a cluster description starts with { and ends with }"};
+  Result<Cluster> base = readBase(*root, name, depth);
+  if (!base)
+    return base.error();
+  ClusterReader reader(name, std::move(*base));
+  reader.walk(*root, "");
+  if (!root->member("base"))
+    reader.requireAll();
+  if (reader.report.complaints.empty())
+    reader.checkTogether();
+  if (!reader.report.complaints.empty())
+    return toError(reader.report);
+  return std::move(reader.cluster);
+}
+
+static Result<Cluster> readBase(const Value &root, const std::string &name, unsigned depth) {
+  const Value *base = root.member("base");
+  if (!base || !base->is(Value::Kind::String))
+    return Cluster();
+  std::string_view text = builtinClusterText(base->text);
+  if (text.empty() || depth > 3)
+    return Error{ExitCode::Invalid,
+                 spellPlace(name, base->place) + ": \"base\" names no built-in cluster: " + quote(base->text),
+                 hintNames(base->text)};
+  return readText(text, base->text, depth + 1);
+}
+
+/// N of "NxDEVICE", and the device's name; empty when the name is no such thing.
+static std::optional<std::pair<int64_t, std::string>> splitCount(const std::string &name) {
+  int64_t count = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), count);
+  std::string rest(end, name.data() + name.size());
+  if (error != std::errc() || count < 1 || count > 1024 || !rest.starts_with("x"))
+    return std::nullopt;
+  rest.erase(0, rest.starts_with("x-") ? 2 : 1);
+  return std::pair(count, rest);
+}
+
+Result<Cluster> readClusterText(std::string_view text, const std::string &name) { return readText(text, name, 0); }
+
+Result<Cluster> readCluster(const std::string &fileOrName) {
+  if (std::string_view text = builtinClusterText(fileOrName); !text.empty())
+    return readText(text, fileOrName, 0);
+  if (auto node = splitCount(fileOrName))
+    if (std::string_view text = builtinClusterText(node->second); !text.empty()) {
+      Result<Cluster> cluster = readText(text, node->second, 0);
+      if (!cluster)
+        return cluster.error();
+      cluster->name = fileOrName;
+      cluster->nodes = 1;
+      cluster->devicesPerNode = node->first;
+      return cluster;
+    }
+  bool isPath = fileOrName.find_first_of("/.") != std::string::npos;
+  if (!isPath)
+    return Error{ExitCode::Invalid, quote(fileOrName) + " is no built-in cluster", hintNames(fileOrName)};
+  Result<std::string> text = readFile(fileOrName, "check the path of the cluster description");
+  if (!text)
+    return text.error();
+  return readText(*text, fileOrName, 0);
+}
+
+Cluster builtinCluster(std::string_view name) {
+  Result<Cluster> cluster = readText(builtinClusterText(name), std::string(name), 0);
+  assert(cluster && "built-in descriptions are tested");
+  return std::move(*cluster);
+}
+
+Status checkRanksFit(const Cluster &cluster, int64_t ranks) {
+  std::optional<int64_t> devices = cluster.devices();
+  if (devices && ranks > *devices)
+    return Error{ExitCode::Invalid,
+                 "--ranks " + std::to_string(ranks) + " exceeds the " + std::to_string(*devices) +
+                     " devices of cluster " + quote(cluster.name),
+                 "lower --ranks, or give the cluster more nodes"};
+  if (ranks > cluster.devicesPerNode && cluster.between.portBytesPerSecond <= 0)
+    return Error{ExitCode::Invalid,
+                 "--ranks " + std::to_string(ranks) + " needs several nodes of " +
+                     std::to_string(cluster.devicesPerNode) + " devices, but nothing joins the nodes of cluster " +
+                     quote(cluster.name),
+                 "give it \"between.port_bytes_per_second\""};
+  return {};
+}
+
+} // namespace ds::config

@@ -1,0 +1,176 @@
+//===- Rates.cpp - Seconds of an op, a collective, a copy ----------------------------===//
+//
+// Collectives inside a node are rings: n - 1 steps for a gather or a reduce-scatter, twice that for an
+// all-reduce, each with the link's latency, at the bus bandwidth that rings of n ranks reach. A switch that
+// reduces does an all-reduce in two hops. Across nodes the bytes that must enter a node cross its ports while
+// the ring goes on inside, so that the slower of the two counts, and latency grows with nodes, not with
+// ranks; short all-reduces go up and down a tree instead.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Cost/Rates.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace ds::cost {
+
+Rates::Rates() : machine(config::builtinCluster("cpu")) {}
+
+Rates::Rates(config::Cluster cluster) : machine(std::move(cluster)) {}
+
+double Rates::matmulRate(double size, DType dtype) const {
+  const config::Curve &curve = machine.device.matmulFlops[dtype];
+  const config::Curve &used = curve.empty() ? machine.device.matmulFlops[DType::F32] : curve;
+  double first = used.points.front().first;
+  // Below the table the rate falls with the size: a launch's worth of latency fills the time.
+  return used.at(size) * std::min(1.0, size / first);
+}
+
+double Rates::memorySeconds(double bytes) const {
+  return bytes / (machine.device.memoryBytesPerSecond * machine.device.memoryEfficiency) +
+         machine.device.launchSeconds;
+}
+
+double Rates::computeSeconds(double flops, double bytes, DType dtype) const {
+  double moving = bytes / (machine.device.memoryBytesPerSecond * machine.device.memoryEfficiency);
+  double working = flops > 0 ? flops / matmulRate(std::cbrt(flops / 2), dtype) : 0;
+  return std::max(moving, working) + machine.device.launchSeconds;
+}
+
+double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
+  double one = shape.m * shape.n * shape.k;
+  if (one <= 0 || shape.batch <= 0)
+    return 0;
+  // A batch fills the device as one larger product would, but each product's tiles stay its own.
+  double size = std::cbrt(one) * std::min(std::cbrt(shape.batch), 4.0);
+  double working = 2 * one * shape.batch / matmulRate(size, dtype);
+  double bytes = static_cast<double>(bytesOf(dtype)) * shape.batch *
+                 (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+  double moving = bytes / (machine.device.memoryBytesPerSecond * machine.device.memoryEfficiency);
+  return std::max(working, moving) + machine.device.launchSeconds;
+}
+
+Group Rates::group(int64_t ranks, int64_t stride) const {
+  assert(ranks > 0 && stride > 0 && "a group has ranks");
+  int64_t perNode = std::max<int64_t>(1, machine.devicesPerNode / stride);
+  return {ranks, std::min(ranks, perNode)};
+}
+
+double Rates::bytesSent(Collective kind, double bytesPerRank, int64_t ranks) {
+  double others = static_cast<double>(ranks - 1), all = static_cast<double>(ranks);
+  switch (kind) {
+  case Collective::AllGather:
+  case Collective::ReduceScatter:
+    return others * bytesPerRank;
+  case Collective::AllReduce:
+    return 2 * others / all * bytesPerRank;
+  case Collective::AllToAll:
+    return others / all * bytesPerRank;
+  case Collective::Broadcast:
+  case Collective::SendReceive:
+    return ranks > 1 ? bytesPerRank : 0;
+  }
+  return 0;
+}
+
+/// Steps of a ring, or hops of what is no ring.
+static double stepsOf(Collective kind, double ranks) {
+  switch (kind) {
+  case Collective::AllGather:
+  case Collective::ReduceScatter:
+    return ranks - 1;
+  case Collective::AllReduce:
+    return 2 * (ranks - 1);
+  case Collective::Broadcast:
+    return std::ceil(std::log2(ranks));
+  case Collective::AllToAll:
+  case Collective::SendReceive:
+    return 1;
+  }
+  return 0;
+}
+
+double Rates::switchSeconds(double bytes, int64_t ranks) const {
+  // Bus bandwidth is counted as if a ring had moved the bytes.
+  return 2 * machine.inside.latencySeconds +
+         bytesSent(Collective::AllReduce, bytes, ranks) / machine.inside.switchBytesPerSecond;
+}
+
+double Rates::insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const {
+  if (ranks <= 1)
+    return 0;
+  const config::InsideLink &link = machine.inside;
+  double sent = bytesSent(kind, bytesPerRank, ranks);
+  if (kind == Collective::SendReceive)
+    return link.latencySeconds + sent / link.pointToPointBytesPerSecond;
+  double steps = stepsOf(kind, static_cast<double>(ranks));
+  if (link.directReduceScatter && kind == Collective::ReduceScatter)
+    steps = 1;
+  double ring = steps * link.latencySeconds + sent / link.busBytesPerSecond.at(static_cast<double>(ranks));
+  if (kind == Collective::AllReduce && link.switchBytesPerSecond > 0)
+    return std::min(ring, switchSeconds(bytesPerRank, ranks));
+  return ring;
+}
+
+double Rates::betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const {
+  const config::BetweenLink &link = machine.between;
+  assert(link.portBytesPerSecond > 0 && "ranks on several nodes need a link between them");
+  double nodes = std::ceil(static_cast<double>(group.ranks) / static_cast<double>(group.perNode));
+  double local = static_cast<double>(group.perNode);
+  // Ports of one collective: its devices' share of the node's, and no more than it drives.
+  double share = static_cast<double>(link.portsPerNode) / static_cast<double>(machine.devicesPerNode);
+  double ports = std::max(std::min(share, 1.0),
+                          std::min(share * local, static_cast<double>(link.portsPerCollective)));
+  double rate = link.portBytesPerSecond * link.efficiency * ports;
+  double entering = bytesSent(kind, bytesPerRank, static_cast<int64_t>(nodes)); // of one whole part per node
+  if (kind == Collective::AllGather || kind == Collective::ReduceScatter || kind == Collective::AllToAll)
+    entering *= local;
+  double latency = stepsOf(kind, nodes) * link.latencySeconds;
+  double seconds = latency + entering / rate;
+  if (kind == Collective::AllReduce) {
+    // A double binary tree: everything up and down once, with a hop per level.
+    double tree = 2 * std::ceil(std::log2(nodes)) * link.latencySeconds + 2 * bytesPerRank / rate;
+    seconds = std::min(seconds, tree);
+  }
+  return seconds;
+}
+
+double Rates::collectiveSeconds(Collective kind, double bytesPerRank, const Group &group) const {
+  if (group.ranks <= 1 || bytesPerRank <= 0)
+    return 0;
+  double launch = machine.device.launchSeconds;
+  if (group.ranks <= group.perNode)
+    return launch + insideSeconds(kind, bytesPerRank, group.ranks);
+  double between = betweenSeconds(kind, bytesPerRank, group);
+  // Inside, each rank passes on what came in from other nodes as well.
+  bool parts = kind == Collective::AllGather || kind == Collective::ReduceScatter;
+  double nodes = static_cast<double>(group.ranks) / static_cast<double>(group.perNode);
+  double inside = insideSeconds(kind, parts ? bytesPerRank * nodes : bytesPerRank, group.perNode);
+  return launch + std::max(between, inside) +
+         stepsOf(kind, static_cast<double>(group.perNode)) * machine.inside.latencySeconds;
+}
+
+double Rates::allReduceBusBandwidth(double bytes, const Group &group) const {
+  return bytesSent(Collective::AllReduce, bytes, group.ranks) /
+         collectiveSeconds(Collective::AllReduce, bytes, group);
+}
+
+double Rates::hostCopySeconds(double bytes, int64_t sharing) const {
+  double onLink = static_cast<double>(std::min(sharing, machine.host.devicesPerLink));
+  double perDevice = std::min(machine.host.toDeviceBytesPerSecond / onLink,
+                              machine.host.memoryBytesPerSecond / static_cast<double>(sharing));
+  return machine.device.launchSeconds + bytes / perDevice;
+}
+
+double Rates::storageReadSeconds(double bytes, int64_t sharing) const {
+  assert(machine.nvme.bytes > 0 && "the cluster has storage");
+  return bytes * static_cast<double>(sharing) / machine.nvme.readBytesPerSecond;
+}
+
+double Rates::storageWriteSeconds(double bytes, int64_t sharing) const {
+  assert(machine.nvme.bytes > 0 && "the cluster has storage");
+  return bytes * static_cast<double>(sharing) / machine.nvme.writeBytesPerSecond;
+}
+
+} // namespace ds::cost

@@ -1,0 +1,145 @@
+//===- ClusterTest.cpp - Reading cluster descriptions --------------------------------===//
+//
+// The built-in ones are whole and name their sources; mistakes are told with place and nearest key.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Config/Cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+using namespace ds;
+using namespace ds::config;
+using testing::HasSubstr;
+
+static std::string told(const Result<Cluster> &result) {
+  return result ? "ok" : result.error().message + " [" + result.error().hint + "]";
+}
+
+/// What a built-in description with some figures changed says.
+static std::string change(const std::string &members) {
+  return told(readClusterText("{\"name\": \"mine\", \"base\": \"a100-80g\",\n" + members + "}", "c"));
+}
+
+TEST(Cluster, BuiltInOnesAreWhole) {
+  EXPECT_EQ(builtinClusterNames().size(), 12u);
+  for (std::string_view name : builtinClusterNames()) {
+    Result<Cluster> cluster = readCluster(std::string(name));
+    ASSERT_TRUE(cluster) << told(cluster);
+    EXPECT_EQ(cluster->name, name);
+    EXPECT_GT(cluster->device.memoryBytes, cluster->device.contextBytes);
+    EXPECT_FALSE(cluster->device.matmulFlops[DType::F32].empty());
+  }
+}
+
+TEST(Cluster, BuiltInFiguresNameTheirSource) {
+  for (std::string_view name : builtinClusterNames()) {
+    std::ifstream file(std::string(DS_CLUSTER_FILES) + "/" + std::string(name) + ".json");
+    ASSERT_TRUE(file) << name;
+    std::string line, above;
+    while (std::getline(file, line)) {
+      bool figure = line.find("_bytes") != std::string::npos || line.find("flops\":") != std::string::npos;
+      bool plain = line.find('{') != std::string::npos && line.find('}') == std::string::npos;
+      EXPECT_TRUE(!figure || plain || line.find("//") != std::string::npos) << name << ": " << line;
+    }
+  }
+}
+
+TEST(Cluster, NodesOfNDevices) {
+  Result<Cluster> four = readCluster("4x-rtx3090"), eight = readCluster("8xh100-80g");
+  ASSERT_TRUE(four && eight);
+  EXPECT_EQ(four->name, "4x-rtx3090");
+  EXPECT_EQ(four->devicesPerNode, 4);
+  EXPECT_EQ(four->devices(), 4);
+  EXPECT_EQ(four->device.memoryBytes, int64_t{24} << 30);
+  EXPECT_EQ(eight->devices(), 8);
+  EXPECT_EQ(readCluster("dgx-a100")->devices(), std::nullopt); // as many nodes as asked for
+  EXPECT_THAT(told(readCluster("0x-rtx3090")), HasSubstr("is no built-in cluster"));
+  EXPECT_THAT(told(readCluster("4x-rtx3080")), HasSubstr("is no built-in cluster"));
+  EXPECT_THAT(told(readCluster("a100-80gb")), HasSubstr("did you mean \"a100-80g\"?"));
+}
+
+TEST(Cluster, ABaseGivesWhatTheFileHasNot) {
+  Result<Cluster> cluster = readClusterText(
+      "{name: 'mine', base: 'a100-80g', nodes: 2, device: {memory_bytes: 1e11}, nvme: {bytes: 5}}", "c");
+  ASSERT_TRUE(cluster) << told(cluster);
+  EXPECT_EQ(cluster->device.memoryBytes, 100000000000);
+  EXPECT_EQ(cluster->devices(), 16);
+  EXPECT_EQ(cluster->device.peakFlops[DType::F16], 312e12);
+  EXPECT_EQ(cluster->nvme.readBytesPerSecond, 25e9);
+  EXPECT_THAT(told(readClusterText("{base: 'a100'}", "c")),
+              HasSubstr("c:1:2 (byte 1): \"base\" names no built-in cluster: \"a100\""));
+}
+
+TEST(Cluster, MistakesAreToldWithPlaceAndUnit) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"device: {memory_bytes: 0}", "\"device.memory_bytes\" expects an integer greater than 0 (bytes), but got "
+                                    "the number 0"},
+      {"device: {memory_bytes: -1}", "but got the number -1"},
+      {"device: {launch_seconds: 0}", "expects a number greater than 0 (s), but got the number 0"},
+      {"inside: {latency_seconds: '5us'}", "but got the string \"5us\""},
+      {"device: {memory_efficiency: 1.5}", "a number greater than 0 and at most 1"},
+      {"device: {matmul_flops: {fp16: [[512, 1e12], [256, 2e12]]}}", "with rising sizes"},
+      {"device: {matmul_flops: {fp16: []}}", "a list of [size, rate] pairs"},
+      {"device: {matmul_flops: {fp16: [[512]]}}", "a list of [size, rate] pairs"},
+      {"device: {matmul_flops: {fp16: [[512, 4e14]]}}", "exceeds the device's peak"},
+      {"device: {context_bytes: 85899345920}", "leaves nothing of"},
+      {"inside: {direct_reduce_scatter: 1}", "expects true or false"},
+      {"nodes: 1.5", "\"nodes\" expects an integer greater than 0"},
+      {"device: 4", "\"device\" expects an object, but got the number 4"},
+      {"device: {memory_byte: 1}", "unknown key \"device.memory_byte\" [did you mean \"device.memory_bytes\"?]"},
+      {"hots: {cores: 4}", "unknown key \"hots\""},
+      {"between: {port_bytes_per_secnd: 1}", "did you mean \"between.port_bytes_per_second\"?"},
+      {"nodes: 2, nodes: 3", "c:2:11"},
+  };
+  for (auto [members, words] : cases)
+    EXPECT_THAT(change(members), HasSubstr(words)) << members;
+  EXPECT_THAT(change("nodes: 0,\nhost: {cores: 0}"), testing::AllOf(HasSubstr("c:2:1 (byte 37): \"nodes\""),
+                                                                    HasSubstr("c:3:8 (byte")));
+  EXPECT_EQ(change("nodes: 4"), "ok");
+}
+
+TEST(Cluster, WithoutABaseEveryFigureIsNeeded) {
+  std::string message = told(readClusterText("{\"name\": \"bare\"}", "c"));
+  for (const char *key : {"devices_per_node", "device.memory_bytes", "device.matmul_flops.fp32", "host.cores",
+                          "inside.bytes_per_second"})
+    EXPECT_THAT(message, HasSubstr("\"" + std::string(key) + "\" is missing"));
+  EXPECT_THAT(message, testing::Not(HasSubstr("between")));
+  Result<Cluster> missing = readCluster("/does/not/exist.json");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ExitCode::Io);
+}
+
+TEST(Cluster, RanksMustHaveDevices) {
+  Cluster cluster = *readCluster("4x-rtx3090");
+  EXPECT_TRUE(checkRanksFit(cluster, 4));
+  Status status = checkRanksFit(cluster, 5);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Invalid);
+  EXPECT_EQ(status.error().message, "--ranks 5 exceeds the 4 devices of cluster \"4x-rtx3090\"");
+  EXPECT_TRUE(checkRanksFit(*readCluster("dgx-a100"), 3072));
+  cluster = builtinCluster("cpu");
+  cluster.nodes = 0;
+  EXPECT_THAT(checkRanksFit(cluster, 65).error().message, HasSubstr("nothing joins the nodes"));
+}
+
+TEST(Cluster, CurvesJoinTheirPoints) {
+  Curve curve{{{1, 10}, {4, 30}, {8, 50}}};
+  EXPECT_EQ(curve.at(0.5), 10);
+  EXPECT_EQ(curve.at(1), 10);
+  EXPECT_NEAR(curve.at(2), 20, 1e-12); // half way between 1 and 4 on a logarithm
+  EXPECT_EQ(curve.at(4), 30);
+  EXPECT_EQ(curve.at(100), 50);
+}
+
+TEST(Cluster, DocumentationIsGenerated) {
+  std::stringstream text;
+  text << std::ifstream(DS_CLUSTER_REFERENCE).rdbuf();
+  EXPECT_THAT(text.str(), testing::EndsWith("\n" + clusterReference()))
+      << "run build/unittests/ds-config-reference docs/config.md docs/cluster.md";
+  for (std::string_view name : builtinClusterNames())
+    EXPECT_THAT(text.str(), HasSubstr("`" + std::string(name) + "`"));
+}

@@ -1,0 +1,146 @@
+//===- RatesTest.cpp - Seconds of ops, collectives and copies -----------------------===//
+//
+// Against published measurements, and against the arithmetic of each algorithm.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Cost/Rates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace ds;
+using namespace ds::cost;
+
+static constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
+
+static Rates ratesOf(std::string_view name) {
+  Result<config::Cluster> cluster = config::readCluster(std::string(name));
+  EXPECT_TRUE(cluster) << name;
+  return Rates(*cluster);
+}
+
+/// Within a share of what is expected.
+#define EXPECT_WITHIN(value, expected, share) EXPECT_NEAR((value) / (expected), 1.0, share)
+
+TEST(Rates, AllReduceOnA100AsMeasured) {
+  Rates rates = ratesOf("dgx-a100");
+  struct Measured {
+    int64_t ranks;
+    double bytes, busBandwidth;
+  };
+  for (Measured m : {Measured{8, kMiB, 19.8e9}, Measured{8, 16 * kMiB, 126e9}, Measured{8, 64 * kMiB, 203e9},
+                     Measured{8, 256 * kMiB, 217e9}, Measured{8, kGiB, 229e9}, Measured{2, kGiB, 197e9}})
+    EXPECT_WITHIN(rates.allReduceBusBandwidth(m.bytes, rates.group(m.ranks)), m.busBandwidth, 0.10)
+        << m.ranks << " ranks, " << m.bytes << " bytes";
+}
+
+TEST(Rates, H200AsMeasured) {
+  Rates rates = ratesOf("h200");
+  EXPECT_WITHIN(rates.allReduceBusBandwidth(16 * kGiB, rates.group(8)), 482.3e9, 0.02); // in the switch
+  config::Cluster ringOnly = rates.cluster();
+  ringOnly.inside.switchBytesPerSecond = 0;
+  EXPECT_WITHIN(Rates(ringOnly).allReduceBusBandwidth(16 * kGiB, {8, 8}), 367.6e9, 0.02);
+  EXPECT_WITHIN(kGiB / rates.collectiveSeconds(Collective::SendReceive, kGiB, 2), 396e9, 0.02);
+  EXPECT_WITHIN(kGiB / rates.hostCopySeconds(kGiB), 55e9, 0.02);
+}
+
+TEST(Rates, MatmulReachesTheBestPublishedRateAndFallsWithTheSize) {
+  const std::pair<const char *, std::pair<double, double>> best[] = {
+      {"a100-80g", {0.9 * 271e12, 271e12}}, {"h100-80g", {770e12, 800e12}}, {"h200", {770e12, 800e12}}};
+  for (auto [name, range] : best) {
+    Rates rates = ratesOf(name);
+    auto rate = [&](double n) { return 2 * n * n * n / rates.matmulSeconds({n, n, n}, DType::BF16); };
+    EXPECT_GE(rate(20480), range.first) << name;
+    EXPECT_LE(rate(20480), range.second) << name;
+    for (double n = 32; n < 16384; n *= 2)
+      EXPECT_LT(rate(n), rate(2 * n)) << name << " " << n;
+  }
+}
+
+TEST(Rates, NarrowMatmulsAreBoundByTheirBytes) {
+  Rates rates = ratesOf("a100-80g");
+  double bytes = 2.0 * (8.0 * 16384 + 16384.0 * 16384 + 8.0 * 16384); // a decoding step's product
+  EXPECT_WITHIN(rates.matmulSeconds({8, 16384, 16384}, DType::F16), rates.memorySeconds(bytes), 0.01);
+  EXPECT_GT(rates.matmulSeconds({4096, 4096, 4096}, DType::F32),
+            8 * rates.matmulSeconds({4096, 4096, 4096}, DType::F16));
+}
+
+TEST(Rates, OpsTakeTheSlowerOfArithmeticAndMemory) {
+  Rates rates; // cpu
+  double launch = rates.cluster().device.launchSeconds;
+  EXPECT_DOUBLE_EQ(rates.computeSeconds(0, 1.6e10, DType::F32), 1 + launch); // 20 GB/s at 0.8
+  EXPECT_DOUBLE_EQ(rates.memorySeconds(1.6e10), 1 + launch);
+  EXPECT_WITHIN(rates.computeSeconds(2 * 1024.0 * 1024 * 1024, 1, DType::F32),
+                2 * 1024.0 * 1024 * 1024 / 4.2e11, 0.01);
+  EXPECT_EQ(rates.computeSeconds(1e9, 0, DType::I8), rates.computeSeconds(1e9, 0, DType::F32)); // no table
+}
+
+TEST(Rates, RingsSendWhatTheAlgorithmSays) {
+  EXPECT_EQ(Rates::bytesSent(Collective::AllGather, 100, 4), 300);     // 3 parts
+  EXPECT_EQ(Rates::bytesSent(Collective::ReduceScatter, 100, 4), 300);
+  EXPECT_EQ(Rates::bytesSent(Collective::AllReduce, 400, 4), 600);     // 2 * 3/4 of 400
+  EXPECT_EQ(Rates::bytesSent(Collective::AllToAll, 400, 4), 300);
+  EXPECT_EQ(Rates::bytesSent(Collective::Broadcast, 400, 4), 400);
+  EXPECT_EQ(Rates::bytesSent(Collective::Broadcast, 400, 1), 0);
+}
+
+TEST(Rates, AnAllReduceIsAReduceScatterAndAGather) {
+  Rates rates = ratesOf("a100-80g");
+  double launch = rates.cluster().device.launchSeconds;
+  for (int64_t ranks : {2, 8, 64}) {
+    double part = 1e9 / static_cast<double>(ranks);
+    EXPECT_NEAR(rates.collectiveSeconds(Collective::AllReduce, 1e9, ranks) - launch,
+                2 * (rates.collectiveSeconds(Collective::AllGather, part, ranks) - launch), 1e-4)
+        << ranks;
+  }
+}
+
+TEST(Rates, GroupsLieInNodes) {
+  Rates rates = ratesOf("dgx-a100");
+  EXPECT_EQ(rates.group(4).perNode, 4);
+  EXPECT_EQ(rates.group(64).perNode, 8);
+  EXPECT_EQ(rates.group(64, 8).perNode, 1); // one of each node: data parallelism beside eight tensor ranks
+  EXPECT_EQ(rates.group(64, 2).perNode, 4);
+}
+
+TEST(Rates, PortsBoundWhatCrossesNodes) {
+  config::Cluster cluster = ratesOf("h100-80g").cluster(); // 8 ports of 50 GB/s at 0.85
+  // One node's eight parts enter the other's ports while 14 parts go round inside: here inside is slower.
+  EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{16, 8}), 14e9 / 367.6e9,
+                0.01);
+  cluster.between.portsPerCollective = 4;
+  EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{16, 8}),
+                8e9 / (4 * 50e9 * 0.85), 0.01);
+  cluster.between.portsPerCollective = 1;
+  EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{16, 8}),
+                8e9 / (50e9 * 0.85), 0.01);
+  cluster.between.portsPerNode = 1; // eight groups share one port
+  EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{2, 1}),
+                1e9 / (50e9 * 0.85 / 8), 0.01);
+}
+
+TEST(Rates, ShortAllReducesTakeATree) {
+  Rates rates = ratesOf("v100-32g");
+  double ring = 2 * 63 * rates.cluster().between.latencySeconds;
+  EXPECT_LT(rates.collectiveSeconds(Collective::AllReduce, 64, Group{64, 1}), 0.2 * ring);
+}
+
+TEST(Rates, OneRankCommunicatesForFree) {
+  for (Collective kind : {Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce,
+                          Collective::Broadcast, Collective::AllToAll, Collective::SendReceive})
+    EXPECT_EQ(Rates().collectiveSeconds(kind, 1e9, 1), 0);
+}
+
+TEST(Rates, ReduceScattersOnTheCpuAreDirect) {
+  Rates rates; // the latency of one step, not of three
+  double gather = rates.collectiveSeconds(Collective::AllGather, 1000, 4);
+  double scatter = rates.collectiveSeconds(Collective::ReduceScatter, 1000, 4);
+  EXPECT_NEAR(gather - scatter, 2 * rates.cluster().inside.latencySeconds, 1e-12);
+}
+
+TEST(Rates, LinksAreShared) {
+  Rates rates = ratesOf("dgx-a100"); // two devices behind one link
+  EXPECT_WITHIN(rates.hostCopySeconds(1e9, 8), 2 * rates.hostCopySeconds(1e9, 1), 0.01);
+  EXPECT_DOUBLE_EQ(rates.storageReadSeconds(25e9, 8), 8);
+  EXPECT_DOUBLE_EQ(rates.storageWriteSeconds(20e9), 1);
+}
