@@ -61,10 +61,13 @@ void MatmulOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayR
     Value zero = emit.splatLike(grad, 0.0);
     grad = emit.select(emit.compare(Predicate::GT, getResult(), zero), grad, zero);
   }
-  grads.push_back(needed[0] ? matmulGradientByLhs(emit, *this, grad) : Value());
-  grads.push_back(needed[1] ? matmulGradientByRhs(emit, *this, grad) : Value());
+  // A product of 16-bit matrices may have an f32 result; those of its gradient take the operands' type.
+  Type element = tensorType(getLhs()).getElementType();
+  Value factor = needed[0] || needed[1] ? emit.convert(grad, element) : Value();
+  grads.push_back(needed[0] ? matmulGradientByLhs(emit, *this, factor) : Value());
+  grads.push_back(needed[1] ? matmulGradientByRhs(emit, *this, factor) : Value());
   if (getBias())
-    grads.push_back(needed[grads.size()] ? emit.sumLeading(grad, 1) : Value());
+    grads.push_back(needed[grads.size()] ? emit.convert(emit.sumLeading(grad, 1), element) : Value());
   if (getAccumulator())
     grads.push_back(needed[grads.size()] ? grad : Value());
 }

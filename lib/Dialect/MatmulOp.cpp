@@ -33,18 +33,23 @@ LogicalResult MatmulOp::verify() {
   if (lhs.getRank() < 2 || rhs.getRank() < 2 ||
       (isBatched && lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2))) // C1.
     return emitOpError("expects matrices, or equal leading dimensions, but got ") << lhs << " and " << rhs;
-  if (getTransposeLhs() && !isBatched && lhs.getRank() != 2) // C5.
+  if (getTransposeLhs() && !isBatched && lhs.getRank() != 2) // C6.
     return emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
   int64_t left = matrixSizes(lhs, getTransposeLhs()).second,
           right = matrixSizes(rhs, getTransposeRhs()).first;
   if (left != right) // C2.
     return emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
   RankedTensorType expected = matmulType(lhs, rhs, getTransposeLhs(), getTransposeRhs());
-  if (failed(expectType(*this, "result", expected, getType()))) // C3.
+  if (failed(expectType(*this, "rhs", rhs.clone(lhs.getElementType()), rhs))) // C3.
+    return failure();
+  Type f32 = Float32Type::get(getContext());
+  if (getType() == expected.clone(f32) && lhs.getElementTypeBitWidth() == 16)
+    expected = expected.clone(f32);                             // The sums as they are.
+  if (failed(expectType(*this, "result", expected, getType()))) // C4.
     return failure();
   if (getBias() &&
       failed(expectType(*this, "bias", lhs.clone({expected.getShape().back()}), getBias().getType())))
-    return failure(); // C4.
+    return failure(); // C5.
   return getAccumulator() ? expectType(*this, "accumulator", expected, getAccumulator().getType())
                           : success();
 }

@@ -77,12 +77,13 @@ static LogicalResult verifyAttention(Operation *op, RankedTensorType query, Rank
     return success();
   SmallVector<int64_t> scores = {q[0], q[2], q[1], k[1]};
   ArrayRef<int64_t> sizes = tensorType(mask).getShape();
-  bool fits = sizes.size() == 4 && llvm::all_of(llvm::zip_equal(sizes, scores), [](auto pair) {
+  bool fits = sizes.size() == 4 && tensorType(mask).getElementType().isF32() &&
+              llvm::all_of(llvm::zip_equal(sizes, scores), [](auto pair) {
                 auto [size, wanted] = pair;
                 return size == 1 || size == wanted;
               });
   if (!fits) // C3.
-    return op->emitOpError("expects a mask that broadcasts to [")
+    return op->emitOpError("expects an f32 mask that broadcasts to [")
            << scores << "], but got " << mask.getType();
   return success();
 }
@@ -182,8 +183,10 @@ LogicalResult EmbeddingGradOp::verify() {
   RankedTensorType table = tensorType(getResult());
   if (table.getRank() != 2) // C1.
     return emitOpError("expects a result of rank 2, but got ") << table;
-  RankedTensorType rows = rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType());
-  if (failed(expectType(*this, "grad", rows, getGrad().getType())))
+  RankedTensorType grad = tensorType(getGrad());
+  Type element = table.getElementType().isF32() ? grad.getElementType() : table.getElementType(); // C2.
+  RankedTensorType rows = rowsType(tensorType(getIds()), table.getDimSize(1), element);
+  if (failed(expectType(*this, "grad", rows, grad)))
     return failure();
   return getAccumulator() ? expectType(*this, "accumulator", table, getAccumulator().getType())
                           : success(); // C2.

@@ -26,7 +26,31 @@ func.func @matmul_c2_contracted(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>) {
 
 // -----
 
-func.func @matmul_c3_result(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>) {
+func.func @matmul_c3_mixed_types(%a: tensor<4x8xbf16>, %b: tensor<8x6xf32>) {
+  // expected-error@+1 {{'ds.matmul' op expects rhs to be 'tensor<8x6xbf16>', but got 'tensor<8x6xf32>'}}
+  %r = ds.matmul %a, %b : tensor<4x8xbf16>, tensor<8x6xf32> -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c4_wider_result(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>) {
+  // expected-error@+1 {{'ds.matmul' op expects result to be 'tensor<4x6xf32>', but got 'tensor<4x6xf64>'}}
+  %r = ds.matmul %a, %b : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf64>
+  return
+}
+
+// -----
+
+func.func @matmul_c4_other_16_bits(%a: tensor<4x8xbf16>, %b: tensor<8x6xbf16>) {
+  // expected-error@+1 {{'ds.matmul' op expects result to be 'tensor<4x6xbf16>', but got 'tensor<4x6xf16>'}}
+  %r = ds.matmul %a, %b : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xf16>
+  return
+}
+
+// -----
+
+func.func @matmul_c4_result(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>) {
   // expected-error@+1 {{'ds.matmul' op expects result to be 'tensor<4x6xf32>', but got 'tensor<6x4xf32>'}}
   %r = ds.matmul %a, %b transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<6x4xf32>
   return
@@ -34,7 +58,7 @@ func.func @matmul_c3_result(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>) {
 
 // -----
 
-func.func @matmul_c4_bias(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4xf32>) {
+func.func @matmul_c5_bias(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4xf32>) {
   // expected-error@+1 {{'ds.matmul' op expects bias to be 'tensor<6xf32>', but got 'tensor<4xf32>'}}
   %r = ds.matmul %a, %b bias(%c) : tensor<4x8xf32>, tensor<8x6xf32>, tensor<4xf32> -> tensor<4x6xf32>
   return
@@ -42,7 +66,7 @@ func.func @matmul_c4_bias(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4
 
 // -----
 
-func.func @matmul_c4_accumulator(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<6x4xf32>) {
+func.func @matmul_c5_accumulator(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<6x4xf32>) {
   // expected-error@+1 {{'ds.matmul' op expects accumulator to be 'tensor<4x6xf32>', but got 'tensor<6x4xf32>'}}
   %r = ds.matmul %a, %b into(%c) : tensor<4x8xf32>, tensor<8x6xf32> into tensor<6x4xf32> -> tensor<4x6xf32>
   return
@@ -50,7 +74,7 @@ func.func @matmul_c4_accumulator(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: t
 
 // -----
 
-func.func @matmul_c5_transposed_stack(%a: tensor<2x8x4xf32>, %b: tensor<8x6xf32>) {
+func.func @matmul_c6_transposed_stack(%a: tensor<2x8x4xf32>, %b: tensor<8x6xf32>) {
   // expected-error@+1 {{'ds.matmul' op expects a rank-2 lhs to transpose against a rank-2 rhs, but got 'tensor<2x8x4xf32>'}}
   %r = ds.matmul %a, %b transpose_lhs : tensor<2x8x4xf32>, tensor<8x6xf32> -> tensor<2x4x6xf32>
   return
@@ -147,8 +171,16 @@ func.func @attention_c2_lse(%q: tensor<2x16x4x8xf32>) {
 // -----
 
 func.func @attention_c3_mask(%q: tensor<2x16x4x8xf32>, %m: tensor<2x2x16x16xf32>) {
-  // expected-error@+1 {{'ds.attention' op expects a mask that broadcasts to [2, 4, 16, 16], but got 'tensor<2x2x16x16xf32>'}}
+  // expected-error@+1 {{'ds.attention' op expects an f32 mask that broadcasts to [2, 4, 16, 16], but got 'tensor<2x2x16x16xf32>'}}
   %o, %l = ds.attention %q, %q, %q mask(%m) scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x2x16x16xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_low_mask(%q: tensor<2x16x4x8xbf16>, %m: tensor<2x4x16x16xbf16>) {
+  // expected-error@+1 {{'ds.attention' op expects an f32 mask that broadcasts to [2, 4, 16, 16], but got 'tensor<2x4x16x16xbf16>'}}
+  %o, %lse = ds.attention %q, %q, %q mask(%m) scale 1.250000e-01 : (tensor<2x16x4x8xbf16>, tensor<2x16x4x8xbf16>, tensor<2x16x4x8xbf16>, tensor<2x4x16x16xbf16>) -> (tensor<2x16x4x8xbf16>, tensor<2x4x16xf32>)
   return
 }
 
@@ -197,6 +229,14 @@ func.func @embedding_grad_c1_rank(%i: tensor<2xi64>, %g: tensor<2x8xf32>) {
 func.func @embedding_grad_c1_grad(%i: tensor<2xi64>, %g: tensor<2x4xf32>) {
   // expected-error@+1 {{'ds.embedding_grad' op expects grad to be 'tensor<2x8xf32>', but got 'tensor<2x4xf32>'}}
   %r = ds.embedding_grad %i, %g : tensor<2xi64>, tensor<2x4xf32> -> tensor<100x8xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_c2_grad_is_wider(%i: tensor<2xi64>, %g: tensor<2x8xf32>) {
+  // expected-error@+1 {{'ds.embedding_grad' op expects grad to be 'tensor<2x8xbf16>', but got 'tensor<2x8xf32>'}}
+  %r = ds.embedding_grad %i, %g : tensor<2xi64>, tensor<2x8xf32> -> tensor<100x8xbf16>
   return
 }
 

@@ -192,3 +192,15 @@ func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   ds.call "fill"(%c) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
+
+// Sixteen bits: sums are f32, and so may be what they give.
+// CHECK-LABEL: @low_precision
+func.func @low_precision(%a: tensor<4x8xbf16>, %b: tensor<6x8xbf16>, %c: tensor<6xbf16>, %acc: tensor<4x6xf32>, %ids: tensor<2x16xi64>, %g: tensor<2x16x8xf16>) {
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} bias(%{{.*}}) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+  %m = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} into(%{{.*}}) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> into tensor<4x6xf32> -> tensor<4x6xf32>
+  %n = ds.matmul %a, %b into(%acc) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> into tensor<4x6xf32> -> tensor<4x6xf32>
+  // CHECK: ds.embedding_grad %{{.*}}, %{{.*}} : tensor<2x16xi64>, tensor<2x16x8xf16> -> tensor<100x8xf32>
+  %d = ds.embedding_grad %ids, %g : tensor<2x16xi64>, tensor<2x16x8xf16> -> tensor<100x8xf32>
+  return
+}

@@ -124,3 +124,23 @@ func.func @forward(%w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {
 // CHECK: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<8xf32>
 // CHECK: %[[DW:.*]] = ds.select %[[POSITIVE]], %[[G]], %[[ZERO]]
 // CHECK: return %{{.*}}, %[[DW]]
+
+// -----
+
+// A product of 16-bit matrices with an f32 result: its gradient is rounded once for the products; the bias sums it first.
+
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16x8xbf16>
+ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xbf16>
+
+// CHECK-LABEL: func.func @forward
+// CHECK: %[[G:.*]] = ds.cross_entropy_grad {{.*}} -> tensor<4x16xf32>
+// CHECK: %[[LOW:.*]] = ds.convert %[[G]] : tensor<4x16xf32> -> tensor<4x16xbf16>
+// CHECK: ds.matmul %[[LOW]], %{{.*}} transpose_lhs : tensor<4x16xbf16>, tensor<4x8xbf16> -> tensor<16x8xbf16>
+// CHECK: %[[SUM:.*]] = ds.reduce sum %[[G]] dims [0]
+// CHECK: ds.convert %[[SUM]] : tensor<16xf32> -> tensor<16xbf16>
+func.func @forward(%x: tensor<4x8xbf16> {ds.input = "x"}, %t: tensor<4xi64> {ds.input = "t"},
+                   %w: tensor<16x8xbf16> {ds.state = @w}, %b: tensor<16xbf16> {ds.state = @b}) -> tensor<f32> {
+  %y = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<4x8xbf16>, tensor<16x8xbf16>, tensor<16xbf16> -> tensor<4x16xf32>
+  %loss, %lse, %count = ds.cross_entropy %y, %t ignore_index -100 : (tensor<4x16xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  return %loss : tensor<f32>
+}

@@ -20,9 +20,10 @@ def Ds_MatmulOp : Ds_Op<"matmul", [Pure, DiffNet, Cost, Library, AttrSizedOperan
     Constraints:
     - (C1) lhs has rank >= 2, rhs rank 2 or lhs's rank; leading dimensions of rhs equal lhs's.
     - (C2) the contracted sizes are equal.
-    - (C3) the result is [..., M, N] of lhs's element type.
-    - (C4) bias is [N], the accumulator has the result's type.
-    - (C5) `transpose_lhs` with a rank-2 rhs asks for a rank-2 lhs.
+    - (C3) lhs and rhs have one element type.
+    - (C4) the result is [..., M, N] of that type, or of f32 where that type has 16 bits.
+    - (C5) bias is [N] of lhs's element type, the accumulator has the result's type.
+    - (C6) `transpose_lhs` with a rank-2 rhs asks for a rank-2 lhs.
 
     Example: `%r = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>`
   }];
@@ -114,7 +115,7 @@ def Ds_AttentionOp : Ds_Op<"attention", [Pure, DiffNet, Cost, Library]> {
     Constraints:
     - (C1) q is [B, T, H, D]; k and v are [B, S, G, D]; H is a multiple of G.
     - (C2) out has q's type; lse is f32 [B, H, T].
-    - (C3) mask, where present, has rank 4 and each size 1 or that of [B, H, T, S].
+    - (C3) mask, where present, is f32 of rank 4, and each size is 1 or that of [B, H, T, S].
 
     Example: `%o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)`
   }];
@@ -173,7 +174,7 @@ def Ds_EmbeddingGradOp : Ds_Op<"embedding_grad", [Pure, Library]> {
 
     Constraints:
     - (C1) the result has rank 2, and `grad` the shape of `ids` followed by the result's columns.
-    - (C2) the accumulator has the result's type.
+    - (C2) the accumulator has the result's type, which is grad's or f32. Sums are formed in f32 either way.
 
     Example: `%d = ds.embedding_grad %ids, %g : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>`
   }];
