@@ -287,7 +287,7 @@ void KernelEmitter::accumulate(ArrayRef<Node *> level, int64_t copies, SmallVect
     for (int64_t copy = 0; copy < copies; ++copy) {
       Value &total = totals[k * copies + copy];
       Value x = nodes.emitVector(reduction->operands[0], copy);
-      x = toComputeType(b, s.loc, x, NodeEmitter::computeType(reduction->type));
+      x = nodes.toCompute(x, reduction->type);
       Value sum = combine(b, s.loc, reduction, total, x);
       Value mask = nest.kind == ds::KernelKind::Row ? nodes.maskOf(copy) : Value();
       total = mask ? b.create<arith::SelectOp>(s.loc, mask, sum, total).getResult() : sum;
@@ -373,7 +373,7 @@ void KernelEmitter::emitRow() {
     SmallVector<Value> totals = nest.vectorDim ? rowStage(reductions) : scalarStage(reductions);
     for (auto [reduction, total] : llvm::zip_equal(reductions, totals)) {
       Value scalar = nest.vectorDim ? acrossLanes(b, s.loc, reduction, total) : total;
-      nodes.define(reduction, 0, toElementType(b, s.loc, scalar, reduction->type));
+      nodes.define(reduction, 0, nodes.fromCompute(scalar, reduction->type));
     }
   }
   nodes.stage = lastLevel() + 1;
@@ -433,7 +433,7 @@ void KernelEmitter::emitColumn(Value chunk) {
     SmallVector<Value> totals = columnStage(reductions, copies);
     for (auto [k, reduction] : llvm::enumerate(reductions))
       for (int64_t copy = 0; copy < copies; ++copy)
-        nodes.define(reduction, copy, toElementType(b, s.loc, totals[k * copies + copy], reduction->type));
+        nodes.define(reduction, copy, nodes.fromCompute(totals[k * copies + copy], reduction->type));
   }
   if (llvm::any_of(nest.outputs, [](const NestOutput &output) { return output.full; })) {
     auto loop = s.beginLoop(s.constant(0), s.constant(nest.countOuter(true)), 1);

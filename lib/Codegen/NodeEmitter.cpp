@@ -1,7 +1,7 @@
 //===- NodeEmitter.cpp - Values of a body at the current loop position ---------===//
 
 #include "NodeEmitter.h"
-#include "mlir/IR/TypeUtilities.h"
+#include "NarrowFloats.h"
 
 namespace mlir::ds::codegen {
 
@@ -9,7 +9,7 @@ namespace mlir::ds::codegen {
 static constexpr unsigned kSplat = 1u << 16;
 
 Type NodeEmitter::computeType(Type type) {
-  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 16)
+  if (isNarrow(type))
     return Float32Type::get(type.getContext());
   if (auto integer = dyn_cast<IntegerType>(type); integer && !integer.isSignless())
     return IntegerType::get(type.getContext(), integer.getWidth());
@@ -94,39 +94,48 @@ Value NodeEmitter::compute(const Node *node, unsigned copy) {
   llvm_unreachable("reductions are defined by their stage");
 }
 
-/// `value` in the type that arithmetic uses, or back in the type of the element.
-static Value castFloat(OpBuilder &b, Location loc, Value value, Type element) {
-  Type from = getElementTypeOrSelf(value);
-  if (from == element)
+Value NodeEmitter::toCompute(Value value, Type type) {
+  return isNarrow(type) ? widen(b, s.loc, value, type) : value;
+}
+
+Value NodeEmitter::fromCompute(Value value, Type type) {
+  return isNarrow(type) ? narrow(b, s.loc, value, type) : value;
+}
+
+/// What ds.convert to a 16-bit float rounds: `value` of an element of type `from`, in f32 or f64.
+Value NodeEmitter::convertToNarrow(Value value, Type from) {
+  if (isa<FloatType>(from))
     return value;
-  Type type = element;
+  Type type = b.getF32Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))
-    type = vector.clone(element);
-  if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
-    return b.create<arith::ExtFOp>(loc, type, value);
-  return b.create<arith::TruncFOp>(loc, type, value);
+    type = vector.clone(type);
+  if (from.isUnsignedInteger() || from.isInteger(1))
+    return b.create<arith::UIToFPOp>(s.loc, type, value);
+  return b.create<arith::SIToFPOp>(s.loc, type, value);
 }
 
 Value NodeEmitter::elementwise(const Node *node, unsigned copy) {
   bool asVector = isVector(node);
-  // Conversions name both types themselves; everything else computes on 16-bit floats in f32.
-  bool widen = !isa<ds::ConvertOp, ds::SelectOp>(node->op);
+  // A choice moves bits; everything else computes on 16-bit floats in f32.
+  bool isChoice = isa<ds::SelectOp>(node->op);
   SmallVector<Value> operands;
   for (const Node *operand : node->operands) {
     Value value = asVector ? emitVector(operand, copy) : emit(operand, copy);
-    if (widen && isa<FloatType>(operand->type))
-      value = castFloat(b, s.loc, value, computeType(operand->type));
-    operands.push_back(value);
+    operands.push_back(isChoice ? value : toCompute(value, operand->type));
   }
+  if (isa<ds::ConvertOp>(node->op) && isNarrow(node->type))
+    return fromCompute(convertToNarrow(operands[0], node->operands[0]->type), node->type);
   Value result = cast<ds::ScalarBodyOpInterface>(node->op).buildScalar(b, s.loc, operands);
-  return isa<FloatType>(node->type) ? castFloat(b, s.loc, result, node->type) : result;
+  return isChoice ? result : fromCompute(result, node->type);
 }
 
 Value NodeEmitter::constantOf(const Node *node, bool asVector) {
-  Type type = isa<FloatType>(node->type) ? node->type : computeType(node->type);
+  Type type = isNarrow(node->type) ? b.getI16Type() : computeType(node->type);
   TypedAttr value = node->value;
   if (auto integer = dyn_cast<IntegerAttr>(value))
     value = IntegerAttr::get(type, integer.getValue());
+  else if (isNarrow(node->type))
+    value = IntegerAttr::get(type, cast<FloatAttr>(value).getValue().bitcastToAPInt());
   if (asVector)
     value = DenseElementsAttr::get(cast<ShapedType>(vectorOf(type)), value);
   return b.create<arith::ConstantOp>(s.loc, value);
@@ -137,7 +146,7 @@ Value NodeEmitter::position(const Node *node, unsigned copy) {
   Type element = computeType(node->type);
   Type type = isVector(node) ? vectorOf(element) : element;
   if (isa<FloatType>(element))
-    return castFloat(b, s.loc, b.create<arith::SIToFPOp>(s.loc, type, number), node->type);
+    return fromCompute(b.create<arith::SIToFPOp>(s.loc, type, number), node->type);
   return element.isInteger(64) ? number : b.create<arith::TruncIOp>(s.loc, type, number).getResult();
 }
 

@@ -62,11 +62,15 @@ public:
 
   /// Type that arithmetic on elements of `type` uses (f32 for 16-bit floats, signless integers).
   static mlir::Type computeType(mlir::Type type);
+  /// A value of an element of `type` in its compute type, and one back: 16-bit floats are held as their bits.
+  mlir::Value toCompute(mlir::Value value, mlir::Type type);
+  mlir::Value fromCompute(mlir::Value value, mlir::Type type);
 
 private:
   unsigned scopeOf(uint32_t dims, unsigned level) const;
   mlir::Value compute(const Node *node, unsigned copy);
   mlir::Value elementwise(const Node *node, unsigned copy);
+  mlir::Value convertToNarrow(mlir::Value value, mlir::Type from);
   mlir::Value constantOf(const Node *node, bool asVector);
   mlir::Value position(const Node *node, unsigned copy);
   mlir::Value random(const Node *node, unsigned copy);
@@ -104,7 +108,7 @@ private:
   unsigned reductionScope = 0;
 };
 
-/// Type of an element in memory: i8 for truth values, signless integers.
+/// Type of an element in memory: i8 for truth values, i16 for 16-bit floats, signless integers.
 mlir::Type memoryType(mlir::Type type);
 
 } // namespace mlir::ds::codegen

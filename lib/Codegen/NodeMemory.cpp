@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
+#include "NarrowFloats.h"
 #include "NodeEmitter.h"
 
 namespace mlir::ds::codegen {
@@ -17,6 +18,8 @@ static constexpr unsigned kFirstTable = 1u << 20;
 Type memoryType(Type type) {
   if (type.isInteger(1))
     return IntegerType::get(type.getContext(), 8);
+  if (isNarrow(type))
+    return IntegerType::get(type.getContext(), 16);
   if (auto integer = dyn_cast<IntegerType>(type))
     return IntegerType::get(type.getContext(), integer.getWidth());
   return type;
@@ -216,6 +219,8 @@ Value NodeEmitter::bufferPointer(unsigned number) {
 static DenseElementsAttr memoryElements(DenseElementsAttr elements) {
   Type type = memoryType(elements.getElementType());
   auto flat = RankedTensorType::get({elements.getNumElements()}, type);
+  if (isNarrow(elements.getElementType()))
+    return cast<DenseElementsAttr>(elements.reshape(flat.clone(elements.getElementType()))).bitcast(type);
   if (isa<FloatType>(type))
     return elements.reshape(flat);
   SmallVector<APInt> values;
@@ -278,9 +283,11 @@ Value NodeEmitter::rowPointer(unsigned number, Value base, Type type, Index rest
   unsigned variant = 4 * kSplat + number;
   if (Value known = s.lookup(rest, variant))
     return known;
-  Value offset = scalarIndex(rest);
+  // A constant belongs beside the pointer: written here, it might stand behind it.
+  Value offset = rest->isConstant() ? Value() : scalarIndex(rest);
   unsigned scope = scopeOf(rest->dims, 0);
-  Value pointer = s.at(scope, [&] { return elementPointer(base, type, offset); });
+  Value pointer =
+      s.at(scope, [&] { return elementPointer(base, type, offset ? offset : s.constant(rest->constant)); });
   s.remember(scope, rest, variant, pointer);
   return pointer;
 }

@@ -7,17 +7,15 @@
 
 #include "ObjectCode.h"
 #include "MathExpansion.h"
+#include "NarrowFloats.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -37,27 +35,10 @@ namespace mlir::ds::codegen {
 
 static Error internal(const Twine &what) { return {ExitCode::Internal, what.str(), ""}; }
 
-/// bf16 without native support is integer arithmetic; LLVM would call a runtime function that no library here
-/// has.
-static LogicalResult expandBFloat16(ModuleOp module) {
-  bool found = module
-                   .walk([](Operation *op) {
-                     bool narrow = llvm::any_of(op->getResultTypes(),
-                                                [](Type t) { return getElementTypeOrSelf(t).isBF16(); });
-                     return narrow ? WalkResult::interrupt() : WalkResult::advance();
-                   })
-                   .wasInterrupted();
-  if (!found)
-    return success();
-  RewritePatternSet patterns(module.getContext());
-  arith::populateExpandBFloat16Patterns(patterns);
-  return applyPatternsAndFoldGreedily(module, std::move(patterns));
-}
-
-static LogicalResult lowerToLLVMDialect(ModuleOp module, bool hasFma) {
+static LogicalResult lowerToLLVMDialect(ModuleOp module, bool hasFma, bool hasF16c) {
   expandMath(module, hasFma);
-  if (failed(expandBFloat16(module)))
-    return failure();
+  if (!hasF16c)
+    expandHalf(module); // LLVM would call runtime functions that no library here has.
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
   LLVMTypeConverter types(context, options);
@@ -97,8 +78,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
 }
 
 Result<SmallVector<char, 0>> makeObject(ModuleOp module, llvm::TargetMachine &machine) {
-  bool hasFma = machine.getMCSubtargetInfo()->checkFeatures("+fma");
-  if (failed(lowerToLLVMDialect(module, hasFma)))
+  const llvm::MCSubtargetInfo &processor = *machine.getMCSubtargetInfo();
+  if (failed(lowerToLLVMDialect(module, processor.checkFeatures("+fma"), processor.checkFeatures("+f16c"))))
     return internal("generated kernels did not lower to LLVM");
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code =

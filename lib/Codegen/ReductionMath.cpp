@@ -39,22 +39,6 @@ TypedAttr neutralElement(OpBuilder &b, const Node *reduction) {
   return b.getIntegerAttr(type, isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
 }
 
-Value toComputeType(OpBuilder &b, Location loc, Value value, Type wide) {
-  Type type = wide;
-  if (auto vector = dyn_cast<VectorType>(value.getType()))
-    type = vector.clone(wide);
-  return type == value.getType() ? value : b.create<arith::ExtFOp>(loc, type, value).getResult();
-}
-
-Value toElementType(OpBuilder &b, Location loc, Value value, Type element) {
-  if (!isa<FloatType>(element))
-    return value;
-  Type type = element;
-  if (auto vector = dyn_cast<VectorType>(value.getType()))
-    type = vector.clone(element);
-  return type == value.getType() ? value : b.create<arith::TruncFOp>(loc, type, value).getResult();
-}
-
 Value acrossLanes(OpBuilder &b, Location loc, const Node *reduction, Value total) {
   for (int64_t width = cast<VectorType>(total.getType()).getDimSize(0) / 2; width > 0; width /= 2) {
     SmallVector<int32_t> low, high;

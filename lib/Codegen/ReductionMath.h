@@ -12,12 +12,6 @@ Value combine(OpBuilder &b, Location loc, const Node *reduction, Value x, Value 
 /// What combines with x to x, in the type that is computed in.
 TypedAttr neutralElement(OpBuilder &b, const Node *reduction);
 
-/// `value` in the element type `wide` that is computed in.
-Value toComputeType(OpBuilder &b, Location loc, Value value, Type wide);
-
-/// The total in the element's own type.
-Value toElementType(OpBuilder &b, Location loc, Value value, Type element);
-
 /// Combines the lanes of `total`: halves on halves, so the order is a tree.
 Value acrossLanes(OpBuilder &b, Location loc, const Node *reduction, Value total);
 
