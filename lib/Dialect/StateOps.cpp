@@ -18,16 +18,12 @@ static bool needsOwner(Role role) {
 LogicalResult StateOp::verify() {
   if (!isa<RankedTensorType>(getType()) || !getTensorType().hasStaticShape())
     return emitOpError("expects a static tensor type, but got ") << getType();
-  if (needsOwner(getRole()) != getOwner().has_value()) // C1.
-    return emitOpError("expects an owner exactly for gradients, moments and masters, but got role ")
+  if (getBucket() ? getOwner().has_value() : needsOwner(getRole()) != getOwner().has_value()) // C1.
+    return emitOpError(
+               "expects an owner exactly for gradients, moments and masters without a bucket, but got role ")
            << stringifyRole(getRole()) << (getOwner() ? " with" : " without") << " one";
   if (getTrainable() && getRole() != Role::Parameter) // C2.
     return emitOpError("expects only parameters to be trainable, but got role ") << stringifyRole(getRole());
-  if (!getOwner())
-    return success();
-  auto owner = SymbolTable::lookupNearestSymbolFrom<StateOp>(*this, getOwnerAttr());
-  if (!owner || owner.getRole() != Role::Parameter)
-    return emitOpError("expects its owner to be a parameter, but got ") << getOwnerAttr();
   return success();
 }
 

@@ -11,9 +11,9 @@ StateOp mlir::ds::lookupState(func::FuncOp func, const SymbolTable &symbols, Fla
     func.emitOpError("expects ") << what << " to hold a declared state, but got " << name;
     return {};
   }
-  if (state.getTensorType() != type) {
+  if (state.getLocalType() != type) {
     InFlightDiagnostic error = func.emitOpError("expects ")
-                               << what << " of type " << state.getTensorType() << ", but got " << type;
+                               << what << " of type " << state.getLocalType() << ", but got " << type;
     error.attachNote(state.getLoc()) << "state " << name << " is declared here";
     return {};
   }

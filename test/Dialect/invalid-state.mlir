@@ -2,13 +2,13 @@
 
 // States, regions, buffers and commands.
 
-// expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters, but got role moment without one}}
+// expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters without a bucket, but got role moment without one}}
 ds.state @state_c1_moment_without_owner role(moment) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 
 // -----
 
 ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
-// expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters, but got role buffer with one}}
+// expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters without a bucket, but got role buffer with one}}
 ds.state @state_c1_buffer_with_owner role(buffer) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 
 // -----

@@ -147,6 +147,21 @@ func.func @fused(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
+// CHECK-LABEL: @update
+func.func @update(%w: tensor<8xf32>, %g: tensor<8xf32>, %rate: tensor<f32>) -> (tensor<8xf32>, tensor<f64>) {
+  // CHECK: ds.update @head states(%{{.*}}) gradient(%{{.*}}) scalars(%{{.*}}) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+  %new = ds.update @head states(%w) gradient(%g) scalars(%rate) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+  ^bb0(%old: tensor<8xf32>, %gradient: tensor<8xf32>, %r: tensor<f32>):
+    %rates = ds.broadcast %r dims [] : tensor<f32> -> tensor<8xf32>
+    %step = ds.mul %gradient, %rates : tensor<8xf32>
+    %next = ds.sub %old, %step : tensor<8xf32>
+    ds.yield %next : tensor<8xf32>
+  }
+  // CHECK: ds.sum_of_squares %{{.*}} : tensor<8xf32> -> tensor<f64>
+  %s = ds.sum_of_squares %g : tensor<8xf32> -> tensor<f64>
+  return %new, %s : tensor<8xf32>, tensor<f64>
+}
+
 // CHECK-LABEL: ds.kernel @kernel_0 inputs 1 buffers
 ds.kernel @kernel_0 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
 ^bb0(%x: tensor<4xf32>):

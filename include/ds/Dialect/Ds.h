@@ -24,6 +24,11 @@ namespace mlir::ds {
 /// How an op may take part in a fused region; see FusableOpInterface.
 enum class FusionKind { Elementwise, Index, Reduction };
 
+/// What collectives write: the order of a rank's traffic with the others.
+struct Fabric : SideEffects::Resource::Base<Fabric> {
+  StringRef getName() override { return "Fabric"; }
+};
+
 /// One call of a library function; see LibraryOpInterface.
 struct LibraryCall {
   StringRef callee;              ///< "matmul", "attention_forward", ...

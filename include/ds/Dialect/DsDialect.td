@@ -18,6 +18,9 @@ def Ds_Dialect : Dialect {
     - *step*: the functions `@first`, `@middle`, `@last` (micro-steps of one training step; `@last` also updates)
       and `@evaluate`. States are arguments and, where a function changes them, results with `ds.state = @name`.
       Everything between is SSA on tensors.
+    - *sharded*: the same functions as one rank of a `ds.mesh` runs them. Parameters, gradients and moments lie flat
+      in `ds.bucket`s that the `dp` axis cuts; collectives are ops. All ranks run one text: the rank appears only
+      in `ds.axis_index` and `ds.local_shard`, never in a size.
     - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
       explicit; nothing is returned.
     - *planned*: every `ds.alloc` has an offset.
@@ -31,6 +34,9 @@ def Ds_Dialect : Dialect {
 
     **What a pass must know of an op stands in an interface**: how to differentiate it, what it costs, whether it
     fuses and what its scalar body is, which library function computes it. No pass lists op names.
+
+    **Collectives write the resource `Fabric`**: generic passes neither drop, merge nor reorder them, for a rank
+    that skips one hangs the others.
 
     Not modelled: dynamic shapes, control flow that depends on data, aliasing tensors (views appear with buffers),
     and random number generators with hidden state (`ds.dropout` reads an explicit counter).
@@ -96,6 +102,20 @@ def Ds_PredicateAttr : Ds_EnumAttr<Ds_Predicate, "predicate">;
 def Ds_ReduceKind : Ds_Enum<"ReduceKind", "combining function of a reduction", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">]>;
 def Ds_ReduceKindAttr : Ds_EnumAttr<Ds_ReduceKind, "reduce">;
+
+def Ds_MeshAxis : Ds_Enum<"MeshAxis", "direction of the mesh of ranks", [
+  I32EnumAttrCase<"Data", 0, "dp">, I32EnumAttrCase<"Tensor", 1, "tp">,
+  I32EnumAttrCase<"Pipeline", 2, "pp">, I32EnumAttrCase<"Sequence", 3, "sp">]>;
+def Ds_MeshAxisAttr : Ds_EnumAttr<Ds_MeshAxis, "axis"> {
+  let assemblyFormat = "`<` $value `>`";  // stands in lists: #ds.axis<dp>
+}
+
+def Ds_CollectiveKind : Ds_Enum<"CollectiveKind", "what a group of ranks does together", [
+  I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
+  I32EnumAttrCase<"AllReduce", 2, "all_reduce">, I32EnumAttrCase<"Broadcast", 3, "broadcast">,
+  I32EnumAttrCase<"AllToAll", 4, "all_to_all">, I32EnumAttrCase<"Send", 5, "send">,
+  I32EnumAttrCase<"Recv", 6, "recv">]>;
+def Ds_CollectiveKindAttr : Ds_EnumAttr<Ds_CollectiveKind, "collective">;
 
 def Ds_InitKind : Ds_Enum<"InitKind", "how a state starts without a weights file", [
   I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Constant", 1, "constant">,

@@ -6,5 +6,7 @@ include "ds/Dialect/DsElementwiseOps.td"
 include "ds/Dialect/DsShapeOps.td"
 include "ds/Dialect/DsNetworkOps.td"
 include "ds/Dialect/DsStateOps.td"
+include "ds/Dialect/DsUpdateOps.td"
+include "ds/Dialect/DsShardOps.td"
 
 #endif // DS_OPS

@@ -4,30 +4,55 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_StateOp : Ds_Op<"state", [Symbol]> {
+def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Declares a tensor that lives from step to step";
   let description = [{
     Its name is the tensor's name in weights files; `aliases` are further names of the same tensor (tied
     parameters). `owner` names the parameter that a gradient, moment or master belongs to. Functions see the state as an
     argument with `ds.state`, and give it a new value by a result with `ds.state`.
 
+    `bucket` names the bucket that the state holds one value per element of: its members' parameters, gradients,
+    moments or masters, flat. The members' own declarations then stay as names, shapes and initial values, but have no
+    memory. `shards` says per dimension along which mesh axis it is cut, `none` where it is not: `type` is the
+    state of all ranks together, and functions see one rank's part.
+
     Constraints:
-    - (C1) a gradient, moment or master has an `owner`, and only these have one; the owner is a parameter.
-    - (C2) only parameters are `trainable`.
+    - (C1) a gradient, moment or master has an `owner` or a `bucket`, and only these have an owner, which is a
+      parameter.
+    - (C2) only parameters are `trainable`; a state with a `bucket` is not, nor has it aliases.
+    - (C3) `bucket` is a bucket; the state has rank 1 and as many elements, and is a parameter, gradient, moment or
+      master; a parameter has the members' element type.
+    - (C4) `shards` has one entry per dimension, names no axis twice, and each axis of the mesh divides its
+      dimension.
+
+    Example: `ds.state @bucket_0.exp_avg role (moment) bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
 
     Example: `ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, UnitAttr:$trainable,
                        OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<FlatSymbolRefAttr>:$owner,
+                       OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<ArrayAttr>:$shards,
                        Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type);
   let assemblyFormat = [{
     $sym_name `role` custom<InParens>($role) (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
-    `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
+    (`bucket` `(` $bucket^ `)`)? (`shards` custom<Shards>($shards)^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The type of the state of all ranks together.
     RankedTensorType getTensorType() { return cast<RankedTensorType>(getType()); }
+    /// The type of one rank's part: what functions take and return. Requires a verified state.
+    RankedTensorType getLocalType();
+    /// True when ranks hold different parts.
+    bool isSharded();
   }];
+  // What most states need: neither bucket nor shards.
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "Role":$role, "bool":$trainable, "ArrayAttr":$aliases,
+                                 "FlatSymbolRefAttr":$owner, "InitAttr":$init, "Space":$home,
+                                 "::mlir::RankedTensorType":$type), [{
+    build($_builder, $_state, name, role, trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
+          /*shards=*/ArrayAttr(), init, home, type);
+  }]>];
 }
 
 def Ds_FusedOp : Ds_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock]> {
@@ -57,8 +82,8 @@ def Ds_FusedOp : Ds_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock]> {
   let hasRegionVerifier = 1;
 }
 
-def Ds_YieldOp : Ds_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "KernelOp"]>]> {
-  let summary = "Ends a fused body with its results";
+def Ds_YieldOp : Ds_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "KernelOp", "UpdateOp"]>]> {
+  let summary = "Ends a fused body, or that of an update, with its results";
   let description = [{ Example: `ds.yield %s : tensor<4xf32>` }];
   let arguments = (ins Variadic<Ds_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -1,0 +1,245 @@
+//===- DsShardOps.td - Mesh, buckets and collectives ----------------*- tablegen -*-===//
+#ifndef DS_SHARD_OPS
+#define DS_SHARD_OPS
+
+include "ds/Dialect/DsBase.td"
+
+def Ds_MeshOp : Ds_Op<"mesh", [Symbol]> {
+  let summary = "Names the directions along which ranks differ";
+  let description = [{
+    Ranks form a grid: `dp` (data), `tp` (tensor), `pp` (pipeline) and `sp` (sequence). Rank r has the coordinates
+    of r in row-major order of [pp, dp, sp, tp], `tp` being the fastest, for it communicates most.
+
+    Constraints:
+    - (C1) every size is at least 1.
+    - (C2) a module has at most one mesh.
+
+    Example: `ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$sym_name `axes` custom<AxisSizes>($sizes) attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Number of ranks along `axis`.
+    int64_t getSize(MeshAxis axis) { return getSizes()[static_cast<unsigned>(axis)]; }
+    /// The mesh of the module around `op`, or null.
+    static MeshOp lookup(::mlir::Operation *op);
+  }];
+}
+
+def Ds_BucketOp : Ds_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Lays parameters out one after the other in one flat array";
+  let description = [{
+    Member k occupies the elements [offsets[k], offsets[k] + its number of elements) in row-major order; what lies
+    between and after the members is padding. The `dp` axis cuts the array into equal parts, through members where
+    it falls so. States with `bucket` hold the array's parameters, gradients, moments or masters.
+
+    Offsets are multiples of 32 elements and parts are too, so that each starts at a cache line, in bf16 as well.
+
+    Constraints:
+    - (C1) members are parameters of one element type, each in one bucket at most.
+    - (C2) there is one offset per member, a multiple of 32, and members do not overlap and lie inside.
+    - (C3) `elements` is a positive multiple of 32 * dp.
+
+    Example: `ds.bucket @bucket_0 members [@wte, @h.0.w] offsets [0, 1024] elements 4096`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets,
+                       I64Attr:$elements);
+  let assemblyFormat = "$sym_name `members` $members `offsets` $offsets `elements` $elements attr-dict";
+  let extraClassDeclaration = [{
+    /// What every member's offset is a multiple of, in elements.
+    static constexpr int64_t kAlignment = 32;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+def Ds_Fabric : Resource<"::mlir::ds::Fabric">;
+
+class Ds_CollectiveOp<string mnemonic, list<Trait> traits = []>
+    : Ds_Op<mnemonic, !listconcat([MemoryEffects<[MemWrite<Ds_Fabric>]>,
+        DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getSentBytes"]>,
+        DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCollectiveKind"]>], traits)> {
+  let hasVerifier = 1;
+}
+
+def Ds_AllGatherOp : Ds_CollectiveOp<"all_gather"> {
+  let summary = "Joins the parts of all ranks of an axis";
+  let description = [{
+    Every rank contributes its `shard`; every rank receives all of them, in rank order, joined along dimension 0.
+    With n ranks each sends (n - 1) * bytes(shard).
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `result` has the shape of `shard`, at least of rank 1, but n times longer in dimension 0, and its element
+      type.
+
+    Example: `%f = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<2048xf32>`
+  }];
+  let arguments = (ins Ds_Tensor:$shard, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_Tensor:$result);
+  let assemblyFormat = "$shard `axis` custom<Keyword>($axis) attr-dict `:` type($shard) `->` type($result)";
+}
+
+def Ds_ReduceScatterOp : Ds_CollectiveOp<"reduce_scatter"> {
+  let summary = "Combines one tensor per rank and leaves each rank its part";
+  let description = [{
+    The tensors `full` of all ranks are combined element by element, in rank order, 16-bit ones in f32; rank r
+    receives part r of n equal parts along dimension 0. Each rank sends (n - 1) * bytes(result).
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `full` has the shape of `result`, at least of rank 1, but n times longer in dimension 0, and its element
+      type.
+
+    Example: `%s = ds.reduce_scatter sum %x axis dp : tensor<2048xf32> -> tensor<512xf32>`
+  }];
+  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$full, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_TensorOf<Ds_Number>:$result);
+  let assemblyFormat = [{
+    custom<Keyword>($kind) $full `axis` custom<Keyword>($axis) attr-dict `:` type($full) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    std::optional<ReduceKind> getReduction() { return getKind(); }
+  }];
+}
+
+def Ds_AllReduceOp : Ds_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "Combines one tensor per rank and gives all ranks the result";
+  let description = [{
+    As a reduce-scatter followed by an all-gather: the tensors of all ranks are combined element by element, in rank
+    order, 16-bit ones in f32, so that all ranks get the same bits. Each rank sends 2 * (n - 1) * bytes / n, the n
+    parts being rounded up to whole elements.
+
+    Constraints:
+    - (C1) the module has a mesh.
+
+    Example: `%r = ds.all_reduce sum %x axis dp : tensor<f32>`
+  }];
+  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$input, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_TensorOf<Ds_Number>:$result);
+  let assemblyFormat = [{
+    custom<Keyword>($kind) $input `axis` custom<Keyword>($axis) attr-dict `:` type($result)
+  }];
+  let extraClassDeclaration = [{
+    std::optional<ReduceKind> getReduction() { return getKind(); }
+  }];
+}
+
+def Ds_CollectiveBroadcastOp : Ds_CollectiveOp<"collective_broadcast", [SameOperandsAndResultType]> {
+  let summary = "Gives all ranks of an axis one rank's tensor";
+  let description = [{
+    The result is the `input` of the rank with index `root`; those of the others are not read. Each rank sends at
+    most bytes(input): the tensor travels along a chain.
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `root` is below the number of ranks.
+
+    Example: `%r = ds.collective_broadcast %x root 0 axis dp : tensor<4xf32>`
+  }];
+  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$root, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_Tensor:$result);
+  let assemblyFormat = "$input `root` $root `axis` custom<Keyword>($axis) attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    int64_t getPeerIndex() { return getRoot(); }
+  }];
+}
+
+def Ds_AllToAllOp : Ds_CollectiveOp<"all_to_all", [SameOperandsAndResultType]> {
+  let summary = "Exchanges parts between all pairs of ranks";
+  let description = [{
+    Dimension 0 of `input` has n equal parts; part r goes to rank r, and part r of the result is what rank r sent.
+    Each rank sends (n - 1) * bytes(input) / n.
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `input` has at least rank 1, and n divides its dimension 0.
+
+    Example: `%r = ds.all_to_all %x axis sp : tensor<8x4xf32>`
+  }];
+  let arguments = (ins Ds_Tensor:$input, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_Tensor:$result);
+  let assemblyFormat = "$input `axis` custom<Keyword>($axis) attr-dict `:` type($result)";
+}
+
+def Ds_SendOp : Ds_CollectiveOp<"send"> {
+  let summary = "Sends a tensor to one rank";
+  let description = [{
+    The rank with index `peer` along the axis receives it by a `ds.recv` of the same type. The rank sends
+    bytes(input).
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `peer` is below the number of ranks.
+
+    Example: `ds.send %x to 1 axis pp : tensor<4xf32>`
+  }];
+  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_MeshAxisAttr:$axis);
+  let assemblyFormat = "$input `to` $peer `axis` custom<Keyword>($axis) attr-dict `:` type($input)";
+  let extraClassDeclaration = [{
+    int64_t getPeerIndex() { return getPeer(); }
+  }];
+}
+
+def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
+  let summary = "Receives a tensor from one rank";
+  let description = [{
+    What the rank with index `peer` along the axis sends by `ds.send`. The rank sends nothing.
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `peer` is below the number of ranks.
+
+    Example: `%r = ds.recv from 0 axis pp : tensor<4xf32>`
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_Tensor:$result);
+  let assemblyFormat = "`from` $peer `axis` custom<Keyword>($axis) attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    int64_t getPeerIndex() { return getPeer(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// What depends on the rank without communication
+//===----------------------------------------------------------------------===//
+
+def Ds_LocalShardOp : Ds_Op<"local_shard", [Pure]> {
+  let summary = "Takes this rank's part of a tensor that all ranks have";
+  let description = [{
+    Part r of n equal parts along dimension 0, r being the rank's index along the axis. The inverse of
+    `ds.all_gather`; nothing is sent.
+
+    Constraints:
+    - (C1) the module has a mesh.
+    - (C2) `full` has the shape of `result`, at least of rank 1, but n times longer in dimension 0, and its element
+      type.
+
+    Example: `%l = ds.local_shard %x axis dp : tensor<2048xf32> -> tensor<512xf32>`
+  }];
+  let arguments = (ins Ds_Tensor:$full, Ds_MeshAxisAttr:$axis);
+  let results = (outs Ds_Tensor:$result);
+  let assemblyFormat = "$full `axis` custom<Keyword>($axis) attr-dict `:` type($full) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Ds_AxisIndexOp : Ds_Op<"axis_index", [Pure]> {
+  let summary = "Gives this rank's index along an axis";
+  let description = [{
+    A number from 0 to the axis's size, exclusive: the only value by which ranks differ.
+
+    Constraints:
+    - (C1) the module has a mesh.
+
+    Example: `%i = ds.axis_index dp : tensor<i64>`
+  }];
+  let arguments = (ins Ds_MeshAxisAttr:$axis);
+  let results = (outs 0DTensorOf<[I64]>:$result);
+  let assemblyFormat = "custom<Keyword>($axis) attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // DS_SHARD_OPS

@@ -1,0 +1,67 @@
+//===- DsUpdateOps.td - What a step does with complete gradients ----*- tablegen -*-===//
+#ifndef DS_UPDATE_OPS
+#define DS_UPDATE_OPS
+
+include "ds/Dialect/DsBase.td"
+
+def Ds_UpdateOp : Ds_Op<"update", [Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments,
+                                   DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                   DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
+  let summary = "Updates one parameter and what belongs to it";
+  let description = [{
+    The body computes, element by element, the new values of a parameter, its master and its moments from the old
+    ones, the gradient, and numbers that hold for all elements. Because no element depends on another, the same body
+    updates a part of the parameter, or many parameters that lie side by side: `build` makes it for any shape.
+    Everything between the complete gradient and the states stands in the body: averaging, unscaling, clipping,
+    skipping, conversions.
+
+    Constraints:
+    - (C1) `parameter` is a parameter's state.
+    - (C2) block arguments have the operands' types, and the yielded values the results' types.
+    - (C3) states, gradient and results have one shape; scalars have rank 0.
+    - (C4) the body holds elementwise ops, constants whose elements are all equal, and broadcasts of rank-0 tensors.
+
+    Example:
+    ```
+    %new = ds.update @head states(%w) gradient(%g) scalars(%rate) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+    ^bb0(%old: tensor<8xf32>, %gradient: tensor<8xf32>, %r: tensor<f32>):
+      %rates = ds.broadcast %r dims [] : tensor<f32> -> tensor<8xf32>
+      %step = ds.mul %gradient, %rates : tensor<8xf32>
+      %next = ds.sub %old, %step : tensor<8xf32>
+      ds.yield %next : tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$parameter, Variadic<Ds_Tensor>:$states, Ds_FloatTensor:$gradient,
+                       Variadic<Ds_Tensor>:$scalars);
+  let results = (outs Variadic<Ds_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $parameter `states` `(` $states `)` `gradient` `(` $gradient `)` (`scalars` `(` $scalars^ `)`)? attr-dict `:`
+    functional-type(operands, results) $body
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Builds the body's ops on `operands`, one per operand of this op; states and gradient may have any one shape.
+    ::llvm::SmallVector<::mlir::Value> build(::mlir::OpBuilder &builder, ::mlir::ValueRange operands);
+  }];
+}
+
+def Ds_SumOfSquaresOp : Ds_Op<"sum_of_squares", [Pure, DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
+  let summary = "Sums up the squares of all elements";
+  let description = [{
+    In row-major order, over blocks of 16384 elements in f32 and over the blocks in f64: the order of additions depends
+    on the number of elements alone. 16-bit tensors are widened first.
+
+    Example: `%s = ds.sum_of_squares %x : tensor<8xf32> -> tensor<f64>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$input);
+  let results = (outs 0DTensorOf<[F64]>:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// Elements of a block.
+    static constexpr int64_t kBlock = 16384;
+  }];
+}
+
+#endif // DS_UPDATE_OPS

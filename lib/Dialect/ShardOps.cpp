@@ -1,0 +1,224 @@
+//===- ShardOps.cpp - Verifiers of meshes, buckets and sharded states ------------===//
+#include "ds/Dialect/Ds.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+//===----------------------------------------------------------------------===//
+// MeshOp
+//===----------------------------------------------------------------------===//
+
+MeshOp MeshOp::lookup(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (module)
+    for (Operation &candidate : *module.getBody())
+      if (auto mesh = dyn_cast<MeshOp>(candidate))
+        return mesh;
+  return {};
+}
+
+LogicalResult MeshOp::verify() {
+  if (getSizes().size() != getMaxEnumValForMeshAxis() + 1)
+    return emitOpError("expects ") << getMaxEnumValForMeshAxis() + 1 << " sizes, but got "
+                                   << getSizes().size();
+  for (auto [axis, size] : llvm::enumerate(getSizes()))
+    if (size < 1) // C1.
+      return emitOpError("expects a size of at least 1 for axis ")
+             << stringifyMeshAxis(static_cast<MeshAxis>(axis)) << ", but got " << size;
+  MeshOp first = lookup(*this);
+  if (!first || first == *this) // C2.
+    return success();
+  InFlightDiagnostic error = emitOpError("expects to be the only mesh of its module, but got a second");
+  error.attachNote(first.getLoc()) << "the first is here";
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// BucketOp
+//===----------------------------------------------------------------------===//
+
+/// The member's declaration; null, with a diagnostic, where it is no parameter or has another element type
+/// than `element`, which is set where it is null (C1).
+static StateOp lookupMember(BucketOp bucket, SymbolTableCollection &symbols, FlatSymbolRefAttr name,
+                            Type &element) {
+  auto member = symbols.lookupNearestSymbolFrom<StateOp>(bucket, name);
+  if (!member || member.getRole() != Role::Parameter || member.getBucket()) {
+    bucket.emitOpError("expects members that are parameters, but got ") << name;
+    return {};
+  }
+  Type own = member.getTensorType().getElementType();
+  if (!element)
+    element = own;
+  if (element == own)
+    return member;
+  InFlightDiagnostic error = bucket.emitOpError("expects members of ") << element << ", but got " << own;
+  error.attachNote(member.getLoc()) << "member " << name << " is declared here";
+  return {};
+}
+
+/// Verifies that no member of `bucket` is one of an earlier bucket or twice in this one (C1).
+static LogicalResult verifyMembersOnce(BucketOp bucket) {
+  SmallPtrSet<Attribute, 16> seen;
+  for (Attribute member : bucket.getMembers())
+    if (!seen.insert(member).second)
+      return bucket.emitOpError("expects each parameter in one bucket at most, but got ")
+             << member << " twice";
+  for (auto other : bucket->getParentOfType<ModuleOp>().getOps<BucketOp>()) {
+    if (other == bucket)
+      return success();
+    for (Attribute member : other.getMembers())
+      if (seen.contains(member)) {
+        InFlightDiagnostic error =
+            bucket.emitOpError("expects each parameter in one bucket at most, but got ") << member;
+        error.attachNote(other.getLoc()) << "it is a member of this one too";
+        return error;
+      }
+  }
+  return success();
+}
+
+/// Verifies that the members, which have `sizes` elements, are aligned, apart and inside (C2).
+static LogicalResult verifyLayout(BucketOp bucket, ArrayRef<int64_t> sizes) {
+  if (bucket.getOffsets().size() != sizes.size())
+    return bucket.emitOpError("expects ")
+           << sizes.size() << " offsets, one per member, but got " << bucket.getOffsets().size();
+  int64_t elements = bucket.getElements();
+  SmallVector<std::pair<int64_t, int64_t>> windows;
+  for (auto [offset, size] : llvm::zip_equal(bucket.getOffsets(), sizes)) {
+    if (offset < 0 || offset % BucketOp::kAlignment != 0)
+      return bucket.emitOpError("expects offsets that are multiples of ")
+             << BucketOp::kAlignment << ", but got " << offset;
+    if (size > elements || offset > elements - size)
+      return bucket.emitOpError("expects members inside ")
+             << elements << " elements, but got one of " << size << " at " << offset;
+    windows.push_back({offset, size});
+  }
+  llvm::sort(windows);
+  for (size_t index = 1; index < windows.size(); ++index)
+    if (windows[index - 1].first + windows[index - 1].second > windows[index].first)
+      return bucket.emitOpError("expects members that do not overlap, but got one of ")
+             << windows[index - 1].second << " elements at " << windows[index - 1].first << " before one at "
+             << windows[index].first;
+  return success();
+}
+
+LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  Type element;
+  SmallVector<int64_t> sizes;
+  for (auto name : getMembers().getAsRange<FlatSymbolRefAttr>()) {
+    StateOp member = lookupMember(*this, symbolTable, name, element);
+    if (!member)
+      return failure();
+    sizes.push_back(member.getTensorType().getNumElements());
+  }
+  if (failed(verifyMembersOnce(*this)) || failed(verifyLayout(*this, sizes)))
+    return failure();
+  MeshOp mesh = MeshOp::lookup(*this);
+  int64_t unit = kAlignment * (mesh ? mesh.getSize(MeshAxis::Data) : 1);
+  int64_t elements = getElements();
+  if (elements <= 0 || elements % unit != 0) // C3.
+    return emitOpError("expects a positive multiple of ") << unit << " elements, but got " << elements;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// StateOp: buckets and shards
+//===----------------------------------------------------------------------===//
+
+/// The axis that cuts dimension `index` of `state`.
+static std::optional<MeshAxis> axisOf(StateOp state, unsigned index) {
+  auto axis = dyn_cast<MeshAxisAttr>((*state.getShards())[index]);
+  return axis ? std::optional(axis.getValue()) : std::nullopt;
+}
+
+/// Verifies that the state with a bucket fits it (C2, C3).
+static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTableCollection &symbols) {
+  if (!bucket)
+    return state.emitOpError("expects a bucket, but got ") << state.getBucketAttr();
+  Role role = state.getRole();
+  if (role == Role::Buffer || role == Role::Scalar || state.getTrainable() || state.getAliases())
+    return state.emitOpError(
+               "expects a state with a bucket to be an untrained parameter, gradient, moment or "
+               "master without aliases, but got role ")
+           << stringifyRole(role);
+  RankedTensorType type = state.getTensorType();
+  int64_t elements = bucket.getElements();
+  if (type.getShape() != ArrayRef<int64_t>(elements)) {
+    InFlightDiagnostic error = state.emitOpError("expects ") << elements << " elements, but got " << type;
+    error.attachNote(bucket.getLoc()) << "bucket " << state.getBucketAttr() << " is declared here";
+    return error;
+  }
+  if (role != Role::Parameter || bucket.getMembers().empty())
+    return success();
+  auto member =
+      symbols.lookupNearestSymbolFrom<StateOp>(bucket, cast<FlatSymbolRefAttr>(bucket.getMembers()[0]));
+  if (!member || member.getTensorType().getElementType() == type.getElementType())
+    return success();
+  return state.emitOpError("expects the members' element type ")
+         << member.getTensorType().getElementType() << ", but got " << type.getElementType();
+}
+
+/// Verifies that `shards` of `state` cuts it (C4).
+static LogicalResult verifyShards(StateOp state) {
+  RankedTensorType type = state.getTensorType();
+  if (static_cast<int64_t>(state.getShards()->size()) != type.getRank())
+    return state.emitOpError("expects one entry in shards per dimension of ")
+           << type << ", but got " << state.getShards()->size();
+  MeshOp mesh = MeshOp::lookup(state);
+  SmallVector<MeshAxis> seen;
+  for (int64_t index = 0; index < type.getRank(); ++index) {
+    std::optional<MeshAxis> axis = axisOf(state, index);
+    if (!axis)
+      continue;
+    if (!mesh)
+      return state.emitOpError("expects a mesh in its module, but got none");
+    if (llvm::is_contained(seen, *axis))
+      return state.emitOpError("expects each axis once in shards, but got ")
+             << stringifyMeshAxis(*axis) << " twice";
+    seen.push_back(*axis);
+    if (type.getDimSize(index) % mesh.getSize(*axis) != 0)
+      return state.emitOpError("expects ")
+             << mesh.getSize(*axis) << " ranks to divide dimension " << index << ", but got " << type;
+  }
+  return success();
+}
+
+LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  if (FlatSymbolRefAttr owner = getOwnerAttr()) {
+    auto parameter = symbolTable.lookupNearestSymbolFrom<StateOp>(*this, owner);
+    if (!parameter || parameter.getRole() != Role::Parameter) // C1.
+      return emitOpError("expects its owner to be a parameter, but got ") << owner;
+  }
+  if (FlatSymbolRefAttr name = getBucketAttr())
+    if (failed(verifyBucketState(*this, symbolTable.lookupNearestSymbolFrom<BucketOp>(*this, name),
+                                 symbolTable)))
+      return failure();
+  return getShards() ? verifyShards(*this) : success();
+}
+
+bool StateOp::isSharded() {
+  if (!getShards())
+    return false;
+  MeshOp mesh = MeshOp::lookup(*this);
+  return llvm::any_of(*getShards(), [&](Attribute entry) {
+    auto axis = dyn_cast<MeshAxisAttr>(entry);
+    return axis && mesh.getSize(axis.getValue()) > 1;
+  });
+}
+
+RankedTensorType StateOp::getLocalType() {
+  RankedTensorType type = getTensorType();
+  if (!isSharded())
+    return type;
+  MeshOp mesh = MeshOp::lookup(*this);
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [index, size] : llvm::enumerate(shape))
+    if (std::optional<MeshAxis> axis = axisOf(*this, index))
+      size /= mesh.getSize(*axis);
+  return type.clone(shape);
+}

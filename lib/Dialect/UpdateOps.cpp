@@ -1,0 +1,151 @@
+//===- UpdateOps.cpp - Updates of parameters, whole or in part -------------------===//
+#include "ds/Dialect/Emitter.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+//===----------------------------------------------------------------------===//
+// UpdateOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  auto state = symbolTable.lookupNearestSymbolFrom<StateOp>(*this, getParameterAttr());
+  if (state && state.getRole() == Role::Parameter) // C1.
+    return success();
+  return emitOpError("expects a parameter's state, but got ") << getParameterAttr();
+}
+
+/// Verifies that `op` computes each element from the operands' elements at the same place, or from what all
+/// elements have in common (C4).
+static LogicalResult verifyInUpdate(UpdateOp update, Operation &op) {
+  auto fusable = dyn_cast<FusableOpInterface>(op);
+  bool isElementwise = fusable && fusable.getFusionKind() == FusionKind::Elementwise;
+  if (auto constant = dyn_cast<ConstantOp>(op))
+    isElementwise = isa<SplatElementsAttr>(constant.getValue());
+  else if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    isElementwise = broadcast.getInput().getType().getRank() == 0;
+  if (isElementwise)
+    return success();
+  InFlightDiagnostic error = update.emitOpError(
+      "expects elementwise ops, splat constants and broadcasts of rank 0 in its body, but got ");
+  error << op.getName();
+  error.attachNote(op.getLoc()) << "this op";
+  return error;
+}
+
+LogicalResult UpdateOp::verifyRegions() {
+  Block &block = getBody().front();
+  auto yield = dyn_cast<YieldOp>(block.back());
+  if (!llvm::equal(block.getArgumentTypes(), getOperandTypes())) // C2.
+    return emitOpError("expects ") << getNumOperands() << " block arguments of the operands' types";
+  if (!yield || !llvm::equal(yield.getValues().getTypes(), getResultTypes())) // C2.
+    return emitOpError("expects to yield ") << getNumResults() << " values of the results' types";
+  ArrayRef<int64_t> shape = getGradient().getType().getShape();
+  SmallVector<Type> types(getStates().getTypes());
+  llvm::append_range(types, getResultTypes());
+  for (Type type : types)
+    if (cast<RankedTensorType>(type).getShape() != shape) // C3.
+      return emitOpError("expects states and results of the shape of ")
+             << getGradient().getType() << ", but got " << type;
+  for (Type type : getScalars().getTypes())
+    if (cast<RankedTensorType>(type).getRank() != 0) // C3.
+      return emitOpError("expects scalars of rank 0, but got ") << type;
+  for (Operation &op : block.without_terminator())
+    if (failed(verifyInUpdate(*this, op)))
+      return failure();
+  return success();
+}
+
+namespace {
+/// Builds a body for another shape. A value is `wide` when it has that shape, and narrow when it is one
+/// number for all elements; for parameters of rank 0 only what it is made of tells the two apart.
+class BodyBuilder {
+public:
+  BodyBuilder(OpBuilder &builder, ArrayRef<int64_t> shape) : builder(builder), shape(shape) {}
+
+  void bind(Value inner, Value outer, bool isWide) { values[inner] = {outer, isWide}; }
+  Value lookup(Value inner) { return values.at(inner).first; }
+  /// The value in the full shape.
+  Value widen(Value inner, Location loc);
+  void visit(Operation &op);
+
+private:
+  RankedTensorType inShape(Type type) { return cast<RankedTensorType>(type).clone(shape); }
+
+  OpBuilder &builder;
+  ArrayRef<int64_t> shape;
+  DenseMap<Value, std::pair<Value, bool>> values;
+};
+
+Value BodyBuilder::widen(Value inner, Location loc) {
+  auto [value, isWide] = values.at(inner);
+  return isWide ? value : Emitter(builder, loc).broadcast(value, {}, shape);
+}
+
+void BodyBuilder::visit(Operation &op) {
+  Value result = op.getResult(0);
+  bool isRanked = tensorType(result).getRank() != 0;
+  if (auto constant = dyn_cast<ConstantOp>(op)) {
+    auto splat = cast<SplatElementsAttr>(constant.getValue());
+    RankedTensorType type = isRanked ? inShape(result.getType()) : constant.getType();
+    return bind(result, builder.create<ConstantOp>(op.getLoc(), type, splat.resizeSplat(type)), isRanked);
+  }
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return bind(result, widen(broadcast.getInput(), op.getLoc()), true);
+  bool isWide =
+      isRanked || llvm::any_of(op.getOperands(), [&](Value operand) { return values.at(operand).second; });
+  IRMapping mapping;
+  for (Value operand : op.getOperands())
+    mapping.map(operand, isWide ? widen(operand, op.getLoc()) : lookup(operand));
+  Operation *clone = builder.clone(op, mapping);
+  for (auto [from, to] : llvm::zip_equal(op.getResults(), clone->getResults())) {
+    if (isWide)
+      to.setType(inShape(from.getType()));
+    bind(from, to, isWide);
+  }
+}
+} // namespace
+
+SmallVector<Value> UpdateOp::build(OpBuilder &builder, ValueRange operands) {
+  Block &block = getBody().front();
+  size_t numWide = getStates().size() + 1;
+  BodyBuilder body(builder, tensorType(operands[numWide - 1]).getShape());
+  for (auto [index, inner, outer] : llvm::enumerate(block.getArguments(), operands))
+    body.bind(inner, outer, index < numWide);
+  for (Operation &op : block.without_terminator())
+    body.visit(op);
+  return llvm::map_to_vector(cast<YieldOp>(block.getTerminator()).getValues(),
+                             [&](Value value) { return body.widen(value, getLoc()); });
+}
+
+SmallVector<Value> UpdateOp::decompose(OpBuilder &builder) { return build(builder, getOperands()); }
+
+//===----------------------------------------------------------------------===//
+// SumOfSquaresOp
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> SumOfSquaresOp::decompose(OpBuilder &builder) {
+  Emitter emit(builder, getLoc());
+  Type f64 = builder.getF64Type();
+  Value x = emit.widen(getInput());
+  int64_t count = tensorType(x).getNumElements(), main = count / kBlock * kBlock;
+  Value flat = emit.reshape(x, {count});
+  auto window = [&](int64_t begin, int64_t size) -> Value {
+    if (size == count)
+      return flat;
+    return builder.create<SliceOp>(getLoc(), tensorType(flat).clone({size}), flat, ArrayRef<int64_t>{begin},
+                                   ArrayRef<int64_t>{1});
+  };
+  Value total;
+  if (main) {
+    Value blocks = emit.reshape(window(0, main), {main / kBlock, kBlock});
+    total = emit.sum(emit.convert(emit.sum(emit.square(blocks), {1}), f64), {0});
+  }
+  if (main < count) {
+    Value tail = emit.convert(emit.sum(emit.square(window(main, count - main)), {0}), f64);
+    total = total ? emit.add(total, tail) : tail;
+  }
+  return {total};
+}

@@ -1,0 +1,172 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+// Collectives: one case per constraint, named after the op and the constraint.
+
+func.func @all_gather_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.all_gather' op expects a mesh in its module, but got none}}
+  %r = ds.all_gather %x axis dp : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.reduce_scatter' op expects a mesh in its module, but got none}}
+  %r = ds.reduce_scatter sum %x axis dp : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.all_reduce' op expects a mesh in its module, but got none}}
+  %r = ds.all_reduce sum %x axis dp : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @collective_broadcast_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.collective_broadcast' op expects a mesh in its module, but got none}}
+  %r = ds.collective_broadcast %x root 0 axis dp : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_to_all_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.all_to_all' op expects a mesh in its module, but got none}}
+  %r = ds.all_to_all %x axis dp : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @send_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.send' op expects a mesh in its module, but got none}}
+  ds.send %x to 0 axis dp : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @recv_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.recv' op expects a mesh in its module, but got none}}
+  %r = ds.recv from 0 axis dp : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @local_shard_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.local_shard' op expects a mesh in its module, but got none}}
+  %r = ds.local_shard %x axis dp : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @axis_index_c1_no_mesh(%x: tensor<4xf32>) {
+  // expected-note@+2 {{declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]}}
+  // expected-error@+1 {{'ds.axis_index' op expects a mesh in its module, but got none}}
+  %r = ds.axis_index dp : tensor<i64>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @all_gather_c2_wrong_length(%x: tensor<512xf32>) {
+  // expected-error@+1 {{'ds.all_gather' op expects 4 parts of 'tensor<512xf32>' along dimension 0, but got 'tensor<1024xf32>'}}
+  %r = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<1024xf32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @all_gather_c2_rank_0(%x: tensor<f32>) {
+  // expected-error@+1 {{'ds.all_gather' op expects 4 parts of 'tensor<f32>' along dimension 0, but got 'tensor<f32>'}}
+  %r = ds.all_gather %x axis dp : tensor<f32> -> tensor<f32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @all_gather_c2_other_type(%x: tensor<512xf32>) {
+  // expected-error@+1 {{'ds.all_gather' op expects 4 parts of 'tensor<512xf32>' along dimension 0, but got 'tensor<2048xbf16>'}}
+  %r = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<2048xbf16>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @reduce_scatter_c2_wrong_length(%x: tensor<2048xf32>) {
+  // expected-error@+1 {{'ds.reduce_scatter' op expects 4 parts of 'tensor<1024xf32>' along dimension 0, but got 'tensor<2048xf32>'}}
+  %r = ds.reduce_scatter sum %x axis dp : tensor<2048xf32> -> tensor<1024xf32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @local_shard_c2_wrong_length(%x: tensor<2048xf32>) {
+  // expected-error@+1 {{'ds.local_shard' op expects 2 parts of 'tensor<512xf32>' along dimension 0, but got 'tensor<2048xf32>'}}
+  %r = ds.local_shard %x axis pp : tensor<2048xf32> -> tensor<512xf32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @collective_broadcast_c2_root(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.collective_broadcast' op expects an index below 4 along axis dp, but got 4}}
+  %r = ds.collective_broadcast %x root 4 axis dp : tensor<4xf32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @all_to_all_c2_uneven(%x: tensor<6xf32>) {
+  // expected-error@+1 {{'ds.all_to_all' op expects a dimension 0 that 4 ranks divide, but got 'tensor<6xf32>'}}
+  %r = ds.all_to_all %x axis dp : tensor<6xf32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @send_c2_peer(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.send' op expects an index below 2 along axis pp, but got 2}}
+  ds.send %x to 2 axis pp : tensor<4xf32>
+  return
+}
+
+// -----
+
+ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+
+func.func @recv_c2_peer(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.recv' op expects an index below 2 along axis pp, but got 2}}
+  %r = ds.recv from 2 axis pp : tensor<4xf32>
+  return
+}
