@@ -85,7 +85,8 @@ std::string clusterReference() {
   std::string out = "| key | expects | unit | required | meaning |\n|---|---|---|---|---|\n";
   for (const ClusterKey &key : kTable)
     out += "| `" + std::string(key.path) + "` | " + std::string(spellExpected(key.kind)) + " | " +
-           std::string(key.unit) + " | " + (key.required ? "yes" : "") + " | " + std::string(key.note) + " |\n";
+           std::string(key.unit) + " | " + (key.required ? "yes" : "") + " | " + std::string(key.note) +
+           " |\n";
   return out;
 }
 

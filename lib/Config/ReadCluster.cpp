@@ -63,7 +63,8 @@ static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
     return value.is(Value::Kind::Bool) ? std::optional(figure) : std::nullopt;
   case FigureKind::Count:
   case FigureKind::Bytes:
-    if (std::optional<int64_t> integer = value.is(Value::Kind::Number) ? exactInteger(value.text) : std::nullopt)
+    if (std::optional<int64_t> integer =
+            value.is(Value::Kind::Number) ? exactInteger(value.text) : std::nullopt)
       figure.integer = *integer;
     return figure.integer > 0 && (kind == FigureKind::Bytes || figure.integer <= INT32_MAX)
                ? std::optional(figure)
@@ -127,15 +128,14 @@ public:
                    spellDouble(peak),
                "\"device.matmul_flops\" is what is achieved, \"device.peak_flops\" what the units could do"});
     if (cluster.device.contextBytes >= cluster.device.memoryBytes)
-      report.complaints.push_back({report.name + ": \"device.context_bytes\" = " +
-                                       std::to_string(cluster.device.contextBytes) +
-                                       " leaves nothing of \"device.memory_bytes\" = " +
-                                       std::to_string(cluster.device.memoryBytes),
-                                   "both count bytes"});
+      report.complaints.push_back(
+          {report.name + ": \"device.context_bytes\" = " + std::to_string(cluster.device.contextBytes) +
+               " leaves nothing of \"device.memory_bytes\" = " + std::to_string(cluster.device.memoryBytes),
+           "both count bytes"});
     if (cluster.nvme.bytes > 0 &&
         (cluster.nvme.readBytesPerSecond <= 0 || cluster.nvme.writeBytesPerSecond <= 0))
-      report.complaints.push_back({report.name + ": \"nvme\" has no rates",
-                                   "give read_bytes_per_second and write_bytes_per_second"});
+      report.complaints.push_back(
+          {report.name + ": \"nvme\" has no rates", "give read_bytes_per_second and write_bytes_per_second"});
     if (cluster.between.portBytesPerSecond > 0 && cluster.between.latencySeconds <= 0)
       report.complaints.push_back(
           {report.name + ": \"between.latency_seconds\" is missing", "give it beside the port's rate"});
@@ -198,7 +198,8 @@ static Result<Cluster> readText(std::string_view text, const std::string &name, 
   if (!root)
     return root.error();
   if (!root->is(Value::Kind::Object))
-    return Error{ExitCode::Invalid, spellPlace(name, root->place) + ": expects an object, but got " + describe(*root),
+    return Error{ExitCode::Invalid,
+                 spellPlace(name, root->place) + ": expects an object, but got " + describe(*root),
                  "a cluster description starts with { and ends with }"};
   Result<Cluster> base = readBase(*root, name, depth);
   if (!base)
@@ -237,7 +238,9 @@ static std::optional<std::pair<int64_t, std::string>> splitCount(const std::stri
   return std::pair(count, rest);
 }
 
-Result<Cluster> readClusterText(std::string_view text, const std::string &name) { return readText(text, name, 0); }
+Result<Cluster> readClusterText(std::string_view text, const std::string &name) {
+  return readText(text, name, 0);
+}
 
 Result<Cluster> readCluster(const std::string &fileOrName) {
   if (std::string_view text = builtinClusterText(fileOrName); !text.empty())
@@ -277,8 +280,8 @@ Status checkRanksFit(const Cluster &cluster, int64_t ranks) {
   if (ranks > cluster.devicesPerNode && cluster.between.portBytesPerSecond <= 0)
     return Error{ExitCode::Invalid,
                  "--ranks " + std::to_string(ranks) + " needs several nodes of " +
-                     std::to_string(cluster.devicesPerNode) + " devices, but nothing joins the nodes of cluster " +
-                     quote(cluster.name),
+                     std::to_string(cluster.devicesPerNode) +
+                     " devices, but nothing joins the nodes of cluster " + quote(cluster.name),
                  "give it \"between.port_bytes_per_second\""};
   return {};
 }

@@ -11,9 +11,7 @@
 namespace ds::config {
 
 Result<std::string> readFile(const std::string &path, const std::string &hint) {
-  auto failed = [&](const std::string &what) {
-    return Error{ExitCode::Io, path + ": " + what, hint};
-  };
+  auto failed = [&](const std::string &what) { return Error{ExitCode::Io, path + ": " + what, hint}; };
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return failed(std::strerror(errno));

@@ -120,8 +120,8 @@ double Rates::betweenSeconds(Collective kind, double bytesPerRank, const Group &
   double local = static_cast<double>(group.perNode);
   // Ports of one collective: its devices' share of the node's, and no more than it drives.
   double share = static_cast<double>(link.portsPerNode) / static_cast<double>(machine.devicesPerNode);
-  double ports = std::max(std::min(share, 1.0),
-                          std::min(share * local, static_cast<double>(link.portsPerCollective)));
+  double ports =
+      std::max(std::min(share, 1.0), std::min(share * local, static_cast<double>(link.portsPerCollective)));
   double rate = link.portBytesPerSecond * link.efficiency * ports;
   double entering = bytesSent(kind, bytesPerRank, static_cast<int64_t>(nodes)); // of one whole part per node
   if (kind == Collective::AllGather || kind == Collective::ReduceScatter || kind == Collective::AllToAll)

@@ -76,8 +76,9 @@ TEST(Cluster, ABaseGivesWhatTheFileHasNot) {
 
 TEST(Cluster, MistakesAreToldWithPlaceAndUnit) {
   const std::pair<const char *, const char *> cases[] = {
-      {"device: {memory_bytes: 0}", "\"device.memory_bytes\" expects an integer greater than 0 (bytes), but got "
-                                    "the number 0"},
+      {"device: {memory_bytes: 0}",
+       "\"device.memory_bytes\" expects an integer greater than 0 (bytes), but got "
+       "the number 0"},
       {"device: {memory_bytes: -1}", "but got the number -1"},
       {"device: {launch_seconds: 0}", "expects a number greater than 0 (s), but got the number 0"},
       {"inside: {latency_seconds: '5us'}", "but got the string \"5us\""},
@@ -90,15 +91,16 @@ TEST(Cluster, MistakesAreToldWithPlaceAndUnit) {
       {"inside: {direct_reduce_scatter: 1}", "expects true or false"},
       {"nodes: 1.5", "\"nodes\" expects an integer greater than 0"},
       {"device: 4", "\"device\" expects an object, but got the number 4"},
-      {"device: {memory_byte: 1}", "unknown key \"device.memory_byte\" [did you mean \"device.memory_bytes\"?]"},
+      {"device: {memory_byte: 1}",
+       "unknown key \"device.memory_byte\" [did you mean \"device.memory_bytes\"?]"},
       {"hots: {cores: 4}", "unknown key \"hots\""},
       {"between: {port_bytes_per_secnd: 1}", "did you mean \"between.port_bytes_per_second\"?"},
       {"nodes: 2, nodes: 3", "c:2:11"},
   };
   for (auto [members, words] : cases)
     EXPECT_THAT(change(members), HasSubstr(words)) << members;
-  EXPECT_THAT(change("nodes: 0,\nhost: {cores: 0}"), testing::AllOf(HasSubstr("c:2:1 (byte 37): \"nodes\""),
-                                                                    HasSubstr("c:3:8 (byte")));
+  EXPECT_THAT(change("nodes: 0,\nhost: {cores: 0}"),
+              testing::AllOf(HasSubstr("c:2:1 (byte 37): \"nodes\""), HasSubstr("c:3:8 (byte")));
   EXPECT_EQ(change("nodes: 4"), "ok");
 }
 

@@ -76,9 +76,9 @@ TEST(Rates, OpsTakeTheSlowerOfArithmeticAndMemory) {
 }
 
 TEST(Rates, RingsSendWhatTheAlgorithmSays) {
-  EXPECT_EQ(Rates::bytesSent(Collective::AllGather, 100, 4), 300);     // 3 parts
+  EXPECT_EQ(Rates::bytesSent(Collective::AllGather, 100, 4), 300); // 3 parts
   EXPECT_EQ(Rates::bytesSent(Collective::ReduceScatter, 100, 4), 300);
-  EXPECT_EQ(Rates::bytesSent(Collective::AllReduce, 400, 4), 600);     // 2 * 3/4 of 400
+  EXPECT_EQ(Rates::bytesSent(Collective::AllReduce, 400, 4), 600); // 2 * 3/4 of 400
   EXPECT_EQ(Rates::bytesSent(Collective::AllToAll, 400, 4), 300);
   EXPECT_EQ(Rates::bytesSent(Collective::Broadcast, 400, 4), 400);
   EXPECT_EQ(Rates::bytesSent(Collective::Broadcast, 400, 1), 0);

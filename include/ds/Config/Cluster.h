@@ -40,12 +40,12 @@ private:
 struct DeviceSpec {
   std::string name;
   int64_t memoryBytes = 0;
-  int64_t contextBytes = 0;         ///< what the device's context and the libraries take of it
-  double launchSeconds = 0;         ///< from one kernel to the next
-  double memoryBytesPerSecond = 0;  ///< peak
-  double memoryEfficiency = 1;      ///< share of the peak that a streaming kernel reaches
-  PerDtype<double> peakFlops;       ///< dense, operations per second; 0: no such unit
-  PerDtype<Curve> matmulFlops;      ///< achieved, by the cube root of m * n * k; empty: as fp32
+  int64_t contextBytes = 0;        ///< what the device's context and the libraries take of it
+  double launchSeconds = 0;        ///< from one kernel to the next
+  double memoryBytesPerSecond = 0; ///< peak
+  double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
+  PerDtype<double> peakFlops;      ///< dense, operations per second; 0: no such unit
+  PerDtype<Curve> matmulFlops;     ///< achieved, by the cube root of m * n * k; empty: as fp32
 };
 
 struct HostSpec {
@@ -59,9 +59,9 @@ struct HostSpec {
 /// What joins the devices of a node.
 struct InsideLink {
   std::string name;
-  double latencySeconds = 0;          ///< of one step of a ring
-  Curve busBytesPerSecond;            ///< achieved by a ring, by its ranks (as nccl-tests counts bus bandwidth)
-  double switchBytesPerSecond = 0;    ///< achieved bus bandwidth of all-reduces inside the switch; 0: none
+  double latencySeconds = 0;       ///< of one step of a ring
+  Curve busBytesPerSecond;         ///< achieved by a ring, by its ranks (as nccl-tests counts bus bandwidth)
+  double switchBytesPerSecond = 0; ///< achieved bus bandwidth of all-reduces inside the switch; 0: none
   double pointToPointBytesPerSecond = 0;
   bool directReduceScatter = false; ///< reduce-scatters send each part straight to its rank
 };
@@ -77,7 +77,7 @@ struct BetweenLink {
 };
 
 struct NvmeSpec {
-  int64_t bytes = 0; ///< of a node; 0: none
+  int64_t bytes = 0;                                      ///< of a node; 0: none
   double readBytesPerSecond = 0, writeBytesPerSecond = 0; ///< of a node
 };
 
