@@ -1,0 +1,74 @@
+//===- Model.h - A transformer's shape, and how it is spread over devices ------------===//
+//
+// The planner's view of a model before there is a program: sizes of a decoder-only transformer, and the
+// degrees of parallelism and what is recomputed, sharded and offloaded.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_COST_MODEL_H
+#define DS_COST_MODEL_H
+
+#include "ds/Config/Config.h"
+
+namespace ds::cost {
+
+using config::DType;
+using config::Home;
+
+/// A decoder-only transformer. The defaults are GPT's: MLP of 4h, biases, LayerNorm, learned positions, the
+/// output projection tied to the embedding.
+struct ModelShape {
+  int64_t layers = 0, hidden = 0, heads = 0;
+  int64_t kvHeads = 0; ///< 0: as heads
+  int64_t ffn = 0;     ///< 0: 4 * hidden
+  int64_t vocab = 0, seq = 0;
+  bool gated = false;           ///< three products in the MLP (llama) in place of two
+  bool biases = true;           ///< of linear layers
+  bool rmsNorm = false;         ///< norms have a weight and no bias
+  bool learnedPositions = true; ///< a table of `seq` rows
+  bool tied = true;             ///< the output projection is the embedding
+  bool dropout = true;
+
+  int64_t kvWidth() const { return hidden / heads * (kvHeads == 0 ? heads : kvHeads); }
+  int64_t ffnWidth() const { return ffn == 0 ? 4 * hidden : ffn; }
+
+  /// Parameters of one layer; of the embeddings (without the output projection); of everything.
+  int64_t layerParameters() const;
+  int64_t embeddingParameters() const;
+  int64_t parameters() const;
+};
+
+/// What the backward pass computes again.
+enum class Recompute : uint8_t {
+  None,
+  Selective, ///< the attention core: scores, softmax, dropout
+  Full,      ///< every layer from its input
+};
+
+/// How a step is spread over dp * tp * pp * sp devices.
+struct ParallelPlan {
+  int64_t dp = 1, tp = 1, pp = 1;
+  int64_t sp = 1;             ///< ranks that share one sample's sequence (all-to-all around attention)
+  bool shardSequence = false; ///< tensor-parallel ranks also split what lies between products by the sequence
+  int64_t interleave = 1;     ///< chunks of layers per pipeline stage, v
+  int64_t microBatch = 1;     ///< samples
+  int64_t accumulation = 1;   ///< micro-batches per step, m
+  int64_t zeroStage = 0;
+  Recompute recompute = Recompute::None;
+  Home optimizerHome = Home::Device, parameterHome = Home::Device;
+  DType dtype = DType::BF16;         ///< of parameters and activations
+  DType gradientDtype = DType::BF16; ///< of what is reduced
+  bool overlapReduce = true;         ///< gradients are reduced, and parameters gathered, beside compute
+  bool overlapTensor = false;        ///< the backward's tensor-parallel exchange runs beside products
+  bool flashAttention = false;       ///< attention stores no scores
+
+  int64_t ranks() const { return dp * tp * pp * sp; }
+  int64_t globalBatch() const { return microBatch * accumulation * dp; }
+};
+
+/// Refuses shapes and plans that do not divide: heads by tp, layers by pp * interleave, and so on. The error
+/// names the key with its value and limit.
+Status checkPlan(const ModelShape &shape, const ParallelPlan &plan);
+
+} // namespace ds::cost
+
+#endif // DS_COST_MODEL_H

@@ -1,0 +1,72 @@
+//===- Model.cpp - A transformer's shape, and how it is spread over devices ----------===//
+#include "ds/Cost/Model.h"
+
+namespace ds::cost {
+
+int64_t ModelShape::layerParameters() const {
+  int64_t h = hidden, kv = kvWidth(), f = ffnWidth();
+  int64_t products = h * h + 2 * h * kv + h * h + (gated ? 3 : 2) * h * f; // q, k and v, output, MLP
+  int64_t added = biases ? h + 2 * kv + h + (gated ? 2 : 1) * f + h : 0;
+  int64_t norms = 2 * (rmsNorm ? h : 2 * h);
+  return products + added + norms;
+}
+
+int64_t ModelShape::embeddingParameters() const { return (vocab + (learnedPositions ? seq : 0)) * hidden; }
+
+int64_t ModelShape::parameters() const {
+  int64_t last = rmsNorm ? hidden : 2 * hidden;
+  return layers * layerParameters() + embeddingParameters() + last + (tied ? 0 : vocab * hidden);
+}
+
+namespace {
+/// One requirement: `divisor` divides `value`.
+struct Divides {
+  const char *what, *by;
+  int64_t value, divisor;
+};
+} // namespace
+
+static std::string spell(const char *what, int64_t value) {
+  return std::string(what) + " = " + std::to_string(value);
+}
+
+Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
+  const std::pair<const char *, int64_t> positive[] = {
+      {"layers", shape.layers},       {"hidden", shape.hidden},
+      {"heads", shape.heads},         {"vocab", shape.vocab},
+      {"seq", shape.seq},             {"dp", plan.dp},
+      {"tp", plan.tp},                {"pp", plan.pp},
+      {"sp", plan.sp},                {"interleave", plan.interleave},
+      {"micro-batch", plan.microBatch}, {"accumulation", plan.accumulation}};
+  for (auto [what, value] : positive)
+    if (value < 1)
+      return Error{ExitCode::Invalid, spell(what, value) + " is not positive", "give a number of at least 1"};
+  int64_t kvHeads = shape.kvHeads == 0 ? shape.heads : shape.kvHeads;
+  const Divides rules[] = {{"hidden", "heads", shape.hidden, shape.heads},
+                           {"heads", "key-value heads", shape.heads, kvHeads},
+                           {"heads", "tp * sp", shape.heads, plan.tp * plan.sp},
+                           {"ffn", "tp", shape.ffnWidth(), plan.tp},
+                           {"seq", "sp", shape.seq, plan.sp},
+                           {"layers", "pp * interleave", shape.layers, plan.pp * plan.interleave}};
+  for (const Divides &rule : rules)
+    if (rule.value % rule.divisor != 0)
+      return Error{ExitCode::Invalid,
+                   spell(rule.what, rule.value) + " is not divisible by " + spell(rule.by, rule.divisor),
+                   "choose a degree that divides"};
+  if (plan.interleave > 1 && (plan.pp == 1 || plan.accumulation % plan.pp != 0))
+    return Error{ExitCode::Invalid,
+                 spell("interleave", plan.interleave) + " needs a pipeline whose stages divide the micro-batches, but " +
+                     spell("pp", plan.pp) + " and " + spell("accumulation", plan.accumulation),
+                 "set interleave to 1"};
+  if (plan.zeroStage < 0 || plan.zeroStage > 3 || (plan.pp > 1 && plan.zeroStage > 1))
+    return Error{ExitCode::Invalid,
+                 spell("ZeRO stage", plan.zeroStage) + " does not go with " + spell("pp", plan.pp),
+                 "a pipeline goes with stage 0 or 1"};
+  if (plan.parameterHome != Home::Device && plan.zeroStage != 3)
+    return Error{ExitCode::Invalid,
+                 "parameters are offloaded under ZeRO stage 3 only, but " + spell("stage", plan.zeroStage),
+                 "choose stage 3"};
+  return {};
+}
+
+} // namespace ds::cost
