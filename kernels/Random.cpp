@@ -87,19 +87,19 @@ void uniforms(const uint32_t words[4][kBlocks], float *out) {
 
 void fillRandom(const RandomCall &call) {
   constexpr int64_t kChunk = 4 * kBlocks;
+  const int64_t last = call.first + call.count, firstChunk = call.first / kChunk;
   auto body = [&](int64_t begin, int64_t end) {
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
+    for (int64_t chunk = firstChunk + begin; chunk < firstChunk + end; ++chunk) {
       uint32_t words[4][kBlocks];
       float values[kChunk];
       philox(static_cast<uint64_t>(chunk) * kBlocks, call.stream, call.seed, words);
       call.normal ? normals(words, values) : uniforms(words, values);
-      float *to = call.data + chunk * kChunk;
-      const int64_t count = minOf(kChunk, call.count - chunk * kChunk);
-      for (int64_t i = 0; i < count; ++i)
-        to[i] = call.offset + call.scale * values[i];
+      const int64_t base = chunk * kChunk, end = minOf(last, base + kChunk);
+      for (int64_t i = base < call.first ? call.first : base; i < end; ++i)
+        call.data[i - call.first] = call.offset + call.scale * values[i - base];
     }
   };
-  forRanges((call.count + kChunk - 1) / kChunk, 256, call.threads, body);
+  forRanges((last + kChunk - 1) / kChunk - firstChunk, 256, call.threads, body);
 }
 
 } // namespace ds::rt::DS_ISA

@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace ds::rt {
@@ -179,11 +182,38 @@ Status verifyState(const Program &p, size_t i, std::unordered_set<std::string> &
   return verifyPartition(p, i, elements);
 }
 
+int64_t logicalElements(const State &state) {
+  return std::accumulate(state.logicalShape.begin(), state.logicalShape.end(), int64_t(1),
+                         std::multiplies<int64_t>());
+}
+
+/// A master is a copy of a parameter: it takes its value from the parameter's name and initialisation.
+Status verifyMasters(const Program &p) {
+  std::unordered_map<std::string_view, const State *> byName;
+  for (const State &state : p.states)
+    byName.emplace(state.name, &state);
+  for (size_t i = 0; i < p.states.size(); ++i) {
+    const State &state = p.states[i];
+    if (state.role != Role::Master)
+      continue;
+    const auto owner = byName.find(state.owner);
+    if (owner == byName.end() || owner->second->role == Role::Master)
+      return refuse("states[{}] '{}' is the master of '{}', which is no parameter", i, state.name,
+                    state.owner);
+    if (logicalElements(*owner->second) != logicalElements(state))
+      return refuse("states[{}] '{}' has {} elements, but is the master of '{}' with {}", i, state.name,
+                    logicalElements(state), state.owner, logicalElements(*owner->second));
+  }
+  return {};
+}
+
 Status verifySignature(const Program &p) {
   std::unordered_set<std::string> names;
   for (size_t i = 0; i < p.states.size(); ++i)
     if (Status status = verifyState(p, i, names); !status)
       return status;
+  if (Status status = verifyMasters(p); !status)
+    return status;
   names.clear();
   for (size_t i = 0; i < p.inputs.size(); ++i) {
     const Input &input = p.inputs[i];

@@ -1,17 +1,18 @@
-//===- Weights.cpp - Initialises, loads and saves states -----------------------===//
+//===- Weights.cpp - Reads weights files into states ---------------------------===//
 //
 // A weights file is mapped and copied piece by piece, each piece's pages given back at once: reading adds
-// nothing that matters to the process's peak.
+// nothing that matters to the process's peak. A rank reads its part of a sharded state alone. Masters are
+// read from the file, not from their rounded parameters.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Weights.h"
 
-#include "Convert.h"
+#include "Formats/Convert.h"
+#include "StateSlice.h"
 
 #include "ds/Runtime/Formats/SafeTensors.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -21,52 +22,8 @@
 namespace ds::rt {
 namespace {
 
-constexpr size_t kPiece = size_t(8) << 20;
-constexpr size_t kMaxListed = 12; // names of each kind of mismatch in a message
-
-bool isInFiles(const State &state) { return state.role == Role::Parameter || state.role == Role::Buffer; }
-
-/// Writes `count` values of `spec` from position `first` on through a converting buffer, for types other than
-/// f32.
-void fillConverted(std::byte *to, DType dtype, const RandomCall &spec, Isa isa) {
-  std::vector<float> values(static_cast<size_t>(spec.count));
-  RandomCall call = spec;
-  call.data = values.data();
-  fillRandom(call, isa);
-  for (size_t i = 0; i < values.size(); ++i)
-    storeElement(to + i * byteSize(dtype), dtype, values[i]);
-}
-
-void fillState(Executor &executor, const State &state, uint64_t seed) {
-  const Buffer &buffer = executor.program().buffers[state.buffer];
-  std::byte *data = static_cast<std::byte *>(executor.data(state.buffer));
-  const int64_t count = numElements(buffer);
-  const bool normal = state.init.kind == Init::Kind::Normal;
-  RandomCall call{reinterpret_cast<float *>(data),
-                  count,
-                  seed,
-                  XXH3_64bits(state.name.data(), state.name.size()),
-                  static_cast<float>(state.init.a),
-                  static_cast<float>(normal ? state.init.b : state.init.b - state.init.a),
-                  normal,
-                  executor.program().threads};
-  switch (state.init.kind) {
-  case Init::Kind::Normal:
-  case Init::Kind::Uniform:
-    if (buffer.dtype == DType::F32)
-      return fillRandom(call, bestIsa());
-    return fillConverted(data, buffer.dtype, call, bestIsa());
-  case Init::Kind::Constant: {
-    const int64_t value = std::bit_cast<int64_t>(state.init.a);
-    const View view{data, buffer.shape.data(), buffer.strides.data(),
-                    static_cast<uint32_t>(buffer.shape.size()), buffer.dtype};
-    return libraryFunction(LibraryFn::Fill, bestIsa())({&view, &value, 1, executor.program().threads});
-  }
-  case Init::Kind::Zero:
-  case Init::Kind::Required:
-    std::memset(data, 0, extentBytes(buffer));
-  }
-}
+constexpr size_t kPiece = size_t(1) << 20; // elements
+constexpr size_t kMaxListed = 12;          // names of each kind of mismatch in a message
 
 /// What is wrong with a file for a program, by kind.
 struct Mismatch {
@@ -93,22 +50,33 @@ struct Mismatch {
 
 std::string shapeText(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-/// Notes how `entry` differs from what `state` needs.
-void compare(const Program &program, const State &state, const TensorEntry &entry, Mismatch &mismatch) {
-  const DType dtype = program.buffers[state.buffer].dtype;
-  if (entry.dtype != toFileDType(dtype))
+/// Whether `state` can be read from a tensor of `dtype`. The file must have the state's own type; 16-bit
+/// parameters, which a run rounds from wider ones, can be read from those too.
+bool takes(const Program &program, const State &state, const State &master, FileDType dtype) {
+  const DType own = program.buffers[state.buffer].dtype, exact = program.buffers[master.buffer].dtype;
+  if (own != DType::F16 && own != DType::BF16 && &master == &state)
+    return dtype == toFileDType(own);
+  return isConvertible(dtype, own) && isConvertible(dtype, exact);
+}
+
+/// Notes how `entry` differs from what `state` and its `master` need.
+void compare(const Program &program, const State &state, const State &master, const TensorEntry &entry,
+             Mismatch &mismatch) {
+  const DType expected = program.buffers[master.buffer].dtype;
+  if (!takes(program, state, master, entry.dtype))
     mismatch.different.push_back(
-        fmt::format("{} is {}, expected {}", entry.name, spell(entry.dtype), spell(toFileDType(dtype))));
+        fmt::format("{} is {}, expected {}", entry.name, spell(entry.dtype), spell(toFileDType(expected))));
   else if (!std::equal(entry.shape.begin(), entry.shape.end(), state.logicalShape.begin(),
                        state.logicalShape.end()))
     mismatch.different.push_back(fmt::format("{} is {}, expected {}", entry.name, shapeText(entry.shape),
                                              shapeText(state.logicalShape)));
 }
 
-/// The entry of each state, null for those that files do not hold; tied names must hold the same tensor.
+/// The entry of each state that files hold, null for the others; tied names must hold the same tensor.
 std::vector<const TensorEntry *> matchEntries(const Program &program, const WeightFiles &files,
                                               Mismatch &mismatch) {
   std::vector<const TensorEntry *> matched;
+  const std::vector<const State *> masters = mastersOf(program);
   std::unordered_set<std::string_view> known(program.unusedWeights.begin(), program.unusedWeights.end());
   for (const State &state : program.states) {
     const TensorEntry *found = nullptr;
@@ -120,7 +88,7 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
         continue;
       known.insert(entry->name);
       if (!found)
-        compare(program, state, *entry, mismatch);
+        compare(program, state, *masters[matched.size()], *entry, mismatch);
       else if (entry->bytes != found->bytes || std::memcmp(entry->data, found->data, entry->bytes) != 0)
         mismatch.different.push_back(
             fmt::format("{} and {} are one tensor in the model", found->name, entry->name));
@@ -136,40 +104,33 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
   return matched;
 }
 
-/// Copies mapped memory, giving back the pages of each piece once it is copied.
-void copyMapped(std::byte *to, const std::byte *from, size_t bytes) {
+/// Gives back the pages that lie in [from, from + bytes) of a mapped file.
+void giveBack(const std::byte *from, size_t bytes) {
   constexpr uintptr_t kPage = 4096;
-  for (size_t done = 0; done < bytes; done += kPiece) {
-    const size_t size = std::min(kPiece, bytes - done);
-    std::memcpy(to + done, from + done, size);
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(from + done) / kPage * kPage;
-    const uintptr_t end = reinterpret_cast<uintptr_t>(from + done + size) / kPage * kPage;
-    if (begin < end)
-      ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
-  }
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(from) / kPage * kPage;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(from + bytes) / kPage * kPage;
+  if (begin < end)
+    ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
 }
 
-/// Whether `state` is the (seed, counter) that random ops read.
-bool isGenerator(const Buffer &buffer, const State &state) {
-  return state.role == Role::Scalar && state.name == "rng" && buffer.dtype == DType::I64 &&
-         state.logicalShape == std::vector<int64_t>{2};
+/// Reads this rank's part of a state, converted to its type.
+Status readSlice(const LocalSlice &slice, const TensorEntry &entry) {
+  const size_t fileSize = bitSize(entry.dtype) / 8, size = byteSize(slice.dtype);
+  for (uint64_t done = 0; done < slice.count; done += kPiece) {
+    const size_t count = std::min<uint64_t>(kPiece, slice.count - done);
+    const std::byte *from = entry.data + (slice.first + done) * fileSize;
+    BadElement bad;
+    if (!convertElements(entry.dtype, from, slice.dtype, slice.data + done * size, count, {}, bad))
+      return Error{ExitCode::Invalid,
+                   fmt::format("'{}', element {}: value {} is outside {}", entry.name,
+                               slice.first + done + bad.position, bad.value, bad.limit),
+                   "train in bf16 or f32, which hold it"};
+    giveBack(from, count * fileSize);
+  }
+  return {};
 }
 
 } // namespace
-
-Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired) {
-  const Program &program = executor.program();
-  for (const State &state : program.states) {
-    if (state.init.kind == Init::Kind::Required && !alsoRequired)
-      return Error{ExitCode::Invalid,
-                   fmt::format("'{}' has no initialisation: only a weights file can give it", state.name),
-                   "give the model's weights with --weights FILE.safetensors"};
-    fillState(executor, state, seed);
-    if (isGenerator(program.buffers[state.buffer], state))
-      *static_cast<uint64_t *>(executor.data(state.buffer)) = seed; // the counter behind it starts at 0
-  }
-  return syncMasters(executor);
-}
 
 Status loadWeights(Executor &executor, const std::string &path) {
   Result<WeightFiles> files = WeightFiles::open(path);
@@ -180,56 +141,14 @@ Status loadWeights(Executor &executor, const std::string &path) {
   const std::vector<const TensorEntry *> entries = matchEntries(program, *files, mismatch);
   if (mismatch.any())
     return mismatch.error(path);
-  for (size_t i = 0; i < entries.size(); ++i)
-    if (entries[i])
-      copyMapped(static_cast<std::byte *>(executor.data(program.states[i].buffer)), entries[i]->data,
-                 entries[i]->bytes);
+  const std::vector<const State *> origins = originsOf(program);
+  for (size_t i = 0; i < program.states.size(); ++i)
+    if (const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - program.states.data())])
+      if (Status status = readSlice(localSlice(executor, program.states[i]), *entry); !status)
+        return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
   for (const SafeTensorsFile &file : files->files())
     if (Status status = file.file().checkUnchanged(); !status)
       return status;
-  return syncMasters(executor);
-}
-
-Status saveWeights(const Executor &executor, const std::string &path) {
-  std::vector<TensorSource> sources;
-  const Program &program = executor.program();
-  for (const State &state : program.states) {
-    if (!isInFiles(state))
-      continue;
-    TensorSource source{state.name, toFileDType(program.buffers[state.buffer].dtype), state.logicalShape,
-                        executor.data(state.buffer)};
-    sources.push_back(source);
-    for (const std::string &alias : state.aliases) {
-      source.name = alias;
-      sources.push_back(source);
-    }
-  }
-  return writeSafeTensors(path, sources, {{"format", "pt"}});
-}
-
-Status syncMasters(Executor &executor) {
-  const Program &program = executor.program();
-  for (const State &master : program.states) {
-    if (master.role != Role::Master)
-      continue;
-    const auto owner = std::find_if(program.states.begin(), program.states.end(),
-                                    [&](const State &state) { return state.name == master.owner; });
-    if (owner == program.states.end())
-      return Error{ExitCode::Corrupt,
-                   fmt::format("master '{}' belongs to '{}', which is no state", master.name, master.owner),
-                   "compile the model again with ds-opt"};
-    const Buffer &from = program.buffers[owner->buffer], &to = program.buffers[master.buffer];
-    if (numElements(from) != numElements(to))
-      return Error{ExitCode::Corrupt,
-                   fmt::format("master '{}' has {} elements, its parameter {}", master.name, numElements(to),
-                               numElements(from)),
-                   "compile the model again with ds-opt"};
-    const std::byte *source = static_cast<const std::byte *>(executor.data(owner->buffer));
-    std::byte *target = static_cast<std::byte *>(executor.data(master.buffer));
-    for (int64_t i = 0; i < numElements(to); ++i)
-      storeElement(target + i * byteSize(to.dtype), to.dtype,
-                   loadElement(source + i * byteSize(from.dtype), from.dtype));
-  }
   return {};
 }
 

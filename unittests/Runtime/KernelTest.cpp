@@ -173,7 +173,7 @@ TEST_P(SmallKernelTest, CopyFollowsStrides) {
 TEST(Kernels, RandomNumbersAreTheSameEverywhere) {
   auto make = [](Isa isa, uint32_t threads, bool normal) {
     std::vector<float> data(100003);
-    fillRandom({data.data(), 100003, 42, 7, 1.0f, 0.5f, normal, threads}, isa);
+    fillRandom({data.data(), 100003, 42, 7, 1.0f, 0.5f, normal, threads, 0}, isa);
     return data;
   };
   for (bool normal : {false, true})
@@ -181,11 +181,26 @@ TEST(Kernels, RandomNumbersAreTheSameEverywhere) {
       EXPECT_EQ(make(isa, 1, normal), make(bestIsa(), 3, normal)) << spell(isa);
 }
 
+TEST(Kernels, PartsOfRandomTensorsAreThePartsOfTheWhole) {
+  std::vector<float> whole(1000), part(1000);
+  for (bool normal : {false, true})
+    for (Isa isa : test::testableIsas()) {
+      fillRandom({whole.data(), 1000, 42, 7, 1.0f, 0.5f, normal, 2, 0}, isa);
+      for (auto [first, count] :
+           {std::pair(0, 1000), {1, 5}, {63, 2}, {64, 64}, {130, 870}, {999, 1}, {7, 0}}) {
+        part.assign(1000, -1);
+        fillRandom({part.data(), count, 42, 7, 1.0f, 0.5f, normal, 2, first}, isa);
+        EXPECT_TRUE(std::equal(part.begin(), part.begin() + count, whole.begin() + first)) << first;
+        EXPECT_EQ(part[count % 1000], count == 1000 ? whole[0] : -1) << first;
+      }
+    }
+}
+
 TEST(Kernels, RandomNumbersHaveTheirDistribution) {
   const int64_t count = 1 << 20;
   std::vector<float> data(count);
   auto moments = [&](bool normal, uint64_t stream) {
-    fillRandom({data.data(), count, 1, stream, 0.0f, 1.0f, normal, 2}, bestIsa());
+    fillRandom({data.data(), count, 1, stream, 0.0f, 1.0f, normal, 2, 0}, bestIsa());
     std::array<double, 4> sums{};
     for (float x : data)
       for (int power = 1; power <= 4; ++power)

@@ -97,6 +97,12 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(
       after([](Program &p) { p.states[1].buffer = p.states[0].buffer, p.states[1].logicalShape = {48}; }),
       HasSubstr("states 'w' and 'bias' share"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].role = Role::Master, p.states[1].owner = "v"; }),
+              HasSubstr("states[1] 'bias' is the master of 'v', which is no parameter"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].role = Role::Master, p.states[1].owner = "bias"; }),
+              HasSubstr("is the master of 'bias', which is no parameter"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].role = Role::Master, p.states[1].owner = "w"; }),
+              HasSubstr("states[1] 'bias' has 6 elements, but is the master of 'w' with 48"));
   EXPECT_THAT(after([](Program &p) { p.inputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
   EXPECT_THAT(after([](Program &p) { p.inputs[0].indexLimit = 5; }),
               HasSubstr("index limit 5 with dtype f32"));

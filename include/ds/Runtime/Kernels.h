@@ -41,8 +41,9 @@ Isa bestIsa();
 /// The kernel for `fn`, or null for those that plugins bring (Matmul). Requires isa <= bestIsa().
 LibraryFunction libraryFunction(LibraryFn fn, Isa isa);
 
-/// A tensor to be filled with random numbers: offset + scale * x, x standard normal or uniform in [0, 1).
-/// Element i depends on seed, stream and i alone: not on threads, not on the instruction set.
+/// A tensor, or elements [first, first + count) of one, to be filled with random numbers: offset + scale * x,
+/// x standard normal or uniform in [0, 1). Element i of the tensor depends on seed, stream and i alone: not
+/// on threads, not on the instruction set, not on where the part begins.
 struct RandomCall {
   float *data;
   int64_t count;
@@ -50,6 +51,7 @@ struct RandomCall {
   float offset, scale;
   bool normal;
   uint32_t threads;
+  int64_t first = 0;
 };
 void fillRandom(const RandomCall &call, Isa isa);
 

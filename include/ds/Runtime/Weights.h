@@ -1,7 +1,9 @@
 //===- Weights.h - How states get their values, and where they are kept --------===//
 //
 // States of role Parameter and Buffer have a name in weights files, and other names that mean the same
-// tensor. Everything else starts from its initialisation, masters from their parameter.
+// tensor. Everything else starts from its initialisation. A master has the value that its 16-bit parameter is
+// rounded from: it is initialised, read and written in the parameter's place. A rank fills its part of what
+// the ranks hold together by itself, and any number of ranks starts from the same weights.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_WEIGHTS_H
@@ -18,15 +20,15 @@ namespace ds::rt {
 Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired);
 
 /// Reads parameters and buffers from `path`. A file that does not match is refused with ExitCode::Invalid and
-/// the lists of missing, unknown and different tensors, before any state is touched. Names that the program
-/// declares unused are passed over.
+/// the lists of missing, unknown and different tensors, before any state is touched. A tensor has the type of
+/// its state; a 16-bit parameter or one with a master takes wider and narrower floats too. Names that the
+/// program declares unused are passed over.
 Status loadWeights(Executor &executor, const std::string &path);
 
-/// Writes parameters and buffers under all their names, atomically.
-Status saveWeights(const Executor &executor, const std::string &path);
-
-/// Sets each fp32 (or other) master copy to the value of its parameter. Call after parameters have changed.
-Status syncMasters(Executor &executor);
+/// Writes parameters and buffers under all their names, atomically. With a `communicator` every rank calls
+/// it: rank 0 writes the file and collects what others hold of a tensor, piece by piece, and all ranks return
+/// the same failure if it cannot.
+Status saveWeights(const Executor &executor, const std::string &path, Communicator *communicator = nullptr);
 
 } // namespace ds::rt
 

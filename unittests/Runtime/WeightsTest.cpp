@@ -1,0 +1,271 @@
+//===- WeightsTest.cpp - States get the same values on any number of ranks -----===//
+//
+// A model of three parameters, in 16 or 32 bits, whose parameters and masters are whole on every rank or cut
+// among them. Whatever the cut, the file that is written must be the one that a single rank writes.
+//
+//===---------------------------------------------------------------------------===//
+#include "FakeRanks.h"
+#include "ProgramBuilder.h"
+
+#include "ds/Runtime/Formats/SafeTensors.h"
+#include "ds/Runtime/Weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+namespace ds::rt {
+namespace {
+
+using test::FakeRanks;
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+/// How a model is held.
+struct Layout {
+  uint32_t world = 1;
+  bool cutParameters = false, cutMasters = false;
+  DType parameters = DType::BF16;
+  bool masters = true;
+};
+
+struct Member {
+  const char *name;
+  std::vector<int64_t> shape;
+  Init init;
+};
+
+const std::vector<Member> kMembers = {{"w", {6, 8}, {Init::Kind::Normal, 0.0, 0.5}},
+                                      {"bias", {7}, {Init::Kind::Uniform, -1.0, 1.0}},
+                                      {"gain", {3}, {Init::Kind::Constant, 1.1, 0}}};
+
+/// Adds one state for each member, in one bucket if they are cut; returns the number of the first.
+size_t addMembers(ProgramBuilder &b, const Layout &layout, bool cut, DType dtype, Role role) {
+  const size_t first = b.program.states.size();
+  constexpr uint64_t kBucket = 64; // w at 0, bias at 48, gain at 56
+  const uint32_t shard =
+      cut ? b.keep({static_cast<int64_t>((kBucket + layout.world - 1) / layout.world)}, dtype) : 0;
+  const uint64_t offsets[] = {0, 48, 56};
+  for (size_t i = 0; i < kMembers.size(); ++i) {
+    const bool master = role == Role::Master;
+    const std::string name = kMembers[i].name;
+    const Init init = master ? Init() : kMembers[i].init;
+    if (cut) {
+      b.sharded(master ? name + ".master" : name, kMembers[i].shape, shard, offsets[i], init, role,
+                master ? name : "");
+      continue;
+    }
+    const uint32_t id = b.keep(kMembers[i].shape, dtype);
+    b.program.states.push_back({master ? name + ".master" : name,
+                                {},
+                                role,
+                                master ? name : "",
+                                kMembers[i].shape,
+                                id,
+                                init,
+                                true,
+                                {}});
+  }
+  return first;
+}
+
+Program model(const Layout &layout) {
+  ProgramBuilder b;
+  b.ranks(layout.world);
+  addMembers(b, layout, layout.cutParameters, layout.parameters, Role::Parameter);
+  b.program.states[0].aliases = {"w.tied"};
+  b.state("seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
+  if (layout.masters)
+    addMembers(b, layout, layout.cutMasters, DType::F32, Role::Master);
+  b.segment(SegmentKind::Last);
+  return b.program;
+}
+
+/// Runs `body(executor, communicator)` on every rank of a model.
+void onRanks(const Program &program, const std::function<void(Executor &, Communicator *)> &body,
+             FakeRanks *given = nullptr) {
+  Status valid = verifyProgram(program);
+  ASSERT_TRUE(valid) << valid.error().message;
+  FakeRanks own(program.world, 1);
+  FakeRanks &ranks = given ? *given : own;
+  ranks.forEachRank([&](uint32_t rank) {
+    ExecutorOptions options;
+    options.rank = rank;
+    auto executor = Executor::load(program, options);
+    ASSERT_TRUE(executor) << executor.error().message;
+    body(**executor, program.world > 1 ? &ranks.channel(rank, 0) : nullptr);
+  });
+}
+
+class WeightsTest : public testing::Test {
+protected:
+  WeightsTest() {
+    char pattern[] = "/tmp/ds-weights-test-XXXXXX";
+    directory = ::mkdtemp(pattern);
+  }
+  ~WeightsTest() override { std::filesystem::remove_all(directory); }
+  std::string at(const std::string &name) const { return directory + "/" + name; }
+
+  /// What a model that is initialised by `seed`, or read from `from`, writes.
+  std::vector<uint8_t> saved(const Layout &layout, uint64_t seed, const std::string &from = "") {
+    std::filesystem::remove(at("saved"));
+    onRanks(model(layout), [&](Executor &executor, Communicator *communicator) {
+      Status ready = initializeStates(executor, seed, false);
+      ASSERT_TRUE(ready) << ready.error().message;
+      if (!from.empty())
+        ready = loadWeights(executor, at(from));
+      ASSERT_TRUE(ready) << ready.error().message;
+      Status status = saveWeights(executor, at("saved"), communicator);
+      EXPECT_TRUE(status) << status.error().message;
+    });
+    return test::readBytes(at("saved"));
+  }
+  /// Writes a file of the model's tensors of `dtype`, w counting up from `first` in steps of `step`.
+  void write(const std::string &name, FileDType dtype, const void *w) {
+    const std::vector<float> seen(2);
+    const std::vector<double> rest(8);
+    const TensorSource sources[] = {{"w", dtype, {6, 8}, w},
+                                    {"bias", dtype, {7}, rest.data()},
+                                    {"gain", dtype, {3}, rest.data()},
+                                    {"seen", FileDType::F32, {2}, seen.data()}};
+    ASSERT_TRUE(writeSafeTensors(at(name), sources));
+  }
+  /// How reading a file into a model ends.
+  std::string reading(const Layout &layout, const std::string &name) {
+    std::string message = "read";
+    onRanks(model(layout), [&](Executor &executor, Communicator *) {
+      Status status = loadWeights(executor, at(name));
+      if (!status && executor.rank() == 0)
+        message = status.error().message;
+    });
+    return message;
+  }
+  std::string directory;
+};
+
+TEST_F(WeightsTest, ASeedGivesTheSameWeightsToAnyNumberOfRanks) {
+  const std::vector<uint8_t> alone = saved({}, 5);
+  ASSERT_GT(alone.size(), 300u);
+  EXPECT_NE(saved({}, 6), alone);
+  for (uint32_t world : {2, 3, 4})
+    for (bool cutParameters : {false, true})
+      for (bool cutMasters : {false, true})
+        EXPECT_EQ(saved({world, cutParameters, cutMasters}, 5), alone)
+            << world << " ranks, parameters cut: " << cutParameters << ", masters cut: " << cutMasters;
+  // 32-bit parameters need no masters, and are what masters would be.
+  EXPECT_EQ(saved({3, true, false, DType::F32, false}, 5), alone);
+  EXPECT_EQ(saved({1, false, false, DType::F16}, 5), alone);
+  // Without a master the rounded parameter is all there is.
+  EXPECT_NE(saved({1, false, false, DType::BF16, false}, 5), alone);
+}
+
+/// bf16 is the upper half of f32, rounded to nearest even.
+uint16_t rounded(float value) {
+  uint32_t word;
+  std::memcpy(&word, &value, 4);
+  return static_cast<uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
+TEST_F(WeightsTest, ParametersAreTheirMastersRounded) {
+  for (bool cut : {false, true}) {
+    const Program program = model({2, cut, cut});
+    onRanks(program, [&](Executor &executor, Communicator *) {
+      ASSERT_TRUE(initializeStates(executor, 1, false));
+      const auto *parameter = static_cast<uint16_t *>(executor.data(program.states[0].buffer));
+      const auto *master = static_cast<float *>(executor.data(program.states[4].buffer));
+      int inexact = 0;
+      for (int i = 0; i < 32; ++i) {
+        EXPECT_EQ(parameter[i], rounded(master[i])) << i;
+        uint32_t word;
+        std::memcpy(&word, &master[i], 4);
+        inexact += (word & 0xffff) != 0;
+      }
+      EXPECT_GT(inexact, executor.rank() == 0 ? 20 : 5) << "the master must not be the rounded value";
+    });
+  }
+}
+
+TEST_F(WeightsTest, FilesComeBackAsTheyWere) {
+  const std::vector<uint8_t> alone = saved({}, 9);
+  std::filesystem::rename(at("saved"), at("weights"));
+  for (uint32_t world : {1, 2, 4})
+    for (bool cut : {false, true})
+      EXPECT_EQ(saved({world, cut && world > 1, world > 1}, /*seed=*/2, "weights"), alone)
+          << world << " ranks";
+}
+
+TEST_F(WeightsTest, ReadsSixteenBitFilesIntoMasters) {
+  std::vector<uint16_t> w(48);
+  for (size_t i = 0; i < w.size(); ++i)
+    w[i] = rounded(0.1f * static_cast<float>(i));
+  write("bf16", FileDType::BF16, w.data());
+  const Program program = model({1});
+  onRanks(program, [&](Executor &executor, Communicator *) {
+    ASSERT_TRUE(loadWeights(executor, at("bf16")));
+    const auto *parameter = static_cast<uint16_t *>(executor.data(program.states[0].buffer));
+    const auto *master = static_cast<float *>(executor.data(program.states[4].buffer));
+    for (size_t i = 0; i < w.size(); ++i) {
+      EXPECT_EQ(parameter[i], w[i]);
+      EXPECT_EQ(master[i], std::bit_cast<float>(uint32_t(w[i]) << 16));
+    }
+  });
+}
+
+TEST_F(WeightsTest, RefusesTypesThatDoNotFit) {
+  const std::vector<double> w(48);
+  write("bf16", FileDType::BF16, w.data());
+  write("f64", FileDType::F64, w.data());
+  EXPECT_THAT(reading({1, false, false, DType::F32, false}, "bf16"), HasSubstr("w is BF16, expected F32"));
+  EXPECT_THAT(reading({1, false, false, DType::F16, false}, "bf16"), HasSubstr("w is BF16, expected F16"));
+  EXPECT_THAT(reading({}, "f64"), HasSubstr("w is F64, expected F32"));
+  EXPECT_EQ(reading({}, "bf16"), "read");
+}
+
+TEST_F(WeightsTest, RefusesValuesThatSixteenBitsDoNotHold) {
+  std::vector<float> w(48);
+  w[37] = 70000.0f;
+  write("big", FileDType::F32, w.data());
+  EXPECT_THAT(reading({1, false, false, DType::F16}, "big"),
+              HasSubstr("'w', element 37: value 70000.000000 is outside the largest F16"));
+  EXPECT_EQ(reading({1, false, false, DType::BF16}, "big"), "read");
+}
+
+TEST_F(WeightsTest, AFailureToWriteIsEveryRanksFailure) {
+  onRanks(model({3, true, true}), [&](Executor &executor, Communicator *communicator) {
+    Status status = saveWeights(executor, at("none/saved"), communicator);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ExitCode::Io);
+    EXPECT_THAT(status.error().message,
+                HasSubstr(executor.rank() == 0 ? "none/saved" : "rank 0 could not write"));
+  });
+}
+
+TEST_F(WeightsTest, CollectsInPieces) {
+  ProgramBuilder b;
+  b.ranks(2);
+  constexpr int64_t kPart = (int64_t(9) << 20) / 4; // 9 MiB of floats, pieces are of 8
+  const uint32_t shard = b.keep({kPart});
+  b.sharded("big", {2 * kPart - 3}, shard, 1);
+  b.segment(SegmentKind::Last);
+  FakeRanks ranks(2, 1);
+  onRanks(
+      b.program,
+      [&](Executor &executor, Communicator *communicator) {
+        auto *data = static_cast<float *>(executor.data(shard));
+        for (int64_t i = 0; i < kPart; ++i)
+          data[i] = static_cast<float>(executor.rank() * kPart + i);
+        EXPECT_TRUE(saveWeights(executor, at("big"), communicator));
+      },
+      &ranks);
+  EXPECT_EQ(ranks.longestMessage(), uint64_t(8) << 20);
+  auto file = SafeTensorsFile::open(at("big"));
+  ASSERT_TRUE(file);
+  const auto *values = reinterpret_cast<const float *>(file->find("big")->data);
+  for (int64_t i = 0; i < 2 * kPart - 3; ++i)
+    ASSERT_EQ(values[i], static_cast<float>(i + 1));
+}
+
+} // namespace
+} // namespace ds::rt
