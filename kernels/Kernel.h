@@ -121,6 +121,7 @@ void crossEntropyBackward(const LibraryCall &call);
 void fill(const LibraryCall &call);
 void copy(const LibraryCall &call);
 void fillRandom(const RandomCall &call);
+bool reduceParts(const ReduceCall &call);
 
 } // namespace ds::rt::DS_ISA
 

@@ -18,6 +18,7 @@ namespace ds::rt {
   void fill(const LibraryCall &);                                                                            \
   void copy(const LibraryCall &);                                                                            \
   void fillRandom(const RandomCall &);                                                                       \
+  bool reduceParts(const ReduceCall &);                                                                      \
   constexpr LibraryFunction kTable[] = {nullptr,                                                             \
                                         attentionForward,                                                    \
                                         attentionBackward,                                                   \
@@ -69,6 +70,18 @@ void fillRandom(const RandomCall &call, Isa isa) {
   case Isa::X86_64:
     return v1::fillRandom(call);
   }
+}
+
+bool reduceParts(const ReduceCall &call, Isa isa) {
+  switch (isa) {
+  case Isa::X86_64_V4:
+    return v4::reduceParts(call);
+  case Isa::X86_64_V3:
+    return v3::reduceParts(call);
+  case Isa::X86_64:
+    return v1::reduceParts(call);
+  }
+  return false;
 }
 
 } // namespace ds::rt

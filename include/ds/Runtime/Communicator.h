@@ -124,12 +124,13 @@ struct Place {
   };
   Kind kind = Kind::Alone;
   uint32_t rank = 0, world = 1;
+  bool oneHost = false;  ///< all ranks run on this machine
   std::string directory; ///< Directory: where each rank leaves its address
   std::string nonce;     ///< Directory: what tells this job from any other in the same directory
 };
 
 /// Looks at the environment:
-///   DS_RANK, DS_WORLD, DS_RENDEZVOUS, DS_NONCE   set by the local launcher
+///   DS_RANK, DS_WORLD, DS_RENDEZVOUS, DS_NONCE   set by the local launcher, with DS_ONE_HOST=1
 ///   PMIX_RANK and PMIX_NAMESPACE                 set by mpirun and by srun --mpi=pmix
 /// Refuses what contradicts itself (ExitCode::Usage), and an srun of several tasks without PMIx, where every
 /// task would train alone. Opens libds-pmix.so under PMIx.

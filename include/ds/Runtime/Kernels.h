@@ -55,6 +55,20 @@ struct RandomCall {
 };
 void fillRandom(const RandomCall &call, Isa isa);
 
+/// out[i] = parts[0][i] op parts[1][i] op ..., in this order, with fp32 in between for f32, bf16 and f16.
+/// `out` may be one of the parts.
+struct ReduceCall {
+  const void *const *parts;
+  void *out;
+  int64_t elements;
+  uint32_t numParts;
+  DType dtype;
+  Reduction reduction;
+};
+
+/// False if the type is not one of f32, bf16, f16, f64, i64 and i32, or the reduction is None.
+bool reduceParts(const ReduceCall &call, Isa isa);
+
 } // namespace ds::rt
 
 #endif // DS_RUNTIME_KERNELS_H

@@ -1,0 +1,108 @@
+//===- Collectives.h - Collectives on a fabric of messages -------------------------===//
+//
+// Every collective is made of rounds: a rank posts what it sends and receives, then waits for it, and names
+// the ranks that let it wait too long. Data goes directly from the rank that has it to those that want it: no
+// rank waits for one that waits for another, so the one that is late is the one that is named.
+//
+// A reduction runs block by block: the blocks of all ranks come into staging memory and are combined in rank
+// order while the next ones travel.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_COLLECTIVES_H
+#define DS_LIB_RUNTIME_COMM_COLLECTIVES_H
+
+#include "Control.h"
+#include "Fabric.h"
+
+#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Kernels.h"
+
+#include <memory>
+
+namespace ds::rt {
+
+class FabricCommunicator : public Communicator {
+public:
+  /// `control` outlives this. `control` may break the fabric at any time.
+  FabricCommunicator(Control &control, std::unique_ptr<Fabric> fabric, uint32_t rank, uint32_t channel,
+                     std::chrono::milliseconds timeout);
+  ~FabricCommunicator() override;
+
+  uint32_t rank() const override { return self; }
+  uint32_t world() const override { return ranks; }
+  Status allGather(const void *in, void *out, uint64_t bytesPerRank, const char *what) override;
+  Status reduceScatter(const void *in, void *out, void *staging, uint64_t elements, DType dtype,
+                       Reduction reduction, const char *what) override;
+  Status allReduce(const void *in, void *out, void *staging, uint64_t elements, DType dtype,
+                   Reduction reduction, const char *what) override;
+  Status broadcast(void *data, uint64_t bytes, uint32_t root, const char *what) override;
+  Status allToAll(const void *in, void *out, uint64_t bytesPerRank, const char *what) override;
+  Status send(const void *data, uint64_t bytes, uint32_t to, const char *what) override;
+  Status recv(void *data, uint64_t bytes, uint32_t from, const char *what) override;
+  Status barrier(const char *what) override;
+  std::vector<CommStat> stats() const override { return statistics; }
+
+private:
+  /// A vector of elements that is cut into one part per rank: part p begins at p * stride; the last parts may
+  /// be shorter, or empty.
+  struct Parts {
+    const std::byte *in;
+    std::byte *out; ///< of this rank's part
+    uint64_t stride, total;
+    DType dtype;
+    Reduction reduction;
+
+    uint64_t size(uint32_t part) const {
+      const uint64_t begin = stride * part;
+      return begin >= total ? 0 : std::min(stride, total - begin);
+    }
+  };
+  /// How staging memory is used: `depth` blocks of `elements` from each of the other ranks.
+  struct Blocks {
+    uint64_t elements;
+    uint32_t depth;
+  };
+
+  /// Runs one collective: refuses after a failure, counts, measures.
+  template <class Body>
+  Status run(const char *kind, const char *what, Body &&body);
+  template <class Body>
+  Status measured(CollectiveKind kind, const char *what, uint64_t bytes, Body &&body);
+  CommStat &statFor(CollectiveKind kind, const char *what);
+
+  bool postSend(uint32_t peer, const void *data, uint64_t bytes);
+  bool postReceive(uint32_t peer, void *data, uint64_t bytes);
+  Status waitReceives();
+  Status waitSends();
+  Status settle();
+  Status wait(uint32_t peer, bool sending, Deadline deadline);
+  Status failed(uint32_t peer, Fabric::Outcome outcome);
+  std::string noticed() const;
+
+  Status gather(std::byte *out, const Parts &parts);
+  Status reduceInBlocks(const Parts &parts, std::byte *staging);
+  Status postBlock(const Parts &parts, std::byte *staging, Blocks blocks, uint64_t index);
+  Status combineBlock(const Parts &parts, std::byte *staging, Blocks blocks, uint64_t index);
+  Status reduceSmall(const std::byte *in, std::byte *out, uint64_t elements, DType dtype,
+                     Reduction reduction);
+  Status combine(std::byte *out, uint64_t elements, DType dtype, Reduction reduction);
+  Blocks chooseBlocks(const Parts &parts) const;
+  uint32_t peerAt(uint32_t step) const { return (self + step) % ranks; }
+
+  Control &control;
+  const std::unique_ptr<Fabric> fabric;
+  const uint32_t self, ranks, channel;
+  const std::chrono::milliseconds timeout;
+  const Isa isa;
+  std::vector<uint32_t> sending, receiving; ///< messages posted and not waited for, by peer
+  std::vector<const void *> sources;        ///< of one combination, by rank
+  std::vector<std::byte> scratch;           ///< for small all-reduces and barriers
+  uint64_t sequence = 0;                    ///< number of the current collective, from 1
+  const char *kind = "", *name = "";        ///< of the current collective
+  std::vector<CommStat> statistics;
+  std::vector<std::pair<const char *, size_t>> known; ///< recent names by address: index into statistics
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_COLLECTIVES_H

@@ -1,0 +1,332 @@
+//===- Control.cpp - Connections that carry news, not data -----------------------===//
+//
+// Rank r calls all ranks below it and is called by those above. The operating system takes connections for a
+// process that listens, so the calls come first and nobody waits for a turn. A frame is a head of two words
+// and a text.
+//
+//===---------------------------------------------------------------------------===//
+#include "Control.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace ds::rt {
+namespace {
+
+constexpr uint32_t kMaxFrameBytes = 64u << 20;
+/// Time for a stranger to say who it is, and for the news of a failure to be taken by a peer.
+constexpr std::chrono::milliseconds kHelloTime(2000), kNewsTime(200);
+
+struct Head {
+  uint32_t frame, bytes;
+};
+
+/// What a caller says first. It knows both secrets from the rendezvous of this very job.
+struct Hello {
+  char secretOfCaller[32], secretOfCalled[32];
+  uint32_t caller;
+};
+
+Hello makeHello(const Card &caller, const Card &called, uint32_t rank) {
+  Hello hello{};
+  std::memcpy(hello.secretOfCaller, caller.secret.data(), sizeof hello.secretOfCaller);
+  std::memcpy(hello.secretOfCalled, called.secret.data(), sizeof hello.secretOfCalled);
+  hello.caller = rank;
+  return hello;
+}
+
+} // namespace
+
+Control::Control(std::vector<Card> cards, uint32_t rank)
+    : cards(std::move(cards)), rank(rank), peers(this->cards.size()),
+      wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Control::~Control() { stop(); }
+
+void Control::stop() {
+  if (!listener.joinable())
+    return;
+  const uint64_t one = 1;
+  while (::write(wake.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  listener.join();
+}
+
+Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint32_t rank,
+                                                  const Socket &listener, Deadline deadline) {
+  std::unique_ptr<Control> control(new Control(std::move(cards), rank));
+  Status joined = control->join(listener, deadline);
+  control->listener = std::thread([self = control.get()] { self->listen(); });
+  if (!joined) {
+    control->fail(joined.error().message);
+    return joined.error();
+  }
+  return control;
+}
+
+Status Control::join(const Socket &listener, Deadline deadline) {
+  if (Status status = callLower(deadline); !status)
+    return status;
+  return answerHigher(listener, deadline);
+}
+
+Status Control::callLower(Deadline deadline) {
+  for (uint32_t peer = 0; peer < rank; ++peer) {
+    Result<Socket> socket = connectTo(cards[peer].address, cards[peer].port, deadline);
+    const Hello hello = makeHello(cards[rank], cards[peer], rank);
+    if (!socket || !sendAll(*socket, &hello, sizeof hello, deadline))
+      return Error{ExitCode::Peer,
+                   fmt::format("{} came to the rendezvous but cannot be reached{}", name({peer}),
+                               socket ? "" : ": " + socket.error().message),
+                   ""};
+    peers[peer] = std::make_unique<Peer>();
+    peers[peer]->socket = std::move(*socket);
+  }
+  return {};
+}
+
+Status Control::answerHigher(const Socket &listener, Deadline deadline) {
+  const Deadline begin = Clock::now();
+  uint32_t missing = world() - rank - 1;
+  while (missing > 0) {
+    Socket socket = acceptFrom(listener, deadline);
+    if (!socket)
+      break;
+    if (admit(std::move(socket), deadline))
+      --missing;
+  }
+  if (missing == 0)
+    return {};
+  std::vector<uint32_t> ranks;
+  for (uint32_t peer = rank + 1; peer < world(); ++peer)
+    if (!peers[peer])
+      ranks.push_back(peer);
+  const auto waited = std::chrono::round<std::chrono::milliseconds>(deadline - begin);
+  return Error{ExitCode::Peer,
+               fmt::format("{} came to the rendezvous but did not connect within {}", name(ranks),
+                           spellSeconds(waited)),
+               ""};
+}
+
+/// Takes a connection from a rank of this job that is not connected yet.
+bool Control::admit(Socket socket, Deadline deadline) {
+  Hello hello;
+  if (!receiveAll(socket, &hello, sizeof hello, std::min(deadline, Clock::now() + kHelloTime)))
+    return false;
+  if (hello.caller <= rank || hello.caller >= world() || peers[hello.caller])
+    return false;
+  const Hello expected = makeHello(cards[hello.caller], cards[rank], hello.caller);
+  if (std::memcmp(&hello, &expected, sizeof hello) != 0)
+    return false;
+  peers[hello.caller] = std::make_unique<Peer>();
+  peers[hello.caller]->socket = std::move(socket);
+  return true;
+}
+
+std::string Control::name(const std::vector<uint32_t> &ranks) const {
+  std::string text;
+  for (const uint32_t peer : ranks)
+    text += fmt::format("{}rank {} on host {}", text.empty() ? "" : ", ", peer, cards[peer].host);
+  return text;
+}
+
+Error Control::error(const char *what) {
+  return Error{ExitCode::Peer, fmt::format("{}; noticed in exchange '{}'", failure(), what), ""};
+}
+
+bool Control::write(uint32_t peer, Frame frame, const std::string &text, Deadline deadline) {
+  if (!peers[peer])
+    return false; // not connected yet
+  Peer &to = *peers[peer];
+  const std::unique_lock<std::timed_mutex> lock(to.writing, deadline);
+  if (!lock)
+    return false;
+  const Head head{static_cast<uint32_t>(frame), static_cast<uint32_t>(text.size())};
+  std::string bytes(reinterpret_cast<const char *>(&head), sizeof head);
+  bytes += text;
+  return sendAll(to.socket, bytes.data(), bytes.size(), deadline);
+}
+
+Status Control::sendToAll(Frame frame, const std::string &text, const char *what, Deadline deadline) {
+  for (uint32_t peer = 0; peer < world(); ++peer)
+    if (peer != rank && !failed() && !write(peer, frame, text, deadline) && failure(kNewsTime).empty())
+      fail(fmt::format("{} took no message of exchange '{}'", name({peer}), what));
+  return failed() ? Status(error(what)) : Status();
+}
+
+Result<std::vector<std::string>> Control::exchange(const std::string &mine, const char *what,
+                                                   std::chrono::milliseconds timeout) {
+  if (mine.size() > kMaxFrameBytes)
+    return Error{ExitCode::Internal, fmt::format("exchange '{}' of {} bytes", what, mine.size()), ""};
+  const Deadline deadline = Clock::now() + timeout;
+  if (Status status = sendToAll(Frame::Blob, mine, what, deadline); !status)
+    return status.error();
+  std::vector<std::string> all(world());
+  all[rank] = mine;
+  std::vector<uint32_t> missing;
+  for (uint32_t peer = 0; peer < world(); ++peer) {
+    if (peer == rank)
+      continue;
+    std::unique_lock<std::mutex> lock(mutex);
+    Peer &from = *peers[peer];
+    changed.wait_until(lock, deadline, [&] { return failed() || !from.blobs.empty(); });
+    if (failed())
+      break;
+    if (from.blobs.empty()) {
+      missing.push_back(peer);
+      continue;
+    }
+    all[peer] = std::move(from.blobs.front());
+    from.blobs.pop_front();
+  }
+  if (!missing.empty())
+    fail(fmt::format("{} did not take part in exchange '{}' within {}", name(missing), what,
+                     spellSeconds(timeout)));
+  if (!failure().empty())
+    return error(what);
+  return all;
+}
+
+Status Control::finish(std::chrono::milliseconds timeout) {
+  const Deadline deadline = Clock::now() + timeout;
+  if (Status status = sendToAll(Frame::Finish, "", "end of the run", deadline); !status)
+    return status;
+  std::vector<uint32_t> missing;
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    auto collect = [&] {
+      missing.clear();
+      for (uint32_t peer = 0; peer < world(); ++peer)
+        if (peer != rank && !peers[peer]->finished)
+          missing.push_back(peer);
+      return missing.empty();
+    };
+    changed.wait_until(lock, deadline, [&] { return failed() || collect(); });
+  }
+  if (!missing.empty())
+    fail(
+        fmt::format("{} did not come to the end of the run within {}", name(missing), spellSeconds(timeout)));
+  return failure().empty() ? Status() : Status(error("end of the run"));
+}
+
+void Control::fail(const std::string &why) {
+  std::vector<std::function<void()>> todo;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (failing)
+      return;
+    failing = true;
+    reason = why;
+  }
+  for (uint32_t peer = 0; peer < world(); ++peer)
+    if (peer != rank)
+      write(peer, Frame::Abort, why, Clock::now() + kNewsTime);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    hasFailed.store(true, std::memory_order_release);
+    todo.swap(actions);
+  }
+  changed.notify_all();
+  for (const std::function<void()> &action : todo)
+    action();
+}
+
+std::string Control::failure(std::chrono::milliseconds patience) {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait_for(lock, patience, [&] { return failed(); });
+  return failed() ? reason : std::string();
+}
+
+void Control::onFailure(std::function<void()> action) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!hasFailed) {
+      actions.push_back(std::move(action));
+      return;
+    }
+  }
+  action();
+}
+
+/// The loop of the listening thread.
+void Control::listen() {
+  std::vector<pollfd> entries;
+  std::vector<uint32_t> ranks;
+  while (true) {
+    entries.assign(1, {wake.get(), POLLIN, 0});
+    ranks.assign(1, rank);
+    for (uint32_t peer = 0; peer < world(); ++peer)
+      if (peers[peer] && !peers[peer]->gone) {
+        entries.push_back({peers[peer]->socket.get(), POLLIN, 0});
+        ranks.push_back(peer);
+      }
+    if (::poll(entries.data(), entries.size(), -1) < 0)
+      continue; // EINTR
+    if (entries[0].revents)
+      return;
+    for (size_t i = 1; i < entries.size(); ++i)
+      if (entries[i].revents)
+        read(ranks[i]);
+  }
+}
+
+void Control::read(uint32_t rank) {
+  Peer &peer = *peers[rank];
+  char bytes[65536];
+  const ssize_t received = ::recv(peer.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (received > 0)
+    peer.input.append(bytes, static_cast<size_t>(received));
+  else if (received < 0 && (errno == EINTR || errno == EAGAIN))
+    return;
+  if (received <= 0 || !parse(rank)) {
+    peer.gone = true;
+    lost(rank);
+  }
+}
+
+/// Takes the whole frames out of the input; false if it makes no sense.
+bool Control::parse(uint32_t rank) {
+  Peer &peer = *peers[rank];
+  while (peer.input.size() >= sizeof(Head)) {
+    Head head;
+    std::memcpy(&head, peer.input.data(), sizeof head);
+    if (head.bytes > kMaxFrameBytes)
+      return false;
+    if (peer.input.size() < sizeof head + head.bytes)
+      return true;
+    std::string text = peer.input.substr(sizeof head, head.bytes);
+    peer.input.erase(0, sizeof head + head.bytes);
+    if (head.frame == static_cast<uint32_t>(Frame::Abort)) {
+      fail(text);
+      continue;
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    if (head.frame == static_cast<uint32_t>(Frame::Blob))
+      peer.blobs.push_back(std::move(text));
+    else if (head.frame == static_cast<uint32_t>(Frame::Finish))
+      peer.finished = true;
+    else
+      return false;
+    changed.notify_all();
+  }
+  return true;
+}
+
+/// The end of a connection is a failure, unless the peer has said that it is done.
+void Control::lost(uint32_t rank) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (peers[rank]->finished)
+      return;
+  }
+  fail(fmt::format("{} is gone: it ended or was killed", name({rank})));
+}
+
+} // namespace ds::rt

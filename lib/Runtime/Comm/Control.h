@@ -1,0 +1,100 @@
+//===- Control.h - Connections that carry news, not data -------------------------===//
+//
+// Each pair of ranks keeps one TCP connection of its own beside the data plane. Small blobs travel on it
+// before the data plane exists, and the news of a failure while it does: one thread listens to all peers,
+// sees at once when one is gone, and breaks this rank's data connections, so that no wait outlasts the first
+// that knows. The first reason wins and is passed on to all before anything is closed: whoever hears of a
+// second failure that follows from the first has heard of the first before.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_H
+
+#include "Card.h"
+#include "Socket.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ds::rt {
+
+class Control {
+public:
+  /// Connects to every other rank. `cards` are those of all ranks; this one listens on `listener`.
+  static Result<std::unique_ptr<Control>> connect(std::vector<Card> cards, uint32_t rank,
+                                                  const Socket &listener, Deadline deadline);
+  ~Control();
+
+  uint32_t world() const { return static_cast<uint32_t>(cards.size()); }
+  const std::string &host(uint32_t rank) const { return cards[rank].host; }
+
+  /// "rank 2 on host alpha"; several are joined by commas.
+  std::string name(const std::vector<uint32_t> &ranks) const;
+
+  /// Every rank's blob, in rank order.
+  Result<std::vector<std::string>> exchange(const std::string &mine, const char *what,
+                                            std::chrono::milliseconds timeout);
+
+  /// As exchange; after it the end of any connection is no failure.
+  Status finish(std::chrono::milliseconds timeout);
+
+  /// Records that the job has failed, unless it has already: tells all ranks, then calls what `onFailure` was
+  /// given. From any thread.
+  void fail(const std::string &reason);
+
+  /// The reason; waits up to `patience` for it. Empty if there is none.
+  std::string failure(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+  bool failed() const { return hasFailed.load(std::memory_order_acquire); }
+
+  /// Ends the listening thread: from now on nothing that `onFailure` was given is called by it.
+  void stop();
+
+  /// What breaks the data connections. Called once, at once if the job has failed.
+  void onFailure(std::function<void()> action);
+
+private:
+  enum class Frame : uint32_t { Blob = 1, Abort, Finish };
+  struct Peer {
+    Socket socket;
+    std::timed_mutex writing;      ///< keeps frames whole
+    std::string input;             ///< received and not yet understood; of the listening thread
+    std::deque<std::string> blobs; ///< guarded by Control::mutex
+    bool finished = false;         ///< guarded by Control::mutex
+    bool gone = false;             ///< of the listening thread
+  };
+
+  Control(std::vector<Card> cards, uint32_t rank);
+  Status join(const Socket &listener, Deadline deadline);
+  Status callLower(Deadline deadline);
+  Status answerHigher(const Socket &listener, Deadline deadline);
+  bool admit(Socket socket, Deadline deadline);
+  bool write(uint32_t peer, Frame frame, const std::string &text, Deadline deadline);
+  void listen();
+  void read(uint32_t peer);
+  bool parse(uint32_t peer);
+  void lost(uint32_t peer);
+  Status sendToAll(Frame frame, const std::string &text, const char *what, Deadline deadline);
+  Error error(const char *what);
+
+  const std::vector<Card> cards;
+  const uint32_t rank;
+  std::vector<std::unique_ptr<Peer>> peers; ///< by rank; null for this one
+  std::mutex mutex;                         ///< guards what says so, reason and actions
+  std::condition_variable changed;          ///< blobs, finished or reason
+  std::string reason;
+  std::vector<std::function<void()>> actions;
+  std::atomic<bool> hasFailed{false}; ///< set once all ranks have been told
+  bool failing = false;               ///< guarded by mutex: a reason is set
+  Socket wake;                        ///< eventfd that ends the listening thread
+  std::thread listener;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_H

@@ -1,0 +1,52 @@
+//===- Fabric.h - Messages between this rank and every other -----------------------===//
+//
+// What collectives are made of: each pair of ranks has one ordered sequence of messages in each direction.
+// Implemented by plugins (Gloo); this header is all that both sides of the dlopen border share, so it names
+// no type of a library.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_FABRIC_H
+#define DS_LIB_RUNTIME_COMM_FABRIC_H
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds::rt {
+
+/// One thread uses a fabric, but `close` may come from any.
+class Fabric {
+public:
+  enum class Outcome { Done, TimedOut, Broken };
+  using Milliseconds = std::chrono::milliseconds;
+
+  virtual ~Fabric() = default;
+
+  /// What the other ranks need in order to connect; the same string goes to all of them.
+  virtual const std::string &address() const = 0;
+
+  /// Connects to one rank, whose `address` is given. False, with a `reason`, on failure. Every rank connects
+  /// to all others; in which order does not matter.
+  virtual bool connect(uint32_t peer, const std::string &address) = 0;
+
+  /// Starts to move `bytes` > 0 bytes, which stay untouched until the message has been waited for. False if
+  /// the connection is broken.
+  virtual bool postSend(uint32_t peer, const void *data, uint64_t bytes) = 0;
+  virtual bool postReceive(uint32_t peer, void *data, uint64_t bytes) = 0;
+
+  /// Waits for the oldest message to (from) `peer` that has not been waited for. After TimedOut or Broken
+  /// everything that is not done is Broken.
+  virtual Outcome waitSend(uint32_t peer, Milliseconds timeout) = 0;
+  virtual Outcome waitReceive(uint32_t peer, Milliseconds timeout) = 0;
+
+  /// Why the fabric is Broken, in the words of the library; may be empty.
+  virtual std::string reason() const = 0;
+
+  /// Breaks all connections; every wait ends.
+  virtual void close() = 0;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_FABRIC_H

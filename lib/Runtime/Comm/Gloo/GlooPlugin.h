@@ -1,0 +1,30 @@
+//===- GlooPlugin.h - Gloo's side of the data plane, opened on demand ------------===//
+//
+// libds-gloo.so is the only file that links Gloo. Plugin and tool come from one build and share a compiler
+// and a C++ library, so the border is a C++ interface (Fabric.h) behind one C entry point, `dsGloo`.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_GLOO_GLOOPLUGIN_H
+#define DS_LIB_RUNTIME_COMM_GLOO_GLOOPLUGIN_H
+
+#include "../Fabric.h"
+
+namespace ds::rt {
+
+inline constexpr uint32_t kGlooAbi = 1;
+
+struct GlooOptions {
+  uint32_t rank, world;
+  const char *hostname; ///< address of this host that the others can reach
+  std::chrono::milliseconds connectTimeout;
+};
+
+struct GlooApi {
+  uint32_t abi;
+  /// A fabric that listens but is not connected; null (and `error`) on failure.
+  Fabric *(*create)(const GlooOptions &options, std::string &error);
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_GLOO_GLOOPLUGIN_H

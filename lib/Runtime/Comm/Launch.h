@@ -1,0 +1,26 @@
+//===- Launch.h - The parts of the local launcher that decide --------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_LAUNCH_H
+#define DS_LIB_RUNTIME_COMM_LAUNCH_H
+
+#include "ds/Runtime/Communicator.h"
+
+#include <vector>
+
+namespace ds::rt {
+
+/// How a rank has ended: by a signal, or with an exit code.
+struct RankEnd {
+  int signal = 0;
+  int code = 0;
+};
+
+/// The exit code of a job whose ranks ended so, in this order; see launchRanks.
+int chooseExitCode(const std::vector<RankEnd> &ends);
+
+/// Each rank's share of `processors`: equal runs of neighbours, or one processor each in turn if there are
+/// fewer processors than ranks.
+std::vector<std::vector<int>> shareProcessors(const std::vector<int> &processors, uint32_t ranks);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_LAUNCH_H

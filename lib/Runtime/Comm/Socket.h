@@ -1,0 +1,60 @@
+//===- Socket.h - TCP sockets with deadlines -------------------------------------===//
+//
+// Just what the control connections need. Every wait has a deadline; no function throws or raises SIGPIPE.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_SOCKET_H
+#define DS_LIB_RUNTIME_COMM_SOCKET_H
+
+#include "ds/Support/Error.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ds::rt {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+/// Milliseconds until `deadline`, rounded up; 0 when it has passed.
+int remainingMs(Deadline deadline);
+
+/// "5 s" or "0.5 s".
+std::string spellSeconds(std::chrono::milliseconds duration);
+
+/// An owned file descriptor.
+class Socket {
+public:
+  explicit Socket(int fd = -1) : fd(fd) {}
+  Socket(Socket &&other) noexcept : fd(std::exchange(other.fd, -1)) {}
+  Socket &operator=(Socket &&other) noexcept {
+    std::swap(fd, other.fd);
+    return *this;
+  }
+  ~Socket();
+  int get() const { return fd; }
+  explicit operator bool() const { return fd >= 0; }
+
+private:
+  int fd;
+};
+
+/// Listens on `host` (name or address) at a port that the system chooses; `port` gets it.
+Result<Socket> listenOn(const std::string &host, uint16_t &port);
+
+/// Connects; refused connections are final, for a rank listens before it says where.
+Result<Socket> connectTo(const std::string &host, uint16_t port, Deadline deadline);
+
+/// The next connection, or an invalid socket at the deadline.
+Socket acceptFrom(const Socket &listener, Deadline deadline);
+
+/// All bytes, or false: connection broken, or deadline passed.
+bool sendAll(const Socket &socket, const void *data, size_t bytes, Deadline deadline);
+bool receiveAll(const Socket &socket, void *data, size_t bytes, Deadline deadline);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_SOCKET_H

@@ -1,0 +1,14 @@
+//===- Solo.h - A group of one rank ----------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_SOLO_H
+#define DS_LIB_RUNTIME_COMM_SOLO_H
+
+#include "ds/Runtime/Communicator.h"
+
+namespace ds::rt {
+
+/// Collectives that copy or do nothing. Needs no plugin, but leaves PMIx if `place` came from it.
+std::unique_ptr<RankGroup> makeSoloGroup(const Place &place, uint32_t channels);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_SOLO_H

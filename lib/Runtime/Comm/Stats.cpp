@@ -1,0 +1,46 @@
+//===- Stats.cpp - What collectives have cost ------------------------------------===//
+#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ds::rt {
+
+double CommStat::algorithmBandwidth() const { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
+
+double CommStat::busBandwidth(uint32_t world) const {
+  const double n = world;
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return algorithmBandwidth() * 2 * (n - 1) / n;
+  case CollectiveKind::AllGather:
+  case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllToAll:
+    return algorithmBandwidth() * (n - 1) / n;
+  case CollectiveKind::Broadcast:
+  case CollectiveKind::Send:
+  case CollectiveKind::Recv:
+    return algorithmBandwidth();
+  }
+  return 0;
+}
+
+std::string describe(const std::vector<CommStat> &stats, uint32_t world) {
+  if (stats.empty())
+    return {};
+  std::vector<CommStat> sorted = stats;
+  std::sort(sorted.begin(), sorted.end(), [](const CommStat &a, const CommStat &b) {
+    return a.seconds != b.seconds ? a.seconds > b.seconds : a.name < b.name;
+  });
+  std::string text = fmt::format("{:<16} {:<24} {:>8} {:>11} {:>9} {:>10} {:>10}\n", "collective", "name",
+                                 "count", "MiB", "seconds", "alg GB/s", "bus GB/s");
+  for (const CommStat &stat : sorted)
+    text += fmt::format("{:<16} {:<24} {:>8} {:>11.2f} {:>9.3f} {:>10.3f} {:>10.3f}\n", spell(stat.kind),
+                        stat.name, stat.count, static_cast<double>(stat.bytes) / (1 << 20), stat.seconds,
+                        stat.algorithmBandwidth() * 1e-9, stat.busBandwidth(world) * 1e-9);
+  return text;
+}
+
+} // namespace ds::rt
