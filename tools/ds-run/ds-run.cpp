@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <optional>
 
 namespace {
 
@@ -26,7 +27,13 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps");
   app.add_option("--save-weights", options.saveWeights, "write the weights after the last step");
   app.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--ranks", options.ranks, "number of ranks")->capture_default_str();
+  app.add_option("--ranks", options.ranks,
+                 "start this many ranks here (under mpirun or srun: how many there are)")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeoutSeconds, "seconds that a rank waits for another")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
   app.add_option("--save", options.save, "checkpoint directory");
   app.add_option("--resume", options.resume, "checkpoint directory, or auto");
 }
@@ -37,6 +44,26 @@ int report(const ds::Error &error) {
   if (!error.hint.empty())
     std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
   return static_cast<int>(error.code);
+}
+
+/// Finds out which rank this is, or becomes the launcher of all: then the exit code is the result.
+std::optional<int> takePlace(const CLI::App &app, ds::rt::TrainOptions &options, char **argv) {
+  using ds::rt::Place;
+  const ds::Result<Place> place = ds::rt::findPlace();
+  if (!place)
+    return report(place.error());
+  options.place = *place;
+  if (place->kind != Place::Kind::Alone && app.count("--ranks") > 0 && options.ranks != place->world)
+    return report({ds::ExitCode::Usage,
+                   "--ranks " + std::to_string(options.ranks) + ", but the launcher has started " +
+                       std::to_string(place->world),
+                   "leave --ranks out under mpirun and srun"});
+  if (place->kind != Place::Kind::Alone || options.ranks == 1)
+    return std::nullopt;
+  ds::rt::LaunchOptions launch;
+  launch.ranks = options.ranks;
+  launch.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeoutSeconds * 1000));
+  return ds::rt::launchRanks(launch, argv);
 }
 
 } // namespace
@@ -50,6 +77,8 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ds::ExitCode::Usage);
   }
+  if (const std::optional<int> code = takePlace(app, options, argv))
+    return *code;
   const ds::Status status = ds::rt::train(options);
   return status ? 0 : report(status.error());
 }

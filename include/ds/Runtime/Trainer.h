@@ -8,7 +8,7 @@
 #ifndef DS_RUNTIME_TRAINER_H
 #define DS_RUNTIME_TRAINER_H
 
-#include "ds/Support/Error.h"
+#include "ds/Runtime/Communicator.h"
 
 #include <cstdint>
 #include <optional>
@@ -29,8 +29,11 @@ struct TrainOptions {
   std::string trace;
   std::string device = "cpu";
   std::string save, resume; ///< refused by name: this ds-run keeps no checkpoints
-  uint32_t ranks = 1;
-  std::optional<uint64_t> steps; ///< default: once over the data
+  uint32_t ranks = 1;       ///< as given; `place` is what counts
+  Place place;              ///< of this process among the ranks
+  double timeoutSeconds =
+      std::chrono::duration<double>(kDefaultTimeout).count(); ///< of waits for other ranks
+  std::optional<uint64_t> steps;                              ///< default: once over the data
   uint64_t seed = 0;
   bool shuffle = false;
 };

@@ -32,7 +32,7 @@ Status FabricCommunicator::run(const char *kind, const char *what, Body &&body) 
   this->kind = kind;
   name = what;
   if (control.failed())
-    return Error{ExitCode::Peer, control.failure() + noticed(), ""};
+    return noticed(control.failure());
   return body();
 }
 
@@ -61,8 +61,14 @@ CommStat &FabricCommunicator::statFor(CollectiveKind kind, const char *what) {
   return *found;
 }
 
-std::string FabricCommunicator::noticed() const {
-  return fmt::format("; noticed in collective {} of channel {} ({} {})", sequence, channel, kind, name);
+std::string FabricCommunicator::current() const {
+  return fmt::format("collective {} of channel {} ({} {})", sequence, channel, kind, name);
+}
+
+/// The failure of the job as this collective sees it.
+Error FabricCommunicator::noticed(const std::string &reason) const {
+  const bool said = reason.find(current()) != std::string::npos;
+  return Error{ExitCode::Peer, said ? reason : reason + "; noticed in " + current(), ""};
 }
 
 bool FabricCommunicator::postSend(uint32_t peer, const void *data, uint64_t bytes) {
@@ -127,18 +133,13 @@ Status FabricCommunicator::failed(uint32_t peer, Fabric::Outcome outcome) {
           fabric->waitReceive(other, kNow) != Fabric::Outcome::Done)
         missing.push_back(other);
     std::sort(missing.begin(), missing.end());
-    const std::string collective =
-        fmt::format("collective {} of channel {} ({} {})", sequence, channel, kind, name);
-    const std::string reason =
-        late ? fmt::format("{} did not take part in {} within {}", control.name(missing), collective,
+    control.fail(
+        late ? fmt::format("{} did not take part in {} within {}", control.name(missing), current(),
                            spellSeconds(timeout))
-             : fmt::format("{} did not finish {}: {}", control.name(missing), collective, fabric->reason());
-    control.fail(reason);
-    known = control.failure();
-    if (known == reason)
-      return Error{ExitCode::Peer, known, ""};
+             : fmt::format("{} did not finish {}: {}", control.name(missing), current(), fabric->reason()));
+    known = control.failure(); // another thread may have been first
   }
-  return Error{ExitCode::Peer, known + noticed(), ""};
+  return noticed(known);
 }
 
 //===- Collectives --------------------------------------------------------------===//

@@ -77,7 +77,8 @@ private:
   Status settle();
   Status wait(uint32_t peer, bool sending, Deadline deadline);
   Status failed(uint32_t peer, Fabric::Outcome outcome);
-  std::string noticed() const;
+  std::string current() const;
+  Error noticed(const std::string &reason) const;
 
   Status gather(std::byte *out, const Parts &parts);
   Status reduceInBlocks(const Parts &parts, std::byte *staging);

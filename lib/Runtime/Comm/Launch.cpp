@@ -330,7 +330,9 @@ void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
   failed = true;
   failure = Clock::now();
   patience = failure + options.timeout + kLastPatience;
-  reportAbsence(directory.path, nonce, rank, how);
+  if (end.signal ||
+      end.code != static_cast<int>(ExitCode::Peer)) // else it waited itself for one that is missing
+    reportAbsence(directory.path, nonce, rank, how);
 }
 
 } // namespace

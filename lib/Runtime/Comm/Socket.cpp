@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
@@ -49,7 +50,7 @@ int remainingMs(Deadline deadline) {
 }
 
 std::string spellSeconds(std::chrono::milliseconds duration) {
-  return fmt::format("{:g} s", static_cast<double>(duration.count()) / 1000);
+  return fmt::format("{:g} s", std::round(static_cast<double>(duration.count()) / 100) / 10);
 }
 
 Socket::~Socket() {

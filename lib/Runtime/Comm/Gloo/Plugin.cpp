@@ -14,6 +14,7 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -73,9 +74,15 @@ public:
   }
 
   void close() override {
-    for (uint32_t peer = 0; peer < world; ++peer)
-      if (peer != rank)
-        guarded([&] { context->getPair(static_cast<int>(peer))->close(); });
+    closed.store(true);
+    for (uint32_t peer = 0; peer < world; ++peer) {
+      if (peer == rank)
+        continue;
+      // Closing a pair wakes nobody who waits for a message of it.
+      sends[peer]->abortWaitSend();
+      receives[peer]->abortWaitRecv();
+      guarded([&] { context->getPair(static_cast<int>(peer))->close(); });
+    }
   }
 
 private:
@@ -125,6 +132,8 @@ private:
   Outcome wait(Milliseconds timeout, Body &&body) {
     const auto begin = std::chrono::steady_clock::now();
     bool done = false;
+    if (closed.load())
+      return Outcome::Broken;
     if (guarded([&] { done = body(); }))
       return done ? Outcome::Done : Outcome::Broken;
     return std::chrono::steady_clock::now() - begin >= timeout ? Outcome::TimedOut : Outcome::Broken;
@@ -140,8 +149,9 @@ private:
   std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::transport::Context> context;
   std::vector<std::unique_ptr<UnboundBuffer>> sends, receives; ///< by peer; null for this rank
-  std::string own;          ///< for each rank kMaxByteSize bytes: where it connects to
-  size_t addressBytes = 0;  ///< of them in use
+  std::string own;         ///< for each rank kMaxByteSize bytes: where it connects to
+  size_t addressBytes = 0; ///< of them in use
+  std::atomic<bool> closed{false};
   mutable std::mutex mutex; ///< guards failure
   std::string failure;
 };

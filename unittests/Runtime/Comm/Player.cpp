@@ -1,0 +1,185 @@
+//===- Player.cpp - A rank that plays training steps and may fall out of them ------===//
+//
+//   comm-player [--ranks N] [--timeout SECONDS] [--steps K] [--fault PHASE:RANK:HOW]
+//
+// The collectives of a training step with sharded parameters: blobs compared at the start, gathers on one
+// channel while gradients are reduced on the other, a norm, a pause. With --ranks it launches itself as
+// ds-run does; otherwise it is the rank that the environment says, as ds-run is, and exits as ds-run does.
+//
+// HOW is kill (SIGKILL), stop (SIGSTOP), exit (an error of its own, exit code 5) or quit (exit code 0 without
+// a word). PHASE: rendezvous (before anything), exchange, gather, reduce (in the midst of a large one),
+// between (outside of all).
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Program.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sched.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace ds;
+using namespace ds::rt;
+
+struct Fault {
+  std::string phase, how;
+  uint32_t rank = 0;
+};
+
+struct Options {
+  uint32_t ranks = 1;
+  std::chrono::milliseconds timeout = kDefaultTimeout;
+  uint32_t steps = 5;
+  std::optional<Fault> fault;
+};
+
+Options parse(int argc, char **argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i], value = argv[i + 1];
+    if (name == "--ranks")
+      options.ranks = static_cast<uint32_t>(std::stoul(value));
+    else if (name == "--timeout")
+      options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * std::stod(value)));
+    else if (name == "--steps")
+      options.steps = static_cast<uint32_t>(std::stoul(value));
+    else if (name == "--fault") {
+      const size_t first = value.find(':'), last = value.rfind(':');
+      options.fault = Fault{value.substr(0, first), value.substr(last + 1),
+                            static_cast<uint32_t>(std::stoul(value.substr(first + 1)))};
+    }
+  }
+  return options;
+}
+
+int report(const Error &error) {
+  std::fprintf(stderr, "player: error: %s\n", error.message.c_str());
+  return static_cast<int>(error.code);
+}
+
+/// One rank.
+class Player {
+public:
+  Player(const Options &options, const Place &place) : options(options), place(place) {}
+
+  int play() {
+    fallOut("rendezvous");
+    ConnectOptions how;
+    how.timeout = options.timeout;
+    Result<std::unique_ptr<RankGroup>> connected = connect(place, how);
+    if (!connected)
+      return report(connected.error());
+    group = std::move(*connected);
+    fallOut("exchange");
+    Result<std::vector<std::string>> hashes = group->exchange("hash", "plan hashes");
+    if (!hashes)
+      return report(hashes.error());
+    for (uint32_t step = 0; step < options.steps; ++step)
+      if (Status status = this->step(step); !status)
+        return report(status.error());
+    if (Status status = group->finish(); !status)
+      return report(status.error());
+    if (place.rank == 0)
+      std::printf("done: %g\n", static_cast<double>(norm));
+    return 0;
+  }
+
+private:
+  static constexpr uint64_t kElements = 400000; ///< of one rank: several blocks
+
+  bool falls(const char *phase) const {
+    return options.fault && options.fault->phase == phase && options.fault->rank == place.rank;
+  }
+
+  void fallOut(const char *phase) {
+    if (falls(phase))
+      fall();
+  }
+
+  void fall() {
+    const std::string &how = options.fault->how;
+    if (how == "kill" || how == "stop")
+      ::kill(::getpid(), how == "kill" ? SIGKILL : SIGSTOP);
+    if (how == "exit") {
+      if (group)
+        group->abort("data.bin: corrupt");
+      std::_Exit(5);
+    }
+    if (how == "quit")
+      std::_Exit(0);
+  }
+
+  /// Falls out while `body` runs, at a moment that nobody chose.
+  template <class Body>
+  Status during(const char *phase, bool now, Body &&body) {
+    std::thread fate;
+    if (now && falls(phase))
+      fate = std::thread([this] {
+        std::this_thread::sleep_for(std::chrono::microseconds(::getpid() * 37 % 1000));
+        fall();
+      });
+    Status status = body();
+    if (fate.joinable())
+      fate.join();
+    return status;
+  }
+
+  Status step(uint32_t index) {
+    const bool now = index == 2;
+    std::vector<float> full(kElements * place.world, 1), shard(kElements, 1);
+    std::vector<std::byte> staging(collectiveStagingBytes(
+        Collective{CollectiveKind::ReduceScatter, Reduction::Sum, DType::F32, kElements, 0, ""},
+        place.world));
+    Status gathered;
+    std::thread gathering([&] {
+      gathered = during("gather", now, [&] {
+        return group->channel(0).allGather(shard.data(), full.data(), kElements * 4, "bucket_0.parameter");
+      });
+    });
+    std::vector<float> gradient(kElements * place.world, 2), mine(kElements);
+    Status reduced = during("reduce", now, [&] {
+      return group->channel(1).reduceScatter(gradient.data(), mine.data(), staging.data(), kElements,
+                                             DType::F32, Reduction::Sum, "bucket_0.grad");
+    });
+    gathering.join();
+    if (!gathered)
+      return gathered;
+    if (!reduced)
+      return reduced;
+    if (now)
+      fallOut("between");
+    norm = mine[0];
+    return group->channel(1).allReduce(&norm, &norm, staging.data(), 1, DType::F32, Reduction::Sum, "norm");
+  }
+
+  const Options &options;
+  const Place place;
+  std::unique_ptr<RankGroup> group;
+  float norm = 0;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const Options options = parse(argc, argv);
+  const Result<Place> place = findPlace();
+  if (!place)
+    return report(place.error());
+  if (place->kind == Place::Kind::Alone && options.ranks > 1) {
+    LaunchOptions launch;
+    launch.ranks = options.ranks;
+    launch.timeout = options.timeout;
+    return launchRanks(launch, argv);
+  }
+  return Player(options, *place).play();
+}
