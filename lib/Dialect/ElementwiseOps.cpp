@@ -86,9 +86,23 @@ static bool isLossless(Type from, Type to) {
   return intFrom && intTo && intFrom.getWidth() <= intTo.getWidth() && !intFrom.isInteger(1);
 }
 
-OpFoldResult ConvertOp::fold(FoldAdaptor) {
+/// A constant of floats that are all equal, rounded to the nearest of another type; null for others.
+static Attribute foldSplatConversion(Attribute input, RankedTensorType type) {
+  auto splat = dyn_cast_or_null<SplatElementsAttr>(input);
+  auto to = dyn_cast<FloatType>(type.getElementType());
+  if (!splat || !to || !isa<FloatType>(splat.getElementType()))
+    return {};
+  APFloat number = splat.getSplatValue<APFloat>();
+  bool inexact = false;
+  number.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  return DenseElementsAttr::get(type, number);
+}
+
+OpFoldResult ConvertOp::fold(FoldAdaptor adaptor) {
   if (getInput().getType() == getType())
     return getInput();
+  if (Attribute constant = foldSplatConversion(adaptor.getInput(), cast<RankedTensorType>(getType())))
+    return constant;
   // x -> wider -> x: nothing was lost on the way.
   if (auto inner = getInput().getDefiningOp<ConvertOp>())
     if (inner.getInput().getType() == getType() &&

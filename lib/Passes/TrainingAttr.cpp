@@ -25,6 +25,21 @@ static constexpr std::pair<StringLiteral, ScheduleKind> kSchedules[] = {
     {"OneCycle", ScheduleKind::OneCycle},         {"WarmupLR", ScheduleKind::Warmup},
     {"WarmupDecayLR", ScheduleKind::WarmupDecay}, {"WarmupCosineLR", ScheduleKind::WarmupCosine}};
 
+static constexpr std::pair<StringLiteral, FloatKind> kFloats[] = {
+    {"f32", FloatKind::F32}, {"bf16", FloatKind::BF16}, {"f16", FloatKind::F16}};
+
+FloatType mlir::ds::toFloatType(MLIRContext *context, FloatKind kind) {
+  switch (kind) {
+  case FloatKind::F32:
+    return Float32Type::get(context);
+  case FloatKind::BF16:
+    return BFloat16Type::get(context);
+  case FloatKind::F16:
+    return Float16Type::get(context);
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
 OptimizerOptions OptimizerOptions::defaults(Kind kind) {
   OptimizerOptions options;
   options.kind = kind;
@@ -85,6 +100,29 @@ static void visitFields(Visitor &visitor, ScheduleOptions &options) {
   visitor("decay_mom_rate", options.decayMomentumRate);
 }
 
+template <class Visitor>
+static void visitFields(Visitor &visitor, PrecisionOptions &options) {
+  visitor("compute", options.compute);
+  visitor("autocast", options.autocast);
+  visitor("gradient", options.gradient);
+  visitor("master", options.master);
+  visitor("moment", options.moment);
+  visitor("convert_buffers", options.convertsBuffers);
+  visitor("buffer", options.buffer);
+}
+
+template <class Visitor>
+static void visitFields(Visitor &visitor, LossScaleOptions &options) {
+  visitor("skip", options.skips);
+  visitor("scale", options.scales);
+  visitor("dynamic", options.dynamic);
+  visitor("initial", options.initial);
+  visitor("window", options.window);
+  visitor("hysteresis", options.hysteresis);
+  visitor("consecutive_hysteresis", options.consecutiveHysteresis);
+  visitor("minimum", options.minimum);
+}
+
 //===----------------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------------===//
@@ -104,6 +142,17 @@ public:
   }
   void operator()(StringRef key, bool &field) {
     take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
+  }
+  void operator()(StringRef key, FloatKind &field) {
+    take<StringAttr>(key, "string", [&](StringAttr value) {
+      const auto *found =
+          llvm::find_if(kFloats, [&](const auto &entry) { return entry.first == value.getValue(); });
+      if (found != std::end(kFloats))
+        field = found->second;
+      else
+        fail() << "expects \"f32\", \"bf16\" or \"f16\" for " << section << "." << key << ", but got "
+               << value;
+    });
   }
 
   /// Success when all keys were known and of the right type; `type` selected the kind.
@@ -182,6 +231,27 @@ static LogicalResult readSchedule(ModuleOp module, DictionaryAttr dictionary, Sc
   return success();
 }
 
+/// The sections without a kind.
+template <class Options>
+static LogicalResult readSection(ModuleOp module, StringRef name, DictionaryAttr dictionary,
+                                 Options &options) {
+  FieldReader reader(module, name, dictionary);
+  visitFields(reader, options);
+  return reader.finish();
+}
+
+/// A scaler that could never work is refused.
+static LogicalResult checkLossScale(ModuleOp module, const LossScaleOptions &options) {
+  auto fail = [&] { return module.emitError() << DsDialect::kTrainingAttr << " expects "; };
+  if (options.scales && !(options.initial > 0))
+    return fail() << "a positive loss_scale.initial, but got " << options.initial;
+  if (options.dynamic && options.window < 1)
+    return fail() << "at least 1 for loss_scale.window, but got " << options.window;
+  if (options.scales && !options.skips)
+    return fail() << "loss_scale.skip where losses are scaled, but got false";
+  return success();
+}
+
 static LogicalResult readNoDecay(ModuleOp module, Attribute attribute, std::vector<std::string> &patterns) {
   auto list = dyn_cast<ArrayAttr>(attribute);
   if (!list || !llvm::all_of(list, [](Attribute entry) { return isa<StringAttr>(entry); }))
@@ -219,7 +289,10 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
     return module.emitError() << DsDialect::kTrainingAttr
                               << " expects at least 0 for gradient_clipping, but got " << options.clipping;
   if (failed(readOptimizer(module, section("optimizer"), options.optimizer)) ||
-      failed(readSchedule(module, section("scheduler"), options.schedule)))
+      failed(readSchedule(module, section("scheduler"), options.schedule)) ||
+      failed(readSection(module, "precision", section("precision"), options.precision)) ||
+      failed(readSection(module, "loss_scale", section("loss_scale"), options.lossScale)) ||
+      failed(checkLossScale(module, options.lossScale)))
     return failure();
   if (Attribute value = dictionary.get("no_decay"))
     if (failed(readNoDecay(module, value, options.noDecay)))
@@ -238,6 +311,10 @@ struct FieldWriter {
   void operator()(StringRef key, double &field) { add(key, builder.getF64FloatAttr(field)); }
   void operator()(StringRef key, int64_t &field) { add(key, builder.getI64IntegerAttr(field)); }
   void operator()(StringRef key, bool &field) { add(key, builder.getBoolAttr(field)); }
+  void operator()(StringRef key, FloatKind &field) {
+    const auto *found = llvm::find_if(kFloats, [&](const auto &entry) { return entry.second == field; });
+    add(key, builder.getStringAttr(found->first));
+  }
   void add(StringRef key, Attribute value) { entries.push_back(builder.getNamedAttr(key, value)); }
   DictionaryAttr finish() { return builder.getDictionaryAttr(entries); }
 
@@ -254,17 +331,22 @@ static StringRef spell(Kind kind, const std::pair<StringLiteral, Kind> (&kinds)[
 
 DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOptions &constOptions) {
   TrainingOptions options = constOptions; // visitors take fields by reference
-  FieldWriter optimizer(context), schedule(context), training(context);
+  FieldWriter optimizer(context), schedule(context), precision(context), lossScale(context),
+      training(context);
   Builder &builder = training.builder;
   optimizer.add("type", builder.getStringAttr(spell(options.optimizer.kind, kOptimizers)));
   visitFields(optimizer, options.optimizer);
   schedule.add("type", builder.getStringAttr(spell(options.schedule.kind, kSchedules)));
   visitFields(schedule, options.schedule);
+  visitFields(precision, options.precision);
+  visitFields(lossScale, options.lossScale);
   SmallVector<StringRef> noDecay(options.noDecay.begin(), options.noDecay.end());
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
   training.add("no_decay", builder.getStrArrayAttr(noDecay));
   training.add("optimizer", optimizer.finish());
   training.add("scheduler", schedule.finish());
+  training.add("precision", precision.finish());
+  training.add("loss_scale", lossScale.finish());
   return training.finish();
 }

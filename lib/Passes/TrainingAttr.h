@@ -55,11 +55,45 @@ struct ScheduleOptions {
   double cycleMinMomentum = 0.8, cycleMaxMomentum = 0.9, decayMomentumRate = 0;
 };
 
+/// Element types that a configuration can ask for.
+enum class FloatKind { F32, BF16, F16 };
+
+/// The element type.
+FloatType toFloatType(MLIRContext *context, FloatKind kind);
+
+/// What is computed and kept in which type. ds-lower-precision says what it does with the model,
+/// ds-build-step what it does with states.
+struct PrecisionOptions {
+  FloatKind compute = FloatKind::F32;  ///< of the ops that are computed in 16 bits; F32: none is
+  bool autocast = false;               ///< parameters stay as they are and are converted where they are used
+  FloatKind gradient = FloatKind::F32; ///< in which gradients add up over micro-steps
+  FloatKind master = FloatKind::F32;   ///< of the copies of 16-bit parameters that are updated
+  FloatKind moment = FloatKind::F32;   ///< of the optimizer's moments
+  bool convertsBuffers = false;        ///< buffers become `buffer`; otherwise they are left alone
+  FloatKind buffer = FloatKind::F32;
+
+  /// True when parameters themselves are 16-bit.
+  bool lowersParameters() const { return compute != FloatKind::F32 && !autocast; }
+};
+
+/// DeepSpeed's loss scaler. Steps are skipped when the gradient is not finite, and only then, if `skips`.
+struct LossScaleOptions {
+  bool skips = false;   ///< check gradients and skip the step where they overflow
+  bool scales = false;  ///< multiply the loss; `skips` then, too
+  bool dynamic = false; ///< the scale follows the overflows
+  double initial = 1;   ///< the scale of the first step, and of all steps when it is static
+  int64_t window = 1000, hysteresis = 2;
+  bool consecutiveHysteresis = false;
+  double minimum = 1;
+};
+
 struct TrainingOptions {
   int64_t accumulation = 1; ///< micro-steps per step
   double clipping = 0;      ///< bound of the global gradient norm; 0: none
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
+  PrecisionOptions precision;
+  LossScaleOptions lossScale;
   std::vector<std::string>
       noDecay; ///< regular expressions: parameters whose name matches one are not decayed
 };

@@ -48,3 +48,38 @@ module attributes {ds.training = {scheduler = {type = "WarmupDecayLR"}}} {
 module attributes {ds.training = {no_decay = ["("]}} {
   func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
 }
+
+// -----
+
+// expected-error@+1 {{ds.training expects "f32", "bf16" or "f16" for precision.compute, but got "f8"}}
+module attributes {ds.training = {precision = {compute = "f8"}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training has no key "dtype" in precision}}
+module attributes {ds.training = {precision = {dtype = "bf16"}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects a positive loss_scale.initial, but got 0}}
+module attributes {ds.training = {loss_scale = {skip = true, scale = true, initial = 0.0 : f64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects at least 1 for loss_scale.window, but got 0}}
+module attributes {ds.training = {loss_scale = {skip = true, scale = true, dynamic = true, window = 0 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects loss_scale.skip where losses are scaled, but got false}}
+module attributes {ds.training = {loss_scale = {scale = true}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}

@@ -29,6 +29,18 @@ struct Fabric : SideEffects::Resource::Base<Fabric> {
   StringRef getName() override { return "Fabric"; }
 };
 
+/// The float type an op is computed in when a model is trained in 16 bits; see PrecisionOpInterface.
+enum class Precision {
+  Low,    ///< the 16-bit type: what has fast units for it and sums in f32 inside
+  Single, ///< f32: what loses too much range or accuracy in 16 bits
+  Widest, ///< the widest type of the operands of this kind
+  AsIs    ///< whatever type it has
+};
+
+/// The table behind PrecisionOpInterface: the entry of `op` for one operand or result.
+Precision lookupOperandPrecision(Operation *op, unsigned index);
+Precision lookupResultPrecision(Operation *op, unsigned index);
+
 /// One call of a library function; see LibraryOpInterface.
 struct LibraryCall {
   StringRef callee;              ///< "matmul", "attention_forward", ...

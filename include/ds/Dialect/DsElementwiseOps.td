@@ -8,7 +8,7 @@ include "ds/Dialect/DsBase.td"
 class Ds_ElementwiseOp<string mnemonic, list<Trait> traits = []>
     : Ds_Op<mnemonic, !listconcat(traits, [Pure, SameOperandsAndResultShape,
         FusableOpInterface, DeclareOpInterfaceMethods<ScalarBodyOpInterface>,
-        CostOpInterface])> {
+        CostOpInterface, PrecisionOpInterface])> {
   let extraClassDeclaration = [{
     static ::mlir::ds::FusionKind getFusionKind() { return ::mlir::ds::FusionKind::Elementwise; }
   }];

@@ -106,4 +106,18 @@ def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   ];
 }
 
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op that says in which float type it is to be computed when a model is trained in 16 bits. What each op says
+    stands in one table, lib/Dialect/Precision.cpp.
+  }];
+  let methods = [
+    InterfaceMethod<"In which type the float operand `index` is to be read.", "::mlir::ds::Precision",
+      "getOperandPrecision", (ins "unsigned":$index), [{}], [{ return lookupOperandPrecision($_op, index); }]>,
+    InterfaceMethod<"Which type the float result `index` then has.", "::mlir::ds::Precision",
+      "getResultPrecision", (ins "unsigned":$index), [{}], [{ return lookupResultPrecision($_op, index); }]>
+  ];
+}
+
 #endif // DS_INTERFACES

@@ -56,6 +56,45 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def LowerPrecision : Pass<"ds-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Puts parameters, activations and products into 16 bits";
+  let description = [{
+    `precision` of `ds.training` says what is asked for:
+
+    | key | type | meaning |
+    |---|---|---|
+    | compute | string | "bf16" or "f16": the type of products and of what lies between them; "f32": nothing is lowered |
+    | autocast | bool | parameters stay as they are and are converted where they are used |
+    | convert_buffers, buffer | bool, string | buffers become that type; otherwise they are left alone |
+    | gradient, master, moment | string | for ds-build-step: types of accumulated gradients, masters and moments |
+
+    Requires: phase model, not differentiated; attention raised, biases folded into their products.
+
+    Ensures:
+    - Parameters are declared in the type of `compute`, unless `autocast`; the forward's inputs keep theirs.
+    - Each op computes in the type that its entry in the table of precision asks for (PrecisionOpInterface):
+      products and attention in 16 bits, exponentials, powers, sums and norms in f32, others in the widest type
+      of their operands, where constants and repeated scalars have no say.
+    - Elementwise arithmetic is f32; its result is rounded where it would be stored, not where one op alone reads
+      it.
+    - No value is converted twice to one type, and none back and forth without loss.
+    - What the function returns keeps its type; with `compute` "f32" nothing changes.
+
+    ```
+    %h = ds.matmul %x, %w transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
+    %e = ds.exp %h : tensor<4x6xf32>
+    ```
+    becomes, for bf16,
+    ```
+    %xl = ds.convert %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %h = ds.matmul %xl, %w transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+    %hs = ds.convert %h : tensor<4x6xbf16> -> tensor<4x6xf32>
+    %e = ds.exp %hs : tensor<4x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
   let summary = "Appends to the forward the gradients of its loss by all trainable parameters";
   let description = [{
