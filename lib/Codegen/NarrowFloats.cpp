@@ -72,8 +72,8 @@ Value BitMath::halfFromSingle(Value x) const {
 /// Exact: the exponent is rebiased in place; denormals come from an integer times 2^-24.
 Value BitMath::singleFromHalf(Value half) const {
   Value bits = toWord(half), magnitude = andI(bits, 0x7fff), sign = shl(andI(bits, 0x8000), 16);
-  Value normal = add(shl(magnitude, 13), i(0x38000000));                // (127 - 15) << 23
-  Value special = orI(shl(magnitude, 13), i(0x7f800000));               // infinity
+  Value normal = add(shl(magnitude, 13), i(0x38000000));                                // (127 - 15) << 23
+  Value special = orI(shl(magnitude, 13), i(0x7f800000));                               // infinity
   special = select(isAtLeast(magnitude, 0x7c01), orI(special, i(0x00400000)), special); // a quiet NaN
   Value number = b.create<arith::SIToFPOp>(loc, typeOf(b.getF32Type()), magnitude);
   Value denormal = bitsOf(b.create<arith::MulFOp>(loc, number, f(0x1p-24f)));

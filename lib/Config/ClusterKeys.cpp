@@ -23,6 +23,7 @@ constexpr ClusterKey kTable[] = {
   {"device.launch_seconds", Positive, true, "s", "from one kernel to the next", SET(device.launchSeconds, number)},
   {"device.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the device's memory", SET(device.memoryBytesPerSecond, number)},
   {"device.memory_efficiency", Share, true, "", "share of that peak which a streaming kernel reaches", SET(device.memoryEfficiency, number)},
+  {"device.contention", Share, false, "", "share of the time of an exchange beside compute that compute loses; default 0", SET(device.contention, number)},
   {"device.peak_flops.fp32", Positive, true, "op/s", "dense peak", SET(device.peakFlops[DType::F32], number)},
   {"device.peak_flops.fp16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::F16], number)},
   {"device.peak_flops.bf16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::BF16], number)},

@@ -78,17 +78,16 @@ double layerActivationBytes(const ModelShape &shape, double microBatch, double t
   return sbh * (10 + 24 / tp + scores / tp);
 }
 
-/// Micro-batches that a stage holds, in units of what p micro-batches of its layers take.
-static double inFlight(const ParallelPlan &plan) {
+double pipelineInFlight(const ParallelPlan &plan) {
   double p = static_cast<double>(plan.pp), m = static_cast<double>(plan.accumulation);
   double interleaved = plan.interleave > 1 ? 1 + (p - 1) / (p * static_cast<double>(plan.interleave)) : 1;
   return std::min(m, p) / p * interleaved;
 }
 
 double firstStageActivationBytes(const ModelShape &shape, const ParallelPlan &plan) {
-  double layer = layerActivationBytes(shape, static_cast<double>(plan.microBatch), static_cast<double>(plan.tp),
-                                      plan.shardSequence, plan.recompute);
-  return static_cast<double>(shape.layers) * layer * inFlight(plan);
+  double layer = layerActivationBytes(shape, static_cast<double>(plan.microBatch),
+                                      static_cast<double>(plan.tp), plan.shardSequence, plan.recompute);
+  return static_cast<double>(shape.layers) * layer * pipelineInFlight(plan);
 }
 
 double outsideActivationBytes(const ModelShape &shape, const ParallelPlan &plan) {
@@ -116,7 +115,8 @@ double infinityCheckpointBytes(double layers, double hidden, double batch, doubl
 
 double infinityModelWorkingBytes(double hidden) { return 16 * hidden * hidden; }
 
-double infinityActivationWorkingBytes(double hidden, double heads, double batch, double seq, double interval) {
+double infinityActivationWorkingBytes(double hidden, double heads, double batch, double seq,
+                                      double interval) {
   return batch * seq * interval * (16 * hidden + 2 * heads * seq);
 }
 

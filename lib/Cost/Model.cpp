@@ -31,13 +31,18 @@ static std::string spell(const char *what, int64_t value) {
 }
 
 Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
-  const std::pair<const char *, int64_t> positive[] = {
-      {"layers", shape.layers},       {"hidden", shape.hidden},
-      {"heads", shape.heads},         {"vocab", shape.vocab},
-      {"seq", shape.seq},             {"dp", plan.dp},
-      {"tp", plan.tp},                {"pp", plan.pp},
-      {"sp", plan.sp},                {"interleave", plan.interleave},
-      {"micro-batch", plan.microBatch}, {"accumulation", plan.accumulation}};
+  const std::pair<const char *, int64_t> positive[] = {{"layers", shape.layers},
+                                                       {"hidden", shape.hidden},
+                                                       {"heads", shape.heads},
+                                                       {"vocab", shape.vocab},
+                                                       {"seq", shape.seq},
+                                                       {"dp", plan.dp},
+                                                       {"tp", plan.tp},
+                                                       {"pp", plan.pp},
+                                                       {"sp", plan.sp},
+                                                       {"interleave", plan.interleave},
+                                                       {"micro-batch", plan.microBatch},
+                                                       {"accumulation", plan.accumulation}};
   for (auto [what, value] : positive)
     if (value < 1)
       return Error{ExitCode::Invalid, spell(what, value) + " is not positive", "give a number of at least 1"};
@@ -55,8 +60,9 @@ Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
                    "choose a degree that divides"};
   if (plan.interleave > 1 && (plan.pp == 1 || plan.accumulation % plan.pp != 0))
     return Error{ExitCode::Invalid,
-                 spell("interleave", plan.interleave) + " needs a pipeline whose stages divide the micro-batches, but " +
-                     spell("pp", plan.pp) + " and " + spell("accumulation", plan.accumulation),
+                 spell("interleave", plan.interleave) +
+                     " needs a pipeline whose stages divide the micro-batches, but " + spell("pp", plan.pp) +
+                     " and " + spell("accumulation", plan.accumulation),
                  "set interleave to 1"};
   if (plan.zeroStage < 0 || plan.zeroStage > 3 || (plan.pp > 1 && plan.zeroStage > 1))
     return Error{ExitCode::Invalid,

@@ -97,9 +97,8 @@ TEST_P(NarrowFloat, RoundsToNearestEven) {
   for (const char *from : {"f32", "f64"}) {
     Tensor hard = hardNumbers(std::strcmp(from, "f64") == 0);
     int64_t count = hard.shape[0];
-    KernelHarness harness(convertKernel("bf16", count, from, "bf16") +
-                              convertKernel("f16", count, from, "f16"),
-                          GetParam());
+    KernelHarness harness(
+        convertKernel("bf16", count, from, "bf16") + convertKernel("f16", count, from, "f16"), GetParam());
     ASSERT_TRUE(harness.isLoaded());
     for (const char *to : {"bf16", "f16"})
       expectSame(harness.run(to, {hard})[0], harness.interpret(to, {hard})[0], hard.values);
@@ -109,11 +108,10 @@ TEST_P(NarrowFloat, RoundsToNearestEven) {
 /// Vectors of every width, and scalars.
 TEST_P(NarrowFloat, ConvertsShortTensors) {
   for (int64_t count : {1, 2, 3, 5, 8, 11}) {
-    KernelHarness harness(convertKernel("to", count, "f32", "f16") +
-                              convertKernel("back", count, "f16", "f32") +
-                              convertKernel("across", count, "f16", "bf16") +
-                              convertKernel("count", count, "i64", "bf16"),
-                          GetParam());
+    KernelHarness harness(
+        convertKernel("to", count, "f32", "f16") + convertKernel("back", count, "f16", "f32") +
+            convertKernel("across", count, "f16", "bf16") + convertKernel("count", count, "i64", "bf16"),
+        GetParam());
     ASSERT_TRUE(harness.isLoaded());
     Tensor x{{count}, {}};
     for (int64_t k = 0; k < count; ++k)

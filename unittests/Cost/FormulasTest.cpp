@@ -12,7 +12,7 @@ using namespace ds::cost;
 static constexpr double kMiB = 1 << 20, kGiB = 1 << 30, kTiB = 1024.0 * kGiB;
 
 /// `value` as printed: equal to `printed` up to half a unit of its last digit, rounded either way.
-#define EXPECT_PRINTED(value, printed, unit) EXPECT_NEAR(value, printed, (unit) * 0.51)
+#define EXPECT_PRINTED(value, printed, unit) EXPECT_NEAR(value, printed, (unit)*0.51)
 
 TEST(Formulas, ZeroTable1) {
   struct Row {
@@ -169,13 +169,15 @@ TEST(Formulas, ActivationsOfALayer) {
   EXPECT_DOUBLE_EQ(bytes(8, false, Recompute::Selective), sbh * (10 + 24.0 / 8));
   EXPECT_DOUBLE_EQ(bytes(8, true, Recompute::Selective), 34 * sbh / 8);
   EXPECT_DOUBLE_EQ(bytes(8, true, Recompute::Full), 2 * sbh);
-  ParallelPlan plan = planOf(kActivations[0], false, Recompute::None); // one stage: mask, norm, projection, logits
+  ParallelPlan plan =
+      planOf(kActivations[0], false, Recompute::None); // one stage: mask, norm, projection, logits
   EXPECT_DOUBLE_EQ(outsideActivationBytes(shape, plan), sbh / 8 + 4 * sbh / 8 * (1 + 51200.0 / 6144));
   plan = planOf(kActivations[1], false, Recompute::None);
   EXPECT_DOUBLE_EQ(outsideActivationBytes(gpt(96, 12288, 96), plan), 2048 * 12288.0); // * 8 stages / 8
   plan.accumulation = 2; // two micro-batches in eight stages
-  EXPECT_DOUBLE_EQ(firstStageActivationBytes(gpt(96, 12288, 96), plan),
-                   firstStageActivationBytes(gpt(96, 12288, 96), planOf(kActivations[1], false, Recompute::None)) / 4);
+  EXPECT_DOUBLE_EQ(
+      firstStageActivationBytes(gpt(96, 12288, 96), plan),
+      firstStageActivationBytes(gpt(96, 12288, 96), planOf(kActivations[1], false, Recompute::None)) / 4);
 }
 
 TEST(Formulas, ModelAndHardwareFlops) {
@@ -183,7 +185,8 @@ TEST(Formulas, ModelAndHardwareFlops) {
   for (size_t i = 0; i < std::size(kActivations); ++i) {
     const Activations &row = kActivations[i];
     ModelShape shape = gpt(row.heads, row.hidden, row.layers);
-    double batch = static_cast<double>(row.microBatch * row.micros), devices = 8.0 * static_cast<double>(row.pp);
+    double batch = static_cast<double>(row.microBatch * row.micros),
+           devices = 8.0 * static_cast<double>(row.pp);
     double peak = devices * 312e12 * row.seconds / 100;
     EXPECT_NEAR(modelFlops(shape, batch) / peak, recomputedMfu[i], 0.06);
     EXPECT_NEAR(selectiveFlops(shape, batch) / peak, row.hfu, 0.3); // the table rounds its seconds
@@ -194,16 +197,17 @@ TEST(Formulas, ZeroInfinity) {
   struct Row {
     double trillions, layers, hidden, heads, states, checkpoints, model, activations; // hd in units of 1024
   };
-  for (Row row : {Row{0.10, 80, 10240, 128, 1.83, 0.05, 1.56, 1.62},
-                  Row{0.50, 100, 20480, 160, 9.16, 0.12, 6.25, 2.50},
-                  Row{1.01, 128, 25600, 256, 18.31, 0.20, 9.77, 3.56},
-                  Row{10.05, 195, 65536, 512, 182.81, 0.76, 64.0, 8.0},
-                  Row{101.47, 315, 163840, 1024, 1845.70, 3.08, 400, 18.0}}) {
+  for (Row row :
+       {Row{0.10, 80, 10240, 128, 1.83, 0.05, 1.56, 1.62}, Row{0.50, 100, 20480, 160, 9.16, 0.12, 6.25, 2.50},
+        Row{1.01, 128, 25600, 256, 18.31, 0.20, 9.77, 3.56},
+        Row{10.05, 195, 65536, 512, 182.81, 0.76, 64.0, 8.0},
+        Row{101.47, 315, 163840, 1024, 1845.70, 3.08, 400, 18.0}}) {
     EXPECT_PRINTED(infinityStateBytes(row.layers, row.hidden) / 20 / 1e12, row.trillions, 0.01);
     EXPECT_PRINTED(infinityStateBytes(row.layers, row.hidden) / kTiB, row.states, 0.01);
     EXPECT_PRINTED(infinityCheckpointBytes(row.layers, row.hidden, 32, 1024) / kTiB, row.checkpoints, 0.01);
     EXPECT_PRINTED(infinityModelWorkingBytes(row.hidden) / kGiB, row.model, 0.01);
-    EXPECT_PRINTED(infinityActivationWorkingBytes(row.hidden, row.heads, 4, 1024) / kGiB, row.activations, 0.01);
+    EXPECT_PRINTED(infinityActivationWorkingBytes(row.hidden, row.heads, 4, 1024) / kGiB, row.activations,
+                   0.01);
   }
   // Half the peak of 70 TFLOP/s at batch 1 and 1024 tokens needs 68 GB/s; nine tenths for the optimizer at
   // batch 2 need 1.23 TB/s.

@@ -43,11 +43,14 @@ TEST(Model, PlansThatDoNotDivideAreRefused) {
             "hidden = 12288 is not divisible by heads = 100");
   EXPECT_EQ(told([](ModelShape &s, ParallelPlan &) { s.kvHeads = 7; }),
             "heads = 96 is not divisible by key-value heads = 7");
-  EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.tp = 5; }), "heads = 96 is not divisible by tp * sp = 5");
+  EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.tp = 5; }),
+            "heads = 96 is not divisible by tp * sp = 5");
   EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.pp = 5; }),
             "layers = 96 is not divisible by pp * interleave = 15");
-  EXPECT_THAT(told([](ModelShape &, ParallelPlan &p) { p.accumulation = 12; }), HasSubstr("interleave = 3 needs"));
-  EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.zeroStage = 2; }), "ZeRO stage = 2 does not go with pp = 8");
+  EXPECT_THAT(told([](ModelShape &, ParallelPlan &p) { p.accumulation = 12; }),
+              HasSubstr("interleave = 3 needs"));
+  EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.zeroStage = 2; }),
+            "ZeRO stage = 2 does not go with pp = 8");
   EXPECT_THAT(told([](ModelShape &, ParallelPlan &p) { p.parameterHome = Home::Cpu; }),
               HasSubstr("under ZeRO stage 3 only"));
   EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.microBatch = 0; }), "micro-batch = 0 is not positive");

@@ -44,6 +44,7 @@ struct DeviceSpec {
   double launchSeconds = 0;        ///< from one kernel to the next
   double memoryBytesPerSecond = 0; ///< peak
   double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
+  double contention = 0;           ///< share of the time of an exchange beside compute that compute loses
   PerDtype<double> peakFlops;      ///< dense, operations per second; 0: no such unit
   PerDtype<Curve> matmulFlops;     ///< achieved, by the cube root of m * n * k; empty: as fp32
 };

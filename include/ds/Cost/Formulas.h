@@ -65,8 +65,12 @@ double megatronBytesPerParameter(double dp, bool distributedOptimizer);
 double layerActivationBytes(const ModelShape &shape, double microBatch, double tp, bool shardSequence,
                             Recompute recompute);
 
-/// How a pipeline's first stage keeps them: p micro-batches of L / p layers, fewer when the step has fewer, more
-/// when the pipeline is interleaved.
+/// What a pipeline's first stage holds, in units of what p micro-batches of its layers take: min(m, p) / p,
+/// and 1 + (p - 1) / (p v) times that when it is interleaved.
+double pipelineInFlight(const ParallelPlan &plan);
+
+/// How a pipeline's first stage keeps them: p micro-batches of L / p layers, fewer when the step has fewer,
+/// more when the pipeline is interleaved.
 double firstStageActivationBytes(const ModelShape &shape, const ParallelPlan &plan);
 
 /// What the first stage keeps outside the layers: the embedding's dropout mask, and without a pipeline the

@@ -1,0 +1,72 @@
+//===- Estimate.h - A training step by rules: seconds and bytes ----------------------===//
+//
+// What a step of a transformer costs on a cluster, before there is a program of it: the layers' products and
+// passes over memory, the exchanges of each kind of parallelism, the pipeline's bubble, the update, and what
+// is kept where. One set of constants per machine, all of them figures of its description.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_COST_ESTIMATE_H
+#define DS_COST_ESTIMATE_H
+
+#include "ds/Cost/Model.h"
+#include "ds/Cost/Rates.h"
+
+namespace ds::cost {
+
+/// One part of a step's time on the busiest rank.
+struct Term {
+  std::string name;
+  double seconds = 0;
+  std::string source; ///< the figures and rules that it comes from
+};
+
+/// One layer of one micro-batch, in seconds. Exchanges are those of tensor and sequence parallelism.
+struct LayerSeconds {
+  double forward = 0, backward = 0;
+  double recompute = 0;        ///< what the backward pass computes again
+  double forwardExchange = 0;  ///< compute waits for it
+  double backwardExchange = 0; ///< what is left beside products, with what recomputation repeats
+};
+
+struct StepEstimate {
+  double seconds = 0;
+  std::vector<Term> terms; ///< add up to `seconds`
+  LayerSeconds layer;
+  double modelFlops = 0;    ///< of the whole step, over all ranks: what the model needs
+  double hardwareFlops = 0; ///< with what is computed again
+  /// Bytes that a rank sends in a step, by kind.
+  double gatheredBytes = 0, scatteredBytes = 0, reducedBytes = 0;
+
+  /// Operations per second and device that a figure of hardware operations would give.
+  double hardwareFlopsPerDevice(const ParallelPlan &plan) const {
+    return hardwareFlops / seconds / static_cast<double>(plan.ranks());
+  }
+};
+
+/// Operations of a whole step over all ranks: 2 per multiplication and addition, causal attention counted in
+/// full, as the published formulas do. With `recomputed`, what the backward pass repeats counts as well.
+double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recomputed);
+
+/// The time of a step. The plan must pass checkPlan and its ranks must fit the cluster.
+StepEstimate estimateStep(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates);
+
+/// What one rank of the first pipeline stage keeps at its peak, in bytes. Host and storage are per node.
+struct MemoryEstimate {
+  double parameters = 0, gradients = 0, optimizer = 0;
+  double working = 0;     ///< buckets that are gathered or reduced
+  double activations = 0; ///< with what lies outside the layers
+  double context = 0;     ///< of the device and its libraries
+  double hostBytes = 0, storageBytes = 0;
+
+  double deviceBytes() const { return parameters + gradients + optimizer + working + activations + context; }
+};
+
+MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
+                              const config::Cluster &cluster);
+
+/// Whether device, host and storage hold it.
+bool fits(const MemoryEstimate &memory, const config::Cluster &cluster);
+
+} // namespace ds::cost
+
+#endif // DS_COST_ESTIMATE_H

@@ -1,0 +1,117 @@
+//===- LayerTime.cpp - One transformer layer of one micro-batch ----------------------===//
+//
+// Products by the table of achieved rates; everything else by passes over memory, with the fusions that all
+// frameworks of the day have (bias with GELU; bias, dropout and residual; scale, mask and softmax). A
+// backward product has the size of its forward one, twice.
+//
+//===---------------------------------------------------------------------------===//
+#include "LayerTime.h"
+
+#include <algorithm>
+
+namespace ds::cost {
+
+namespace {
+/// The sizes of one rank's part, as doubles.
+struct Part {
+  Part(const ModelShape &shape, const ParallelPlan &plan)
+      : t(static_cast<double>(plan.tp)), sp(static_cast<double>(plan.sp)),
+        b(static_cast<double>(plan.microBatch)), s(static_cast<double>(shape.seq)),
+        h(static_cast<double>(shape.hidden)), a(static_cast<double>(shape.heads)),
+        kv(static_cast<double>(shape.kvWidth())), f(static_cast<double>(shape.ffnWidth())),
+        tokens(b * s / sp), bytes(static_cast<double>(bytesOf(plan.dtype))), flat(tokens * h * bytes),
+        between(plan.shardSequence ? t : 1) {}
+
+  double t, sp, b, s, h, a, kv, f;
+  double tokens;  ///< of this rank
+  double bytes;   ///< of an element
+  double flat;    ///< bytes of one tensor [tokens, h]
+  double between; ///< ranks that split what lies between the products
+};
+} // namespace
+
+/// The four products with weights.
+static double weightProducts(const ModelShape &shape, const Part &p, const Rates &rates, DType dtype) {
+  double up = (shape.gated ? 2 : 1) * p.f;
+  return rates.matmulSeconds({p.tokens, (p.h + 2 * p.kv) / p.t, p.h}, dtype) +
+         rates.matmulSeconds({p.tokens, p.h, p.h / p.t}, dtype) +
+         rates.matmulSeconds({p.tokens, up / p.t, p.h}, dtype) +
+         rates.matmulSeconds({p.tokens, p.h, p.f / p.t}, dtype);
+}
+
+/// Scores and their product with the values.
+static double attentionProducts(const Part &p, const Rates &rates, DType dtype) {
+  double heads = p.b * p.a / (p.t * p.sp), width = p.h / p.a;
+  return rates.matmulSeconds({p.s, p.s, width, heads}, dtype) +
+         rates.matmulSeconds({p.s, width, p.s, heads}, dtype);
+}
+
+/// Passes over the scores: `tensors` times their bytes.
+static double scorePasses(const Part &p, const ParallelPlan &plan, const Rates &rates, double tensors) {
+  if (plan.flashAttention)
+    return 0;
+  return 2 * rates.memorySeconds(tensors / 2 * p.b * p.a * p.s * p.s * p.bytes / (p.t * p.sp));
+}
+
+/// Norms, biases, activation function, dropout and residual, in tensors [tokens, h] read or written: forward.
+static double forwardPasses(const ModelShape &shape, const Part &p, const Rates &rates) {
+  double add = shape.dropout ? 3.5 : 3; // two operands and the result; the mask is a byte
+  double activation = shape.gated ? 3 : 2;
+  return 2 * rates.memorySeconds(2 * p.flat / p.between) + 2 * rates.memorySeconds(add * p.flat / p.between) +
+         rates.memorySeconds(6 * p.flat / p.t) + rates.memorySeconds(activation * p.flat * p.f / p.h / p.t);
+}
+
+/// The same, backward: norms read their input and gradient twice, residuals add gradients.
+static double backwardPasses(const ModelShape &shape, const Part &p, const Rates &rates) {
+  double add = (shape.dropout ? 2.5 : 2) + 3;
+  double activation = shape.gated ? 5 : 3;
+  return 2 * rates.memorySeconds(5 * p.flat / p.between) + 2 * rates.memorySeconds(add * p.flat / p.between) +
+         rates.memorySeconds(3 * p.flat / p.t) + rates.memorySeconds(activation * p.flat * p.f / p.h / p.t);
+}
+
+/// Exchanges of one pass: two all-reduces of tensor parallelism (or a gather and a scatter in place of each),
+/// four all-to-alls around attention when ranks share a sequence.
+static double exchange(const Part &p, const ParallelPlan &plan, const Rates &rates) {
+  double tensor = 0;
+  if (plan.tp > 1 && plan.shardSequence)
+    tensor = 2 * (rates.collectiveSeconds(Collective::AllGather, p.flat / p.t, plan.tp) +
+                  rates.collectiveSeconds(Collective::ReduceScatter, p.flat / p.t, plan.tp));
+  else if (plan.tp > 1)
+    tensor = 2 * rates.collectiveSeconds(Collective::AllReduce, p.flat, plan.tp);
+  Group sequence = rates.group(plan.sp, plan.tp);
+  return tensor + 4 * rates.collectiveSeconds(Collective::AllToAll, p.flat / p.t, sequence);
+}
+
+LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
+  Part p(shape, plan);
+  double products = weightProducts(shape, p, rates, plan.dtype);
+  double attention = attentionProducts(p, rates, plan.dtype);
+  double dropout = shape.dropout ? 2.5 : 0; // read, write and mask, beside softmax's read and write
+  double core = attention + scorePasses(p, plan, rates, 2 + dropout);
+  LayerSeconds layer;
+  layer.forward = products + core + forwardPasses(shape, p, rates);
+  // Fused attention computes its scores once more.
+  layer.backward = 2 * products + (plan.flashAttention ? 2.5 : 2) * attention +
+                   scorePasses(p, plan, rates, shape.dropout ? 5.5 : 3) + backwardPasses(shape, p, rates);
+  layer.forwardExchange = exchange(p, plan, rates);
+  // Half of the backward's exchange can run beside the products of the weights' gradients.
+  double hidden = plan.overlapTensor ? std::min(layer.forwardExchange / 2, products) : 0;
+  layer.backwardExchange = layer.forwardExchange - hidden;
+  if (plan.recompute == Recompute::Full) {
+    layer.recompute = layer.forward;
+    layer.backwardExchange += layer.forwardExchange;
+  } else if (plan.recompute == Recompute::Selective && !plan.flashAttention) {
+    layer.recompute = core;
+  }
+  return layer;
+}
+
+double logitSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
+  Part p(shape, plan);
+  double columns = static_cast<double>(shape.vocab) / p.t;
+  // Three products; the loss reads and writes fp32 logits three times.
+  return 3 * rates.matmulSeconds({p.tokens, columns, p.h}, plan.dtype) +
+         rates.memorySeconds(p.tokens * columns * (p.bytes + 24));
+}
+
+} // namespace ds::cost

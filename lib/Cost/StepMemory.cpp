@@ -1,0 +1,122 @@
+//===- StepMemory.cpp - What a rank keeps, by rules --------------------------------===//
+//
+// Model states by ZeRO's formulas over the largest stage's own parameters, activations by the published bytes
+// per layer, and what is under way: gathered layers, buckets, a layer that is being computed again.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Cost/Estimate.h"
+#include "ds/Cost/Formulas.h"
+
+#include <algorithm>
+
+namespace ds::cost {
+
+/// Elements of a bucket, unless one parameter is larger: DeepSpeed's default.
+static constexpr double kBucketElements = 5e8;
+/// Bytes of fp32 master and moments per parameter.
+static constexpr double kOptimizerBytes = 12;
+
+namespace {
+/// Counts that several parts need, as doubles.
+struct Counts {
+  Counts(const ModelShape &shape, const ParallelPlan &plan, const config::Cluster &cluster)
+      : t(static_cast<double>(plan.tp)), ranks(static_cast<double>(plan.dp * plan.sp)),
+        layer(static_cast<double>(shape.layerParameters()) / t),
+        bucket(std::max(kBucketElements,
+                        static_cast<double>(shape.hidden * (shape.gated ? 2 : 1) * shape.ffnWidth()) / t)),
+        stage((static_cast<double>(shape.layers / plan.pp * shape.layerParameters()) +
+               static_cast<double>(plan.pp == 1 ? shape.parameters() - shape.layers * shape.layerParameters()
+                                                : shape.embeddingParameters())) /
+              t),
+        onNode(static_cast<double>(std::min(plan.ranks(), cluster.devicesPerNode))) {}
+
+  double t, ranks;
+  double layer;  ///< parameters of a layer on one tensor-parallel rank
+  double bucket; ///< elements of the largest bucket
+  double stage;  ///< parameters of the stage on one tensor-parallel rank
+  double onNode; ///< ranks of a node
+};
+} // namespace
+
+/// Bytes in 16 bits that one layer keeps: layerActivationBytes for every kind of MLP, attention and dropout.
+static double layerBytes(const ModelShape &shape, const ParallelPlan &plan, Recompute recompute) {
+  double h = static_cast<double>(shape.hidden), kv = static_cast<double>(shape.kvWidth());
+  double f = static_cast<double>(shape.ffnWidth()), t = static_cast<double>(plan.tp);
+  double tokens = static_cast<double>(plan.microBatch * shape.seq);
+  if (recompute == Recompute::Full)
+    return 2 * tokens * h;
+  // Inputs of both norms and of the first product of both halves; the residuals' masks.
+  double between = tokens * h * (shape.dropout ? 10 : 8) / (plan.shardSequence ? t : 1);
+  // Queries, keys and values, the output's input; the MLP's inner tensors, before and after its activation.
+  double inside = tokens * (4 * h + 4 * kv + (shape.gated ? 6 : 4) * f) / t;
+  bool scores = recompute == Recompute::None && !plan.flashAttention;
+  double perScore = !scores ? 0 : shape.dropout ? 5 : 2; // softmax; mask and dropped scores
+  return between + inside +
+         perScore * tokens * static_cast<double>(shape.heads) * static_cast<double>(shape.seq) / t;
+}
+
+/// Activations of the first stage, with one layer's that is being computed again.
+static double activationBytes(const ModelShape &shape, const ParallelPlan &plan) {
+  double kept =
+      static_cast<double>(shape.layers) * layerBytes(shape, plan, plan.recompute) * pipelineInFlight(plan) +
+      outsideActivationBytes(shape, plan);
+  double again = plan.recompute == Recompute::None ? 0 : layerBytes(shape, plan, Recompute::None);
+  double perElement = static_cast<double>(bytesOf(plan.dtype)) / 2; // the formulas are of 16 bits
+  return (kept + again) * perElement / static_cast<double>(plan.sp);
+}
+
+/// What each state takes, and where.
+static void placeStates(MemoryEstimate &memory, const ParallelPlan &plan, const Counts &c) {
+  double low = static_cast<double>(bytesOf(plan.dtype));
+  double optimizer = plan.dtype == DType::F32 ? 8 : kOptimizerBytes; // no master beside fp32 parameters
+  auto sharded = [&](int64_t from, double bytes) {
+    return bytes * c.stage / (plan.zeroStage >= from ? c.ranks : 1);
+  };
+  double parameters = sharded(3, low), states = sharded(1, optimizer);
+  double gradients = sharded(2, static_cast<double>(bytesOf(plan.gradientDtype)));
+  memory.parameters = plan.parameterHome == Home::Device ? parameters : 0;
+  memory.optimizer = plan.optimizerHome == Home::Device ? states : 0;
+  bool gradientsLeave = plan.optimizerHome != Home::Device && plan.zeroStage >= 2;
+  memory.gradients = gradientsLeave ? 0 : gradients;
+  if (plan.parameterHome == Home::Cpu)
+    memory.hostBytes += parameters * c.onNode;
+  if (plan.parameterHome == Home::Nvme)
+    memory.storageBytes += parameters * c.onNode;
+  if (gradientsLeave)
+    memory.hostBytes += gradients * c.onNode;
+  if (plan.optimizerHome == Home::Cpu)
+    memory.hostBytes += states * c.onNode;
+  if (plan.optimizerHome == Home::Nvme)
+    memory.storageBytes += states * c.onNode;
+}
+
+/// Buckets that are gathered and reduced: the running one and the next.
+static double workingBytes(const ParallelPlan &plan, const Counts &c) {
+  double bytes = 0;
+  if (plan.zeroStage == 3 && (c.ranks > 1 || plan.parameterHome != Home::Device))
+    bytes += 2 * std::min(c.bucket, c.layer) * static_cast<double>(bytesOf(plan.dtype));
+  double bucket = std::min(c.bucket, plan.zeroStage == 3 ? c.layer : c.stage);
+  bool reduces = c.ranks > 1 || plan.optimizerHome != Home::Device;
+  if (plan.zeroStage >= 2 && reduces)
+    bytes += 2 * bucket * static_cast<double>(bytesOf(plan.gradientDtype));
+  return bytes;
+}
+
+MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
+                              const config::Cluster &cluster) {
+  Counts counts(shape, plan, cluster);
+  MemoryEstimate memory;
+  placeStates(memory, plan, counts);
+  memory.working = workingBytes(plan, counts);
+  memory.activations = activationBytes(shape, plan);
+  memory.context = static_cast<double>(cluster.device.contextBytes);
+  return memory;
+}
+
+bool fits(const MemoryEstimate &memory, const config::Cluster &cluster) {
+  return memory.deviceBytes() <= static_cast<double>(cluster.device.memoryBytes) &&
+         memory.hostBytes <= static_cast<double>(cluster.host.memoryBytes) &&
+         memory.storageBytes <= static_cast<double>(cluster.nvme.bytes);
+}
+
+} // namespace ds::cost

@@ -1,0 +1,148 @@
+//===- MemoryTest.cpp - What fits where, by the case studies of the field -----------===//
+#include "ds/Cost/Estimate.h"
+#include "ds/Cost/Formulas.h"
+
+#include "Published.h"
+
+#include <gtest/gtest.h>
+
+using namespace ds;
+using namespace ds::cost;
+
+static config::Cluster clusterOf(const char *name) {
+  Result<config::Cluster> cluster = config::readCluster(name);
+  EXPECT_TRUE(cluster) << name;
+  return *cluster;
+}
+
+static bool holds(const char *cluster, const ModelShape &shape, const ParallelPlan &plan) {
+  EXPECT_TRUE(checkPlan(shape, plan));
+  return fits(estimateMemory(shape, plan, clusterOf(cluster)), clusterOf(cluster));
+}
+
+/// A GPT with sequences of 1024.
+static ModelShape shortGpt(int64_t heads, int64_t hidden, int64_t layers) {
+  ModelShape shape = gpt(heads, hidden, layers);
+  shape.seq = 1024;
+  return shape;
+}
+
+static ParallelPlan recomputing(int64_t dp, int64_t stage, Home optimizer = Home::Device) {
+  ParallelPlan plan;
+  plan.dp = dp;
+  plan.zeroStage = stage;
+  plan.recompute = Recompute::Full;
+  plan.optimizerHome = optimizer;
+  return plan;
+}
+
+TEST(Memory, StatesAreZerosFormulas) {
+  ModelShape shape = shortGpt(25, 1600, 48);
+  double psi = static_cast<double>(shape.parameters());
+  for (int64_t ranks : {1, 4, 64, 1024})
+    for (int64_t stage = 0; stage <= 3; ++stage) {
+      MemoryEstimate memory = estimateMemory(shape, recomputing(ranks, stage), clusterOf("a100-80g"));
+      EXPECT_NEAR((memory.parameters + memory.gradients + memory.optimizer) /
+                      zeroStateBytes(psi, static_cast<double>(ranks), stage),
+                  1, 1e-12);
+    }
+}
+
+TEST(Memory, ActivationsAreThePublishedBytes) {
+  // What is kept beside one layer's worth that is computed again, on the first of eight stages.
+  ModelShape shape = gpt(96, 12288, 96);
+  for (bool sharded : {false, true})
+    for (Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+      ParallelPlan plan;
+      plan.tp = plan.pp = 8, plan.interleave = 3, plan.accumulation = 64;
+      plan.shardSequence = sharded, plan.recompute = recompute;
+      double again =
+          recompute == Recompute::None ? 0 : layerActivationBytes(shape, 1, 8, sharded, Recompute::None);
+      EXPECT_NEAR(estimateMemory(shape, plan, clusterOf("a100-80g")).activations /
+                      (firstStageActivationBytes(shape, plan) + outsideActivationBytes(shape, plan) + again),
+                  1, 1e-12);
+    }
+}
+
+TEST(Memory, FusedAttentionGatedLayersAndFp32) {
+  ModelShape shape = gpt(32, 4096, 32);
+  shape.vocab = 32000, shape.ffn = 11008, shape.kvHeads = 8;
+  shape.gated = shape.rmsNorm = true;
+  shape.dropout = shape.learnedPositions = false;
+  ParallelPlan plan;
+  plan.flashAttention = true;
+  auto activations = [&] { return estimateMemory(shape, plan, clusterOf("a100-80g")).activations; };
+  double tokens = 2048, h = 4096;
+  double layer = tokens * (8 * h + 4 * h + 4 * h / 4 + 6 * 11008);
+  double outside = tokens * h + 4 * tokens * h * (1 + 32000 / h);
+  EXPECT_NEAR(activations(), 32 * layer + outside, 1);
+  plan.sp = 8; // each rank has an eighth of every sequence
+  EXPECT_NEAR(activations(), (32 * layer + outside) / 8, 1);
+  plan.sp = 1, plan.dtype = plan.gradientDtype = DType::F32;
+  EXPECT_NEAR(activations(), 2 * (32 * layer + outside), 1);
+  EXPECT_EQ(estimateMemory(shape, plan, clusterOf("a100-80g")).optimizer,
+            8 * static_cast<double>(shape.parameters())); // no masters
+}
+
+TEST(Memory, BucketsUnderWay) {
+  auto working = [](const ModelShape &shape, int64_t stage, int64_t ranks, Home optimizer = Home::Device) {
+    return estimateMemory(shape, recomputing(ranks, stage, optimizer), clusterOf("a100-80g")).working;
+  };
+  ModelShape small = shortGpt(25, 1600, 48), large = shortGpt(160, 25600, 128);
+  double layer = static_cast<double>(small.layerParameters());
+  EXPECT_EQ(working(small, 1, 4), 0);
+  EXPECT_EQ(working(small, 2, 4), 2 * 5e8 * 2); // two buckets of gradients
+  EXPECT_EQ(working(small, 2, 1), 0);           // nothing is reduced
+  EXPECT_EQ(working(small, 2, 1, Home::Cpu), 2 * 5e8 * 2);
+  EXPECT_EQ(working(small, 3, 4), 2 * layer * 2 + 2 * layer * 2); // layers are smaller than buckets
+  double largest = 4.0 * 25600 * 25600;                           // one parameter is larger than a bucket
+  EXPECT_EQ(working(large, 3, 1024), 2 * largest * 2 + 2 * largest * 2);
+}
+
+TEST(Memory, Gpt2XlOnFour3090) {
+  ModelShape shape = shortGpt(25, 1600, 48);
+  shape.vocab = 50257;
+  EXPECT_FALSE(holds("4x-rtx3090", shape, recomputing(4, 0)));
+  EXPECT_TRUE(holds("4x-rtx3090", shape, recomputing(4, 3)));
+}
+
+TEST(Memory, ThirteenBillionOnOneV100) {
+  ModelShape thirteen = shortGpt(40, 5120, 40), two = shortGpt(16, 2048, 40),
+             oneAndAHalf = shortGpt(16, 1536, 48);
+  EXPECT_NEAR(static_cast<double>(thirteen.parameters()) / 1e9, 13, 0.3);
+  EXPECT_TRUE(holds("1x-v100-32g", thirteen, recomputing(1, 2, Home::Cpu)));
+  EXPECT_FALSE(holds("1x-v100-32g", thirteen, recomputing(1, 0)));
+  EXPECT_TRUE(holds("1x-v100-32g", oneAndAHalf, recomputing(1, 0))); // 1.4B is where data parallelism stops
+  EXPECT_FALSE(holds("1x-v100-32g", two, recomputing(1, 0)));
+}
+
+TEST(Memory, FortyBillionOnOneV100) {
+  ModelShape shape = shortGpt(64, 8192, 50);
+  ParallelPlan plan = recomputing(1, 3, Home::Cpu);
+  plan.microBatch = 8;
+  EXPECT_FALSE(holds("1x-v100-32g", shape, plan));
+  plan.parameterHome = Home::Cpu;
+  EXPECT_TRUE(holds("1x-v100-32g", shape, plan));
+  MemoryEstimate memory = estimateMemory(shape, plan, clusterOf("1x-v100-32g"));
+  EXPECT_EQ(memory.parameters + memory.gradients + memory.optimizer, 0);
+  EXPECT_NEAR(memory.hostBytes / (16 * static_cast<double>(shape.parameters())), 1, 1e-12);
+}
+
+TEST(Memory, Gpt3OnOneNode) {
+  ModelShape shape = gpt(96, 12288, 96);
+  ParallelPlan plan = recomputing(1, 2, Home::Nvme);
+  plan.tp = 8;
+  EXPECT_TRUE(holds("8x-a100-80g", shape, plan));
+  MemoryEstimate memory = estimateMemory(shape, plan, clusterOf("8x-a100-80g"));
+  EXPECT_NEAR(memory.storageBytes, 12 * static_cast<double>(shape.parameters()), 1e3);
+  plan.optimizerHome = Home::Cpu; // 14 bytes of 175B parameters are more than 2 TiB
+  EXPECT_FALSE(holds("8x-a100-80g", shape, plan));
+  plan.optimizerHome = Home::Device;
+  EXPECT_FALSE(holds("8x-a100-80g", shape, plan));
+}
+
+TEST(Memory, OneTrillionOn1024) {
+  ModelShape shape = shortGpt(160, 25600, 128);
+  EXPECT_TRUE(holds("dgx-a100", shape, recomputing(1024, 3)));
+  EXPECT_FALSE(holds("dgx-a100", shape, recomputing(1024, 2)));
+}
