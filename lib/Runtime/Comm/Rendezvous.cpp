@@ -1,8 +1,8 @@
 //===- Rendezvous.cpp - Ranks meet in a directory --------------------------------===//
 //
-// A card is written under another name and renamed, so that nobody reads half of one. Waiting is looking
-// again, at first often: ranks of one host come within milliseconds, and the directory may be on a network
-// file system, where no notification works.
+// A card is written under another name and then linked to its own, so that nobody reads half of one and
+// nobody replaces one. Waiting is looking again, at first often: ranks of one host come within milliseconds,
+// and the directory may be on a network file system, where no notification works.
 //
 //===---------------------------------------------------------------------------===//
 #include "Rendezvous.h"
@@ -30,19 +30,19 @@ std::string absencePath(const std::string &directory, const std::string &nonce) 
   return fmt::format("{}/{}.absent", directory, nonce);
 }
 
-/// Makes `path` appear with all of its content, or returns false with errno set.
+/// Makes `path` appear with all of its content, or returns false with errno set: EEXIST if it is there
+/// already.
 bool writeWhole(const std::string &path, const std::string &text) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   const int fd = ::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0)
     return false;
   const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (::close(fd) == 0 && written && ::rename(temporary.c_str(), path.c_str()) == 0)
-    return true;
+  const bool there = ::close(fd) == 0 && written && ::link(temporary.c_str(), path.c_str()) == 0;
   const int error = errno;
   ::unlink(temporary.c_str());
   errno = error;
-  return false;
+  return there;
 }
 
 std::string readWhole(const std::string &path) {
@@ -75,7 +75,13 @@ Result<std::vector<Card>> meetInDirectory(const Place &place, const Card &mine, 
   using std::chrono::milliseconds;
   const Deadline begin = Clock::now();
   const std::string own = cardPath(place.directory, place.nonce, place.rank);
-  if (!writeWhole(own, spellCard(mine)))
+  const bool written = writeWhole(own, spellCard(mine));
+  if (!written && errno == EEXIST)
+    return Error{
+        ExitCode::Peer,
+        fmt::format("rendezvous '{}': another process has been rank {} of this job", own, place.rank),
+        "give each process its own DS_RANK, and each job its own DS_NONCE"};
+  if (!written)
     return Error{ExitCode::Io, fmt::format("rendezvous '{}': {}", own, std::strerror(errno)),
                  "DS_RENDEZVOUS must be a directory that every rank can write to"};
   std::vector<std::optional<Card>> cards(place.world);
@@ -97,9 +103,6 @@ Result<std::vector<Card>> meetInDirectory(const Place &place, const Card &mine, 
   std::vector<Card> all;
   for (std::optional<Card> &card : cards)
     all.push_back(std::move(*card));
-  if (all[place.rank].secret != mine.secret)
-    return Error{ExitCode::Peer, fmt::format("two processes say that they are rank {}", place.rank),
-                 "give each process its own DS_RANK, and each job its own DS_NONCE"};
   return all;
 }
 

@@ -10,9 +10,27 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <malloc.h>
+#include <new>
 #include <random>
+
+/// What is allocated and not yet freed, in all threads.
+static std::atomic<int64_t> liveBytes{0};
+void *operator new(size_t bytes) {
+  void *memory = std::malloc(bytes);
+  if (!memory)
+    throw std::bad_alloc();
+  liveBytes += static_cast<int64_t>(::malloc_usable_size(memory));
+  return memory;
+}
+void operator delete(void *memory) noexcept {
+  liveBytes -= static_cast<int64_t>(::malloc_usable_size(memory));
+  std::free(memory);
+}
+void operator delete(void *memory, size_t) noexcept { operator delete(memory); }
 
 namespace ds::rt {
 namespace {
@@ -305,6 +323,35 @@ TEST(Groups, of_one_rank_need_no_library) {
   EXPECT_EQ((*(*group)->exchange("x", "y")).at(0), "x");
   EXPECT_FALSE((*group)->channel(0).send(in, 4, 1, "m"));
   EXPECT_OK((*group)->finish());
+}
+
+/// Gloo queues its operations; whatever it allocates for one is free again after it.
+TEST(Memory, does_not_grow_with_the_number_of_collectives) {
+  constexpr uint64_t kElements = 300000;
+  std::atomic<int64_t> before{0}, after{0};
+  runRanks(2, [&](RankGroup &group) {
+    Communicator &channel = group.channel(0);
+    std::vector<float> data(2 * kElements), out(2 * kElements);
+    auto staging = stagingFor(CollectiveKind::ReduceScatter, DType::F32, kElements, 2);
+    auto work = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        EXPECT_OK(channel.allGather(data.data(), out.data(), kElements * 4, "gather"));
+        EXPECT_OK(channel.reduceScatter(data.data(), out.data(), staging.data(), kElements, DType::F32,
+                                        Reduction::Sum, "scatter"));
+        EXPECT_OK(channel.allReduce(data.data(), out.data(), staging.data(), 1, DType::F32, Reduction::Sum,
+                                    "norm"));
+      }
+      EXPECT_OK(channel.barrier("settled"));
+    };
+    work(10);
+    if (group.rank() == 0)
+      before = liveBytes.load();
+    work(100);
+    if (group.rank() == 0)
+      after = liveBytes.load();
+    EXPECT_OK(channel.barrier("read"));
+  });
+  EXPECT_LT(after - before, 4096) << "300 collectives";
 }
 
 TEST(Statistics, count_as_nccl_tests_do) {
