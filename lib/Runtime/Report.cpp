@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <functional>
+#include <numeric>
 
 namespace ds::rt {
 namespace {
-
-constexpr uint32_t kRank = 0;
 
 void writeLine(std::FILE *stream, std::string line) {
   line += '\n';
@@ -25,12 +25,16 @@ const char *spell(StreamKind kind) {
   return kNames[static_cast<uint8_t>(kind)];
 }
 
-/// What a slice of the trace is called: the place in the model if the program names it.
+/// What a slice of the trace is called: the place in the model if the program names it. Collectives are known
+/// by their name, as in the summary.
 std::string sliceName(const Program &program, const Command &command) {
-  if (command.location < program.strings.size() && !program.strings[command.location].empty())
+  if (command.kind != CommandKind::Collective && command.location < program.strings.size() &&
+      !program.strings[command.location].empty())
     return program.strings[command.location];
   if (command.kind == CommandKind::Kernel)
     return program.kernels[command.callee].name;
+  if (command.kind == CommandKind::Collective)
+    return program.collectives[command.callee].name;
   return command.kind == CommandKind::Library ? spell(static_cast<LibraryFn>(command.callee)) : "copy";
 }
 
@@ -38,7 +42,8 @@ uint64_t numParameters(const Program &program) {
   uint64_t count = 0;
   for (const State &state : program.states)
     if (state.role == Role::Parameter)
-      count += static_cast<uint64_t>(numElements(program.buffers[state.buffer]));
+      count += std::accumulate(state.logicalShape.begin(), state.logicalShape.end(), uint64_t(1),
+                               std::multiplies<uint64_t>());
   return count;
 }
 
@@ -106,21 +111,22 @@ void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const 
   writeLine(stdout, line);
 }
 
-void nameTracks(ChromeTrace &trace, const Program &program) {
-  trace.nameProcess(kRank, fmt::format("rank {}", kRank));
+void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank) {
+  trace.nameProcess(rank, fmt::format("rank {}", rank));
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
-    trace.nameThread({kRank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
+    trace.nameThread({rank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
 }
 
-void addToTrace(ChromeTrace &trace, const Program &program, uint64_t step, int64_t beginNs,
+void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint64_t step, int64_t beginNs,
                 const std::vector<Timing> &timings) {
-  trace.instant({kRank, 0}, fmt::format("step {}", step), beginNs);
+  trace.instant({rank, 0}, fmt::format("step {}", step), beginNs);
   for (const Timing &timing : timings) {
     const Command &command = program.commands[timing.command];
-    const char *category = command.kind == CommandKind::Kernel    ? "kernel"
-                           : command.kind == CommandKind::Library ? "cpu_op"
-                                                                  : "memcpy";
-    trace.slice({kRank, timing.stream}, sliceName(program, command), category, timing.beginNs,
+    const char *category = command.kind == CommandKind::Kernel       ? "kernel"
+                           : command.kind == CommandKind::Library    ? "cpu_op"
+                           : command.kind == CommandKind::Collective ? "collective"
+                                                                     : "memcpy";
+    trace.slice({rank, timing.stream}, sliceName(program, command), category, timing.beginNs,
                 timing.endNs - timing.beginNs, command.bytes, command.flops);
   }
 }

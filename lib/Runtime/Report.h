@@ -30,12 +30,12 @@ std::string bytesText(double bytes);
 /// Tokens of the global batch: elements of the first integer input of rank 2, or 0.
 uint64_t tokensPerStep(const Program &program);
 
-/// Adds the commands of step `step`, measured from `beginNs` on, to a trace: a track per stream.
-void addToTrace(ChromeTrace &trace, const Program &program, uint64_t step, int64_t beginNs,
+/// Adds the commands of step `step` on `rank`, measured from `beginNs` on, to a trace: a track per stream.
+void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint64_t step, int64_t beginNs,
                 const std::vector<Timing> &timings);
 
-/// Names the tracks of a trace.
-void nameTracks(ChromeTrace &trace, const Program &program);
+/// Names the tracks of a rank's trace.
+void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank);
 
 } // namespace ds::rt
 

@@ -1,14 +1,18 @@
 //===- Trainer.cpp - A training run --------------------------------------------===//
 //
-// The order of preparation is the order of cost: options, program, outputs that must be writable, data, and
-// only then memory and weights.
+// The order of preparation is the order of cost: options, the other ranks, the program, outputs that must be
+// writable, data, and only then memory and weights. Then the ranks make sure that they are about to do the
+// same, and from there on decide everything together.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Trainer.h"
 
 #include "Clock.h"
 #include "Interrupt.h"
+#include "LossScaleGuard.h"
 #include "Report.h"
+#include "StartUp.h"
+#include "Team.h"
 
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/Formats/DataSource.h"
@@ -34,8 +38,6 @@ Status checkOptions(const TrainOptions &options) {
   if (options.device != "cpu")
     return Error{ExitCode::Usage, fmt::format("--device {}: known devices are cpu and cuda", options.device),
                  ""};
-  if (options.ranks != 1)
-    return invalid(fmt::format("--ranks {}: this ds-run runs one rank", options.ranks), "leave --ranks out");
   if (!options.save.empty())
     return invalid("--save: checkpoints are not supported yet", "use --save-weights FILE.safetensors");
   if (!options.resume.empty())
@@ -45,11 +47,13 @@ Status checkOptions(const TrainOptions &options) {
   return {};
 }
 
-Status checkProgram(const Program &program, const TrainOptions &options) {
-  if (program.world != 1)
-    return invalid(
-        fmt::format("{}: made for {} ranks, but this ds-run runs one rank", options.program, program.world),
-        "compile with --ranks 1");
+Status checkProgram(const Program &program, const TrainOptions &options, uint32_t started) {
+  if (program.world != started)
+    return invalid(fmt::format("{}: the program was compiled for {} rank{}, but {} {} started",
+                               options.program, program.world, program.world == 1 ? "" : "s", started,
+                               started == 1 ? "was" : "were"),
+                   fmt::format("start {} with --ranks {}, or compile with --ranks {}", program.world,
+                               program.world, started));
   if (!options.evalData.empty() && program.evaluation < 0)
     return invalid(fmt::format("{}: --eval-data: the program has no evaluation segment", options.program),
                    "leave --eval-data out");
@@ -64,8 +68,17 @@ Status checkWritable(const std::string &path) {
   return file ? Status() : Status(file.error());
 }
 
+/// Where a rank writes its trace: the first one the file given, rank 2 "trace.rank2.json".
+std::string tracePath(const std::string &path, uint32_t rank) {
+  if (rank == 0 || path.empty())
+    return path;
+  std::filesystem::path file(path);
+  const std::string extension = file.extension();
+  return file.replace_extension(fmt::format(".rank{}{}", rank, extension));
+}
+
 Result<DataSource> openData(const std::string &path, const TrainOptions &options, const Program &program,
-                            bool evaluation) {
+                            bool evaluation, bool tells) {
   DataOptions data;
   data.path = path;
   if (!options.tokenDtype.empty()) {
@@ -76,9 +89,10 @@ Result<DataSource> openData(const std::string &path, const TrainOptions &options
   }
   data.microBatch = program.microBatch;
   data.accumulation = evaluation ? 1 : program.accumulation;
+  data.world = program.mesh.dp;
   data.shuffle = options.shuffle && !evaluation;
   data.seed = options.seed;
-  if (!evaluation)
+  if (!evaluation && tells)
     data.notice = logLine;
   return DataSource::open(data, inputSpecs(program));
 }
@@ -104,102 +118,176 @@ StepRecord readOutputs(const Executor &executor, uint64_t step) {
   return record;
 }
 
-/// One run: the open files and the loaded program.
+/// One run of one rank: the open files and the loaded program.
 class Run {
 public:
-  explicit Run(const TrainOptions &options) : options(options) {}
+  Run(const TrainOptions &options, Team &team) : options(options), team(team) {}
 
   Status prepare();
   Status steps();
   Status finish();
-  Status writeTrace() const { return trace ? trace->write(options.trace) : Status(); }
+  Status writeTrace() const { return trace ? trace->write(tracePath(options.trace, team.rank())) : Status(); }
 
 private:
+  Status openFiles(const Program &program);
+  Status load(Program program);
   Status loadStates();
+  Status agree();
+  Result<std::string> sampleSign(DataSource &source);
+  void startTrace();
   Status step(uint64_t index);
+  void addCommunication(StepRecord &record);
   Status evaluate(double &loss);
   Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
-    return source.fill(step, microStep, /*rank=*/0, inputs);
+    return source.fill(step, microStep, team.rank(), inputs);
   }
   bool evaluatesAfter(uint64_t index) const {
-    const bool last = index + 1 == numSteps || interrupted();
+    const bool last = index + 1 == numSteps || stopping;
     return evalData && (last || (options.evalEvery > 0 && (index + 1) % options.evalEvery == 0));
   }
 
   const TrainOptions &options;
+  Team &team;
   std::unique_ptr<Executor> executor;
   std::optional<DataSource> data, evalData;
   std::optional<JsonLog> log;
   std::optional<ChromeTrace> trace;
   std::vector<void *> inputs;
-  std::string weights; ///< where they come from, for the head
+  std::string weights;     ///< where they come from, for the head
+  std::string weightsPath; ///< empty: from the seed
   uint64_t numSteps = 0, tokens = 0;
+  CommTotals communicated; ///< until the last step's end
+  bool stopping = false;   ///< some rank was asked to end
 };
 
 Status Run::prepare() {
   Result<Program> program = readProgram(options.program);
   if (!program)
     return program.error();
-  if (Status status = checkProgram(*program, options); !status)
+  if (Status status = checkProgram(*program, options, team.world()); !status)
     return status;
-  for (const std::string &path : {options.saveWeights, options.trace})
-    if (Status status = checkWritable(path); !status)
-      return status;
-  Result<DataSource> source = openData(options.data, options, *program, /*evaluation=*/false);
+  if (Status status = openFiles(*program); !status)
+    return status;
+  if (Status status = load(std::move(*program)); !status)
+    return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
+  if (Status status = loadStates(); !status)
+    return status;
+  for (const Input &input : executor->program().inputs)
+    inputs.push_back(executor->data(input.buffer));
+  numSteps = options.steps.value_or(data->numBatches());
+  if (Status status = agree(); !status)
+    return status;
+  if (options.logJsonl.empty() || !team.leads())
+    return {};
+  Result<JsonLog> opened = JsonLog::open(options.logJsonl, /*append=*/false, logLine);
+  if (!opened)
+    return opened.error();
+  log.emplace(std::move(*opened));
+  return {};
+}
+
+Status Run::openFiles(const Program &program) {
+  if (Status status = checkWritable(team.leads() ? options.saveWeights : ""); !status)
+    return status;
+  if (Status status = checkWritable(tracePath(options.trace, team.rank())); !status)
+    return status;
+  Result<DataSource> source =
+      openData(options.data, options, program, /*evaluation=*/false, /*tells=*/team.leads());
   if (!source)
     return source.error();
   data.emplace(std::move(*source));
-  if (!options.evalData.empty()) {
-    Result<DataSource> held = openData(options.evalData, options, *program, /*evaluation=*/true);
-    if (!held)
-      return held.error();
-    evalData.emplace(std::move(*held));
-  }
-  Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(*program));
+  if (options.evalData.empty())
+    return {};
+  Result<DataSource> held = openData(options.evalData, options, program, /*evaluation=*/true, false);
+  if (!held)
+    return held.error();
+  evalData.emplace(std::move(*held));
+  return {};
+}
+
+Status Run::load(Program program) {
+  ExecutorOptions settings;
+  settings.rank = team.rank();
+  Result<std::vector<Communicator *>> channels = team.channelsFor(program);
+  if (!channels)
+    return channels.error();
+  settings.communicators = std::move(*channels);
+  settings.failed = [this](const Error &error) { team.abort(error); };
+  Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(program), settings);
   if (!loaded)
-    return Error{loaded.error().code, options.program + ": " + loaded.error().message, loaded.error().hint};
+    return loaded.error();
   executor = std::move(*loaded);
-  if (Status status = loadStates(); !status)
-    return status;
-  if (!options.logJsonl.empty()) {
-    Result<JsonLog> opened = JsonLog::open(options.logJsonl, /*append=*/false, logLine);
-    if (!opened)
-      return opened.error();
-    log.emplace(std::move(*opened));
-  }
-  for (const Input &input : executor->program().inputs)
-    inputs.push_back(executor->data(input.buffer));
   return {};
 }
 
 /// The file given, else the one beside the program, else random numbers.
 Status Run::loadStates() {
   const Program &program = executor->program();
-  std::string path = options.weights;
-  if (path.empty() && !program.weightsFile.empty()) {
-    path = std::filesystem::path(options.program).parent_path() / program.weightsFile;
-    if (std::error_code unused; !std::filesystem::exists(path, unused))
-      path.clear();
+  weightsPath = options.weights;
+  if (weightsPath.empty() && !program.weightsFile.empty()) {
+    weightsPath = std::filesystem::path(options.program).parent_path() / program.weightsFile;
+    if (std::error_code unused; !std::filesystem::exists(weightsPath, unused))
+      weightsPath.clear();
   }
-  weights = path.empty() ? fmt::format("seed {}", options.seed) : fmt::format("'{}'", path);
-  if (Status status = initializeStates(*executor, options.seed, /*alsoRequired=*/!path.empty()); !status)
+  weights = weightsPath.empty() ? fmt::format("seed {}", options.seed) : fmt::format("'{}'", weightsPath);
+  if (Status status = initializeStates(*executor, options.seed, /*alsoRequired=*/!weightsPath.empty());
+      !status)
     return status;
-  return path.empty() ? Status() : loadWeights(*executor, path);
+  return weightsPath.empty() ? Status() : loadWeights(*executor, weightsPath);
+}
+
+/// What the first micro-batch of the first rank is, whichever rank this is.
+Result<std::string> Run::sampleSign(DataSource &source) {
+  if (Status status = source.fill(0, 0, /*rank=*/0, inputs); !status)
+    return status.error();
+  uint64_t sign = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Buffer &buffer = executor->program().buffers[executor->program().inputs[i].buffer];
+    sign = addToSign(sign, {static_cast<const std::byte *>(inputs[i]), extentBytes(buffer)});
+  }
+  return fmt::format("{} samples of digest {:016x}", source.numSamples(), sign);
+}
+
+/// Nothing is shared before every rank is known to be about to do the same.
+Status Run::agree() {
+  if (team.world() == 1)
+    return {};
+  Facts facts = {{"the build of ds-run", executableSign()},
+                 {"the program", hashPlan(executor->program())},
+                 {"--seed", std::to_string(options.seed)},
+                 {"the number of steps", std::to_string(numSteps)},
+                 {"--eval-every", std::to_string(options.evalEvery)},
+                 {"--save-weights", options.saveWeights.empty() ? "not given" : "given"},
+                 {"the weights", weightsPath.empty() ? "none but the seed" : fileSign(weightsPath)}};
+  for (auto [name, source] : {std::pair("the data", &data), {"the held-out data", &evalData}}) {
+    Result<std::string> sign = *source ? sampleSign(**source) : Result<std::string>(std::string("none"));
+    if (!sign)
+      return sign.error();
+    facts.emplace_back(name, *sign);
+  }
+  return team.agree(facts);
+}
+
+void Run::startTrace() {
+  nameTracks(trace.emplace(team.rank(), team.world()), executor->program(), team.rank());
+  trace->setOrigin(nowNs()); // all ranks have just met
+  executor->measure(true);
 }
 
 Status Run::steps() {
   const Program &program = executor->program();
-  numSteps = options.steps.value_or(data->numBatches());
   tokens = tokensPerStep(program);
-  if (!options.trace.empty()) {
-    nameTracks(trace.emplace(/*rank=*/0u, program.world), program);
-    executor->measure(true);
-  }
-  printHead(program, data->describe(), weights, numSteps, options.seed);
-  for (uint64_t index = 0; index < numSteps && !interrupted(); ++index)
+  if (!options.trace.empty())
+    startTrace();
+  if (team.leads())
+    printHead(program, data->describe(), weights, numSteps, options.seed);
+  Result<bool> stop = team.anyOf(interrupted());
+  for (uint64_t index = 0; stop && index < numSteps && !*stop; ++index) {
     if (Status status = step(index); !status)
       return status;
-  return {};
+    stop = stopping;
+  }
+  return stop ? Status() : stop.error();
 }
 
 /// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still
@@ -218,28 +306,46 @@ static Status checkFinite(const StepRecord &record) {
   return {};
 }
 
+/// What the step's collectives cost. The time that is exposed is also what a rank waits for a slower one.
+void Run::addCommunication(StepRecord &record) {
+  if (team.world() == 1)
+    return;
+  const CommTotals now = team.totals();
+  record.commBytes = now.bytes - communicated.bytes;
+  record.commSeconds = now.seconds - communicated.seconds;
+  record.commExposedSeconds = static_cast<double>(executor->takeExposedNs()) * 1e-9;
+  communicated = now;
+}
+
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
+  const LossScaleGuard guard(*executor);
   const int64_t begin = nowNs();
   Status status = executor->runStep([&](uint32_t microStep) { return fill(*data, index, microStep); });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
   if (trace)
-    addToTrace(*trace, program, index + 1, begin, executor->takeTimings());
+    addToTrace(*trace, program, team.rank(), index + 1, begin, executor->takeTimings());
   if (!status)
     return Error{status.error().code, fmt::format("step {}: {}", index + 1, status.error().message),
                  status.error().hint};
   StepRecord record = readOutputs(*executor, index + 1);
   record.stepSeconds = seconds;
-  record.samplesPerSecond = double(program.microBatch) * program.accumulation * program.world / seconds;
+  record.samplesPerSecond = double(program.microBatch) * program.accumulation * program.mesh.dp / seconds;
+  addCommunication(record);
   if (Status status = checkFinite(record); !status)
     return status;
+  Result<bool> stop = team.anyOf(interrupted());
+  if (!stop)
+    return stop.error();
+  stopping = *stop;
   if (evaluatesAfter(index))
     if (Status evaluated = evaluate(record.evalLoss.emplace()); !evaluated)
       return evaluated;
-  printStep(record, numSteps, tokens, program.predicted);
+  if (team.leads())
+    printStep(record, numSteps, tokens, program.predicted);
   if (log)
     log->write(record);
-  return {};
+  return guard.check(*executor, record);
 }
 
 /// Mean of the held-out loss over all whole batches.
@@ -260,7 +366,9 @@ Status Run::evaluate(double &loss) {
       return status;
     sum += executor->read(*output);
   }
-  executor->takeTimings(); // the trace shows training
+  executor->takeTimings(); // the trace shows training, and so do the figures of communication
+  executor->takeExposedNs();
+  communicated = team.totals();
   loss = sum / static_cast<double>(batches);
   return {};
 }
@@ -269,23 +377,20 @@ Status Run::finish() {
   if (Status status = writeTrace(); !status)
     return status;
   if (!options.saveWeights.empty()) {
-    if (Status status = saveWeights(*executor, options.saveWeights); !status)
+    if (Status status = saveWeights(*executor, options.saveWeights, team.own()); !status)
       return status;
-    logLine(fmt::format("weights saved to '{}'", options.saveWeights));
+    if (team.leads())
+      logLine(fmt::format("weights saved to '{}'", options.saveWeights));
   }
-  if (interrupted())
+  if (const std::string summary = team.summary(); team.leads() && !summary.empty())
+    logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
+  if (stopping)
     return Error{ExitCode::Interrupted, "interrupted after a finished step",
                  options.saveWeights.empty() ? "give --save-weights to keep what was learnt" : ""};
   return {};
 }
 
-} // namespace
-
-Status train(const TrainOptions &options) {
-  watchInterrupts();
-  if (Status status = checkOptions(options); !status)
-    return status;
-  Run run(options);
+Status runAll(Run &run) {
   if (Status status = run.prepare(); !status)
     return status;
   if (Status status = run.steps(); !status) {
@@ -294,6 +399,19 @@ Status train(const TrainOptions &options) {
     return status;
   }
   return run.finish();
+}
+
+} // namespace
+
+Status train(const TrainOptions &options) {
+  watchInterrupts();
+  if (Status status = checkOptions(options); !status)
+    return status;
+  Result<std::unique_ptr<Team>> team = Team::join(options);
+  if (!team)
+    return team.error();
+  Run run(options, **team);
+  return (*team)->leave(runAll(run));
 }
 
 } // namespace ds::rt

@@ -3,32 +3,16 @@
 // A program made by hand is written to a file and trained by the real binary: exit codes, files, messages.
 //
 //===---------------------------------------------------------------------------===//
-#include "ProgramBuilder.h"
-
-#include "ds/Runtime/Formats/SafeTensors.h"
+#include "RunFixture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <csignal>
-#include <cstring>
-#include <fcntl.h>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
-
 namespace ds::rt {
 namespace {
 
-using test::ProgramBuilder;
+using namespace test;
 using testing::HasSubstr;
-namespace fs = std::filesystem;
-
-constexpr int64_t kRows = 8, kIn = 6, kOut = 3;
 
 /// y = x w^T, loss = mean (y - t)^2, w -= 0.05 * (y - t)^T x; the same loss for evaluation.
 Program regression() {
@@ -61,77 +45,9 @@ Program regression() {
   return b.program;
 }
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-/// A temporary directory with a program and data, and ds-run started in it.
-class RunTest : public testing::Test {
+class RunTest : public RunFixture {
 protected:
-  RunTest() {
-    char pattern[] = "/tmp/ds-run-test-XXXXXX";
-    directory = ::mkdtemp(pattern);
-    write(regression());
-    writeData("data.safetensors", 64);
-  }
-  ~RunTest() override { fs::remove_all(directory); }
-
-  std::string at(const std::string &name) const { return directory + "/" + name; }
-  void write(const Program &program, const std::string &name = "p.dsx") {
-    Status status = writeProgram(program, at(name));
-    ASSERT_TRUE(status) << status.error().message;
-  }
-  void writeData(const std::string &name, int64_t samples, int64_t badSample = -1) {
-    std::vector<float> x(samples * kIn), t(samples * kOut);
-    for (int64_t i = 0; i < samples * kIn; ++i)
-      x[i] = std::sin(float(i * i % 1009));
-    for (int64_t i = 0; i < samples * kOut; ++i)
-      t[i] = x[i / kOut * kIn + i % kOut];
-    if (badSample >= 0)
-      x[badSample * kIn] = NAN;
-    const TensorSource sources[] = {{"x", FileDType::F32, {samples, kIn}, x.data()},
-                                    {"t", FileDType::F32, {samples, kOut}, t.data()}};
-    ASSERT_TRUE(writeSafeTensors(at(name), sources));
-  }
-
-  pid_t start(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), DS_RUN);
-    std::vector<char *> argv;
-    for (std::string &argument : arguments)
-      argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::dup2(::open(at("out").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), 1);
-      ::dup2(::open(at("err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), 2);
-      ::chdir(directory.c_str());
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    return child;
-  }
-  Outcome finish(pid_t child) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    auto text = [&](const char *name) {
-      const std::vector<uint8_t> bytes = test::readBytes(at(name));
-      return std::string(bytes.begin(), bytes.end());
-    };
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text("out"), text("err")};
-  }
-  Outcome run(const std::string &options) {
-    std::istringstream words("p.dsx " + options);
-    return finish(start({std::istream_iterator<std::string>(words), {}}));
-  }
-  std::vector<nlohmann::json> log(const std::string &name) {
-    std::vector<nlohmann::json> lines;
-    std::ifstream file(at(name));
-    for (std::string line; std::getline(file, line);)
-      lines.push_back(nlohmann::json::parse(line));
-    return lines;
-  }
-  std::string directory;
+  RunTest() { write(regression()); }
 };
 
 TEST_F(RunTest, TrainsLogsTracesEvaluatesAndSaves) {
@@ -284,17 +200,6 @@ TEST_F(RunTest, RefusesProgramsItCannotRun) {
   EXPECT_EQ(run("--data data.safetensors").code, 6);
 }
 
-/// Waits until the file has a line with a step, for a minute at most.
-void waitForStep(const std::string &path) {
-  for (int i = 0; i < 6000; ++i) {
-    const std::vector<uint8_t> bytes = test::readBytes(path);
-    if (std::string(bytes.begin(), bytes.end()).find("step 1/") != std::string::npos)
-      return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  FAIL() << "no step within a minute";
-}
-
 TEST_F(RunTest, AnInterruptionFinishesTheStepAndSaves) {
   for (int signal : {SIGINT, SIGTERM}) {
     fs::remove(at("out"));
@@ -319,6 +224,40 @@ TEST_F(RunTest, AClosedOutputDoesNotEndTheRun) {
   const std::vector<uint8_t> code = test::readBytes(at("code"));
   EXPECT_EQ(std::string(code.begin(), code.end()), "0\n");
   EXPECT_TRUE(fs::exists(at("w.safetensors")));
+}
+
+/// A step that overflows: "skipped" is 1 and, if `after` is given, the loss scale becomes it.
+Program overflowing(double hysteresis, std::optional<double> after) {
+  Program program = regression();
+  ProgramBuilder b;
+  b.program = std::move(program);
+  const uint32_t scale = b.state("loss_scale", {}, {Init::Kind::Constant, 4.0, 0}, Role::Scalar);
+  b.state("hysteresis", {}, {Init::Kind::Constant, hysteresis, 0}, Role::Scalar);
+  const uint32_t skipped = b.output("skipped");
+  b.program.outputs.push_back({"loss_scale", scale});
+  b.library(LibraryFn::Fill, {skipped}, {bits(1)});
+  if (after)
+    b.library(LibraryFn::Fill, {scale}, {bits(*after)});
+  b.segment(SegmentKind::Update, "overflow");
+  b.program.schedule.push_back({2, 1});
+  return b.program;
+}
+
+TEST_F(RunTest, AnOverflowAtTheSmallestLossScaleEndsTheRun) {
+  // The scale stays at 4 although no hysteresis is left: 4 is the minimum.
+  write(overflowing(1, std::nullopt));
+  const Outcome lowest = run("--data data.safetensors --steps 3 --log-jsonl log.jsonl");
+  EXPECT_EQ(lowest.code, 8);
+  EXPECT_THAT(lowest.err, HasSubstr("step 1: the gradients overflow at a loss scale of 4, the minimum"));
+  ASSERT_EQ(log("log.jsonl").size(), 1u);
+  EXPECT_EQ(log("log.jsonl")[0]["skipped"], true);
+  EXPECT_EQ(log("log.jsonl")[0]["loss_scale"], 4.0);
+  // It falls to 2 in the first step, and stays there in the second.
+  write(overflowing(1, 2.0));
+  EXPECT_THAT(run("--data data.safetensors --steps 3").err, HasSubstr("step 2: the gradients overflow"));
+  // With hysteresis left it is not meant to fall.
+  write(overflowing(2, std::nullopt));
+  EXPECT_EQ(run("--data data.safetensors --steps 3").code, 0);
 }
 
 TEST_F(RunTest, PoisonLeavesARightProgramAlone) {

@@ -31,6 +31,13 @@ void ds_mean_square(void *const *buffers, const void *scalars, int64_t begin, in
   *(float *)buffers[1] = sum / (float)count;
 }
 
+/* x[0] /= params[1]; params[0] is the extent. */
+void ds_divide(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  (void)begin;
+  (void)end;
+  *(float *)buffers[0] /= (float)((const int64_t *)scalars)[1];
+}
+
 /* counts[i] += 1: every unit must run once. */
 void ds_count(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
   float *counts = buffers[0];

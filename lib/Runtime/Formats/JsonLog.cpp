@@ -75,6 +75,12 @@ std::string ds::rt::toJson(const StepRecord &record) {
                     ",\"host\":" + std::to_string(record.peakBytes->host) +
                     ",\"nvme\":" + std::to_string(record.peakBytes->nvme) + "}";
   }
+  if (record.commBytes) {
+    builder.key("comm_bytes");
+    builder.line += std::to_string(*record.commBytes);
+  }
+  builder.number("comm_seconds", record.commSeconds);
+  builder.number("comm_exposed_seconds", record.commExposedSeconds);
   builder.number("eval_loss", record.evalLoss);
   return builder.finish();
 }

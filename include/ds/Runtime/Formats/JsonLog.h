@@ -24,7 +24,8 @@
 namespace ds::rt {
 
 /// What is known after a step. The keys of the JSON, in this order: step, loss, grad_norm, lr, loss_scale,
-/// skipped, step_seconds, samples_per_second, peak_bytes, eval_loss, non_finite.
+/// skipped, step_seconds, samples_per_second, peak_bytes, comm_bytes, comm_seconds, comm_exposed_seconds,
+/// eval_loss, non_finite.
 struct StepRecord {
   uint64_t step = 0;              ///< counts from 1
   std::optional<double> loss;     ///< mean of the micro-batch means over the global batch
@@ -35,7 +36,10 @@ struct StepRecord {
   std::optional<double> stepSeconds;
   std::optional<double> samplesPerSecond;
   std::optional<ArenaBytes> peakBytes;
-  std::optional<double> evalLoss; ///< after the steps at which held-out data was evaluated
+  std::optional<uint64_t> commBytes;        ///< of the step's collectives on this rank; see CommStat
+  std::optional<double> commSeconds;        ///< in them, on all streams
+  std::optional<double> commExposedSeconds; ///< that compute stood still for them
+  std::optional<double> evalLoss;           ///< after the steps at which held-out data was evaluated
 };
 
 /// The record as one line of JSON, without the newline.

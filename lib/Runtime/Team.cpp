@@ -1,0 +1,167 @@
+//===- Team.cpp - This rank among those of its run ------------------------------===//
+//
+// A failure that all ranks see in the same place (a loss that is not a number, an interruption, a refusal to
+// start) ends with all ranks meeting once more: whoever left early would look like the cause.
+//
+//===---------------------------------------------------------------------------===//
+#include "Team.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace ds::rt {
+namespace {
+
+constexpr const char *kAgreement = "agreement to go on";
+constexpr const char *kSaving = "saving of weights";
+constexpr uint32_t kChannels = 3;
+
+/// Channels by the thread that uses them: 0 trains and computes, 1 gathers, 2 reduces.
+uint32_t channelOf(StreamKind kind) {
+  return kind == StreamKind::Gather ? 1 : kind == StreamKind::Reduce ? 2 : 0;
+}
+
+/// "key\nvalue\n" for each fact; values have no line breaks.
+std::string spellFacts(const Facts &facts) {
+  std::string text;
+  for (const auto &[key, value] : facts)
+    text += key + '\n' + value + '\n';
+  return text;
+}
+
+Facts parseFacts(const std::string &text) {
+  Facts facts;
+  for (size_t at = 0; at < text.size();) {
+    const size_t middle = text.find('\n', at);
+    const size_t end = middle == std::string::npos ? middle : text.find('\n', middle + 1);
+    if (end == std::string::npos)
+      break; // another build's, which the first fact will show
+    facts.emplace_back(text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1));
+    at = end + 1;
+  }
+  return facts;
+}
+
+} // namespace
+
+std::string findDisagreement(const std::vector<Facts> &facts,
+                             const std::function<std::string(uint32_t)> &name) {
+  for (size_t i = 0; i < facts[0].size(); ++i) {
+    std::map<std::string, std::vector<uint32_t>> ranksByValue;
+    for (uint32_t rank = 0; rank < facts.size(); ++rank) {
+      const bool known = i < facts[rank].size() && facts[rank][i].first == facts[0][i].first;
+      ranksByValue[known ? facts[rank][i].second : "nothing"].push_back(rank);
+    }
+    if (ranksByValue.size() == 1)
+      continue;
+    const auto most = std::max_element(ranksByValue.begin(), ranksByValue.end(),
+                                       [](auto &a, auto &b) { return a.second.size() < b.second.size(); });
+    std::string text = fmt::format("the ranks differ in {}: ", facts[0][i].first);
+    for (const auto &[value, ranks] : ranksByValue)
+      for (uint32_t rank : ranks)
+        if (value != most->first)
+          text += fmt::format("{} has {}, ", name(rank), value);
+    return text + fmt::format("{} {}",
+                              most->second.size() == 1 ? name(most->second[0]) + " has" : "the others have",
+                              most->first);
+  }
+  return {};
+}
+
+Team::Team(std::unique_ptr<RankGroup> group)
+    : group(std::move(group)), staging(this->group->world() * sizeof(int32_t)) {}
+
+Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
+  ConnectOptions connection;
+  connection.channels = kChannels;
+  connection.timeout = std::chrono::milliseconds(std::llround(options.timeoutSeconds * 1000));
+  Result<std::unique_ptr<RankGroup>> group = connect(options.place, connection);
+  if (!group)
+    return group.error();
+  return std::unique_ptr<Team>(new Team(std::move(*group)));
+}
+
+Result<std::vector<Communicator *>> Team::channelsFor(const Program &program) {
+  std::vector<Communicator *> channels(program.streams.size());
+  std::vector<bool> taken(kChannels);
+  for (size_t stream = 0; stream < channels.size(); ++stream) {
+    const StreamKind kind = program.streams[stream];
+    if (kind == StreamKind::HostCopy || kind == StreamKind::Storage)
+      continue;
+    const uint32_t channel = channelOf(kind);
+    if (taken[channel])
+      return Error{ExitCode::Corrupt, "the program has two streams for gathers or two for reductions",
+                   "compile the model again with ds-opt"};
+    taken[channel] = true;
+    channels[stream] = &group->channel(channel);
+  }
+  return channels;
+}
+
+Status Team::agree(const Facts &facts) {
+  if (world() == 1)
+    return {};
+  Result<std::vector<std::string>> texts = group->exchange(spellFacts(facts), "what is to be trained");
+  if (!texts)
+    return texts.error();
+  std::vector<Facts> all;
+  for (const std::string &text : *texts)
+    all.push_back(parseFacts(text));
+  const std::string found = findDisagreement(
+      all, [&](uint32_t rank) { return fmt::format("rank {} on host {}", rank, group->host(rank)); });
+  if (found.empty())
+    return {};
+  agreed = false;
+  return Error{ExitCode::Peer, found, "start every rank with the same ds-run, program, data and options"};
+}
+
+Result<bool> Team::anyOf(bool flag) {
+  if (world() == 1)
+    return flag;
+  int32_t any = flag;
+  if (Status status = own()->allReduce(&any, &any, staging.data(), 1, DType::I32, Reduction::Max, kAgreement);
+      !status)
+    return status.error();
+  return any != 0;
+}
+
+std::vector<CommStat> Team::stats() const {
+  std::vector<CommStat> all;
+  for (uint32_t channel = 0; world() > 1 && channel < kChannels; ++channel)
+    for (CommStat &stat : group->channel(channel).stats())
+      if (stat.name != kAgreement && stat.name != kSaving)
+        all.push_back(std::move(stat));
+  return all;
+}
+
+CommTotals Team::totals() const {
+  CommTotals totals;
+  for (const CommStat &stat : stats()) {
+    totals.bytes += stat.bytes;
+    totals.seconds += stat.seconds;
+  }
+  return totals;
+}
+
+std::string Team::summary() const { return describe(stats(), world()); }
+
+void Team::abort(const Error &error) {
+  if (error.code != ExitCode::Peer)
+    group->abort(error.message);
+}
+
+Status Team::leave(Status status) {
+  const bool together = status || !agreed || status.error().code == ExitCode::Diverged ||
+                        status.error().code == ExitCode::Interrupted;
+  if (!together) {
+    abort(status.error());
+    return status;
+  }
+  Status finished = group->finish();
+  return status ? finished : status;
+}
+
+} // namespace ds::rt

@@ -1,0 +1,295 @@
+//===- RunRanksTest.cpp - ds-run on several ranks, as its users see it ---------===//
+//
+// A program made by hand that cuts its parameter among the ranks: gathered before its use, its gradient
+// reduced into the parts, with streams for both. The same global batch must train it as one rank does.
+//
+//===---------------------------------------------------------------------------===//
+#include "RunFixture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ds::rt {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint8_t kGatherStream = 1, kReduceStream = 2;
+
+/// RunTest's regression on `world` ranks: 8 / world rows each, the sum over rows is a sum over ranks too.
+class Regression {
+public:
+  explicit Regression(uint32_t world) : world(world), rows(kRows / world) {
+    b.ranks(world);
+    b.program.numEvents = 6;
+    const int64_t part = (kOut * kIn + world - 1) / world;
+    x = b.input("x", {rows, kIn});
+    t = b.input("t", {rows, kOut});
+    shard = b.keep({part});
+    gradShard = b.keep({part});
+    full = b.place({part * world});
+    grad = b.place({part * world});
+    y = b.place({rows, kOut});
+    d = b.place({rows, kOut});
+    w = b.view(full, 0, {kOut, kIn}, {kIn, 1});
+    g = b.view(grad, 0, {kOut, kIn}, {kIn, 1});
+    workspace = b.keep({1 << 16}, DType::U8);
+    b.sharded("w", {kOut, kIn}, shard, 0, {Init::Kind::Normal, 0.0, 0.5});
+    b.program.states[0].aliases = {"tied.w"};
+    addStep(b.output("loss"), part);
+    addEvaluation(b.output("eval_loss"), part);
+    b.program.microBatch = static_cast<uint32_t>(rows);
+    b.program.image = readBytes(DS_TEST_KERNELS);
+  }
+  ProgramBuilder b;
+
+private:
+  /// Gathers w on its stream, computes d and the mean of its squares over all ranks.
+  void forward(uint32_t loss, uint16_t event, int64_t part) {
+    using enum CommandKind;
+    b.communicate(CollectiveKind::AllGather, Reduction::None, static_cast<uint64_t>(part), {shard, full},
+                  kGatherStream);
+    b.command(RecordEvent, event, {}, {}, kGatherStream);
+    b.command(WaitEvent, event, {}, {});
+    b.library(LibraryFn::Matmul, {x, w, y}, {0, 1, 0, 0}).workspace = workspace;
+    b.launch("ds_subtract", rows * kOut, {y, t, d});
+    b.launch("ds_mean_square", 1, {d, loss}, {rows * kOut});
+    b.communicate(CollectiveKind::AllReduce, Reduction::Sum, 1, {loss, loss});
+    b.launch("ds_divide", 1, {loss}, {1, world});
+  }
+  void addStep(uint32_t loss, int64_t part) {
+    using enum CommandKind;
+    forward(loss, 0, part);
+    b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
+    b.command(RecordEvent, 1, {}, {});
+    b.command(WaitEvent, 1, {}, {}, kReduceStream);
+    b.communicate(CollectiveKind::ReduceScatter, Reduction::Sum, static_cast<uint64_t>(part),
+                  {grad, gradShard}, kReduceStream);
+    b.command(RecordEvent, 2, {}, {}, kReduceStream);
+    b.command(WaitEvent, 2, {}, {});
+    b.launch("ds_descend", 0, {shard, gradShard}, {part, 50});
+    b.segment(SegmentKind::Last);
+    for (uint32_t buffer : {full, y, d})
+      b.live(buffer, 0, 0, 9);
+    b.live(grad, 0, 8, 13);
+  }
+  void addEvaluation(uint32_t loss, int64_t part) {
+    forward(loss, 3, part);
+    b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+    for (uint32_t buffer : {full, y, d})
+      b.live(buffer, 1, 0, 8);
+  }
+
+  const uint32_t world;
+  const int64_t rows;
+  uint32_t x, t, shard, gradShard, full, grad, y, d, w, g, workspace;
+};
+
+class RunRanksTest : public RunFixture {
+protected:
+  RunRanksTest() {
+    for (uint32_t world : {1, 2, 4})
+      write(Regression(world).b.program, "p" + std::to_string(world) + ".dsx");
+  }
+  /// ds-run starting `world` ranks itself.
+  Outcome train(uint32_t world, const std::string &options) {
+    const std::string number = std::to_string(world);
+    std::istringstream words("p" + number + ".dsx --ranks " + number + " --timeout 20 " + options);
+    return finish(start({std::istream_iterator<std::string>(words), {}}));
+  }
+  /// One of two ranks, started as a launcher would. Its files are "out0" and so on.
+  pid_t startRank(uint32_t rank, const std::string &options, const std::string &program = "p2.dsx") {
+    std::istringstream words(program + " --timeout 20 " + options);
+    return start({std::istream_iterator<std::string>(words), {}}, std::to_string(rank),
+                 {"DS_RANK=" + std::to_string(rank), "DS_WORLD=2", "DS_RENDEZVOUS=" + directory,
+                  "DS_NONCE=test" + std::to_string(jobs), "DS_ONE_HOST=1"});
+  }
+  /// Both ranks with options of their own.
+  std::pair<Outcome, Outcome> trainBoth(const std::string &first, const std::string &second,
+                                        const std::string &secondProgram = "p2.dsx") {
+    ++jobs;
+    const pid_t zero = startRank(0, first), one = startRank(1, second, secondProgram);
+    Outcome ended = finish(zero, "0");
+    return {ended, finish(one, "1")};
+  }
+  /// The weights that a run of `world` ranks saves.
+  std::vector<uint8_t> weights(uint32_t world, const std::string &options) {
+    fs::remove(at("w.safetensors"));
+    const Outcome outcome = train(world, "--data data.safetensors --save-weights w.safetensors " + options);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return readBytes(at("w.safetensors"));
+  }
+  int jobs = 0;
+};
+
+TEST_F(RunRanksTest, TrainsAsOneRankDoes) {
+  std::vector<std::vector<nlohmann::json>> logs;
+  for (uint32_t world : {1, 2, 4}) {
+    const Outcome outcome =
+        train(world, "--data data.safetensors --steps 20 --log-jsonl log.jsonl --eval-data "
+                     "data.safetensors --eval-every 10");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    logs.push_back(log("log.jsonl"));
+    ASSERT_EQ(logs.back().size(), 20u);
+    EXPECT_EQ(outcome.out.find("step 20/20"), outcome.out.rfind("step 20/20")) << "one rank prints";
+    for (size_t i = 0; i < 20; ++i) {
+      const double alone = logs[0][i]["loss"], together = logs.back()[i]["loss"];
+      EXPECT_NEAR(together, alone, 1e-6 * alone + 1e-8) << world << " ranks, step " << i + 1;
+    }
+    for (size_t i : {9, 19}) {
+      const double alone = logs[0][i]["eval_loss"], together = logs.back()[i]["eval_loss"];
+      EXPECT_NEAR(together, alone, 1e-6 * alone) << world << " ranks, evaluation at step " << i + 1;
+    }
+    EXPECT_THAT(outcome.out, HasSubstr("model       18 parameters")) << "not those of one rank";
+  }
+  EXPECT_LT(logs[0][19]["loss"].get<double>(), 0.2 * logs[0][0]["loss"].get<double>());
+}
+
+TEST_F(RunRanksTest, TellsWhatCommunicationCosts) {
+  const Outcome outcome = train(2, "--data data.safetensors --steps 5 --log-jsonl log.jsonl --trace t.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("communication of rank 0"));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("all_gather +all_gather_0 +5 "));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("reduce_scatter +reduce_scatter_2 +5 "));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("agreement")));
+  const auto lines = log("log.jsonl");
+  for (const auto &line : lines) {
+    EXPECT_EQ(line["comm_bytes"], 2 * 9 * 4 + 4 + 2 * 9 * 4); // gather, loss, reduce-scatter
+    EXPECT_GT(line["comm_seconds"], 0.0);
+    EXPECT_GT(line["comm_exposed_seconds"], 0.0);
+  }
+  for (const char *name : {"t.json", "t.rank1.json"}) {
+    const auto trace = nlohmann::json::parse(std::ifstream(at(name)));
+    size_t collectives = 0;
+    for (const auto &event : trace["traceEvents"])
+      collectives += event["ph"] == "X" && event["cat"] == "collective";
+    EXPECT_EQ(collectives, 5u * 3) << name;
+  }
+  EXPECT_FALSE(log("log.jsonl").empty());
+  ASSERT_EQ(train(1, "--data data.safetensors --steps 1 --log-jsonl log.jsonl").code, 0);
+  EXPECT_FALSE(log("log.jsonl")[0].contains("comm_bytes"));
+}
+
+TEST_F(RunRanksTest, WeightsDoNotDependOnTheNumberOfRanks) {
+  const std::vector<uint8_t> seeded = weights(1, "--steps 0 --seed 3");
+  EXPECT_EQ(weights(2, "--steps 0 --seed 3"), seeded);
+  EXPECT_EQ(weights(4, "--steps 0 --seed 3"), seeded);
+  EXPECT_NE(weights(4, "--steps 0 --seed 4"), seeded);
+  std::ofstream(at("start.safetensors"), std::ios::binary)
+      .write(reinterpret_cast<const char *>(seeded.data()), static_cast<std::streamsize>(seeded.size()));
+  EXPECT_EQ(weights(4, "--steps 0 --weights start.safetensors"), seeded);
+  EXPECT_EQ(weights(2, "--steps 3 --weights start.safetensors"), weights(2, "--steps 3 --seed 3"));
+}
+
+TEST_F(RunRanksTest, PoisonLeavesARightProgramAlone) {
+  const std::vector<uint8_t> plain = weights(2, "--steps 3");
+  ::setenv("DS_POISON", "1", 1);
+  const std::vector<uint8_t> poisoned = weights(2, "--steps 3");
+  ::unsetenv("DS_POISON");
+  EXPECT_EQ(plain, poisoned);
+}
+
+TEST_F(RunRanksTest, RefusesAnotherNumberOfRanks) {
+  fs::rename(at("p4.dsx"), at("p.dsx"));
+  const Outcome alone = run("--data data.safetensors");
+  EXPECT_EQ(alone.code, 3);
+  EXPECT_THAT(alone.err, HasSubstr("p.dsx: the program was compiled for 4 ranks, but 1 was started"));
+  const Outcome two = run("--data data.safetensors --ranks 2");
+  EXPECT_EQ(two.code, 3);
+  EXPECT_THAT(two.err, HasSubstr("compiled for 4 ranks, but 2 were started"));
+  EXPECT_THAT(two.err, HasSubstr("--ranks 4"));
+}
+
+TEST_F(RunRanksTest, RefusesRanksThatDiffer) {
+  Program other = Regression(2).b.program;
+  other.params.back() += 1;
+  write(other, "other.dsx");
+  writeData("other.safetensors", 64, /*badSample=*/0);
+  const std::tuple<const char *, const char *, const char *> cases[] = {
+      {"", "other.dsx", "the ranks differ in the program: "},
+      {"--seed 7", "p2.dsx", "the ranks differ in --seed: "},
+      {"--steps 9", "p2.dsx", "the ranks differ in the number of steps: "},
+      {"--save-weights w.safetensors", "p2.dsx", "the ranks differ in --save-weights: "},
+      {"--data other.safetensors", "p2.dsx", "the ranks differ in the data: "},
+  };
+  for (const auto &[options, program, message] : cases) {
+    const bool data = std::string(options).find("--data") != std::string::npos;
+    const auto [zero, one] = trainBoth(
+        "--data data.safetensors --steps 8",
+        (data ? "" : "--data data.safetensors ") +
+            std::string(program == std::string("p2.dsx") && std::string(options).find("--steps") == 0
+                            ? ""
+                            : "--steps 8 ") +
+            options,
+        program);
+    for (const Outcome &outcome : {zero, one}) {
+      EXPECT_EQ(outcome.code, 7) << message;
+      EXPECT_THAT(outcome.err, HasSubstr(message));
+      EXPECT_THAT(outcome.err, HasSubstr("rank 1 on host "));
+      EXPECT_THAT(outcome.out, Not(HasSubstr("step 1/")));
+    }
+  }
+  EXPECT_FALSE(fs::exists(at("w.safetensors")));
+}
+
+TEST_F(RunRanksTest, AnInterruptionOfOneRankEndsAll) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    ++jobs;
+    fs::remove(at("out0"));
+    const std::string options = "--data data.safetensors --steps 100000000 --save-weights w.safetensors";
+    const pid_t zero = startRank(0, options), one = startRank(1, options);
+    waitForStep(at("out0"));
+    ::kill(one, signal);
+    const Outcome first = finish(zero, "0"), second = finish(one, "1");
+    EXPECT_EQ(first.code, 75) << first.err;
+    EXPECT_EQ(second.code, 75) << second.err;
+    EXPECT_TRUE(SafeTensorsFile::open(at("w.safetensors")));
+    EXPECT_EQ(second.out, "");
+  }
+}
+
+TEST_F(RunRanksTest, AnInterruptionOfTheLauncherEndsAll) {
+  const pid_t child = start({"p2.dsx", "--ranks", "2", "--data", "data.safetensors", "--steps", "100000000",
+                             "--save-weights", "w.safetensors"});
+  waitForStep(at("out"));
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(finish(child).code, 75);
+  EXPECT_TRUE(SafeTensorsFile::open(at("w.safetensors")));
+}
+
+TEST_F(RunRanksTest, ALossThatIsNotANumberEndsAllRanksAlike) {
+  writeData("nan.safetensors", 64, /*badSample=*/2 * kRows + 1); // of rank 0 in step 3
+  const auto [zero, one] = trainBoth("--data nan.safetensors", "--data nan.safetensors");
+  for (const Outcome &outcome : {zero, one}) {
+    EXPECT_EQ(outcome.code, 8) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("step 3: the loss is nan"));
+  }
+}
+
+TEST_F(RunRanksTest, ADeadRankEndsTheOthers) {
+  ++jobs;
+  fs::remove(at("out0"));
+  const std::string options = "--data data.safetensors --steps 100000000 --save-weights w.safetensors";
+  const pid_t zero = startRank(0, options), one = startRank(1, options);
+  waitForStep(at("out0"));
+  ::kill(one, SIGKILL);
+  EXPECT_EQ(finish(one, "1").code, 128 + SIGKILL);
+  const Outcome survivor = finish(zero, "0");
+  EXPECT_EQ(survivor.code, 7);
+  EXPECT_THAT(survivor.err, HasSubstr("rank 1 on host "));
+  EXPECT_FALSE(fs::exists(at("w.safetensors")));
+}
+
+TEST_F(RunRanksTest, AnErrorOfOneRankReachesTheOthersWithItsReason) {
+  writeData("short.safetensors", 4);
+  const auto [zero, one] = trainBoth("--data data.safetensors", "--data short.safetensors");
+  EXPECT_EQ(one.code, 3);
+  EXPECT_THAT(one.err, HasSubstr("one global batch needs 8"));
+  EXPECT_EQ(zero.code, 7);
+  EXPECT_THAT(zero.err, HasSubstr("one global batch needs 8"));
+}
+
+} // namespace
+} // namespace ds::rt
