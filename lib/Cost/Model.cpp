@@ -30,7 +30,8 @@ static std::string spell(const char *what, int64_t value) {
   return std::string(what) + " = " + std::to_string(value);
 }
 
-Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
+/// Every size must be there.
+static Status checkPositive(const ModelShape &shape, const ParallelPlan &plan) {
   const std::pair<const char *, int64_t> positive[] = {{"layers", shape.layers},
                                                        {"hidden", shape.hidden},
                                                        {"heads", shape.heads},
@@ -46,18 +47,11 @@ Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
   for (auto [what, value] : positive)
     if (value < 1)
       return Error{ExitCode::Invalid, spell(what, value) + " is not positive", "give a number of at least 1"};
-  int64_t kvHeads = shape.kvHeads == 0 ? shape.heads : shape.kvHeads;
-  const Divides rules[] = {{"hidden", "heads", shape.hidden, shape.heads},
-                           {"heads", "key-value heads", shape.heads, kvHeads},
-                           {"heads", "tp * sp", shape.heads, plan.tp * plan.sp},
-                           {"ffn", "tp", shape.ffnWidth(), plan.tp},
-                           {"seq", "sp", shape.seq, plan.sp},
-                           {"layers", "pp * interleave", shape.layers, plan.pp * plan.interleave}};
-  for (const Divides &rule : rules)
-    if (rule.value % rule.divisor != 0)
-      return Error{ExitCode::Invalid,
-                   spell(rule.what, rule.value) + " is not divisible by " + spell(rule.by, rule.divisor),
-                   "choose a degree that divides"};
+  return {};
+}
+
+/// What one degree asks of another.
+static Status checkDegrees(const ParallelPlan &plan) {
   if (plan.interleave > 1 && (plan.pp == 1 || plan.accumulation % plan.pp != 0))
     return Error{ExitCode::Invalid,
                  spell("interleave", plan.interleave) +
@@ -73,6 +67,24 @@ Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
                  "parameters are offloaded under ZeRO stage 3 only, but " + spell("stage", plan.zeroStage),
                  "choose stage 3"};
   return {};
+}
+
+Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
+  if (Status status = checkPositive(shape, plan); !status)
+    return status;
+  int64_t kvHeads = shape.kvHeads == 0 ? shape.heads : shape.kvHeads;
+  const Divides rules[] = {{"hidden", "heads", shape.hidden, shape.heads},
+                           {"heads", "key-value heads", shape.heads, kvHeads},
+                           {"heads", "tp * sp", shape.heads, plan.tp * plan.sp},
+                           {"ffn", "tp", shape.ffnWidth(), plan.tp},
+                           {"seq", "sp", shape.seq, plan.sp},
+                           {"layers", "pp * interleave", shape.layers, plan.pp * plan.interleave}};
+  for (const Divides &rule : rules)
+    if (rule.value % rule.divisor != 0)
+      return Error{ExitCode::Invalid,
+                   spell(rule.what, rule.value) + " is not divisible by " + spell(rule.by, rule.divisor),
+                   "choose a degree that divides"};
+  return checkDegrees(plan);
 }
 
 } // namespace ds::cost

@@ -26,7 +26,8 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createRaiseAttention());
   manager.addPass(createCanonicalizerPass());
 
-  // Before differentiation, so that gradients follow the types; after raising, which knows f32 spellings only.
+  // Before differentiation, so that gradients follow the types; after raising, which knows f32 spellings
+  // only.
   manager.addPass(createLowerPrecision());
 
   manager.addPass(createDifferentiate());

@@ -59,7 +59,8 @@ TEST(Layer, ProductsByTheirOperations) {
   EXPECT_NEAR(layer().backward, (2 * weights + 2.5 * attention) / kRate, 1e-12);
   plan.tp = 4;
   EXPECT_NEAR(layer().forward, (weights + attention) / kRate / 4, 1e-12);
-  EXPECT_NEAR(termOf(estimateStep(smallGpt(), plan, rates), "logits"), 6 * tokens * h * 32000 / kRate / 4, 1e-12);
+  EXPECT_NEAR(termOf(estimateStep(smallGpt(), plan, rates), "logits"), 6 * tokens * h * 32000 / kRate / 4,
+              1e-12);
 }
 
 TEST(Layer, PassesByTheirBytes) {
@@ -81,7 +82,8 @@ TEST(Layer, PassesByTheirBytes) {
   plan.flashAttention = true;
   EXPECT_NEAR(layer().forward, (2 * operands + core + forward - 4.5 * scores) / kMemory, 1e-12);
   plan.flashAttention = false, shape.dropout = false;
-  EXPECT_NEAR(layer().forward, (2 * operands + core + forward - 2 * 0.5 * flat - 2.5 * scores) / kMemory, 1e-12);
+  EXPECT_NEAR(layer().forward, (2 * operands + core + forward - 2 * 0.5 * flat - 2.5 * scores) / kMemory,
+              1e-12);
 }
 
 TEST(Layer, ExchangesRepeatWithRecomputation) {
