@@ -2,9 +2,9 @@
 //
 // One process per rank. `findPlace` says which rank this process is, `connect` brings the ranks together and
 // gives one `Communicator` per channel: a channel is one sequence of collectives, used by one thread at a
-// time, and channels do not wait for each other. Gloo moves the data (libds-gloo.so), PMIx finds the ranks
-// under mpirun and srun (libds-pmix.so); both are opened on demand, and a missing one is named with
-// ExitCode::Device.
+// time, and channels do not wait for each other. Gloo moves the data (libds-gloo.so), but ranks of one
+// machine read each other's memory where the operating system lets them; PMIx finds the ranks under mpirun
+// and srun (libds-pmix.so); both are opened on demand, and a missing one is named with ExitCode::Device.
 //
 // Nobody waits for ever. Whatever a rank waits for has a time-out; a rank that dies is noticed at once by the
 // others, and the first that learns of a failure tells all. Every failure of a peer is ExitCode::Peer; its
@@ -100,6 +100,9 @@ public:
   virtual uint32_t world() const = 0;
   virtual const std::string &host(uint32_t rank) const = 0;
 
+  /// How data travels: "memory" (ranks of one machine read each other's), "gloo", or "none" for one rank.
+  virtual std::string transport() const = 0;
+
   /// Channel `index`, below ConnectOptions::channels. Lives as long as the group.
   virtual Communicator &channel(uint32_t index) = 0;
 
@@ -146,9 +149,9 @@ struct ConnectOptions {
   uint32_t channels = 2;
 };
 
-/// Brings the ranks of a job together; the first thing a rank does, before it reads data or weights. With one
-/// rank it needs neither Gloo nor PMIx. Fails with ExitCode::Peer when a rank does not come (it is named),
-/// with ExitCode::Device when a plugin is missing.
+/// Brings the ranks of a job together, and ignores SIGPIPE from then on unless it is caught; the first thing
+/// a rank does, before it reads data or weights. With one rank it needs neither Gloo nor PMIx. Fails with
+/// ExitCode::Peer when a rank does not come (it is named), with ExitCode::Device when a plugin is missing.
 Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOptions &options);
 
 /// The local launcher: `ds-run --ranks N` without mpirun.

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,7 +62,10 @@ Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint3
                                                   const Socket &listener, Deadline deadline) {
   std::unique_ptr<Control> control(new Control(std::move(cards), rank));
   Status joined = control->join(listener, deadline);
-  control->listener = std::thread([self = control.get()] { self->listen(); });
+  control->listener = std::thread([self = control.get()] {
+    while (!self->hear(self->wake.get(), -1)) {
+    }
+  });
   if (!joined) {
     control->fail(joined.error().message);
     return joined.error();
@@ -77,57 +79,67 @@ Status Control::join(const Socket &listener, Deadline deadline) {
   return answerHigher(listener, deadline);
 }
 
+/// Calls them all, even after one could not be reached: the others must be told.
 Status Control::callLower(Deadline deadline) {
+  Status first;
   for (uint32_t peer = 0; peer < rank; ++peer) {
     Result<Socket> socket = connectTo(cards[peer].address, cards[peer].port, deadline);
     const Hello hello = makeHello(cards[rank], cards[peer], rank);
-    if (!socket || !sendAll(*socket, &hello, sizeof hello, deadline))
-      return Error{ExitCode::Peer,
-                   fmt::format("{} came to the rendezvous but cannot be reached{}", name({peer}),
-                               socket ? "" : ": " + socket.error().message),
-                   ""};
-    peers[peer] = std::make_unique<Peer>();
-    peers[peer]->socket = std::move(*socket);
+    if (socket && sendAll(*socket, &hello, sizeof hello, deadline)) {
+      peers[peer] = std::make_unique<Peer>();
+      peers[peer]->socket = std::move(*socket);
+    } else if (first) {
+      first = Error{ExitCode::Peer,
+                    fmt::format("{} came to the rendezvous but cannot be reached{}", name({peer}),
+                                socket ? "" : ": " + socket.error().message),
+                    ""};
+    }
   }
-  return {};
+  return first;
 }
 
+/// Waits for the calls of the ranks above, and hears meanwhile what those that are connected have to say.
 Status Control::answerHigher(const Socket &listener, Deadline deadline) {
   const Deadline begin = Clock::now();
-  uint32_t missing = world() - rank - 1;
-  while (missing > 0) {
-    Socket socket = acceptFrom(listener, deadline);
-    if (!socket)
-      break;
-    if (admit(std::move(socket), deadline))
-      --missing;
+  auto missing = [&] {
+    std::vector<uint32_t> ranks;
+    for (uint32_t peer = rank + 1; peer < world(); ++peer)
+      if (!peers[peer])
+        ranks.push_back(peer);
+    return ranks;
+  };
+  while (!missing().empty() && !failed()) {
+    if (!hear(listener.get(), remainingMs(deadline))) {
+      if (remainingMs(deadline) == 0)
+        break;
+      continue;
+    }
+    if (Socket socket = acceptFrom(listener, Clock::now()))
+      admit(std::move(socket), deadline);
   }
-  if (missing == 0)
+  if (failed())
+    return Error{ExitCode::Peer, failure(), ""};
+  if (missing().empty())
     return {};
-  std::vector<uint32_t> ranks;
-  for (uint32_t peer = rank + 1; peer < world(); ++peer)
-    if (!peers[peer])
-      ranks.push_back(peer);
   const auto waited = std::chrono::round<std::chrono::milliseconds>(deadline - begin);
   return Error{ExitCode::Peer,
-               fmt::format("{} came to the rendezvous but did not connect within {}", name(ranks),
+               fmt::format("{} came to the rendezvous but did not connect within {}", name(missing()),
                            spellSeconds(waited)),
                ""};
 }
 
 /// Takes a connection from a rank of this job that is not connected yet.
-bool Control::admit(Socket socket, Deadline deadline) {
+void Control::admit(Socket socket, Deadline deadline) {
   Hello hello;
   if (!receiveAll(socket, &hello, sizeof hello, std::min(deadline, Clock::now() + kHelloTime)))
-    return false;
+    return;
   if (hello.caller <= rank || hello.caller >= world() || peers[hello.caller])
-    return false;
+    return;
   const Hello expected = makeHello(cards[hello.caller], cards[rank], hello.caller);
   if (std::memcmp(&hello, &expected, sizeof hello) != 0)
-    return false;
+    return;
   peers[hello.caller] = std::make_unique<Peer>();
   peers[hello.caller]->socket = std::move(socket);
-  return true;
 }
 
 std::string Control::name(const std::vector<uint32_t> &ranks) const {
@@ -255,26 +267,21 @@ void Control::onFailure(std::function<void()> action) {
   action();
 }
 
-/// The loop of the listening thread.
-void Control::listen() {
-  std::vector<pollfd> entries;
-  std::vector<uint32_t> ranks;
-  while (true) {
-    entries.assign(1, {wake.get(), POLLIN, 0});
-    ranks.assign(1, rank);
-    for (uint32_t peer = 0; peer < world(); ++peer)
-      if (peers[peer] && !peers[peer]->gone) {
-        entries.push_back({peers[peer]->socket.get(), POLLIN, 0});
-        ranks.push_back(peer);
-      }
-    if (::poll(entries.data(), entries.size(), -1) < 0)
-      continue; // EINTR
-    if (entries[0].revents)
-      return;
-    for (size_t i = 1; i < entries.size(); ++i)
-      if (entries[i].revents)
-        read(ranks[i]);
-  }
+/// Waits for news of any peer, and reads them; true if there is something on `other`.
+bool Control::hear(int other, int limitMs) {
+  polled.assign(1, {other, POLLIN, 0});
+  polledRanks.assign(1, rank);
+  for (uint32_t peer = 0; peer < world(); ++peer)
+    if (peers[peer] && !peers[peer]->gone) {
+      polled.push_back({peers[peer]->socket.get(), POLLIN, 0});
+      polledRanks.push_back(peer);
+    }
+  if (::poll(polled.data(), polled.size(), limitMs) <= 0)
+    return false;
+  for (size_t i = 1; i < polled.size(); ++i)
+    if (polled[i].revents)
+      read(polledRanks[i]);
+  return polled[0].revents != 0;
 }
 
 void Control::read(uint32_t rank) {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <poll.h>
 #include <thread>
 #include <vector>
 
@@ -73,9 +74,9 @@ private:
   Status join(const Socket &listener, Deadline deadline);
   Status callLower(Deadline deadline);
   Status answerHigher(const Socket &listener, Deadline deadline);
-  bool admit(Socket socket, Deadline deadline);
+  void admit(Socket socket, Deadline deadline);
   bool write(uint32_t peer, Frame frame, const std::string &text, Deadline deadline);
-  void listen();
+  bool hear(int other, int limitMs);
   void read(uint32_t peer);
   bool parse(uint32_t peer);
   void lost(uint32_t peer);
@@ -91,7 +92,9 @@ private:
   std::vector<std::function<void()>> actions;
   std::atomic<bool> hasFailed{false}; ///< set once all ranks have been told
   bool failing = false;               ///< guarded by mutex: a reason is set
-  Socket wake;                        ///< eventfd that ends the listening thread
+  std::vector<pollfd> polled;         ///< of the listening thread; before it starts, of the one that connects
+  std::vector<uint32_t> polledRanks;
+  Socket wake; ///< eventfd that ends the listening thread
   std::thread listener;
 };
 

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Collectives.h"
 #include "Control.h"
+#include "LocalFabric.h"
 #include "Plugins.h"
 #include "Rendezvous.h"
 #include "Solo.h"
@@ -36,6 +37,13 @@ private:
   sigset_t before;
 };
 
+/// Gloo writes to sockets whose other end may be gone. Whoever has asked for SIGPIPE keeps it.
+void ignoreBrokenPipes() {
+  struct sigaction action = {};
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL)
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
 class ConnectedGroup : public RankGroup {
 public:
   ConnectedGroup(const Place &place, milliseconds timeout, std::unique_ptr<Control> control)
@@ -45,6 +53,7 @@ public:
   uint32_t rank() const override { return place.rank; }
   uint32_t world() const override { return place.world; }
   const std::string &host(uint32_t rank) const override { return control->host(rank); }
+  std::string transport() const override { return local ? "memory" : "gloo"; }
   Communicator &channel(uint32_t index) override { return *channels.at(index); }
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *what) override {
     return control->exchange(mine, what, timeout);
@@ -54,16 +63,19 @@ public:
   }
   Status finish() override;
 
-  /// Adds a channel whose ranks have `address`. Collective.
-  Status addChannel(const GlooApi &gloo, const std::string &address, Deadline deadline);
+  /// Connects `count` channels: memory to memory where all ranks can read each other's, else by Gloo.
+  Status addChannels(uint32_t count, const std::string &address, Deadline deadline);
 
 private:
-  Status connectAll(Fabric &fabric, uint32_t index, Deadline deadline);
+  Result<bool> addLocalChannel(Deadline deadline);
+  Status addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline);
+  Fabric &use(std::unique_ptr<Fabric> fabric);
 
   const Place place;
   const milliseconds timeout;
   const std::unique_ptr<Control> control;
   std::vector<std::unique_ptr<FabricCommunicator>> channels;
+  bool local = false; ///< memory to memory, for all channels
   bool finished = false;
 };
 
@@ -81,38 +93,78 @@ Status ConnectedGroup::finish() {
   return status;
 }
 
-Status ConnectedGroup::addChannel(const GlooApi &gloo, const std::string &address, Deadline deadline) {
+Result<bool> ConnectedGroup::addLocalChannel(Deadline deadline) {
+  std::unique_ptr<LocalFabric> fabric = LocalFabric::create(place.rank, place.world);
+  const milliseconds left(remainingMs(deadline));
+  Result<std::vector<std::string>> addresses =
+      control->exchange(fabric ? fabric->address() : "", "addresses in this machine", left);
+  if (!addresses)
+    return addresses.error();
+  bool reached = fabric != nullptr;
+  for (uint32_t peer = 0; peer < place.world; ++peer)
+    reached = reached && (peer == place.rank || fabric->connect(peer, (*addresses)[peer]));
+  Result<std::vector<std::string>> answers =
+      control->exchange(reached ? "yes" : "no", "ranks in reach", left);
+  if (!answers)
+    return answers.error();
+  if (std::count(answers->begin(), answers->end(), "yes") != place.world)
+    return false;
+  use(std::move(fabric));
+  return true;
+}
+
+Status ConnectedGroup::addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline) {
   std::string error;
   const milliseconds left(std::max(remainingMs(deadline), 1));
-  const GlooOptions options{place.rank, place.world, address.c_str(), left};
-  std::unique_ptr<Fabric> fabric(gloo.create(options, error));
-  if (!fabric) {
+  std::unique_ptr<Fabric> made(gloo.create({place.rank, place.world, address.c_str(), left}, error));
+  if (!made) {
     control->fail(fmt::format("{} cannot open Gloo's TCP transport: {}", control->name({place.rank}), error));
     return Error{ExitCode::Peer, control->failure(), "name the network interface with DS_INTERFACE"};
   }
-  Fabric &opened = *fabric;
-  const uint32_t index = static_cast<uint32_t>(channels.size());
-  channels.push_back(
-      std::make_unique<FabricCommunicator>(*control, std::move(fabric), place.rank, index, timeout));
-  control->onFailure([&opened] { opened.close(); });
-  return connectAll(opened, index, deadline);
-}
-
-Status ConnectedGroup::connectAll(Fabric &fabric, uint32_t index, Deadline deadline) {
-  const std::string what = fmt::format("addresses of channel {}", index);
+  Fabric &fabric = use(std::move(made));
   Result<std::vector<std::string>> addresses =
-      control->exchange(fabric.address(), what.c_str(), milliseconds(remainingMs(deadline)));
+      control->exchange(fabric.address(), "addresses of Gloo", milliseconds(remainingMs(deadline)));
   if (!addresses)
     return addresses.error();
   for (uint32_t peer = 0; peer < place.world; ++peer) {
     if (peer == place.rank || fabric.connect(peer, (*addresses)[peer]))
       continue;
     if (control->failure(milliseconds(500)).empty())
-      control->fail(fmt::format("{} did not connect channel {} to {}: {}", control->name({peer}), index,
+      control->fail(fmt::format("{} did not connect to {} by Gloo: {}", control->name({peer}),
                                 control->name({place.rank}), fabric.reason()));
     return Error{ExitCode::Peer, control->failure(), ""};
   }
   return {};
+}
+
+/// Makes `fabric` the next channel; a failure of the job closes it.
+Fabric &ConnectedGroup::use(std::unique_ptr<Fabric> fabric) {
+  Fabric &used = *fabric;
+  const uint32_t index = static_cast<uint32_t>(channels.size());
+  channels.push_back(
+      std::make_unique<FabricCommunicator>(*control, std::move(fabric), place.rank, index, timeout));
+  control->onFailure([&used] { used.close(); });
+  return used;
+}
+
+Status ConnectedGroup::addChannels(uint32_t count, const std::string &address, Deadline deadline) {
+  const char *transport = std::getenv("DS_TRANSPORT");
+  local = place.oneHost && std::string(transport ? transport : "") != "gloo";
+  while (local && channels.size() < count) {
+    Result<bool> added = addLocalChannel(deadline);
+    if (!added)
+      return added.error();
+    local = *added;
+  }
+  if (channels.size() == count)
+    return {};
+  const Result<const GlooApi *> gloo = openGloo();
+  if (!gloo)
+    abort(gloo.error().message);
+  while (gloo && channels.size() < count)
+    if (Status status = addGlooChannel(**gloo, address, deadline); !status)
+      return status;
+  return gloo ? Status() : Status(gloo.error());
 }
 
 /// Where this rank listens.
@@ -166,10 +218,8 @@ Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOpti
   if (place.world == 1)
     return makeSoloGroup(place, options.channels);
   const WithoutSignals quiet;
+  ignoreBrokenPipes();
   const Deadline deadline = Clock::now() + std::min(options.timeout, kRendezvousLimit);
-  const Result<const GlooApi *> gloo = openGloo();
-  if (!gloo)
-    return gloo.error();
   Result<std::string> address = ownAddress(place);
   if (!address)
     return address.error();
@@ -177,9 +227,8 @@ Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOpti
   if (!control)
     return control.error();
   auto group = std::make_unique<ConnectedGroup>(place, options.timeout, std::move(*control));
-  for (uint32_t index = 0; index < options.channels; ++index)
-    if (Status status = group->addChannel(**gloo, *address, deadline); !status)
-      return status.error();
+  if (Status status = group->addChannels(options.channels, *address, deadline); !status)
+    return status.error();
   return std::unique_ptr<RankGroup>(std::move(group));
 }
 

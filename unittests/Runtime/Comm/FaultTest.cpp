@@ -22,20 +22,16 @@ constexpr double kTimeout = 2;
 /// What a loaded machine may need beyond the time-out for starting and ending processes.
 constexpr double kSlack = 6;
 
-std::map<std::string, std::string> environmentOf(const std::string &directory, uint32_t rank,
-                                                 uint32_t world) {
-  return {{"DS_RANK", std::to_string(rank)},
-          {"DS_WORLD", std::to_string(world)},
-          {"DS_RENDEZVOUS", directory},
-          {"DS_NONCE", "job"},
-          {"DS_ONE_HOST", "1"}};
-}
-
 Process startPlayer(const std::string &directory, uint32_t rank, std::vector<std::string> options,
-                    uint32_t world = kWorld) {
+                    uint32_t world = kWorld, const std::string &transport = "memory") {
   options.insert(options.begin(), {DS_COMM_PLAYER, "--timeout", std::to_string(kTimeout)});
-  return Process(std::move(options), environmentOf(directory, rank, world),
-                 directory + "/out." + std::to_string(rank));
+  const std::map<std::string, std::string> environment = {{"DS_RANK", std::to_string(rank)},
+                                                          {"DS_WORLD", std::to_string(world)},
+                                                          {"DS_RENDEZVOUS", directory},
+                                                          {"DS_NONCE", "job"},
+                                                          {"DS_ONE_HOST", "1"},
+                                                          {"DS_TRANSPORT", transport}};
+  return Process(std::move(options), environment, directory + "/out." + std::to_string(rank));
 }
 
 int repeats() {
@@ -45,7 +41,7 @@ int repeats() {
 
 /// A phase of a step, and what happens there to the victim; "never" starts no victim.
 struct Case {
-  const char *phase, *how;
+  const char *phase, *how, *transport;
 };
 
 class Faults : public testing::TestWithParam<Case> {};
@@ -59,7 +55,7 @@ TEST_P(Faults, end_all_survivors_within_the_timeout) {
     std::vector<Process> ranks;
     for (uint32_t rank = 0; rank < kWorld; ++rank)
       if (rank != kVictim || !never)
-        ranks.push_back(startPlayer(directory.path, rank, {"--fault", option}));
+        ranks.push_back(startPlayer(directory.path, rank, {"--fault", option}, kWorld, fault.transport));
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (i == kVictim && !never)
         continue;
@@ -70,13 +66,22 @@ TEST_P(Faults, end_all_survivors_within_the_timeout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    AtEachPhase, Faults,
-    testing::Values(Case{"rendezvous", "kill"}, Case{"rendezvous", "stop"}, Case{"rendezvous", "never"},
-                    Case{"exchange", "kill"}, Case{"exchange", "stop"}, Case{"gather", "kill"},
-                    Case{"gather", "stop"}, Case{"reduce", "kill"}, Case{"reduce", "stop"},
-                    Case{"between", "kill"}, Case{"between", "stop"}),
-    [](const auto &info) { return std::string(info.param.phase) + "_" + info.param.how; });
+std::vector<Case> allCases() {
+  std::vector<Case> cases = {{"rendezvous", "kill", "memory"},
+                             {"rendezvous", "stop", "memory"},
+                             {"rendezvous", "never", "memory"},
+                             {"exchange", "kill", "memory"},
+                             {"exchange", "stop", "memory"}};
+  for (const char *phase : {"gather", "reduce", "between"})
+    for (const char *how : {"kill", "stop"})
+      for (const char *transport : {"memory", "gloo"})
+        cases.push_back({phase, how, transport});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(AtEachPhase, Faults, testing::ValuesIn(allCases()), [](const auto &info) {
+  return std::string(info.param.phase) + "_" + info.param.how + "_" + info.param.transport;
+});
 
 /// Kills or stops a rank from outside, at a time that depends on nothing in it.
 void bringDownAtAnyTime(int signal) {
@@ -84,7 +89,8 @@ void bringDownAtAnyTime(int signal) {
     TemporaryDirectory directory;
     std::vector<Process> ranks;
     for (uint32_t rank = 0; rank < kWorld; ++rank)
-      ranks.push_back(startPlayer(directory.path, rank, {"--steps", "100000"}));
+      ranks.push_back(
+          startPlayer(directory.path, rank, {"--steps", "100000"}, kWorld, repeat % 2 ? "gloo" : "memory"));
     const uint32_t victim = static_cast<uint32_t>(repeat) % kWorld;
     std::this_thread::sleep_for(milliseconds(50 + 173 * repeat % 700));
     ::kill(ranks[victim].id(), signal);

@@ -100,7 +100,8 @@ TEST(Plugins, that_are_missing_are_named) {
   const std::string player = directory.path + "/bin/comm-player";
   std::filesystem::create_directory(directory.path + "/bin");
   std::filesystem::copy_file(DS_COMM_PLAYER, player);
-  Process ranks({player, "--ranks", "2", "--timeout", "5"}, {}, directory.path + "/out");
+  Process ranks({player, "--ranks", "2", "--timeout", "5"}, {{"DS_TRANSPORT", "gloo"}},
+                directory.path + "/out");
   EXPECT_EQ(ranks.wait(milliseconds(20000)), 9);
   EXPECT_THAT(ranks.output(), HasSubstr("player: error: several ranks need libds-gloo.so: "));
   Process pmix({player}, {{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "job"}}, directory.path + "/out2");

@@ -138,10 +138,17 @@ TEST(Control, turns_strangers_away) {
     thread.join();
 }
 
+/// News of a failure overtakes a collective that some ranks have finished and others not.
+void letAllArrive(RankGroup &group) {
+  ASSERT_TRUE(group.exchange("here", "all are connected"));
+  std::this_thread::sleep_for(milliseconds(500));
+}
+
 TEST(Groups, abort_tells_all_and_every_later_call_says_the_same) {
   runRanks(
       3,
       [](RankGroup &group) {
+        letAllArrive(group);
         if (group.rank() == 2) {
           group.abort("disk full");
           return;
@@ -161,6 +168,7 @@ TEST(Groups, a_group_that_goes_without_finish_is_missed) {
   runRanks(
       2,
       [](RankGroup &group) {
+        letAllArrive(group);
         if (group.rank() == 1)
           return; // the group is destroyed
         Status status = group.channel(0).barrier("end");

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -36,9 +37,10 @@ inline Place placeOf(const std::string &directory, uint32_t rank, uint32_t world
 }
 
 /// Connects `world` ranks, each on a thread, and runs `body` on all of them.
-inline void runRanks(uint32_t world, const std::function<void(RankGroup &)> &body,
-                     std::chrono::milliseconds timeout = std::chrono::seconds(20), bool finish = true) {
+inline void runRanksOn(const char *transport, uint32_t world, const std::function<void(RankGroup &)> &body,
+                       std::chrono::milliseconds timeout, bool finish) {
   TemporaryDirectory directory;
+  ::setenv("DS_TRANSPORT", transport, 1);
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
@@ -46,6 +48,7 @@ inline void runRanks(uint32_t world, const std::function<void(RankGroup &)> &bod
       options.timeout = timeout;
       Result<std::unique_ptr<RankGroup>> group = connect(placeOf(directory.path, rank, world), options);
       ASSERT_TRUE(group) << group.error().message;
+      EXPECT_EQ((*group)->transport(), transport);
       body(**group);
       if (!finish)
         return;
@@ -54,6 +57,14 @@ inline void runRanks(uint32_t world, const std::function<void(RankGroup &)> &bod
     });
   for (std::thread &thread : threads)
     thread.join();
+  ::unsetenv("DS_TRANSPORT");
+}
+
+/// The same for both ways in which data travels between ranks of one machine.
+inline void runRanks(uint32_t world, const std::function<void(RankGroup &)> &body,
+                     std::chrono::milliseconds timeout = std::chrono::seconds(20), bool finish = true) {
+  for (const char *transport : {"memory", "gloo"})
+    runRanksOn(transport, world, body, timeout, finish);
 }
 
 /// Staging memory for a reduction of `elements` per rank (of the vector, for an all-reduce).
