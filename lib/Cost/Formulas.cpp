@@ -62,6 +62,19 @@ double megatronFlops(const ModelShape &shape, double batch) {
 
 double pipelineBubble(double p, double m, double v) { return (p - 1) / (v * m); }
 
+double pipelineIdleShare(double p, double m, double v) {
+  double bubble = pipelineBubble(p, m, v);
+  return bubble / (1 + bubble);
+}
+
+double zeroBubble(Pipeline schedule, double p, double m) {
+  if (schedule == Pipeline::OneForwardOneBackward)
+    return pipelineBubble(p, m);
+  return schedule == Pipeline::ZeroBubbleH1 ? pipelineBubble(p, m) / 3 : 0;
+}
+
+double zeroBubbleMemory(Pipeline schedule) { return schedule == Pipeline::ZeroBubbleH2 ? 2 : 1; }
+
 double megatronBytesPerParameter(double dp, bool distributedOptimizer) {
   return distributedOptimizer ? 6 + 12 / dp : 18;
 }

@@ -57,7 +57,9 @@ private:
 };
 } // namespace
 
-static std::string entry(const char *key, int64_t value) { return "\"" + std::string(key) + "\": " + std::to_string(value); }
+static std::string entry(const char *key, int64_t value) {
+  return "\"" + std::string(key) + "\": " + std::to_string(value);
+}
 
 static std::string gibi(double bytes) {
   char text[32];
@@ -85,7 +87,8 @@ static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEsti
   writer.line(entry("stage", plan.zeroStage), std::string(kShared[plan.zeroStage]) + ": a rank keeps " +
                                                   gibi(memory.deviceBytes()) + " of " + limit);
   writeHome(writer, "offload_optimizer", plan.optimizerHome,
-            "the device is too small for the states; a node keeps " + gibi(memory.hostBytes) + " in host memory");
+            "the device is too small for the states; a node keeps " + gibi(memory.hostBytes) +
+                " in host memory");
   writeHome(writer, "offload_param", plan.parameterHome, "the device is too small for the parameters");
   writer.close();
 }
@@ -94,16 +97,16 @@ static void writeMesh(Writer &writer, const ModelShape &shape, const ParallelPla
                       const config::Cluster &cluster) {
   if (plan.tp > 1) {
     writer.open("tensor_parallel");
-    writer.line(entry("autotp_size", plan.tp),
-                "layers are split over " + std::to_string(plan.tp) + " of a node's " +
-                    std::to_string(cluster.devicesPerNode) + " devices");
+    writer.line(entry("autotp_size", plan.tp), "layers are split over " + std::to_string(plan.tp) +
+                                                   " of a node's " + std::to_string(cluster.devicesPerNode) +
+                                                   " devices");
     writer.close();
   }
   if (plan.pp > 1) {
     writer.open("pipeline");
-    writer.line(entry("stages", plan.pp), std::to_string(shape.layers / plan.pp) + " layers each; the bubble is " +
-                                              std::to_string(plan.pp - 1) + " of " +
-                                              std::to_string(plan.accumulation) + " micro-batches");
+    writer.line(entry("stages", plan.pp), std::to_string(shape.layers / plan.pp) +
+                                              " layers each; the bubble is " + std::to_string(plan.pp - 1) +
+                                              " of " + std::to_string(plan.accumulation) + " micro-batches");
     writer.close();
   }
   if (plan.sp > 1)
@@ -123,7 +126,8 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
   writer.close();
 }
 
-std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster) {
+std::string configForPlan(const ModelShape &shape, const Candidate &candidate,
+                          const config::Cluster &cluster) {
   const ParallelPlan &plan = candidate.plan;
   char seconds[64];
   std::snprintf(seconds, sizeof seconds, "%.3g s a step on %ld ranks of %s", candidate.seconds,

@@ -115,7 +115,6 @@ double Rates::insideSeconds(Collective kind, double bytesPerRank, int64_t ranks)
 
 double Rates::betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const {
   const config::BetweenLink &link = machine.between;
-  assert(link.portBytesPerSecond > 0 && "ranks on several nodes need a link between them");
   double nodes = std::ceil(static_cast<double>(group.ranks) / static_cast<double>(group.perNode));
   double local = static_cast<double>(group.perNode);
   // Ports of one collective: its devices' share of the node's, and no more than it drives.
@@ -140,7 +139,7 @@ double Rates::collectiveSeconds(Collective kind, double bytesPerRank, const Grou
   if (group.ranks <= 1 || bytesPerRank <= 0)
     return 0;
   double launch = machine.device.launchSeconds;
-  if (group.ranks <= group.perNode)
+  if (group.ranks <= group.perNode || machine.between.portBytesPerSecond <= 0)
     return launch + insideSeconds(kind, bytesPerRank, group.ranks);
   double between = betweenSeconds(kind, bytesPerRank, group);
   // Inside, each rank passes on what came in from other nodes as well.

@@ -99,7 +99,9 @@ private:
     plan.dp = space.ranks / (tp * pp * plan.sp);
     if (space.globalBatch % plan.dp != 0)
       return;
-    for (plan.zeroStage = 0; plan.zeroStage <= (pp > 1 ? 1 : plan.dp * plan.sp > 1 || space.offload ? 3 : 0);
+    for (plan.zeroStage = 0; plan.zeroStage <= (pp > 1                                   ? 1
+                                                : plan.dp * plan.sp > 1 || space.offload ? 3
+                                                                                         : 0);
          ++plan.zeroStage)
       tryBatches(plan);
   }
@@ -155,12 +157,15 @@ private:
 
   std::string spellNearest() const {
     MemoryEstimate memory = estimateMemory(shape, *nearest, rates.cluster());
-    auto gibi = [](double bytes) { return std::to_string(static_cast<int64_t>(bytes / (1 << 30)) + 1) + " GiB"; };
-    return "no plan fits: the nearest (tp " + std::to_string(nearest->tp) + ", pp " + std::to_string(nearest->pp) +
-           ", dp " + std::to_string(nearest->dp) + ", ZeRO stage " + std::to_string(nearest->zeroStage) +
-           ") needs " + gibi(memory.deviceBytes()) + " of a device's " +
-           gibi(static_cast<double>(rates.cluster().device.memoryBytes - 1)) + " and " + gibi(memory.hostBytes) +
-           " of a host's " + gibi(static_cast<double>(rates.cluster().host.memoryBytes - 1));
+    auto gibi = [](double bytes) {
+      return std::to_string(static_cast<int64_t>(bytes / (1 << 30)) + 1) + " GiB";
+    };
+    return "no plan fits: the nearest (tp " + std::to_string(nearest->tp) + ", pp " +
+           std::to_string(nearest->pp) + ", dp " + std::to_string(nearest->dp) + ", ZeRO stage " +
+           std::to_string(nearest->zeroStage) + ") needs " + gibi(memory.deviceBytes()) + " of a device's " +
+           gibi(static_cast<double>(rates.cluster().device.memoryBytes - 1)) + " and " +
+           gibi(memory.hostBytes) + " of a host's " +
+           gibi(static_cast<double>(rates.cluster().host.memoryBytes - 1));
   }
 
   const ModelShape &shape;
@@ -232,8 +237,11 @@ static std::vector<Proposal> propose(const ParallelPlan &plan, const config::Clu
     if (allowed && home(copy) != Home::Nvme && cluster.nvme.bytes > 0)
       add(std::string(key) + " = \"nvme\"", [&](ParallelPlan &p) { home(p) = Home::Nvme; });
   };
-  offload("offload_optimizer.device", [](ParallelPlan &p) -> Home & { return p.optimizerHome; }, plan.zeroStage >= 1);
-  offload("offload_param.device", [](ParallelPlan &p) -> Home & { return p.parameterHome; }, plan.zeroStage == 3);
+  offload(
+      "offload_optimizer.device", [](ParallelPlan &p) -> Home & { return p.optimizerHome; },
+      plan.zeroStage >= 1);
+  offload(
+      "offload_param.device", [](ParallelPlan &p) -> Home & { return p.parameterHome; }, plan.zeroStage == 3);
   for (int64_t times = 2; times <= 1024; times *= 2)
     if (plan.accumulation % times == 0)
       add(std::to_string(plan.ranks() * times) + " ranks", [&](ParallelPlan &p) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 #include <sstream>
 
 using namespace ds;
@@ -113,6 +114,34 @@ TEST(Cluster, WithoutABaseEveryFigureIsNeeded) {
   Result<Cluster> missing = readCluster("/does/not/exist.json");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ExitCode::Io);
+}
+
+TEST(Cluster, MutatedTextsAreReadOrRefused) {
+  std::ifstream file(std::string(DS_CLUSTER_FILES) + "/a100-80g.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  std::mt19937 random(7);
+  size_t refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string mutated = text.str();
+    for (int edits = 0; edits < 1 + round % 3; ++edits) {
+      size_t at = random() % mutated.size();
+      if (random() % 2)
+        mutated[at] = "0-1{}[],:\"x.e\n"[random() % 14];
+      else
+        mutated.erase(at, 1 + random() % 20);
+    }
+    Result<Cluster> cluster = readClusterText(mutated, "c");
+    if (cluster) {
+      EXPECT_GT(cluster->device.memoryBytes, cluster->device.contextBytes);
+      EXPECT_GT(cluster->device.matmulFlops[DType::F32].at(100), 0);
+    } else {
+      ++refused;
+      EXPECT_EQ(cluster.error().code, ExitCode::Invalid);
+      EXPECT_FALSE(cluster.error().message.empty());
+    }
+  }
+  EXPECT_GT(refused, 500u);
 }
 
 TEST(Cluster, RanksMustHaveDevices) {

@@ -110,6 +110,14 @@ TEST(Formulas, PipelineBubbles) {
   EXPECT_DOUBLE_EQ(pipelineBubble(1, 8), 0);
   EXPECT_DOUBLE_EQ(pipelineBubble(4, 8), 3.0 / 8);
   EXPECT_DOUBLE_EQ(pipelineBubble(4, 8, 2), 3.0 / 16);
+  EXPECT_DOUBLE_EQ(pipelineIdleShare(4, 8), 3.0 / 11); // (p - 1) / (m + p - 1)
+  EXPECT_DOUBLE_EQ(pipelineIdleShare(4, 8, 3), 1.0 / 9);
+  EXPECT_DOUBLE_EQ(zeroBubble(Pipeline::OneForwardOneBackward, 4, 8), 3.0 / 8);
+  EXPECT_DOUBLE_EQ(zeroBubble(Pipeline::ZeroBubbleH1, 4, 8), 1.0 / 8);
+  EXPECT_DOUBLE_EQ(zeroBubble(Pipeline::ZeroBubbleH2, 4, 8), 0);
+  EXPECT_DOUBLE_EQ(zeroBubble(Pipeline::ZeroBubbleV, 4, 8), 0);
+  EXPECT_EQ(zeroBubbleMemory(Pipeline::ZeroBubbleH2), 2);
+  EXPECT_EQ(zeroBubbleMemory(Pipeline::ZeroBubbleV), 1);
 }
 
 TEST(Formulas, MegatronStates) {

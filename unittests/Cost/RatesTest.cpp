@@ -131,6 +131,12 @@ TEST(Rates, OneRankCommunicatesForFree) {
     EXPECT_EQ(Rates().collectiveSeconds(kind, 1e9, 1), 0);
 }
 
+TEST(Rates, WithoutALinkBetweenNodesAllRanksAreOnOne) {
+  Rates rates; // 64 ranks in a node, and nothing between nodes
+  double latency = rates.cluster().inside.latencySeconds;
+  EXPECT_NEAR(rates.collectiveSeconds(Collective::AllGather, 1, 1024), 1023 * latency, 1e-5);
+}
+
 TEST(Rates, ReduceScattersOnTheCpuAreDirect) {
   Rates rates; // the latency of one step, not of three
   double gather = rates.collectiveSeconds(Collective::AllGather, 1000, 4);

@@ -125,7 +125,8 @@ TEST(Search, AsManyChangesAsItTakes) {
   size_t pieces = 0;
   for (const Change &change : changes) {
     size_t here = 1;
-    for (size_t at = change.what.find(" and "); at != std::string::npos; at = change.what.find(" and ", at + 1))
+    for (size_t at = change.what.find(" and "); at != std::string::npos;
+         at = change.what.find(" and ", at + 1))
       ++here;
     EXPECT_TRUE(pieces == 0 || here == pieces) << change.what;
     pieces = here;

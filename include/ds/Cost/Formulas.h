@@ -56,6 +56,21 @@ double megatronFlops(const ModelShape &shape, double batch);
 /// Share of the ideal time that a pipeline of p stages with v chunks each idles over m micro-batches.
 double pipelineBubble(double p, double m, double v = 1);
 
+/// The same as a share of the step.
+double pipelineIdleShare(double p, double m, double v = 1);
+
+/// Schedules that part the backward pass into gradients by inputs and by weights (arXiv 2401.10241), all
+/// three passes of equal length.
+enum class Pipeline : uint8_t {
+  OneForwardOneBackward,
+  ZeroBubbleH1, ///< a third of the bubble at the same memory
+  ZeroBubbleH2, ///< none at twice the memory
+  ZeroBubbleV,  ///< none at the same memory, twice the transfers
+};
+/// Its bubble over the ideal time, and its activations over those of 1F1B.
+double zeroBubble(Pipeline schedule, double p, double m);
+double zeroBubbleMemory(Pipeline schedule);
+
 /// Megatron's theoretical_memory_usage.py: bytes of model state per parameter, 18 or 6 + 12 / dp.
 double megatronBytesPerParameter(double dp, bool distributedOptimizer);
 

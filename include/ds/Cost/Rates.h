@@ -55,7 +55,8 @@ public:
   Group group(int64_t ranks, int64_t stride = 1) const;
 
   /// One collective. `bytesPerRank` is one rank's part: what it gives to a gather, what it gets of a
-  /// reduce-scatter, its whole operand otherwise. One rank: 0.
+  /// reduce-scatter, its whole operand otherwise. One rank: 0. Where nothing joins the nodes, all ranks count
+  /// as being on one: whether they may is checkRanksFit's to say.
   double collectiveSeconds(Collective kind, double bytesPerRank, const Group &group) const;
   double collectiveSeconds(Collective kind, double bytesPerRank, int64_t ranks) const {
     return collectiveSeconds(kind, bytesPerRank, group(ranks));

@@ -27,15 +27,15 @@ struct SearchSpace {
   int64_t ranks = 1;
   int64_t globalBatch = 1; ///< samples per step
   bool tensor = true, pipeline = true;
-  bool offload = true;      ///< to the host, and to storage where the cluster has some
-  bool selective = false;   ///< recomputation of attention alone, for which ds_config.json has no key
+  bool offload = true;       ///< to the host, and to storage where the cluster has some
+  bool selective = false;    ///< recomputation of attention alone, for which ds_config.json has no key
   int64_t maxInterleave = 1; ///< chunks of layers per stage, for which it has none either
   ParallelPlan fixed;
 };
 
-/// The fastest plan that fits. Of equal ones the first in order of: lower tp, pp, ZeRO stage, less recomputed,
-/// less offloaded, larger micro-batch. Fails with Invalid when no plan divides the ranks and the batch, with
-/// DoesNotFit, naming the plan that came nearest, when none fits.
+/// The fastest plan that fits. Of equal ones the first in order of: lower tp, pp, ZeRO stage, less
+/// recomputed, less offloaded, larger micro-batch. Fails with Invalid when no plan divides the ranks and the
+/// batch, with DoesNotFit, naming the plan that came nearest, when none fits.
 Result<Candidate> fastestPlan(const ModelShape &shape, const SearchSpace &space, const Rates &rates);
 
 /// All plans that differ from `plan` in ZeRO stage, recomputation, offload of the optimizer and micro-batch
@@ -61,7 +61,8 @@ ParallelPlan planFromConfig(const config::Config &config);
 
 /// The configuration that asks for a plan, as the text of a ds_config.json, a comment on each value saying
 /// why it was chosen.
-std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster);
+std::string configForPlan(const ModelShape &shape, const Candidate &candidate,
+                          const config::Cluster &cluster);
 
 } // namespace ds::cost
 
