@@ -79,9 +79,9 @@ void printHead(const Program &program, const std::string &data, const std::strin
   text += fmt::format("data        {}\n", data);
   text += fmt::format("machine     {} for {}, {} threads, kernels for {}\n", program.target,
                       program.targetCpu, program.threads, spell(bestIsa()));
-  text +=
-      fmt::format("memory      {} device, {} host\n", bytesText(static_cast<double>(program.arenas.device)),
-                  bytesText(static_cast<double>(program.arenas.host)));
+  text += fmt::format(
+      "memory      {} device, {} host{}\n", bytesText(static_cast<double>(program.arenas.device)),
+      bytesText(static_cast<double>(program.arenas.host)), program.world > 1 ? " on each rank" : "");
   text += fmt::format("run         {} steps, seed {}", steps, seed);
   writeLine(stdout, text);
 }

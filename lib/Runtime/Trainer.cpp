@@ -9,9 +9,9 @@
 
 #include "Clock.h"
 #include "Interrupt.h"
-#include "LossScaleGuard.h"
 #include "Report.h"
 #include "StartUp.h"
+#include "StepOutcome.h"
 #include "Team.h"
 
 #include "ds/Runtime/Formats/AtomicFile.h"
@@ -20,7 +20,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 
 namespace ds::rt {
@@ -95,27 +94,6 @@ Result<DataSource> openData(const std::string &path, const TrainOptions &options
   if (!evaluation && tells)
     data.notice = logLine;
   return DataSource::open(data, inputSpecs(program));
-}
-
-/// The values of a finished step by the names of the program's outputs.
-StepRecord readOutputs(const Executor &executor, uint64_t step) {
-  StepRecord record;
-  record.step = step;
-  for (const Output &output : executor.program().outputs) {
-    const double value = executor.read(output);
-    if (output.name == "loss")
-      record.loss = value;
-    else if (output.name == "grad_norm")
-      record.gradNorm = value;
-    else if (output.name == "lr")
-      record.lr = value;
-    else if (output.name == "loss_scale")
-      record.lossScale = value;
-    else if (output.name == "skipped")
-      record.skipped = value != 0;
-  }
-  record.peakBytes = executor.arenaBytes();
-  return record;
 }
 
 /// One run of one rank: the open files and the loaded program.
@@ -290,22 +268,6 @@ Status Run::steps() {
   return stop ? Status() : stop.error();
 }
 
-/// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still
-/// have it.
-static Status checkFinite(const StepRecord &record) {
-  if (record.skipped.value_or(false)) // with loss scaling an overflow is a skipped step, not a divergence
-    return {};
-  auto diverged = [&](const char *what, double value) {
-    return Error{ExitCode::Diverged, fmt::format("step {}: the {} is {}", record.step, what, value),
-                 "lower the learning rate, clip gradients, or look for bad samples in this batch"};
-  };
-  if (record.loss && !std::isfinite(*record.loss))
-    return diverged("loss", *record.loss);
-  if (record.gradNorm && !std::isfinite(*record.gradNorm))
-    return diverged("gradient norm", *record.gradNorm);
-  return {};
-}
-
 /// What the step's collectives cost. The time that is exposed is also what a rank waits for a slower one.
 void Run::addCommunication(StepRecord &record) {
   if (team.world() == 1)
@@ -319,7 +281,6 @@ void Run::addCommunication(StepRecord &record) {
 
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
-  const LossScaleGuard guard(*executor);
   const int64_t begin = nowNs();
   Status status = executor->runStep([&](uint32_t microStep) { return fill(*data, index, microStep); });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
@@ -345,7 +306,7 @@ Status Run::step(uint64_t index) {
     printStep(record, numSteps, tokens, program.predicted);
   if (log)
     log->write(record);
-  return guard.check(*executor, record);
+  return checkLossScale(record);
 }
 
 /// Mean of the held-out loss over all whole batches.

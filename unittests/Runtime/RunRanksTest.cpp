@@ -143,6 +143,7 @@ TEST_F(RunRanksTest, TrainsAsOneRankDoes) {
       EXPECT_NEAR(together, alone, 1e-6 * alone) << world << " ranks, evaluation at step " << i + 1;
     }
     EXPECT_THAT(outcome.out, HasSubstr("model       18 parameters")) << "not those of one rank";
+    EXPECT_THAT(outcome.out, HasSubstr(world > 1 ? " host on each rank\n" : " host\n"));
   }
   EXPECT_LT(logs[0][19]["loss"].get<double>(), 0.2 * logs[0][0]["loss"].get<double>());
 }

@@ -226,38 +226,38 @@ TEST_F(RunTest, AClosedOutputDoesNotEndTheRun) {
   EXPECT_TRUE(fs::exists(at("w.safetensors")));
 }
 
-/// A step that overflows: "skipped" is 1 and, if `after` is given, the loss scale becomes it.
-Program overflowing(double hysteresis, std::optional<double> after) {
-  Program program = regression();
+/// The regression, but every step says `skipped` at a loss scale of 4.
+Program overflowing(double skipped) {
   ProgramBuilder b;
-  b.program = std::move(program);
+  b.program = regression();
   const uint32_t scale = b.state("loss_scale", {}, {Init::Kind::Constant, 4.0, 0}, Role::Scalar);
-  b.state("hysteresis", {}, {Init::Kind::Constant, hysteresis, 0}, Role::Scalar);
-  const uint32_t skipped = b.output("skipped");
   b.program.outputs.push_back({"loss_scale", scale});
-  b.library(LibraryFn::Fill, {skipped}, {bits(1)});
-  if (after)
-    b.library(LibraryFn::Fill, {scale}, {bits(*after)});
+  b.library(LibraryFn::Fill, {b.output("skipped")}, {bits(skipped)});
   b.segment(SegmentKind::Update, "overflow");
   b.program.schedule.push_back({2, 1});
   return b.program;
 }
 
+TEST_F(RunTest, LogsSkippedSteps) {
+  write(overflowing(1));
+  writeData("nan.safetensors", 64, /*badSample=*/0);
+  ASSERT_EQ(run("--data nan.safetensors --steps 3 --log-jsonl log.jsonl").code, 0) << "skipped, not diverged";
+  ASSERT_EQ(log("log.jsonl").size(), 3u);
+  EXPECT_EQ(log("log.jsonl")[2]["skipped"], true);
+  EXPECT_EQ(log("log.jsonl")[2]["loss_scale"], 4.0);
+  EXPECT_TRUE(log("log.jsonl")[0]["loss"].is_null());
+  write(overflowing(0));
+  ASSERT_EQ(run("--data data.safetensors --steps 1 --log-jsonl log.jsonl").code, 0);
+  EXPECT_EQ(log("log.jsonl")[0]["skipped"], false);
+}
+
 TEST_F(RunTest, AnOverflowAtTheSmallestLossScaleEndsTheRun) {
-  // The scale stays at 4 although no hysteresis is left: 4 is the minimum.
-  write(overflowing(1, std::nullopt));
-  const Outcome lowest = run("--data data.safetensors --steps 3 --log-jsonl log.jsonl");
-  EXPECT_EQ(lowest.code, 8);
-  EXPECT_THAT(lowest.err, HasSubstr("step 1: the gradients overflow at a loss scale of 4, the minimum"));
+  write(overflowing(2));
+  const Outcome outcome = run("--data data.safetensors --steps 3 --log-jsonl log.jsonl");
+  EXPECT_EQ(outcome.code, 8);
+  EXPECT_THAT(outcome.err, HasSubstr("step 1: the gradients overflow at a loss scale of 4, the smallest"));
   ASSERT_EQ(log("log.jsonl").size(), 1u);
   EXPECT_EQ(log("log.jsonl")[0]["skipped"], true);
-  EXPECT_EQ(log("log.jsonl")[0]["loss_scale"], 4.0);
-  // It falls to 2 in the first step, and stays there in the second.
-  write(overflowing(1, 2.0));
-  EXPECT_THAT(run("--data data.safetensors --steps 3").err, HasSubstr("step 2: the gradients overflow"));
-  // With hysteresis left it is not meant to fall.
-  write(overflowing(2, std::nullopt));
-  EXPECT_EQ(run("--data data.safetensors --steps 3").code, 0);
 }
 
 TEST_F(RunTest, PoisonLeavesARightProgramAlone) {

@@ -101,7 +101,8 @@ struct Input {
 };
 
 /// A rank-0 value that the host reads after a step ("loss", "grad_norm", "lr", "loss_scale", "skipped",
-/// "step") or after an evaluation ("eval_loss"). Absent names are not logged.
+/// "step") or after an evaluation ("eval_loss"). Absent names are not logged. "skipped" is 1 when an overflow
+/// skipped the step, and 2 when the loss scale cannot fall any lower: the run then ends.
 struct Output {
   std::string name;
   uint32_t buffer = 0;

@@ -1,0 +1,58 @@
+//===- StepOutcome.cpp - What a step has computed, and whether to go on ---------===//
+#include "StepOutcome.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace ds::rt {
+
+/// The value of "skipped" with which a program says that it cannot scale the loss any lower.
+static constexpr double kGivesUp = 2;
+
+StepRecord readOutputs(const Executor &executor, uint64_t step) {
+  StepRecord record;
+  record.step = step;
+  for (const Output &output : executor.program().outputs) {
+    const double value = executor.read(output);
+    if (output.name == "loss")
+      record.loss = value;
+    else if (output.name == "grad_norm")
+      record.gradNorm = value;
+    else if (output.name == "lr")
+      record.lr = value;
+    else if (output.name == "loss_scale")
+      record.lossScale = value;
+    else if (output.name == "skipped") {
+      record.skipped = value != 0;
+      record.givesUp = value == kGivesUp;
+    }
+  }
+  record.peakBytes = executor.arenaBytes();
+  return record;
+}
+
+Status checkFinite(const StepRecord &record) {
+  if (record.skipped.value_or(false))
+    return {};
+  auto diverged = [&](const char *what, double value) {
+    return Error{ExitCode::Diverged, fmt::format("step {}: the {} is {}", record.step, what, value),
+                 "lower the learning rate, clip gradients, or look for bad samples in this batch"};
+  };
+  if (record.loss && !std::isfinite(*record.loss))
+    return diverged("loss", *record.loss);
+  if (record.gradNorm && !std::isfinite(*record.gradNorm))
+    return diverged("gradient norm", *record.gradNorm);
+  return {};
+}
+
+Status checkLossScale(const StepRecord &record) {
+  if (!record.givesUp)
+    return {};
+  return Error{ExitCode::Diverged,
+               fmt::format("step {}: the gradients overflow at a loss scale of {:g}, the smallest",
+                           record.step, record.lossScale.value_or(1)),
+               "train in bf16, lower the learning rate, or look for bad samples in this batch"};
+}
+
+} // namespace ds::rt
