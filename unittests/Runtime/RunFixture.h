@@ -68,7 +68,7 @@ protected:
   /// tag.
   pid_t start(std::vector<std::string> arguments, const std::string &tag = "",
               const std::vector<std::string> &environment = {}) {
-    arguments.insert(arguments.begin(), DS_RUN);
+    arguments.insert(arguments.begin(), binary);
     std::vector<char *> argv;
     for (std::string &argument : arguments)
       argv.push_back(argument.data());
@@ -105,7 +105,7 @@ protected:
       lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
-  std::string directory;
+  std::string directory, binary = DS_RUN;
 };
 
 /// Waits until the file has a line with a step, for a minute at most.

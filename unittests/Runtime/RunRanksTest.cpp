@@ -208,31 +208,46 @@ TEST_F(RunRanksTest, RefusesRanksThatDiffer) {
   other.params.back() += 1;
   write(other, "other.dsx");
   writeData("other.safetensors", 64, /*badSample=*/0);
-  const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"", "other.dsx", "the ranks differ in the program: "},
-      {"--seed 7", "p2.dsx", "the ranks differ in --seed: "},
-      {"--steps 9", "p2.dsx", "the ranks differ in the number of steps: "},
-      {"--save-weights w.safetensors", "p2.dsx", "the ranks differ in --save-weights: "},
-      {"--data other.safetensors", "p2.dsx", "the ranks differ in the data: "},
+  weights(2, "--steps 0");
+  fs::rename(at("w.safetensors"), at("start.safetensors"));
+  struct Case {
+    const char *what, *options, *program;
   };
-  for (const auto &[options, program, message] : cases) {
-    const bool data = std::string(options).find("--data") != std::string::npos;
-    const auto [zero, one] = trainBoth(
-        "--data data.safetensors --steps 8",
-        (data ? "" : "--data data.safetensors ") +
-            std::string(program == std::string("p2.dsx") && std::string(options).find("--steps") == 0
-                            ? ""
-                            : "--steps 8 ") +
-            options,
-        program);
+  const Case cases[] = {
+      {"the program", "--data data.safetensors --steps 8", "other.dsx"},
+      {"--seed", "--data data.safetensors --steps 8 --seed 7", "p2.dsx"},
+      {"the number of steps", "--data data.safetensors --steps 9", "p2.dsx"},
+      {"--save-weights", "--data data.safetensors --steps 8 --save-weights w.safetensors", "p2.dsx"},
+      {"the weights", "--data data.safetensors --steps 8 --weights start.safetensors", "p2.dsx"},
+      {"the data", "--data other.safetensors --steps 8", "p2.dsx"},
+      {"the held-out data", "--data data.safetensors --steps 8 --eval-data data.safetensors", "p2.dsx"},
+  };
+  for (const auto &[what, options, program] : cases) {
+    const auto [zero, one] = trainBoth("--data data.safetensors --steps 8", options, program);
     for (const Outcome &outcome : {zero, one}) {
-      EXPECT_EQ(outcome.code, 7) << message;
-      EXPECT_THAT(outcome.err, HasSubstr(message));
+      EXPECT_EQ(outcome.code, 7) << what;
+      EXPECT_THAT(outcome.err, HasSubstr("the ranks differ in " + std::string(what) + ": rank "));
       EXPECT_THAT(outcome.err, HasSubstr("rank 1 on host "));
       EXPECT_THAT(outcome.out, Not(HasSubstr("step 1/")));
     }
   }
   EXPECT_FALSE(fs::exists(at("w.safetensors")));
+}
+
+TEST_F(RunRanksTest, RefusesRanksOfAnotherBuild) {
+  // Plugins are looked for beside the binary: <prefix>/bin and <prefix>/lib.
+  fs::create_directories(at("other/bin"));
+  fs::copy_file(DS_RUN, at("other/bin/ds-run"));
+  std::ofstream(at("other/bin/ds-run"), std::ios::binary | std::ios::app) << "another build";
+  fs::create_directory_symlink(fs::path(DS_RUN).parent_path().parent_path() / "lib", at("other/lib"));
+  ++jobs;
+  const pid_t zero = startRank(0, "--data data.safetensors");
+  binary = at("other/bin/ds-run");
+  const pid_t one = startRank(1, "--data data.safetensors");
+  for (const Outcome &outcome : {finish(zero, "0"), finish(one, "1")}) {
+    EXPECT_EQ(outcome.code, 7);
+    EXPECT_THAT(outcome.err, HasSubstr("the ranks differ in the build of ds-run: rank "));
+  }
 }
 
 TEST_F(RunRanksTest, AnInterruptionOfOneRankEndsAll) {
@@ -267,6 +282,22 @@ TEST_F(RunRanksTest, ALossThatIsNotANumberEndsAllRanksAlike) {
     EXPECT_EQ(outcome.code, 8) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("step 3: the loss is nan"));
   }
+}
+
+TEST_F(RunRanksTest, RunsUnderMpirun) {
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no mpirun";
+  const std::vector<uint8_t> launched = weights(2, "--steps 3");
+  fs::remove(at("w.safetensors"));
+  const std::string command = "cd " + directory +
+                              " && mpirun --allow-run-as-root --oversubscribe -n 2 " DS_RUN
+                              " p2.dsx --data data.safetensors --steps 3 --timeout 20 --log-jsonl log.jsonl"
+                              " --save-weights w.safetensors > out 2> err";
+  const int code = std::system(command.c_str());
+  const std::vector<uint8_t> messages = readBytes(at("err"));
+  ASSERT_EQ(code, 0) << std::string(messages.begin(), messages.end());
+  EXPECT_EQ(readBytes(at("w.safetensors")), launched);
+  EXPECT_EQ(log("log.jsonl").size(), 3u);
 }
 
 TEST_F(RunRanksTest, ADeadRankEndsTheOthers) {
