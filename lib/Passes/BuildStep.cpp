@@ -8,8 +8,11 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "FoldAccumulators.h"
+#include "LossScale.h"
 #include "Optimizers.h"
 #include "StepSegment.h"
+#include "StepStates.h"
+#include "UpdateRegion.h"
 #include "ds/Passes/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -24,51 +27,6 @@ using namespace mlir;
 using namespace mlir::ds;
 
 namespace {
-
-/// The states a step adds to those of the model.
-class StepStates {
-public:
-  explicit StepStates(ModuleOp module) : symbols(module), builder(module.getContext()) {}
-
-  StateOp lookup(StringAttr name) { return symbols.lookup<StateOp>(name); }
-  /// The state of that name, declared after the last one where it is not there yet; starts as `start`.
-  StateOp declare(const Twine &name, Role role, StateOp owner, RankedTensorType type, double start = 0);
-  StateOp scalar(StringRef name, Type element) {
-    return declare(name, Role::Scalar, StateOp(), RankedTensorType::get({}, element));
-  }
-  StateOp gradient(StateOp parameter) {
-    return declare(parameter.getSymName() + ".grad", Role::Gradient, parameter, parameter.getTensorType());
-  }
-
-private:
-  SymbolTable symbols;
-  OpBuilder builder;
-};
-
-StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedTensorType type,
-                            double start) {
-  std::string spelling = name.str();
-  if (auto state = symbols.lookup<StateOp>(spelling)) {
-    assert(state.getRole() == role && state.getTensorType() == type && "checked before building");
-    return state;
-  }
-  Block &body = symbols.getOp()->getRegion(0).front();
-  StateOp last;
-  for (StateOp state : body.getOps<StateOp>())
-    last = state;
-  if (last)
-    builder.setInsertionPointAfter(last);
-  else
-    builder.setInsertionPointToStart(&body);
-  auto init =
-      InitAttr::get(builder.getContext(), start == 0 ? InitKind::Zero : InitKind::Constant, start, 0.0);
-  Location loc = owner ? owner.getLoc() : symbols.getOp()->getLoc();
-  auto state = builder.create<StateOp>(loc, spelling, role, /*trainable=*/false, /*aliases=*/ArrayAttr(),
-                                       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(), init,
-                                       Space::Device, type);
-  symbols.insert(state);
-  return state;
-}
 
 /// Builds the functions of one step.
 class StepBuilder {
@@ -88,14 +46,27 @@ private:
     StateOp parameter;
     Value value, gradient;
   };
+  /// What is known of a step's gradients when all are complete; rank-0 values.
+  struct Verdict {
+    Value coefficient; ///< f32: what they are multiplied by; null: nothing
+    Value isFinite;    ///< i1: false where the step is to be skipped; null: never
+  };
 
   void writeLoss(StepSegment &segment, bool accumulates);
   void advanceGenerators(StepSegment &segment);
   SmallVector<Update> collectUpdates(StepSegment &segment);
   void buildUpdates(StepSegment &segment);
-  void applyUpdate(StepSegment &segment, const OptimizerBuilder &optimizer, Emitter &emit,
-                   const Update &update);
-  Value writeNorm(StepSegment &segment, Emitter &emit, ArrayRef<Value> squares);
+  void applyUpdate(StepSegment &segment, const OptimizerBuilder &optimizer, OpBuilder &builder,
+                   const Update &update, const Verdict &verdict);
+  template <class Read, class Write>
+  void buildUpdate(const OptimizerBuilder &optimizer, Emitter &emit, const Update &update,
+                   const Verdict &verdict, Read read, Write write);
+  Verdict judgeGradients(StepSegment &segment, Emitter &emit, ArrayRef<Value> squares);
+  Value buildCoefficient(ScalarMath &math, Scalar norm, Scalar scale);
+  Scalar readLossScale(StepSegment &segment, ScalarMath &math);
+  void writeLossScale(StepSegment &segment, Emitter &emit, Value isFinite);
+  StateOp gradientState(StateOp parameter);
+  StateOp updatedState(StateOp parameter);
   bool isDecayed(StringRef parameter) const;
   void finish(StepSegment &segment);
 
@@ -144,6 +115,14 @@ void StepBuilder::advanceGenerators(StepSegment &segment) {
   }
 }
 
+/// Where the gradients of micro-steps add up.
+StateOp StepBuilder::gradientState(StateOp parameter) {
+  Type element = parameter.getTensorType().getElementType();
+  if (!element.isF64())
+    element = toFloatType(forward.getContext(), options.precision.gradient);
+  return states.owned(parameter, "grad", Role::Gradient, element);
+}
+
 void StepBuilder::buildAccumulation(SegmentKind kind, StringRef name) {
   StepSegment segment(forward, name, kind);
   bool accumulates = kind == SegmentKind::Middle;
@@ -151,9 +130,11 @@ void StepBuilder::buildAccumulation(SegmentKind kind, StringRef name) {
   advanceGenerators(segment);
   OpBuilder builder(segment.getTerminator());
   for (auto [parameter, gradient] : segment.getGradients()) {
-    StateOp state = states.gradient(states.lookup(parameter));
+    StateOp state = gradientState(states.lookup(parameter));
     Emitter emit(builder, gradient.getLoc());
-    segment.write(state, accumulates ? emit.add(segment.read(state), gradient) : gradient);
+    Type element = state.getTensorType().getElementType();
+    Value kept = accumulates ? segment.read(state) : Value();
+    segment.write(state, kept ? addInto(emit, kept, gradient) : makeIn(emit, gradient, element));
   }
   finish(segment);
 }
@@ -187,9 +168,10 @@ SmallVector<StepBuilder::Update> StepBuilder::collectUpdates(StepSegment &segmen
     StateOp parameter = states.lookup(name);
     Value total = gradient;
     if (options.accumulation > 1) {
-      Value accumulated = segment.read(states.gradient(parameter));
+      Value accumulated = segment.read(gradientState(parameter));
       builder.setInsertionPointAfterValue(gradient);
-      total = Emitter(builder, gradient.getLoc()).add(accumulated, gradient);
+      Emitter emit(builder, gradient.getLoc());
+      total = addInto(emit, accumulated, gradient);
     }
     updates.push_back({parameter, segment.read(parameter), total});
   }
@@ -223,58 +205,156 @@ void StepBuilder::buildUpdates(StepSegment &segment) {
   OptimizerBuilder optimizer(math, options, prologue.convert(finished, builder.getF64Type()));
   segment.write(states.scalar("lr", builder.getF64Type()),
                 math.materialize(optimizer.getRate(), builder.getF64Type()));
-  segment.write(step, prologue.add(finished, prologue.splatLike(finished, 1)));
+  Value next = prologue.add(finished, prologue.splatLike(finished, 1));
+  if (!options.lossScale.skips)
+    segment.write(step, next);
 
   SmallVector<Update> updates = collectUpdates(segment);
   SmallVector<Value> squares;
+  bool waits = options.clipping != 0 || options.lossScale.skips; // for what is known of all gradients
   for (const Update &update : updates) {
     setInsertionPointAfterLastUse(builder, update.gradient, update.value);
     Emitter emit(builder, update.gradient.getLoc());
     squares.push_back(buildSumOfSquares(emit, update.gradient));
-    if (options.clipping == 0)
-      applyUpdate(segment, optimizer, emit, update);
+    if (!waits)
+      applyUpdate(segment, optimizer, builder, update, Verdict());
   }
   builder.setInsertionPoint(segment.getTerminator());
   Emitter epilogue(builder, segment.getFunction().getLoc());
-  Value coefficient = writeNorm(segment, epilogue, squares);
-  if (options.clipping == 0)
-    return;
-  for (Update &update : updates) {
-    Emitter emit(builder, update.gradient.getLoc());
-    Value gradient = emit.widen(update.gradient);
-    update.gradient = emit.mul(gradient, spread(emit, coefficient, gradient));
-    applyUpdate(segment, optimizer, emit, update);
-  }
+  Verdict verdict = judgeGradients(segment, epilogue, squares);
+  if (verdict.isFinite)
+    segment.write(step, epilogue.select(verdict.isFinite, next, finished));
+  if (waits)
+    for (const Update &update : updates)
+      applyUpdate(segment, optimizer, builder, update, verdict);
 }
 
-/// Writes @grad_norm, the global norm before clipping, and returns what gradients are to be multiplied by.
-Value StepBuilder::writeNorm(StepSegment &segment, Emitter &emit, ArrayRef<Value> squares) {
+/// The number that the loss was multiplied by.
+Scalar StepBuilder::readLossScale(StepSegment &segment, ScalarMath &math) {
+  const LossScaleOptions &scaler = options.lossScale;
+  if (!scaler.scales)
+    return 1.0;
+  if (!scaler.dynamic)
+    return scaler.initial;
+  return math.widen(segment.read(states.lookup(kLossScaleState)));
+}
+
+/// What unscales and clips gradients whose unscaled norm is `norm`; null for nothing.
+Value StepBuilder::buildCoefficient(ScalarMath &math, Scalar norm, Scalar scale) {
+  Type f32 = Float32Type::get(forward.getContext());
+  if (!options.lossScale.scales && options.clipping == 0)
+    return {};
+  if (!options.lossScale.scales)
+    return math.materialize(math.min(math.div(options.clipping, math.add(norm, 1e-6)), 1.0), f32);
+  if (options.clipping == 0)
+    return math.materialize(math.div(1.0, scale), f32);
+  Scalar excess = math.max(math.div(math.add(norm, 1e-6), options.clipping), 1.0);
+  return math.materialize(math.div(1.0, math.mul(excess, scale)), f32);
+}
+
+/// The scaler's states, and whether this step is skipped.
+void StepBuilder::writeLossScale(StepSegment &segment, Emitter &emit, Value isFinite) {
+  const LossScaleOptions &scaler = options.lossScale;
+  Type i64 = emit.getBuilder().getI64Type();
+  LossScaleState before;
+  if (scaler.scales && !scaler.dynamic) // for the log
+    states.scalar(kLossScaleState, emit.getBuilder().getF32Type(), scaler.initial);
+  if (scaler.dynamic) {
+    StateOp scale = states.lookup(kLossScaleState), goodSteps = states.scalar("good_steps", i64);
+    StateOp hysteresis = states.scalar("hysteresis", i64, static_cast<double>(scaler.hysteresis));
+    before = {segment.read(scale), segment.read(goodSteps), segment.read(hysteresis)};
+    LossScaleState after = updateLossScale(emit, scaler, before, isFinite);
+    segment.write(scale, after.scale);
+    segment.write(goodSteps, after.goodSteps);
+    segment.write(hysteresis, after.hysteresis);
+  }
+  segment.write(states.scalar("skipped", i64), buildSkipped(emit, scaler, before, isFinite));
+}
+
+/// Writes @grad_norm, the global norm before clipping, and what follows from it for all parameters.
+StepBuilder::Verdict StepBuilder::judgeGradients(StepSegment &segment, Emitter &emit,
+                                                 ArrayRef<Value> squares) {
   ScalarMath math(emit);
   Scalar total = 0.0;
   for (auto [index, square] : llvm::enumerate(squares))
     total = index ? math.add(total, square) : Scalar(square);
+  Scalar scale = readLossScale(segment, math);
   Scalar norm = math.sqrt(total);
-  Type f32 = emit.getBuilder().getF32Type();
-  segment.write(states.scalar("grad_norm", f32), math.materialize(norm, f32));
-  Scalar coefficient = math.min(math.div(options.clipping, math.add(norm, 1e-6)), 1.0);
-  return options.clipping == 0 ? Value() : math.materialize(coefficient, f32);
+  if (options.lossScale.scales)
+    norm = math.div(norm, scale);
+  Builder &builder = emit.getBuilder();
+  segment.write(states.scalar("grad_norm", builder.getF32Type()),
+                math.materialize(norm, builder.getF32Type()));
+  Verdict verdict{buildCoefficient(math, norm, scale), Value()};
+  if (options.lossScale.skips) {
+    verdict.isFinite = buildIsFinite(emit, math.materialize(total, builder.getF64Type()));
+    writeLossScale(segment, emit, verdict.isFinite);
+  }
+  return verdict;
 }
 
-void StepBuilder::applyUpdate(StepSegment &segment, const OptimizerBuilder &optimizer, Emitter &emit,
-                              const Update &update) {
-  StateOp parameter = update.parameter;
+/// The state that the optimizer steps: the parameter itself, or the master that it is rounded from.
+StateOp StepBuilder::updatedState(StateOp parameter) {
+  Type master = toFloatType(forward.getContext(), options.precision.master);
+  Type element = parameter.getTensorType().getElementType();
+  if (!options.precision.lowersParameters() || element == master)
+    return parameter;
+  return states.owned(parameter, "master", Role::Master, master);
+}
+
+/// Emits the formula of one parameter. `read` gives the old value of a state, `write` takes the new one.
+template <class Read, class Write>
+void StepBuilder::buildUpdate(const OptimizerBuilder &optimizer, Emitter &emit, const Update &update,
+                              const Verdict &verdict, Read read, Write write) {
+  StateOp parameter = update.parameter, updated = updatedState(parameter);
   UpdateSlot slot;
-  slot.parameter = emit.widen(update.value);
+  slot.parameter = emit.widen(read(updated));
   slot.gradient = emit.widen(update.gradient);
+  if (verdict.coefficient)
+    slot.gradient = emit.mul(slot.gradient, spread(emit, verdict.coefficient, slot.gradient));
   slot.decays = isDecayed(parameter.getSymName());
   auto moment = [&](StringRef name, double start = 0) {
-    return states.declare(parameter.getSymName() + "." + name, Role::Moment, parameter,
-                          tensorType(slot.parameter), start);
+    Type element = tensorType(slot.parameter).getElementType();
+    if (options.precision.moment != FloatKind::F32)
+      element = toFloatType(forward.getContext(), options.precision.moment);
+    return states.owned(parameter, name, Role::Moment, element, start);
   };
-  slot.readMoment = [&](StringRef name, double start) { return segment.read(moment(name, start)); };
-  slot.writeMoment = [&](StringRef name, Value value) { segment.write(moment(name), value); };
-  Value result = optimizer.update(emit, slot);
-  segment.write(parameter, emit.convert(result, parameter.getTensorType().getElementType()));
+  // A skipped step leaves every state as it is.
+  auto keep = [&](StateOp state, Value value) {
+    value = emit.convert(value, state.getTensorType().getElementType());
+    if (verdict.isFinite)
+      value = emit.select(emit.repeatScalar(verdict.isFinite, value), value, read(state));
+    write(state, value);
+    return value;
+  };
+  slot.readMoment = [&](StringRef name, double start) { return emit.widen(read(moment(name, start))); };
+  slot.writeMoment = [&](StringRef name, Value value) { keep(moment(name), value); };
+  Value result = keep(updated, optimizer.update(emit, slot));
+  if (updated != parameter) // a master that stays rounds to the same parameter again
+    write(parameter, emit.convert(result, parameter.getTensorType().getElementType()));
+}
+
+/// Updates one parameter: by a ds.update, but for Lamb, which looks at the parameter as a whole.
+void StepBuilder::applyUpdate(StepSegment &segment, const OptimizerBuilder &optimizer, OpBuilder &builder,
+                              const Update &update, const Verdict &verdict) {
+  if (options.optimizer.kind == OptimizerOptions::Kind::Lamb) {
+    Emitter emit(builder, update.gradient.getLoc());
+    return buildUpdate(
+        optimizer, emit, update, verdict, [&](StateOp state) { return segment.read(state); },
+        [&](StateOp state, Value value) { segment.write(state, value); });
+  }
+  UpdateRegion region(update.parameter, update.gradient);
+  SmallVector<StateOp> written;
+  buildUpdate(
+      optimizer, region.getEmitter(), {update.parameter, update.value, region.getGradient()}, verdict,
+      [&](StateOp state) { return region.addState(segment.read(state)); },
+      [&](StateOp state, Value value) {
+        written.push_back(state);
+        region.yield(value);
+      });
+  UpdateOp op = region.finish(builder);
+  for (auto [state, value] : llvm::zip_equal(written, op.getResults()))
+    segment.write(state, value);
 }
 
 //===----------------------------------------------------------------------------===//
@@ -282,9 +362,12 @@ void StepBuilder::applyUpdate(StepSegment &segment, const OptimizerBuilder &opti
 //===----------------------------------------------------------------------------===//
 
 /// Fails where a state of the model has a name that the step needs.
-static LogicalResult checkNames(ModuleOp module) {
+static LogicalResult checkNames(ModuleOp module, const LossScaleOptions &scaler) {
+  SmallVector<StringRef> names = {"loss", "grad_norm", "lr", "step", "eval_loss"};
+  if (scaler.skips)
+    names.append({"skipped", "good_steps", "hysteresis"});
   for (StateOp state : module.getOps<StateOp>())
-    for (StringRef name : {"loss", "grad_norm", "lr", "step", "eval_loss"})
+    for (StringRef name : names)
       if (state.getSymName() == name)
         return state.emitOpError("expects a name that the step does not use itself, but got \"")
                << name << '"';
@@ -300,7 +383,8 @@ struct BuildStep : ds::impl::BuildStepBase<BuildStep> {
       return signalPassFailure();
     }
     FailureOr<TrainingOptions> options = readTrainingAttr(module);
-    if (failed(options) || failed(checkNames(module)) || failed(checkDifferentiated(forward)))
+    if (failed(options) || failed(checkNames(module, options->lossScale)) ||
+        failed(checkDifferentiated(forward, options->lossScale)))
       return signalPassFailure();
     StepBuilder builder(forward, *options);
     if (options->accumulation > 1)
@@ -313,7 +397,13 @@ struct BuildStep : ds::impl::BuildStepBase<BuildStep> {
     module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "step"));
   }
 
-  static LogicalResult checkDifferentiated(func::FuncOp forward) {
+  static LogicalResult checkDifferentiated(func::FuncOp forward, const LossScaleOptions &scaler) {
+    if (scaler.dynamic && !SymbolTable::lookupNearestSymbolFrom<StateOp>(
+                              forward, StringAttr::get(forward.getContext(), kLossScaleState))) {
+      InFlightDiagnostic error = forward.emitOpError("expects a state @loss_scale, but the module has none");
+      error.attachNote() << "--ds-differentiate declares it, by the same " << DsDialect::kTrainingAttr;
+      return error;
+    }
     for (unsigned index = 0; index < forward.getNumResults(); ++index)
       if (forward.getResultAttr(index, DsDialect::kGradientAttr))
         return success();

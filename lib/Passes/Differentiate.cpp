@@ -6,7 +6,7 @@
 // value? - is computed first, so that gradients that nothing reads are never built.
 //
 //===----------------------------------------------------------------------------===//
-#include "TrainingAttr.h"
+#include "LossScale.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 
@@ -30,8 +30,9 @@ public:
     findActive();
   }
 
-  /// Builds all gradients before the terminator, starting from d loss / d loss = `seed`.
-  void run(double seed);
+  /// Builds all gradients before the terminator, starting from d loss / d loss = `seed` * `scale`, which may
+  /// be null for 1.
+  void run(double seed, Value scale);
 
   /// Arguments that hold trainable parameters.
   ArrayRef<BlockArgument> getParameters() const { return parameters; }
@@ -72,7 +73,7 @@ SmallVector<bool> Sweep::activeOperands(Operation *op) const {
   return llvm::map_to_vector(op->getOperands(), [&](Value operand) { return active.contains(operand); });
 }
 
-void Sweep::run(double seed) {
+void Sweep::run(double seed, Value scale) {
   Operation *terminator = body.getTerminator();
   Value loss = terminator->getOperand(0);
   if (!active.contains(loss))
@@ -81,7 +82,11 @@ void Sweep::run(double seed) {
   for (Operation &op : body.without_terminator())
     forward.push_back(&op);
   OpBuilder builder(terminator);
-  gradients[loss] = Emitter(builder, loss.getLoc()).splatLike(loss, seed);
+  Emitter emit(builder, loss.getLoc());
+  Value start = emit.splatLike(loss, seed);
+  if (scale)
+    start = emit.mul(start, emit.convert(scale, tensorType(loss).getElementType()));
+  gradients[loss] = start;
   for (Operation *op : llvm::reverse(forward))
     visit(op, builder);
 }
@@ -126,7 +131,12 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
     if (failed(training))
       return signalPassFailure();
     Sweep sweep(forward, symbols);
-    sweep.run(1.0 / training->accumulation);
+    const LossScaleOptions &scaler = training->lossScale;
+    double scale = scaler.scales && !scaler.dynamic ? scaler.initial : 1.0;
+    FailureOr<Value> dynamicScale = readLossScale(forward, scaler);
+    if (failed(dynamicScale))
+      return signalPassFailure();
+    sweep.run(scale / training->accumulation, *dynamicScale);
     appendGradients(forward, sweep);
   }
 
@@ -144,6 +154,20 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
       if (forward.getResultAttr(index, DsDialect::kGradientAttr))
         return forward.emitOpError("expects a forward without gradients, but result ") << index << " is one";
     return success();
+  }
+
+  /// The argument that holds the scale of the loss; null where that is known now.
+  static FailureOr<Value> readLossScale(func::FuncOp forward, const LossScaleOptions &scaler) {
+    if (!scaler.scales || !scaler.dynamic)
+      return Value();
+    StateOp state = declareLossScale(forward->getParentOfType<ModuleOp>(), scaler);
+    if (!state)
+      return failure();
+    unsigned index = forward.getNumArguments();
+    Builder builder(forward.getContext());
+    auto attr = builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state));
+    forward.insertArgument(index, state.getTensorType(), builder.getDictionaryAttr(attr), state.getLoc());
+    return Value(forward.getArgument(index));
   }
 
   /// Returns each gradient after the forward's own results.

@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "FoldAccumulators.h"
-#include "ds/Dialect/Ds.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -59,6 +58,24 @@ struct FoldAccumulator : OpRewritePattern<AddOp> {
   }
 };
 } // namespace
+
+Value mlir::ds::makeIn(Emitter &emit, Value value, Type element) {
+  std::optional<MutableOperandRange> storage;
+  MutableOperandRange *slot = getAccumulatorSlot(value.getDefiningOp(), storage);
+  RankedTensorType type = tensorType(value);
+  bool isWider = element.isF32() && type.getElementTypeBitWidth() < 32;
+  if (!slot || !slot->empty() || !isWider || !value.use_empty())
+    return emit.convert(value, element);
+  value.setType(type.clone(element));
+  return value;
+}
+
+Value mlir::ds::addInto(Emitter &emit, Value kept, Value addend) {
+  Type keptType = tensorType(kept).getElementType(), type = tensorType(addend).getElementType();
+  if (keptType.getIntOrFloatBitWidth() >= type.getIntOrFloatBitWidth())
+    return emit.add(kept, makeIn(emit, addend, keptType));
+  return emit.convert(emit.add(emit.convert(kept, type), addend), keptType);
+}
 
 void mlir::ds::populateFoldAccumulatorPatterns(RewritePatternSet &patterns) {
   patterns.add<FoldAccumulator>(patterns.getContext());

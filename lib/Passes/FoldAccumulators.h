@@ -2,6 +2,8 @@
 #ifndef DS_PASSES_FOLDACCUMULATORS_H
 #define DS_PASSES_FOLDACCUMULATORS_H
 
+#include "ds/Dialect/Emitter.h"
+
 #include "mlir/IR/PatternMatch.h"
 
 namespace mlir::ds {
@@ -9,6 +11,13 @@ namespace mlir::ds {
 /// add(matmul(a, b), c) -> matmul(a, b) into c, and the same for embedding_grad, where nothing else reads the
 /// product and c is there before it. An accumulator that is taken already passes the sum on to what made it.
 void populateFoldAccumulatorPatterns(RewritePatternSet &patterns);
+
+/// `value`, which nothing reads yet, in `element`: a 16-bit product whose sums are f32 anyway is made as f32,
+/// other values are converted.
+Value makeIn(Emitter &emit, Value value, Type element);
+
+/// kept + addend, which nothing else reads, in the type of `kept`; formed in the wider of the two.
+Value addInto(Emitter &emit, Value kept, Value addend);
 
 } // namespace mlir::ds
 

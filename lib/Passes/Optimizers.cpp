@@ -137,25 +137,6 @@ Value OptimizerBuilder::updateLamb(Emitter &emit, UpdateSlot &slot) const {
 }
 
 Value mlir::ds::buildSumOfSquares(Emitter &emit, Value x) {
-  constexpr int64_t kBlock = 16384;
-  Type f64 = emit.getBuilder().getF64Type();
-  x = emit.widen(x);
-  int64_t count = tensorType(x).getNumElements(), main = count / kBlock * kBlock;
-  Value flat = emit.reshape(x, {count});
-  auto window = [&](int64_t begin, int64_t size) -> Value {
-    if (size == count)
-      return flat;
-    return emit.getBuilder().create<SliceOp>(emit.getLoc(), tensorType(flat).clone({size}), flat,
-                                             ArrayRef<int64_t>{begin}, ArrayRef<int64_t>{1});
-  };
-  Value total;
-  if (main) {
-    Value blocks = emit.reshape(window(0, main), {main / kBlock, kBlock});
-    total = emit.sum(emit.convert(emit.sum(emit.square(blocks), {1}), f64), {0});
-  }
-  if (main < count) {
-    Value tail = emit.convert(emit.sum(emit.square(window(main, count - main)), {0}), f64);
-    total = total ? emit.add(total, tail) : tail;
-  }
-  return total;
+  auto type = RankedTensorType::get({}, emit.getBuilder().getF64Type());
+  return emit.getBuilder().create<SumOfSquaresOp>(emit.getLoc(), type, x);
 }

@@ -48,8 +48,7 @@ private:
   Scalar newMomentum = 1.0;   ///< weight of the gradient in SGD's momentum
 };
 
-/// Sum of the squares of x as a rank-0 f64, formed over fixed blocks of 16384 elements in f32 and over the
-/// blocks in f64: the order of additions depends on the shape alone.
+/// Sum of the squares of x as a rank-0 f64.
 Value buildSumOfSquares(Emitter &emit, Value x);
 
 } // namespace mlir::ds

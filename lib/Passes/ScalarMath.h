@@ -42,6 +42,8 @@ public:
   /// `predicate(a, b) ? onTrue : onFalse`.
   Scalar choose(Predicate predicate, Scalar a, Scalar b, Scalar onTrue, Scalar onFalse);
 
+  /// A rank-0 tensor of any numbers as a scalar.
+  Scalar widen(Value a) { return emit.convert(a, emit.getBuilder().getF64Type()); }
   /// The number as a rank-0 tensor.
   Value materialize(Scalar a, Type element);
 

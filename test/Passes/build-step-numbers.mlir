@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --split-input-file --ds-differentiate --ds-build-step --mlir-print-op-generic | %python %oracle/check_ir_step.py | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-differentiate --ds-build-step --ds-decompose --mlir-print-op-generic | %python %oracle/check_ir_step.py | FileCheck %s
 // REQUIRES: torch
 
 // Whole steps, executed in the interpreter, against PyTorch: every optimizer and schedule, eight steps each. The

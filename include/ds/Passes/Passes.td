@@ -107,7 +107,8 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
     - `@forward` returns, after its own results, one gradient per trainable parameter that influences the loss, in
       argument order, marked `ds.gradient = @parameter`, of the parameter's type.
     - The seed is 1 / `gradient_accumulation_steps` of `ds.training` (1 without it), so that gradients of the
-      micro-steps of one step add up to the gradient of their mean.
+      micro-steps of one step add up to the gradient of their mean, times the scale of the loss where
+      `loss_scale.scale` is set: a number, or with `loss_scale.dynamic` the state `@loss_scale`, which is declared.
     - A parameter that does not influence the loss has no gradient, as in PyTorch, where its `.grad` is None: it is
       not updated, and weight decay does not reach it. With `remarks`, each is named.
     - Frozen parameters, inputs, and what depends only on them are not differentiated, and no op is emitted whose
@@ -159,6 +160,11 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     | scheduler.type | string | constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle |
     | scheduler.* | | DeepSpeed's parameters by their own names; warmup_log for its warmup_type |
 
+    | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
+    | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
+    | loss_scale.scale, dynamic, initial | bool, bool, f64 | gradients are those of the loss times a scale, which starts as, or is, `initial` |
+    | loss_scale.window, hysteresis, consecutive_hysteresis, minimum | i64, i64, bool, f64 | dynamic: DeepSpeed's, of section fp16 |
+
     Requires: `ds-differentiate` has run with the same `ds.training`.
 
     Ensures:
@@ -171,6 +177,12 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
       gradient before clipping), `@lr` (f64), `@step` (i64, finished steps), `@eval_loss` (f32).
     - Optimizer moments are states of role moment, "<parameter>.<moment>", that start as zero.
     - Parameters without a gradient are not written.
+    - A parameter that ds-lower-precision made 16-bit is rounded from its master, "<parameter>.master", which is what
+      the optimizer steps, unless that would have the parameter's own type.
+    - Where steps can be skipped: `@skipped` (i64) is 0 for a step that was made, 1 for one that was skipped, 2 for one
+      that was skipped while the scale could not be lowered any more. A skipped step leaves parameters, masters,
+      moments and `@step` as they are; with them the schedule.
+    - Dynamic scaling: `@loss_scale` (f32), `@good_steps` and `@hysteresis` (i64) follow DeepSpeed's DynamicLossScaler.
     - Without clipping, a parameter is updated as soon as its gradient is complete and its old value has had its
       last reader; the norm is summed up parameter by parameter, so no gradient waits for it.
     - Sums of squares are formed over blocks of 16384 elements: their order depends on shapes alone.

@@ -1,0 +1,30 @@
+//===- StepStates.cpp - The states a step adds to the model's ---------------------===//
+#include "StepStates.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedTensorType type,
+                            double start) {
+  std::string spelling = name.str();
+  if (auto state = symbols.lookup<StateOp>(spelling)) {
+    assert(state.getRole() == role && state.getTensorType() == type && "checked before building");
+    return state;
+  }
+  Block &body = symbols.getOp()->getRegion(0).front();
+  StateOp last;
+  for (StateOp state : body.getOps<StateOp>())
+    last = state;
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(&body);
+  auto init =
+      InitAttr::get(builder.getContext(), start == 0 ? InitKind::Zero : InitKind::Constant, start, 0.0);
+  Location loc = owner ? owner.getLoc() : symbols.getOp()->getLoc();
+  auto state = builder.create<StateOp>(loc, spelling, role, /*trainable=*/false, /*aliases=*/ArrayAttr(),
+                                       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(), init,
+                                       Space::Device, type);
+  symbols.insert(state);
+  return state;
+}
