@@ -114,6 +114,7 @@ private:
   Result<std::string> sampleSign(DataSource &source);
   void startTrace();
   Status step(uint64_t index);
+  Status agreeToStop();
   void addCommunication(StepRecord &record);
   Status evaluate(double &loss);
   Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
@@ -133,7 +134,7 @@ private:
   std::vector<void *> inputs;
   std::string weights;     ///< where they come from, for the head
   std::string weightsPath; ///< empty: from the seed
-  uint64_t numSteps = 0, tokens = 0;
+  uint64_t numSteps = 0, stepsDone = 0, tokens = 0;
   CommTotals communicated; ///< until the last step's end
   bool stopping = false;   ///< some rank was asked to end
 };
@@ -259,13 +260,21 @@ Status Run::steps() {
     startTrace();
   if (team.leads())
     printHead(program, data->describe(), weights, numSteps, options.seed);
-  Result<bool> stop = team.anyOf(interrupted());
-  for (uint64_t index = 0; stop && index < numSteps && !*stop; ++index) {
+  if (Status status = agreeToStop(); !status)
+    return status;
+  for (uint64_t index = 0; index < numSteps && !stopping; ++index)
     if (Status status = step(index); !status)
       return status;
-    stop = stopping;
-  }
-  return stop ? Status() : stop.error();
+  return {};
+}
+
+/// An interruption of any rank stops all of them here.
+Status Run::agreeToStop() {
+  Result<bool> stop = team.anyOf(interrupted());
+  if (!stop)
+    return stop.error();
+  stopping = *stop;
+  return {};
 }
 
 /// What the step's collectives cost. The time that is exposed is also what a rank waits for a slower one.
@@ -289,16 +298,15 @@ Status Run::step(uint64_t index) {
   if (!status)
     return Error{status.error().code, fmt::format("step {}: {}", index + 1, status.error().message),
                  status.error().hint};
+  stepsDone = index + 1;
   StepRecord record = readOutputs(*executor, index + 1);
   record.stepSeconds = seconds;
   record.samplesPerSecond = double(program.microBatch) * program.accumulation * program.mesh.dp / seconds;
   addCommunication(record);
   if (Status status = checkFinite(record); !status)
     return status;
-  Result<bool> stop = team.anyOf(interrupted());
-  if (!stop)
-    return stop.error();
-  stopping = *stop;
+  if (Status status = agreeToStop(); !status)
+    return status;
   if (evaluatesAfter(index))
     if (Status evaluated = evaluate(record.evalLoss.emplace()); !evaluated)
       return evaluated;
@@ -346,7 +354,8 @@ Status Run::finish() {
   if (const std::string summary = team.summary(); team.leads() && !summary.empty())
     logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
   if (stopping)
-    return Error{ExitCode::Interrupted, "interrupted after a finished step",
+    return Error{ExitCode::Interrupted,
+                 stepsDone == 0 ? "interrupted before the first step" : "interrupted after a finished step",
                  options.saveWeights.empty() ? "give --save-weights to keep what was learnt" : ""};
   return {};
 }

@@ -266,6 +266,30 @@ TEST_F(RunRanksTest, AnInterruptionOfOneRankEndsAll) {
   }
 }
 
+/// Waits until a file whose name has `text` lies in the directory, for a minute at most.
+void waitForFile(const std::string &directory, const std::string &text) {
+  for (int i = 0; i < 6000; ++i) {
+    for (const auto &entry : fs::directory_iterator(directory))
+      if (entry.path().filename().string().find(text) != std::string::npos)
+        return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  FAIL() << "no file within a minute";
+}
+
+TEST_F(RunRanksTest, AnInterruptionBeforeTheFirstStepEndsAll) {
+  jobs = 777;
+  const pid_t zero = startRank(0, "--data data.safetensors");
+  waitForFile(directory, "test777"); // it waits for rank 1
+  ::kill(zero, SIGTERM);
+  const pid_t one = startRank(1, "--data data.safetensors");
+  for (const Outcome &outcome : {finish(zero, "0"), finish(one, "1")}) {
+    EXPECT_EQ(outcome.code, 75);
+    EXPECT_THAT(outcome.err, HasSubstr("interrupted before the first step"));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("step 1/")));
+  }
+}
+
 TEST_F(RunRanksTest, AnInterruptionOfTheLauncherEndsAll) {
   const pid_t child = start({"p2.dsx", "--ranks", "2", "--data", "data.safetensors", "--steps", "100000000",
                              "--save-weights", "w.safetensors"});
