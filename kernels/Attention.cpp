@@ -18,6 +18,7 @@ struct Running {
   alignas(64) float queries[kMaxHead * kTile];
   alignas(64) float scores[kTile * kTile];
   alignas(64) float values[kTile * kMaxHead];
+  alignas(64) float rows[kTile * kMaxHead]; ///< of the operand at hand, where it is not f32
 };
 
 /// Turns a tile of scores into exponentials and updates the running maximum and sum of one vector of queries.
@@ -52,18 +53,24 @@ DS_INLINE void rescaleValues(Running &run, int64_t rows, int64_t size) {
   }
 }
 
+template <class T>
 void writeTile(const Attention &op, const Running &run, int64_t b, int64_t h, int64_t t0, int64_t rows) {
   const View &lse = op.operands[4];
   for (int64_t t = 0; t < rows; ++t) {
-    float *out = op.rowOf(3, b, t0 + t, h);
+    T *out = op.rowOf<T>(3, b, t0 + t, h);
     const float factor = run.sum[t] > 0 || run.sum[t] != run.sum[t] ? 1.0f / run.sum[t] : 0.0f;
-    for (int64_t d = 0; d < op.size; ++d)
-      out[d] = run.values[t * op.size + d] * factor;
+    const float *from = run.values + t * op.size;
+    int64_t d = 0;
+    for (; d + kLanes <= op.size; d += kLanes)
+      store(out + d, load(from + d) * factor);
+    for (; d < op.size; ++d)
+      setFloat(out[d], from[d] * factor);
     floats(lse)[b * lse.strides[0] + h * lse.strides[1] + (t0 + t) * lse.strides[2]] =
         run.sum[t] == 0 ? -__builtin_inff() : run.top[t] + __builtin_logf(run.sum[t]);
   }
 }
 
+template <class T>
 void forwardTile(const Attention &op, int64_t b, int64_t h, int64_t t0) {
   Running run;
   const int64_t rows = minOf(kTile, op.queries - t0), group = h / (op.heads / op.groups);
@@ -72,33 +79,40 @@ void forwardTile(const Attention &op, int64_t b, int64_t h, int64_t t0) {
     run.sum[t] = 0;
   }
   __builtin_memset(run.values, 0, static_cast<size_t>(kTile * op.size) * sizeof(float));
-  packTransposed(op.rowOf(0, b, t0, h), op.rowStride(0), rows, op.size, op.scale, run.queries);
+  packTransposed(op.load<T>(0, b, t0, h, rows, run.rows), rows, op.size, op.scale, run.queries);
   const int64_t visible = op.visibleKeys(t0, rows);
   for (int64_t s0 = 0; s0 < visible; s0 += kTile) {
     const int64_t numKeys = minOf(kTile, visible - s0);
-    multiply(numKeys, kTile, op.size, {op.rowOf(1, b, s0, group), op.rowStride(1), 1}, run.queries, kTile,
-             run.scores, kTile, /*accumulate=*/false);
+    const Rows keys = op.load<T>(1, b, s0, group, numKeys, run.rows);
+    multiply(numKeys, kTile, op.size, {keys.data, keys.stride, 1}, run.queries, kTile, run.scores, kTile,
+             /*accumulate=*/false);
     op.applyMask(run.scores, b, h, t0, rows, s0, numKeys);
     for (int column = 0; column < kTileVecs; ++column)
       softmaxColumn(run, column, numKeys);
     rescaleValues(run, rows, op.size);
-    multiply(rows, op.size, numKeys, {run.scores, 1, kTile}, op.rowOf(2, b, s0, group), op.rowStride(2),
-             run.values, op.size, /*accumulate=*/true);
+    const Rows values = op.load<T>(2, b, s0, group, numKeys, run.rows);
+    multiply(rows, op.size, numKeys, {run.scores, 1, kTile}, values.data, values.stride, run.values, op.size,
+             /*accumulate=*/true);
   }
-  writeTile(op, run, b, h, t0, rows);
+  writeTile<T>(op, run, b, h, t0, rows);
+}
+
+template <class T>
+void forward(const LibraryCall &call) {
+  const Attention op(call, /*maskOperand=*/5);
+  const int64_t tiles = op.tilesOf(op.queries), heads = op.batch * op.heads;
+  auto body = [&](int64_t task, uint32_t) {
+    // The tiles with the most visible keys first, so that the threads end together.
+    const int64_t tile = tiles - 1 - task / heads, head = task % heads;
+    forwardTile<T>(op, head / op.heads, head % op.heads, tile * kTile);
+  };
+  forTasks(tiles * heads, call.threads, body);
 }
 
 } // namespace
 
 void attentionForward(const LibraryCall &call) {
-  const Attention op(call, /*maskOperand=*/5);
-  const int64_t tiles = op.tilesOf(op.queries), heads = op.batch * op.heads;
-  auto body = [&](int64_t task) {
-    // The tiles with the most visible keys first, so that the threads end together.
-    const int64_t tile = tiles - 1 - task / heads, head = task % heads;
-    forwardTile(op, head / op.heads, head % op.heads, tile * kTile);
-  };
-  forTasks(tiles * heads, call.threads, body);
+  withType(call.operands[0].dtype, [&](auto element) { forward<decltype(element)>(call); });
 }
 
 } // namespace ds::rt::DS_ISA

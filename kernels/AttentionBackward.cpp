@@ -3,6 +3,8 @@
 // One task is one key head of one sample: it walks the query heads that read it, their query tiles and the
 // key tiles those see, in that fixed order, and adds to dk and dv in place, so that grouped-query sums do not
 // depend on the number of threads. Scores are recomputed from q, k and lse; five products per pair of tiles.
+// Gradients of 16-bit elements are summed in f32 too, dk and dv of a head in the thread's part of the planned
+// scratch memory, and rounded once.
 //
 //===---------------------------------------------------------------------------===//
 #include "AttentionTiles.h"
@@ -22,16 +24,46 @@ struct Tile {
   alignas(64) float dscores[kTile * kTile];
 };
 
-void loadTile(const Attention &op, Tile &tile, int64_t b, int64_t h, int64_t t0, int64_t rows) {
+/// Tiles of f32 rows for operands of other types; nothing for f32.
+template <class T>
+struct Copies {
+  alignas(64) float queries[kTile * kMaxHead];
+  alignas(64) float douts[kTile * kMaxHead];
+  alignas(64) float keys[kTile * kMaxHead];
+  alignas(64) float values[kTile * kMaxHead]; ///< out, before the keys are visited
+  alignas(64) float dq[kTile * kMaxHead];
+};
+template <>
+struct Copies<float> {
+  static constexpr float *queries = nullptr, *douts = nullptr, *keys = nullptr, *values = nullptr;
+};
+
+/// f32 rows that gradients are added to: the result itself, or what is rounded into it at the end.
+struct Sums {
+  float *data;
+  int64_t stride;
+};
+
+/// Query rows of the tile, as they are multiplied row by row.
+struct QueryRows {
+  Rows queries, dout;
+};
+
+template <class T>
+QueryRows loadTile(const Attention &op, Tile &tile, Copies<T> &copies, int64_t b, int64_t h, int64_t t0,
+                   int64_t rows) {
   const View &lse = op.operands[kLse];
   for (int64_t t = 0; t < kTile; ++t) {
     tile.lse[t] = __builtin_inff();
     tile.delta[t] = 0;
   }
+  const Rows queries = op.load<T>(kQ, b, t0, h, rows, copies.queries);
+  const Rows douts = op.load<T>(kDout, b, t0, h, rows, copies.douts);
+  const Rows outs = op.load<T>(kOut, b, t0, h, rows, copies.values);
   for (int64_t t = 0; t < rows; ++t) {
     const float value = floats(lse)[b * lse.strides[0] + h * lse.strides[1] + (t0 + t) * lse.strides[2]];
     tile.lse[t] = value == -__builtin_inff() ? __builtin_inff() : value;
-    const float *dout = op.rowOf(kDout, b, t0 + t, h), *out = op.rowOf(kOut, b, t0 + t, h);
+    const float *dout = douts.data + t * douts.stride, *out = outs.data + t * outs.stride;
     Vec sums{};
     int64_t d = 0;
     for (; d + kLanes <= op.size; d += kLanes)
@@ -41,8 +73,9 @@ void loadTile(const Attention &op, Tile &tile, int64_t b, int64_t h, int64_t t0,
       sum += dout[d] * out[d];
     tile.delta[t] = sum;
   }
-  packTransposed(op.rowOf(kQ, b, t0, h), op.rowStride(kQ), rows, op.size, op.scale, tile.queries);
-  packTransposed(op.rowOf(kDout, b, t0, h), op.rowStride(kDout), rows, op.size, 1.0f, tile.dout);
+  packTransposed(queries, rows, op.size, op.scale, tile.queries);
+  packTransposed(douts, rows, op.size, 1.0f, tile.dout);
+  return {queries, douts};
 }
 
 /// scores -> probabilities, and the gradient of the scores from that of the probabilities.
@@ -64,56 +97,107 @@ void scoreGradients(Tile &tile, int64_t numKeys, float scale) {
     }
 }
 
-void clearRows(const Attention &op, int operand, int64_t b, int64_t rows, int64_t head) {
-  for (int64_t r = 0; r < rows; ++r)
-    __builtin_memset(op.rowOf(operand, b, r, head), 0, static_cast<size_t>(op.size) * sizeof(float));
+void clearRows(Sums rows, int64_t count, int64_t size) {
+  for (int64_t r = 0; r < count; ++r)
+    __builtin_memset(rows.data + r * rows.stride, 0, static_cast<size_t>(size) * sizeof(float));
 }
 
-void backwardPair(const Attention &op, Tile &tile, int64_t b, int64_t h, int64_t g, int64_t t0, int64_t rows,
-                  int64_t s0, int64_t numKeys) {
+/// Where the gradients of `operand`'s rows are summed; `scratch` holds them where they are not f32.
+DS_INLINE Sums sumsOf(float *rows, int64_t stride, int64_t, float *) { return {rows, stride}; }
+template <class T>
+DS_INLINE Sums sumsOf(T *, int64_t, int64_t size, float *scratch) {
+  return {scratch, size};
+}
+DS_INLINE void writeSums(Sums, float *, int64_t, int64_t, int64_t) {}
+template <class T>
+DS_INLINE void writeSums(Sums from, T *to, int64_t stride, int64_t rows, int64_t size) {
+  for (int64_t r = 0; r < rows; ++r)
+    convertRow(from.data + r * from.stride, to + r * stride, size);
+}
+
+/// The key tile at hand and what is added to for it.
+struct KeyTile {
+  Rows keys, values;
+  float *dk, *dv;
+  int64_t dkStride, dvStride;
+};
+
+void backwardPair(const Attention &op, Tile &tile, const QueryRows &query, const KeyTile &key, Sums dq,
+                  int64_t b, int64_t h, int64_t t0, int64_t rows, int64_t s0, int64_t numKeys) {
   const int64_t size = op.size;
-  const float *keys = op.rowOf(kK, b, s0, g), *values = op.rowOf(kV, b, s0, g);
-  multiply(numKeys, kTile, size, {keys, op.rowStride(kK), 1}, tile.queries, kTile, tile.probs, kTile, false);
+  multiply(numKeys, kTile, size, {key.keys.data, key.keys.stride, 1}, tile.queries, kTile, tile.probs, kTile,
+           false);
   op.applyMask(tile.probs, b, h, t0, rows, s0, numKeys);
   probabilities(tile, numKeys);
-  multiply(numKeys, size, rows, {tile.probs, kTile, 1}, op.rowOf(kDout, b, t0, h), op.rowStride(kDout),
-           op.rowOf(kDv, b, s0, g), op.rowStride(kDv), true);
-  multiply(numKeys, kTile, size, {values, op.rowStride(kV), 1}, tile.dout, kTile, tile.dscores, kTile, false);
+  multiply(numKeys, size, rows, {tile.probs, kTile, 1}, query.dout.data, query.dout.stride, key.dv,
+           key.dvStride, true);
+  multiply(numKeys, kTile, size, {key.values.data, key.values.stride, 1}, tile.dout, kTile, tile.dscores,
+           kTile, false);
   scoreGradients(tile, numKeys, op.scale);
-  multiply(rows, size, numKeys, {tile.dscores, 1, kTile}, keys, op.rowStride(kK), op.rowOf(kDq, b, t0, h),
-           op.rowStride(kDq), s0 > 0);
-  multiply(numKeys, size, rows, {tile.dscores, kTile, 1}, op.rowOf(kQ, b, t0, h), op.rowStride(kQ),
-           op.rowOf(kDk, b, s0, g), op.rowStride(kDk), true);
+  multiply(rows, size, numKeys, {tile.dscores, 1, kTile}, key.keys.data, key.keys.stride, dq.data, dq.stride,
+           s0 > 0);
+  multiply(numKeys, size, rows, {tile.dscores, kTile, 1}, query.queries.data, query.queries.stride, key.dk,
+           key.dkStride, true);
 }
 
-void backwardHead(const Attention &op, Tile &tile, int64_t b, int64_t h, int64_t g) {
+/// The scratch tile of dq, where there is one.
+DS_INLINE float *dqScratch(Copies<float> &) { return nullptr; }
+template <class T>
+DS_INLINE float *dqScratch(Copies<T> &copies) {
+  return copies.dq;
+}
+
+template <class T>
+void backwardHead(const Attention &op, Tile &tile, Copies<T> &copies, Sums dk, Sums dv, int64_t b, int64_t h,
+                  int64_t g) {
   for (int64_t t0 = 0; t0 < op.queries; t0 += kTile) {
     const int64_t rows = minOf(kTile, op.queries - t0), visible = op.visibleKeys(t0, rows);
-    if (visible == 0) {
-      for (int64_t t = 0; t < rows; ++t)
-        __builtin_memset(op.rowOf(kDq, b, t0 + t, h), 0, static_cast<size_t>(op.size) * sizeof(float));
-      continue;
+    T *target = op.rowOf<T>(kDq, b, t0, h);
+    const Sums dq = sumsOf(target, op.rowStride(kDq), op.size, dqScratch(copies));
+    if (visible == 0)
+      clearRows(dq, rows, op.size);
+    const QueryRows query = loadTile(op, tile, copies, b, h, t0, rows);
+    for (int64_t s0 = 0; s0 < visible; s0 += kTile) {
+      const int64_t numKeys = minOf(kTile, visible - s0);
+      const KeyTile key{op.load<T>(kK, b, s0, g, numKeys, copies.keys),
+                        op.load<T>(kV, b, s0, g, numKeys, copies.values),
+                        dk.data + s0 * dk.stride,
+                        dv.data + s0 * dv.stride,
+                        dk.stride,
+                        dv.stride};
+      backwardPair(op, tile, query, key, dq, b, h, t0, rows, s0, numKeys);
     }
-    loadTile(op, tile, b, h, t0, rows);
-    for (int64_t s0 = 0; s0 < visible; s0 += kTile)
-      backwardPair(op, tile, b, h, g, t0, rows, s0, minOf(kTile, visible - s0));
+    writeSums(dq, target, op.rowStride(kDq), rows, op.size);
   }
+}
+
+template <class T>
+void backward(const LibraryCall &call) {
+  const Attention op(call, kMask);
+  const int64_t perGroup = op.heads / op.groups;
+  auto body = [&](int64_t task, uint32_t worker) {
+    Tile tile;
+    Copies<T> copies;
+    const int64_t b = task / op.groups, g = task % op.groups, elements = op.keys * op.size;
+    // f32 sums in place and has none.
+    float *scratch = call.workspace ? static_cast<float *>(call.workspace) + 2 * worker * elements : nullptr;
+    T *keyGrads = op.rowOf<T>(kDk, b, 0, g), *valueGrads = op.rowOf<T>(kDv, b, 0, g);
+    const Sums dk = sumsOf(keyGrads, op.rowStride(kDk), op.size, scratch);
+    const Sums dv = sumsOf(valueGrads, op.rowStride(kDv), op.size, scratch ? scratch + elements : nullptr);
+    clearRows(dk, op.keys, op.size);
+    clearRows(dv, op.keys, op.size);
+    for (int64_t h = g * perGroup; h < (g + 1) * perGroup; ++h)
+      backwardHead(op, tile, copies, dk, dv, b, h, g);
+    writeSums(dk, keyGrads, op.rowStride(kDk), op.keys, op.size);
+    writeSums(dv, valueGrads, op.rowStride(kDv), op.keys, op.size);
+  };
+  forTasks(op.batch * op.groups, call.threads, body);
 }
 
 } // namespace
 
 void attentionBackward(const LibraryCall &call) {
-  const Attention op(call, kMask);
-  const int64_t perGroup = op.heads / op.groups;
-  auto body = [&](int64_t task) {
-    Tile tile;
-    const int64_t b = task / op.groups, g = task % op.groups;
-    clearRows(op, kDk, b, op.keys, g);
-    clearRows(op, kDv, b, op.keys, g);
-    for (int64_t h = g * perGroup; h < (g + 1) * perGroup; ++h)
-      backwardHead(op, tile, b, h, g);
-  };
-  forTasks(op.batch * op.groups, call.threads, body);
+  withType(call.operands[0].dtype, [&](auto element) { backward<decltype(element)>(call); });
 }
 
 } // namespace ds::rt::DS_ISA

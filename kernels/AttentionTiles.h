@@ -8,7 +8,7 @@
 #ifndef DS_KERNELS_ATTENTIONTILES_H
 #define DS_KERNELS_ATTENTIONTILES_H
 
-#include "Kernel.h"
+#include "Narrow.h"
 
 namespace ds::rt::DS_ISA {
 
@@ -86,16 +86,28 @@ static inline void multiply(int64_t rows, int64_t columns, int64_t depth, Scalar
     multiplyRows<1>(a, b, ldb, c + m * ldc, ldc, columns, depth, accumulate);
 }
 
+/// Rows of f32: where they lie in an operand of that type, or copies of 16-bit rows.
+struct Rows {
+  const float *data;
+  int64_t stride;
+};
+DS_INLINE Rows rowsOf(const float *from, int64_t stride, int64_t, int64_t, float *) { return {from, stride}; }
+template <class T>
+static inline Rows rowsOf(const T *from, int64_t stride, int64_t rows, int64_t width, float *scratch) {
+  for (int64_t r = 0; r < rows; ++r)
+    convertRow(from + r * stride, scratch + r * width, width);
+  return {scratch, width};
+}
+
 /// to[d][t] = from[t * stride + d] * factor for a tile of `rows` rows; the columns beyond become 0.
-static inline void packTransposed(const float *from, int64_t stride, int64_t rows, int64_t width,
-                                  float factor, float *to) {
+static inline void packTransposed(Rows from, int64_t rows, int64_t width, float factor, float *to) {
   constexpr int kSquare = 8;
   if (rows < kTile)
     __builtin_memset(to, 0, static_cast<size_t>(width) * kTile * sizeof(float));
   for (int64_t t0 = 0; t0 < rows; t0 += kSquare)
     for (int64_t d = 0; d < width; ++d)
       for (int64_t t = t0; t < minOf(t0 + kSquare, rows); ++t)
-        to[d * kTile + t] = from[t * stride + d] * factor;
+        to[d * kTile + t] = from.data[t * from.stride + d] * factor;
 }
 
 /// The operands of one call and where a head of them starts.
@@ -120,11 +132,17 @@ struct Attention {
   }
 
   /// Row `row` of head `head` of a [B, T, H, D] operand.
-  float *rowOf(int operand, int64_t b, int64_t row, int64_t head) const {
+  template <class T>
+  T *rowOf(int operand, int64_t b, int64_t row, int64_t head) const {
     const View &view = operands[operand];
-    return floats(view) + b * view.strides[0] + row * view.strides[1] + head * view.strides[2];
+    return elements<T>(view) + b * view.strides[0] + row * view.strides[1] + head * view.strides[2];
   }
   int64_t rowStride(int operand) const { return operands[operand].strides[1]; }
+  /// `count` rows as f32; `scratch` is a tile for those that are not.
+  template <class T>
+  Rows load(int operand, int64_t b, int64_t row, int64_t head, int64_t count, float *scratch) const {
+    return rowsOf(rowOf<T>(operand, b, row, head), rowStride(operand), count, size, scratch);
+  }
   int64_t tilesOf(int64_t rows) const { return (rows + kTile - 1) / kTile; }
   /// One past the last key that query `t` sees.
   int64_t visibleKeys(int64_t t) const {

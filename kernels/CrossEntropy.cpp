@@ -6,7 +6,7 @@
 // threads.
 //
 //===---------------------------------------------------------------------------===//
-#include "Kernel.h"
+#include "Narrow.h"
 
 namespace ds::rt::DS_ISA {
 namespace {
@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kBlockRows = 64;
 constexpr int kUnroll = 4;
 
-float rowMax(const float *row, int64_t size) {
+template <class T>
+float rowMax(const T *row, int64_t size) {
   Vec best[kUnroll];
   for (Vec &lane : best)
     lane = splat(-__builtin_inff());
@@ -24,12 +25,13 @@ float rowMax(const float *row, int64_t size) {
       best[u] = vecMax(load(row + j + u * kLanes), best[u]);
   float result = maxLanes(vecMax(vecMax(best[0], best[1]), vecMax(best[2], best[3])));
   for (; j < size; ++j)
-    result = row[j] > result ? row[j] : result;
+    result = toFloat(row[j]) > result ? toFloat(row[j]) : result;
   return result;
 }
 
 /// Sum of exp(row[j] - shift).
-float rowExpSum(const float *row, int64_t size, float shift) {
+template <class T>
+float rowExpSum(const T *row, int64_t size, float shift) {
   Vec sums[kUnroll] = {};
   int64_t j = 0;
   for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
@@ -37,12 +39,13 @@ float rowExpSum(const float *row, int64_t size, float shift) {
       sums[u] += vecExp(load(row + j + u * kLanes) - shift);
   float total = sumLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
   for (; j < size; ++j)
-    total += vecExp(splat(row[j] - shift))[0];
+    total += vecExp(splat(toFloat(row[j]) - shift))[0];
   return total;
 }
 
 /// log sum exp of a row; NaN and infinities come out as they should.
-float logSumExp(const float *row, int64_t size) {
+template <class T>
+float logSumExp(const T *row, int64_t size) {
   const float top = rowMax(row, size);
   if (top == -__builtin_inff() || top == __builtin_inff())
     return top;
@@ -50,25 +53,25 @@ float logSumExp(const float *row, int64_t size) {
 }
 
 /// to[j] = exp(from[j] - shift) * factor.
-void scaledExp(const float *from, float *to, int64_t size, float shift, float factor) {
+template <class T>
+void scaledExp(const T *from, T *to, int64_t size, float shift, float factor) {
   int64_t j = 0;
   for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
     for (int u = 0; u < kUnroll; ++u)
       store(to + j + u * kLanes, vecExp(load(from + j + u * kLanes) - shift) * factor);
   for (; j < size; ++j)
-    to[j] = vecExp(splat(from[j] - shift))[0] * factor;
+    setFloat(to[j], vecExp(splat(toFloat(from[j]) - shift))[0] * factor);
 }
 
-} // namespace
-
-void crossEntropyForward(const LibraryCall &call) {
+template <class T>
+void forward(const LibraryCall &call) {
   const View &logits = call.operands[0], &targets = call.operands[1];
   float *lse = floats(call.operands[3]);
   const int64_t rows = logits.shape[0], size = logits.shape[1], stride = logits.strides[0];
   const int64_t ignore = call.params[0];
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      lse[i] = logSumExp(floats(logits) + i * stride, size);
+      lse[i] = logSumExp(elements<T>(logits) + i * stride, size);
   };
   forRanges(rows, 1, call.threads, body);
   double total = 0;
@@ -81,7 +84,8 @@ void crossEntropyForward(const LibraryCall &call) {
         continue;
       ++count;
       const bool valid = target >= 0 && target < size;
-      sum += valid ? static_cast<double>(lse[i]) - floats(logits)[i * stride + target] : __builtin_nan("");
+      sum += valid ? static_cast<double>(lse[i]) - toFloat(elements<T>(logits)[i * stride + target])
+                   : __builtin_nan("");
     }
     total += sum;
   }
@@ -89,7 +93,8 @@ void crossEntropyForward(const LibraryCall &call) {
   *floats(call.operands[4]) = static_cast<float>(count);
 }
 
-void crossEntropyBackward(const LibraryCall &call) {
+template <class T>
+void backward(const LibraryCall &call) {
   const View &logits = call.operands[0], &targets = call.operands[1], &dlogits = call.operands[5];
   const float *lse = floats(call.operands[2]);
   const float factor = *floats(call.operands[4]) / *floats(call.operands[3]);
@@ -97,18 +102,30 @@ void crossEntropyBackward(const LibraryCall &call) {
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t target = idAt(targets, i);
-      const float *from = floats(logits) + i * logits.strides[0];
-      float *to = floats(dlogits) + i * dlogits.strides[0];
+      const T *from = elements<T>(logits) + i * logits.strides[0];
+      T *to = elements<T>(dlogits) + i * dlogits.strides[0];
       if (target == call.params[0]) {
-        __builtin_memset(to, 0, static_cast<size_t>(size) * sizeof(float));
+        __builtin_memset(to, 0, static_cast<size_t>(size) * sizeof(T));
         continue;
       }
+      const bool valid = target >= 0 && target < size;
+      const float hit = valid ? toFloat(from[target]) : 0; // `to` may lie over `from`
       scaledExp(from, to, size, lse[i], factor);
-      if (target >= 0 && target < size)
-        to[target] -= factor;
+      if (valid)
+        setFloat(to[target], vecExp(splat(hit - lse[i]))[0] * factor - factor);
     }
   };
   forRanges(rows, 1, call.threads, body);
+}
+
+} // namespace
+
+void crossEntropyForward(const LibraryCall &call) {
+  withType(call.operands[0].dtype, [&](auto element) { forward<decltype(element)>(call); });
+}
+
+void crossEntropyBackward(const LibraryCall &call) {
+  withType(call.operands[0].dtype, [&](auto element) { backward<decltype(element)>(call); });
 }
 
 } // namespace ds::rt::DS_ISA

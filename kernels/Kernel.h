@@ -108,8 +108,9 @@ DS_INLINE void forRanges(int64_t extent, int64_t grain, uint32_t threads, Body &
 }
 template <class Body>
 DS_INLINE void forTasks(int64_t count, uint32_t threads, Body &body) {
-  parallelTasks(count, threads, &body,
-                [](void *context, int64_t index) { (*static_cast<Body *>(context))(index); });
+  parallelTasks(count, threads, &body, [](void *context, int64_t index, uint32_t worker) {
+    (*static_cast<Body *>(context))(index, worker);
+  });
 }
 
 void attentionForward(const LibraryCall &call);
@@ -120,6 +121,8 @@ void crossEntropyForward(const LibraryCall &call);
 void crossEntropyBackward(const LibraryCall &call);
 void fill(const LibraryCall &call);
 void copy(const LibraryCall &call);
+void widenBlock(const WidenCall &call);
+void finishBlock(const FinishCall &call);
 void fillRandom(const RandomCall &call);
 bool reduceParts(const ReduceCall &call);
 

@@ -39,13 +39,14 @@ struct Tasks {
   std::atomic<int64_t> next;
   int64_t count;
   void *context;
-  void (*body)(void *, int64_t);
+  void (*body)(void *, int64_t, uint32_t);
 };
 
 void runTasks(void *data) {
   Tasks &work = *static_cast<Tasks *>(data);
+  const auto worker = static_cast<uint32_t>(omp_get_thread_num());
   for (int64_t index; (index = work.next.fetch_add(1, std::memory_order_relaxed)) < work.count;)
-    work.body(work.context, index);
+    work.body(work.context, index, worker);
 }
 
 } // namespace
@@ -63,10 +64,10 @@ void parallelRanges(int64_t extent, int64_t grain, uint32_t threads, void *conte
   GOMP_parallel(runRange, &work, team, 0);
 }
 
-void parallelTasks(int64_t count, uint32_t threads, void *context, void (*body)(void *, int64_t)) {
+void parallelTasks(int64_t count, uint32_t threads, void *context, void (*body)(void *, int64_t, uint32_t)) {
   const unsigned team = static_cast<unsigned>(std::min<int64_t>(count, threads));
   Tasks work{0, count, context, body};
-  if (team <= 1)
+  if (team <= 1) // in no parallel region, the thread has number 0
     runTasks(&work);
   else
     GOMP_parallel(runTasks, &work, team, 0);

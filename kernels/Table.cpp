@@ -17,6 +17,8 @@ namespace ds::rt {
   void crossEntropyBackward(const LibraryCall &);                                                            \
   void fill(const LibraryCall &);                                                                            \
   void copy(const LibraryCall &);                                                                            \
+  void widenBlock(const WidenCall &);                                                                        \
+  void finishBlock(const FinishCall &);                                                                      \
   void fillRandom(const RandomCall &);                                                                       \
   bool reduceParts(const ReduceCall &);                                                                      \
   constexpr LibraryFunction kTable[] = {nullptr,                                                             \
@@ -41,7 +43,8 @@ const char *spell(Isa isa) {
 
 Isa bestIsa() {
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+                  __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+                  __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
@@ -61,16 +64,21 @@ LibraryFunction libraryFunction(LibraryFn fn, Isa isa) {
   return nullptr;
 }
 
-void fillRandom(const RandomCall &call, Isa isa) {
-  switch (isa) {
-  case Isa::X86_64_V4:
-    return v4::fillRandom(call);
-  case Isa::X86_64_V3:
-    return v3::fillRandom(call);
-  case Isa::X86_64:
-    return v1::fillRandom(call);
+#define DS_DISPATCH(FUNCTION, CALL)                                                                          \
+  void FUNCTION(const CALL &call, Isa isa) {                                                                 \
+    switch (isa) {                                                                                           \
+    case Isa::X86_64_V4:                                                                                     \
+      return v4::FUNCTION(call);                                                                             \
+    case Isa::X86_64_V3:                                                                                     \
+      return v3::FUNCTION(call);                                                                             \
+    case Isa::X86_64:                                                                                        \
+      return v1::FUNCTION(call);                                                                             \
+    }                                                                                                        \
   }
-}
+DS_DISPATCH(widenBlock, WidenCall)
+DS_DISPATCH(finishBlock, FinishCall)
+DS_DISPATCH(fillRandom, RandomCall)
+#undef DS_DISPATCH
 
 bool reduceParts(const ReduceCall &call, Isa isa) {
   switch (isa) {

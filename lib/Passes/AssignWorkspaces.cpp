@@ -2,12 +2,14 @@
 //
 // A library that allocates behind the planner's back would make the plan a lie, so the scratch memory of
 // every matrix product is an allocation like any other. How much the product asks for is the library's own
-// answer, on this machine and for the program's number of threads; the runtime holds it to that.
+// answer, on this machine and for the program's number of threads; the runtime holds it to that. The kernels
+// that sum 16-bit gradients in f32 name theirs in Library.h.
 //
 //===---------------------------------------------------------------------------===//
 #include "RuntimeBuffer.h"
 #include "ds/Passes/Passes.h"
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/Library.h"
+#include "ds/Runtime/ProductBlocks.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_ASSIGNWORKSPACES
@@ -27,14 +29,22 @@ static SmallVector<int64_t> integerParams(CallOp call) {
 
 /// Bytes of scratch memory that `call` asks for, or why that is unknown.
 static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
+  namespace rt = ::ds::rt;
+  SmallVector<rt::Buffer> buffers = llvm::map_to_vector(
+      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
+  SmallVector<const rt::Buffer *> operands =
+      llvm::map_to_vector(buffers, [](const rt::Buffer &buffer) { return &buffer; });
+  std::span<const rt::Buffer *const> view(operands.data(), operands.size());
+  if (call.getCallee() == "attention_backward")
+    return rt::libraryWorkspaceBytes(rt::LibraryFn::AttentionBackward, view, threads);
+  if (call.getCallee() == "embedding_backward")
+    return rt::libraryWorkspaceBytes(rt::LibraryFn::EmbeddingBackward, view, threads);
   if (call.getCallee() != "matmul")
     return uint64_t(0);
-  SmallVector<::ds::rt::Buffer> operands = llvm::map_to_vector(
-      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
   SmallVector<int64_t> params = integerParams(call);
-  const ::ds::rt::Buffer *bias = operands.size() > 3 ? &operands[3] : nullptr;
-  return ::ds::rt::matmulScratchpadBytes(
-      ::ds::rt::describeMatmul(operands[0], operands[1], operands[2], bias, params.data()), threads);
+  const rt::Buffer *bias = buffers.size() > 3 ? &buffers[3] : nullptr;
+  return rt::productWorkspaceBytes(
+      rt::describeMatmul(buffers[0], buffers[1], buffers[2], bias, params.data()), threads);
 }
 
 namespace {

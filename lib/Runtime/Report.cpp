@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Report.h"
 
+#include "BlockedProduct.h"
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -79,6 +81,8 @@ void printHead(const Program &program, const std::string &data, const std::strin
   text += fmt::format("data        {}\n", data);
   text += fmt::format("machine     {} for {}, {} threads, kernels for {}\n", program.target,
                       program.targetCpu, program.threads, spell(bestIsa()));
+  if (const std::string products = describeNarrowProducts(program); !products.empty())
+    text += fmt::format("products    {}\n", products);
   text += fmt::format(
       "memory      {} device, {} host{}\n", bytesText(static_cast<double>(program.arenas.device)),
       bytesText(static_cast<double>(program.arenas.host)), program.world > 1 ? " on each rank" : "");

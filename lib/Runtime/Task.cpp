@@ -5,6 +5,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Task.h"
 
+#include "BlockedProduct.h"
 #include "Verify.h"
 #include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/Parallel.h"
@@ -56,7 +57,8 @@ public:
       views.push_back({binding.address(id), buffer.shape.data(), buffer.strides.data(),
                        static_cast<uint32_t>(buffer.shape.size()), buffer.dtype});
     }
-    call = {views.data(), p.params.data() + command.firstParam, command.numOperands, threads};
+    void *workspace = command.workspace == UINT32_MAX ? nullptr : binding.address(command.workspace);
+    call = {views.data(), p.params.data() + command.firstParam, command.numOperands, threads, workspace};
   }
   Status run() override {
     function(call);
@@ -92,30 +94,63 @@ class NoTask final : public Task {
   Status run() override { return {}; }
 };
 
+/// The operands of a Matmul command.
+struct MatmulOperands {
+  MatmulDesc desc;
+  MatmulMemory memory;
+  uint64_t workspaceBytes;
+};
+
+MatmulOperands matmulOperands(const Binding &binding, const Command &command) {
+  const Program &p = binding.program;
+  const uint32_t *ids = p.operands.data() + command.firstOperand;
+  const Buffer *bias = command.numOperands == 4 ? &p.buffers[ids[3]] : nullptr;
+  const bool planned = command.workspace != UINT32_MAX;
+  return {describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], bias,
+                         p.params.data() + command.firstParam),
+          {binding.address(ids[0]), binding.address(ids[1]), bias ? binding.address(ids[3]) : nullptr,
+           binding.address(ids[2]), planned ? binding.address(command.workspace) : nullptr},
+          planned ? extentBytes(p.buffers[command.workspace]) : 0};
+}
+
+Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOperands &o, std::string where) {
+  Result<ProductBlocks> blocks = cutProduct(o.desc, binding.program.threads);
+  if (!blocks)
+    return blocks.error();
+  if (blocks->bytes > o.workspaceBytes)
+    return Error{
+        ExitCode::Device,
+        fmt::format("{} is a {} product without instructions for it: it needs {} bytes of workspace, "
+                    "but {} are planned",
+                    where, spell(static_cast<DType>(o.desc.a.dtype)), blocks->bytes, o.workspaceBytes),
+        "compile the model on this machine, so that the plan knows its processor"};
+  const MatmulMemory &m = o.memory;
+  return bindBlockedProduct(*blocks, {m.a, m.b, m.bias, m.result, m.workspace}, binding.program.threads,
+                            binding.isa, std::move(where));
+}
+
 Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {
   const Program &p = binding.program;
   const Command &command = p.commands[index];
-  const uint32_t *ids = p.operands.data() + command.firstOperand;
-  const Buffer *bias = command.numOperands == 4 ? &p.buffers[ids[3]] : nullptr;
-  if (numElements(p.buffers[ids[2]]) == 0)
+  if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
     return std::unique_ptr<Task>(std::make_unique<NoTask>());
   Result<const OnednnApi *> api = openOnednn();
   if (!api)
     return api.error();
-  const MatmulDesc desc = describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], bias,
-                                         p.params.data() + command.firstParam);
-  const bool planned = command.workspace != UINT32_MAX;
-  const uint64_t workspaceBytes = planned ? extentBytes(p.buffers[command.workspace]) : 0;
-  const MatmulMemory memory{binding.address(ids[0]), binding.address(ids[1]),
-                            bias ? binding.address(ids[3]) : nullptr, binding.address(ids[2]),
-                            planned ? binding.address(command.workspace) : nullptr};
+  const MatmulOperands o = matmulOperands(binding, command);
+  std::string where = describeCommand(p, index);
+  Result<bool> inBlocks = needsBlocks(o.desc);
+  if (!inBlocks)
+    return inBlocks.error();
+  if (*inBlocks)
+    return bindBlocks(binding, o, std::move(where));
   char message[256] = "";
   MatmulPrimitive *primitive =
-      (*api)->create(&desc, p.threads, workspaceBytes, &memory, message, sizeof message);
+      (*api)->create(&o.desc, p.threads, o.workspaceBytes, &o.memory, message, sizeof message);
   if (!primitive)
-    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", describeCommand(p, index), message),
+    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message),
                  "compile the model on this machine, so that the plan knows its oneDNN"};
-  return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, describeCommand(p, index)));
+  return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, std::move(where)));
 }
 
 } // namespace

@@ -7,6 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Verify.h"
 
+#include "ds/Runtime/Library.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -43,6 +45,10 @@ public:
     return refuse("{} operand {} has dtype {}, expected {}", where(), k, spell(operand(k).dtype),
                   spell(*allowed.begin()));
   }
+  /// Operand `k` has one of the types that products and kernels compute with.
+  Status isFloat(unsigned k) const { return dtype(k, {DType::F32, DType::BF16, DType::F16}); }
+  /// Operand `k` has the type of operand `other`.
+  Status sameType(unsigned k, unsigned other) const { return dtype(k, {operand(other).dtype}); }
   Status rank(unsigned k, size_t rank) const {
     if (operand(k).shape.size() == rank)
       return {};
@@ -82,6 +88,22 @@ public:
     return {};
   }
 
+  /// The planned workspace is what the function will use.
+  Status workspace() const {
+    std::vector<const Buffer *> operands;
+    for (unsigned k = 0; k < numOperands(); ++k)
+      operands.push_back(&operand(k));
+    const uint64_t needed =
+        libraryWorkspaceBytes(static_cast<LibraryFn>(command.callee), operands, program.threads);
+    const Buffer *planned = command.workspace == UINT32_MAX ? nullptr : &program.buffers[command.workspace];
+    if (needed > (planned ? extentBytes(*planned) : 0))
+      return refuse("{} needs {} bytes of workspace, but {} are planned", where(), needed,
+                    planned ? extentBytes(*planned) : 0);
+    if (needed != 0 && planned->offset % alignof(float) != 0)
+      return refuse("{} has its workspace at offset {}", where(), planned->offset);
+    return {};
+  }
+
 private:
   const Program &program;
   uint64_t index;
@@ -109,8 +131,11 @@ Status verifyMatmul(const OperandChecker &c) {
   DS_CHECK(c.flag(1));
   DS_CHECK(c.flag(2));
   DS_CHECK(c.flag(3));
-  for (unsigned k = 0; k < c.numOperands(); ++k)
-    DS_CHECK(c.dtype(k, {DType::F32, DType::BF16}));
+  DS_CHECK(c.isFloat(0));
+  DS_CHECK(c.sameType(1, 0));
+  DS_CHECK(c.dtype(2, {c.operand(0).dtype, DType::F32}));
+  if (c.numOperands() == 4)
+    DS_CHECK(c.sameType(3, 0));
   for (unsigned k = 0; k < 3; ++k) {
     if (c.operand(k).shape.size() < 2)
       return refuse("{} operand {} has rank {}, expected at least 2", c.where(), k,
@@ -141,8 +166,9 @@ Status verifyMatmul(const OperandChecker &c) {
 /// Shapes of q, k, v, out and lse, which forward and backward share; `mask` is the mask's operand.
 Status verifyAttentionShapes(const OperandChecker &c, unsigned mask) {
   DS_CHECK(c.flag(0));
+  DS_CHECK(c.isFloat(0));
   for (unsigned k = 0; k < c.numOperands(); ++k) {
-    DS_CHECK(c.dtype(k, {DType::F32}));
+    DS_CHECK(k == 4 || k == mask ? c.dtype(k, {DType::F32}) : c.sameType(k, 0));
     DS_CHECK(c.rank(k, k == 4 ? 3 : 4));
     DS_CHECK(c.unitInnermost(k));
   }
@@ -183,13 +209,13 @@ Status verifyAttentionBackward(const OperandChecker &c) {
   DS_CHECK(c.shape(8, c.operand(1).shape));
   DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9}));
   DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9}));
-  return c.written(8, {0, 1, 2, 3, 4, 5, 9});
+  DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9}));
+  return c.workspace();
 }
 
 /// table[V, C] at operand `table`, ids[...] at `ids`, rows[..., C] at `rows`.
 Status verifyEmbeddingShapes(const OperandChecker &c, unsigned table, unsigned ids, unsigned rows) {
-  DS_CHECK(c.dtype(table, {DType::F32}));
-  DS_CHECK(c.dtype(rows, {DType::F32}));
+  DS_CHECK(c.isFloat(rows));
   DS_CHECK(c.dtype(ids, {DType::I64, DType::I32}));
   DS_CHECK(c.rank(table, 2));
   DS_CHECK(c.unitInnermost(table));
@@ -203,6 +229,7 @@ Status verifyEmbeddingShapes(const OperandChecker &c, unsigned table, unsigned i
 Status verifyEmbeddingForward(const OperandChecker &c) {
   DS_CHECK(c.counts(3, 3, 0));
   DS_CHECK(verifyEmbeddingShapes(c, 0, 1, 2));
+  DS_CHECK(c.sameType(0, 2));
   return c.written(2, {0, 1});
 }
 
@@ -210,7 +237,9 @@ Status verifyEmbeddingBackward(const OperandChecker &c) {
   DS_CHECK(c.counts(3, 3, 1));
   DS_CHECK(c.flag(0));
   DS_CHECK(verifyEmbeddingShapes(c, 2, 0, 1));
-  return c.written(2, {0, 1});
+  DS_CHECK(c.dtype(2, {c.operand(1).dtype, DType::F32}));
+  DS_CHECK(c.written(2, {0, 1}));
+  return c.workspace();
 }
 
 Status verifyScalar(const OperandChecker &c, unsigned k) {
@@ -219,7 +248,7 @@ Status verifyScalar(const OperandChecker &c, unsigned k) {
 }
 
 Status verifyLogits(const OperandChecker &c, unsigned logits, unsigned targets, unsigned lse) {
-  DS_CHECK(c.dtype(logits, {DType::F32}));
+  DS_CHECK(c.isFloat(logits));
   DS_CHECK(c.rank(logits, 2));
   DS_CHECK(c.unitInnermost(logits));
   DS_CHECK(c.dtype(targets, {DType::I64, DType::I32}));
@@ -245,7 +274,7 @@ Status verifyCrossEntropyBackward(const OperandChecker &c) {
   DS_CHECK(verifyLogits(c, 0, 1, 2));
   DS_CHECK(verifyScalar(c, 3));
   DS_CHECK(verifyScalar(c, 4));
-  DS_CHECK(c.dtype(5, {DType::F32}));
+  DS_CHECK(c.sameType(5, 0));
   DS_CHECK(c.shape(5, c.operand(0).shape));
   DS_CHECK(c.unitInnermost(5));
   const Buffer &logits = c.operand(0), &grad = c.operand(5);

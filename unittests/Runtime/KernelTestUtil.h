@@ -70,8 +70,9 @@ struct Tensor {
 };
 
 inline void call(LibraryFn fn, Isa isa, std::vector<View> operands, std::vector<int64_t> params,
-                 uint32_t threads = 2) {
-  libraryFunction(fn, isa)({operands.data(), params.data(), static_cast<uint32_t>(operands.size()), threads});
+                 uint32_t threads = 2, void *workspace = nullptr) {
+  libraryFunction(fn, isa)(
+      {operands.data(), params.data(), static_cast<uint32_t>(operands.size()), threads, workspace});
 }
 
 /// Instruction sets that this machine can test.

@@ -7,8 +7,10 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 
+#include "BlockedProduct.h"
+#include "Convert.h"
 #include "ds/Runtime/Executor.h"
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/ProductBlocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +31,7 @@ struct Layout {
 };
 
 /// Places a buffer with the layout's strides.
-uint32_t place(ProgramBuilder &b, const Layout &layout) {
+uint32_t place(ProgramBuilder &b, const Layout &layout, DType dtype) {
   std::vector<size_t> order = layout.order;
   for (size_t d = 0; order.size() < layout.shape.size(); ++d)
     order.push_back(d);
@@ -39,16 +41,27 @@ uint32_t place(ProgramBuilder &b, const Layout &layout) {
     strides[order[i]] = size;
     size = size * layout.shape[order[i]] + (i == order.size() - 1 ? layout.gap : 0);
   }
-  const uint32_t base = b.keep({size});
+  const uint32_t base = b.keep({size}, dtype);
   return b.view(base, 0, layout.shape, strides);
 }
 
-float &at(const Executor &executor, uint32_t buffer, const std::vector<int64_t> &index) {
+std::byte *locate(const Executor &executor, uint32_t buffer, const std::vector<int64_t> &index) {
   const Buffer &b = executor.program().buffers[buffer];
   int64_t offset = 0;
   for (size_t d = 0; d < index.size(); ++d)
     offset += index[d] * b.strides[d];
-  return static_cast<float *>(executor.data(buffer))[offset];
+  return static_cast<std::byte *>(executor.data(buffer)) + offset * byteSize(b.dtype);
+}
+
+double get(const Executor &executor, uint32_t buffer, const std::vector<int64_t> &index) {
+  return loadElement(locate(executor, buffer, index), executor.program().buffers[buffer].dtype);
+}
+
+/// `value` as an element of `dtype` holds it.
+double rounded(double value, DType dtype) {
+  std::byte bytes[8];
+  storeElement(bytes, dtype, value);
+  return loadElement(bytes, dtype);
 }
 
 /// Calls f(index) for every index of `shape`.
@@ -67,6 +80,7 @@ struct Case {
   const char *name;
   Layout a, b, result;
   bool transposeA = false, transposeB = false, accumulate = false, relu = false, bias = false;
+  size_t every = 1; ///< of how many elements of the result one is compared
 };
 
 double expected(const Case &c, const Executor &e, uint32_t a, uint32_t b, const std::vector<int64_t> &index,
@@ -82,21 +96,28 @@ double expected(const Case &c, const Executor &e, uint32_t a, uint32_t b, const 
     atA[rank - 1] = c.transposeA ? index[rank - 2] : k;
     atB[atB.size() - 2] = c.transposeB ? index[rank - 1] : k;
     atB[atB.size() - 1] = c.transposeB ? k : index[rank - 1];
-    sum += double(at(e, a, atA)) * at(e, b, atB);
+    sum += get(e, a, atA) * get(e, b, atB);
   }
   return c.relu ? std::max(sum, 0.0) : sum;
 }
 
-void check(const Case &c) {
-  SCOPED_TRACE(c.name);
+void check(const Case &c, DType type, DType resultType) {
+  SCOPED_TRACE(testing::Message() << c.name << " of " << spell(type) << " to " << spell(resultType));
   ProgramBuilder b;
-  const uint32_t left = place(b, c.a), right = place(b, c.b), result = place(b, c.result);
+  const uint32_t left = place(b, c.a, type), right = place(b, c.b, type),
+                 result = place(b, c.result, resultType);
   std::vector<uint32_t> operands{left, right, result};
   if (c.bias)
-    operands.push_back(b.keep({c.result.shape.back()}));
-  const uint32_t workspace = b.keep({1 << 22}, DType::U8);
-  b.library(LibraryFn::Matmul, operands, {c.transposeA, c.transposeB, c.accumulate, c.relu}).workspace =
-      workspace;
+    operands.push_back(b.keep({c.result.shape.back()}, type));
+  const std::vector<int64_t> params{c.transposeA, c.transposeB, c.accumulate, c.relu};
+  const auto &buffers = b.program.buffers;
+  const Result<uint64_t> bytes =
+      productWorkspaceBytes(describeMatmul(buffers[left], buffers[right], buffers[result],
+                                           c.bias ? &buffers[operands[3]] : nullptr, params.data()),
+                            b.program.threads);
+  ASSERT_TRUE(bytes) << bytes.error().message;
+  const uint32_t workspace = b.keep({std::max<int64_t>(1, static_cast<int64_t>(*bytes))}, DType::U8);
+  b.library(LibraryFn::Matmul, operands, params).workspace = workspace;
   b.segment(SegmentKind::Last);
   ASSERT_TRUE(verifyProgram(b.program)) << verifyProgram(b.program).error().message;
   auto loaded = Executor::load(b.program);
@@ -105,17 +126,33 @@ void check(const Case &c) {
   std::mt19937 random(1);
   for (uint32_t operand : operands)
     forEach(b.program.buffers[operand].shape, [&](const std::vector<int64_t> &i) {
-      at(e, operand, i) = static_cast<float>(int(random() % 9) - 4);
+      storeElement(locate(e, operand, i), b.program.buffers[operand].dtype, int(random() % 9) - 4);
     });
   std::vector<double> want;
+  size_t number = 0;
   forEach(c.result.shape, [&](const std::vector<int64_t> &i) {
-    want.push_back(
-        expected(c, e, left, right, i, at(e, result, i), c.bias ? at(e, operands[3], {i.back()}) : 0));
+    if (number++ % c.every == 0)
+      want.push_back(rounded(
+          expected(c, e, left, right, i, get(e, result, i), c.bias ? get(e, operands[3], {i.back()}) : 0),
+          resultType));
   });
   ASSERT_TRUE(e.run(0));
-  size_t next = 0, wrong = 0;
-  forEach(c.result.shape, [&](const std::vector<int64_t> &i) { wrong += at(e, result, i) != want[next++]; });
+  if (!c.accumulate)
+    ASSERT_TRUE(e.run(0)); // what the workspace holds from before means nothing
+  size_t wrong = 0;
+  number = 0;
+  forEach(c.result.shape, [&](const std::vector<int64_t> &i) {
+    const size_t at = number++;
+    wrong += at % c.every == 0 && get(e, result, i) != want[at / c.every];
+  });
   EXPECT_EQ(wrong, 0u) << "of " << want.size();
+}
+
+void check(const Case &c) {
+  check(c, DType::F32, DType::F32);
+  for (DType type : {DType::BF16, DType::F16})
+    for (DType resultType : {type, DType::F32})
+      check(c, type, resultType);
 }
 
 TEST(Matmul, Forms) {
@@ -128,7 +165,7 @@ TEST(Matmul, Forms) {
          .result = {{33, 47}},
          .transposeA = true,
          .transposeB = true});
-  check({.name = "large", .a = {{256, 300}}, .b = {{300, 384}}, .result = {{256, 384}}});
+  check({.name = "large", .a = {{256, 300}}, .b = {{300, 384}}, .result = {{256, 384}}, .every = 13});
 }
 
 TEST(Matmul, PostOperations) {
@@ -196,6 +233,35 @@ TEST(Matmul, SizesOfOne) {
 }
 
 TEST(Matmul, EmptyResultIsNothingToDo) { check({"no rows", {{0, 20}}, {{20, 17}}, {{0, 17}}}); }
+
+/// More than one block in every direction, and last blocks that are smaller.
+TEST(Matmul, Blocks) {
+  const Layout a{{1030, 1040}}, w{{520, 1040}}, y{{1030, 520}};
+  for (DType type : {DType::BF16, DType::F16})
+    check({.name = "rows, columns and depth",
+           .a = a,
+           .b = w,
+           .result = y,
+           .transposeB = true,
+           .bias = true,
+           .every = 331},
+          type, type);
+}
+
+/// The plan holds what the blocks need, or the program is refused: there is no other memory.
+TEST(Matmul, NeedsThePlannedBlocks) {
+  ProgramBuilder b;
+  const uint32_t x = b.keep({32, 32}, DType::F16), w = b.keep({32, 32}, DType::F16),
+                 y = b.keep({32, 32}, DType::F16), workspace = b.keep({4096}, DType::U8);
+  b.library(LibraryFn::Matmul, {x, w, y}, {0, 0, 0, 0}).workspace = workspace;
+  b.segment(SegmentKind::Last);
+  EXPECT_THAT(describeNarrowProducts(b.program), testing::StartsWith("f16 as f32, block by block"));
+  EXPECT_EQ(describeNarrowProducts(ProgramBuilder().program), "");
+  auto loaded = Executor::load(b.program);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ExitCode::Device);
+  EXPECT_THAT(loaded.error().message, HasSubstr("is a f16 product without instructions for it: it needs"));
+}
 
 TEST(Matmul, AsksForTheWorkspaceThatItUses) {
   ProgramBuilder b;

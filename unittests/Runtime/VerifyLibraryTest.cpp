@@ -88,6 +88,23 @@ TEST(VerifyLibrary, Matmul) {
   EXPECT_THAT(batch.after(shorten(1)), HasSubstr("multiplies batches"));
 }
 
+/// 16-bit operands of one type, and an f32 result beside them; nothing else is mixed.
+TEST(VerifyLibrary, MatmulTypes) {
+  for (DType low : {DType::BF16, DType::F16}) {
+    const OneCommand c(LibraryFn::Matmul, {{{4, 8}, low}, {{8, 6}, low}, {{4, 6}, low}, {{6}, low}},
+                       {0, 0, 0, 0});
+    EXPECT_EQ(c.after(), "accepted");
+    EXPECT_THAT(c.after(retype(1, F)), HasSubstr("operand 1 has dtype f32, expected"));
+    EXPECT_THAT(c.after(retype(3, F)), HasSubstr("operand 3 has dtype f32, expected"));
+    EXPECT_THAT(c.after(retype(2, low == DType::F16 ? DType::BF16 : DType::F16)), HasSubstr("operand 2"));
+  }
+  const OneCommand sums(LibraryFn::Matmul, {{{4, 8}, DType::F16}, {{8, 6}, DType::F16}, {{4, 6}, F}},
+                        {0, 0, 0, 0});
+  EXPECT_EQ(sums.after(), "accepted");
+  const OneCommand wide(LibraryFn::Matmul, {{{4, 8}, F}, {{8, 6}, F}, {{4, 6}, DType::F16}}, {0, 0, 0, 0});
+  EXPECT_THAT(wide.after(), HasSubstr("operand 2 has dtype f16, expected f32"));
+}
+
 TEST(VerifyLibrary, AttentionForward) {
   const OneCommand c(LibraryFn::AttentionForward,
                      {{{2, 8, 4, 16}, F},
@@ -142,6 +159,36 @@ TEST(VerifyLibrary, Embedding) {
   EXPECT_THAT(backward.after(param(0, 7)), HasSubstr("param 0 is 7"));
 }
 
+/// Sums of 16-bit gradients are f32, in workspace: less of it would let the kernel write over other buffers.
+TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
+  constexpr DType L = DType::BF16;
+  const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, L}, k{{2, 8, 2, 16}, L};
+  const OneCommand attention(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k},
+                             {1, bits(0.25)});
+  auto workspace = [](int64_t bytes) {
+    return [bytes](Program &p) {
+      Buffer buffer{Space::Device, DType::U8, p.arenas.device, {bytes}, {1}};
+      p.commands[0].workspace = static_cast<uint32_t>(p.buffers.size());
+      p.lifetimes.push_back({Space::Device, buffer.offset, 4096, Lifetime::kWholeStep, 0, 0});
+      p.buffers.push_back(buffer);
+      p.arenas.device += 4096;
+    };
+  };
+  // 2 tensors * 2 threads * 8 keys * 16 * 4 bytes.
+  EXPECT_THAT(attention.after(), HasSubstr("needs 2048 bytes of workspace, but 0 are planned"));
+  EXPECT_THAT(attention.after(workspace(2047)), HasSubstr("needs 2048 bytes of workspace, but 2047"));
+  EXPECT_EQ(attention.after(workspace(2048)), "accepted");
+  EXPECT_THAT(attention.after(retype(6, F)), HasSubstr("operand 6 has dtype f32, expected bf16"));
+  const OneCommand rows(LibraryFn::EmbeddingBackward, {{{2, 3}, I}, {{2, 3, 6}, L}, {{10, 6}, L}}, {0});
+  EXPECT_THAT(rows.after(), HasSubstr("needs 48 bytes of workspace")); // 6 ids, twice 4 bytes
+  EXPECT_EQ(rows.after(workspace(48)), "accepted");
+  const OneCommand wide(LibraryFn::EmbeddingBackward, {{{2, 3}, I}, {{2, 3, 6}, L}, {{10, 6}, F}}, {0});
+  EXPECT_EQ(wide.after(), "accepted") << "sums of f32 need none";
+  EXPECT_THAT(rows.after(retype(1, F)), HasSubstr("operand 2 has dtype bf16, expected f32"));
+  const OneCommand lookup(LibraryFn::EmbeddingForward, {{{10, 6}, L}, {{2, 3}, I}, {{2, 3, 6}, F}}, {});
+  EXPECT_THAT(lookup.after(), HasSubstr("operand 0 has dtype bf16, expected f32"));
+}
+
 TEST(VerifyLibrary, CrossEntropy) {
   const OneCommand forward(LibraryFn::CrossEntropyForward,
                            {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}}, {-100});
@@ -158,6 +205,7 @@ TEST(VerifyLibrary, CrossEntropy) {
               HasSubstr("writes operand 5, which shares bytes with operand 0"));
   EXPECT_THAT(backward.after(alias(5, 2)), HasSubstr("shares bytes"));
   EXPECT_THAT(backward.after(shorten(5)), HasSubstr("operand 5 has shape"));
+  EXPECT_THAT(backward.after(retype(5, DType::BF16)), HasSubstr("operand 5 has dtype bf16, expected f32"));
 }
 
 TEST(VerifyLibrary, FillAndCopy) {

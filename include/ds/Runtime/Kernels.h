@@ -27,6 +27,7 @@ struct LibraryCall {
   const int64_t *params;
   uint32_t numOperands;
   uint32_t threads;
+  void *workspace = nullptr; ///< libraryWorkspaceBytes of scratch memory, 64-byte aligned; null if 0
 };
 
 using LibraryFunction = void (*)(const LibraryCall &);
@@ -40,6 +41,34 @@ Isa bestIsa();
 
 /// The kernel for `fn`, or null for those that plugins bring (Matmul). Requires isa <= bestIsa().
 LibraryFunction libraryFunction(LibraryFn fn, Isa isa);
+
+/// A matrix of 16-bit floats (or f32) in memory with one unit stride, to be packed as f32: to[r * columns +
+/// c] where `byRows`, else to[c * rows + r]. Where a product has no instruction for its operands, it is
+/// formed of such blocks.
+struct WidenCall {
+  const void *from; ///< element (0, 0)
+  float *to;
+  DType dtype;
+  int64_t rows, columns;
+  int64_t stride; ///< elements, between rows where `byRows`, else between columns
+  bool byRows;
+  uint32_t threads;
+};
+void widenBlock(const WidenCall &call, Isa isa);
+
+/// result = act(sums + bias (+ result)), rounded once. `sums` is packed, [rows, columns].
+struct FinishCall {
+  const float *sums;
+  void *result;     ///< element (0, 0)
+  const void *bias; ///< or null; packed
+  DType resultType, biasType;
+  int64_t rows, columns;
+  int64_t rowStride, columnStride; ///< of the result
+  bool biasByRow;                  ///< one element of the bias for each row, not each column
+  bool accumulate, relu;
+  uint32_t threads;
+};
+void finishBlock(const FinishCall &call, Isa isa);
 
 /// A tensor, or elements [first, first + count) of one, to be filled with random numbers: offset + scale * x,
 /// x standard normal or uniform in [0, 1). Element i of the tensor depends on seed, stream and i alone: not

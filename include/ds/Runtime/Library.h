@@ -6,6 +6,7 @@
 //
 //   Matmul                operands: a, b, result[, bias]    params: transposeA, transposeB, accumulate,
 //   activation
+//     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
 //     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
 //     b has none and a's are folded into M. bias is [N]. activation: 0 none, 1 relu. Any two innermost
@@ -14,15 +15,18 @@
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
 //     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
-//     gives 0.
+//     gives 0. q, k, v and out are f32, bf16 or f16, all alike; what is computed with them is f32.
 //   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask]   params: as forward
-//     Writes dq, dk, dv (never accumulates). The score matrix is recomputed tile by tile.
-//   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]
+//     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
+//     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
+//   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
 //   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
 //     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:
-//     deterministic.
+//     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
+//     the workspace sorts the ids: two i32 for each.
 //   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[]   params:
 //   ignoreIndex
+//     logits (and dlogits) are f32, bf16 or f16, the rest f32.
 //     lse[i] = log sum_j exp(logits[i, j]); count = number of targets != ignoreIndex (f32);
 //     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order.
 //   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C] params:
@@ -39,5 +43,16 @@
 #define DS_RUNTIME_LIBRARY_H
 
 #include "ds/Runtime/Program.h"
+
+#include <span>
+
+namespace ds::rt {
+
+/// Bytes of workspace that a function of kernels/ needs for these operands with `threads` threads; 0 for
+/// most. Requires operands that verifyProgram accepts, but for the workspace. A product's is the plugin's to
+/// say (OnednnPlugin.h).
+uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands, uint32_t threads);
+
+} // namespace ds::rt
 
 #endif // DS_RUNTIME_LIBRARY_H

@@ -21,7 +21,7 @@
 namespace ds::rt {
 
 inline constexpr int kMatmulMaxRank = 12;
-inline constexpr uint32_t kOnednnAbi = 1;
+inline constexpr uint32_t kOnednnAbi = 2;
 
 /// One matrix, or a batch of them, as oneDNN sees it: [..., rows, columns] with the strides that say whether
 /// it is transposed. A plain C struct: it crosses a dlopen border.
@@ -63,6 +63,8 @@ struct OnednnApi {
   void (*destroy)(MatmulPrimitive *primitive);
   /// Name of the chosen implementation, for diagnostics and traces.
   const char *(*implementation)(const MatmulPrimitive *primitive);
+  /// Whether the library uses bf16 instructions here (AVX512-BF16 or AMX; ONEDNN_MAX_CPU_ISA may hide them).
+  bool (*multipliesBFloat16)();
 };
 
 /// Opens the plugin: `libds-onednn.so` beside the executable's directory (../lib) or on the loader's path. It
@@ -75,7 +77,7 @@ Result<const OnednnApi *> openOnednn();
 MatmulDesc describeMatmul(const Buffer &a, const Buffer &b, const Buffer &result, const Buffer *bias,
                           const int64_t *params);
 
-/// Exact workspace of a product on this machine, for the compiler: rounded up to 64 bytes.
+/// Exact scratch memory of a product that oneDNN makes on this machine: rounded up to 64 bytes.
 Result<uint64_t> matmulScratchpadBytes(const MatmulDesc &desc, uint32_t threads);
 
 } // namespace ds::rt

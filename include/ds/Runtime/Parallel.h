@@ -17,9 +17,10 @@ namespace ds::rt {
 void parallelRanges(int64_t extent, int64_t grain, uint32_t threads, void *context,
                     void (*body)(void *, int64_t, int64_t));
 
-/// Calls body(context, index) for each index of [0, count) once, in increasing order per thread; a free
-/// thread takes the next one. For work of uneven size whose result does not depend on who does it.
-void parallelTasks(int64_t count, uint32_t threads, void *context, void (*body)(void *, int64_t));
+/// Calls body(context, index, worker) for each index of [0, count) once, in increasing order per thread; a
+/// free thread takes the next one. `worker` < threads numbers the thread, for scratch memory of its own. For
+/// work of uneven size whose result does not depend on who does it.
+void parallelTasks(int64_t count, uint32_t threads, void *context, void (*body)(void *, int64_t, uint32_t));
 
 } // namespace ds::rt
 

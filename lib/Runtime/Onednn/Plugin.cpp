@@ -181,7 +181,13 @@ void destroy(MatmulPrimitive *primitive) { delete primitive; }
 
 const char *implementation(const MatmulPrimitive *primitive) { return primitive->implementation.c_str(); }
 
-constexpr OnednnApi kApi{kOnednnAbi, scratchpadBytes, create, run, destroy, implementation};
+bool multipliesBFloat16() {
+  const auto needed = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_bf16); // ISAs are sets of bits
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & needed) == needed;
+}
+
+constexpr OnednnApi kApi{kOnednnAbi,     scratchpadBytes,   create, run, destroy,
+                         implementation, multipliesBFloat16};
 
 } // namespace
 } // namespace ds::rt
