@@ -3,6 +3,7 @@
 
     bench/step.py                     both models, writes build/bench/step.json and step.md
     bench/step.py gpt6 --rounds 5     one model, more rounds
+    bench/step.py gpt6 --dtype bf16   16-bit parameters and products, against PyTorch under torch.autocast
 
 Each round runs ds-run and then PyTorch in its variants as fresh processes on the same tokens, drops the first steps of
 each, and keeps the median of the rest; the best round of each counts.  PyTorch is taken at its best: OpenBLAS in its
@@ -26,9 +27,9 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_":
                "MALLOC_TOP_PAD_": "67108864"}
 MODELS = {
     "gpt6": {"title": "GPT 6 x 384, vocabulary 50304, T=256, B=4", "size": "bench", "length": 256, "batch": 4,
-             "layers": 6, "width": 384, "vocab": 50304, "time_limit": 0.8, "memory_limit": 0.6},
+             "layers": 6, "width": 384, "vocab": 50304, "time_limit": 0.8, "memory_limit": 0.6, "bf16_limit": 0.6},
     "gpt2": {"title": "GPT-2 124M, T=256, B=2", "size": "gpt2", "length": 256, "batch": 2,
-             "layers": 12, "width": 768, "vocab": 50257, "time_limit": 0.8, "memory_limit": 0.75},
+             "layers": 12, "width": 768, "vocab": 50257, "time_limit": 0.8, "memory_limit": 0.75, "bf16_limit": 0.6},
 }
 
 
@@ -61,6 +62,13 @@ def flops_per_step(model):
     return 3 * 2 * tokens * (weights + attention)
 
 
+def bf16_instructions():
+    """What this processor multiplies bf16 with; the limit for bf16 is meant for AMX."""
+    with open("/proc/cpuinfo") as file:
+        flags = set(next(line for line in file if line.startswith("flags")).split())
+    return "AMX" if "amx_bf16" in flags else "AVX512-BF16" if "avx512_bf16" in flags else "none"
+
+
 def sgemm_rate(out):
     """GFLOP/s of oneDNN's own fp32 products, two threads."""
     binary = os.path.join(out, "sgemm")
@@ -81,6 +89,7 @@ def prepare(model, args, out):
     config = os.path.join(out, "ds_config.json")
     with open(config, "w") as file:
         json.dump({"train_micro_batch_size_per_gpu": model["batch"], "gradient_clipping": args.clip,
+                   "bf16": {"enabled": args.dtype == "bf16"},
                    "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}, file)
     return {"archive": os.path.join(out, "gpt.pt"), "tokens": tokens, "config": config,
             "program": os.path.join(out, "gpt.dsx"), "log": os.path.join(out, "log.jsonl")}
@@ -111,7 +120,7 @@ def measure_ours(files, args):
 def measure_torch(model, files, args, foreach, keep):
     command = [TORCH, "-W", "ignore", os.path.join(ROOT, "bench", "torch_step.py"), "--size", model["size"], "--data",
                files["tokens"], "--length", str(model["length"]), "--batch", str(model["batch"]), "--steps",
-               str(args.steps), "--clip", str(args.clip)] + (["--foreach"] if foreach else [])
+               str(args.steps), "--clip", str(args.clip), "--dtype", args.dtype] + (["--foreach"] if foreach else [])
     result = run(command, KEEP_MEMORY if keep else None)
     found = json.loads(result["output"].splitlines()[-1])
     if not any("openblas-openmp" in path for path in found["blas"]):
@@ -143,8 +152,9 @@ def measure_rounds(name, files, args):
         ours.append(measure_ours(files, args))
         for foreach, keep in ((False, False), (False, True), (True, False), (True, True)):
             theirs.append(measure_torch(MODELS[name], files, args, foreach, keep))
+    tolerance = 1e-3 if args.dtype == "fp32" else 2e-2
     for a, b in zip(ours[0]["losses"], theirs[0]["losses"]):
-        if abs(a - b) > 1e-3 * abs(b):
+        if abs(a - b) > tolerance * abs(b):
             sys.exit(f"step.py: the losses differ ({a} against {b}), so the steps are not the same work")
     return ours, theirs
 
@@ -160,7 +170,8 @@ def measure(name, args, rate):
     flops = flops_per_step(model)
     return {"model": model["title"], "parameters": fastest["parameters"], "flops_per_step": flops,
             "ds_step_seconds": best["median"], "torch_step_seconds": fastest["median"], "torch_variant":
-            fastest["variant"], "step_ratio": best["median"] / fastest["median"], "step_limit": model["time_limit"],
+            fastest["variant"], "step_ratio": best["median"] / fastest["median"], "step_limit": model["time_limit" if args.dtype == "fp32" else "bf16_limit"], "dtype": args.dtype,
+            "bf16_instructions": bf16_instructions(),
             "ds_peak_bytes": max(r["peak"] for r in ours), "ds_planned_bytes": best["planned"],
             "torch_peak_bytes": smallest["peak"], "torch_small_variant": smallest["variant"],
             "memory_ratio": max(r["peak"] for r in ours) / smallest["peak"], "memory_limit": model["memory_limit"],
@@ -173,7 +184,8 @@ def measure(name, args, rate):
             "all_torch_seconds": [(r["variant"], r["median"], r["peak"]) for r in theirs]}
 
 
-ROWS = [("step, ds-run", lambda r: f"{r['ds_step_seconds']:.3f} s"),
+ROWS = [("numbers", lambda r: r["dtype"] + (f", bf16 instructions: {r['bf16_instructions']}" if r["dtype"] == "bf16" else "")),
+        ("step, ds-run", lambda r: f"{r['ds_step_seconds']:.3f} s"),
         ("step, PyTorch", lambda r: f"{r['torch_step_seconds']:.3f} s ({r['torch_variant']})"),
         ("**step ratio**", lambda r: f"**{r['step_ratio']:.2f}** (limit {r['step_limit']})"),
         ("peak memory, ds-run", lambda r: f"{r['ds_peak_bytes'] / 2**20:.0f} MiB"),
@@ -203,6 +215,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--drop", type=int, default=3, help="steps of each run that do not count")
     parser.add_argument("--clip", type=float, default=1.0)
+    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     unknown = set(args.models) - set(MODELS)

@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--foreach", action="store_true")
+    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32", help="bf16: under torch.autocast")
     args = parser.parse_args()
     torch.manual_seed(0)
     model = gpt.GPT(gpt.SIZES[args.size])
@@ -53,7 +54,8 @@ def main():
     for _ in range(args.steps):
         x, y = next(data)
         started = time.perf_counter()
-        loss = model(x, y)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.dtype == "bf16"):
+            loss = model(x, y)
         loss.backward()
         if args.clip > 0:
             torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)
