@@ -154,8 +154,8 @@ BodyWriter::Written BodyWriter::leaf(const Shape &shape) {
   }
   case 3: {
     Written half = input(shape, chance(0.5) ? "bf16" : "f16");
-    return line("ds.convert " + half.name + " : " + typeOf(shape, half.type) + " -> " + type, shape, element, 2,
-                true);
+    return line("ds.convert " + half.name + " : " + typeOf(shape, half.type) + " -> " + type, shape, element,
+                2, true);
   }
   case 4: {
     Written rng = input({2}, "i64");
@@ -338,8 +338,8 @@ BodyWriter::Written BodyWriter::reshapeOf(const Shape &shape, int depth) {
   if (made != total)
     inner = {total};
   Written x = make(inner, depth - 1);
-  return line("ds.reshape " + x.name + " : " + typeOf(inner, element) + " -> " + typeOf(shape, element), shape,
-              element, x.bound);
+  return line("ds.reshape " + x.name + " : " + typeOf(inner, element) + " -> " + typeOf(shape, element),
+              shape, element, x.bound);
 }
 
 BodyWriter::Written BodyWriter::transposeOf(const Shape &shape, int depth) {
@@ -372,8 +372,8 @@ BodyWriter::Written BodyWriter::statisticOf(const Shape &shape, int depth) {
   static const char *kinds[] = {"sum", "max", "min"};
   std::string kind = kinds[pick(0, 2)];
   double bound = kind == "sum" ? x.bound * double(elements) : x.bound;
-  Written r = line("ds.reduce " + kind + " " + x.name + " dims " + list(dims) + " : " + typeOf(shape, element) +
-                       " -> " + typeOf(keptShape, element),
+  Written r = line("ds.reduce " + kind + " " + x.name + " dims " + list(dims) + " : " +
+                       typeOf(shape, element) + " -> " + typeOf(keptShape, element),
                    keptShape, element, bound);
   return line("ds.broadcast " + r.name + " dims " + list(kept) + " : " + typeOf(keptShape, element) + " -> " +
                   typeOf(shape, element),
@@ -421,7 +421,8 @@ std::string BodyWriter::kernel(const std::string &name, std::vector<Tensor> &inp
     statisticDims = pick(1, shape.size());
     Written centred = statisticOf(shape, depth);
     Written x = bounded(make(shape, 1), 50), y = bounded(centred, 50);
-    Written both = line("ds.sub " + x.name + ", " + y.name + " : " + typeOf(shape, element), shape, element, 100);
+    Written both =
+        line("ds.sub " + x.name + ", " + y.name + " : " + typeOf(shape, element), shape, element, 100);
     outputs.push_back(both);
     if (chance(0.5)) {
       Written again = bounded(both, 3);
@@ -436,8 +437,8 @@ std::string BodyWriter::kernel(const std::string &name, std::vector<Tensor> &inp
         else
           keptShape.push_back(shape[k]);
       }
-      Written total = line("ds.reduce sum " + e.name + " dims " + list(dims) + " : " + typeOf(shape, element) +
-                               " -> " + typeOf(keptShape, element),
+      Written total = line("ds.reduce sum " + e.name + " dims " + list(dims) + " : " +
+                               typeOf(shape, element) + " -> " + typeOf(keptShape, element),
                            keptShape, element, 21.0 * double(std::max<int64_t>(elements, 1)));
       outputs.push_back(total);
       if (chance(0.5))
@@ -513,8 +514,7 @@ TEST_P(KernelFuzz, MeansWhatTheBodySays) {
       double tolerance = toleranceOf(element, sources[k]) * largest;
       for (size_t e = 0; e < expected[o].values.size(); ++e) {
         double x = whole[o].values[e], y = expected[o].values[e];
-        ASSERT_TRUE(x == y || std::abs(x - y) <= tolerance ||
-                    (std::isnan(x) && std::isnan(y)))
+        ASSERT_TRUE(x == y || std::abs(x - y) <= tolerance || (std::isnan(x) && std::isnan(y)))
             << "output " << o << " element " << e << ": " << x << " for " << y << "\n"
             << sources[k];
         ASSERT_EQ(std::memcmp(&x, &pieces[o].values[e], sizeof x), 0)
