@@ -24,6 +24,7 @@ constexpr ClusterKey kTable[] = {
   {"device.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the device's memory", SET(device.memoryBytesPerSecond, number)},
   {"device.memory_efficiency", Share, true, "", "share of that peak which a streaming kernel reaches", SET(device.memoryEfficiency, number)},
   {"device.contention", Share, false, "", "share of the time of an exchange beside compute that compute loses; default 0", SET(device.contention, number)},
+  {"device.attention_efficiency", Share, false, "", "share of the products' rate that fused attention reaches; default 1", SET(device.attentionEfficiency, number)},
   {"device.peak_flops.fp32", Positive, true, "op/s", "dense peak", SET(device.peakFlops[DType::F32], number)},
   {"device.peak_flops.fp16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::F16], number)},
   {"device.peak_flops.bf16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::BF16], number)},
@@ -49,7 +50,7 @@ constexpr ClusterKey kTable[] = {
   {"between.port_bytes_per_second", Positive, false, "bytes/s", "line rate of one port, one way; absent: nothing joins the nodes", SET(between.portBytesPerSecond, number)},
   {"between.efficiency", Share, false, "", "share of the line rate that collectives reach; default 1", SET(between.efficiency, number)},
   {"between.ports_per_node", Count, false, "ports", "shared by all devices of the node; default 1", SET(between.portsPerNode, integer)},
-  {"between.ports_per_collective", Count, false, "ports", "that one collective with several ranks in a node drives; default 1", SET(between.portsPerCollective, integer)},
+  {"between.ports_per_collective", Rates, false, "ports", "that one collective with several ranks in a node drives, by its nodes; default 1", SET(between.portsPerCollective, curve)},
 
   {"nvme.bytes", Bytes, false, "bytes", "of a node; absent: no storage to offload to", SET(nvme.bytes, integer)},
   {"nvme.read_bytes_per_second", Positive, false, "bytes/s", "of a node", SET(nvme.readBytesPerSecond, number)},
@@ -75,7 +76,7 @@ std::string_view spellExpected(FigureKind kind) {
   case Switch:
     return "true or false";
   case Rates:
-    return "a list of [size, rate] pairs with rising sizes, all greater than 0";
+    return "a number, or a list of [size, rate] pairs with rising sizes, all greater than 0";
   }
   return "";
 }

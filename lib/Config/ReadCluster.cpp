@@ -37,6 +37,8 @@ std::optional<int64_t> Cluster::devices() const {
 /// The points of a curve; empty when they are not in order.
 static std::optional<Curve> readCurve(const Value &value) {
   Curve curve;
+  if (value.is(Value::Kind::Number) && value.number > 0)
+    return Curve{{{1, value.number}}}; // the same for every size
   if (!value.is(Value::Kind::Array) || value.items.empty())
     return std::nullopt;
   for (const Value &pair : value.items) {

@@ -39,9 +39,12 @@ static double weightProducts(const ModelShape &shape, const Part &p, const Rates
          rates.matmulSeconds({p.tokens, p.h, p.f / p.t}, dtype);
 }
 
-/// Scores and their product with the values.
-static double attentionProducts(const Part &p, const Rates &rates, DType dtype) {
+/// Scores and their product with the values. Fused, the scores never leave the chip.
+static double attentionProducts(const Part &p, const ParallelPlan &plan, const Rates &rates) {
+  DType dtype = plan.dtype;
   double heads = p.b * p.a / (p.t * p.sp), width = p.h / p.a;
+  if (plan.flashAttention)
+    return rates.attentionSeconds({p.s, p.s, width, heads}, dtype);
   return rates.matmulSeconds({p.s, p.s, width, heads}, dtype) +
          rates.matmulSeconds({p.s, width, p.s, heads}, dtype);
 }
@@ -85,7 +88,7 @@ static double exchange(const Part &p, const ParallelPlan &plan, const Rates &rat
 LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
   Part p(shape, plan);
   double products = weightProducts(shape, p, rates, plan.dtype);
-  double attention = attentionProducts(p, rates, plan.dtype);
+  double attention = attentionProducts(p, plan, rates);
   double dropout = shape.dropout ? 2.5 : 0; // read, write and mask, beside softmax's read and write
   double core = attention + scorePasses(p, plan, rates, 2 + dropout);
   LayerSeconds layer;

@@ -40,12 +40,13 @@ static OpCount attentionCount(const Pass &p) {
   double scores = p.b * p.a * p.s * p.s;
   return countProduct(p.tokens, p.h, p.h + 2 * p.kv) + // queries, keys and values
          countProduct(p.b * p.a * p.s, p.h / p.a, p.s) + countElementwise(scores) + // scores and their scale
-         countElementwise(scores) + countElementwise(scores) +                     // mask and softmax
+         countElementwise(scores) + countElementwise(scores) +                      // mask and softmax
          countProduct(p.b * p.a * p.s, p.s, p.h / p.a) + countProduct(p.tokens, p.h, p.h);
 }
 
 static OpCount mlpCount(const ModelShape &shape, const Pass &p) {
-  OpCount products = countProduct(p.tokens, p.h, (shape.gated ? 2 : 1) * p.f) + countProduct(p.tokens, p.f, p.h);
+  OpCount products =
+      countProduct(p.tokens, p.h, (shape.gated ? 2 : 1) * p.f) + countProduct(p.tokens, p.f, p.h);
   double passes = shape.gated ? 2 : 1; // the activation function, and its product with the other half
   return products + countElementwise(passes * p.tokens * p.f);
 }

@@ -38,17 +38,24 @@ double Rates::computeSeconds(double flops, double bytes, DType dtype) const {
   return std::max(moving, working) + machine.device.launchSeconds;
 }
 
-double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
+/// Seconds of the operations alone. A batch fills the device as one larger product would, but each product's
+/// tiles stay its own.
+double Rates::workingSeconds(const Matmul &shape, DType dtype) const {
   double one = shape.m * shape.n * shape.k;
-  if (one <= 0 || shape.batch <= 0)
-    return 0;
-  // A batch fills the device as one larger product would, but each product's tiles stay its own.
   double size = std::cbrt(one) * std::min(std::cbrt(shape.batch), 4.0);
-  double working = 2 * one * shape.batch / matmulRate(size, dtype);
+  return one > 0 && shape.batch > 0 ? 2 * one * shape.batch / matmulRate(size, dtype) : 0;
+}
+
+double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
   double bytes = static_cast<double>(bytesOf(dtype)) * shape.batch *
                  (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
-  double moving = bytes / (machine.device.memoryBytesPerSecond * machine.device.memoryEfficiency);
-  return std::max(working, moving) + machine.device.launchSeconds;
+  return std::max(workingSeconds(shape, dtype) + machine.device.launchSeconds, memorySeconds(bytes));
+}
+
+double Rates::attentionSeconds(const Matmul &scores, DType dtype) const {
+  double bytes = static_cast<double>(bytesOf(dtype)) * scores.batch * 2 * (scores.m + scores.n) * scores.k;
+  double working = 2 * workingSeconds(scores, dtype) / machine.device.attentionEfficiency;
+  return std::max(working + machine.device.launchSeconds, memorySeconds(bytes));
 }
 
 Group Rates::group(int64_t ranks, int64_t stride) const {
@@ -119,8 +126,7 @@ double Rates::betweenSeconds(Collective kind, double bytesPerRank, const Group &
   double local = static_cast<double>(group.perNode);
   // Ports of one collective: its devices' share of the node's, and no more than it drives.
   double share = static_cast<double>(link.portsPerNode) / static_cast<double>(machine.devicesPerNode);
-  double ports =
-      std::max(std::min(share, 1.0), std::min(share * local, static_cast<double>(link.portsPerCollective)));
+  double ports = std::max(std::min(share, 1.0), std::min(share * local, link.portsPerCollective.at(nodes)));
   double rate = link.portBytesPerSecond * link.efficiency * ports;
   double entering = bytesSent(kind, bytesPerRank, static_cast<int64_t>(nodes)); // of one whole part per node
   if (kind == Collective::AllGather || kind == Collective::ReduceScatter || kind == Collective::AllToAll)

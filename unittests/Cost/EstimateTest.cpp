@@ -63,10 +63,10 @@ TEST(Estimate, MegatronTable1) {
     double published = megatronFlops(shape, static_cast<double>(row.batch)) /
                        (static_cast<double>(row.devices) * row.teraflops * 1e12);
     double error = step.seconds / published - 1;
-    EXPECT_LE(std::abs(error), 0.15) << row.hidden;
+    EXPECT_LE(std::abs(error), 0.075) << row.hidden;
     sum += std::abs(error);
   }
-  EXPECT_LE(sum / std::size(kMegatron), 0.10);
+  EXPECT_LE(sum / std::size(kMegatron), 0.05);
 }
 
 namespace {
@@ -97,7 +97,7 @@ TEST(Estimate, RecomputationTable) {
     for (bool selective : {false, true}) {
       StepEstimate step = checked(gpt(row.heads, row.hidden, row.layers), planOf(row, selective), a100());
       double error = step.seconds / (selective ? row.selective : row.full) - 1;
-      EXPECT_LE(std::abs(error), 0.10) << row.hidden << (selective ? " selective" : " full");
+      EXPECT_LE(std::abs(error), 0.08) << row.hidden << (selective ? " selective" : " full");
     }
 }
 
@@ -113,8 +113,8 @@ TEST(Estimate, LayerOf22B) {
     ParallelPlan plan = planOf(kRecomputation[0], false);
     plan.shardSequence = row.sharded, plan.recompute = row.recompute;
     LayerSeconds layer = estimateStep(gpt(64, 6144, 48), plan, a100()).layer;
-    EXPECT_NEAR(1e3 * (layer.forward + layer.forwardExchange) / row.forward, 1, 0.10);
-    EXPECT_NEAR(1e3 * (layer.backward + layer.recompute + layer.backwardExchange) / row.backward, 1, 0.10);
+    EXPECT_NEAR(1e3 * (layer.forward + layer.forwardExchange) / row.forward, 1, 0.07);
+    EXPECT_NEAR(1e3 * (layer.backward + layer.recompute + layer.backwardExchange) / row.backward, 1, 0.07);
   }
 }
 
@@ -149,8 +149,8 @@ TEST(Estimate, CrossoverOf3DParallelismAndZero3) {
     double threeD = checked(shape, pipeline, a100()).hardwareFlopsPerDevice(pipeline) / 1e12;
     double zero3 = checked(shape, zero, a100()).hardwareFlopsPerDevice(zero) / 1e12;
     EXPECT_GT(threeD, zero3) << point.devices;
-    EXPECT_NEAR(threeD / point.pipeline, 1, 0.10) << point.devices;
-    EXPECT_NEAR(zero3 / point.zero, 1, 0.15) << point.devices;
+    EXPECT_NEAR(threeD / point.pipeline, 1, 0.06) << point.devices;
+    EXPECT_NEAR(zero3 / point.zero, 1, 0.13) << point.devices;
   }
 }
 
@@ -159,7 +159,11 @@ TEST(Estimate, Gpt3OnH100Scales) {
   ModelShape shape = gpt(96, 12288, 96);
   shape.dropout = false;
   Rates rates(config::builtinCluster("dgx-h100"));
-  for (auto [devices, share] : {std::pair<int64_t, double>{96, 0.47}, {4608, 0.42}}) {
+  struct Point {
+    int64_t devices;
+    double share, error; // exchanges of one micro-batch's length hide worse here than there
+  };
+  for (auto [devices, share, error] : {Point{96, 0.47, 0.05}, Point{4608, 0.42, 0.25}}) {
     ParallelPlan plan;
     plan.tp = 4, plan.pp = 8, plan.interleave = 6, plan.dp = devices / 32;
     plan.accumulation = 1152 / plan.dp;
@@ -167,7 +171,7 @@ TEST(Estimate, Gpt3OnH100Scales) {
     plan.zeroStage = 1;
     plan.gradientDtype = DType::F32;
     StepEstimate step = checked(shape, plan, rates);
-    EXPECT_NEAR(step.modelFlops / step.seconds / static_cast<double>(devices) / 989e12 / share, 1, 0.20);
+    EXPECT_NEAR(step.modelFlops / step.seconds / static_cast<double>(devices) / 989e12 / share, 1, error);
   }
 }
 

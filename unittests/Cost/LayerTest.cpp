@@ -21,6 +21,7 @@ static config::Cluster plain(double matmul, double memory) {
   cluster.device.memoryEfficiency = 1;
   cluster.device.launchSeconds = 0;
   cluster.device.contention = 0;
+  cluster.device.attentionEfficiency = 1;
   cluster.inside.latencySeconds = cluster.between.latencySeconds = 0;
   return cluster;
 }
@@ -80,7 +81,8 @@ TEST(Layer, PassesByTheirBytes) {
   EXPECT_NEAR(layer().forward, (2 * operands + core + forward) / kMemory, 1e-12);
   EXPECT_NEAR(layer().backward, (4 * operands + 2 * core + backward) / kMemory, 1e-12);
   plan.flashAttention = true;
-  EXPECT_NEAR(layer().forward, (2 * operands + core + forward - 4.5 * scores) / kMemory, 1e-12);
+  double rest = 2 * operands + forward - 4.5 * scores; // no scores: queries, keys, values and result
+  EXPECT_NEAR(layer().forward, (rest + 4 * flat) / kMemory, 1e-12);
   plan.flashAttention = false, shape.dropout = false;
   EXPECT_NEAR(layer().forward, (2 * operands + core + forward - 2 * 0.5 * flat - 2.5 * scores) / kMemory,
               1e-12);

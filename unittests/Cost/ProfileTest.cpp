@@ -15,12 +15,15 @@ static std::pair<double, double> pair(const OpCount &count) { return {count.flop
 using Counts = std::pair<double, double>;
 
 TEST(Profile, RulesOfOps) {
-  EXPECT_EQ(pair(countProduct(6, 4, 5)), Counts(240, 120)); // F.linear of [2, 3, 4] to 5, with or without bias
+  EXPECT_EQ(pair(countProduct(6, 4, 5)),
+            Counts(240, 120)); // F.linear of [2, 3, 4] to 5, with or without bias
   EXPECT_EQ(pair(countAddmm(6, 4, 5, 5)), Counts(245, 120));
   // conv2d of [2, 3, 8, 8] by 16 windows of 3 x 3, padded: 2 * 64 outputs, 27 products each.
   EXPECT_EQ(pair(countConvolution(128, 9, 3, 16, 1, false)), Counts(2 * 128 * 27 * 16, 128 * 27 * 16));
-  EXPECT_EQ(pair(countConvolution(128, 9, 3, 16, 1, true)), Counts(2 * 128 * 27 * 16 + 16 * 128, 128 * 27 * 16));
-  EXPECT_EQ(pair(countConvolution(128, 9, 16, 16, 16, false)), Counts(2 * 128 * 9 * 16, 128 * 9 * 16)); // depthwise
+  EXPECT_EQ(pair(countConvolution(128, 9, 3, 16, 1, true)),
+            Counts(2 * 128 * 27 * 16 + 16 * 128, 128 * 27 * 16));
+  EXPECT_EQ(pair(countConvolution(128, 9, 16, 16, 16, false)),
+            Counts(2 * 128 * 9 * 16, 128 * 9 * 16)); // depthwise
   EXPECT_EQ(pair(countElementwise(24)), Counts(24, 0));
   EXPECT_EQ(pair(countNorm(24, true)), Counts(120, 0));
   EXPECT_EQ(pair(countNorm(24, false)), Counts(96, 0));
@@ -62,7 +65,7 @@ TEST(Profile, OneLayerOfGpt2) {
     if (row.name == "mlp")
       EXPECT_EQ(pair(row.count), Counts(16 * tokens * h * h + 4 * tokens * h, 8 * tokens * h * h));
     if (row.name == "layer")
-      EXPECT_EQ(row.count.flops,
-                24 * tokens * h * h + 4 * tokens * tokens * h + 3 * scores + 4 * tokens * h + 12 * tokens * h);
+      EXPECT_EQ(row.count.flops, 24 * tokens * h * h + 4 * tokens * tokens * h + 3 * scores + 4 * tokens * h +
+                                     12 * tokens * h);
   }
 }

@@ -108,10 +108,10 @@ TEST(Rates, PortsBoundWhatCrossesNodes) {
   // One node's eight parts enter the other's ports while 14 parts go round inside: here inside is slower.
   EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{16, 8}), 14e9 / 367.6e9,
                 0.01);
-  cluster.between.portsPerCollective = 4;
+  cluster.between.portsPerCollective = {{{1, 4}}};
   EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{16, 8}),
                 8e9 / (4 * 50e9 * 0.85), 0.01);
-  cluster.between.portsPerCollective = 1;
+  cluster.between.portsPerCollective = {{{1, 1}}};
   EXPECT_WITHIN(Rates(cluster).collectiveSeconds(Collective::AllGather, 1e9, Group{16, 8}),
                 8e9 / (50e9 * 0.85), 0.01);
   cluster.between.portsPerNode = 1; // eight groups share one port

@@ -45,6 +45,7 @@ struct DeviceSpec {
   double memoryBytesPerSecond = 0; ///< peak
   double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
   double contention = 0;           ///< share of the time of an exchange beside compute that compute loses
+  double attentionEfficiency = 1;  ///< share of the products' rate that fused attention reaches
   PerDtype<double> peakFlops;      ///< dense, operations per second; 0: no such unit
   PerDtype<Curve> matmulFlops;     ///< achieved, by the cube root of m * n * k; empty: as fp32
 };
@@ -74,7 +75,7 @@ struct BetweenLink {
   double portBytesPerSecond = 0; ///< line rate of one port, one way
   double efficiency = 1;         ///< share of it that collectives reach
   int64_t portsPerNode = 1;
-  int64_t portsPerCollective = 1; ///< that a collective with several ranks in a node drives
+  Curve portsPerCollective{{{1, 1}}}; ///< that a collective with several ranks in a node drives, by its nodes
 };
 
 struct NvmeSpec {

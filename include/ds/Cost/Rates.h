@@ -48,6 +48,11 @@ public:
   /// One matrix product, its operands read and its result written once.
   double matmulSeconds(const Matmul &shape, DType dtype) const;
 
+  /// Fused attention: scores [m, n] of width k and their product with the values, in one kernel that reads
+  /// and writes tensors of [m or n, k] alone. Causal attention that skips half counts in full, as formulas
+  /// have it.
+  double attentionSeconds(const Matmul &scores, DType dtype) const;
+
   /// One kernel that only moves bytes of the device's memory.
   double memorySeconds(double bytes) const;
 
@@ -77,6 +82,7 @@ public:
 
 private:
   double matmulRate(double size, DType dtype) const;
+  double workingSeconds(const Matmul &shape, DType dtype) const;
   double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const;
   double betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const;
   double switchSeconds(double bytes, int64_t ranks) const;
