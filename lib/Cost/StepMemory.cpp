@@ -1,7 +1,8 @@
 //===- StepMemory.cpp - What a rank keeps, by rules --------------------------------===//
 //
-// Model states by ZeRO's formulas over the largest stage's own parameters, activations by the published bytes
-// per layer, and what is under way: gathered layers, buckets, a layer that is being computed again.
+// Model states by ZeRO's formulas over a stage's own parameters, activations by the published bytes per layer
+// for the micro-batches that the stage has in flight, and what is under way: gathered layers, buckets, a
+// layer that is being computed again.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Estimate.h"
@@ -16,17 +17,26 @@ static constexpr double kBucketElements = 5e8;
 /// Bytes of fp32 master and moments per parameter.
 static constexpr double kOptimizerBytes = 12;
 
+/// Parameters of a stage outside its layers: embeddings on the first, the last norm and the output projection
+/// on the last, which has a copy of its own where it is the embedding of another stage.
+static int64_t outsideParameters(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
+  int64_t first = shape.embeddingParameters();
+  int64_t norm = shape.rmsNorm ? shape.hidden : 2 * shape.hidden;
+  bool own = !shape.tied || plan.pp > 1;
+  return (stage == 0 ? first : 0) +
+         (stage == plan.pp - 1 ? norm + (own ? shape.vocab * shape.hidden : 0) : 0);
+}
+
 namespace {
 /// Counts that several parts need, as doubles.
 struct Counts {
-  Counts(const ModelShape &shape, const ParallelPlan &plan, const config::Cluster &cluster)
+  Counts(const ModelShape &shape, const ParallelPlan &plan, const config::Cluster &cluster, int64_t stage)
       : t(static_cast<double>(plan.tp)), ranks(static_cast<double>(plan.dp * plan.sp)),
         layer(static_cast<double>(shape.layerParameters()) / t),
         bucket(std::max(kBucketElements,
                         static_cast<double>(shape.hidden * (shape.gated ? 2 : 1) * shape.ffnWidth()) / t)),
-        stage((static_cast<double>(shape.layers / plan.pp * shape.layerParameters()) +
-               static_cast<double>(plan.pp == 1 ? shape.parameters() - shape.layers * shape.layerParameters()
-                                                : shape.embeddingParameters())) /
+        stage(static_cast<double>(shape.layers / plan.pp * shape.layerParameters() +
+                                  outsideParameters(shape, plan, stage)) /
               t),
         onNode(static_cast<double>(std::min(plan.ranks(), cluster.devicesPerNode))) {}
 
@@ -55,11 +65,29 @@ static double layerBytes(const ModelShape &shape, const ParallelPlan &plan, Reco
          perScore * tokens * static_cast<double>(shape.heads) * static_cast<double>(shape.seq) / t;
 }
 
-/// Activations of the first stage, with one layer's that is being computed again.
-static double activationBytes(const ModelShape &shape, const ParallelPlan &plan) {
-  double kept =
-      static_cast<double>(shape.layers) * layerBytes(shape, plan, plan.recompute) * pipelineInFlight(plan) +
-      outsideActivationBytes(shape, plan);
+/// Chunks of layers whose activations a stage holds at once: one per micro-batch that has not come back, and
+/// when it is interleaved those of the warm-up over all chunks.
+static int64_t chunksInFlight(const ParallelPlan &plan, int64_t stage) {
+  int64_t later = plan.pp - stage - 1, chunks = plan.interleave;
+  int64_t warmUp = chunks > 1 ? 2 * later + (chunks - 1) * plan.pp : later;
+  return std::min(plan.accumulation * chunks, warmUp + 1);
+}
+
+/// What a stage keeps outside the layers: on the first the embedding's dropout masks, on the last the last
+/// norm's and the projection's input and logits in fp32, of one micro-batch.
+static double outsideBytes(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
+  double tokens = static_cast<double>(plan.microBatch * shape.seq), t = static_cast<double>(plan.tp);
+  double flat = tokens * static_cast<double>(shape.hidden) / t;
+  double masks = stage == 0 && shape.dropout ? static_cast<double>(std::min(plan.accumulation, plan.pp)) : 0;
+  bool last = stage == plan.pp - 1;
+  return masks * flat + (last ? 4 * (flat + tokens * static_cast<double>(shape.vocab) / t) : 0);
+}
+
+/// Activations of a stage, with one layer's that is being computed again.
+static double activationBytes(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
+  double layers = static_cast<double>(shape.layers) / static_cast<double>(plan.pp * plan.interleave) *
+                  static_cast<double>(chunksInFlight(plan, stage));
+  double kept = layers * layerBytes(shape, plan, plan.recompute) + outsideBytes(shape, plan, stage);
   double again = plan.recompute == Recompute::None ? 0 : layerBytes(shape, plan, Recompute::None);
   double perElement = static_cast<double>(bytesOf(plan.dtype)) / 2; // the formulas are of 16 bits
   return (kept + again) * perElement / static_cast<double>(plan.sp);
@@ -102,15 +130,24 @@ static double workingBytes(const ParallelPlan &plan, const Counts &c) {
   return bytes;
 }
 
-MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
-                              const config::Cluster &cluster) {
-  Counts counts(shape, plan, cluster);
+MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &plan,
+                                   const config::Cluster &cluster, int64_t stage) {
+  Counts counts(shape, plan, cluster, stage);
   MemoryEstimate memory;
   placeStates(memory, plan, counts);
   memory.working = workingBytes(plan, counts);
-  memory.activations = activationBytes(shape, plan);
+  memory.activations = activationBytes(shape, plan, stage);
   memory.context = static_cast<double>(cluster.device.contextBytes);
   return memory;
+}
+
+MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
+                              const config::Cluster &cluster) {
+  MemoryEstimate first = estimateStageMemory(shape, plan, cluster, 0);
+  if (plan.pp == 1)
+    return first;
+  MemoryEstimate last = estimateStageMemory(shape, plan, cluster, plan.pp - 1);
+  return last.deviceBytes() > first.deviceBytes() ? last : first;
 }
 
 bool fits(const MemoryEstimate &memory, const config::Cluster &cluster) {

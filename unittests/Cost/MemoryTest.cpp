@@ -74,7 +74,7 @@ TEST(Memory, FusedAttentionGatedLayersAndFp32) {
   auto activations = [&] { return estimateMemory(shape, plan, clusterOf("a100-80g")).activations; };
   double tokens = 2048, h = 4096;
   double layer = tokens * (8 * h + 4 * h + 4 * h / 4 + 6 * 11008);
-  double outside = tokens * h + 4 * tokens * h * (1 + 32000 / h);
+  double outside = 4 * tokens * h * (1 + 32000 / h); // no dropout, no mask
   EXPECT_NEAR(activations(), 32 * layer + outside, 1);
   plan.sp = 8; // each rank has an eighth of every sequence
   EXPECT_NEAR(activations(), (32 * layer + outside) / 8, 1);
@@ -82,6 +82,32 @@ TEST(Memory, FusedAttentionGatedLayersAndFp32) {
   EXPECT_NEAR(activations(), 2 * (32 * layer + outside), 1);
   EXPECT_EQ(estimateMemory(shape, plan, clusterOf("a100-80g")).optimizer,
             8 * static_cast<double>(shape.parameters())); // no masters
+}
+
+TEST(Memory, StagesOfAPipeline) {
+  ModelShape shape = gpt(96, 12288, 96);
+  config::Cluster cluster = clusterOf("a100-80g");
+  ParallelPlan plan;
+  plan.tp = plan.pp = 8, plan.accumulation = 64, plan.shardSequence = true;
+  plan.recompute = Recompute::Selective;
+  auto at = [&](int64_t stage) { return estimateStageMemory(shape, plan, cluster, stage); };
+  double layer = 34 * 2048 * 12288.0 / 8, again = layerActivationBytes(shape, 1, 8, true, Recompute::None);
+  double flat = 2048 * 12288.0 / 8;
+  for (int64_t stage = 0; stage < 8; ++stage) { // 12 layers, 8 - stage micro-batches in flight
+    double outside = stage == 0 ? 8 * flat : stage == 7 ? 4 * flat + 4 * 2048 * 51200.0 / 8 : 0;
+    EXPECT_NEAR(at(stage).activations, static_cast<double>(12 * (8 - stage)) * layer + again + outside, 1);
+  }
+  // Embeddings on the first, a copy of them with the last norm on the last, layers alone between.
+  double layers = 12.0 * static_cast<double>(shape.layerParameters());
+  EXPECT_EQ(at(0).parameters, 2 * (layers + (51200 + 2048) * 12288.0) / 8);
+  EXPECT_EQ(at(3).parameters, 2 * layers / 8);
+  EXPECT_EQ(at(7).parameters, 2 * (layers + 51200 * 12288.0 + 2 * 12288) / 8);
+  EXPECT_EQ(estimateMemory(shape, plan, cluster).deviceBytes(), at(0).deviceBytes());
+  plan.accumulation = 1, plan.microBatch = 8; // one micro-batch everywhere: the logits decide
+  EXPECT_EQ(estimateMemory(shape, plan, cluster).deviceBytes(), at(7).deviceBytes());
+  plan.accumulation = 64, plan.microBatch = 1, plan.interleave = 3; // chunks of 4 layers
+  EXPECT_NEAR(at(0).activations, 4.0 * (8 * 3 + 7) * layer + again + 8 * flat, 1);
+  EXPECT_NEAR(at(6).activations, 4.0 * (2 * 1 + 2 * 8 + 1) * layer + again, 1);
 }
 
 TEST(Memory, BucketsUnderWay) {

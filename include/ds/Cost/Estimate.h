@@ -50,7 +50,8 @@ double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recompu
 /// The time of a step. The plan must pass checkPlan and its ranks must fit the cluster.
 StepEstimate estimateStep(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates);
 
-/// What one rank of the first pipeline stage keeps at its peak, in bytes. Host and storage are per node.
+/// What one rank keeps at its peak, in bytes. Host and storage are per node, all its ranks being of this
+/// stage.
 struct MemoryEstimate {
   double parameters = 0, gradients = 0, optimizer = 0;
   double working = 0;     ///< buckets that are gathered or reduced
@@ -61,6 +62,12 @@ struct MemoryEstimate {
   double deviceBytes() const { return parameters + gradients + optimizer + working + activations + context; }
 };
 
+/// A rank of pipeline stage `stage`, counted from 0.
+MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &plan,
+                                   const config::Cluster &cluster, int64_t stage);
+
+/// The largest stage: the first, which has the most micro-batches in flight, or the last, which has the
+/// logits.
 MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
                               const config::Cluster &cluster);
 
