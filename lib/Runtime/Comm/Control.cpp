@@ -231,9 +231,11 @@ Status Control::finish(std::chrono::milliseconds timeout) {
 void Control::fail(const std::string &why) {
   std::vector<std::function<void()>> todo;
   {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (failing)
+    std::unique_lock<std::mutex> lock(mutex);
+    if (failing) { // another thread is telling its own reason: what it tells is what the caller will read
+      changed.wait(lock, [&] { return failed(); });
       return;
+    }
     failing = true;
     reason = why;
   }

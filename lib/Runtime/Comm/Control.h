@@ -46,7 +46,7 @@ public:
   Status finish(std::chrono::milliseconds timeout);
 
   /// Records that the job has failed, unless it has already: tells all ranks, then calls what `onFailure` was
-  /// given. From any thread.
+  /// given. From any thread; `failure` has a reason when it returns.
   void fail(const std::string &reason);
 
   /// The reason; waits up to `patience` for it. Empty if there is none.

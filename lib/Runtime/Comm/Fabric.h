@@ -15,7 +15,7 @@
 
 namespace ds::rt {
 
-/// One thread uses a fabric, but `close` may come from any.
+/// One thread uses a fabric, but `close` may come from any, and so may `connect` to different ranks.
 class Fabric {
 public:
   enum class Outcome { Done, TimedOut, Broken };

@@ -16,7 +16,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 namespace ds::rt {
 namespace {
@@ -69,6 +71,7 @@ public:
 private:
   Result<bool> addLocalChannel(Deadline deadline);
   Status addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline);
+  Status connectToAll(Fabric &fabric, const std::vector<std::string> &addresses);
   Fabric &use(std::unique_ptr<Fabric> fabric);
 
   const Place place;
@@ -126,15 +129,32 @@ Status ConnectedGroup::addGlooChannel(const GlooApi &gloo, const std::string &ad
       control->exchange(fabric.address(), "addresses of Gloo", milliseconds(remainingMs(deadline)));
   if (!addresses)
     return addresses.error();
-  for (uint32_t peer = 0; peer < place.world; ++peer) {
-    if (peer == place.rank || fabric.connect(peer, (*addresses)[peer]))
-      continue;
-    if (control->failure(milliseconds(500)).empty())
-      control->fail(fmt::format("{} did not connect to {} by Gloo: {}", control->name({peer}),
-                                control->name({place.rank}), fabric.reason()));
-    return Error{ExitCode::Peer, control->failure(), ""};
-  }
-  return {};
+  return connectToAll(fabric, *addresses);
+}
+
+/// Connects to all at once: one after the other a rank would wait for one that waits for a third, and blame
+/// it.
+Status ConnectedGroup::connectToAll(Fabric &fabric, const std::vector<std::string> &addresses) {
+  std::vector<std::thread> threads;
+  std::vector<uint32_t> missing;
+  std::mutex mutex; // guards missing
+  for (uint32_t peer = 0; peer < place.world; ++peer)
+    if (peer != place.rank)
+      threads.emplace_back([&, peer] {
+        if (fabric.connect(peer, addresses[peer]))
+          return;
+        std::lock_guard<std::mutex> lock(mutex);
+        missing.push_back(peer);
+      });
+  for (std::thread &thread : threads)
+    thread.join();
+  if (missing.empty())
+    return {};
+  std::sort(missing.begin(), missing.end());
+  if (control->failure(milliseconds(500)).empty())
+    control->fail(fmt::format("{} did not connect to {} by Gloo: {}", control->name(missing),
+                              control->name({place.rank}), fabric.reason()));
+  return Error{ExitCode::Peer, control->failure(), ""};
 }
 
 /// Makes `fabric` the next channel; a failure of the job closes it.
