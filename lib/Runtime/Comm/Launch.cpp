@@ -136,7 +136,7 @@ private:
   Socket signals; ///< signalfd
   std::vector<Child> children;
   std::vector<RankEnd> ends; ///< in the order in which they came
-  bool failed = false;
+  bool failed = false, causeNamed = false;
   Deadline failure, patience; ///< once failed: since when, and when those that still run are killed
 };
 
@@ -322,16 +322,19 @@ void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
     how = fmt::format("was killed by signal {} ({})", end.signal, ::strsignal(end.signal));
   if (children[rank].killed)
     how += ", by the launcher: it did not end by itself";
-  if (end.signal || (!failed && end.code != static_cast<int>(ExitCode::Interrupted)))
+  const bool interrupted = end.signal == 0 && end.code == static_cast<int>(ExitCode::Interrupted);
+  const bool missedAnother = end.signal == 0 && end.code == static_cast<int>(ExitCode::Peer);
+  const bool isCause = !interrupted && !missedAnother;
+  if (end.signal || (isCause && !causeNamed) || (missedAnother && !failed))
     std::fprintf(stderr, "ds-run: rank %u %s\n", rank, how.c_str());
+  causeNamed |= isCause;
   // An interrupted run has ended well; the others may still be saving.
-  if (failed || (end.signal == 0 && end.code == static_cast<int>(ExitCode::Interrupted)))
+  if (failed || interrupted)
     return;
   failed = true;
   failure = Clock::now();
   patience = failure + options.timeout + kLastPatience;
-  if (end.signal ||
-      end.code != static_cast<int>(ExitCode::Peer)) // else it waited itself for one that is missing
+  if (!missedAnother) // else it waited itself for one that is missing
     reportAbsence(directory.path, nonce, rank, how);
 }
 
