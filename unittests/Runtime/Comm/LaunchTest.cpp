@@ -57,11 +57,14 @@ TEST(Launcher, runs_a_job) {
 }
 
 TEST(Launcher, names_the_signal_that_killed_a_rank) {
-  const Played played = play({}, {"--ranks", "3", "--timeout", "20", "--fault", "between:1:kill"});
-  EXPECT_EQ(played.code, 7);
-  EXPECT_THAT(played.output, HasSubstr("ds-run: rank 1 was killed by signal 9 (Killed)"));
-  EXPECT_THAT(played.output, HasSubstr("[rank 2] player: error: rank 1 on host"));
-  EXPECT_LT(played.seconds, 10); // at once, not at the time-out
+  for (const char *transport : {"DS_TRANSPORT=memory", "DS_TRANSPORT=gloo"}) {
+    const Played played =
+        play({"env", transport}, {"--ranks", "3", "--timeout", "20", "--fault", "gather:1:kill"});
+    EXPECT_EQ(played.code, 7);
+    EXPECT_THAT(played.output, HasSubstr("ds-run: rank 1 was killed by signal 9 (Killed)"));
+    EXPECT_THAT(played.output, HasSubstr("[rank 2] player: error: rank 1 on host"));
+    EXPECT_LT(played.seconds, 10) << transport; // at once, not at the time-out
+  }
 }
 
 TEST(Launcher, ends_a_stopped_rank) {

@@ -2,6 +2,8 @@
 #include "Ranks.h"
 
 #include "../../../lib/Runtime/Comm/Card.h"
+#include "../../../lib/Runtime/Comm/LocalFabric.h"
+#include "../../../lib/Runtime/Comm/Plugins.h"
 #include "../../../lib/Runtime/Comm/Rendezvous.h"
 
 #include <gmock/gmock.h>
@@ -177,6 +179,33 @@ TEST(Groups, a_group_that_goes_without_finish_is_missed) {
         EXPECT_THAT(status.error().message, HasSubstr("left before the end of the run"));
       },
       std::chrono::seconds(20), /*finish=*/false);
+}
+
+/// Two ranks; the first waits for a message that never comes until its own fabric is closed.
+void closeWhileWaiting(std::unique_ptr<Fabric> a, std::unique_ptr<Fabric> b) {
+  std::thread other([&] { EXPECT_TRUE(b->connect(0, a->address())) << b->reason(); });
+  ASSERT_TRUE(a->connect(1, b->address())) << a->reason();
+  other.join();
+  uint64_t data = 0;
+  ASSERT_TRUE(a->postReceive(1, &data, sizeof data));
+  std::thread closer([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    a->close();
+  });
+  const Deadline begin = Clock::now();
+  EXPECT_EQ(a->waitReceive(1, milliseconds(20000)), Fabric::Outcome::Broken);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  closer.join();
+}
+
+TEST(Fabrics, that_are_closed_end_every_wait) {
+  closeWhileWaiting(LocalFabric::create(0, 2), LocalFabric::create(1, 2));
+  const GlooApi &gloo = **openGloo();
+  std::string error;
+  std::unique_ptr<Fabric> a(gloo.create({0, 2, "127.0.0.1", milliseconds(5000)}, error)),
+      b(gloo.create({1, 2, "127.0.0.1", milliseconds(5000)}, error));
+  ASSERT_TRUE(a && b) << error;
+  closeWhileWaiting(std::move(a), std::move(b));
 }
 
 /// Sets variables of the environment, and takes them back.
