@@ -110,8 +110,8 @@ static void placeStates(MemoryEstimate &memory, const ParallelPlan &plan, const 
     memory.hostBytes += parameters * c.onNode;
   if (plan.parameterHome == Home::Nvme)
     memory.storageBytes += parameters * c.onNode;
-  if (gradientsLeave)
-    memory.hostBytes += gradients * c.onNode;
+  if (gradientsLeave) // to where they are needed
+    (plan.optimizerHome == Home::Nvme ? memory.storageBytes : memory.hostBytes) += gradients * c.onNode;
   if (plan.optimizerHome == Home::Cpu)
     memory.hostBytes += states * c.onNode;
   if (plan.optimizerHome == Home::Nvme)

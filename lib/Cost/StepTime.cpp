@@ -180,8 +180,10 @@ void Step::addUpdate() {
                   (rates.cluster().host.memoryBytesPerSecond * kHostUpdateEfficiency);
   add("gradients to the host", std::max(0.0, down - backward), "host.to_device_bytes_per_second");
   if (plan.optimizerHome == Home::Nvme) {
-    double swap = rates.storageReadSeconds(kOptimizerBytes * shard, sharing) +
-                  rates.storageWriteSeconds(kOptimizerBytes * shard, sharing);
+    // Gradients that leave the device wait there for the update.
+    double gradient = plan.zeroStage >= 2 ? static_cast<double>(bytesOf(plan.gradientDtype)) : 0;
+    double swapped = (kOptimizerBytes + gradient) * shard;
+    double swap = rates.storageReadSeconds(swapped, sharing) + rates.storageWriteSeconds(swapped, sharing);
     add("optimizer states from and to storage", std::max(0.0, swap - update),
         "nvme.read_bytes_per_second, nvme.write_bytes_per_second");
   }

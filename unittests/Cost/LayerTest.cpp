@@ -136,7 +136,7 @@ TEST(Layer, CopiesOfWhatIsOffloaded) {
   EXPECT_NEAR(termOf(step(), "gradients to the host"), 2 * parameters / kMemory - backward, 1e-9);
   EXPECT_NEAR(termOf(step(), "parameters to the device"), 2 * parameters / kMemory, 1e-9);
   plan.optimizerHome = Home::Nvme;
-  EXPECT_NEAR(termOf(step(), "optimizer states from and to storage"), 12 * parameters * 6 / kMemory, 1e-9);
+  EXPECT_NEAR(termOf(step(), "optimizer states from and to storage"), 14 * parameters * 6 / kMemory, 1e-9);
   // Offloaded parameters come layer by layer in both passes: the slower of link and storage.
   double forward = 8 * step().layer.forward;
   plan.parameterHome = Home::Cpu;

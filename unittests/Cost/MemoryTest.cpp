@@ -160,7 +160,7 @@ TEST(Memory, Gpt3OnOneNode) {
   plan.tp = 8;
   EXPECT_TRUE(holds("8x-a100-80g", shape, plan));
   MemoryEstimate memory = estimateMemory(shape, plan, clusterOf("8x-a100-80g"));
-  EXPECT_NEAR(memory.storageBytes, 12 * static_cast<double>(shape.parameters()), 1e3);
+  EXPECT_NEAR(memory.storageBytes, 14 * static_cast<double>(shape.parameters()), 1e3);
   plan.optimizerHome = Home::Cpu; // 14 bytes of 175B parameters are more than 2 TiB
   EXPECT_FALSE(holds("8x-a100-80g", shape, plan));
   plan.optimizerHome = Home::Device;
@@ -171,4 +171,24 @@ TEST(Memory, OneTrillionOn1024) {
   ModelShape shape = shortGpt(160, 25600, 128);
   EXPECT_TRUE(holds("dgx-a100", shape, recomputing(1024, 3)));
   EXPECT_FALSE(holds("dgx-a100", shape, recomputing(1024, 2)));
+}
+
+TEST(Memory, LargestModelsOnOneDgx2) {
+  // arXiv 2104.07857: 20B with stage 3, 70B with everything on the host, 1T with everything on storage.
+  struct Case {
+    int64_t heads, hidden, layers;
+    Home optimizer, parameter;
+    bool fits;
+  };
+  for (Case c : {Case{32, 4096, 98, Home::Device, Home::Device, true},  // 20B
+                 Case{64, 8192, 50, Home::Device, Home::Device, false}, // 40B
+                 Case{64, 8192, 87, Home::Cpu, Home::Cpu, true},        // 70B
+                 Case{64, 8192, 150, Home::Cpu, Home::Cpu, false},      // 121B: 1.9 TB of states
+                 Case{160, 25600, 128, Home::Cpu, Home::Cpu, false},    // 1T
+                 Case{160, 25600, 128, Home::Nvme, Home::Nvme, true}}) {
+    ParallelPlan plan = recomputing(16, 3, c.optimizer);
+    plan.parameterHome = c.parameter;
+    EXPECT_EQ(holds("dgx-2", shortGpt(c.heads, c.hidden, c.layers), plan), c.fits)
+        << c.hidden << " " << c.layers;
+  }
 }
