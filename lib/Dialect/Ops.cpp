@@ -14,6 +14,7 @@ static StringRef spell(StreamKind value) { return stringifyStreamKind(value); }
 static StringRef spell(Predicate value) { return stringifyPredicate(value); }
 static StringRef spell(ReduceKind value) { return stringifyReduceKind(value); }
 static StringRef spell(MeshAxis value) { return stringifyMeshAxis(value); }
+static StringRef spell(CollectiveKind value) { return stringifyCollectiveKind(value); }
 
 /// Parses `keyword`.
 template <class EnumAttr>

@@ -95,12 +95,20 @@ static int64_t span(BufferType type) {
   return last + 1;
 }
 
+int64_t ViewOp::getNumRanks() {
+  MeshOp mesh = getAxis() ? MeshOp::lookup(*this) : MeshOp();
+  return mesh ? mesh.getSize(*getAxis()) : 1;
+}
+
 LogicalResult ViewOp::verify() {
   BufferType source = getSource().getType(), result = getResult().getType();
   if (source.getTensor().getElementType() != result.getTensor().getElementType() ||
       source.getSpace() != result.getSpace()) // C1.
     return emitOpError("expects the element type and space of ") << source << ", but got " << result;
-  int64_t end = static_cast<int64_t>(getOffset()) + span(result);
+  if (getAxis().has_value() != getStride().has_value() || (getAxis() && !MeshOp::lookup(*this))) // C3.
+    return emitOpError("expects an axis of the module's mesh and a stride together");
+  int64_t last = static_cast<int64_t>(getOffset()) + (getNumRanks() - 1) * getRankStride();
+  int64_t end = last + span(result);
   if (span(result) && end > span(source)) // C2.
     return emitOpError("expects to end within ") << span(source) << " elements, but got " << end;
   return success();

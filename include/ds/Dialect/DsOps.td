@@ -6,6 +6,7 @@ include "ds/Dialect/DsElementwiseOps.td"
 include "ds/Dialect/DsShapeOps.td"
 include "ds/Dialect/DsNetworkOps.td"
 include "ds/Dialect/DsStateOps.td"
+include "ds/Dialect/DsCommunicationOps.td"
 include "ds/Dialect/DsUpdateOps.td"
 include "ds/Dialect/DsShardOps.td"
 

@@ -141,20 +141,35 @@ def Ds_AllocOp : Ds_Op<"alloc"> {
 def Ds_ViewOp : Ds_Op<"view", [Pure]> {
   let summary = "Names a window of a buffer";
   let description = [{
-    The window starts `offset` elements after the source's first and has the result's sizes and strides.
+    The window starts `offset` elements after the source's first and has the result's sizes and strides. With an
+    `axis`, it starts `stride` elements further for each rank along it: every rank sees its own part.
 
     Constraints:
     - (C1) element type and space are the source's.
-    - (C2) the window lies inside the memory that the source spans.
+    - (C2) the window lies inside the memory that the source spans, on every rank.
+    - (C3) `axis` and `stride` are given together, and the module has a mesh.
 
     Example: `%v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>`
+
+    Example: `%v = ds.view %b offset 0 axis dp stride 512 : !ds.buffer<tensor<2048xf32>, [1], device> -> !ds.buffer<tensor<512xf32>, [1], device>`
   }];
-  let arguments = (ins Ds_BufferType:$source, ConfinedAttr<I64Attr, [IntNonNegative]>:$offset);
+  let arguments = (ins Ds_BufferType:$source, ConfinedAttr<I64Attr, [IntNonNegative]>:$offset,
+                       OptionalAttr<Ds_MeshAxisAttr>:$axis, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$stride);
   let results = (outs Ds_BufferType:$result);
   let assemblyFormat = [{
-    $source `offset` $offset attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+    $source `offset` $offset (`axis` custom<Keyword>($axis)^ `stride` $stride)? attr-dict `:`
+    qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "Type":$result, "Value":$source, "int64_t":$offset), [{
+    build($_builder, $_state, result, source, offset, MeshAxisAttr(), IntegerAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    /// Elements from the window of one rank to that of the next; 0 where all ranks see the same.
+    int64_t getRankStride() { return getStride().value_or(0); }
+    /// Number of ranks along the axis; 1 where all ranks see the same.
+    int64_t getNumRanks();
+  }];
 }
 
 def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
