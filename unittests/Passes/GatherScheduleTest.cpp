@@ -20,7 +20,7 @@ GatherProblem makeLayers(unsigned layers, double gatherSeconds) {
   problem.liveBytes.assign(2 * layers, 100);
   for (int64_t layer = 0; layer < layers; ++layer) {
     int64_t back = 2 * layers - 1 - layer;
-    problem.values.push_back({10, 10, gatherSeconds, 0, {{layer, layer + 1}, {back, back + 1}}, {}});
+    problem.values.push_back({10, 10, gatherSeconds, 0, {{layer, layer + 1}, {back, back + 1}}});
   }
   return problem;
 }
@@ -126,17 +126,10 @@ TEST(GatherSchedule, IssuesSmallGathersTogether) {
   problem.liveBytes.assign(20, 0);
   problem.issueSeconds = 0.05;
   for (int64_t value = 0; value < 4; ++value)
-    problem.values.push_back({1, 1, 0.001, 0, {{15 + value, 16 + value}}, {}});
+    problem.values.push_back({1, 1, 0.001, 0, {{15 + value, 16 + value}}});
   GatherSchedule schedule = solve(problem);
   EXPECT_EQ(schedule.loads.front().issue, schedule.loads.back().issue);
   EXPECT_DOUBLE_EQ(schedule.exposedSeconds, 0);
-}
-
-TEST(GatherSchedule, KeepsNothingOverAChangeOfTheShard) {
-  GatherProblem problem = makeLayers(3, 0.5);
-  problem.values[1].barrier = {1};
-  GatherSchedule schedule = solve(problem);
-  EXPECT_EQ(schedule.gatheredBytes, 40);
 }
 
 TEST(GatherSchedule, IsRefusedWhenMalformed) {
@@ -159,8 +152,7 @@ GatherProblem makeRandom(std::mt19937 &random) {
   int64_t total = 0;
   for (int64_t layer = 0; layer < layers; ++layer) {
     int64_t size = 1 + random() % 8, back = 2 * layers - 1 - layer;
-    problem.values.push_back(
-        {size, size, double(random() % 5), 0, {{layer, layer + 1}, {back, back + 1}}, {}});
+    problem.values.push_back({size, size, double(random() % 5), 0, {{layer, layer + 1}, {back, back + 1}}});
     total += size;
   }
   if (random() % 2)

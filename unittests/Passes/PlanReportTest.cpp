@@ -61,6 +61,21 @@ TEST(PlanReport, UnitsRoundUpToTheNext) {
   EXPECT_EQ(formatExact(123456), "123,456");
 }
 
+TEST(PlanReport, SaysWhatRanksSendAndKeep) {
+  PlanReport report = sample();
+  EXPECT_EQ(printPlanText(report).find("Sent by each rank"), std::string::npos);
+  report.predicted.communicationBytes = {{"all_gather", 2048}, {"reduce_scatter", 1024}};
+  report.notes = {"@last: 1 gathered value stays"};
+  const std::string text = printPlanText(report);
+  EXPECT_NE(text.find("all_gather          2.0 KiB                 2,048 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("together            3.0 KiB                 3,072 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("@last: 1 gathered value stays"), std::string::npos);
+  ::ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(read->notes, report.notes);
+  EXPECT_EQ(read->predicted.communicationBytes, report.predicted.communicationBytes);
+}
+
 TEST(PlanReport, JsonIsTheContract) {
   // Byte for byte: other programs read these keys in this order.
   EXPECT_EQ(printPlanJson(sample()), R"({
@@ -148,6 +163,7 @@ TEST(PlanReport, JsonIsTheContract) {
   },
   "flops_per_step": 1250000000000,
   "parameters": 124439808,
+  "notes": [],
   "model": "gpt.pt",
   "target": "cpu",
   "memory_limit": 17179869184

@@ -79,12 +79,9 @@ std::optional<std::string> GatherChecker::checkOrder() const {
   return std::nullopt;
 }
 
-/// Nothing is kept over a change of the shard, or over more elements than are allowed.
+/// Nothing is kept over more elements than are allowed.
 std::optional<std::string> GatherChecker::checkKept(const GatherLoad &load) const {
   for (uint32_t use = load.firstUse; use < load.lastUse; ++use) {
-    const std::vector<int64_t> &barrier = problem.values[load.value].barrier;
-    if (use < barrier.size() && barrier[use])
-      return describe(load) + " is kept although its shard changes";
     int64_t others = 0;
     for (size_t other = 0; other < problem.values.size(); ++other) {
       bool isBetween = false;

@@ -4,80 +4,17 @@
 // costs one pass over the commands.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Passes/Analysis/GatherSchedule.h"
+#include "GatherSolver.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
 
 namespace ds::analysis {
 
-namespace {
+using namespace detail;
 
-using Loads = std::vector<GatherLoad>;
-
-/// A gap between two uses of a value over which it may be kept.
-struct Gap {
-  uint32_t value, use; ///< after this use
-};
-
-/// What is gathered while each command runs.
-struct Occupancy {
-  std::vector<int64_t> bytes, elements;
-  std::vector<int64_t> ahead; ///< elements of gathers that were issued and are not yet needed
-  std::vector<int64_t> last;  ///< those of the one among them that is needed last
-  std::vector<int64_t> lastNeed;
-};
-
-/// How good a schedule is, smaller first: nanoseconds exposed, bytes sent, peak bytes.
-using Score = std::tuple<int64_t, int64_t, int64_t>;
-
-struct Candidate {
-  Loads loads;
-  Score score;
-};
-
-class GatherSolver {
-public:
-  GatherSolver(const GatherProblem &problem, const GatherOptions &options);
-  GatherSchedule solve();
-
-private:
-  int64_t needOf(const GatherLoad &load) const { return valueOf(load).uses[load.firstUse].begin; }
-  int64_t endOf(const GatherLoad &load) const { return valueOf(load).uses[load.lastUse].end; }
-  const GatherValue &valueOf(const GatherLoad &load) const { return problem.values[load.value]; }
-
-  void findGaps();
-  bool allowsReuse(uint32_t value, uint32_t use) const;
-  Loads makeLoads(const std::vector<bool> &kept) const;
-  Occupancy occupancyOf(const Loads &loads, size_t without) const;
-  void addAhead(Occupancy &occupancy, const GatherLoad &load, int64_t from, int64_t to) const;
-  bool allows(const Occupancy &occupancy, int64_t command, const GatherLoad &load) const;
-  int64_t boundOf(const GatherLoad &load) const;
-  int64_t earliestIssue(const Occupancy &occupancy, const GatherLoad &load) const;
-  bool keepsWithinBounds(const Loads &loads) const;
-  void issueLate(Loads &loads) const;
-  int64_t commandAt(double seconds) const;
-  bool moveGroup(Occupancy &occupancy, Loads &loads, size_t begin, size_t end, int64_t issue) const;
-  void issueEarly(Loads &loads) const;
-  std::optional<Candidate> evaluate(const std::vector<bool> &kept);
-  Candidate judge(Loads loads) const;
-  void improve(Candidate &best);
-  void postpone(Candidate &best);
-  void enumerate();
-  void search(std::vector<bool> kept);
-  bool tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips);
-  std::vector<bool> startFull();
-
-  const GatherProblem &problem;
-  int64_t evaluations;
-  std::vector<double> startSeconds; ///< of each command, were nothing to wait for
-  std::vector<Gap> gaps;
-  std::optional<Candidate> best;
-};
-
-} // namespace
+namespace detail {
 
 /// Stream order: by issue, then by need.
 static void sortByIssue(const GatherProblem &problem, Loads &loads) {
@@ -96,8 +33,6 @@ GatherSolver::GatherSolver(const GatherProblem &problem, const GatherOptions &op
 
 bool GatherSolver::allowsReuse(uint32_t value, uint32_t use) const {
   const GatherValue &entry = problem.values[value];
-  if (use < entry.barrier.size() && entry.barrier[use])
-    return false;
   int64_t distance = 0, begin = entry.uses[use].end, end = entry.uses[use + 1].begin;
   for (uint32_t other = 0; other < problem.values.size(); ++other)
     if (other != value &&
@@ -282,127 +217,7 @@ std::optional<Candidate> GatherSolver::evaluate(const std::vector<bool> &kept) {
   return other.score < late.score ? other : late;
 }
 
-/// Moves single gathers to where they expose least.
-void GatherSolver::improve(Candidate &candidate) {
-  for (bool changed = true; changed && evaluations > 0;) {
-    changed = false;
-    for (size_t index = 0; index < candidate.loads.size() && evaluations > 0; ++index) {
-      const GatherLoad load = candidate.loads[index];
-      int64_t first = earliestIssue(occupancyOf(candidate.loads, index), load), need = needOf(load);
-      int64_t step = std::max<int64_t>(1, (need - first) / 8);
-      for (int64_t issue = first; issue <= need; issue += step, --evaluations) {
-        Loads moved = candidate.loads;
-        moved[index].issue = issue;
-        Candidate other = judge(std::move(moved));
-        if (other.score >= candidate.score)
-          continue;
-        candidate = std::move(other), changed = true;
-        break;
-      }
-    }
-  }
-}
-
-/// Memory is not taken before it is needed: moves groups later while that exposes nothing more.
-void GatherSolver::postpone(Candidate &candidate) {
-  std::vector<int64_t> issues;
-  for (const GatherLoad &load : candidate.loads)
-    if (issues.empty() || issues.back() != load.issue)
-      issues.push_back(load.issue);
-  for (auto issue = issues.rbegin(); issue != issues.rend(); ++issue) {
-    int64_t low = *issue, high = int64_t(problem.seconds.size());
-    for (const GatherLoad &load : candidate.loads)
-      if (load.issue == low)
-        high = std::min(high, needOf(load));
-    while (low < high) {
-      int64_t middle = low + (high - low + 1) / 2;
-      Loads moved = candidate.loads;
-      for (GatherLoad &load : moved)
-        load.issue = load.issue == low ? middle : load.issue;
-      Candidate other = judge(std::move(moved));
-      if (std::get<0>(other.score) <= std::get<0>(candidate.score) &&
-          std::get<2>(other.score) <= std::get<2>(candidate.score))
-        candidate = std::move(other), low = middle;
-      else
-        high = middle - 1;
-    }
-  }
-}
-
-bool GatherSolver::tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips) {
-  if (evaluations <= 0)
-    return false;
-  std::vector<bool> next = kept;
-  for (size_t flip : flips)
-    next[flip] = !next[flip];
-  std::optional<Candidate> candidate = evaluate(next);
-  if (!candidate || (best && candidate->score >= best->score))
-    return false;
-  best = std::move(candidate), kept = std::move(next);
-  return true;
-}
-
-void GatherSolver::enumerate() {
-  for (uint32_t subset = 0; subset < 1u << gaps.size(); ++subset) {
-    std::vector<bool> kept(gaps.size());
-    for (size_t gap = 0; gap < gaps.size(); ++gap)
-      kept[gap] = subset >> gap & 1;
-    std::optional<Candidate> candidate = evaluate(kept);
-    if (candidate)
-      improve(*candidate);
-    if (candidate && (!best || candidate->score < best->score))
-      best = std::move(candidate);
-  }
-}
-
-/// As many as fit, those first that buy the most time per byte.
-std::vector<bool> GatherSolver::startFull() {
-  std::vector<size_t> order(gaps.size());
-  std::iota(order.begin(), order.end(), 0);
-  auto worth = [&](size_t gap) {
-    const GatherValue &value = problem.values[gaps[gap].value];
-    return value.seconds / double(std::max<int64_t>(value.bytes, 1));
-  };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth(a) > worth(b); });
-  std::vector<bool> kept(gaps.size());
-  for (size_t gap : order) {
-    kept[gap] = true;
-    kept[gap] = keepsWithinBounds(makeLoads(kept));
-  }
-  return kept;
-}
-
-void GatherSolver::search(std::vector<bool> kept) {
-  std::optional<Candidate> start = evaluate(kept);
-  if (!start || (best && start->score >= best->score))
-    return;
-  best = std::move(start);
-  for (bool changed = true; changed && evaluations > 0;) {
-    changed = false;
-    for (size_t gap = 0; gap < gaps.size(); ++gap)
-      changed |= tryFlips(kept, {gap});
-    for (size_t in = 0; in < gaps.size() && !changed; ++in)
-      for (size_t out = 0; out < gaps.size() && !changed; ++out)
-        if (kept[out] && !kept[in])
-          changed |= tryFlips(kept, {in, out});
-  }
-}
-
-GatherSchedule GatherSolver::solve() {
-  const int64_t budget = evaluations;
-  if (gaps.size() <= 6) {
-    enumerate();
-  } else {
-    evaluations = budget / 2;
-    search(startFull());
-    evaluations = budget / 4;
-    search(std::vector<bool>(gaps.size(), false));
-  }
-  evaluations = budget / 4;
-  improve(*best), postpone(*best);
-  return {best->loads, exposedSeconds(problem, best->loads), std::get<1>(best->score),
-          std::get<2>(best->score)};
-}
+} // namespace detail
 
 double exposedSeconds(const GatherProblem &problem, const std::vector<GatherLoad> &loads) {
   double now = 0, waited = 0, streamFree = 0;

@@ -79,6 +79,7 @@ std::string printPlanJson(const PlanReport &report) {
       {"communication_bytes", traffic}};
   json["flops_per_step"] = number(report.flopsPerStep);
   json["parameters"] = report.parameters;
+  json["notes"] = report.notes;
   json["model"] = report.model;
   json["target"] = report.target;
   json["memory_limit"] = report.memoryLimit;
@@ -292,6 +293,12 @@ PlanReport Reader::report(const Json &json) {
   report.flopsPerStep = real(json, "", "flops_per_step").value_or(0);
   report.parameters = bytes(json, "", "parameters");
   report.model = text(json, "", "model", false);
+  const Json &notes = list(json, "", "notes", false);
+  for (size_t i = 0; i < notes.size() && !error; ++i)
+    if (notes[i].is_string())
+      report.notes.push_back(notes[i].get<std::string>());
+    else
+      fail("notes[" + std::to_string(i) + "]", "expects a text");
   report.target = text(json, "", "target", false);
   if (json.is_object() && json.contains("memory_limit"))
     report.memoryLimit = bytes(json, "", "memory_limit");

@@ -82,6 +82,7 @@ private:
   std::string bar(int64_t part, int64_t whole, unsigned room) const;
   std::string curve(const std::vector<int64_t> &values, unsigned room) const;
   void title();
+  void communication();
   void verdict();
   void rank(const RankPlan &rank);
   void categories(const RankPlan &rank);
@@ -234,6 +235,21 @@ void Printer::rank(const RankPlan &rank) {
   categories(rank), states(rank), largest(rank), layers(rank);
 }
 
+void Printer::communication() {
+  if (report.predicted.communicationBytes.empty())
+    return;
+  out += "\n" + paint("Sent by each rank in a step", "1") + "\n";
+  int64_t total = 0;
+  auto row = [&](const std::string &name, int64_t bytes) {
+    line("  " + left(name, 16) + right(formatBytes(bytes), 11) + right(formatExact(bytes), 22) + " bytes");
+  };
+  for (const auto &[kind, bytes] : report.predicted.communicationBytes)
+    row(kind, bytes), total += bytes;
+  row("together", total);
+  for (const std::string &note : report.notes)
+    line("  " + note);
+}
+
 void Printer::verdict() {
   int64_t most = 0;
   for (const RankPlan &rank : report.ranks)
@@ -253,6 +269,7 @@ std::string Printer::run() {
   title();
   for (const RankPlan &plan : report.ranks)
     rank(plan);
+  communication();
   verdict();
   return std::move(out);
 }

@@ -30,14 +30,13 @@ struct GatherUse {
   int64_t begin = 0, end = 0;
 };
 
-/// A value that must be gathered while it is used.
+/// A value that must be gathered while it is used, and does not change between its uses.
 struct GatherValue {
-  int64_t bytes = 0;            ///< of the gathered value
-  int64_t elements = 0;         ///< of the gathered value
-  double seconds = 0;           ///< one gather of it takes
-  int64_t earliest = 0;         ///< first command before which a gather may be issued
-  std::vector<GatherUse> uses;  ///< ascending and apart: forward, backward
-  std::vector<int64_t> barrier; ///< per gap between uses: 1 where the shard changes, so that nothing is kept
+  int64_t bytes = 0;           ///< of the gathered value
+  int64_t elements = 0;        ///< of the gathered value
+  double seconds = 0;          ///< one gather of it takes
+  int64_t earliest = 0;        ///< first command before which a gather may be issued
+  std::vector<GatherUse> uses; ///< ascending and apart: forward, backward
 };
 
 struct GatherProblem {

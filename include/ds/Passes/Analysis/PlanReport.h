@@ -85,7 +85,8 @@ struct PlanReport {
   int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
   Prediction predicted;
   double flopsPerStep = 0;
-  int64_t parameters = 0; ///< elements
+  int64_t parameters = 0;         ///< elements
+  std::vector<std::string> notes; ///< decisions and their reasons, a sentence each
 
   /// Whether every rank's device arena is within the limit.
   bool fits() const;
