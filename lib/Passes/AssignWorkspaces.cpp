@@ -47,25 +47,37 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
       rt::describeMatmul(buffers[0], buffers[1], buffers[2], bias, params.data()), threads);
 }
 
+/// Bytes of staging memory that the ranks' parts need in `op`.
+static uint64_t stagingBytes(CommunicateOp op) {
+  MeshOp mesh = MeshOp::lookup(op);
+  return ::ds::rt::collectiveStagingBytes(toRuntimeCollective(op, ""), mesh ? mesh.getSize(op.getAxis()) : 1);
+}
+
+/// Makes `bytes` of scratch memory an allocation before `op`; none for 0.
+static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes) {
+  if (bytes == 0)
+    return;
+  OpBuilder builder(op);
+  auto type = RankedTensorType::get({static_cast<int64_t>(bytes)}, builder.getI8Type());
+  auto alloc = builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type),
+                                       builder.getStringAttr("workspace"), IntegerAttr());
+  workspace.assign(alloc.getBuffer());
+}
+
 namespace {
 struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces> {
   using AssignWorkspacesBase::AssignWorkspacesBase;
 
   void runOnOperation() override {
+    getOperation().walk([](CommunicateOp op) { assign(op, op.getWorkspaceMutable(), stagingBytes(op)); });
     WalkResult result = getOperation().walk([&](CallOp call) {
       ::ds::Result<uint64_t> bytes = scratchBytes(call, threads);
-      if (!bytes) {
-        call.emitOpError("has an unknown workspace: ") << bytes.error().message;
-        return WalkResult::interrupt();
-      }
-      if (*bytes == 0)
+      if (bytes) {
+        assign(call, call.getWorkspaceMutable(), *bytes);
         return WalkResult::advance();
-      OpBuilder builder(call);
-      auto type = RankedTensorType::get({static_cast<int64_t>(*bytes)}, builder.getI8Type());
-      auto alloc = builder.create<AllocOp>(call.getLoc(), BufferType::getContiguous(type),
-                                           builder.getStringAttr("workspace"), IntegerAttr());
-      call.getWorkspaceMutable().assign(alloc.getBuffer());
-      return WalkResult::advance();
+      }
+      call.emitOpError("has an unknown workspace: ") << bytes.error().message;
+      return WalkResult::interrupt();
     });
     if (result.wasInterrupted())
       signalPassFailure();

@@ -40,10 +40,18 @@ void FunctionBufferizer::assignCategories() {
     Operation *update = value.getDefiningOp();
     if (!declaration || declaration.getRole() != Role::Parameter || !update)
       continue;
-    for (Value input : update->getOperands())
+    if (auto gather = dyn_cast<AllGatherOp>(update)) // the update made a shard of the parameter
+      if (update = gather.getShard().getDefiningOp(); update)
+        value = gather.getShard();
+    for (Value input : update ? update->getOperands() : ValueRange())
       if (input.getType() == value.getType())
         addGradient(input);
   }
+  // What ranks sum up is a gradient, but for the few numbers that the host reads.
+  for (auto collective : func.getOps<CollectiveOpInterface>())
+    if (collective.getReduction() && tensorType(collective->getOperand(0)).getRank() > 0)
+      for (Value value : {collective->getOperand(0), Value(collective->getResult(0))})
+        gradients.insert(value);
 }
 
 void FunctionBufferizer::addGradient(Value value) {
@@ -129,7 +137,7 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value)
   return findDestination(value, position.at(value.getDefiningOp()));
 }
 
-bool FunctionBufferizer::mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now) {
+bool FunctionBufferizer::mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now, Value target) {
   auto read = stateLastRead.find(state);
   if (read == stateLastRead.end() || read->second < now)
     return true;
@@ -137,7 +145,6 @@ bool FunctionBufferizer::mayReplaceState(FlatSymbolRefAttr state, Value value, u
   Operation *maker = value.getDefiningOp();
   if (read->second != now || position.at(maker) != now)
     return false;
-  Value target = stateBuffers.at(state);
   auto isTied = [&](OpOperand &operand) {
     auto library = dyn_cast<LibraryOpInterface>(maker);
     return library && llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
@@ -146,9 +153,9 @@ bool FunctionBufferizer::mayReplaceState(FlatSymbolRefAttr state, Value value, u
   };
   return llvm::all_of(maker->getOpOperands(), [&](OpOperand &operand) {
     auto it = buffers.find(operand.get());
-    if (it == buffers.end() || rootOf(it->second) != target)
+    if (it == buffers.end() || rootOf(it->second) != stateBuffers.at(state))
       return true;
-    return it->second == target &&
+    return isSameWindow(it->second, target) &&
            (isTied(operand) || readsWhereItWrites(cast<OpResult>(value), operand.get()));
   });
 }
@@ -166,16 +173,31 @@ Value FunctionBufferizer::concatPart(ConcatOp concat, Value input, unsigned now)
   return createView(whole, part, input.getLoc());
 }
 
+FunctionBufferizer::Destination FunctionBufferizer::inPlaceTarget(OpOperand &use, unsigned now) {
+  auto library = dyn_cast<LibraryOpInterface>(use.getOwner());
+  if (!library || !use.get().hasOneUse())
+    return std::nullopt;
+  for (auto [result, operand] : library.getLibraryCall().inPlace)
+    if (operand == use.getOperandNumber())
+      return findDestination(library->getResult(result), now);
+  return std::nullopt;
+}
+
 FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value, unsigned now) {
   if (FlatSymbolRefAttr state = becomesState(value))
-    if (mayReplaceState(state, value, now))
+    if (mayReplaceState(state, value, now, stateBuffers.at(state)))
       return stateBuffers.at(state);
-  for (Operation *user : value.getUsers()) {
-    if (auto concat = dyn_cast<ConcatOp>(user))
+  for (OpOperand &use : value.getUses()) {
+    if (auto concat = dyn_cast<ConcatOp>(use.getOwner()))
       if (llvm::count(concat.getInputs(), value) == 1)
         return concatPart(concat, value, now);
+    if (auto gather = dyn_cast<AllGatherOp>(use.getOwner()))
+      if (Destination part = gatherPart(gather, value, now))
+        return part;
+    if (Destination target = inPlaceTarget(use, now))
+      return target;
     // Through a reshape: the destination of the reshaped value, seen in this shape.
-    auto reshape = dyn_cast<ReshapeOp>(user);
+    auto reshape = dyn_cast<ReshapeOp>(use.getOwner());
     Destination target = reshape ? findDestination(reshape.getResult(), now) : std::nullopt;
     if (!target)
       continue;
@@ -197,7 +219,9 @@ bool FunctionBufferizer::diesAt(Value operand, Operation *op) {
   if (it == buffers.end())
     return false;
   Value root = rootOf(it->second);
-  return root.getDefiningOp<AllocOp>() && rootLastUse.lookup(root) <= position.at(op);
+  auto alloc = root.getDefiningOp<AllocOp>();
+  // What was gathered stays as it is: whether it is gathered again or kept is decided later.
+  return alloc && alloc.getCategory() != "communication" && rootLastUse.lookup(root) <= position.at(op);
 }
 
 bool FunctionBufferizer::diesAlone(OpOperand &operand) {

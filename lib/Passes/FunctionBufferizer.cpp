@@ -12,8 +12,23 @@ using namespace mlir::ds;
 
 FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels)
     : func(func), symbols(symbols), kernels(kernels), builder(func.getContext()) {
+  privatizeConstants();
   for (auto [index, op] : llvm::enumerate(func.getBody().front()))
     position[&op] = index;
+}
+
+/// A constant that several ops read in memory is made for each of them: in the place where it is wanted.
+void FunctionBufferizer::privatizeConstants() {
+  for (FusedOp op : llvm::make_early_inc_range(func.getOps<FusedOp>())) {
+    if (op.getNumOperands() != 0 || op.getNumResults() != 1)
+      continue;
+    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(op.getResult(0).getUses()))) {
+      if (!isa<ConcatOp, LibraryOpInterface>(use.getOwner()))
+        continue;
+      builder.setInsertionPoint(use.getOwner());
+      use.set(builder.clone(*op)->getResult(0));
+    }
+  }
 }
 
 LogicalResult FunctionBufferizer::run() {
@@ -47,6 +62,10 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
     return bufferizeFused(fused), success();
   if (auto call = dyn_cast<LibraryOpInterface>(op))
     return bufferizeCall(call);
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return bufferizeCollective(collective), success();
+  if (auto shard = dyn_cast<LocalShardOp>(op))
+    return bufferizeLocalShard(shard), success();
   if (auto concat = dyn_cast<ConcatOp>(op))
     return bufferizeConcat(concat), success();
   if (auto pad = dyn_cast<PadOp>(op))
@@ -145,7 +164,8 @@ SmallVector<Value> FunctionBufferizer::placeResults(LibraryOpInterface op, const
   for (auto [result, operand] : call.inPlace) {
     Value buffer = buffers.at(op->getOperand(operand));
     Destination destination = findDestination(op->getResult(result));
-    bool isInPlace = (destination && *destination == buffer) || diesAlone(op->getOpOperand(operand));
+    bool isInPlace =
+        (destination && isSameWindow(*destination, buffer)) || diesAlone(op->getOpOperand(operand));
     if (!isInPlace || !bufferType(buffer).isContiguous()) {
       Value target = makeBuffer(op->getResult(result));
       copy(buffer, target, op->getLoc());
@@ -200,13 +220,8 @@ void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
   for (Value input : op.getInputs()) {
     Value part =
         createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
-    Value made = buffers.at(input);
-    auto madeView = made.getDefiningOp<ViewOp>(), partView = part.getDefiningOp<ViewOp>();
-    bool isInPlace =
-        made == part || (madeView && partView && madeView.getSource() == partView.getSource() &&
-                         madeView.getOffset() == partView.getOffset() && made.getType() == part.getType());
-    if (!isInPlace)
-      copy(made, part, op.getLoc());
+    if (!isSameWindow(buffers.at(input), part))
+      copy(buffers.at(input), part, op.getLoc());
     offsets[op.getDim()] += tensorType(input).getShape()[op.getDim()];
   }
 }
@@ -280,19 +295,31 @@ Value FunctionBufferizer::createView(Value source, const StridedView &view, Loca
   BufferType from = bufferType(source);
   auto type =
       BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
-  if (type == from && view.offset == 0)
+  if (type == from && view.offset == 0 && !view.axis)
     return source;
   // Views of views name the root, so that every buffer is one step from its memory.
-  int64_t offset = view.offset;
+  int64_t offset = view.offset, rankStride = view.rankStride;
+  std::optional<MeshAxis> axis = view.axis;
   if (auto outer = source.getDefiningOp<ViewOp>()) {
+    assert(!(axis && outer.getAxis()) && "a window differs from rank to rank in one way");
+    if (!axis)
+      axis = outer.getAxis(), rankStride = outer.getRankStride();
     source = outer.getSource();
     offset += outer.getOffset();
-    if (type == source.getType() && offset == 0)
+    if (type == source.getType() && offset == 0 && !axis)
       return source;
   }
-  Value result = builder.create<ViewOp>(loc, type, source, offset);
+  MeshAxisAttr along = axis ? MeshAxisAttr::get(func.getContext(), *axis) : MeshAxisAttr();
+  Value result = builder.create<ViewOp>(loc, type, source, offset, along,
+                                        axis ? builder.getI64IntegerAttr(rankStride) : IntegerAttr());
   views[result] = source;
   return result;
+}
+
+bool FunctionBufferizer::isSameWindow(Value a, Value b) {
+  auto first = a.getDefiningOp<ViewOp>(), second = b.getDefiningOp<ViewOp>();
+  return a == b || (first && second && first.getSource() == second.getSource() &&
+                    first->getAttrDictionary() == second->getAttrDictionary() && a.getType() == b.getType());
 }
 
 Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {

@@ -41,6 +41,7 @@ private:
   /// Where a value is to be made.
   using Destination = std::optional<Value>;
 
+  void privatizeConstants();
   void computeLastUses();
   void makeArguments();
   void assignCategories();
@@ -53,6 +54,10 @@ private:
   /// one.
   SmallVector<Value> placeResults(LibraryOpInterface op, const LibraryCall &call);
   Value makeCallResult(OpResult result, const LibraryCall &call);
+  void bufferizeCollective(CollectiveOpInterface op);
+  /// Where a collective puts its result.
+  Value placeCollective(CollectiveOpInterface op);
+  void bufferizeLocalShard(LocalShardOp op);
   void bufferizeConcat(ConcatOp op);
   void bufferizePad(PadOp op);
   void bufferizeSplit(SplitOp op);
@@ -67,9 +72,14 @@ private:
   /// `now` on (that of its maker, or of the first part of a concatenation).
   Destination findDestination(Value value, unsigned now);
   Destination findDestination(Value value);
-  /// True when `value`, written from position `now` on, may be made in the place of the state that it
-  /// becomes.
-  bool mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now);
+  /// True when `value`, written from position `now` on, may be made in `target`, a window of the state's
+  /// place.
+  bool mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now, Value target);
+  /// Where this rank's part of `gather`'s result lies in the state that the result becomes.
+  Destination gatherPart(AllGatherOp gather, Value shard, unsigned now);
+  /// Where the result of the op that `use` belongs to will be made, if it must be made in the operand's
+  /// place.
+  Destination inPlaceTarget(OpOperand &use, unsigned now);
   /// Where `input` lies in the concatenation, whose buffer is made if there is none yet.
   Value concatPart(ConcatOp concat, Value input, unsigned now);
   Value concatBuffer(ConcatOp concat, unsigned now);
@@ -84,6 +94,8 @@ private:
   Value findDyingOperand(FusedOp op, unsigned result);
 
   Value createView(Value source, const StridedView &view, Location loc);
+  /// Whether `a` and `b` are the same elements of the same memory, in the same shape.
+  static bool isSameWindow(Value a, Value b);
   Value toContiguous(Value buffer, Location loc);
   /// A contiguous copy of `buffer` in memory of its own.
   Value toPrivate(Value buffer, Location loc);

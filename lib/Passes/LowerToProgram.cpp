@@ -1,60 +1,10 @@
 //===- LowerToProgram.cpp - From the planned module to the program of one rank ---===//
-#include "ds/Passes/LowerToProgram.h"
-
+#include "ProgramBuilder.h"
 #include "RuntimeBuffer.h"
-#include "ScheduledFunction.h"
-
-#include "llvm/ADT/StringSwitch.h"
-
-#include <map>
-#include <tuple>
 
 using namespace mlir;
 using namespace mlir::ds;
 namespace rt = ::ds::rt;
-
-namespace {
-/// Fills one program from one module.
-class ProgramBuilder {
-public:
-  ProgramBuilder(ModuleOp module, const ProgramOptions &options) : module(module), symbols(module) {
-    program.target = "cpu";
-    program.threads = options.threads;
-    program.microBatch = options.microBatch;
-    program.accumulation = options.accumulation;
-    program.streams = {rt::StreamKind::Compute};
-  }
-
-  FailureOr<rt::Program> build();
-
-private:
-  LogicalResult addStates();
-  LogicalResult addSegment(func::FuncOp func);
-  LogicalResult addCommand(Operation *op);
-  void addKernels();
-  void addInput(func::FuncOp func, unsigned argument);
-  void limitInput(CallOp call);
-  void addSchedule();
-
-  /// Index of the buffer of `type` at `offset` bytes.
-  uint32_t addBuffer(BufferType type, uint64_t offset);
-  /// Index of the buffer that `value` names.
-  FailureOr<uint32_t> bufferIndex(Value value);
-  /// Bytes from the start of the arena to the first element of `value`.
-  FailureOr<uint64_t> offsetOf(Value value);
-  uint32_t addString(StringRef text);
-  void addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin, uint32_t end);
-
-  ModuleOp module;
-  SymbolTable symbols;
-  rt::Program program;
-  std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<int64_t>, std::vector<int64_t>>, uint32_t>
-      bufferIds;
-  llvm::StringMap<uint32_t> stringIds;
-  llvm::StringMap<uint16_t> kernelIds;
-  llvm::StringMap<size_t> inputIds;
-};
-} // namespace
 
 /// The rank-0 states that the host reads after a step, by their name in the log.
 static bool isOutput(StringRef name) {
@@ -69,10 +19,11 @@ static rt::Init toRuntimeInit(InitAttr init) {
   return result;
 }
 
-uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset) {
+uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, uint64_t rankStride) {
   rt::Buffer buffer = toRuntimeBuffer(type, offset);
+  buffer.rankStride = rankStride;
   auto key = std::tuple(static_cast<uint8_t>(buffer.space), static_cast<uint8_t>(buffer.dtype), buffer.offset,
-                        buffer.shape, buffer.strides);
+                        rankStride, buffer.shape, buffer.strides);
   auto [it, isNew] = bufferIds.try_emplace(std::move(key), program.buffers.size());
   if (isNew)
     program.buffers.push_back(std::move(buffer));
@@ -109,7 +60,11 @@ FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
   FailureOr<uint64_t> offset = offsetOf(value);
   if (failed(offset))
     return failure();
-  return addBuffer(cast<BufferType>(value.getType()), *offset);
+  uint64_t rankStride = 0;
+  if (auto view = value.getDefiningOp<ViewOp>())
+    rankStride = view.getRankStride() *
+                 rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
+  return addBuffer(cast<BufferType>(value.getType()), *offset, rankStride);
 }
 
 uint32_t ProgramBuilder::addString(StringRef text) {
@@ -131,28 +86,74 @@ void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segm
   program.lifetimes.push_back(lifetime);
 }
 
+/// What `op` declares; its place is still to be said.
+rt::State ProgramBuilder::describeState(StateOp op) {
+  rt::State state;
+  state.name = op.getSymName().str();
+  if (op.getAliases())
+    for (StringRef alias : op.getAliases()->getAsValueRange<StringAttr>())
+      state.aliases.push_back(alias.str());
+  state.role = static_cast<rt::Role>(op.getRole());
+  if (op.getOwner())
+    state.owner = op.getOwner()->str();
+  state.logicalShape.assign(op.getTensorType().getShape().begin(), op.getTensorType().getShape().end());
+  state.init = toRuntimeInit(op.getInit());
+  state.trainable = op.getTrainable();
+  return state;
+}
+
+void ProgramBuilder::addState(StateOp op, uint64_t offset) {
+  rt::State state = describeState(op);
+  state.buffer = addBuffer(BufferType::getContiguous(op.getLocalType(), op.getHome()), offset);
+  if (op.getRole() == Role::Scalar && isOutput(state.name))
+    program.outputs.push_back({state.name, state.buffer});
+  program.states.push_back(std::move(state));
+}
+
+/// Adds one state per member of the bucket that `op` holds values of: a window where the rank has all of it,
+/// a part of the bucket where ranks hold it together.
+void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
+  auto bucket = symbols.lookup<BucketOp>(*op.getBucket());
+  StringRef kind = op.getSymName();
+  kind.consume_front(bucket.getSymName());
+  BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
+  Type element = op.getTensorType().getElementType();
+  for (auto [name, start] :
+       llvm::zip_equal(bucket.getMembers().getAsValueRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
+    auto member = symbols.lookup<StateOp>(name);
+    rt::State state = describeState(member);
+    if (op.getRole() != Role::Parameter) {
+      state.owner = state.name;
+      state.name += kind.str(); // ".exp_avg"
+      state.aliases.clear();
+      state.role = static_cast<rt::Role>(op.getRole());
+      state.init = toRuntimeInit(op.getInit());
+      state.trainable = false;
+    }
+    if (op.isSharded()) {
+      state.partition = {true, static_cast<uint64_t>(start),
+                         static_cast<uint64_t>(op.getLocalType().getNumElements())};
+      state.buffer = addBuffer(local, offset);
+    } else {
+      auto type = RankedTensorType::get(member.getTensorType().getShape(), element);
+      state.buffer = addBuffer(BufferType::getContiguous(type, op.getHome()),
+                               offset + start * rt::byteSize(toRuntimeType(element)));
+    }
+    program.states.push_back(std::move(state));
+  }
+}
+
 LogicalResult ProgramBuilder::addStates() {
-  for (StateOp op : module.getOps<StateOp>()) {
+  for (StateOp op : getPlacedStates(module)) {
     auto offset = op->getAttrOfType<IntegerAttr>(kOffsetAttr);
     if (!offset)
       return op.emitOpError("expects an offset");
-    BufferType type = BufferType::getContiguous(op.getTensorType(), op.getHome());
-    rt::State state;
-    state.name = op.getSymName().str();
-    if (op.getAliases())
-      for (StringRef alias : op.getAliases()->getAsValueRange<StringAttr>())
-        state.aliases.push_back(alias.str());
-    state.role = static_cast<rt::Role>(op.getRole());
-    if (op.getOwner())
-      state.owner = op.getOwner()->str();
-    state.logicalShape.assign(op.getTensorType().getShape().begin(), op.getTensorType().getShape().end());
-    state.buffer = addBuffer(type, offset.getInt());
-    state.init = toRuntimeInit(op.getInit());
-    state.trainable = op.getTrainable();
-    addLifetime(type, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
-    if (op.getRole() == Role::Scalar && isOutput(state.name))
-      program.outputs.push_back({state.name, state.buffer});
-    program.states.push_back(std::move(state));
+    BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
+    addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
+    if (op.getBucket())
+      addBucket(op, offset.getInt());
+    else
+      addState(op, offset.getInt());
   }
   return success();
 }
@@ -177,113 +178,6 @@ void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
   input.buffer = addBuffer(type, offset.getInt());
   addLifetime(type, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
   program.inputs.push_back(input);
-}
-
-/// Which operand of a library function holds indices into which dimension of which other operand.
-struct IndexUse {
-  unsigned ids, table;
-  int64_t dim;
-  bool ignores; ///< params[0] is a value that is skipped
-};
-
-static std::optional<IndexUse> indexUse(StringRef callee) {
-  return llvm::StringSwitch<std::optional<IndexUse>>(callee)
-      .Case("embedding_forward", IndexUse{1, 0, 0, false})
-      .Case("embedding_backward", IndexUse{0, 2, 0, false})
-      .Case("cross_entropy_forward", IndexUse{1, 0, 1, true})
-      .Case("cross_entropy_backward", IndexUse{1, 0, 1, true})
-      .Default(std::nullopt);
-}
-
-/// Where the elements of `buffer` come from, looking through views and copies.
-static Value findOrigin(Value buffer) {
-  if (auto view = buffer.getDefiningOp<ViewOp>())
-    return findOrigin(view.getSource());
-  if (buffer.getDefiningOp<AllocOp>())
-    for (Operation *user : buffer.getUsers())
-      if (auto copy = dyn_cast<CallOp>(user);
-          copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer)
-        return findOrigin(copy.getBuffers()[0]);
-  return buffer;
-}
-
-void ProgramBuilder::limitInput(CallOp call) {
-  std::optional<IndexUse> use = indexUse(call.getCallee());
-  if (!use)
-    return;
-  auto argument = dyn_cast<BlockArgument>(findOrigin(call.getBuffers()[use->ids]));
-  auto func = call->getParentOfType<func::FuncOp>();
-  StringAttr name = argument ? getInputOf(func, argument.getArgNumber()) : StringAttr();
-  if (!name)
-    return;
-  rt::Input &input = program.inputs[inputIds.at(name.getValue())];
-  int64_t limit = cast<BufferType>(call.getBuffers()[use->table].getType()).getTensor().getDimSize(use->dim);
-  input.indexLimit = input.indexLimit ? std::min(input.indexLimit, limit) : limit;
-  if (use->ignores) {
-    input.hasIgnoreIndex = true;
-    input.ignoreIndex = cast<IntegerAttr>(call.getParams()[0]).getInt();
-  }
-}
-
-static rt::LibraryFn libraryFn(StringRef callee) {
-  return llvm::StringSwitch<rt::LibraryFn>(callee)
-      .Case("matmul", rt::LibraryFn::Matmul)
-      .Case("attention_forward", rt::LibraryFn::AttentionForward)
-      .Case("attention_backward", rt::LibraryFn::AttentionBackward)
-      .Case("embedding_forward", rt::LibraryFn::EmbeddingForward)
-      .Case("embedding_backward", rt::LibraryFn::EmbeddingBackward)
-      .Case("cross_entropy_forward", rt::LibraryFn::CrossEntropyForward)
-      .Case("cross_entropy_backward", rt::LibraryFn::CrossEntropyBackward)
-      .Case("fill", rt::LibraryFn::Fill)
-      .Default(rt::LibraryFn::Copy);
-}
-
-LogicalResult ProgramBuilder::addCommand(Operation *op) {
-  rt::Command command;
-  command.firstOperand = program.operands.size();
-  command.firstParam = program.params.size();
-  auto addOperands = [&](ValueRange values) {
-    for (Value value : values) {
-      FailureOr<uint32_t> index = bufferIndex(value);
-      if (failed(index))
-        return failure();
-      program.operands.push_back(*index);
-      command.bytes += cast<BufferType>(value.getType()).getSizeInBytes();
-    }
-    return success();
-  };
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    command.kind = rt::CommandKind::Kernel;
-    command.callee = kernelIds.at(launch.getKernel());
-    if (failed(addOperands(launch.getInputs())) || failed(addOperands(launch.getOutputs())))
-      return failure();
-    if (launch.getExtent())
-      program.params.push_back(*launch.getExtent());
-  } else {
-    auto call = cast<CallOp>(op);
-    command.kind = rt::CommandKind::Library;
-    command.callee = static_cast<uint16_t>(libraryFn(call.getCallee()));
-    command.flops = call.getFlops().value_or(0);
-    if (failed(addOperands(call.getBuffers())))
-      return failure();
-    for (Attribute param : call.getParams())
-      program.params.push_back(isa<IntegerAttr>(param)
-                                   ? cast<IntegerAttr>(param).getInt()
-                                   : llvm::bit_cast<int64_t>(cast<FloatAttr>(param).getValueAsDouble()));
-    if (Value workspace = call.getWorkspace()) {
-      FailureOr<uint32_t> index = bufferIndex(workspace);
-      if (failed(index))
-        return failure();
-      command.workspace = *index;
-    }
-    limitInput(call);
-  }
-  command.numOperands = program.operands.size() - command.firstOperand;
-  command.numParams = program.params.size() - command.firstParam;
-  std::string layer = layerOf(op->getLoc());
-  command.location = addString(nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer));
-  program.commands.push_back(command);
-  return success();
 }
 
 LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {

@@ -67,6 +67,9 @@ BlockProblem::BlockProblem(func::FuncOp func) {
     if (isNew)
       it->second = addBuffer(byteSize(value.getType()), true, true);
     finalState.try_emplace(value, it->second);
+    // A rank's part of a state that is gathered in its place is written there, before the gather.
+    if (auto gather = value.getDefiningOp<AllGatherOp>(); gather && gather.getShard().getDefiningOp())
+      finalState.try_emplace(gather.getShard(), it->second);
   }
   for (Operation &op : block.without_terminator())
     addOp(&op);
@@ -112,6 +115,13 @@ static Operation *lastReader(Value value) {
   return last;
 }
 
+/// Moves `op` behind `last` where it comes before, and nothing that does so too reads its results.
+static void sinkBehind(Operation *last, Operation *op) {
+  if (op->isBeforeInBlock(last) &&
+      llvm::all_of(op->getUsers(), [&](Operation *user) { return last->isBeforeInBlock(user); }))
+    op->moveAfter(last);
+}
+
 /// Moves each op that makes a state's new value behind the last reader of the old one, unless something that
 /// comes before that reads the new value: the order is free to begin with, and in memory it is not any more.
 static void sinkUpdates(func::FuncOp func) {
@@ -124,10 +134,13 @@ static void sinkUpdates(func::FuncOp func) {
     auto old = oldValues.find(func.getResultAttr(index, DsDialect::kStateAttr));
     Operation *maker = value.getDefiningOp(),
               *last = old == oldValues.end() ? nullptr : lastReader(old->second);
-    if (!maker || !last || last == terminator || !maker->isBeforeInBlock(last))
+    if (!maker || !last || last == terminator)
       continue;
-    if (llvm::all_of(maker->getUsers(), [&](Operation *user) { return last->isBeforeInBlock(user); }))
-      maker->moveAfter(last);
+    sinkBehind(last, maker);
+    // The part that is gathered is made in the state's place as well.
+    auto gather = dyn_cast<AllGatherOp>(maker);
+    if (Operation *part = gather ? gather.getShard().getDefiningOp() : nullptr)
+      sinkBehind(last, part);
   }
 }
 

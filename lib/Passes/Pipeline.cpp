@@ -45,13 +45,26 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createRematerializeCheap());
 }
 
-void mlir::ds::buildSchedulePipeline(OpPassManager &manager) {
+void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options) {
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
   // No canonicalisation from here on: it would undo the private copies that regions live on.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());
   // Order is decided on values, because buffers freeze who may overwrite whom.
   manager.addNestedPass<func::FuncOp>(createOrderIssue());
   manager.addPass(createBufferize());
+
+  // Reductions first: what they hold is memory that gathers cannot have.
+  OverlapReductionsOptions reductions;
+  reductions.memory = options.memory;
+  manager.addNestedPass<func::FuncOp>(createOverlapReductions(reductions));
+  ScheduleCommunicationOptions gathers;
+  gathers.memory = options.memory;
+  gathers.prefetchElements = options.prefetchElements;
+  gathers.maxLiveElements = options.maxLiveElements;
+  gathers.maxReuseElements = options.maxReuseElements;
+  manager.addNestedPass<func::FuncOp>(createScheduleCommunication(gathers));
+  // Nothing may move any more: events order the streams as they stand.
+  manager.addNestedPass<func::FuncOp>(createInsertEvents());
   manager.addPass(createVerifyScheduled());
 }
 
@@ -62,12 +75,15 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
   manager.addNestedPass<func::FuncOp>(createAssignWorkspaces(workspaces));
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyPlanned());
+  // Only now is it known who reuses whose memory.
+  manager.addPass(createVerifyCollectives());
 }
 
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> schedule(
-      "ds-schedule-pipeline", "From the step to buffers in issue order", buildSchedulePipeline);
+      "ds-schedule-pipeline", "From the step to buffers in issue order",
+      [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });
   static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
                                          [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });
 }

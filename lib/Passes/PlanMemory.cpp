@@ -79,8 +79,8 @@ struct PlanMemory : mlir::ds::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     ModuleProblem problem;
-    for (StateOp state : module.getOps<StateOp>()) {
-      problem.addPermanent(BufferType::getContiguous(state.getTensorType()).getSizeInBytes());
+    for (StateOp state : getPlacedStates(module)) {
+      problem.addPermanent(BufferType::getContiguous(state.getLocalType()).getSizeInBytes());
       problem.states.push_back(state);
     }
     for (auto [index, func] : llvm::enumerate(getSegments(module)))

@@ -31,6 +31,10 @@ std::string mlir::ds::layerOf(Location loc) {
 std::string mlir::ds::nameOfCommand(Operation *command, SymbolTable &symbols) {
   if (auto call = dyn_cast<CallOp>(command))
     return call.getCallee().str();
+  if (auto communicate = dyn_cast<CommunicateOp>(command))
+    return stringifyCollectiveKind(communicate.getKind()).str();
+  if (!isa<LaunchOp>(command))
+    return command->getName().stripDialect().str(); // an event
   auto kernel = symbols.lookup<KernelOp>(cast<LaunchOp>(command).getKernel());
   // A reduction says more than the arithmetic around it; otherwise the last op is what the kernel is for.
   StringRef name;
@@ -95,13 +99,36 @@ static analysis::Category categoryOf(Role role) {
   }
 }
 
+/// Elements of a state's logical value: those of the members where a bucket holds them, without padding.
+static int64_t logicalElements(StateOp state, SymbolTable &symbols) {
+  if (!state.getBucket())
+    return state.getTensorType().getNumElements();
+  int64_t elements = 0;
+  auto bucket = symbols.lookup<BucketOp>(*state.getBucket());
+  for (StringRef member : bucket.getMembers().getAsValueRange<FlatSymbolRefAttr>())
+    elements += symbols.lookup<StateOp>(member).getTensorType().getNumElements();
+  return elements;
+}
+
+/// Bytes of `state` on a rank without padding: its share, rounded up, where ranks hold it together.
+static int64_t paidBytes(StateOp state, SymbolTable &symbols) {
+  int64_t local = BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  int64_t total = BufferType::getContiguous(state.getTensorType()).getSizeInBytes();
+  int64_t elements = state.getTensorType().getNumElements();
+  if (local == 0 || elements == 0)
+    return local;
+  int64_t parts = total / local;
+  return llvm::divideCeil(logicalElements(state, symbols), parts) * (total / elements);
+}
+
 /// Adds the states, which live all the time, to `rank` and to the values at its peak.
-static int64_t addStates(ModuleOp module, analysis::RankPlan &rank, int64_t &parameters) {
+static int64_t addStates(ModuleOp module, SymbolTable &symbols, analysis::RankPlan &rank,
+                         int64_t &parameters) {
   int64_t total = 0;
-  for (StateOp state : module.getOps<StateOp>()) {
-    BufferType type = BufferType::getContiguous(state.getTensorType());
+  for (StateOp state : getPlacedStates(module)) {
+    BufferType type = BufferType::getContiguous(state.getLocalType());
     analysis::Category category = categoryOf(state.getRole());
-    int64_t bytes = type.getSizeInBytes();
+    int64_t bytes = paidBytes(state, symbols);
     switch (category) {
     case analysis::Category::Parameters:
       rank.states.parameters += bytes;
@@ -114,10 +141,10 @@ static int64_t addStates(ModuleOp module, analysis::RankPlan &rank, int64_t &par
     }
     rank.states.padding += alignedBytes(type) - bytes;
     if (state.getRole() == Role::Parameter)
-      parameters += state.getTensorType().getNumElements();
-    rank.atPeak[static_cast<size_t>(category)] += bytes;
-    rank.largest.push_back({state.getSymName().str(), "", bytes, category});
-    total += bytes;
+      parameters += logicalElements(state, symbols);
+    rank.atPeak[static_cast<size_t>(category)] += type.getSizeInBytes();
+    rank.largest.push_back({state.getSymName().str(), "", type.getSizeInBytes(), category});
+    total += type.getSizeInBytes();
   }
   return total;
 }
@@ -173,11 +200,22 @@ static int64_t inputBytes(ModuleOp module) {
   return total;
 }
 
+/// What the module's plan says of the arena, and the curve of live bytes on top of what lives always.
+static void addArena(ModuleOp module, int64_t accounted, int64_t permanent, analysis::RankPlan &rank) {
+  if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
+    rank.deviceArena = rank.peakBytes = plan.getAs<IntegerAttr>("arena").getInt();
+    rank.lowerBound = plan.getAs<IntegerAttr>("lower_bound").getInt();
+  }
+  rank.atPeak[static_cast<size_t>(analysis::Category::Workspace)] += rank.peakBytes - accounted;
+  for (int64_t &live : rank.liveBytes)
+    live += permanent;
+}
+
 analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module) {
   analysis::PlanReport report;
   analysis::RankPlan rank;
   SymbolTable symbols(module);
-  int64_t accounted = addStates(module, rank, report.parameters);
+  int64_t accounted = addStates(module, symbols, rank, report.parameters);
   int64_t inputs = inputBytes(module);
   rank.atPeak[static_cast<size_t>(analysis::Category::Activations)] += inputs;
   accounted += inputs;
@@ -204,13 +242,9 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module) {
   });
   if (rank.largest.size() > 10)
     rank.largest.resize(10);
-  if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
-    rank.deviceArena = rank.peakBytes = plan.getAs<IntegerAttr>("arena").getInt();
-    rank.lowerBound = plan.getAs<IntegerAttr>("lower_bound").getInt();
-  }
-  rank.atPeak[static_cast<size_t>(analysis::Category::Workspace)] += rank.peakBytes - accounted;
-  for (int64_t &live : rank.liveBytes)
-    live += permanent;
+  addArena(module, accounted, permanent, rank);
+  addCommunication(module, report);
+  rank.lastRank = report.world - 1;
   report.ranks.push_back(std::move(rank));
   report.target = "cpu";
   return report;

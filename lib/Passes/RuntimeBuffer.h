@@ -39,6 +39,27 @@ inline ::ds::rt::Buffer toRuntimeBuffer(BufferType type, uint64_t offset) {
   return buffer;
 }
 
+/// What the ranks do in `op`, as the program has it; `name` is for diagnostics.
+inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string name) {
+  ::ds::rt::Collective collective;
+  collective.kind = static_cast<::ds::rt::CollectiveKind>(op.getKind());
+  if (op.getReduction())
+    collective.reduction = static_cast<::ds::rt::Reduction>(static_cast<unsigned>(*op.getReduction()) + 1);
+  auto elementsOf = [](Value buffer) {
+    return cast<BufferType>(buffer.getType()).getTensor().getNumElements();
+  };
+  Value part = op.getInputs().empty() ? op.getOutputs()[0] : op.getInputs()[0];
+  collective.dtype = toRuntimeType(cast<BufferType>(part.getType()).getTensor().getElementType());
+  if (op.getKind() == CollectiveKind::ReduceScatter)
+    part = op.getOutputs()[0];
+  collective.elements = elementsOf(part);
+  if (op.getKind() == CollectiveKind::AllToAll)
+    collective.elements /= MeshOp::lookup(op).getSize(op.getAxis());
+  collective.axis = static_cast<uint8_t>(op.getAxis());
+  collective.name = std::move(name);
+  return collective;
+}
+
 } // namespace mlir::ds
 
 #endif // DS_LIB_PASSES_RUNTIMEBUFFER_H

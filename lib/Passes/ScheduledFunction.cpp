@@ -5,10 +5,10 @@ using namespace mlir;
 using namespace mlir::ds;
 
 /// Widens `lifetime` by the commands that use `buffer` or a view of it.
-static void widen(Value buffer, const DenseMap<Operation *, int64_t> &position, AllocLifetime &lifetime) {
+void ScheduledFunction::widen(Value buffer, AllocLifetime &lifetime) const {
   for (Operation *user : buffer.getUsers()) {
     if (auto view = dyn_cast<ViewOp>(user)) {
-      widen(view.getResult(), position, lifetime);
+      widen(view.getResult(), lifetime);
       continue;
     }
     auto it = position.find(user);
@@ -18,23 +18,78 @@ static void widen(Value buffer, const DenseMap<Operation *, int64_t> &position, 
       lifetime.begin = it->second;
       lifetime.writer = user;
     }
-    lifetime.end = std::max(lifetime.end, it->second + 1);
+    lifetime.end = std::max(lifetime.end, completion[it->second] + 1);
+  }
+}
+
+/// Finds for each command of another stream the first wait of the compute stream that knows it has run: one
+/// for an event that was recorded behind it on its stream. Without one that is the end of the segment, where
+/// all streams meet.
+void ScheduledFunction::findCompletions() {
+  DenseMap<int64_t, int64_t> waits; // event -> first wait for it on the compute stream
+  for (auto [index, command] : llvm::enumerate(commands))
+    if (auto wait = dyn_cast<WaitOp>(command); wait && wait.getStream() == StreamKind::Compute)
+      waits.try_emplace(wait.getEvent(), index);
+  DenseMap<StreamKind, int64_t> known; // stream -> first wait for what stands here or before
+  completion.resize(commands.size());
+  for (int64_t index = commands.size() - 1; index >= 0; --index) {
+    StreamKind stream = streamOf(commands[index]);
+    int64_t &first = known.try_emplace(stream, commands.size() - 1).first->second;
+    if (auto record = dyn_cast<RecordOp>(commands[index]))
+      if (auto wait = waits.find(record.getEvent()); wait != waits.end())
+        first = std::min(first, wait->second);
+    completion[index] = stream == StreamKind::Compute ? index : std::max(index, first);
   }
 }
 
 ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
-  DenseMap<Operation *, int64_t> position;
   for (Operation &op : func.getBody().front())
-    if (isa<LaunchOp, CallOp>(op)) {
+    if (isCommand(&op)) {
       position[&op] = commands.size();
       commands.push_back(&op);
     }
+  findCompletions();
   for (AllocOp alloc : func.getBody().front().getOps<AllocOp>()) {
     AllocLifetime lifetime{alloc};
-    widen(alloc.getBuffer(), position, lifetime);
+    widen(alloc.getBuffer(), lifetime);
     if (lifetime.writer)
       lifetimes.push_back(lifetime);
   }
+}
+
+std::vector<int64_t> mlir::ds::getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without) {
+  ScheduledFunction scheduled(func);
+  int64_t permanent = 0;
+  for (StateOp state : getPlacedStates(func->getParentOfType<ModuleOp>()))
+    permanent += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (getInputOf(func, index))
+      permanent += cast<BufferType>(func.getArgument(index).getType()).getSizeInBytes();
+  std::vector<int64_t> change(scheduled.commands.size() + 1, 0), result;
+  for (AllocLifetime &lifetime : scheduled.lifetimes)
+    if (!without.contains(lifetime.alloc)) {
+      change[lifetime.begin] += lifetime.alloc.getBuffer().getType().getSizeInBytes();
+      change[lifetime.end] -= lifetime.alloc.getBuffer().getType().getSizeInBytes();
+    }
+  int64_t live = permanent;
+  for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
+    live += change[index];
+    if (isa<LaunchOp, CallOp>(command))
+      result.push_back(live);
+  }
+  return result;
+}
+
+SmallVector<StateOp> mlir::ds::getPlacedStates(ModuleOp module) {
+  DenseSet<StringRef> members;
+  for (BucketOp bucket : module.getOps<BucketOp>())
+    for (StringRef member : bucket.getMembers().getAsValueRange<FlatSymbolRefAttr>())
+      members.insert(member);
+  SmallVector<StateOp> placed;
+  for (StateOp state : module.getOps<StateOp>())
+    if (!members.contains(state.getSymName()))
+      placed.push_back(state);
+  return placed;
 }
 
 SmallVector<func::FuncOp> mlir::ds::getSegments(ModuleOp module) {

@@ -2,13 +2,15 @@
 //
 // What planning, reporting and lowering all read from a function of phase scheduled: its commands in issue
 // order, and for each allocation the commands between which it holds a value. An allocation lives from the
-// first command that touches it, or a view of it, to the last.
+// first command that touches it, or a view of it, to the last; what another stream touches lives on until the
+// compute stream has waited for that. So lifetimes stay intervals of one order, and whoever comes later in it
+// comes later in time.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_SCHEDULEDFUNCTION_H
 #define DS_LIB_PASSES_SCHEDULEDFUNCTION_H
 
-#include "ds/Dialect/Ds.h"
+#include "BufferAccess.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -27,8 +29,22 @@ struct ScheduledFunction {
 
   func::FuncOp func;
   SmallVector<Operation *> commands;
+  SmallVector<int64_t> completion;      ///< for each command, the one at which compute knows that it has run
   SmallVector<AllocLifetime> lifetimes; ///< in order of allocation; unused allocations are left out
+
+private:
+  void findCompletions();
+  void widen(Value buffer, AllocLifetime &lifetime) const;
+
+  DenseMap<Operation *, int64_t> position;
 };
+
+/// Bytes that are live while each launch and call of `func` runs: states, inputs, and allocations but those
+/// `without`.
+std::vector<int64_t> getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without);
+
+/// The states of `module` that have memory of their own: members of buckets lie in the buckets' states.
+SmallVector<StateOp> getPlacedStates(ModuleOp module);
 
 /// The functions of a step in the order in which they run, by segment kind.
 SmallVector<func::FuncOp> getSegments(ModuleOp module);
@@ -39,6 +55,8 @@ StringAttr getInputOf(func::FuncOp func, unsigned argument);
 
 /// Attribute that gives states and inputs their place, in bytes.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
+/// Function attribute for the report: which values stay gathered between their uses, and what that costs.
+inline constexpr StringLiteral kGathersAttr = "ds.gathers";
 /// Module attribute of the planner: {arena, lower_bound}, in bytes.
 inline constexpr StringLiteral kPlanAttr = "ds.plan";
 

@@ -66,3 +66,7 @@ StridedView mlir::ds::sliceView(const StridedView &view, ArrayRef<int64_t> offse
   }
   return result;
 }
+
+StridedView mlir::ds::shardView(const StridedView &view, ArrayRef<int64_t> shape, MeshAxis axis) {
+  return {view.offset, llvm::to_vector(shape), view.strides, axis, shape[0] * view.strides[0]};
+}

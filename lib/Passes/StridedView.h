@@ -12,12 +12,14 @@
 namespace mlir::ds {
 
 /// True for ops whose results are windows of their operand, and cost nothing where strides can say them.
-inline bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op); }
+inline bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp, LocalShardOp>(op); }
 
 /// A window of a buffer, relative to the buffer's first element.
 struct StridedView {
   int64_t offset = 0;
   SmallVector<int64_t> shape, strides;
+  std::optional<MeshAxis> axis = {}; ///< the window of each rank along it starts further on
+  int64_t rankStride = 0;            ///< by this many elements
 };
 
 /// The whole of `type`.
@@ -34,6 +36,9 @@ StridedView transposeView(const StridedView &view, ArrayRef<int64_t> perm);
 /// Elements offsets + steps * i of `view`.
 StridedView sliceView(const StridedView &view, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps,
                       ArrayRef<int64_t> shape);
+
+/// Each rank's part of `view`, of `shape`, where the parts lie one after the other along dimension 0.
+StridedView shardView(const StridedView &view, ArrayRef<int64_t> shape, MeshAxis axis);
 
 } // namespace mlir::ds
 

@@ -53,6 +53,23 @@ private:
 };
 } // namespace
 
+/// The op behind which compute knows that `command` has run: itself on the compute stream; for others the
+/// first wait of compute for an event that its stream recorded later, or the end.
+static Operation *endOf(Operation *command) {
+  auto stream = command->getAttrOfType<StreamKindAttr>("stream");
+  if (!stream || stream.getValue() == StreamKind::Compute)
+    return command;
+  DenseSet<int64_t> events;
+  for (Operation *op = command->getNextNode(); op; op = op->getNextNode()) {
+    if (auto record = dyn_cast<RecordOp>(op); record && record.getStream() == stream.getValue())
+      events.insert(record.getEvent());
+    auto wait = dyn_cast<WaitOp>(op);
+    if (wait && wait.getStream() == StreamKind::Compute && events.contains(wait.getEvent()))
+      return wait;
+  }
+  return command->getBlock()->getTerminator();
+}
+
 /// Widens `place` by the commands that name `buffer` or a view of it.
 static void addUses(Value buffer, Place &place) {
   for (Operation *user : buffer.getUsers()) {
@@ -60,10 +77,11 @@ static void addUses(Value buffer, Place &place) {
       addUses(user->getResult(0), place);
       continue;
     }
+    Operation *end = endOf(user);
     if (!place.first || user->isBeforeInBlock(place.first))
       place.first = user;
-    if (!place.last || place.last->isBeforeInBlock(user))
-      place.last = user;
+    if (!place.last || place.last->isBeforeInBlock(end))
+      place.last = end;
   }
 }
 
@@ -107,10 +125,10 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
 }
 
 LogicalResult PlanVerifier::addStates() {
-  for (StateOp state : module.getOps<StateOp>())
+  for (StateOp state : getPlacedStates(module))
     if (failed(add(permanent, {("state @" + state.getSymName()).str(), state.getLoc(), 0, 0},
                    state->getAttrOfType<IntegerAttr>(kOffsetAttr),
-                   BufferType::getContiguous(state.getTensorType()))))
+                   BufferType::getContiguous(state.getLocalType()))))
       return failure();
   return success();
 }

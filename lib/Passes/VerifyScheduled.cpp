@@ -4,10 +4,9 @@
 // in one walk over the module. What an op can check alone stands in its own verifier.
 //
 //===---------------------------------------------------------------------------===//
+#include "LibraryTable.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Passes.h"
-
-#include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_VERIFYSCHEDULED
@@ -16,22 +15,6 @@ namespace mlir::ds {
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// The least and the largest number of buffers that library function `callee` takes; nullopt for unknown
-/// ones.
-static std::optional<std::pair<size_t, size_t>> operandCounts(StringRef callee) {
-  using Counts = std::optional<std::pair<size_t, size_t>>;
-  return llvm::StringSwitch<Counts>(callee)
-      .Case("matmul", Counts({3, 4}))
-      .Case("attention_forward", Counts({5, 6}))
-      .Case("attention_backward", Counts({9, 10}))
-      .Cases("embedding_forward", "embedding_backward", Counts({3, 3}))
-      .Case("cross_entropy_forward", Counts({5, 5}))
-      .Case("cross_entropy_backward", Counts({6, 6}))
-      .Case("fill", Counts({1, 1}))
-      .Case("copy", Counts({2, 2}))
-      .Default(std::nullopt);
-}
 
 /// Verifies the arguments and results of `func`: buffers, each one state or one input, and no result (E1,
 /// E2).
@@ -49,10 +32,10 @@ static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
     auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
     if (name && !state)
       return func.emitOpError("expects a state, but got ") << name;
-    if (state && (state.getTensorType() != buffer.getTensor() || !buffer.isContiguous())) {
+    if (state && (state.getLocalType() != buffer.getTensor() || !buffer.isContiguous())) {
       InFlightDiagnostic error = func.emitOpError("expects argument ")
                                  << index << " to hold the whole of state " << name << ", but got " << buffer;
-      error.attachNote(state.getLoc()) << "the state is " << state.getTensorType();
+      error.attachNote(state.getLoc()) << "the state is " << state.getLocalType();
       return error;
     }
   }
@@ -61,13 +44,13 @@ static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
 
 /// Verifies that `call` names a library function with as many buffers as it takes (E3).
 static LogicalResult verifyCall(CallOp call) {
-  auto counts = operandCounts(call.getCallee());
-  if (!counts)
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  if (!function)
     return call.emitOpError("expects a library function, but got \"") << call.getCallee() << "\"";
   size_t count = call.getBuffers().size();
-  if (count < counts->first || count > counts->second)
-    return call.emitOpError("expects ") << counts->first << " to " << counts->second << " buffers for \""
-                                        << call.getCallee() << "\", but got " << count;
+  if (count < function->minBuffers || count > function->maxBuffers)
+    return call.emitOpError("expects ") << function->minBuffers << " to " << function->maxBuffers
+                                        << " buffers for \"" << call.getCallee() << "\", but got " << count;
   if (call.getCallee() != "copy")
     return success();
   auto from = cast<BufferType>(call.getBuffers()[0].getType()),
@@ -115,7 +98,7 @@ static LogicalResult verifyAlloc(AllocOp alloc) {
 /// Verifies the ops of a function (E1, E3, E4).
 static LogicalResult verifyBody(func::FuncOp func) {
   for (Operation &op : func.getBody().front()) {
-    if (!isa<AllocOp, ViewOp, LaunchOp, CallOp, func::ReturnOp>(op)) { // E1.
+    if (!isa<AllocOp, ViewOp, func::ReturnOp>(op) && !isCommand(&op)) { // E1.
       InFlightDiagnostic error = op.emitOpError("expects to be replaced by buffers and commands");
       error.attachNote() << "run ds-fuse-regions and ds-bufferize first";
       return error;

@@ -64,8 +64,8 @@ const char *spell(LibraryFn fn) {
                                            "attention_backward",
                                            "embedding_forward",
                                            "embedding_backward",
-                                           "cross_entropy",
-                                           "cross_entropy_grad",
+                                           "cross_entropy_forward",
+                                           "cross_entropy_backward",
                                            "fill",
                                            "copy"};
   return kNames[static_cast<uint16_t>(fn)];

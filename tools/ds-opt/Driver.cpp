@@ -95,7 +95,8 @@ static Status checkOutput(const Options &options) {
 }
 
 /// Runs the pipelines up to the phase that is asked for.
-static Status runPhases(mlir::ModuleOp module, const std::string &phase, uint32_t threads) {
+static Status runPhases(mlir::ModuleOp module, const std::string &phase,
+                        const mlir::ds::PipelineOptions &options) {
   mlir::PassManager manager(module.getContext());
   if (failed(mlir::applyPassManagerCLOptions(manager)))
     return Error{ExitCode::Usage, "the pass manager's options contradict each other", ""};
@@ -107,13 +108,25 @@ static Status runPhases(mlir::ModuleOp module, const std::string &phase, uint32_
   if (last >= 1)
     mlir::ds::buildStepPipeline(manager);
   if (last >= 2)
-    mlir::ds::buildSchedulePipeline(manager);
+    mlir::ds::buildSchedulePipeline(manager, options);
   if (last >= 3)
-    mlir::ds::buildPlanPipeline(manager, {threads});
+    mlir::ds::buildPlanPipeline(manager, options);
   if (failed(manager.run(module)))
     return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase,
                  "the diagnostics above say where"};
   return {};
+}
+
+/// What the pipelines need of the command line and the configuration.
+static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const config::Config &config,
+                                                 uint32_t threads) {
+  mlir::ds::PipelineOptions result;
+  result.threads = threads;
+  result.memory = options.memory;
+  result.prefetchElements = config.zero.prefetchBucketSize.value_or(result.prefetchElements);
+  result.maxLiveElements = config.zero.maxLiveParameters.value_or(result.maxLiveElements);
+  result.maxReuseElements = config.zero.maxReuseDistance.value_or(result.maxReuseElements);
+  return result;
 }
 
 /// The configuration that the arguments give; without a file the micro-batch follows the first `--input`.
@@ -157,7 +170,8 @@ static ExitCode compile(const Options &options, mlir::DialectRegistry &registry)
     return report(model.error());
   uint32_t threads = options.threads ? options.threads : availableThreads();
   bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
-  if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", threads); !status)
+  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, *config, threads);
+  if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
     return report(status.error());
   Status written = isIr ? writeIr(*model, options) : writePlanAndProgram(*model, options, *config, threads);
   return written ? ExitCode::Ok : report(written.error());

@@ -23,8 +23,11 @@ struct ProgramOptions {
 /// in order, with its name only. Fails with a diagnostic where the module is not planned.
 FailureOr<::ds::rt::Program> lowerToProgram(ModuleOp module, const ProgramOptions &options);
 
-/// What the plan of `module` (phase planned) says of itself, for the one rank that it describes.
+/// What the plan of `module` (phase planned) says of itself: all ranks of its mesh have the same.
 ::ds::analysis::PlanReport summarizePlan(ModuleOp module);
+
+/// Adds to `report` the mesh of `module`, what a rank sends in one step, and what stays gathered.
+void addCommunication(ModuleOp module, ::ds::analysis::PlanReport &report);
 
 /// Where the model made an op: its layer ("h.3.attn"), or empty.
 std::string layerOf(Location loc);

@@ -9,13 +9,16 @@ namespace mlir::ds {
 /// What the pipelines need beyond the IR and its `ds.training` attribute.
 struct PipelineOptions {
   unsigned threads = 1; ///< that the program will run with; library workspaces depend on it
+  int64_t memory = 0;   ///< bytes that gathers and reductions under way must leave room in; 0: no limit
+  // DeepSpeed's limits of what is gathered, in elements.
+  int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
 };
 
 /// model -> step: loss, gradients, accumulation, clipping and update as one SSA function per segment.
 void buildStepPipeline(OpPassManager &manager);
 
-/// step -> scheduled: kernels, issue order, buffers.
-void buildSchedulePipeline(OpPassManager &manager);
+/// step -> scheduled: kernels, issue order, buffers, streams and events.
+void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// scheduled -> planned: workspaces and offsets.
 void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);

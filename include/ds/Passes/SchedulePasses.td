@@ -93,14 +93,90 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Runs reductions beside the rest of backward";
+  let description = [{
+    Moves commands in the issue order: a reduction up to where what it sums up is complete, what reads its result
+    down to where it is expected to be done, by a simulation of both streams with doubled times.
+
+    Requires: phase scheduled.
+    Ensures: (E1) a reduction stands behind the last command that it depends on, or another reduction; (E2) what
+    reads its result, and what depends on that, comes no earlier than the reduction is expected to be done; (E3)
+    compute waits for a reduction of a tensor there, or where `memory` cannot hold its operand any longer.
+
+    ```
+    ds.launch @a ins(%x) outs(%g) on compute                        ds.launch @a ins(%x) outs(%g) on compute
+    ds.launch @b ins(%x) outs(%y) on compute                        ds.communicate reduce_scatter ins(%g) outs(%s) ... on reduce
+    ds.communicate reduce_scatter ins(%g) outs(%s) ... on reduce    ds.record 0 on reduce
+    ds.launch @update ins(%s) outs(%p) on compute              ->   ds.launch @b ins(%x) outs(%y) on compute
+    ds.launch @c ins(%y) outs(%z) on compute                        ds.launch @c ins(%y) outs(%z) on compute
+                                                                    ds.wait 0 on compute
+                                                                    ds.launch @update ins(%s) outs(%p) on compute
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
+}
+
+def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::func::FuncOp"> {
+  let summary = "Gathers parameters ahead of need, and keeps those that buy most";
+  let description = [{
+    Decides with Analysis/GatherSchedule, jointly, which parameters stay gathered between two uses in a function and
+    where each gather is issued. Nothing is kept from one micro-step to the next: segments are functions of their own.
+
+    Requires: phase scheduled, reductions placed (their buffers count as live).
+    Ensures: (E1) a gather is issued no later than its value is needed, and no earlier than hiding it asks for; (E2)
+    what is kept is gathered once; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
+    those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept.
+
+    ```
+    ds.launch @a ins(%x) outs(%y) on compute                  ds.communicate all_gather ins(%w) outs(%f) ... on gather
+    ds.communicate all_gather ins(%w) outs(%f) ... on gather  ds.launch @a ins(%x) outs(%y) on compute
+    ds.launch @b ins(%f) outs(%z) on compute             ->   ds.launch @b ins(%f) outs(%z) on compute
+    ds.communicate all_gather ins(%w) outs(%g) ... on gather  ds.launch @c ins(%f) outs(%u) on compute
+    ds.launch @c ins(%g) outs(%u) on compute
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
+    Option<"prefetchElements", "prefetch-elements", "int64_t", "50000000",
+           "A gather is issued ahead of need only while fewer elements are under way">,
+    Option<"maxLiveElements", "max-live-elements", "int64_t", "1000000000", "Elements that are gathered at one time">,
+    Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
+           "Elements of other parameters over which one may be kept">,
+    Option<"remarks", "remarks", "bool", "false", "Say what is kept and what is gathered again">];
+}
+
+def InsertEvents : Pass<"ds-insert-events", "::mlir::func::FuncOp"> {
+  let summary = "Orders the streams where they touch the same bytes";
+  let description = [{
+    Requires: phase scheduled, the issue order final.
+    Ensures: (E1) of two commands on different streams that touch a common byte of one root, one writing it, the later
+    waits for the earlier; (E2) a command beside compute waits for all that compute was given before it; (E3) an event
+    that is known to have happened is not waited for again; (E4) collectives are numbered in issue order.
+
+    ```
+    ds.launch @a ins(%x) outs(%g) on compute                       ds.launch @a ins(%x) outs(%g) on compute
+    ds.communicate reduce_scatter ins(%g) outs(%s) ... on reduce   ds.record 0 on compute
+    ds.launch @update ins(%s) outs(%p) on compute             ->   ds.wait 0 on reduce
+                                                                   ds.communicate reduce_scatter ins(%g) outs(%s) ... number 0 on reduce
+                                                                   ds.record 1 on reduce
+                                                                   ds.wait 1 on compute
+                                                                   ds.launch @update ins(%s) outs(%p) on compute
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
   let summary = "Refuses a module that is not in phase scheduled";
   let description = [{
     Later passes place and lower commands without looking at tensors again, so this border says what they may find.
 
     Requires: nothing.
-    Ensures: (E1) functions take buffers and return nothing, and hold `ds.alloc`, `ds.view`, `ds.launch` and `ds.call`
-    only; (E2) every argument is one state of the state's shape, or one input; (E3) calls name a library function and
+    Ensures: (E1) functions take buffers and return nothing, and hold `ds.alloc`, `ds.view`, `ds.launch`, `ds.call`,
+    `ds.communicate` and events only; (E2) every argument is one state of the state's shape, or one input; (E3) calls name a library function and
     have as many buffers as it takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
     and the first such command writes it; (E5) a kernel's body is fusable ops.
 
@@ -113,10 +189,12 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
 def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
   let summary = "Plans the scratch memory of library calls";
   let description = [{
-    Asks each library, on this machine, how much scratch memory a call needs, and makes that an allocation.
+    Asks each library, on this machine, how much scratch memory a call needs, and makes that an allocation; a
+    reduction needs a block of every rank's part beside each other.
 
     Requires: phase scheduled.
-    Ensures: (E1) a call whose library asks for scratch memory has a `workspace` of at least that size.
+    Ensures: (E1) a call whose library asks for scratch memory has a `workspace` of at least that size, and so has a
+    reduction for its staging.
 
     ```
     ds.call "matmul"(%a, %b, %c) ... on compute : ...  ->  %s = ds.alloc "workspace" : !ds.buffer<tensor<4096xi8>, [1], device>
@@ -153,11 +231,30 @@ def VerifyPlanned : Pass<"ds-verify-planned", "::mlir::ModuleOp"> {
     Ensures: (E1) the module has a `ds.plan`, and every `ds.alloc`, state and input an offset; (E2) offsets are
     multiples of 64; (E3) everything lies inside the arena; (E4) an input has one place in all segments; (E5) no two
     values that are live at once overlap: states and inputs live always, an allocation from the first to the
-    last command that names it or a view of it.
+    last command that names it or a view of it; what other streams than compute name, until compute has waited for that.
 
     ```
     %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
     %b = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>   // overlaps %a while both live
+    ```
+  }];
+}
+
+def VerifyCollectives : Pass<"ds-verify-collectives", "::mlir::ModuleOp"> {
+  let summary = "Refuses a module in which ranks could hang or streams race";
+  let description = [{
+    Runs the streams on vector clocks, without the code that inserts events. After planning, everything that ever lies
+    in the same bytes is looked at, so that the reuse of memory is proved as well. All ranks run one text; the sizes of a
+    collective are its op's own constraints.
+
+    Requires: phase scheduled, events inserted.
+    Ensures: (E1) an event is recorded once, and before it is waited for; (E2) commands of different streams that touch
+    a common byte, one of them writing it, are ordered by an event; (E3) collectives are numbered from 0 in issue order;
+    (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch.
+
+    ```
+    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : ...
+    ds.launch @a ins(%f) outs(%y) on compute : ...   // expects stream compute to wait for stream gather
     ```
   }];
 }

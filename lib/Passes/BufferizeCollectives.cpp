@@ -1,0 +1,71 @@
+//===- BufferizeCollectives.cpp - Buffers for what ranks do together -------------===//
+//
+// A gather into a state happens in the state's place, and this rank's part of it is made there; another one
+// gets memory of its own, from which the layers read. What a reduction sums up is made in its window of one
+// flat buffer. Nothing is copied on the way to a collective or back, unless its operand is no packed tensor.
+//
+//===---------------------------------------------------------------------------===//
+#include "FunctionBufferizer.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// The stream of a collective: what brings values here must not queue up behind what sends gradients away.
+static StreamKind streamOf(CollectiveOpInterface op) {
+  return op.getReduction() ? StreamKind::Reduce : StreamKind::Gather;
+}
+
+FunctionBufferizer::Destination FunctionBufferizer::gatherPart(AllGatherOp gather, Value shard,
+                                                               unsigned now) {
+  FlatSymbolRefAttr state = becomesState(gather.getResult());
+  if (!state)
+    return std::nullopt;
+  Value whole = stateBuffers.at(state);
+  Value part =
+      createView(whole, shardView(viewOf(bufferType(whole)), tensorType(shard).getShape(), gather.getAxis()),
+                 shard.getLoc());
+  if (mayReplaceState(state, shard, now, part))
+    return part;
+  return std::nullopt;
+}
+
+Value FunctionBufferizer::placeCollective(CollectiveOpInterface op) {
+  OpResult result = op->getResult(0);
+  if (Destination destination = findDestination(result))
+    return *destination;
+  bool mayShare = isa<AllReduceOp, CollectiveBroadcastOp>(op.getOperation());
+  if (mayShare && diesAlone(op->getOpOperand(0)) && bufferType(buffers.at(op->getOperand(0))).isContiguous())
+    return buffers.at(op->getOperand(0));
+  StringRef category = categoryOf(result);
+  return allocate(tensorType(result), category == "gradients" ? category : "communication", result.getLoc());
+}
+
+void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
+  SmallVector<Value> inputs, outputs;
+  for (Value operand : op->getOperands())
+    inputs.push_back(toContiguous(buffers.at(operand), op.getLoc()));
+  for (OpResult result : op->getResults()) {
+    Value buffer = placeCollective(op);
+    if (!bufferType(buffer).isContiguous())
+      buffer = allocate(tensorType(result), categoryOf(result), result.getLoc());
+    outputs.push_back(buffer);
+    bind(result, buffer);
+  }
+  MLIRContext *context = func.getContext();
+  std::optional<ReduceKind> reduction = op.getReduction();
+  builder.create<CommunicateOp>(
+      op.getLoc(), CollectiveKindAttr::get(context, op.getCollectiveKind()), inputs, outputs,
+      reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(),
+      MeshAxisAttr::get(context, op.getAxis()), builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(),
+      Value(), StreamKindAttr::get(context, streamOf(op)));
+}
+
+void FunctionBufferizer::bufferizeLocalShard(LocalShardOp op) {
+  Value whole = toContiguous(buffers.at(op.getFull()), op.getLoc());
+  if (auto view = whole.getDefiningOp<ViewOp>(); view && view.getAxis()) // a window differs by one axis alone
+    whole = toPrivate(whole, op.getLoc());
+  bind(op.getResult(),
+       createView(whole,
+                  shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(), op.getAxis()),
+                  op.getLoc()));
+}
