@@ -16,6 +16,8 @@ struct Condition {
 };
 } // namespace
 
+static bool is16Bit(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
 static constexpr Condition kConditions[] = {
     {"optimizer.type", [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Other; },
      "programs have SGD, Adam, AdamW, Adagrad, Lion and Lamb"},
@@ -24,6 +26,20 @@ static constexpr Condition kConditions[] = {
        return c.optimizer.kind == Optimizer::Kind::Lamb && c.zero.stage > 0 && c.mesh.dp > 1;
      },
      "Lamb's trust ratio needs the norm of a whole parameter, of which a rank under ZeRO holds a part"},
+    {"torch_autocast.enabled",
+     [](const Config &c) {
+       return c.precision.autocast && (c.precision.fp16.enabled || c.precision.bf16.enabled);
+     },
+     "it does not go with fp16 or bf16, which convert the parameters themselves"},
+    {"torch_autocast.dtype",
+     [](const Config &c) {
+       return c.precision.autocast && !is16Bit(c.precision.autocastDtype.value_or(DType::BF16));
+     },
+     "products are lowered to bf16 or fp16"},
+    {"data_types.grad_accum_dtype", [](const Config &c) { return c.precision.gradAccum == DType::I8; },
+     "gradients are floats"},
+    {"data_types.buffer_dtype", [](const Config &c) { return c.precision.buffers == DType::I8; },
+     "buffers are converted to floats only"},
 };
 
 /// Refused rows whose other value means "off" as well.
@@ -34,16 +50,10 @@ static bool isIdle(const Setting &setting) {
          (setting.value == "1" || setting.value == "0");
 }
 
-/// fp32 asked for by name where fp32 is what a program does anyway.
-static bool isPlainFp32(const Setting &setting) {
-  return (setting.key.starts_with("data_types.") || setting.key == "communication_data_type") &&
-         setting.value == "\"fp32\"";
-}
-
 std::vector<Refusal> refusedForProgram(const Config &config) {
   std::vector<Refusal> refusals;
   for (const Setting &setting : config.settings) {
-    if (setting.status != KeyStatus::Refused || !setting.changed || isIdle(setting) || isPlainFp32(setting))
+    if (setting.status != KeyStatus::Refused || !setting.changed || isIdle(setting))
       continue;
     refusals.push_back({setting.key, setting.value, setting.note});
   }

@@ -115,9 +115,12 @@ static constexpr Rule kRules[] = {
      "the parameters' type is not that of the enabled mode", "drop \"data_types.param_dtype\""},
     {"data_types.grad_accum_dtype fp16.enabled bf16.enabled " ZERO "stage",
      [](const Config &c) {
-       return c.zero.stage == 0 && c.precision.gradAccum && *c.precision.gradAccum != c.precision.model;
+       if (c.zero.stage > 0 || !c.precision.gradAccum || *c.precision.gradAccum == c.precision.model)
+         return false;
+       return c.precision.model != DType::BF16 || *c.precision.gradAccum != DType::F32;
      },
-     "without ZeRO gradients accumulate in the model's type", "drop \"data_types.grad_accum_dtype\""},
+     "without ZeRO gradients accumulate in the model's type, or in fp32 for bf16",
+     "drop \"data_types.grad_accum_dtype\""},
     {ZERO "offload_optimizer.ratio " ZERO "stage",
      [](const Config &c) { return c.zero.offloadOptimizer.ratio < 1 && c.zero.stage != 3; },
      "partial offload needs stage 3", "set the ratio to 1.0"},

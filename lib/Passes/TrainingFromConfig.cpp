@@ -3,6 +3,8 @@
 
 #include "TrainingAttr.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace config = ::ds::config;
@@ -90,6 +92,60 @@ static ScheduleOptions convert(const config::Schedule &from) {
   return to;
 }
 
+static FloatKind kindOf(config::DType dtype) {
+  return dtype == config::DType::BF16  ? FloatKind::BF16
+         : dtype == config::DType::F16 ? FloatKind::F16
+                                       : FloatKind::F32;
+}
+
+/// DeepSpeed adds up the gradients of a bf16 model in fp32 when there is no ZeRO, else in the model's type.
+static FloatKind gradientKind(const config::Config &config) {
+  const config::Precision &from = config.precision;
+  if (from.gradAccum)
+    return kindOf(*from.gradAccum);
+  return from.model == config::DType::BF16 && config.zero.stage == 0 ? FloatKind::F32 : kindOf(from.model);
+}
+
+static PrecisionOptions convertPrecision(const config::Config &config) {
+  const config::Precision &from = config.precision;
+  PrecisionOptions to;
+  to.autocast = from.autocast;
+  to.compute = kindOf(from.autocast ? from.autocastDtype.value_or(config::DType::BF16) : from.model);
+  to.gradient = gradientKind(config);
+  if (from.bf16.masterWeightsAndGrads)
+    to.master = to.gradient = FloatKind::BF16;
+  if (from.bf16.optimizerStates)
+    to.moment = FloatKind::BF16;
+  to.convertsBuffers = from.buffers.has_value();
+  to.buffer = kindOf(from.buffers.value_or(config::DType::F32));
+  return to;
+}
+
+/// fp16 mode scales as it is told; autocast to fp16 with the constants of torch.amp.GradScaler; bf16 mode
+/// only looks for overflows.
+static LossScaleOptions convertLossScale(const config::Precision &from) {
+  LossScaleOptions to;
+  if (from.fp16.enabled) {
+    const config::Fp16 &fp16 = from.fp16;
+    to.skips = to.scales = true;
+    to.dynamic = fp16.lossScale == 0;
+    to.initial = to.dynamic ? std::ldexp(1.0, static_cast<int>(fp16.initialScalePower)) : fp16.lossScale;
+    to.window = fp16.lossScaleWindow;
+    to.hysteresis = fp16.hysteresis;
+    to.consecutiveHysteresis = fp16.consecutiveHysteresis;
+    to.minimum = static_cast<double>(fp16.minLossScale);
+  } else if (from.autocast && from.autocastDtype == config::DType::F16) {
+    to.skips = to.scales = to.dynamic = true;
+    to.initial = 65536;
+    to.window = 2000;
+    to.hysteresis = 1;
+    to.minimum = 0;
+  } else if (from.bf16.enabled) {
+    to.skips = from.bf16.checkGradOverflow;
+  }
+  return to;
+}
+
 DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::Config &config,
                                             ArrayRef<std::string> noDecay) {
   TrainingOptions options;
@@ -97,6 +153,8 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.clipping = config.gradientClipping;
   options.optimizer = convert(config.optimizer);
   options.schedule = convert(config.schedule);
+  options.precision = convertPrecision(config);
+  options.lossScale = convertLossScale(config.precision);
   options.noDecay.assign(noDecay.begin(), noDecay.end());
   return makeTrainingAttr(context, options);
 }

@@ -14,10 +14,12 @@ using testing::Not;
 
 TEST(Program, RefusesByName) {
   const std::pair<const char *, const char *> cases[] = {
-      {"fp16: {enabled: true}", "fp16.enabled"},
-      {"bf16: {enabled: true}", "bf16.enabled"},
       {"amp: {enabled: true}", "amp.enabled"},
-      {"torch_autocast: {enabled: true}", "torch_autocast.enabled"},
+      {"torch_autocast: {enabled: true}, bf16: {enabled: true}", "torch_autocast.enabled"},
+      {"torch_autocast: {enabled: true, dtype: 'fp32'}", "torch_autocast.dtype"},
+      {"data_types: {grad_accum_dtype: 'int8'}, zero_optimization: {stage: 1}",
+       "data_types.grad_accum_dtype"},
+      {"data_types: {buffer_dtype: 'int8'}", "data_types.buffer_dtype"},
       {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
        "zero_optimization.offload_optimizer.device"},
       {"zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
@@ -34,7 +36,6 @@ TEST(Program, RefusesByName) {
       {"compression_training: {row_pruning: {shared_parameters: {enabled: true}}}",
        "compression_training.row_pruning.shared_parameters.enabled"},
       {"sparse_attention: {mode: 'fixed'}", "sparse_attention"},
-      {"data_types: {buffer_dtype: 'bf16'}", "data_types.buffer_dtype"},
       {"optimizer: {type: 'OneBitAdam'}", "optimizer.type"},
       {"optimizer: {type: 'Muon'}", "optimizer.type"},
       {"optimizer: {type: 'RMSprop'}", "optimizer.type"},
@@ -84,6 +85,21 @@ TEST(Program, AcceptsFp32ByName) {
                   "param_dtype: 'torch.float32', buffer_dtype: 'fp32'}");
   ASSERT_TRUE(config) << told(config);
   EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
+}
+
+TEST(Program, AcceptsPrecision) {
+  for (const char *members :
+       {"fp16: {enabled: true, loss_scale: 128}",
+        "fp16: {enabled: true, hysteresis: 4, loss_scale_window: 10}",
+        "bf16: {enabled: true, check_grad_overflow: false}",
+        "bf16: {enabled: true}, data_types: {grad_accum_dtype: 'fp32', buffer_dtype: 'bf16'}",
+        "torch_autocast: {enabled: true, dtype: 'fp16'}",
+        "zero_optimization: {stage: 1}, bf16: {enabled: true, bf16_master_weights_and_grads: true, "
+        "bf16_optimizer_states: true}"}) {
+    Result<Config> config = readMembers(members);
+    ASSERT_TRUE(config) << told(config);
+    EXPECT_TRUE(checkForProgram(*config)) << members << ": " << checkForProgram(*config).error().message;
+  }
 }
 
 TEST(Program, AcceptsWhatItHonoursAndNotesTheRest) {

@@ -79,4 +79,80 @@ TEST(Training, WarmupWithoutMaximumReachesTheOptimizersRate) {
   EXPECT_FALSE(options.schedule.logarithmic);
 }
 
+TEST(Training, WithoutAModeNothingIsLowered) {
+  TrainingOptions options = fromConfig(R"({"train_batch_size": 1})");
+  EXPECT_EQ(options.precision.compute, FloatKind::F32);
+  EXPECT_EQ(options.precision.gradient, FloatKind::F32);
+  EXPECT_FALSE(options.lossScale.skips);
+}
+
+TEST(Training, Bf16HasMastersAndLooksForOverflows) {
+  TrainingOptions options = fromConfig(R"({"train_batch_size": 1, "bf16": {"enabled": true}})");
+  EXPECT_EQ(options.precision.compute, FloatKind::BF16);
+  EXPECT_TRUE(options.precision.lowersParameters());
+  EXPECT_EQ(options.precision.master, FloatKind::F32);
+  EXPECT_EQ(options.precision.moment, FloatKind::F32);
+  EXPECT_FALSE(options.precision.convertsBuffers);
+  EXPECT_TRUE(options.lossScale.skips);
+  EXPECT_FALSE(options.lossScale.scales);
+  EXPECT_FALSE(
+      fromConfig(R"({"train_batch_size": 1, "bf16": {"enabled": true, "check_grad_overflow": false}})")
+          .lossScale.skips);
+}
+
+TEST(Training, GradientsAddUpAsDeepSpeedDoes) {
+  auto gradient = [](const char *text) { return fromConfig(text).precision.gradient; };
+  EXPECT_EQ(gradient(R"({"train_batch_size": 1, "bf16": {"enabled": true}})"), FloatKind::F32);
+  EXPECT_EQ(gradient(R"({"train_batch_size": 1, "fp16": {"enabled": true}})"), FloatKind::F16);
+  EXPECT_EQ(
+      gradient(R"({"train_batch_size": 1, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})"),
+      FloatKind::BF16);
+  EXPECT_EQ(gradient(R"({"train_batch_size": 1, "fp16": {"enabled": true}, "zero_optimization": {"stage": 3},
+                         "data_types": {"grad_accum_dtype": "fp32"}})"),
+            FloatKind::F32);
+}
+
+TEST(Training, Bf16MastersAndStatesAreBf16) {
+  TrainingOptions options = fromConfig(R"({"train_batch_size": 1, "zero_optimization": {"stage": 1},
+      "bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true},
+      "data_types": {"buffer_dtype": "bf16"}})");
+  EXPECT_EQ(options.precision.master, FloatKind::BF16);
+  EXPECT_EQ(options.precision.moment, FloatKind::BF16);
+  EXPECT_EQ(options.precision.gradient, FloatKind::BF16);
+  EXPECT_TRUE(options.precision.convertsBuffers);
+  EXPECT_EQ(options.precision.buffer, FloatKind::BF16);
+}
+
+TEST(Training, Fp16ScalesTheLoss) {
+  LossScaleOptions dynamic = fromConfig(R"({"train_batch_size": 1, "fp16": {"enabled": true,
+      "initial_scale_power": 4, "loss_scale_window": 7, "hysteresis": 3, "consecutive_hysteresis": true,
+      "min_loss_scale": 2}})")
+                                 .lossScale;
+  EXPECT_TRUE(dynamic.skips && dynamic.scales && dynamic.dynamic);
+  EXPECT_EQ(dynamic.initial, 16);
+  EXPECT_EQ(dynamic.window, 7);
+  EXPECT_EQ(dynamic.hysteresis, 3);
+  EXPECT_TRUE(dynamic.consecutiveHysteresis);
+  EXPECT_EQ(dynamic.minimum, 2);
+  LossScaleOptions fixed =
+      fromConfig(R"({"train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 128}})").lossScale;
+  EXPECT_TRUE(fixed.skips && fixed.scales);
+  EXPECT_FALSE(fixed.dynamic);
+  EXPECT_EQ(fixed.initial, 128);
+}
+
+TEST(Training, AutocastLeavesParametersAlone) {
+  TrainingOptions bf16 = fromConfig(R"({"train_batch_size": 1, "torch_autocast": {"enabled": true}})");
+  EXPECT_EQ(bf16.precision.compute, FloatKind::BF16);
+  EXPECT_FALSE(bf16.precision.lowersParameters());
+  EXPECT_FALSE(bf16.lossScale.skips);
+  TrainingOptions fp16 =
+      fromConfig(R"({"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": "fp16"}})");
+  EXPECT_EQ(fp16.precision.compute, FloatKind::F16);
+  EXPECT_EQ(fp16.precision.gradient, FloatKind::F32);
+  EXPECT_TRUE(fp16.lossScale.dynamic);
+  EXPECT_EQ(fp16.lossScale.hysteresis, 1);
+  EXPECT_EQ(fp16.lossScale.window, 2000);
+}
+
 } // namespace
