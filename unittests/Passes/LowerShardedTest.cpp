@@ -1,0 +1,126 @@
+//===- LowerShardedTest.cpp - From sharded states to the program of N ranks -----===//
+#include "ds/Dialect/Ds.h"
+#include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/Pipeline.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+namespace dialect = mlir::ds;
+namespace rt = ::ds::rt;
+
+namespace {
+
+// One bucket of two parameters, 32 and 4 elements with 28 of padding, as stage 2 has it: parameters whole, the
+// moment divided; the rank's part is updated in place and gathered.
+const char *kModule = R"mlir(
+module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
+  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.state @w role(parameter) trainable aliases ["tied"] init(#ds.init<normal, 0.0, 0.5>) home(device) : tensor<8x4xf32>
+  ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+  ds.bucket @bucket_0 members [@w, @b] offsets [0, 32] elements 64
+  ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+  ds.state @bucket_0.sum role(moment) bucket(@bucket_0) shards [dp] init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<64xf32>
+  ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
+  func.func @last(%g: tensor<64xf32> {ds.input = "g"}, %p: tensor<64xf32> {ds.state = @bucket_0.parameter},
+                  %m: tensor<32xf32> {ds.state = @bucket_0.sum})
+      -> (tensor<64xf32> {ds.state = @bucket_0.parameter}, tensor<32xf32> {ds.state = @bucket_0.sum}, tensor<f32> {ds.state = @loss})
+      attributes {ds.segment = #ds.segment<last>} {
+    %l = ds.reduce sum %g dims [0] : tensor<64xf32> -> tensor<f32>
+    %loss = ds.all_reduce sum %l axis dp : tensor<f32>
+    %s = ds.reduce_scatter sum %g axis dp : tensor<64xf32> -> tensor<32xf32>
+    %q = ds.add %m, %s : tensor<32xf32>
+    %own = ds.local_shard %p axis dp : tensor<64xf32> -> tensor<32xf32>
+    %new = ds.sub %own, %q : tensor<32xf32>
+    %whole = ds.all_gather %new axis dp : tensor<32xf32> -> tensor<64xf32>
+    return %whole, %q, %loss : tensor<64xf32>, tensor<32xf32>, tensor<f32>
+  }
+})mlir";
+
+class LowerSharded : public testing::Test {
+protected:
+  void SetUp() override {
+    context.loadDialect<dialect::DsDialect, func::FuncDialect>();
+    module = parseSourceString<ModuleOp>(kModule, &context);
+    ASSERT_TRUE(module);
+    PassManager manager(&context);
+    dialect::buildSchedulePipeline(manager, {});
+    dialect::buildPlanPipeline(manager, {});
+    ASSERT_TRUE(succeeded(manager.run(*module)));
+    FailureOr<rt::Program> lowered = dialect::lowerToProgram(*module, {});
+    ASSERT_TRUE(succeeded(lowered));
+    program = std::move(*lowered);
+  }
+
+  const rt::State &state(const std::string &name) {
+    for (const rt::State &entry : program.states)
+      if (entry.name == name)
+        return entry;
+    ADD_FAILURE() << "no state " << name;
+    return program.states.front();
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  rt::Program program;
+};
+
+TEST_F(LowerSharded, IsAProgramForAllRanks) {
+  program.image = {0}; // what compiling the kernels would give
+  program.targetCpu = "any";
+  for (const rt::Command &command : program.commands)
+    if (command.kind == rt::CommandKind::Kernel && command.numParams == 0)
+      program.kernels[command.callee].extent = 1;
+  ::ds::Status valid = rt::verifyProgram(program);
+  EXPECT_TRUE(bool(valid)) << (valid ? "" : valid.error().message);
+  EXPECT_EQ(program.world, 2u);
+  EXPECT_EQ(program.mesh.dp, 2u);
+  ASSERT_EQ(program.collectives.size(), 3u);
+  unsigned waits = 0, windows = 0;
+  for (const rt::Command &command : program.commands)
+    waits += command.kind == rt::CommandKind::WaitEvent;
+  for (const rt::Buffer &buffer : program.buffers)
+    windows += buffer.rankStride == 32 * sizeof(float);
+  EXPECT_GT(waits, 0u);
+  EXPECT_EQ(windows, 1u);
+  EXPECT_EQ(program.streams.size(), 3u);
+  for (const rt::Collective &collective : program.collectives)
+    EXPECT_EQ(collective.elements, collective.kind == rt::CollectiveKind::AllReduce ? 1u : 32u);
+}
+
+TEST_F(LowerSharded, GivesMembersTheirWindowsAndParts) {
+  EXPECT_EQ(program.states.size(), 5u); // two parameters, two moments, the loss
+  const rt::State &w = state("w"), &b = state("b");
+  EXPECT_FALSE(w.partition.sharded);
+  EXPECT_EQ(w.aliases, std::vector<std::string>{"tied"});
+  EXPECT_EQ(program.buffers[w.buffer].shape, (std::vector<int64_t>{8, 4}));
+  EXPECT_EQ(program.buffers[b.buffer].offset, program.buffers[w.buffer].offset + 32 * sizeof(float));
+  const rt::State &moment = state("b.sum");
+  EXPECT_EQ(moment.owner, "b");
+  EXPECT_EQ(moment.logicalShape, std::vector<int64_t>{4});
+  EXPECT_TRUE(moment.partition.sharded);
+  EXPECT_EQ(moment.partition.offset, 32u);
+  EXPECT_EQ(moment.partition.shardElements, 32u);
+  EXPECT_EQ(moment.buffer, state("w.sum").buffer);
+}
+
+TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
+  ::ds::analysis::PlanReport report = dialect::summarizePlan(*module);
+  EXPECT_EQ(report.world, 2u);
+  ASSERT_EQ(report.ranks.size(), 1u);
+  EXPECT_EQ(report.ranks[0].lastRank, 1u);
+  EXPECT_EQ(report.parameters, 36);
+  EXPECT_EQ(report.ranks[0].states.parameters, 36 * 4);
+  EXPECT_EQ(report.ranks[0].states.optimizer, 18 * 4 + 4); // half of 36 moments, and the loss
+  EXPECT_EQ(report.ranks[0].states.padding, 28 * 4 + 14 * 4 + 60);
+  using Traffic = std::vector<std::pair<std::string, int64_t>>;
+  EXPECT_EQ(report.predicted.communicationBytes,
+            (Traffic{{"all_gather", 128}, {"all_reduce", 8}, {"reduce_scatter", 128}}));
+}
+
+} // namespace
