@@ -16,11 +16,16 @@ using namespace mlir::ds;
 
 namespace {
 struct Decompose : ds::impl::DecomposeBase<Decompose> {
+  using DecomposeBase::DecomposeBase;
+
   void runOnOperation() override {
     SmallVector<DecomposableOpInterface> composites;
     do {
       composites.clear();
-      getOperation()->walk([&](DecomposableOpInterface op) { composites.push_back(op); });
+      getOperation()->walk([&](DecomposableOpInterface op) {
+        if (!keepUpdates || !isa<UpdateOp, SumOfSquaresOp>(op))
+          composites.push_back(op);
+      });
       for (DecomposableOpInterface op : composites) {
         OpBuilder builder(op);
         op->replaceAllUsesWith(op.decompose(builder));

@@ -136,7 +136,8 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
     FailureOr<Value> dynamicScale = readLossScale(forward, scaler);
     if (failed(dynamicScale))
       return signalPassFailure();
-    sweep.run(scale / training->accumulation, *dynamicScale);
+    int64_t ranks = training->averagesRanks ? training->world : 1;
+    sweep.run(scale / (training->accumulation * ranks), *dynamicScale);
     appendGradients(forward, sweep);
   }
 

@@ -80,3 +80,15 @@ Value mlir::ds::addInto(Emitter &emit, Value kept, Value addend) {
 void mlir::ds::populateFoldAccumulatorPatterns(RewritePatternSet &patterns) {
   patterns.add<FoldAccumulator>(patterns.getContext());
 }
+
+bool mlir::ds::unfoldAccumulator(Value sum, function_ref<bool(Value)> isAddend) {
+  std::optional<MutableOperandRange> storage;
+  MutableOperandRange *slot = getAccumulatorSlot(sum.getDefiningOp(), storage);
+  if (!slot || slot->empty())
+    return false;
+  Value accumulator = (*slot)[0].get();
+  if (!isAddend(accumulator))
+    return unfoldAccumulator(accumulator, isAddend);
+  slot->clear();
+  return true;
+}

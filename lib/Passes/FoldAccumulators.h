@@ -19,6 +19,10 @@ Value makeIn(Emitter &emit, Value value, Type element);
 /// kept + addend, which nothing else reads, in the type of `kept`; formed in the wider of the two.
 Value addInto(Emitter &emit, Value kept, Value addend);
 
+/// The inverse for one addend: takes a value that `isAddend` holds for out of the chain of ops that `sum` is
+/// made by. False where there is none.
+bool unfoldAccumulator(Value sum, function_ref<bool(Value)> isAddend);
+
 } // namespace mlir::ds
 
 #endif // DS_PASSES_FOLDACCUMULATORS_H

@@ -35,11 +35,24 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   // Dropout must still be an op here: evaluation leaves it out.
   manager.addPass(createBuildStep());
 
-  // Composite layers keep their results for their gradients; only now may they fall apart.
-  manager.addPass(createDecompose());
+  // Composite layers keep their results for their gradients; only now may they fall apart. Updates stay
+  // whole: ranks divide them.
+  DecomposeOptions decompose;
+  decompose.keepUpdates = true;
+  manager.addPass(createDecompose(decompose));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createVerifyStep());
+}
+
+void mlir::ds::buildShardPipeline(OpPassManager &manager) {
+  manager.addPass(createShardZero());
+
+  // Updates have the shape of what a rank has now. What they and the windows of buckets repeat is merged.
+  manager.addPass(createDecompose());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createVerifySharded());
 
   // Last, for a common-subexpression elimination after it would merge its copies with their originals again.
   manager.addNestedPass<func::FuncOp>(createRematerializeCheap());
@@ -81,6 +94,8 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
 
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
+  static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
+                                          buildShardPipeline);
   static PassPipelineRegistration<> schedule(
       "ds-schedule-pipeline", "From the step to buffers in issue order",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });

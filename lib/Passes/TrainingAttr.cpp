@@ -123,6 +123,17 @@ static void visitFields(Visitor &visitor, LossScaleOptions &options) {
   visitor("minimum", options.minimum);
 }
 
+template <class Visitor>
+static void visitFields(Visitor &visitor, ShardingOptions &options) {
+  visitor("stage", options.stage);
+  visitor("reduce_bucket_size", options.reduceBucketSize);
+  visitor("allgather_bucket_size", options.gatherBucketSize);
+  visitor("sub_group_size", options.subGroupSize);
+  visitor("stage3_param_persistence_threshold", options.parameterThreshold);
+  visitor("stage3_model_persistence_threshold", options.modelThreshold);
+  visitor("reduce_each_micro_step", options.reduceEachMicroStep);
+}
+
 //===----------------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------------===//
@@ -268,6 +279,45 @@ static LogicalResult readNoDecay(ModuleOp module, Attribute attribute, std::vect
   return success();
 }
 
+static LogicalResult readSharding(ModuleOp module, DictionaryAttr dictionary, ShardingOptions &options) {
+  FieldReader reader(module, "zero_optimization", dictionary);
+  visitFields(reader, options);
+  if (failed(reader.finish()))
+    return failure();
+  if (options.stage < 0 || options.stage > 3)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects 0 to 3 for zero_optimization.stage, but got " << options.stage;
+  for (int64_t size : {options.reduceBucketSize, options.gatherBucketSize, options.subGroupSize})
+    if (size < 1)
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects bucket sizes of at least 1 element, but got " << size;
+  return success();
+}
+
+/// Reads what ranks do with each other's gradients.
+static LogicalResult readRanks(ModuleOp module, DictionaryAttr dictionary, TrainingOptions &options) {
+  if (auto value = dictionary.getAs<IntegerAttr>("world"))
+    options.world = value.getInt();
+  if (options.world < 1)
+    return module.emitError() << DsDialect::kTrainingAttr << " expects at least 1 for world, but got "
+                              << options.world;
+  if (Attribute value = dictionary.get("reduce_op")) {
+    auto name = dyn_cast<StringAttr>(value);
+    if (!name || (name.getValue() != "mean" && name.getValue() != "sum"))
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects \"mean\" or \"sum\" for reduce_op, but got " << value;
+    options.averagesRanks = name.getValue() == "mean";
+  }
+  if (Attribute value = dictionary.get("communication_data_type")) {
+    auto type = dyn_cast<TypeAttr>(value);
+    if (!type || !isa<FloatType>(type.getValue()))
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects a float type for communication_data_type, but got " << value;
+    options.communicationType = type.getValue();
+  }
+  return success();
+}
+
 FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
   TrainingOptions options;
   auto dictionary = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
@@ -292,7 +342,9 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
       failed(readSchedule(module, section("scheduler"), options.schedule)) ||
       failed(readSection(module, "precision", section("precision"), options.precision)) ||
       failed(readSection(module, "loss_scale", section("loss_scale"), options.lossScale)) ||
-      failed(checkLossScale(module, options.lossScale)))
+      failed(checkLossScale(module, options.lossScale)) ||
+      failed(readSharding(module, section("zero_optimization"), options.sharding)) ||
+      failed(readRanks(module, dictionary, options)))
     return failure();
   if (Attribute value = dictionary.get("no_decay"))
     if (failed(readNoDecay(module, value, options.noDecay)))
@@ -332,7 +384,7 @@ static StringRef spell(Kind kind, const std::pair<StringLiteral, Kind> (&kinds)[
 DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOptions &constOptions) {
   TrainingOptions options = constOptions; // visitors take fields by reference
   FieldWriter optimizer(context), schedule(context), precision(context), lossScale(context),
-      training(context);
+      sharding(context), training(context);
   Builder &builder = training.builder;
   optimizer.add("type", builder.getStringAttr(spell(options.optimizer.kind, kOptimizers)));
   visitFields(optimizer, options.optimizer);
@@ -340,6 +392,7 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   visitFields(schedule, options.schedule);
   visitFields(precision, options.precision);
   visitFields(lossScale, options.lossScale);
+  visitFields(sharding, options.sharding);
   SmallVector<StringRef> noDecay(options.noDecay.begin(), options.noDecay.end());
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
@@ -348,5 +401,10 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   training.add("scheduler", schedule.finish());
   training.add("precision", precision.finish());
   training.add("loss_scale", lossScale.finish());
+  training("world", options.world);
+  training.add("reduce_op", builder.getStringAttr(options.averagesRanks ? "mean" : "sum"));
+  if (options.communicationType)
+    training.add("communication_data_type", TypeAttr::get(options.communicationType));
+  training.add("zero_optimization", sharding.finish());
   return training.finish();
 }

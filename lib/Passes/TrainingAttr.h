@@ -87,19 +87,34 @@ struct LossScaleOptions {
   double minimum = 1;
 };
 
+/// How data-parallel ranks divide parameters and what belongs to them. Sizes count elements.
+struct ShardingOptions {
+  int64_t stage = 0; ///< ZeRO: 1 divides moments and masters, 2 also gradients, 3 also parameters
+  int64_t reduceBucketSize = 500000000; ///< of a bucket, but for a single larger parameter; the least of the
+  int64_t gatherBucketSize = 500000000; ///< three counts
+  int64_t subGroupSize = 1000000000;
+  int64_t parameterThreshold = 100000; ///< stage 3 keeps parameters of at most so many elements whole ...
+  int64_t modelThreshold = std::numeric_limits<int64_t>::max(); ///< ... and at most so many of all
+  bool reduceEachMicroStep = false; ///< stage 1: as the later ones do, instead of once per step
+};
+
 struct TrainingOptions {
-  int64_t accumulation = 1; ///< micro-steps per step
-  double clipping = 0;      ///< bound of the global gradient norm; 0: none
+  int64_t accumulation = 1;  ///< micro-steps per step
+  int64_t world = 1;         ///< data-parallel ranks, each with micro-batches of its own
+  bool averagesRanks = true; ///< false: gradients of ranks are added up, not averaged
+  Type communicationType;    ///< element type in which gradients are reduced; null: their own
+  double clipping = 0;       ///< bound of the global gradient norm; 0: none
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   PrecisionOptions precision;
   LossScaleOptions lossScale;
+  ShardingOptions sharding;
   std::vector<std::string>
       noDecay; ///< regular expressions: parameters whose name matches one are not decayed
 };
 
 /// The options of `module`; defaults where `ds.training` or a key is absent. Fails, with a diagnostic at the
-/// module, for unknown keys of the optimizer or schedule, wrong types and impossible values.
+/// module, for unknown keys of a section, wrong types and impossible values.
 FailureOr<TrainingOptions> readTrainingAttr(ModuleOp module);
 
 /// The inverse. Keys are written out even where they are defaults: the IR then says what is done.

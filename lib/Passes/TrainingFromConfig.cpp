@@ -146,6 +146,35 @@ static LossScaleOptions convertLossScale(const config::Precision &from) {
   return to;
 }
 
+/// Sizes that are left to the planner have their defaults.
+static ShardingOptions convert(const config::Zero &from) {
+  ShardingOptions to;
+  to.stage = from.stage;
+  to.reduceBucketSize = from.reduceBucketSize.value_or(to.reduceBucketSize);
+  to.gatherBucketSize = from.allgatherBucketSize.value_or(to.gatherBucketSize);
+  to.subGroupSize = from.subGroupSize.value_or(to.subGroupSize);
+  to.parameterThreshold = from.paramPersistenceThreshold.value_or(to.parameterThreshold);
+  to.modelThreshold = from.modelPersistenceThreshold.value_or(to.modelThreshold);
+  return to;
+}
+
+/// The element type that gradients are reduced in; null where they keep their own.
+static Type communicationType(MLIRContext *context, const config::Precision &precision) {
+  if (!precision.communication)
+    return {};
+  switch (*precision.communication) {
+  case config::DType::F32:
+    return Float32Type::get(context);
+  case config::DType::F16:
+    return Float16Type::get(context);
+  case config::DType::BF16:
+    return BFloat16Type::get(context);
+  case config::DType::I8:
+    return {};
+  }
+  llvm_unreachable("all types are listed");
+}
+
 DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::Config &config,
                                             ArrayRef<std::string> noDecay) {
   TrainingOptions options;
@@ -155,6 +184,10 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.schedule = convert(config.schedule);
   options.precision = convertPrecision(config);
   options.lossScale = convertLossScale(config.precision);
+  options.sharding = convert(config.zero);
+  options.world = config.mesh.dp;
+  options.averagesRanks = !config.sumGradients;
+  options.communicationType = communicationType(context, config.precision);
   options.noDecay.assign(noDecay.begin(), noDecay.end());
   return makeTrainingAttr(context, options);
 }

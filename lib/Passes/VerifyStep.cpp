@@ -54,18 +54,20 @@ static LogicalResult verifyResults(func::FuncOp func, SegmentKind kind, const Sy
 }
 
 namespace {
-struct VerifyStep : ds::impl::VerifyStepBase<VerifyStep> {
-  void runOnOperation() override {
-    segments.clear();
-    SymbolTable symbols(getOperation());
-    for (auto func : getOperation().getOps<func::FuncOp>())
-      if (failed(verifySegment(func, symbols)))
-        return signalPassFailure();
-    if (failed(verifySequence()))
-      signalPassFailure();
+/// Verifies the segments of a module; see verifySegments.
+class SegmentVerifier {
+public:
+  explicit SegmentVerifier(ModuleOp module) : module(module), symbols(module) {}
+
+  LogicalResult run() {
+    for (auto func : module.getOps<func::FuncOp>())
+      if (failed(verifySegment(func)))
+        return failure();
+    return verifySequence();
   }
 
-  LogicalResult verifySegment(func::FuncOp func, const SymbolTable &symbols) {
+private:
+  LogicalResult verifySegment(func::FuncOp func) {
     auto segment = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
     if (!segment) {
       InFlightDiagnostic error =
@@ -90,13 +92,24 @@ struct VerifyStep : ds::impl::VerifyStepBase<VerifyStep> {
   LogicalResult verifySequence() {
     auto has = [&](SegmentKind kind) { return segments.contains(static_cast<int>(kind)); };
     if (!has(SegmentKind::Last))
-      return emitError(getOperation().getLoc(), "expects a segment of kind last, but the module has none");
+      return emitError(module.getLoc(), "expects a segment of kind last, but the module has none");
     if (has(SegmentKind::Middle) && !has(SegmentKind::First))
       return segments[static_cast<int>(SegmentKind::Middle)].emitOpError(
           "expects a segment of kind first before it, but the module has none");
     return success();
   }
 
+  ModuleOp module;
+  SymbolTable symbols;
   DenseMap<int, func::FuncOp> segments;
 };
+
+struct VerifyStep : ds::impl::VerifyStepBase<VerifyStep> {
+  void runOnOperation() override {
+    if (failed(verifySegments(getOperation())))
+      signalPassFailure();
+  }
+};
 } // namespace
+
+LogicalResult mlir::ds::verifySegments(ModuleOp module) { return SegmentVerifier(module).run(); }

@@ -83,3 +83,45 @@ module attributes {ds.training = {loss_scale = {skip = true, scale = true, dynam
 module attributes {ds.training = {loss_scale = {scale = true}}} {
   func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
 }
+
+// -----
+
+// expected-error@+1 {{ds.training expects at least 1 for world, but got 0}}
+module attributes {ds.training = {world = 0 : i64}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects "mean" or "sum" for reduce_op, but got "max"}}
+module attributes {ds.training = {reduce_op = "max"}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects a float type for communication_data_type, but got i8}}
+module attributes {ds.training = {communication_data_type = i8}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training has no key "level" in zero_optimization}}
+module attributes {ds.training = {zero_optimization = {level = 2 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects 0 to 3 for zero_optimization.stage, but got 4}}
+module attributes {ds.training = {zero_optimization = {stage = 4 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects bucket sizes of at least 1 element, but got 0}}
+module attributes {ds.training = {zero_optimization = {sub_group_size = 0 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}

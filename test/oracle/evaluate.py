@@ -83,13 +83,27 @@ class State:
         self.start = float(start.group(1)) if start else 0.0
         owner = re.search(r"owner = @\"?([\w.$-]+)\"?", attributes)
         self.owner = owner.group(1) if owner else None
+        bucket = re.search(r"bucket = @\"?([\w.$-]+)\"?", attributes)
+        self.bucket = bucket.group(1) if bucket else None
+        self.is_divided = "shards = [" in attributes
         self.trainable = re.search(r"(?:^|, )trainable(?:,|$)", attributes) is not None
         self.shape, self.element = parse_type(re.search(r"type = (tensor<[^>]*>)", attributes).group(1))
 
 
+class Bucket:
+    def __init__(self, attributes):
+        self.name = re.search(r'sym_name = "([^"]+)"', attributes).group(1)
+        members = re.search(r"members = \[([^\]]*)\]", attributes).group(1)
+        self.members = re.findall(r'@"?([\w.$-]+)"?', members)
+        self.offsets = [int(item) for item in re.search(r"offsets = array<i64: ([^>]*)>", attributes).group(1).split(",")]
+
+    def places(self):
+        return zip(self.members, self.offsets)
+
+
 class Module:
     def __init__(self, text):
-        self.functions, self.states, function = {}, {}, None
+        self.functions, self.states, self.buckets, function = {}, {}, {}, None
         for line in text.splitlines():
             header = FUNC.match(line)
             if header:
@@ -101,6 +115,11 @@ class Module:
             elif '"ds.state"' in line:
                 state = State(OP.match(line).group(5))
                 self.states[state.name] = state
+            elif '"ds.bucket"' in line:
+                bucket = Bucket(OP.match(line).group(5))
+                self.buckets[bucket.name] = bucket
+            elif '"ds.mesh"' in line:
+                continue
             elif OP.match(line):
                 function.ops.append(Op(OP.match(line)))
 

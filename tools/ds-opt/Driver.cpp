@@ -72,9 +72,10 @@ static Status checkOptions(const Options &options) {
   return {};
 }
 
-/// Refuses several ranks, which no pass makes programs for yet.
+/// Refuses several ranks after phase sharded: no pass schedules what they do together yet.
 static Status checkRanks(const Options &options) {
-  if (options.ranks == 1)
+  bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
+  if (options.ranks == 1 || (isIr && llvm::is_contained({"model", "step", "sharded"}, options.phase)))
     return {};
   return Error{ExitCode::Invalid,
                "--ranks " + std::to_string(options.ranks) +
@@ -100,16 +101,18 @@ static Status runPhases(mlir::ModuleOp module, const std::string &phase,
   mlir::PassManager manager(module.getContext());
   if (failed(mlir::applyPassManagerCLOptions(manager)))
     return Error{ExitCode::Usage, "the pass manager's options contradict each other", ""};
-  const llvm::StringRef phases[] = {"model", "step", "scheduled", "planned"};
+  const llvm::StringRef phases[] = {"model", "step", "sharded", "scheduled", "planned"};
   size_t last = llvm::find(phases, phase) - std::begin(phases);
   if (last == std::size(phases))
     return Error{ExitCode::Usage,
-                 "--phase expects model, step, scheduled or planned, but got '" + phase + "'", ""};
+                 "--phase expects model, step, sharded, scheduled or planned, but got '" + phase + "'", ""};
   if (last >= 1)
     mlir::ds::buildStepPipeline(manager);
   if (last >= 2)
-    mlir::ds::buildSchedulePipeline(manager, options);
+    mlir::ds::buildShardPipeline(manager);
   if (last >= 3)
+    mlir::ds::buildSchedulePipeline(manager, options);
+  if (last >= 4)
     mlir::ds::buildPlanPipeline(manager, options);
   if (failed(manager.run(module)))
     return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase,

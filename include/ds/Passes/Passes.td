@@ -106,9 +106,10 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
     Ensures:
     - `@forward` returns, after its own results, one gradient per trainable parameter that influences the loss, in
       argument order, marked `ds.gradient = @parameter`, of the parameter's type.
-    - The seed is 1 / `gradient_accumulation_steps` of `ds.training` (1 without it), so that gradients of the
-      micro-steps of one step add up to the gradient of their mean, times the scale of the loss where
-      `loss_scale.scale` is set: a number, or with `loss_scale.dynamic` the state `@loss_scale`, which is declared.
+    - The seed is 1 / (`gradient_accumulation_steps` * `world`) of `ds.training` (1 without them; `world` counts as 1
+      where `reduce_op` is "sum"), so that gradients of the micro-steps of one step on all ranks add up to the
+      gradient of their mean, times the scale of the loss where `loss_scale.scale` is set: a number, or with
+      `loss_scale.dynamic` the state `@loss_scale`, which is declared.
     - A parameter that does not influence the loss has no gradient, as in PyTorch, where its `.grad` is None: it is
       not updated, and weight decay does not reach it. With `remarks`, each is named.
     - Frozen parameters, inputs, and what depends only on them are not differentiated, and no op is emitted whose
@@ -159,7 +160,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     | optimizer.min_coeff, max_coeff | f64 | lamb: bounds of the trust ratio |
     | scheduler.type | string | constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle |
     | scheduler.* | | DeepSpeed's parameters by their own names; warmup_log for its warmup_type |
-
+    | world, reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
     | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
     | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
     | loss_scale.scale, dynamic, initial | bool, bool, f64 | gradients are those of the loss times a scale, which starts as, or is, `initial` |
@@ -183,6 +184,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
       that was skipped while the scale could not be lowered any more. A skipped step leaves parameters, masters,
       moments and `@step` as they are; with them the schedule.
     - Dynamic scaling: `@loss_scale` (f32), `@good_steps` and `@hysteresis` (i64) follow DeepSpeed's DynamicLossScaler.
+    - Each parameter is updated by a `ds.update`, but for Lamb, whose step looks at the parameter as a whole.
     - Without clipping, a parameter is updated as soon as its gradient is complete and its old value has had its
       last reader; the norm is summed up parameter by parameter, so no gradient waits for it.
     - Sums of squares are formed over blocks of 16384 elements: their order depends on shapes alone.
@@ -202,9 +204,13 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
         -> (tensor<f32> {ds.state = @loss}, tensor<f64> {ds.state = @lr}, tensor<i64> {ds.state = @step},
             tensor<8xf32> {ds.state = @w}, tensor<f32> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<last>} {
       ...
-      %rate = ds.constant dense<0.5> : tensor<8xf32>
-      %update = ds.mul %g, %rate : tensor<8xf32>
-      %new = ds.sub %w, %update : tensor<8xf32>
+      %new = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+      ^bb0(%old: tensor<8xf32>, %gradient: tensor<8xf32>):
+        %rate = ds.constant dense<0.5> : tensor<8xf32>
+        %update = ds.mul %gradient, %rate : tensor<8xf32>
+        %next = ds.sub %old, %update : tensor<8xf32>
+        ds.yield %next : tensor<8xf32>
+      }
       ...
     }
     ```
@@ -218,7 +224,8 @@ def Decompose : Pass<"ds-decompose"> {
     Requires: differentiation has run; a composite's gradient names its results (row statistics), which here become
     ordinary values.
 
-    Ensures: no op that can decompose itself is left.
+    Ensures: no op that can decompose itself is left; with `keep-updates`, none but those that sharding needs to see
+    as a whole (`ds.update`, `ds.sum_of_squares`).
 
     ```
     %y = ds.softmax %x dim 1 : tensor<4x8xf32>
@@ -235,6 +242,102 @@ def Decompose : Pass<"ds-decompose"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"keepUpdates", "keep-updates", "bool", "false", "Leave updates and sums of squares as they are">];
+}
+
+def VerifyStep : Pass<"ds-verify-step", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase step rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - every function is a segment; there is one `last`, at most one of each other kind, and a `middle` only beside
+      a `first`;
+    - each argument is an input or a declared state of its type; no state is an argument twice;
+    - each result is a declared state of its type, at most once; `first` and `middle` write no parameter, moment or
+      master, and evaluation no state that a step reads;
+    - all shapes are static, and no op belongs to phase scheduled.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// step -> sharded
+//===----------------------------------------------------------------------===//
+
+def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
+  let summary = "Divides a step among data-parallel ranks, as a stage of ZeRO says";
+  let description = [{
+    N ranks (`world` of `ds.training`) run the same functions on micro-batches of their own, with the numbers of one
+    rank that takes N times the micro-steps. Keys of `zero_optimization` in `ds.training`:
+
+    | key | type | meaning |
+    |---|---|---|
+    | stage | i64 | 0: nothing is divided; 1: moments and masters are; 2: gradients too; 3: parameters too |
+    | reduce_bucket_size, allgather_bucket_size, sub_group_size | i64 | elements; the least bounds a bucket, but one of a single larger parameter |
+    | stage3_param_persistence_threshold | i64 | stage 3 keeps parameters of at most so many elements whole |
+    | stage3_model_persistence_threshold | i64 | ... and at most so many elements of all |
+    | reduce_each_micro_step | bool | stage 1: reduce gradients in every micro-step and keep a part, as stage 2 does |
+
+    Requires: phase step, with updates that are not decomposed (`ds-decompose` with `keep-updates`).
+
+    Ensures:
+    - With one rank nothing changes.
+    - There is a `ds.mesh`. Trained parameters lie in `ds.bucket`s, which do not depend on the stage: in order of first
+      use, no layer beside another (but for the small ones that stage 3 keeps whole, which share buckets across
+      layers), and only parameters of one type that are updated by one formula. At stage 3 frozen parameters have
+      buckets too.
+    - States of a bucket take the place of its members' gradients, moments and masters, and of the members as
+      arguments. `shards [dp]` divides: moments and masters from stage 1 on, gradients from stage 2 on, at stage 3
+      parameters that are not kept whole.
+    - Layers read windows of the bucket (`ds.slice`, `ds.reshape`). A divided one is gathered once in forward and once in
+      backward, each before its first use there; what forward made of parameters alone is made again in backward.
+    - Gradients of a bucket are joined by a `ds.concat`. At stages 0 and 1 they are added up on each rank and reduced in
+      `@last`; from stage 2 on each micro-step reduces and adds up a rank's part. `communication_data_type` says in which
+      type ranks exchange them.
+    - One flat update per bucket takes the place of those of its members, on what a rank has. Parameters that every
+      rank has whole are gathered from the updated parts. The sum of squares is formed over the buckets, and from
+      stage 1 on over the ranks.
+    - `@loss` and `@eval_loss` are means over ranks. The counter of generators goes on by N in each micro-step, and rank r
+      reads it r further. Float buffers that depend on the data become the mean over ranks.
+    - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
+    - With `remarks`, each segment's traffic is told.
+
+    With `{world = 2, zero_optimization = {stage = 1}}`
+    ```
+    ds.state @w role(parameter) trainable ... : tensor<8x4xf32>
+    ds.state @w.exp_avg role(moment) owner(@w) ... : tensor<8x4xf32>
+    func.func @last(..., %w: tensor<8x4xf32> {ds.state = @w}, %m: tensor<8x4xf32> {ds.state = @w.exp_avg}) -> ... {
+      %y = ds.matmul %x, %w : ...
+      %new, %mean = ds.update @w states(%w, %m) gradient(%g) ...
+    ```
+    becomes
+    ```
+    ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+    ds.state @w role(parameter) trainable ... : tensor<8x4xf32>
+    ds.bucket @bucket_0 members [@w] offsets [0] elements 64
+    ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) ... : tensor<64xf32>
+    ds.state @bucket_0.exp_avg role(moment) bucket(@bucket_0) shards [dp] ... : tensor<64xf32>
+    func.func @last(..., %b: tensor<64xf32> {ds.state = @bucket_0.parameter}, %m: tensor<32xf32> {ds.state = @bucket_0.exp_avg}) -> ... {
+      %s = ds.slice %b offsets [0] strides [1] : tensor<64xf32> -> tensor<32xf32>
+      %w = ds.reshape %s : tensor<32xf32> -> tensor<8x4xf32>
+      %y = ds.matmul %x, %w : ...
+      %flat = ds.concat %g, %zeros dim 0 : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
+      %part = ds.reduce_scatter sum %flat axis dp : tensor<64xf32> -> tensor<32xf32>
+      %old = ds.local_shard %b axis dp : tensor<64xf32> -> tensor<32xf32>
+      ...
+      %new = ds.all_gather %updated axis dp : tensor<32xf32> -> tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Tell what each segment sends">];
+}
+
+def VerifySharded : Pass<"ds-verify-sharded", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase sharded rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - what ds-verify-step ensures, states having the type of one rank's part;
+    - no parameter that lies in a bucket, and no state of one, is an argument or a result: the bucket's states are;
+    - no op is left that can decompose itself.
+  }];
 }
 
 def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> {
@@ -243,7 +346,7 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> 
     Forward is what @loss depends on; every other op that reads one of its values is backward. Each value that
     crosses lives until backward has read it.
 
-    Requires: phase step, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
+    Requires: phase sharded, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
     the copies with their originals again.
 
     Ensures:
@@ -271,19 +374,6 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> 
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-}
-
-def VerifyStep : Pass<"ds-verify-step", "::mlir::ModuleOp"> {
-  let summary = "Checks what the passes after phase step rely on";
-  let description = [{
-    Requires: nothing. Ensures, or fails:
-    - every function is a segment; there is one `last`, at most one of each other kind, and a `middle` only beside
-      a `first`;
-    - each argument is an input or a declared state of its type; no state is an argument twice;
-    - each result is a declared state of its type, at most once; `first` and `middle` write no parameter, moment or
-      master, and evaluation no state that a step reads;
-    - all shapes are static, and no op belongs to phase scheduled.
-  }];
 }
 
 include "ds/Passes/SchedulePasses.td"

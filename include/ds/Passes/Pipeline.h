@@ -17,13 +17,16 @@ struct PipelineOptions {
 /// model -> step: loss, gradients, accumulation, clipping and update as one SSA function per segment.
 void buildStepPipeline(OpPassManager &manager);
 
-/// step -> scheduled: kernels, issue order, buffers, streams and events.
+/// step -> sharded: what one rank holds, does and sends.
+void buildShardPipeline(OpPassManager &manager);
+
+/// sharded -> scheduled: kernels, issue order, buffers, streams and events.
 void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// scheduled -> planned: workspaces and offsets.
 void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);
 
-/// Registers the three as flags ds-step-pipeline, ds-schedule-pipeline and ds-plan-pipeline.
+/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-schedule-pipeline and ds-plan-pipeline.
 void registerPipelines();
 
 } // namespace mlir::ds

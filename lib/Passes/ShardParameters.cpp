@@ -1,0 +1,170 @@
+//===- ShardParameters.cpp - Layers read their parameters from buckets ------------===//
+//
+// A member is a window of its bucket: a slice and a reshape, which cost nothing in memory. Where the bucket
+// is divided, it is gathered once for the layers of forward and once more for backward, so that the gathered
+// copy need not live in between; which of the two gathers is worth its time is for the scheduler to say.
+//
+// What forward makes of parameters alone (a transposition, a repeated bias) is made again for backward, from
+// backward's own gather: read across, it would keep forward's copy alive.
+//
+//===---------------------------------------------------------------------------===//
+#include "ShardedStep.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+class ParameterReader {
+public:
+  ParameterReader(ShardedStep &step, SegmentStates &segment) : step(step), segment(segment) {}
+
+  void run();
+
+private:
+  /// Uses of one member on one side.
+  using Uses = SmallVector<OpOperand *>;
+
+  void findForward();
+  void repeatForBackward();
+  bool isOfParameters(Value value);
+  Value repeat(Value value, OpBuilder &builder);
+  Uses usesOf(StateOp member, std::optional<bool> inForward) const;
+  void readBucket(ShardedBucket &bucket, std::optional<bool> inForward);
+
+  ShardedStep &step;
+  SegmentStates &segment;
+  DenseSet<Operation *> forward;      ///< what the loss depends on
+  DenseSet<Value> divided;            ///< arguments that will be gathered
+  DenseMap<Value, bool> ofParameters; ///< answers of isOfParameters
+  DenseMap<Value, Value> repeated;    ///< forward's value -> backward's own
+};
+} // namespace
+
+void ParameterReader::findForward() {
+  SmallVector<Value> worklist;
+  for (StringRef loss : {"loss", "eval_loss"})
+    if (Value value = segment.findResult(StringAttr::get(segment.getTerminator()->getContext(), loss)))
+      worklist.push_back(value);
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val().getDefiningOp();
+    if (op && forward.insert(op).second)
+      worklist.append(op->operand_begin(), op->operand_end());
+  }
+}
+
+/// True for values that cheap ops of forward make of divided parameters and constants, and of nothing else.
+bool ParameterReader::isOfParameters(Value value) {
+  if (auto known = ofParameters.find(value); known != ofParameters.end())
+    return known->second;
+  bool result = divided.contains(value);
+  if (Operation *op = value.getDefiningOp(); op && forward.contains(op)) {
+    auto fusable = dyn_cast<FusableOpInterface>(op);
+    bool isCheap = fusable && fusable.getFusionKind() != FusionKind::Reduction;
+    auto isConstant = [](Value operand) {
+      return operand.getDefiningOp() && operand.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
+    };
+    auto fits = [&](Value operand) { return isConstant(operand) || isOfParameters(operand); };
+    result = isCheap && !llvm::all_of(op->getOperands(), isConstant) && llvm::all_of(op->getOperands(), fits);
+  }
+  return ofParameters[value] = result;
+}
+
+Value ParameterReader::repeat(Value value, OpBuilder &builder) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !forward.contains(op) || op->hasTrait<OpTrait::ConstantLike>())
+    return value;
+  if (Value known = repeated.lookup(value))
+    return known;
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, repeat(operand, builder));
+  Operation *clone = builder.clone(*op, mapping);
+  for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults()))
+    repeated[from] = to;
+  return repeated.lookup(value);
+}
+
+void ParameterReader::repeatForBackward() {
+  for (ShardedBucket &bucket : step.getBuckets())
+    if (step.dividesParameters(bucket))
+      for (StateOp member : bucket.members)
+        if (BlockArgument argument = segment.find(member.getSymNameAttr()))
+          divided.insert(argument);
+  for (Operation &op : llvm::make_early_inc_range(segment.getBody().without_terminator())) {
+    if (forward.contains(&op))
+      continue;
+    OpBuilder builder(&op);
+    for (OpOperand &operand : op.getOpOperands())
+      if (operand.get().getDefiningOp() && isOfParameters(operand.get()))
+        operand.set(repeat(operand.get(), builder));
+  }
+}
+
+/// Where layers of forward (true), of backward (false) or of both read `member`.
+ParameterReader::Uses ParameterReader::usesOf(StateOp member, std::optional<bool> inForward) const {
+  Uses uses;
+  BlockArgument argument = segment.find(member.getSymNameAttr());
+  if (!argument)
+    return uses;
+  for (OpOperand &use : argument.getUses())
+    if (!isa<UpdateOp>(use.getOwner()) &&
+        inForward.value_or(forward.contains(use.getOwner())) == forward.contains(use.getOwner()))
+      uses.push_back(&use);
+  return uses;
+}
+
+/// The op of the first use.
+static Operation *firstOwner(ArrayRef<OpOperand *> uses) {
+  Operation *first = nullptr;
+  for (OpOperand *use : uses)
+    first = earlierOf(first, use->getOwner());
+  return first;
+}
+
+void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inForward) {
+  SmallVector<Uses> uses =
+      llvm::map_to_vector(bucket.members, [&](StateOp member) { return usesOf(member, inForward); });
+  Operation *first = nullptr;
+  for (const Uses &ofMember : uses)
+    first = earlierOf(first, firstOwner(ofMember));
+  if (!first)
+    return;
+  OpBuilder builder(first);
+  Value full = segment.read(bucket.getState(""));
+  if (step.dividesParameters(bucket))
+    full = builder.create<AllGatherOp>(first->getLoc(), bucket.getState("").getTensorType(), full,
+                                       MeshAxis::Data);
+  for (auto [member, offset, ofMember] : llvm::zip_equal(bucket.members, bucket.op.getOffsets(), uses)) {
+    if (ofMember.empty())
+      continue;
+    RankedTensorType type = StateOp(member).getTensorType();
+    builder.setInsertionPoint(firstOwner(ofMember));
+    Emitter emit(builder, firstOwner(ofMember)->getLoc());
+    Value window = builder.create<SliceOp>(emit.getLoc(), type.clone({type.getNumElements()}), full,
+                                           ArrayRef<int64_t>{offset}, ArrayRef<int64_t>{1});
+    Value shaped = emit.reshape(window, type.getShape());
+    for (OpOperand *use : ofMember)
+      use->set(shaped);
+  }
+}
+
+void ParameterReader::run() {
+  findForward();
+  repeatForBackward();
+  for (ShardedBucket &bucket : step.getBuckets()) {
+    if (step.dividesParameters(bucket)) {
+      readBucket(bucket, true);
+      readBucket(bucket, false);
+    } else {
+      readBucket(bucket, std::nullopt);
+    }
+    for (StateOp member : bucket.members)
+      segment.drop(member.getSymNameAttr());
+  }
+}
+
+void mlir::ds::shardParameters(ShardedStep &step, SegmentStates &segment) {
+  ParameterReader(step, segment).run();
+}

@@ -1,0 +1,120 @@
+//===- ShardScalars.cpp - Losses, generators and buffers on many ranks ------------===//
+//
+// N ranks are to equal one rank that takes N times the micro-steps: micro-step g of rank r is that rank's
+// micro-step g * N + r. Losses become means over ranks. A generator's counter goes on by N in each
+// micro-step, and a rank reads it r further; all ranks keep the same counter. Buffers that forward updates
+// from data become the mean of what the ranks make of them: no order of ranks is the right one.
+//
+//===---------------------------------------------------------------------------===//
+#include "ShardedStep.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// The mean of a value over all ranks.
+static Value averageOverRanks(Emitter &emit, Value value, int64_t ranks) {
+  Value sum = emit.getBuilder().create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value,
+                                                    MeshAxis::Data);
+  return emit.scale(sum, 1.0 / ranks);
+}
+
+static void averageLoss(ShardedStep &step, SegmentStates &segment) {
+  StringRef name = segment.getKind() == SegmentKind::Last         ? "loss"
+                   : segment.getKind() == SegmentKind::Evaluation ? "eval_loss"
+                                                                  : "";
+  auto state = step.lookup(StringAttr::get(segment.getTerminator()->getContext(), name));
+  Value loss = state ? segment.findResult(state.getSymNameAttr()) : Value();
+  if (!loss)
+    return;
+  OpBuilder builder(segment.getTerminator());
+  builder.setInsertionPointAfterValue(loss);
+  Emitter emit(builder, loss.getLoc());
+  segment.write(state, averageOverRanks(emit, loss, step.getRanks()));
+}
+
+/// True for uses as the generator of a random op.
+static bool isGenerator(OpOperand &use) {
+  if (auto dropout = dyn_cast<DropoutOp>(use.getOwner()))
+    return dropout.getRng() == use.get();
+  return isa<RandomUniformOp>(use.getOwner());
+}
+
+/// (0, r) in rank r. The table of all ranks' indices and this rank's part of it: what differs between ranks
+/// is where they read, not what they compute.
+static Value rankOffset(Emitter &emit, RankedTensorType type, int64_t ranks) {
+  OpBuilder &builder = emit.getBuilder();
+  auto ofAll = RankedTensorType::get(ranks, type.getElementType());
+  Value indices = builder.create<IotaOp>(emit.getLoc(), ofAll, /*dim=*/0, /*start=*/0, /*step=*/1);
+  Value own = builder.create<LocalShardOp>(emit.getLoc(), ofAll.clone({1}), indices, MeshAxis::Data);
+  Value index = emit.broadcast(emit.reshape(own, {}), {}, type.getShape());
+  return emit.mul(index, builder.create<IotaOp>(emit.getLoc(), type, /*dim=*/0, /*start=*/0, /*step=*/1));
+}
+
+/// Lets a rank draw what one rank would draw for the same samples. Fails where the counter does not simply
+/// go on by a constant.
+static LogicalResult shardGenerator(ShardedStep &step, SegmentStates &segment, BlockArgument generator) {
+  StateOp state = step.lookup(segment.nameOf(generator));
+  OpBuilder builder = OpBuilder::atBlockBegin(&segment.getBody());
+  Emitter emit(builder, segment.getFunction().getLoc());
+  Value own = emit.add(generator, rankOffset(emit, tensorType(generator), step.getRanks()));
+  generator.replaceUsesWithIf(own, isGenerator);
+  Value next = segment.findResult(state.getSymNameAttr());
+  if (!next)
+    return success();
+  auto add = next.getDefiningOp<AddOp>();
+  Value increment = !add                        ? Value()
+                    : add.getLhs() == generator ? add.getRhs()
+                    : add.getRhs() == generator ? add.getLhs()
+                                                : Value();
+  if (!increment || !isa_and_nonnull<IotaOp, ConstantOp>(increment.getDefiningOp()))
+    return state.emitOpError("expects a generator that goes on by a constant in @")
+           << segment.getFunction().getSymName();
+  builder.setInsertionPoint(segment.getTerminator());
+  segment.write(state, emit.add(generator, emit.scale(increment, step.getRanks())));
+  return success();
+}
+
+/// True when `value` depends on an input or on what else differs between ranks.
+static bool dependsOnData(const SegmentStates &segment, Value value) {
+  llvm::SetVector<Value> slice;
+  slice.insert(value);
+  for (unsigned index = 0; index < slice.size(); ++index) {
+    if (Operation *op = slice[index].getDefiningOp()) {
+      if (isa<LocalShardOp>(op))
+        return true;
+      if (!isa<CollectiveOpInterface>(op))
+        slice.insert(op->operand_begin(), op->operand_end());
+    } else if (!segment.nameOf(cast<BlockArgument>(slice[index]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
+  for (unsigned index = 0; index < segment.getFunction().getNumResults(); ++index) {
+    StateOp state = step.lookup(segment.nameOfResult(index));
+    Value value = segment.getTerminator()->getOperand(index);
+    if (!state || state.getRole() != Role::Buffer || !dependsOnData(segment, value))
+      continue;
+    if (!isFloatTensor(value))
+      return state.emitOpError("expects a buffer that ranks agree on, but @")
+             << segment.getFunction().getSymName() << " gives it integers that depend on the data";
+    OpBuilder builder(segment.getTerminator());
+    Emitter emit(builder, value.getLoc());
+    segment.write(state, averageOverRanks(emit, value, step.getRanks()));
+  }
+  return success();
+}
+
+LogicalResult mlir::ds::shardScalars(ShardedStep &step, SegmentStates &segment) {
+  averageLoss(step, segment);
+  SmallVector<BlockArgument> arguments(segment.getBody().getArguments());
+  for (BlockArgument argument : arguments)
+    if (segment.nameOf(argument) && llvm::any_of(argument.getUses(), isGenerator))
+      if (failed(shardGenerator(step, segment, argument)))
+        return failure();
+  return averageBuffers(step, segment);
+}

@@ -1,0 +1,68 @@
+//===- ShardZero.cpp - From one step to what each of N ranks does -----------------===//
+//
+// One pass for all stages of ZeRO: what is divided differs, where the collectives stand follows. The parts of
+// the work are listed in ShardedStep.h.
+//
+//===---------------------------------------------------------------------------===//
+#include "ShardedStep.h"
+#include "ds/Passes/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_SHARDZERO
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Says what a rank sends in one run of `func`, by kind of collective.
+static void remarkTraffic(func::FuncOp func) {
+  llvm::MapVector<CollectiveKind, std::pair<int64_t, int64_t>> traffic; // calls, bytes
+  func.walk([&](CollectiveOpInterface op) {
+    auto &[calls, bytes] = traffic[op.getCollectiveKind()];
+    ++calls;
+    bytes += cast<CostOpInterface>(op.getOperation()).getSentBytes();
+  });
+  for (auto [kind, figures] : traffic)
+    func.emitRemark("@") << func.getSymName() << ": " << figures.first << ' ' << stringifyCollectiveKind(kind)
+                         << ", " << figures.second << " bytes sent per rank";
+}
+
+namespace {
+struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
+  using ShardZeroBase::ShardZeroBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<TrainingOptions> options = readTrainingAttr(module);
+    if (failed(options) || (options->world > 1 && failed(shard(module, *options))))
+      return signalPassFailure();
+    module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "sharded"));
+  }
+
+  LogicalResult shard(ModuleOp module, const TrainingOptions &options) {
+    ShardedStep step(module, options);
+    if (failed(step.layOut()))
+      return failure();
+    for (auto func : module.getOps<func::FuncOp>()) {
+      SegmentStates segment(func);
+      SmallVector<Value> totals;
+      // Losses first: parameters are read in forward, which is what a loss depends on. Gradients before
+      // updates, which read the reduced ones.
+      if (failed(shardScalars(step, segment)) || failed(shardGradients(step, segment, totals)) ||
+          (segment.getKind() == SegmentKind::Last && failed(shardUpdates(step, segment, totals))))
+        return failure();
+      shardParameters(step, segment);
+      for (StateOp state : step.getReplaced())
+        segment.drop(state.getSymNameAttr());
+      segment.finish();
+      if (remarks)
+        remarkTraffic(func);
+    }
+    step.eraseReplaced();
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,110 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-shard-zero
+
+// expected-error@+1 {{optimizer lamb on 2 ranks is not supported: its step needs norms of whole parameters}}
+module attributes {ds.training = {world = 2 : i64, optimizer = {type = "lamb"}}} {
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}
+
+// -----
+
+// An update whose result is read by something else has no flat form.
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> (tensor<8xf32> {ds.state = @w})
+      attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    // expected-error@+1 {{expects results that states are given and nothing else reads}}
+    %n = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    %m = ds.neg %n : tensor<8xf32>
+    return %m : tensor<8xf32>
+  }
+}
+
+// -----
+
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> (tensor<8xf32> {ds.state = @w})
+      attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    // expected-error@+1 {{expects states that are arguments of its function, but got}}
+    %n = ds.update @w states(%g) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n : tensor<8xf32>
+  }
+}
+
+// -----
+
+// What is kept of earlier micro-steps enters the gradient by an addition alone.
+module attributes {ds.training = {world = 2 : i64}} {
+  // expected-error@+1 {{expects its gradient in @last to be the sum of @w.grad and the micro-step's}}
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @w.grad role(gradient) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}, %a: tensor<8xf32> {ds.state = @w.grad})
+      -> (tensor<8xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    %s = ds.max %a, %g : tensor<8xf32>
+    %n = ds.update @w states(%w) gradient(%s) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A norm of something else than what is updated by.
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w})
+      -> (tensor<8xf32> {ds.state = @w}, tensor<f64> {ds.state = @norm}) attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    // expected-error@+1 {{expects one sum over the squares of all gradients that are updated by}}
+    %q = ds.sum_of_squares %x : tensor<8xf32> -> tensor<f64>
+    %n = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n, %q : tensor<8xf32>, tensor<f64>
+  }
+}
+
+// -----
+
+// Ranks would count different samples.
+module attributes {ds.training = {world = 2 : i64}} {
+  // expected-error@+1 {{expects a buffer that ranks agree on, but @last gives it integers that depend on the data}}
+  ds.state @seen role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xi64>
+  func.func @last(%x: tensor<8xi64> {ds.input = "x"}, %s: tensor<8xi64> {ds.state = @seen}) -> (tensor<8xi64> {ds.state = @seen})
+      attributes {ds.segment = #ds.segment<last>} {
+    %n = ds.add %s, %x : tensor<8xi64>
+    return %n : tensor<8xi64>
+  }
+}
+
+// -----
+
+// A generator whose counter depends on itself otherwise.
+module attributes {ds.training = {world = 2 : i64}} {
+  // expected-error@+1 {{expects a generator that goes on by a constant in @last}}
+  ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
+  func.func @last(%rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<2xi64> {ds.state = @rng}) attributes {ds.segment = #ds.segment<last>} {
+    %u = ds.random_uniform %rng id 3 first 0 : tensor<2xi64> -> tensor<4xf32>
+    %n = ds.mul %rng, %rng : tensor<2xi64>
+    return %n : tensor<2xi64>
+  }
+}
