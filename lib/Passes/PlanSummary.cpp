@@ -5,6 +5,7 @@
 // packing could not fill) counts as workspace, so that the categories add up to the arena.
 //
 //===---------------------------------------------------------------------------===//
+#include "CountStates.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Analysis/MemoryPlan.h"
 #include "ds/Passes/LowerToProgram.h"
@@ -99,49 +100,13 @@ static analysis::Category categoryOf(Role role) {
   }
 }
 
-/// Elements of a state's logical value: those of the members where a bucket holds them, without padding.
-static int64_t logicalElements(StateOp state, SymbolTable &symbols) {
-  if (!state.getBucket())
-    return state.getTensorType().getNumElements();
-  int64_t elements = 0;
-  auto bucket = symbols.lookup<BucketOp>(*state.getBucket());
-  for (StringRef member : bucket.getMembers().getAsValueRange<FlatSymbolRefAttr>())
-    elements += symbols.lookup<StateOp>(member).getTensorType().getNumElements();
-  return elements;
-}
-
-/// Bytes of `state` on a rank without padding: its share, rounded up, where ranks hold it together.
-static int64_t paidBytes(StateOp state, SymbolTable &symbols) {
-  int64_t local = BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
-  int64_t total = BufferType::getContiguous(state.getTensorType()).getSizeInBytes();
-  int64_t elements = state.getTensorType().getNumElements();
-  if (local == 0 || elements == 0)
-    return local;
-  int64_t parts = total / local;
-  return llvm::divideCeil(logicalElements(state, symbols), parts) * (total / elements);
-}
-
 /// Adds the states, which live all the time, to `rank` and to the values at its peak.
-static int64_t addStates(ModuleOp module, SymbolTable &symbols, analysis::RankPlan &rank,
-                         int64_t &parameters) {
+static int64_t addStates(ModuleOp module, analysis::RankPlan &rank) {
   int64_t total = 0;
+  rank.states = countStateBytes(module, analysis::PackProblem().alignment);
   for (StateOp state : getPlacedStates(module)) {
     BufferType type = BufferType::getContiguous(state.getLocalType());
     analysis::Category category = categoryOf(state.getRole());
-    int64_t bytes = paidBytes(state, symbols);
-    switch (category) {
-    case analysis::Category::Parameters:
-      rank.states.parameters += bytes;
-      break;
-    case analysis::Category::Gradients:
-      rank.states.gradients += bytes;
-      break;
-    default:
-      rank.states.optimizer += bytes;
-    }
-    rank.states.padding += alignedBytes(type) - bytes;
-    if (state.getRole() == Role::Parameter)
-      parameters += logicalElements(state, symbols);
     rank.atPeak[static_cast<size_t>(category)] += type.getSizeInBytes();
     rank.largest.push_back({state.getSymName().str(), "", type.getSizeInBytes(), category});
     total += type.getSizeInBytes();
@@ -215,7 +180,8 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module) {
   analysis::PlanReport report;
   analysis::RankPlan rank;
   SymbolTable symbols(module);
-  int64_t accounted = addStates(module, symbols, rank, report.parameters);
+  report.parameters = countParameters(module);
+  int64_t accounted = addStates(module, rank);
   int64_t inputs = inputBytes(module);
   rank.atPeak[static_cast<size_t>(analysis::Category::Activations)] += inputs;
   accounted += inputs;
