@@ -72,17 +72,6 @@ static Status checkOptions(const Options &options) {
   return {};
 }
 
-/// Refuses several ranks after phase sharded: no pass schedules what they do together yet.
-static Status checkRanks(const Options &options) {
-  bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
-  if (options.ranks == 1 || (isIr && llvm::is_contained({"model", "step", "sharded"}, options.phase)))
-    return {};
-  return Error{ExitCode::Invalid,
-               "--ranks " + std::to_string(options.ranks) +
-                   ": programs and plans are for 1 rank in this build",
-               "leave --ranks out"};
-}
-
 /// Refuses an output that could not be written, before any work is done for it.
 static Status checkOutput(const Options &options) {
   if (options.output == "-")
@@ -159,8 +148,6 @@ static ExitCode compile(const Options &options, mlir::DialectRegistry &registry)
                                                                          : config::PrintFormat::Text);
     return ExitCode::Ok;
   }
-  if (Status status = checkRanks(options); !status)
-    return report(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
       return report(status.error());
