@@ -44,11 +44,12 @@ auto packNames(Builder &builder, const std::vector<T> &names) {
 auto packStates(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::State>> offsets;
   for (const State &state : program.states)
-    offsets.push_back(fb::CreateState(
-        b, b.CreateString(state.name), packNames(b, state.aliases), static_cast<uint8_t>(state.role),
-        b.CreateString(state.owner), b.CreateVector(state.logicalShape), state.buffer,
-        static_cast<uint8_t>(state.init.kind), state.init.a, state.init.b, state.trainable,
-        state.partition.sharded, state.partition.offset, state.partition.shardElements));
+    offsets.push_back(fb::CreateState(b, b.CreateString(state.name), packNames(b, state.aliases),
+                                      static_cast<uint8_t>(state.role), b.CreateString(state.owner),
+                                      b.CreateVector(state.logicalShape), state.buffer,
+                                      static_cast<uint8_t>(state.init.kind), state.init.a, state.init.b,
+                                      state.trainable, state.partition.sharded, state.partition.offset,
+                                      state.partition.shardElements, packNames(b, state.readNames)));
   return b.CreateVector(offsets);
 }
 
@@ -155,7 +156,8 @@ void pack(Builder &b, const Program &p, bool forHash) {
                              p.arenas.device, p.arenas.host, p.arenas.nvme, buffers, shapeList, strideList,
                              lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands,
                              params, strings, segments, schedule, p.evaluation, collectives, kernels, image,
-                             predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep),
+                             predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
+                             p.convertsWeights),
            fb::ProgramIdentifier());
 }
 
@@ -170,8 +172,9 @@ uint64_t boundBytes(const Program &p) {
       bytes += text.size() + 16;
   for (const State &state : p.states) {
     bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 192;
-    for (const std::string &alias : state.aliases)
-      bytes += alias.size() + 16;
+    for (const auto *list : {&state.aliases, &state.readNames})
+      for (const std::string &name : *list)
+        bytes += name.size() + 16;
   }
   for (const Collective &collective : p.collectives)
     bytes += collective.name.size() + 64;
@@ -220,6 +223,7 @@ void unpackTables(const fb::Program &file, Program &p) {
     State state;
     state.name = s->name()->str();
     state.aliases = unpackNames(s->aliases());
+    state.readNames = unpackNames(s->read_names());
     state.role = static_cast<Role>(s->role());
     state.owner = s->owner()->str();
     state.logicalShape = unpackList(s->logical_shape());
@@ -270,6 +274,7 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.configText = file.config_text()->str();
   p.weightsFile = file.weights_file()->str();
   p.unusedWeights = unpackNames(file.unused_weights());
+  p.convertsWeights = file.converts_weights();
   p.threads = file.threads();
   p.world = file.world();
   p.mesh = {file.mesh_dp(), file.mesh_tp(), file.mesh_pp(), file.mesh_sp()};

@@ -161,6 +161,9 @@ Status verifyState(const Program &p, size_t i, std::unordered_set<std::string> &
   const State &state = p.states[i];
   if (Status status = addName(names, state.name, "states", i); !status)
     return status;
+  for (const std::string &name : state.readNames)
+    if (Status status = addName(names, name, "states", i); !status)
+      return status;
   for (const std::string &alias : state.aliases)
     if (Status status = addName(names, alias, "states", i); !status)
       return status;

@@ -51,10 +51,11 @@ struct Mismatch {
 std::string shapeText(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 /// Whether `state` can be read from a tensor of `dtype`. The file must have the state's own type; 16-bit
-/// parameters, which a run rounds from wider ones, can be read from those too.
+/// parameters, which a run rounds from wider ones, can be read from those too, and programs may say that all
+/// can be converted.
 bool takes(const Program &program, const State &state, const State &master, FileDType dtype) {
   const DType own = program.buffers[state.buffer].dtype, exact = program.buffers[master.buffer].dtype;
-  if (own != DType::F16 && own != DType::BF16 && &master == &state)
+  if (!program.convertsWeights && own != DType::F16 && own != DType::BF16 && &master == &state)
     return dtype == toFileDType(own);
   return isConvertible(dtype, own) && isConvertible(dtype, exact);
 }
@@ -80,8 +81,9 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
   std::unordered_set<std::string_view> known(program.unusedWeights.begin(), program.unusedWeights.end());
   for (const State &state : program.states) {
     const TensorEntry *found = nullptr;
-    std::vector<std::string> names = state.aliases;
-    names.insert(names.begin(), state.name);
+    std::vector<std::string> names = {state.name};
+    names.insert(names.end(), state.aliases.begin(), state.aliases.end());
+    names.insert(names.end(), state.readNames.begin(), state.readNames.end());
     for (const std::string &name : names) {
       const TensorEntry *entry = isInFiles(state) ? files.find(name) : nullptr;
       if (!entry)

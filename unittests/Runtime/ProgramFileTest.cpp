@@ -27,6 +27,7 @@ Program sampleProgram() {
   const uint32_t targets = b.input("targets", {4}, DType::I64, 16);
   const uint32_t w = b.state("w", {16, 8}, {Init::Kind::Normal, 0.0, 0.02});
   b.program.states[0].aliases = {"tied"};
+  b.program.states[0].readNames = {"model.w"};
   b.ranks(2);
   const uint32_t shard = b.keep({80});
   b.sharded("m", {16, 8}, shard, 32, {}, Role::Moment, "w");
@@ -49,6 +50,7 @@ Program sampleProgram() {
   b.program.cpuFeatures = {"avx2", "fma"};
   b.program.weightsFile = "w.safetensors";
   b.program.unusedWeights = {"mask"};
+  b.program.convertsWeights = true;
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9};
   b.program.planHash = hashPlan(b.program);
@@ -79,7 +81,9 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(serializeProgram(*again).value(), bytes);
   EXPECT_EQ(again->states[0].aliases, program.states[0].aliases);
+  EXPECT_EQ(again->states[0].readNames, program.states[0].readNames);
   EXPECT_EQ(again->unusedWeights, program.unusedWeights);
+  EXPECT_TRUE(again->convertsWeights);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
   EXPECT_EQ(again->world, 2u);
   EXPECT_EQ(again->mesh.dp, 2u);

@@ -117,6 +117,33 @@ TEST_F(RunTest, ListsHowWeightsDiffer) {
   EXPECT_THAT(second.err, HasSubstr("steps_seen is F16, expected F32"));
 }
 
+TEST_F(RunTest, ReadsWeightsByOtherNamesAndFromOtherFloatTypes) {
+  Program program = regression();
+  program.states[0].readNames = {"bare.w"};
+  const std::vector<uint16_t> halves(kOut * kIn, 0x3f80); // 1 in BF16
+  const std::vector<float> seen(2);
+  const TensorSource sources[] = {{"bare.w", FileDType::BF16, {kOut, kIn}, halves.data()},
+                                  {"steps_seen", FileDType::F32, {2}, seen.data()}};
+  ASSERT_TRUE(writeSafeTensors(at("half.safetensors"), sources));
+  const char *arguments =
+      "--data data.safetensors --steps 0 --weights half.safetensors --save-weights a.safetensors";
+  write(program);
+  const Outcome strict = run(arguments);
+  EXPECT_EQ(strict.code, 3);
+  EXPECT_THAT(strict.err, HasSubstr("bare.w is BF16, expected F32"));
+  program.convertsWeights = true;
+  write(program);
+  const Outcome outcome = run(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  Result<SafeTensorsFile> saved = SafeTensorsFile::open(at("a.safetensors"));
+  ASSERT_TRUE(saved) << saved.error().message;
+  EXPECT_FALSE(saved->find("bare.w"));
+  const TensorEntry *w = saved->find("w");
+  ASSERT_TRUE(w);
+  const std::vector<float> ones(kOut * kIn, 1.0f);
+  EXPECT_EQ(std::memcmp(w->data, ones.data(), w->bytes), 0);
+}
+
 TEST_F(RunTest, PassesOverWeightsThatTheProgramNames) {
   Program program = regression();
   program.unusedWeights = {"mask"};

@@ -87,6 +87,7 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(after([](Program &p) { p.states[1].name = "w"; }),
               HasSubstr("the name 'w' of an earlier entry"));
   EXPECT_THAT(after([](Program &p) { p.states[0].aliases = {"bias"}; }), HasSubstr("the name 'bias'"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].readNames = {"bias"}; }), HasSubstr("the name 'bias'"));
   EXPECT_THAT(after([](Program &p) { p.states[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.states[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
   EXPECT_THAT(after([](Program &p) {

@@ -86,6 +86,7 @@ struct State {
   Init init;
   bool trainable = false;
   Partition partition;
+  std::vector<std::string> readNames = {}; ///< names that weights files may have for it, never written
 };
 
 /// One argument of the model's forward, filled by the host before each micro-step. Like every state and
@@ -237,9 +238,10 @@ struct Program {
   std::string configText;               ///< resolved configuration, for `ds-run` to print
   std::string weightsFile;              ///< file name beside the program, or empty
   std::vector<std::string>
-      unusedWeights;    ///< names in that file that the program has no use for (dead buffers)
-  uint32_t threads = 0; ///< worker threads of the compute stream
-  uint32_t world = 1;   ///< ranks; the product of the mesh
+      unusedWeights;            ///< names in weights files that the program has no use for (dead buffers)
+  bool convertsWeights = false; ///< weights files may hold parameters in another float type
+  uint32_t threads = 0;         ///< worker threads of the compute stream
+  uint32_t world = 1;           ///< ranks; the product of the mesh
   Mesh mesh;
   uint32_t microBatch = 1, accumulation = 1;
 

@@ -22,7 +22,8 @@ Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired);
 /// Reads parameters and buffers from `path`. A file that does not match is refused with ExitCode::Invalid and
 /// the lists of missing, unknown and different tensors, before any state is touched. A tensor has the type of
 /// its state; a 16-bit parameter or one with a master takes wider and narrower floats too. Names that the
-/// program declares unused are passed over.
+/// program declares unused are passed over. `path` is a .safetensors file, the index of shards, or a
+/// directory with either.
 Status loadWeights(Executor &executor, const std::string &path);
 
 /// Writes parameters and buffers under all their names, atomically. With a `communicator` every rank calls

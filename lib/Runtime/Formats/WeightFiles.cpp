@@ -8,6 +8,9 @@
 #include <map>
 #include <new>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 using namespace ds;
 using namespace ds::rt;
 
@@ -55,7 +58,22 @@ static Status openShards(const std::string &path, const WeightIndex &index,
   return {};
 }
 
+/// The index or, where there is none, the single file of a model's directory.
+static Result<std::string> findInDirectory(const std::string &directory) {
+  for (const char *name : {"model.safetensors.index.json", "model.safetensors"})
+    if (std::string path = directory + "/" + name; access(path.c_str(), F_OK) == 0)
+      return path;
+  return Error{ExitCode::Io,
+               quote(directory) + ": has neither model.safetensors.index.json nor model.safetensors",
+               "weights are read from safetensors files only"};
+}
+
 Result<WeightFiles> WeightFiles::open(const std::string &path) try {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    Result<std::string> found = findInDirectory(path);
+    return found ? open(*found) : Result<WeightFiles>(found.error());
+  }
   WeightFiles weights;
   if (!path.ends_with(".json")) {
     Result<SafeTensorsFile> file = SafeTensorsFile::open(path);

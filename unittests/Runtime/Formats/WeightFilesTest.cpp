@@ -54,6 +54,23 @@ TEST_F(WeightFilesTest, SingleFile) {
   EXPECT_TRUE(weights->find("extra"));
 }
 
+TEST_F(WeightFilesTest, DirectoryOfAModel) {
+  auto nothing = WeightFiles::open(path(""));
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, ExitCode::Io);
+  EXPECT_THAT(nothing.error().message,
+              HasSubstr("has neither model.safetensors.index.json nor model.safetensors"));
+  write("model.safetensors", safeTensors(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "X"));
+  auto single = WeightFiles::open(path(""));
+  ASSERT_TRUE(single) << single.error().message;
+  EXPECT_EQ(char(*single->find("a")->data), 'X');
+  // Where both are there the index says what the model is.
+  write("model.safetensors.index.json", R"({"weight_map":{"b":"s2.safetensors","a":"s1.safetensors"}})");
+  auto shards = WeightFiles::open(path(""));
+  ASSERT_TRUE(shards) << shards.error().message;
+  EXPECT_EQ(char(*shards->find("a")->data), 'A');
+}
+
 TEST_F(WeightFilesTest, OnlyNamesBesideTheIndex) {
   for (const char *name :
        {"../s1.safetensors", "/etc/passwd", "sub/s1.safetensors", "..", ".", "", "./s1.safetensors"})

@@ -72,7 +72,8 @@ private:
   std::unique_ptr<Tables> tables; ///< never null but after a move
 };
 
-/// The weights of a model: one .safetensors file, or the shards that a model.safetensors.index.json names. An
+/// The weights of a model: one .safetensors file, the shards that a model.safetensors.index.json names, or a
+/// directory that has such an index or a model.safetensors. An
 /// index may name only files that lie beside it; a tensor that it does not list is not visible.
 class WeightFiles {
 public:
