@@ -1,6 +1,7 @@
 //===- LowerToProgram.cpp - From the planned module to the program of one rank ---===//
 #include "ProgramBuilder.h"
 #include "RuntimeBuffer.h"
+#include "ds/Dialect/WeightNames.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -86,13 +87,21 @@ void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segm
   program.lifetimes.push_back(lifetime);
 }
 
+/// The texts of an attribute that may be absent.
+static std::vector<std::string> toStrings(ArrayAttr texts) {
+  std::vector<std::string> result;
+  if (texts)
+    for (StringRef text : texts.getAsValueRange<StringAttr>())
+      result.push_back(text.str());
+  return result;
+}
+
 /// What `op` declares; its place is still to be said.
 rt::State ProgramBuilder::describeState(StateOp op) {
   rt::State state;
   state.name = op.getSymName().str();
-  if (op.getAliases())
-    for (StringRef alias : op.getAliases()->getAsValueRange<StringAttr>())
-      state.aliases.push_back(alias.str());
+  state.aliases = toStrings(op.getAliases().value_or(ArrayAttr()));
+  state.readNames = toStrings(op->getAttrOfType<ArrayAttr>(kReadNamesAttr));
   state.role = static_cast<rt::Role>(op.getRole());
   if (op.getOwner())
     state.owner = op.getOwner()->str();
@@ -126,6 +135,7 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
       state.owner = state.name;
       state.name += kind.str(); // ".exp_avg"
       state.aliases.clear();
+      state.readNames.clear();
       state.role = static_cast<rt::Role>(op.getRole());
       state.init = toRuntimeInit(op.getInit());
       state.trainable = false;
@@ -229,6 +239,8 @@ FailureOr<rt::Program> ProgramBuilder::build() {
   }
   program.arenas.device = plan.getAs<IntegerAttr>("arena").getInt();
   program.predicted.peakBytes = program.arenas.device;
+  program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
+  program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
   if (failed(addStates()))
     return failure();
   addKernels();

@@ -1,6 +1,7 @@
 //===- Model.cpp - A model as MLIR, wherever it came from ------------------------===//
 #include "Model.h"
 
+#include "ds/Import/HfModel.h"
 #include "ds/Import/ImportClient.h"
 #include "ds/Passes/TrainingFromConfig.h"
 
@@ -37,6 +38,37 @@ static Status importArchive(const Options &options, Model &model, std::string &t
     llvm::errs() << "note: " << notice << "\n";
   model.weightsPath = imported->weightsPath;
   text = std::move(imported->mlirText);
+  return {};
+}
+
+/// Says where the weights are that belong to a config.json, if they lie beside it.
+static void noticeWeights(const Options &options) {
+  llvm::SmallString<256> file;
+  for (const char *name : {"model.safetensors.index.json", "model.safetensors"}) {
+    file = llvm::sys::path::parent_path(options.input);
+    llvm::sys::path::append(file, name);
+    if (options.emit == Emit::Program && llvm::sys::fs::exists(file)) {
+      llvm::errs() << "note: '" << file << "' lies beside the configuration; ds-run --weights " << file
+                   << " starts from it\n";
+      return;
+    }
+  }
+}
+
+/// Builds the model that a config.json describes.
+static Status buildFromConfig(const Options &options, const config::Config &config,
+                              mlir::MLIRContext &context, Model &model) {
+  HfRequest request;
+  request.path = options.input;
+  request.inputs = options.inputs;
+  request.microBatch = config.batch.micro;
+  Result<HfModel> built = buildHfModel(request, context);
+  if (!built)
+    return built.error();
+  for (const std::string &notice : built->notices)
+    llvm::errs() << "note: " << notice << "\n";
+  noticeWeights(options);
+  model.module = std::move(built->module);
   return {};
 }
 
@@ -96,8 +128,11 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
   if (options.inputKind() == InputKind::TorchScript)
     if (Status status = importArchive(options, model, text); !status)
       return status.error();
-  if (Status status = parseInput(options, text, context, model); !status)
-    return status.error();
+  bool isConfig = options.inputKind() == InputKind::HfConfig;
+  Status read =
+      isConfig ? buildFromConfig(options, config, context, model) : parseInput(options, text, context, model);
+  if (!read)
+    return read.error();
   if (options.inputKind() == InputKind::Mlir && options.config.empty() && options.sets.empty())
     inferBatch(*model.module, config);
   if (Status status = checkBatch(*model.module, config); !status)

@@ -1,0 +1,22 @@
+//===- WeightNames.h - What weights files may call the states of a model --------===//
+//
+// Discardable attributes from a model's builder to the program: passes between need not know them.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_DIALECT_WEIGHTNAMES_H
+#define DS_DIALECT_WEIGHTNAMES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::ds {
+
+/// Of a state: further names under which weights files may hold it; never written (an ArrayAttr of strings).
+inline constexpr llvm::StringLiteral kReadNamesAttr = "ds.read_names";
+/// Of a module: tensors that weights files may hold and no state is (an ArrayAttr of strings).
+inline constexpr llvm::StringLiteral kUnusedWeightsAttr = "ds.unused_weights";
+/// Of a module: weights files may hold the parameters in another float type than the model's (a UnitAttr).
+inline constexpr llvm::StringLiteral kConvertsWeightsAttr = "ds.converts_weights";
+
+} // namespace mlir::ds
+
+#endif // DS_DIALECT_WEIGHTNAMES_H

@@ -1,0 +1,59 @@
+//===- Architecture.h - A family of models, read from its configuration ---------===//
+//
+// One file per family: it reads its keys into a plain struct, and writes the forward over the shared layers.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_IMPORT_HF_ARCHITECTURE_H
+#define DS_LIB_IMPORT_HF_ARCHITECTURE_H
+
+#include "Layers.h"
+
+namespace ds::hf {
+
+// What sizes may be. Products of two of them fit 64 bits with room to spare; Graph bounds the rest.
+inline constexpr Range<int64_t> kVocabularies{1, int64_t{1} << 24};
+inline constexpr Range<int64_t> kWidths{1, int64_t{1} << 20};
+inline constexpr Range<int64_t> kInnerWidths{1, int64_t{1} << 21};
+inline constexpr Range<int64_t> kLayers{1, 4096};
+inline constexpr Range<int64_t> kHeads{1, int64_t{1} << 16};
+inline constexpr Range<int64_t> kPositions{1, int64_t{1} << 24};
+inline constexpr Range<double> kProbabilities{0, 0.999};
+inline constexpr Range<double> kEpsilons{1e-30, 1};
+inline constexpr Range<double> kDeviations{0, 100};
+
+/// A model whose numbers are known.
+class Architecture {
+public:
+  virtual ~Architecture() = default;
+
+  /// Samples are at most so long.
+  int64_t positions = 1;
+  int64_t vocabulary = 1;
+  /// Elements of the widest tensor that the forward makes of one token, other than the logits.
+  int64_t widest = 1;
+  /// Heads whose attention weights [T, T] exist as tensors; 0: none do.
+  int64_t scoreHeads = 0;
+  /// What checkpoints of the model without its head leave out of names.
+  std::string basePrefix;
+
+  /// The loss of `ids` [B, T] against `labels` [B, T].
+  virtual Value forward(Graph &g, Value ids, Value labels) const = 0;
+};
+
+/// hidden_size / heads; refuses `headsKey` where heads do not divide it.
+int64_t headSize(const Section &config, int64_t width, int64_t heads, std::string_view widthKey,
+                 std::string_view headsKey);
+
+/// Refuses `key` unless it is missing, null or false: what it asks for is not supported.
+void refuseTrue(const Section &config, std::string_view key, const std::string &why);
+
+std::unique_ptr<Architecture> readGpt2(const Section &config);
+std::unique_ptr<Architecture> readLlama(const Section &config);
+std::unique_ptr<Architecture> readMistral(const Section &config);
+std::unique_ptr<Architecture> readQwen2(const Section &config);
+std::unique_ptr<Architecture> readGptNeox(const Section &config);
+std::unique_ptr<Architecture> readBert(const Section &config);
+
+} // namespace ds::hf
+
+#endif // DS_LIB_IMPORT_HF_ARCHITECTURE_H

@@ -1,0 +1,114 @@
+//===- Graph.h - The module of a model while it is being built ------------------===//
+//
+// Holds what every layer needs: where ops go, where they say they come from, which states exist. A layer is a
+// `Scope`, whose path names its parameters and its ops at once, so that the names of the published checkpoint
+// are also the places in reports.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_IMPORT_HF_GRAPH_H
+#define DS_LIB_IMPORT_HF_GRAPH_H
+
+#include "ds/Dialect/Emitter.h"
+#include "ds/Support/Error.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds::hf {
+
+using mlir::Value;
+using mlir::ds::Emitter;
+
+/// No tensor of a model or of its step has more elements: sizes in bytes and operation counts then stay
+/// within 64 bits all the way to the program.
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+/// No model has more parameters.
+inline constexpr int64_t kMaxParameters = int64_t{1} << 45;
+
+/// How a parameter starts without a checkpoint.
+struct Init {
+  mlir::ds::InitKind kind = mlir::ds::InitKind::Zero;
+  double a = 0, b = 0;
+
+  static Init zeros() { return {}; }
+  static Init ones() { return {mlir::ds::InitKind::Constant, 1, 0}; }
+  static Init normal(double deviation) { return {mlir::ds::InitKind::Normal, 0, deviation}; }
+};
+
+class Graph {
+public:
+  /// `basePrefix` ("transformer.") is what checkpoints of the model without its head leave out.
+  Graph(mlir::MLIRContext &context, std::string basePrefix);
+
+  /// Emits at the end of @forward, located at the current layer.
+  Emitter ops();
+  /// An argument that the host fills. Before any parameter.
+  Value input(llvm::StringRef name, mlir::RankedTensorType type);
+  /// The parameter of this name below the current layer; declared on first use.
+  Value parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init);
+  /// The parameter of this full name, which exists.
+  Value existing(llvm::StringRef name) const { return states.lookup(name).value; }
+  /// Path of the current layer.
+  std::string layer() const { return layers.empty() ? "" : layers.back(); }
+  /// Another name of the parameter `owner` (full names), as a tied head has it.
+  void tie(llvm::StringRef owner, llvm::StringRef alias);
+  /// A further name (full) under which checkpoints hold the parameter `owner`; never written.
+  void addReadName(llvm::StringRef owner, llvm::StringRef name);
+  /// A tensor below the current layer that checkpoints may hold and the model has no use for.
+  void ignoreWeight(llvm::StringRef name);
+  /// Zeroes elements at random, as PyTorch's dropout in training; the tensor itself for probability 0.
+  Value dropout(Value x, double probability);
+
+  /// Ends @forward with the loss. Fails where the model is too large.
+  Result<mlir::OwningOpRef<mlir::ModuleOp>> finish(Value loss);
+
+private:
+  friend class Scope;
+  std::string path(llvm::StringRef name) const;
+  std::string withoutPrefix(llvm::StringRef name) const;
+  mlir::Location here();
+  mlir::ds::StateOp declare(llvm::StringRef name, mlir::ds::Role role, bool trainable,
+                            mlir::RankedTensorType type, Init init);
+  /// A new argument of @forward.
+  Value addArgument(mlir::RankedTensorType type, llvm::StringRef attribute, mlir::Attribute value);
+
+  struct State {
+    mlir::ds::StateOp op;
+    Value value;
+    std::vector<std::string> aliases, readNames;
+  };
+
+  mlir::OpBuilder builder, stateBuilder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp forward;
+  mlir::Block *block;
+  std::string prefix;
+  std::vector<std::string> layers; ///< full paths of the open scopes
+  llvm::StringMap<State> states;
+  std::vector<std::string> order; ///< of their declaration
+  std::vector<std::string> ignored;
+  std::vector<mlir::DictionaryAttr> argumentAttrs;
+  std::optional<Error> error;
+  int64_t numParameters = 0, numDropouts = 0;
+};
+
+/// Opens the layer `name` below the current one for its lifetime.
+class Scope {
+public:
+  Scope(Graph &graph, llvm::StringRef name) : graph(graph) { graph.layers.push_back(graph.path(name)); }
+  ~Scope() { graph.layers.pop_back(); }
+  Scope(const Scope &) = delete;
+
+private:
+  Graph &graph;
+};
+
+} // namespace ds::hf
+
+#endif // DS_LIB_IMPORT_HF_GRAPH_H

@@ -1,0 +1,107 @@
+//===- HfModel.cpp - Builds a model from a Hugging Face config.json -------------===//
+
+#include "ds/Import/HfModel.h"
+
+#include "Inputs.h"
+
+using namespace ds;
+using namespace ds::hf;
+
+namespace {
+/// A value of model_type.
+struct Family {
+  llvm::StringLiteral modelType;
+  std::unique_ptr<Architecture> (*read)(const Section &);
+};
+} // namespace
+
+static constexpr Family kFamilies[] = {{"bert", readBert},        {"gpt2", readGpt2},
+                                       {"gpt_neox", readGptNeox}, {"llama", readLlama},
+                                       {"mistral", readMistral},  {"qwen2", readQwen2}};
+
+int64_t ds::hf::headSize(const Section &config, int64_t width, int64_t heads, std::string_view widthKey,
+                         std::string_view headsKey) {
+  if (width % heads == 0)
+    return width / heads;
+  std::string name = llvm::StringRef(widthKey).split('|').first.str();
+  config.refuse(headsKey, "expects a divisor of " + name + ", which is " + std::to_string(width) +
+                              ", but got " + std::to_string(heads));
+  return 1;
+}
+
+void ds::hf::refuseTrue(const Section &config, std::string_view key, const std::string &why) {
+  if (config.flag(key, false))
+    config.refuse(key, "expects false, but got true: " + why);
+}
+
+/// The family that model_type names.
+static const Family *findFamily(const Section &config) {
+  std::string type = config.text("model_type"), known;
+  for (const Family &family : kFamilies) {
+    if (family.modelType == type)
+      return &family;
+    known += (known.empty() ? "" : ", ") + family.modelType.str();
+  }
+  if (config.has("model_type"))
+    config.refuse("model_type", "expects one of " + known + ", but got " + config.describe("model_type"),
+                  "export the model as TorchScript and give the .pt file");
+  else
+    config.refuse("model_type", "expects one of " + known + ", but the key is missing",
+                  "give the config.json of a Hugging Face model");
+  return nullptr;
+}
+
+/// One line about each thing that a user may not expect.
+static std::vector<std::string> notices(const ConfigFile &file, const Architecture &model,
+                                        const std::string &path) {
+  std::vector<std::string> lines;
+  std::string unread;
+  for (const std::string &key : file.unreadKeys())
+    unread += (unread.empty() ? "" : ", ") + key;
+  if (!unread.empty())
+    lines.push_back(path + ": keys that the model does not depend on, or that are not known: " + unread);
+  if (model.scoreHeads > 0)
+    lines.push_back(path + ": dropout of attention weights keeps them in memory; fused attention needs 0");
+  return lines;
+}
+
+/// The module of `model`.
+static Result<mlir::OwningOpRef<mlir::ModuleOp>> build(const Architecture &model, const TokenShape &shape,
+                                                       mlir::MLIRContext &context) {
+  Graph graph(context, model.basePrefix);
+  auto type = mlir::RankedTensorType::get({shape.batch, shape.length}, mlir::IntegerType::get(&context, 64));
+  Value ids = graph.input("input_ids", type), labels = graph.input("labels", type);
+  return graph.finish(model.forward(graph, ids, labels));
+}
+
+static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &file,
+                                 mlir::MLIRContext &context) {
+  const Family *family = findFamily(file.root());
+  std::unique_ptr<Architecture> model = family ? family->read(file.root()) : nullptr;
+  if (Status status = file.finish(); !status)
+    return status.error();
+  Result<TokenShape> shape = readInputs(request.inputs, request.microBatch, *model, request.path);
+  if (!shape)
+    return shape.error();
+  if (Status status = checkTensors(*shape, *model, request.path); !status)
+    return status.error();
+  auto module = build(*model, *shape, context);
+  if (!module)
+    return Error{module.error().code, request.path + ": " + module.error().message, module.error().hint};
+  return HfModel{std::move(*module), notices(file, *model, request.path)};
+}
+
+Result<HfModel> ds::buildHfModelFromText(const HfRequest &request, const std::string &text,
+                                         mlir::MLIRContext &context) {
+  Result<ConfigFile> file = ConfigFile::parse(text, request.path);
+  if (!file)
+    return file.error();
+  return buildFrom(request, *file, context);
+}
+
+Result<HfModel> ds::buildHfModel(const HfRequest &request, mlir::MLIRContext &context) {
+  Result<ConfigFile> file = ConfigFile::read(request.path);
+  if (!file)
+    return file.error();
+  return buildFrom(request, *file, context);
+}

@@ -1,0 +1,273 @@
+//===- Layers.cpp - The layers that the architectures share ---------------------===//
+
+#include "Layers.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::ds;
+using namespace ::ds::hf;
+namespace hf = ::ds::hf;
+
+int64_t hf::width(Value x) { return tensorType(x).getShape().back(); }
+
+/// x [..., K] times a matrix, with an optional row added.
+static Value multiply(Emitter e, Value x, Value matrix, Value bias, bool transposed) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  shape.back() = tensorType(matrix).getDimSize(transposed ? 0 : 1);
+  return e.getBuilder().create<MatmulOp>(e.getLoc(), tensorType(x).clone(shape), x, matrix, bias,
+                                         /*accumulator=*/Value(), /*transpose_lhs=*/false, transposed,
+                                         /*relu=*/false);
+}
+
+Value hf::linear(Graph &g, llvm::StringRef name, Value x, int64_t columns, bool bias, double deviation) {
+  Scope scope(g, name);
+  Value weight = g.parameter("weight", {columns, width(x)}, Init::normal(deviation));
+  Value row = bias ? g.parameter("bias", {columns}, Init::zeros()) : Value();
+  return multiply(g.ops(), x, weight, row, /*transposed=*/true);
+}
+
+Value hf::conv1d(Graph &g, llvm::StringRef name, Value x, int64_t columns, double deviation) {
+  Scope scope(g, name);
+  Value weight = g.parameter("weight", {width(x), columns}, Init::normal(deviation));
+  Value bias = g.parameter("bias", {columns}, Init::zeros());
+  Emitter e = g.ops();
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  Value rows = e.reshape(x, {tensorType(x).getNumElements() / width(x), width(x)});
+  shape.back() = columns;
+  return e.reshape(multiply(e, rows, weight, bias, /*transposed=*/false), shape);
+}
+
+Value hf::project(Graph &g, Value x, Value matrix, Value bias) {
+  return multiply(g.ops(), x, matrix, bias, /*transposed=*/true);
+}
+
+Value hf::layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
+  Scope scope(g, name);
+  Value weight = g.parameter("weight", {width(x)}, Init::ones());
+  Value bias = g.parameter("bias", {width(x)}, Init::zeros());
+  Emitter e = g.ops();
+  RankedTensorType type = tensorType(x), row = type.clone(type.getShape().drop_back());
+  return e.getBuilder()
+      .create<LayerNormOp>(e.getLoc(), type, row, row, x, weight, bias, e.getBuilder().getI64IntegerAttr(1),
+                           e.getBuilder().getF64FloatAttr(epsilon))
+      .getResult();
+}
+
+Value hf::rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
+  Scope scope(g, name);
+  Value weight = g.parameter("weight", {width(x)}, Init::ones());
+  Emitter e = g.ops();
+  RankedTensorType type = tensorType(x), row = type.clone(type.getShape().drop_back());
+  return e.getBuilder()
+      .create<RmsNormOp>(e.getLoc(), type, row, x, weight, e.getBuilder().getI64IntegerAttr(1),
+                         e.getBuilder().getF64FloatAttr(epsilon))
+      .getResult();
+}
+
+static Value lookUp(Emitter e, Value table, Value ids) {
+  SmallVector<int64_t> shape(tensorType(ids).getShape());
+  shape.push_back(width(table));
+  return e.getBuilder().create<EmbeddingOp>(e.getLoc(), tensorType(table).clone(shape), table, ids);
+}
+
+Value hf::embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns,
+                    double deviation) {
+  Scope scope(g, name);
+  Value table = g.parameter("weight", {rows, columns}, Init::normal(deviation));
+  return lookUp(g.ops(), table, ids);
+}
+
+/// 0, 1, 2, ... along dimension `dim`.
+static Value count(Emitter e, ArrayRef<int64_t> shape, Type element, int64_t dim) {
+  return e.getBuilder().create<IotaOp>(e.getLoc(), RankedTensorType::get(shape, element), dim, 0, 1);
+}
+
+Value hf::addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation) {
+  Value positions;
+  {
+    Scope scope(g, name);
+    Value table = g.parameter("weight", {rows, width(x)}, Init::normal(deviation));
+    Emitter e = g.ops();
+    Value ids = count(e, {tensorType(x).getDimSize(1)}, e.getBuilder().getI64Type(), 0);
+    positions = lookUp(e, table, ids);
+  }
+  Emitter e = g.ops();
+  return e.add(x, e.repeatRows(positions, tensorType(x).getShape()));
+}
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
+
+/// 0.5 * x * (1 + inner)
+static Value halfGate(Emitter &e, Value x, Value inner) { return e.mul(e.scale(x, 0.5), e.shift(inner, 1)); }
+
+static Value geluErf(Emitter &e, Value x) {
+  return halfGate(e, x, e.unary<ErfOp>(e.scale(x, std::sqrt(0.5))));
+}
+
+static Value geluTanh(Emitter &e, Value x) {
+  Value cube = e.mul(e.mul(x, x), x);
+  Value sum = e.add(x, e.scale(cube, 0.044715));
+  return halfGate(e, x, e.unary<TanhOp>(e.scale(sum, std::sqrt(2 / M_PI))));
+}
+
+static Value quickGelu(Emitter &e, Value x) { return e.mul(x, e.unary<SigmoidOp>(e.scale(x, 1.702))); }
+
+static Value relu(Emitter &e, Value x) {
+  Value zero = e.splatLike(x, 0);
+  return e.select(e.compare(Predicate::GT, x, zero), x, zero);
+}
+
+static Value reluSquared(Emitter &e, Value x) {
+  Value positive = relu(e, x);
+  return e.mul(positive, positive);
+}
+
+static Value silu(Emitter &e, Value x) { return e.mul(x, e.unary<SigmoidOp>(x)); }
+
+namespace {
+/// An activation by the name that configurations have for it.
+struct Activation {
+  llvm::StringLiteral name;
+  Value (*emit)(Emitter &, Value);
+};
+} // namespace
+
+static constexpr Activation kActivations[] = {
+    {"gelu", geluErf},
+    {"gelu_python", geluErf},
+    {"gelu_new", geluTanh},
+    {"gelu_fast", geluTanh},
+    {"gelu_pytorch_tanh", geluTanh},
+    {"quick_gelu", quickGelu},
+    {"relu", relu},
+    {"relu2", reluSquared},
+    {"silu", silu},
+    {"swish", silu},
+    {"sigmoid", [](Emitter &e, Value x) { return e.unary<SigmoidOp>(x); }},
+    {"tanh", [](Emitter &e, Value x) { return e.unary<TanhOp>(x); }},
+    {"linear", [](Emitter &, Value x) { return x; }},
+};
+
+static const Activation *findActivation(llvm::StringRef name) {
+  const auto *found = llvm::find_if(kActivations, [&](const Activation &a) { return a.name == name; });
+  return found == std::end(kActivations) ? nullptr : found;
+}
+
+std::string hf::readActivation(const Section &config, std::string_view key, const std::string &fallback) {
+  std::string name = config.has(key) ? config.text(key) : fallback;
+  if (findActivation(name))
+    return name;
+  std::string known;
+  for (const Activation &activation : kActivations)
+    known += (known.empty() ? "" : ", ") + activation.name.str();
+  config.refuse(key, "expects one of " + known + ", but got " + config.describe(key));
+  return fallback;
+}
+
+Value hf::activate(Graph &g, llvm::StringRef activation, Value x) {
+  Emitter e = g.ops();
+  return findActivation(activation)->emit(e, x);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+Value hf::splitHeads(Graph &g, Value x, int64_t size) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  shape.back() /= size;
+  shape.push_back(size);
+  return g.ops().reshape(x, shape);
+}
+
+Value hf::joinHeads(Graph &g, Value x) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  int64_t size = shape.pop_back_val();
+  shape.back() *= size;
+  return g.ops().reshape(x, shape);
+}
+
+/// Which positions s (columns) a position t (rows) sees, [T, T]; null where it sees all.
+static Value visible(Emitter &e, int64_t length, const AttentionOptions &options) {
+  Type i64 = e.getBuilder().getI64Type();
+  Value row = count(e, {length, length}, i64, 0), column = count(e, {length, length}, i64, 1);
+  Value past = options.causal ? e.compare(Predicate::LE, column, row) : Value();
+  if (options.window == 0)
+    return past;
+  Value near = e.compare(Predicate::LT, e.sub(row, column), e.splatLike(row, options.window));
+  return past ? e.binary<AndOp>(past, near) : near;
+}
+
+/// [B, T, G, D] as [B, H, T, D], each head repeated for the H / G heads that share it.
+static Value headsFirst(Emitter &e, Value x, int64_t heads) {
+  auto shape = SmallVector<int64_t>(tensorType(x).getShape());
+  Value moved = e.getBuilder().create<TransposeOp>(e.getLoc(), x, ArrayRef<int64_t>{0, 2, 1, 3});
+  int64_t batch = shape[0], length = shape[1], groups = shape[2], size = shape[3];
+  Value wide = e.broadcast(e.reshape(moved, {batch, groups, 1, length, size}), {0, 1, 2, 3, 4},
+                           {batch, groups, heads / groups, length, size});
+  return e.reshape(wide, {batch, heads, length, size});
+}
+
+/// Attention whose weights are dropped: they exist as a tensor.
+static Value spelledAttention(Graph &g, Value query, Value key, Value value,
+                              const AttentionOptions &options) {
+  Emitter e = g.ops();
+  OpBuilder &b = e.getBuilder();
+  int64_t heads = tensorType(query).getDimSize(2), length = tensorType(query).getDimSize(1);
+  Value q = headsFirst(e, query, heads), k = headsFirst(e, key, heads), v = headsFirst(e, value, heads);
+  Value scores = e.scale(b.create<MatmulOp>(e.getLoc(), q, k, false, /*transposeRhs=*/true), options.scale);
+  ArrayRef<int64_t> shape = tensorType(scores).getShape();
+  if (Value seen = visible(e, length, options))
+    scores = e.select(e.broadcast(seen, {2, 3}, shape), scores, e.splatLike(scores, -INFINITY));
+  Value weights =
+      b.create<SoftmaxOp>(e.getLoc(), scores.getType(), scores, b.getI64IntegerAttr(3), /*log=*/nullptr);
+  weights = g.dropout(weights, options.dropout);
+  Value mixed = b.create<MatmulOp>(e.getLoc(), weights, v);
+  return b.create<TransposeOp>(e.getLoc(), mixed, ArrayRef<int64_t>{0, 2, 1, 3});
+}
+
+Value hf::attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options) {
+  if (options.dropout > 0)
+    return spelledAttention(g, query, key, value, options);
+  Emitter e = g.ops();
+  OpBuilder &b = e.getBuilder();
+  ArrayRef<int64_t> shape = tensorType(query).getShape();
+  int64_t length = shape[1];
+  Value mask;
+  if (options.window > 0 && options.window < length) {
+    AttentionOptions windowOnly;
+    windowOnly.causal = false;
+    windowOnly.window = options.window;
+    Value seen = visible(e, length, windowOnly);
+    auto type = RankedTensorType::get({length, length}, b.getF32Type());
+    Value hidden = e.splat(type, -INFINITY);
+    mask = e.reshape(e.select(seen, e.splat(type, 0), hidden), {1, 1, length, length});
+  }
+  auto lse = RankedTensorType::get({shape[0], shape[2], length}, b.getF32Type());
+  UnitAttr causal = options.causal ? b.getUnitAttr() : UnitAttr();
+  return b
+      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, causal,
+                           b.getF64FloatAttr(options.scale))
+      .getResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+Value hf::tokenLoss(Graph &g, Value logits, Value labels) {
+  Scope scope(g, "loss");
+  Emitter e = g.ops();
+  OpBuilder &b = e.getBuilder();
+  int64_t rows = tensorType(labels).getNumElements();
+  Value flat = e.reshape(logits, {rows, width(logits)}), targets = e.reshape(labels, {rows});
+  auto scalar = RankedTensorType::get({}, b.getF32Type()),
+       row = RankedTensorType::get({rows}, b.getF32Type());
+  return b.create<CrossEntropyOp>(e.getLoc(), scalar, row, scalar, flat, targets, b.getI64IntegerAttr(-100))
+      .getLoss();
+}

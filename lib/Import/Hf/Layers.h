@@ -1,0 +1,57 @@
+//===- Layers.h - The layers that the architectures share -----------------------===//
+//
+// Each function opens the layer of its name, so that parameters and ops are called after it, and writes what
+// the TorchScript importer writes for the same layer.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_IMPORT_HF_LAYERS_H
+#define DS_LIB_IMPORT_HF_LAYERS_H
+
+#include "ConfigFile.h"
+#include "Graph.h"
+
+namespace ds::hf {
+
+/// Last dimension of a tensor.
+int64_t width(Value x);
+
+/// x W^T + b for W of [columns, width(x)], as nn.Linear has it.
+Value linear(Graph &g, llvm::StringRef name, Value x, int64_t columns, bool bias, double deviation);
+/// x W + b for W of [width(x), columns], as GPT-2's Conv1D has it.
+Value conv1d(Graph &g, llvm::StringRef name, Value x, int64_t columns, double deviation);
+Value layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
+Value rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
+/// Rows of the table `name` of `rows` rows.
+Value embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns, double deviation);
+/// Rows 0 ... T - 1 of the table, for each sample of x [B, T, C]: added to x.
+Value addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation);
+/// x W^T for a matrix [columns, width(x)] that is there already: a tied head.
+Value project(Graph &g, Value x, Value matrix, Value bias = {});
+
+/// The activation that `key` names. Unknown ones are refused with the list.
+std::string readActivation(const Section &config, std::string_view key, const std::string &fallback);
+/// One that readActivation gave.
+Value activate(Graph &g, llvm::StringRef activation, Value x);
+
+/// x [B, T, n * size] as [B, T, n, size].
+Value splitHeads(Graph &g, Value x, int64_t size);
+/// x [B, T, n, size] as [B, T, n * size].
+Value joinHeads(Graph &g, Value x);
+
+struct AttentionOptions {
+  double scale = 1;
+  bool causal = true;
+  int64_t window = 0; ///< positions that a position sees, itself included; 0: all
+  double dropout = 0; ///< of the attention weights
+};
+
+/// softmax(scale * q k^T + mask) v for q [B, T, H, D], k and v [B, T, G, D]; [B, T, H, D]. One op where the
+/// weights are not dropped; else spelled out, for they must then be kept.
+Value attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options);
+
+/// Mean negative log-likelihood of `labels` [B, T] in `logits` [B, T, V]; -100 does not count.
+Value tokenLoss(Graph &g, Value logits, Value labels);
+
+} // namespace ds::hf
+
+#endif // DS_LIB_IMPORT_HF_LAYERS_H

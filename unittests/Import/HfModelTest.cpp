@@ -1,0 +1,161 @@
+//===- HfModelTest.cpp - Models from config.json: sizes, names, initialisation --===//
+
+#include "ds/Import/HfModel.h"
+#include "HfConfigs.h"
+#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/WeightNames.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/Format.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace mlir::ds;
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+
+namespace {
+
+/// A context with what a model needs, and what it is asked for.
+class HfModel : public testing::Test {
+protected:
+  HfModel() { context.loadDialect<DsDialect, mlir::func::FuncDialect>(); }
+
+  mlir::ModuleOp build(const char *text, const std::string &shape = "1x16") {
+    ds::HfRequest request{"config.json", {"input_ids=" + shape + "xi64"}, 1};
+    auto result = ds::buildHfModelFromText(request, text, context);
+    EXPECT_TRUE(result) << result.error().message;
+    if (!result)
+      return {};
+    EXPECT_TRUE(succeeded(mlir::verify(*result->module)));
+    model = std::move(*result);
+    return *model.module;
+  }
+
+  int64_t parameters(const char *text) {
+    int64_t count = 0;
+    for (StateOp state : build(text).getOps<StateOp>())
+      count += state.getRole() == Role::Parameter ? state.getTensorType().getNumElements() : 0;
+    return count;
+  }
+
+  StateOp state(llvm::StringRef name) { return model.module->lookupSymbol<StateOp>(name); }
+
+  static std::vector<std::string> texts(mlir::ArrayAttr list) {
+    std::vector<std::string> result;
+    for (llvm::StringRef text : list.getAsValueRange<mlir::StringAttr>())
+      result.push_back(text.str());
+    return result;
+  }
+
+  std::string init(llvm::StringRef name) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    InitAttr attr = state(name).getInit();
+    stream << stringifyInitKind(attr.getKind()) << " " << llvm::format("%.8f", attr.getA().convertToDouble())
+           << " " << llvm::format("%.8f", attr.getB().convertToDouble());
+    return text;
+  }
+
+  mlir::MLIRContext context;
+  ds::HfModel model;
+};
+
+TEST_F(HfModel, HasAsManyParametersAsPublished) {
+  EXPECT_EQ(parameters(ds::test::kGpt2), 124'439'808);
+  EXPECT_EQ(parameters(ds::test::kGpt2Xl), 1'557'611'200);
+  EXPECT_EQ(parameters(ds::test::kLlama2), 6'738'415'616);
+  EXPECT_EQ(parameters(ds::test::kLlama2Large), 68'976'648'192);
+  EXPECT_EQ(parameters(ds::test::kLlama3), 8'030'261'248);
+  EXPECT_EQ(parameters(ds::test::kMistral), 7'241'732'096);
+  EXPECT_EQ(parameters(ds::test::kQwen2), 494'032'768);
+  EXPECT_EQ(parameters(ds::test::kPythia), 162'322'944);
+  EXPECT_EQ(parameters(ds::test::kBert), 109'514'298);
+}
+
+TEST_F(HfModel, CallsParametersAsCheckpointsDo) {
+  build(ds::test::kGpt2);
+  EXPECT_TRUE(state("transformer.h.11.mlp.c_proj.bias"));
+  EXPECT_THAT(texts(*state("transformer.wte.weight").getAliases()), ElementsAre("lm_head.weight"));
+  EXPECT_EQ(state("transformer.h.0.attn.c_attn.weight").getTensorType().getShape(),
+            llvm::ArrayRef<int64_t>({768, 2304})); // Conv1D: inputs first
+  EXPECT_THAT(texts(state("transformer.h.3.ln_1.bias")->getAttrOfType<mlir::ArrayAttr>(kReadNamesAttr)),
+              ElementsAre("h.3.ln_1.bias"));
+  EXPECT_THAT(texts((*model.module)->getAttrOfType<mlir::ArrayAttr>(kUnusedWeightsAttr)),
+              IsSupersetOf({"transformer.h.3.attn.bias", "h.3.attn.bias", "h.3.attn.masked_bias"}));
+  build(ds::test::kLlama2);
+  EXPECT_THAT(texts((*model.module)->getAttrOfType<mlir::ArrayAttr>(kUnusedWeightsAttr)),
+              IsSupersetOf({"model.layers.31.self_attn.rotary_emb.inv_freq"}));
+  EXPECT_FALSE(state("lm_head.weight")->hasAttr(kReadNamesAttr));
+  build(ds::test::kBert);
+  EXPECT_THAT(
+      texts(state("bert.embeddings.LayerNorm.weight")->getAttrOfType<mlir::ArrayAttr>(kReadNamesAttr)),
+      ElementsAre("embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma",
+                  "embeddings.LayerNorm.gamma"));
+  EXPECT_THAT(texts(*state("cls.predictions.bias").getAliases()),
+              ElementsAre("cls.predictions.decoder.bias"));
+}
+
+TEST_F(HfModel, StartsAsTheArchitecturePublishes) {
+  build(ds::test::kGpt2);
+  EXPECT_EQ(init("transformer.wte.weight"), "normal 0.00000000 0.02000000");
+  EXPECT_EQ(init("transformer.h.0.attn.c_attn.weight"), "normal 0.00000000 0.02000000");
+  EXPECT_EQ(init("transformer.h.0.attn.c_attn.bias"), "zero 0.00000000 0.00000000");
+  EXPECT_EQ(init("transformer.h.0.ln_1.weight"), "constant 1.00000000 0.00000000");
+  // 0.02 / sqrt(2 * 12): what writes into the residual stream.
+  EXPECT_EQ(init("transformer.h.0.attn.c_proj.weight"), "normal 0.00000000 0.00408248");
+  EXPECT_EQ(init("transformer.h.0.mlp.c_proj.weight"), "normal 0.00000000 0.00408248");
+  build(ds::test::kLlama3);
+  EXPECT_EQ(init("model.layers.0.self_attn.o_proj.weight"), "normal 0.00000000 0.02000000");
+  EXPECT_EQ(init("model.norm.weight"), "constant 1.00000000 0.00000000");
+}
+
+TEST_F(HfModel, PlacesOpsInTheLayersOfTheCheckpoint) {
+  build(ds::test::kGpt2);
+  std::vector<std::string> layers;
+  model.module->walk([&](MatmulOp op) {
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(op.getLoc()))
+      layers.push_back(name.getName().str());
+  });
+  EXPECT_THAT(layers, IsSupersetOf({"transformer.h.3.attn.c_attn", "transformer.h.3.attn", "lm_head"}));
+}
+
+TEST_F(HfModel, TakesTheLongestSamplesOfTheMicroBatchByDefault) {
+  auto result = ds::buildHfModelFromText({"config.json", {}, 3}, ds::test::kBert, context);
+  ASSERT_TRUE(result) << result.error().message;
+  auto forward = result->module->lookupSymbol<mlir::func::FuncOp>("forward");
+  EXPECT_EQ(mlir::cast<mlir::RankedTensorType>(forward.getArgumentTypes()[0]).getShape(),
+            llvm::ArrayRef<int64_t>({3, 512}));
+}
+
+TEST_F(HfModel, DropsAsConfiguredAndNotWhereTheProbabilityIsZero) {
+  auto count = [&](mlir::ModuleOp module) {
+    int drops = 0;
+    module.walk([&](DropoutOp) { ++drops; });
+    return drops;
+  };
+  EXPECT_EQ(count(build(ds::test::kGpt2)), 1 + 12 * 3); // embeddings; weights, projection and feed-forward
+  EXPECT_EQ(count(build(ds::test::kLlama2)), 0);
+}
+
+TEST_F(HfModel, SaysWhichKeysItDidNotRead) {
+  std::string text = ds::test::kLlama3;
+  text.insert(1, R"("residual_multiplier": 0.22, )");
+  auto result = ds::buildHfModelFromText({"config.json", {"input_ids=1x8xi64"}, 1}, text, context);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(result->notices, ElementsAre(testing::HasSubstr("residual_multiplier")));
+  EXPECT_TRUE((build(ds::test::kQwen2), model.notices.empty()));
+}
+
+TEST_F(HfModel, ComputesLongRotaryTablesInsteadOfCarryingThem) {
+  int64_t largest = 0;
+  build(ds::test::kLlama3, "1x8192").walk([&](ConstantOp op) {
+    auto elements = mlir::cast<mlir::DenseElementsAttr>(op.getValue());
+    largest = std::max<int64_t>(largest, elements.isSplat() ? 1 : elements.getNumElements());
+  });
+  EXPECT_EQ(largest, 64); // the frequencies of a head of 128
+}
+
+} // namespace
