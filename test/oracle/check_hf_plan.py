@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""check_hf_plan.py - a model from config.json and the same model as TorchScript archive are one model.
+
+    check_hf_plan.py gpt2 plain --out DIR [--dropout P]
+
+Both are planned and trained for some steps from the same checkpoint: the plans must be equal but for names, the losses
+within 1e-6 (the archive's rotary tables are PyTorch's own) and without these bit by bit.  What PyTorch 1.13 does not know, rms_norm, is written into the archive's code as
+a newer PyTorch writes it.
+"""
+
+import argparse
+import json
+import os
+import zipfile
+
+import numpy as np
+import torch
+
+import check_hf
+import compare
+import hf_models
+import hf_variants
+from commands import finish, run
+
+import safetensors_io
+
+TRAINING = {"train_micro_batch_size_per_gpu": check_hf.BATCH, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
+            "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}}
+NAMES = ("at", "model", "name", "layer", "by_layer")  # which layer an op belongs to is where it was written
+DROPOUTS = {"gpt2": ["resid_pdrop", "embd_pdrop", "attn_pdrop"], "llama": ["attention_dropout"]}
+
+
+def define_rms_norm():
+    """An operator newer::rms_norm, which RMSNorm calls from here on; the library must stay alive."""
+    library = torch.library.Library("newer", "DEF")
+    library.define("rms_norm(Tensor input, int[] normalized_shape, Tensor weight, float eps) -> Tensor")
+    library.impl("rms_norm", lambda x, shape, weight, eps: weight * (
+        x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)), "CPU")
+    hf_models.RMSNorm.forward = lambda self, x: torch.ops.newer.rms_norm(x, self.weight.shape, self.weight, self.eps)
+    return library
+
+
+def write_archive(model, batch, path):
+    archive = torch.jit.trace(model, batch, check_trace=False)
+    archive.save(path + ".old")
+    with zipfile.ZipFile(path + ".old") as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            if not name.endswith(".debug_pkl"):
+                new.writestr(name, old.read(name).replace(b"ops.newer.rms_norm", b"torch.rms_norm"))
+
+
+def without_names(plan):
+    """The plan without what only says where a number comes from."""
+    if isinstance(plan, list):
+        return [without_names(item) for item in plan]
+    if not isinstance(plan, dict):
+        return plan
+    kept = {key: without_names(value) for key, value in plan.items() if key not in NAMES}
+    return {**kept, "layers": sum(entry["bytes"] for entry in plan["by_layer"])} if "by_layer" in plan else kept
+
+
+def plan_and_train(folder, model, stem, inputs):
+    """The plan, the log and the weights after some steps."""
+    path = {key: os.path.join(folder, f"{stem}.{key}") for key in ("json", "dsx", "jsonl", "safetensors")}
+    config = os.path.join(folder, "ds_config.json")
+    with open(config, "w") as file:
+        json.dump(TRAINING, file)
+    run("ds-opt", os.path.join(folder, model), "--config", config, *inputs, "--weights", "none", "--plan-json",
+        path["json"], "--emit=program", "-o", path["dsx"])
+    run("ds-run", path["dsx"], "--data", os.path.join(folder, "data.safetensors"), "--weights",
+        os.path.join(folder, "model.safetensors"), "--steps", 3, "--log-jsonl", path["jsonl"], "--save-weights",
+        path["safetensors"])
+    with open(path["json"]) as file:
+        return without_names(json.load(file)), compare.read_log(path["jsonl"]), safetensors_io.load(path["safetensors"])
+
+
+def differences(plans, logs, weights, tolerance):
+    complaints = []
+    if plans[0] != plans[1]:
+        complaints.append(f"plans differ:\n{json.dumps(plans[0], indent=1)}\n{json.dumps(plans[1], indent=1)}")
+    for ours, theirs in zip(*logs):
+        if compare.difference(ours["loss"], theirs["loss"]) > tolerance:
+            complaints.append(f"step {ours['step']}: loss {ours['loss']} against {theirs['loss']}")
+    if sorted(weights[0]) != sorted(weights[1]):
+        complaints.append(f"names differ: {sorted(set(weights[0]) ^ set(weights[1]))}")
+    if tolerance == 0.0:
+        complaints += [f"{name}: differs" for name, value in weights[0].items()
+                       if not np.array_equal(value, weights[1][name])]
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", choices=sorted(DROPOUTS))
+    parser.add_argument("variant")
+    parser.add_argument("--out", required=True, metavar="DIR")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    args = parser.parse_args()
+    library = define_rms_norm()  # noqa: F841
+    config = hf_variants.config_of(args.family, args.variant)
+    config.update({key: args.dropout for key in DROPOUTS[args.family]})
+    if args.family == "gpt2":
+        config["activation_function"] = "gelu_pytorch_tanh"  # one operator; gelu_new is spelled out otherwise
+    model, batch = check_hf.write_model(args.out, config, 2 * check_hf.BATCH)
+    batch = tuple(batch[name][:check_hf.BATCH] for name in ("input_ids", "labels"))
+    write_archive(model, batch, os.path.join(args.out, "model.pt"))
+    shape = f"{check_hf.BATCH}x{hf_variants.positions(config)}xi64"
+    inputs = ["--input", f"input_ids={shape}", "--input", f"labels={shape}"]
+    pairs = zip(plan_and_train(args.out, "config.json", "built", []),
+                plan_and_train(args.out, "model.pt", "imported", inputs))
+    plans, logs, weights = (tuple(pair) for pair in pairs)
+    finish(differences(plans, logs, weights, 0.0 if args.family == "gpt2" else 1e-6), f"one plan, and after 3 steps the loss {logs[0][-1]['loss']} of both")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+"""hf_models.py - the architectures of config.json in plain PyTorch, as their papers and checkpoints define them.
+
+What models that ds-opt builds from a configuration are compared with: modules whose parameters have the names of the
+published checkpoints.  make(config) gives one; forward(input_ids, labels) returns the mean cross-entropy.  Heads stay
+behind positions ([batch, time, head, size]) until the scores, as the compiler has them.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def activation(name):
+    return {"gelu": F.gelu, "gelu_new": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (
+                x + 0.044715 * torch.pow(x, 3)))),
+            "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
+            "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "relu": F.relu, "relu2": lambda x: F.relu(x) ** 2,
+            "silu": F.silu, "swish": F.silu, "tanh": torch.tanh}[name]
+
+
+def frequencies(config, size, theta, scaling):
+    """Radians per position, as transformers' modeling_rope_utils computes them."""
+    result = 1.0 / (theta ** (torch.arange(0, size, 2, dtype=torch.int64).float() / size))
+    kind = (scaling or {}).get("rope_type", (scaling or {}).get("type", "default"))
+    if kind == "linear":
+        return result / scaling["factor"]
+    if kind != "llama3":
+        return result
+    low, high, factor = scaling["low_freq_factor"], scaling["high_freq_factor"], scaling["factor"]
+    old = scaling["original_max_position_embeddings"]
+    wave = 2 * math.pi / result
+    scaled = torch.where(wave > old / low, result / factor, result)
+    smooth = (old / wave - low) / (high - low)
+    blended = (1 - smooth) * scaled / factor + smooth * scaled
+    between = ~(wave < old / high) * ~(wave > old / low)
+    return torch.where(between, blended, scaled)
+
+
+class Rotary(nn.Module):
+    """Turns the first elements of each head by position."""
+
+    def __init__(self, inverse, positions):
+        super().__init__()
+        angles = torch.outer(torch.arange(positions).float(), inverse)
+        angles = torch.cat((angles, angles), dim=-1)
+        self.cos, self.sin = angles.cos()[None, :, None], angles.sin()[None, :, None]
+
+    def forward(self, x):
+        time, rotated = x.size(1), self.cos.size(-1)
+        rest = None
+        if rotated < x.size(-1):
+            x, rest = x.split([rotated, x.size(-1) - rotated], dim=-1)
+        first, second = x.chunk(2, dim=-1)
+        x = x * self.cos[:, :time] + torch.cat((-second, first), dim=-1) * self.sin[:, :time]
+        return x if rest is None else torch.cat((x, rest), dim=-1)
+
+
+def attend(q, k, v, scale, causal=True, window=None, drop=None):
+    """Attention of [batch, time, heads, size]; joined heads."""
+    batch, time, heads, size = (int(number) for number in q.size())
+    groups = int(k.size(2))
+    if groups < heads:
+        shape = (batch, time, groups, heads // groups, size)
+        k, v = (x.unsqueeze(3).expand(shape).reshape(batch, time, heads, size) for x in (k, v))
+    scores = torch.matmul(q.transpose(1, 2), k.transpose(1, 2).transpose(2, 3)) * scale
+    if causal:
+        seen = torch.ones(time, time, dtype=torch.bool).tril()
+        if window is not None and window < time:
+            seen = seen & torch.ones(time, time, dtype=torch.bool).triu(1 - window)
+        scores = scores.masked_fill(~seen, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    weights = weights if drop is None else drop(weights)
+    return torch.matmul(weights, v.transpose(1, 2)).transpose(1, 2).reshape(batch, time, heads * size)
+
+
+def loss_of(logits, labels):
+    return F.cross_entropy(logits.view(-1, logits.size(-1)), labels.view(-1))
+
+
+def drop(probability):
+    """A dropout layer, or nothing, so that a probability of 0 leaves no trace."""
+    return nn.Dropout(probability) if probability > 0 else nn.Identity()
+
+
+class Conv1D(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs).normal_(std=0.02))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        flat = torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight)
+        return flat.view(x.size(0), x.size(1), self.weight.size(1))
+
+
+class Named(nn.Module):
+    """A module that is nothing but its parts."""
+
+    def __init__(self, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, c, index):
+        super().__init__()
+        width, inner = c["n_embd"], c.get("n_inner") or 4 * c["n_embd"]
+        self.size = width // c["n_head"]
+        self.scale = 1 / math.sqrt(self.size) if c.get("scale_attn_weights", True) else 1.0
+        self.scale /= index + 1 if c.get("scale_attn_by_inverse_layer_idx", False) else 1
+        self.act = activation(c.get("activation_function", "gelu_new"))
+        self.ln_1 = nn.LayerNorm(width, eps=c.get("layer_norm_epsilon", 1e-5))
+        self.ln_2 = nn.LayerNorm(width, eps=c.get("layer_norm_epsilon", 1e-5))
+        self.attn = Named(c_attn=Conv1D(width, 3 * width), c_proj=Conv1D(width, width))
+        self.mlp = Named(c_fc=Conv1D(width, inner), c_proj=Conv1D(inner, width))
+        self.attn_drop, self.drop = drop(c.get("attn_pdrop", 0.1)), drop(c.get("resid_pdrop", 0.1))
+        self.drops = c.get("attn_pdrop", 0.1) > 0
+
+    def forward(self, x):
+        heads = x.size(2) // self.size
+        q, k, v = self.attn.c_attn(self.ln_1(x)).split(x.size(2), dim=2)
+        q, k, v = (part.view(x.size(0), x.size(1), heads, self.size) for part in (q, k, v))
+        mixed = attend(q, k, v, self.scale, drop=self.attn_drop if self.drops else None)
+        x = self.drop(self.attn.c_proj(mixed)) + x
+        return x + self.drop(self.mlp.c_proj(self.act(self.mlp.c_fc(self.ln_2(x)))))
+
+
+class Gpt2(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width = c["n_embd"]
+        self.transformer = Named(wte=nn.Embedding(c["vocab_size"], width), wpe=nn.Embedding(c["n_positions"], width),
+                                 drop=drop(c.get("embd_pdrop", 0.1)),
+                                 h=nn.ModuleList(Gpt2Block(c, index) for index in range(c["n_layer"])),
+                                 ln_f=nn.LayerNorm(width, eps=c.get("layer_norm_epsilon", 1e-5)))
+        self.lm_head = nn.Linear(width, c["vocab_size"], bias=False)
+        if c.get("tie_word_embeddings", True):
+            self.lm_head.weight = self.transformer.wte.weight
+
+    def forward(self, input_ids, labels):
+        parts = self.transformer
+        x = parts.wte(input_ids) + parts.wpe(torch.arange(input_ids.size(1)))
+        x = parts.drop(x)
+        for block in parts.h:
+            x = block(x)
+        return loss_of(self.lm_head(parts.ln_f(x)), labels)
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps))
+
+
+class LlamaLayer(nn.Module):
+    def __init__(self, c, rotary, window):
+        super().__init__()
+        kind, width, inner = c["model_type"], c["hidden_size"], c["intermediate_size"]
+        heads = c["num_attention_heads"]
+        groups = c.get("num_key_value_heads") or (8 if kind == "mistral" else heads)
+        self.size = c.get("head_dim") or width // heads
+        outer = kind == "llama" and c.get("attention_bias", False)
+        inside, mlp = outer or kind == "qwen2", kind == "llama" and c.get("mlp_bias", False)
+        self.self_attn = Named(q_proj=nn.Linear(width, heads * self.size, bias=inside),
+                               k_proj=nn.Linear(width, groups * self.size, bias=inside),
+                               v_proj=nn.Linear(width, groups * self.size, bias=inside),
+                               o_proj=nn.Linear(heads * self.size, width, bias=outer))
+        self.mlp = Named(gate_proj=nn.Linear(width, inner, bias=mlp), up_proj=nn.Linear(width, inner, bias=mlp),
+                         down_proj=nn.Linear(inner, width, bias=mlp))
+        self.input_layernorm = RMSNorm(width, c.get("rms_norm_eps", 1e-6))
+        self.post_attention_layernorm = RMSNorm(width, c.get("rms_norm_eps", 1e-6))
+        self.act, self.rotary, self.window = activation(c.get("hidden_act", "silu")), rotary, window
+
+    def forward(self, x):
+        h = self.input_layernorm(x)
+        parts = self.self_attn
+        q, k, v = (part(h).view(x.size(0), x.size(1), -1, self.size)
+                   for part in (parts.q_proj, parts.k_proj, parts.v_proj))
+        mixed = attend(self.rotary(q), self.rotary(k), v, 1 / math.sqrt(self.size), window=self.window)
+        x = x + parts.o_proj(mixed)
+        h = self.post_attention_layernorm(x)
+        return x + self.mlp.down_proj(self.act(self.mlp.gate_proj(h)) * self.mlp.up_proj(h))
+
+
+def llama_window(c, index):
+    """The sliding window of a layer, or None."""
+    kind = c["model_type"]
+    if kind == "llama" or kind == "qwen2" and not c.get("use_sliding_window", False):
+        return None
+    if "layer_types" in c:
+        sliding = c["layer_types"][index] == "sliding_attention"
+    else:
+        sliding = kind == "mistral" or index >= c.get("max_window_layers", 28)
+    return c.get("sliding_window", 4096) if sliding else None
+
+
+class Llama(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width, heads = c["hidden_size"], c["num_attention_heads"]
+        scaling = c.get("rope_parameters") or c.get("rope_scaling")
+        theta = (c.get("rope_parameters") or {}).get("rope_theta", c.get("rope_theta", 10000.0))
+        inverse = frequencies(c, c.get("head_dim") or width // heads, theta, scaling)
+        rotary = Rotary(inverse, c["max_position_embeddings"])
+        layers = [LlamaLayer(c, rotary, llama_window(c, index)) for index in range(c["num_hidden_layers"])]
+        self.model = Named(embed_tokens=nn.Embedding(c["vocab_size"], width), layers=nn.ModuleList(layers),
+                           norm=RMSNorm(width, c.get("rms_norm_eps", 1e-6)))
+        self.lm_head = nn.Linear(width, c["vocab_size"], bias=False)
+        if c.get("tie_word_embeddings", False):
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(self, input_ids, labels):
+        x = self.model.embed_tokens(input_ids)
+        for layer in self.model.layers:
+            x = layer(x)
+        return loss_of(self.lm_head(self.model.norm(x)), labels)
+
+
+class NeoxLayer(nn.Module):
+    def __init__(self, c, rotary):
+        super().__init__()
+        width, bias = c["hidden_size"], c.get("attention_bias", True)
+        self.heads, self.size = c["num_attention_heads"], width // c["num_attention_heads"]
+        self.attention = Named(query_key_value=nn.Linear(width, 3 * width, bias=bias),
+                               dense=nn.Linear(width, width, bias=bias))
+        self.mlp = Named(dense_h_to_4h=nn.Linear(width, c["intermediate_size"]),
+                         dense_4h_to_h=nn.Linear(c["intermediate_size"], width))
+        self.input_layernorm = nn.LayerNorm(width, eps=c.get("layer_norm_eps", 1e-5))
+        self.post_attention_layernorm = nn.LayerNorm(width, eps=c.get("layer_norm_eps", 1e-5))
+        self.act, self.rotary = activation(c.get("hidden_act", "gelu")), rotary
+        self.parallel = c.get("use_parallel_residual", True)
+
+    def forward(self, x):
+        joined = self.attention.query_key_value(self.input_layernorm(x))
+        q, k, v = joined.view(x.size(0), x.size(1), self.heads, 3 * self.size).chunk(3, dim=-1)
+        mixed = attend(self.rotary(q), self.rotary(k), v, 1 / math.sqrt(self.size))
+        attended = self.attention.dense(mixed)
+        middle = x if self.parallel else attended + x
+        fed = self.mlp.dense_4h_to_h(self.act(self.mlp.dense_h_to_4h(self.post_attention_layernorm(middle))))
+        return fed + attended + x if self.parallel else fed + middle
+
+
+class GptNeox(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width, new = c["hidden_size"], c.get("rope_parameters") or {}
+        share = new.get("partial_rotary_factor", c.get("rotary_pct", 0.25))
+        rotated = int(width // c["num_attention_heads"] * share)
+        theta = new.get("rope_theta", c.get("rotary_emb_base", 10000))
+        rotary = Rotary(frequencies(c, rotated, theta, new or c.get("rope_scaling")), c["max_position_embeddings"])
+        layers = [NeoxLayer(c, rotary) for _ in range(c["num_hidden_layers"])]
+        self.gpt_neox = Named(embed_in=nn.Embedding(c["vocab_size"], width), layers=nn.ModuleList(layers),
+                              final_layer_norm=nn.LayerNorm(width, eps=c.get("layer_norm_eps", 1e-5)))
+        self.embed_out = nn.Linear(width, c["vocab_size"], bias=False)
+        if c.get("tie_word_embeddings", False):
+            self.embed_out.weight = self.gpt_neox.embed_in.weight
+
+    def forward(self, input_ids, labels):
+        x = self.gpt_neox.embed_in(input_ids)
+        for layer in self.gpt_neox.layers:
+            x = layer(x)
+        return loss_of(self.embed_out(self.gpt_neox.final_layer_norm(x)), labels)
+
+
+class BertLayer(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width, eps = c["hidden_size"], c.get("layer_norm_eps", 1e-12)
+        self.size = width // c["num_attention_heads"]
+        parts = Named(query=nn.Linear(width, width), key=nn.Linear(width, width), value=nn.Linear(width, width))
+        self.attention = Named(output=Named(dense=nn.Linear(width, width), LayerNorm=nn.LayerNorm(width, eps=eps)))
+        setattr(self.attention, "self", parts)
+        self.intermediate = Named(dense=nn.Linear(width, c["intermediate_size"]))
+        self.output = Named(dense=nn.Linear(c["intermediate_size"], width), LayerNorm=nn.LayerNorm(width, eps=eps))
+        self.act = activation(c.get("hidden_act", "gelu"))
+
+    def forward(self, x):
+        parts = getattr(self.attention, "self")
+        q, k, v = (part(x).view(x.size(0), x.size(1), -1, self.size) for part in (parts.query, parts.key, parts.value))
+        mixed = attend(q, k, v, 1 / math.sqrt(self.size), causal=False)
+        x = self.attention.output.LayerNorm(self.attention.output.dense(mixed) + x)
+        return self.output.LayerNorm(self.output.dense(self.act(self.intermediate.dense(x))) + x)
+
+
+class Bert(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width, eps = c["hidden_size"], c.get("layer_norm_eps", 1e-12)
+        embeddings = Named(word_embeddings=nn.Embedding(c["vocab_size"], width),
+                           position_embeddings=nn.Embedding(c["max_position_embeddings"], width),
+                           token_type_embeddings=nn.Embedding(c.get("type_vocab_size", 2), width),
+                           LayerNorm=nn.LayerNorm(width, eps=eps))
+        layers = nn.ModuleList(BertLayer(c) for _ in range(c["num_hidden_layers"]))
+        self.bert = Named(embeddings=embeddings, encoder=Named(layer=layers))
+        decoder = nn.Linear(width, c["vocab_size"])
+        if c.get("tie_word_embeddings", True):
+            decoder.weight = embeddings.word_embeddings.weight
+        predictions = Named(transform=Named(dense=nn.Linear(width, width), LayerNorm=nn.LayerNorm(width, eps=eps)),
+                            decoder=decoder)
+        predictions.bias = decoder.bias
+        self.cls = Named(predictions=predictions)
+        self.act = activation(c.get("hidden_act", "gelu"))
+
+    def forward(self, input_ids, labels):
+        parts, head = self.bert.embeddings, self.cls.predictions
+        x = parts.word_embeddings(input_ids) + parts.token_type_embeddings(torch.zeros_like(input_ids))
+        x = parts.LayerNorm(x + parts.position_embeddings(torch.arange(input_ids.size(1))))
+        for layer in self.bert.encoder.layer:
+            x = layer(x)
+        x = head.transform.LayerNorm(self.act(head.transform.dense(x)))
+        return loss_of(head.decoder(x), labels)
+
+
+def make(config, seed=0):
+    """The model of a configuration, with random weights: no zero or one is left that could hide a mistake."""
+    torch.manual_seed(seed)
+    kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "bert": Bert}
+    model = kinds[config["model_type"]](config)
+    for parameter in model.parameters():
+        with torch.no_grad():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return model

@@ -1,0 +1,62 @@
+"""hf_variants.py - small configurations of every family, and what makes each variant of it."""
+
+GPT2 = {"model_type": "gpt2", "vocab_size": 61, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 4,
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+LLAMA = {"model_type": "llama", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 88, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 16, "rms_norm_eps": 1e-6}
+NEOX = {"model_type": "gpt_neox", "vocab_size": 61, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "max_position_embeddings": 16}
+BERT = {"model_type": "bert", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "max_position_embeddings": 16, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}
+# 320 positions of 16 elements: a table that is not a literal.
+LONG = {"max_position_embeddings": 320, "hidden_size": 64}
+
+FAMILIES = {
+    "gpt2": (GPT2, {
+        "plain": {}, "untied": {"tie_word_embeddings": False}, "inner": {"n_inner": 40},
+        "gelu": {"activation_function": "gelu"}, "relu": {"activation_function": "relu"},
+        "relu2": {"activation_function": "relu2"}, "quick_gelu": {"activation_function": "quick_gelu"},
+        "silu": {"activation_function": "silu"}, "tanh": {"activation_function": "tanh"},
+        "gelu_pytorch_tanh": {"activation_function": "gelu_pytorch_tanh"},
+        "unscaled": {"scale_attn_weights": False}, "by-layer": {"scale_attn_by_inverse_layer_idx": True},
+        "epsilon": {"layer_norm_epsilon": 0.1}}),
+    "llama": (LLAMA, {
+        "plain": {}, "every-head": {"num_key_value_heads": None}, "one-group": {"num_key_value_heads": 1},
+        "head-dim": {"head_dim": 12}, "tied": {"tie_word_embeddings": True}, "attention-bias": {"attention_bias": True},
+        "mlp-bias": {"mlp_bias": True}, "gelu": {"hidden_act": "gelu"}, "epsilon": {"rms_norm_eps": 0.1},
+        "theta": {"rope_theta": 100.0}, "new-theta": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}},
+        "linear-old": {"rope_scaling": {"type": "linear", "factor": 4.0}},
+        "linear-new": {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 50.0}},
+        "dynamic": {"rope_scaling": {"type": "dynamic", "factor": 2.0}},
+        "llama3-old": {"rope_scaling": LLAMA3, "rope_theta": 500000.0},
+        "llama3-new": {"rope_parameters": {**LLAMA3, "rope_theta": 20.0}},
+        "long": LONG, "long-llama3": {**LONG, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": 64}}}),
+    "mistral": ({**LLAMA, "model_type": "mistral"}, {
+        "no-window": {"sliding_window": None}, "window": {"sliding_window": 5}, "wide-window": {"sliding_window": 16},
+        "default-groups": {"num_key_value_heads": None, "num_attention_heads": 8}}),
+    "qwen2": ({**LLAMA, "model_type": "qwen2"}, {
+        "plain": {}, "tied": {"tie_word_embeddings": True},
+        "window": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+        "layer-types": {"use_sliding_window": True, "sliding_window": 4,
+                        "layer_types": ["sliding_attention", "full_attention"]},
+        "unused-window": {"use_sliding_window": False, "sliding_window": 4, "max_window_layers": 0}}),
+    "gpt_neox": (NEOX, {
+        "plain": {}, "serial": {"use_parallel_residual": False}, "whole": {"rotary_pct": 1.0},
+        "no-bias": {"attention_bias": False}, "base": {"rotary_emb_base": 100}, "tied": {"tie_word_embeddings": True},
+        "new": {"rope_parameters": {"rope_type": "default", "rope_theta": 100, "partial_rotary_factor": 0.5}},
+        "gelu-new": {"hidden_act": "gelu_new"}}),
+    "bert": (BERT, {"plain": {}, "untied": {"tie_word_embeddings": False}, "relu": {"hidden_act": "relu"},
+                    "segments": {"type_vocab_size": 1}}),
+}
+
+
+def config_of(family, variant):
+    base, variants = FAMILIES[family]
+    return {**base, **variants[variant]}
+
+
+def positions(config):
+    return config.get("n_positions") or config["max_position_embeddings"]
