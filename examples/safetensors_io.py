@@ -15,6 +15,11 @@ NAME_OF_DTYPE = {"f4": "F32", "f8": "F64", "f2": "F16", "i8": "I64", "i4": "I32"
 DTYPE_OF_NAME = {name: np.dtype(code) for code, name in NAME_OF_DTYPE.items()}
 
 
+def widen_bf16(data):
+    """float32 values of packed bf16, which numpy has no type for."""
+    return (np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16).view(np.float32)
+
+
 def save(path, tensors, metadata=None):
     """Writes `tensors` (name -> array), wide dtypes first and then by name, to a temporary name and renames it."""
     arrays = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
@@ -39,7 +44,7 @@ def save(path, tensors, metadata=None):
 
 
 def load(path):
-    """Returns name -> array.  For files of our own: it trusts the header."""
+    """Returns name -> array; bf16 comes as float32.  For files of our own: it trusts the header."""
     with open(path, "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         header = json.loads(file.read(size))
@@ -48,6 +53,8 @@ def load(path):
     tensors = {}
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
-        array = np.frombuffer(data[begin:end], dtype=DTYPE_OF_NAME[entry["dtype"]])
+        packed = data[begin:end]
+        is_bf16 = entry["dtype"] == "BF16"
+        array = widen_bf16(packed) if is_bf16 else np.frombuffer(packed, dtype=DTYPE_OF_NAME[entry["dtype"]])
         tensors[name] = array.reshape(entry["shape"]).copy()
     return tensors

@@ -1,16 +1,20 @@
 #!/usr/bin/python3
-"""check_ranks.py - train an example on N ranks at every stage of ZeRO, and compare every step with one rank.
+"""check_ranks.py - train an example on several ranks and compare each run with one rank on the same global batch.
 
-    check_ranks.py gpt --traced --out DIR --config ds_config.json --ranks 2 --steps 5
+    check_ranks.py gpt --traced --out DIR --config ds_config.json --ranks 2,4 --stages 0,1,2,3 --types fp32,bf16 --steps 20
 
-One rank takes N times the micro-steps, so that both see the same global batches.  Stages 1, 2 and 3 must be bit-equal.
-Unknown options go to examples/export.py.
+One rank runs with N times the accumulation, so that it sees the same micro-batches.  Losses and gradient norms must
+agree within the type's tolerance; runs of different stages whose gradients are reduced at the same moments must be
+equal to the bit, in their logs and in the weights they save.  Unknown options go to examples/export.py.
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
+
+import numpy as np
 
 import compare
 import ds_config
@@ -18,19 +22,16 @@ from commands import compile_program, finish, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
 import export  # noqa: E402
+import safetensors_io  # noqa: E402
 
-FIGURES = ("loss", "grad_norm")
+TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
+         "fp16": {"fp16": {"enabled": True, "initial_scale_power": 12}}}
+TOLERANCE = {"fp32": (1e-6, 1e-5), "bf16": (2 ** -8, 2 ** -8), "fp16": (2 ** -8, 2 ** -8)}  # step 1, later steps
+SMALL_BUCKETS = {"reduce_bucket_size": 20000, "allgather_bucket_size": 20000, "stage3_param_persistence_threshold": 100}
 
 
-def train(args, config, ranks, name):
-    """The log of `args.steps` steps, one object a step."""
-    paths = {key: os.path.join(args.out, f"{name}.{key}") for key in ("json", "dsx", "jsonl")}
-    with open(paths["json"], "w") as file:
-        json.dump(config, file, indent=2)
-    compile_program(args.archive, paths["json"], args.inputs, paths["dsx"], ["--ranks", ranks])
-    run("ds-run", paths["dsx"], "--ranks", ranks, "--data", args.data, "--steps", args.steps, "--log-jsonl",
-        paths["jsonl"])
-    return compare.read_log(paths["jsonl"])
+def numbers(text):
+    return [int(part) for part in text.split(",")]
 
 
 def parse():
@@ -39,43 +40,85 @@ def parse():
     parser.add_argument("--out", required=True, metavar="DIR")
     parser.add_argument("--config", required=True)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--stages", type=int, nargs="+", default=[0, 1, 2, 3])
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--ranks", type=numbers, default=[2])
+    parser.add_argument("--stages", type=numbers, default=[0, 1, 2, 3])
+    parser.add_argument("--types", type=lambda text: text.split(","), default=["fp32"])
+    parser.add_argument("--accumulation", type=numbers, default=[1])
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--samples", type=int, default=32)
-    parser.add_argument("--step1", type=float, default=1e-6)
-    parser.add_argument("--curve", type=float, default=1e-5)
     return parser.parse_known_args()
 
 
-def with_zero(config, stage, accumulation):
-    """The configuration at a stage; small buckets, so that there are several."""
-    zero = {"stage": stage, "reduce_bucket_size": 20000, "allgather_bucket_size": 20000,
-            "stage3_param_persistence_threshold": 100}
-    return {**config, "gradient_accumulation_steps": accumulation, "zero_optimization": zero}
+class Matrix:
+    """Runs of one model, each kept in a folder of its own."""
+
+    def __init__(self, args, rest):
+        self.args = args
+        self.config = ds_config.read(args.config, args.set)
+        self.micro = self.config["train_micro_batch_size_per_gpu"]
+        self.archive, self.data, self.inputs = export.main(
+            [args.name, "--out", args.out, "--data", str(args.samples), "--batch", str(self.micro), *rest])
+        self.results = {}
+
+    def train(self, kind, stage, ranks, accumulation):
+        """(log, weights) of one run; each is made once."""
+        key = (kind, stage if ranks > 1 else 0, ranks, accumulation)
+        if key not in self.results:
+            self.results[key] = self.run(*key)
+        return self.results[key]
+
+    def run(self, kind, stage, ranks, accumulation):
+        folder = os.path.join(self.args.out, f"{kind}-stage{stage}-ranks{ranks}-accumulation{accumulation}")
+        os.makedirs(folder, exist_ok=True)
+        zero = {**SMALL_BUCKETS, **self.config.get("zero_optimization", {}), "stage": stage}
+        config = {**self.config, **TYPES[kind], "gradient_accumulation_steps": accumulation, "zero_optimization": zero}
+        names = ("config.json", "model.dsx", "log.jsonl", "after.safetensors")
+        paths = {name: os.path.join(folder, name) for name in names}
+        with open(paths["config.json"], "w") as file:
+            json.dump(config, file, indent=2)
+        compile_program(self.archive, paths["config.json"], self.inputs, paths["model.dsx"], ["--ranks", ranks])
+        run("ds-run", paths["model.dsx"], "--ranks", ranks, "--data", self.data, "--steps", self.args.steps, "--log-jsonl",
+            paths["log.jsonl"], "--save-weights", paths["after.safetensors"])
+        return compare.read_log(paths["log.jsonl"]), safetensors_io.load(paths["after.safetensors"])
+
+    def against_one_rank(self, kind, stage, ranks, accumulation):
+        """The complaints of one run, and a line that says how far it is."""
+        log, _ = self.train(kind, stage, ranks, accumulation)
+        reference, _ = self.train(kind, 0, 1, accumulation * ranks)
+        complaints, _ = compare.compare(log, reference, *TOLERANCE[kind])
+        name = f"{kind} stage {stage}, {ranks} ranks, accumulation {accumulation}"
+        worst = max(compare.difference(a["loss"], b["loss"]) for a, b in zip(log, reference))
+        first = compare.difference(log[0]["loss"], reference[0]["loss"])
+        return [f"{name}: {text}" for text in complaints], f"{name}: loss within {first:.2g} at step 1, {worst:.2g} over all"
+
+    def between_stages(self, kind, ranks, accumulation):
+        """Stages that reduce at the same moments give the same bits."""
+        together = [stage for stage in self.args.stages if stage >= (1 if accumulation == 1 else 2)]
+        complaints = []
+        for first, second in itertools.pairwise(together):
+            a, b = (self.train(kind, stage, ranks, accumulation) for stage in (first, second))
+            name = f"{kind}, {ranks} ranks, accumulation {accumulation}: stages {first} and {second}"
+            for x, y in zip(a[0], b[0]):
+                if any(x.get(key) != y.get(key) for key in ("loss", "grad_norm", "lr", "loss_scale", "skipped")):
+                    complaints.append(f"{name} differ at step {x['step']}: {x} against {y}")
+                    break
+            complaints += [f"{name}: {tensor} differs" for tensor in a[1] if not np.array_equal(
+                a[1][tensor].view(np.uint8), b[1][tensor].view(np.uint8))]
+        return complaints
 
 
 def main():
     args, rest = parse()
-    config = ds_config.read(args.config, args.set)
-    _, micro, accumulation = ds_config.batch_triple(config)
-    config.pop("train_batch_size", None)
-    args.archive, args.data, args.inputs = export.main([args.name, "--out", args.out, "--data", str(args.samples),
-                                                        "--batch", str(micro), *rest])
-    alone = train(args, {**config, "gradient_accumulation_steps": accumulation * args.ranks}, 1, "alone")
-    logs = {stage: train(args, with_zero(config, stage, accumulation), args.ranks, f"stage{stage}")
-            for stage in args.stages}
-    complaints = []
-    for stage, log in logs.items():
-        worse, summary = compare.compare(log, alone, args.step1, args.curve)
-        complaints += [f"stage {stage}: {line}" for line in worse]
-        print(f"stage {stage}: {summary}")
-    divided = [stage for stage in args.stages if stage > 0]
-    for stage in divided[1:]:
-        for step, (ours, first) in enumerate(zip(logs[stage], logs[divided[0]]), 1):
-            complaints += [f"step {step}: {key} of stage {stage} is {ours[key]}, of stage {divided[0]} {first[key]}"
-                           for key in FIGURES if ours[key] != first[key]]
-    finish(complaints, f"{len(logs)} stages on {args.ranks} ranks agree with one rank")
+    matrix = Matrix(args, rest)
+    complaints, summary = [], []
+    for kind, ranks, accumulation in itertools.product(args.types, args.ranks, args.accumulation):
+        for stage in args.stages:
+            found, line = matrix.against_one_rank(kind, stage, ranks, accumulation)
+            complaints += found
+            summary.append(line)
+        if ranks > 1:
+            complaints += matrix.between_stages(kind, ranks, accumulation)
+    finish(complaints, "\n".join(summary + [f"{len(summary)} runs agree with one rank"]))
 
 
 if __name__ == "__main__":

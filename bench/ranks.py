@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""ranks.py - measure a training step on several ranks of this machine, one ZeRO stage after another.
+
+    bench/ranks.py                       two ranks, stages 0 to 3, fp32; writes build/bench/ranks.json and ranks.md
+    bench/ranks.py --type bf16 --rounds 3
+
+Each round runs every stage once, as fresh processes on the same tokens, and one rank on its own with the same
+micro-batch and one core, which is what a step would take if communication were free.  Medians of the steps after the
+first ones, the best round of each; exposed is the time in which the compute stream of rank 0 waited for a collective.
+CPU time that other processes took meanwhile is reported, for a busy machine measures nothing.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+
+import step
+
+LIMIT = 1.10  # stage 3 against stage 0
+
+
+def write_config(path, args, stage):
+    config = {"train_micro_batch_size_per_gpu": args.batch, "gradient_accumulation_steps": args.accumulation,
+              "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}},
+              "zero_optimization": {"stage": stage}}
+    if args.type != "fp32":
+        config[args.type] = {"enabled": True}
+    with open(path, "w") as file:
+        json.dump(config, file)
+
+
+def compile_stage(files, args, stage, ranks):
+    """The program of one stage; returns its path and the plan's bytes of model states."""
+    config, program, plan = (os.path.join(args.out, f"ranks{ranks}-stage{stage}.{end}") for end in ("config.json", "dsx", "json"))
+    write_config(config, args, stage)
+    shape = f"{args.batch}x{args.length}xi64"
+    step.run(["ds-opt", files["archive"], "--config", config, "--input", f"x={shape}", "--input", f"y={shape}", "--ranks",
+              str(ranks), "--threads-per-rank", "1", "--emit=program", "-o", program, "--plan-json", plan])
+    with open(plan) as file:
+        states = json.load(file)["ranks"][0]["states"]
+    return program, states
+
+
+def measure(files, args, program, ranks):
+    log = program.replace(".dsx", ".jsonl")
+    result = step.run(["ds-run", program, "--ranks", str(ranks), "--data", files["tokens"], "--token-dtype", "u16",
+                       "--steps", str(args.steps), "--log-jsonl", log], {"OMP_NUM_THREADS": "1"})
+    with open(log) as file:
+        lines = [json.loads(line) for line in file][args.drop:]
+    middle = {key: statistics.median(line.get(key) or 0 for line in lines)
+              for key in ("step_seconds", "comm_seconds", "comm_exposed_seconds", "comm_bytes")}
+    return {**middle, "peak": lines[-1]["peak_bytes"]["device"], "others": result["others"], "loss": lines[-1]["loss"]}
+
+
+def prepare(args):
+    model = {**step.MODELS["gpt6"], "length": args.length, "batch": args.batch}
+    args.clip = 1.0
+    return step.prepare(model, args, args.out)
+
+
+def table(rows, args):
+    lines = ["| | step | against stage 0 | in collectives | **exposed** | sent by a rank | states of a rank | arena | others' CPU |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    base = rows["stage 0"]["step_seconds"]
+    for name, row in rows.items():
+        states = sum(value for key, value in row["states"].items() if key != "padding")
+        lines.append(f"| {name} | {row['step_seconds']:.3f} s | {row['step_seconds'] / base:.2f} | {row['comm_seconds']:.3f} s "
+                     f"| **{row['comm_exposed_seconds']:.3f} s** | {row['comm_bytes'] / 2**20:.0f} MiB | {states / 2**20:.0f} MiB "
+                     f"| {row['peak'] / 2**20:.0f} MiB | {row['others']:.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=os.path.join(step.ROOT, "build", "bench", "ranks"))
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--type", choices=["fp32", "bf16", "fp16"], default="fp32")
+    parser.add_argument("--accumulation", type=int, default=1)
+    parser.add_argument("--length", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--drop", type=int, default=3, help="steps of each run that do not count")
+    args = parser.parse_args()
+    build = os.environ.get("BUILD_DIR", os.path.join(step.ROOT, "build"))
+    os.environ["PATH"] = os.path.join(build, "bin") + ":" + os.environ["PATH"]
+    os.makedirs(args.out, exist_ok=True)
+    files = prepare(args)
+    programs = {"one rank alone": (*compile_stage(files, args, 0, 1), 1)}
+    programs.update({f"stage {stage}": (*compile_stage(files, args, stage, args.ranks), args.ranks) for stage in range(4)})
+    rows = {}
+    for number in range(args.rounds):
+        print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
+        for name, (program, states, ranks) in programs.items():
+            row = {**measure(files, args, program, ranks), "states": states}
+            if name not in rows or row["step_seconds"] < rows[name]["step_seconds"]:
+                rows[name] = row
+    with open(os.path.join(args.out, "ranks.json"), "w") as file:
+        json.dump(rows, file, indent=1)
+    text = table(rows, args)
+    with open(os.path.join(args.out, "ranks.md"), "w") as file:
+        file.write(text)
+    ratio = rows["stage 3"]["step_seconds"] / rows["stage 0"]["step_seconds"]
+    print(f"{text}\nstage 3 against stage 0: {ratio:.2f} (limit {LIMIT})")
+
+
+if __name__ == "__main__":
+    main()
