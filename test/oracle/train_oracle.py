@@ -94,8 +94,9 @@ def loss_of(model, batch, kind):
 class Trainer:
     """A model, its data and its optimizer, stepped as DeepSpeed's engine steps."""
 
-    def __init__(self, model, config, data, loss=None):
+    def __init__(self, model, config, data, loss=None, autocast=False):
         self.model, self.config, self.data, self.loss = model, config, data, loss
+        self.autocast = autocast  # bf16, the only type that PyTorch's autocast knows on the CPU
         self.names = argument_names(model, data)
         self.shared = shared_parameters(model)
         self.optimizer = Optimizer(config["optimizer"], [tensors[0].detach() for _, tensors in self.shared])
@@ -109,7 +110,8 @@ class Trainer:
         total = 0.0
         for micro_step in range(self.accumulation):
             first = (self.step_number * self.accumulation + micro_step) * self.micro
-            loss = loss_of(self.model, self.data.batch(self.names, first, self.micro), self.loss)
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.autocast):
+                loss = loss_of(self.model, self.data.batch(self.names, first, self.micro), self.loss)
             (loss / self.accumulation).backward()
             total += float(loss)
         return total / self.accumulation
@@ -144,10 +146,10 @@ class Trainer:
         return self.named(self.optimizer.parameters)
 
 
-def train(archive, config, data_path, steps, loss=None, length=None):
+def train(archive, config, data_path, steps, loss=None, length=None, autocast=False):
     """The log of `steps` steps and the trainer after them."""
     model = torch.jit.load(archive)
-    trainer = Trainer(model, config, Data(data_path, length), loss)
+    trainer = Trainer(model, config, Data(data_path, length), loss, autocast)
     return [trainer.step() for _ in range(steps)], trainer
 
 
