@@ -13,7 +13,9 @@ static LogicalResult verifyBuffers(CommunicateOp op) {
     return op.emitOpError("expects ") << inputs << " input and " << outputs << " output, but got "
                                       << op.getInputs().size() << " and " << op.getOutputs().size();
   Type element;
-  for (Value buffer : llvm::concat<Value>(op.getInputs(), op.getOutputs())) {
+  SmallVector<Value> buffers(op.getInputs());
+  llvm::append_range(buffers, op.getOutputs());
+  for (Value buffer : buffers) {
     auto type = cast<BufferType>(buffer.getType());
     if (!type.isContiguous())
       return op.emitOpError("expects contiguous buffers, but got ") << type;

@@ -16,8 +16,8 @@ namespace rt = ::ds::rt;
 
 namespace {
 
-// One bucket of two parameters, 32 and 4 elements with 28 of padding, as stage 2 has it: parameters whole, the
-// moment divided; the rank's part is updated in place and gathered.
+// One bucket of two parameters, 32 and 4 elements with 28 of padding, as stage 2 has it: parameters whole,
+// the moment divided; the rank's part is updated in place and gathered.
 const char *kModule = R"mlir(
 module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
   ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]

@@ -157,11 +157,11 @@ TEST(Training, AutocastLeavesParametersAlone) {
 
 TEST(Training, ZeroReachesTheOptions) {
   TrainingOptions options = fromConfig(R"({"train_batch_size": 1, "gradient_allreduce_op": "sum",
-      "zero_optimization": {"stage": 3, "reduce_bucket_size": 100, "allgather_bucket_size": 200, "sub_group_size": 300,
+      "zero_optimization": {"stage": 2, "reduce_bucket_size": 100, "allgather_bucket_size": 200, "sub_group_size": 300,
                             "stage3_param_persistence_threshold": 7, "stage3_model_persistence_threshold": 70}})");
   EXPECT_EQ(options.world, 1);
   EXPECT_FALSE(options.averagesRanks);
-  EXPECT_EQ(options.sharding.stage, 3);
+  EXPECT_EQ(options.sharding.stage, 2);
   EXPECT_EQ(options.sharding.reduceBucketSize, 100);
   EXPECT_EQ(options.sharding.gatherBucketSize, 200);
   EXPECT_EQ(options.sharding.subGroupSize, 300);
