@@ -8,10 +8,13 @@ int64_t ModelShape::layerParameters() const {
   int64_t products = h * h + 2 * h * kv + h * h + (gated ? 3 : 2) * h * f; // q, k and v, output, MLP
   int64_t added = biases ? h + 2 * kv + h + (gated ? 2 : 1) * f + h : 0;
   int64_t norms = 2 * (rmsNorm ? h : 2 * h);
-  return products + added + norms;
+  return products + added + norms + moreLayerParameters;
 }
 
-int64_t ModelShape::embeddingParameters() const { return (vocab + (learnedPositions ? seq : 0)) * hidden; }
+int64_t ModelShape::embeddingParameters() const {
+  int64_t rows = positions == 0 ? seq : positions;
+  return (vocab + (learnedPositions ? rows : 0)) * hidden;
+}
 
 int64_t ModelShape::parameters() const {
   int64_t last = rmsNorm ? hidden : 2 * hidden;

@@ -24,9 +24,11 @@ struct ModelShape {
   bool gated = false;           ///< three products in the MLP (llama) in place of two
   bool biases = true;           ///< of linear layers
   bool rmsNorm = false;         ///< norms have a weight and no bias
-  bool learnedPositions = true; ///< a table of `seq` rows
+  bool learnedPositions = true; ///< a table of them
   bool tied = true;             ///< the output projection is the embedding
   bool dropout = true;
+  int64_t positions = 0;           ///< rows of the table of positions; 0: `seq`
+  int64_t moreLayerParameters = 0; ///< of a layer, beside the above: biases of some products alone
 
   int64_t kvWidth() const { return hidden / heads * (kvHeads == 0 ? heads : kvHeads); }
   int64_t ffnWidth() const { return ffn == 0 ? 4 * hidden : ffn; }

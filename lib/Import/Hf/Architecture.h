@@ -7,6 +7,7 @@
 #define DS_LIB_IMPORT_HF_ARCHITECTURE_H
 
 #include "Layers.h"
+#include "ds/Cost/Model.h"
 
 namespace ds::hf {
 
@@ -35,9 +36,14 @@ public:
   int64_t scoreHeads = 0;
   /// What checkpoints of the model without its head leave out of names.
   std::string basePrefix;
+  /// Some layers attend to a window alone.
+  bool hasWindows = false;
 
   /// The loss of `ids` [B, T] against `labels` [B, T].
   virtual Value forward(Graph &g, Value ids, Value labels) const = 0;
+
+  /// What the rules of lib/Cost know of it, without `seq`. The error's message starts with the key.
+  virtual Result<cost::ModelShape> sizes() const;
 };
 
 /// hidden_size / heads; refuses `headsKey` where heads do not divide it.

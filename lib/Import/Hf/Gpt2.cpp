@@ -18,6 +18,7 @@ class Gpt2 : public Architecture {
 public:
   explicit Gpt2(const Section &config);
   Value forward(Graph &g, Value ids, Value labels) const override;
+  ::ds::Result<::ds::cost::ModelShape> sizes() const override;
 
 private:
   Value block(Graph &g, Value x, int64_t index) const;
@@ -103,6 +104,19 @@ Value Gpt2::forward(Graph &g, Value ids, Value labels) const {
   Value table = g.existing("transformer.wte.weight");
   Scope scope(g, "lm_head");
   return tokenLoss(g, project(g, x, table), labels);
+}
+
+::ds::Result<::ds::cost::ModelShape> Gpt2::sizes() const {
+  ::ds::cost::ModelShape shape;
+  shape.layers = layers;
+  shape.hidden = hidden;
+  shape.heads = heads;
+  shape.ffn = inner;
+  shape.vocab = vocabulary;
+  shape.positions = positions;
+  shape.tied = tied;
+  shape.dropout = std::max({embeddingDropout, residualDropout, attentionDropout}) > 0;
+  return shape;
 }
 
 std::unique_ptr<Architecture> hf::readGpt2(const Section &config) { return std::make_unique<Gpt2>(config); }

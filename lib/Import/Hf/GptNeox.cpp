@@ -19,6 +19,7 @@ class GptNeox : public Architecture {
 public:
   explicit GptNeox(const Section &config);
   Value forward(Graph &g, Value ids, Value labels) const override;
+  ::ds::Result<::ds::cost::ModelShape> sizes() const override;
 
 private:
   Value block(Graph &g, Value x, const RotaryTables &tables) const;
@@ -116,6 +117,21 @@ Value GptNeox::forward(Graph &g, Value ids, Value labels) const {
   Value table = g.existing("gpt_neox.embed_in.weight");
   Scope scope(g, "embed_out");
   return tokenLoss(g, project(g, x, table), labels);
+}
+
+::ds::Result<::ds::cost::ModelShape> GptNeox::sizes() const {
+  ::ds::cost::ModelShape shape;
+  shape.layers = layers;
+  shape.hidden = hidden;
+  shape.heads = heads;
+  shape.ffn = inner;
+  shape.vocab = vocabulary;
+  shape.biases = attentionBias;
+  shape.moreLayerParameters = attentionBias ? 0 : inner + hidden; // of the feed-forward
+  shape.learnedPositions = false;
+  shape.tied = tied;
+  shape.dropout = std::max(hiddenDropout, attentionDropout) > 0;
+  return shape;
 }
 
 std::unique_ptr<Architecture> hf::readGptNeox(const Section &config) {

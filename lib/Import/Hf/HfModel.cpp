@@ -1,6 +1,7 @@
 //===- HfModel.cpp - Builds a model from a Hugging Face config.json -------------===//
 
 #include "ds/Import/HfModel.h"
+#include "ds/Import/HfShape.h"
 
 #include "Inputs.h"
 
@@ -104,4 +105,32 @@ Result<HfModel> ds::buildHfModel(const HfRequest &request, mlir::MLIRContext &co
   if (!file)
     return file.error();
   return buildFrom(request, *file, context);
+}
+
+Result<cost::ModelShape> Architecture::sizes() const {
+  return Error{ExitCode::Invalid, "model_type: plans by rules are of decoder-only models",
+               "leave --cluster out to plan the program itself"};
+}
+
+Result<HfShape> ds::readHfShape(const std::string &path, const std::vector<std::string> &inputs,
+                                int64_t microBatch) {
+  Result<ConfigFile> file = ConfigFile::read(path);
+  if (!file)
+    return file.error();
+  const Family *family = findFamily(file->root());
+  std::unique_ptr<Architecture> model = family ? family->read(file->root()) : nullptr;
+  if (Status status = file->finish(); !status)
+    return status.error();
+  Result<TokenShape> tokens = readInputs(inputs, microBatch, *model, path);
+  if (!tokens)
+    return tokens.error();
+  Result<cost::ModelShape> shape = model->sizes();
+  if (!shape)
+    return Error{shape.error().code, path + ": " + shape.error().message, shape.error().hint};
+  HfShape result{*shape, tokens->batch, model->positions, model->scoreHeads == 0,
+                 notices(*file, *model, path)};
+  result.shape.seq = tokens->length;
+  if (model->hasWindows)
+    result.notices.push_back(path + ": sliding windows are counted as full attention");
+  return result;
 }

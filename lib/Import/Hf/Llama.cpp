@@ -20,6 +20,7 @@ public:
   enum class Kind { Llama, Mistral, Qwen2 };
   Llama(const Section &config, Kind kind);
   Value forward(Graph &g, Value ids, Value labels) const override;
+  ::ds::Result<::ds::cost::ModelShape> sizes() const override;
 
 private:
   void readHeads(const Section &config, Kind kind);
@@ -73,6 +74,7 @@ void Llama::readWindows(const Section &config, Kind kind) {
       isSliding = types[index] == "sliding_attention";
     }
     windows[index] = isSliding && uses ? window : 0;
+    hasWindows |= windows[index] > 0 && windows[index] < positions;
   }
 }
 
@@ -145,6 +147,29 @@ Value Llama::forward(Graph &g, Value ids, Value labels) const {
   Value table = g.existing("model.embed_tokens.weight");
   Scope scope(g, "lm_head");
   return tokenLoss(g, project(g, x, table), labels);
+}
+
+::ds::Result<::ds::cost::ModelShape> Llama::sizes() const {
+  if (heads * size != hidden)
+    return ::ds::Error{::ds::ExitCode::Invalid,
+                       "head_dim: plans by rules expect hidden_size / num_attention_heads, which is " +
+                           std::to_string(hidden) + " / " + std::to_string(heads) + ", but got " +
+                           std::to_string(size),
+                       "leave --cluster out to plan the program itself"};
+  ::ds::cost::ModelShape shape;
+  shape.layers = layers;
+  shape.hidden = hidden;
+  shape.heads = heads;
+  shape.kvHeads = groups;
+  shape.ffn = inner;
+  shape.vocab = vocabulary;
+  shape.gated = shape.rmsNorm = true;
+  shape.biases = shape.learnedPositions = false;
+  shape.moreLayerParameters = (queryBias ? (heads + 2 * groups) * size : 0) + (outputBias ? hidden : 0) +
+                              (innerBias ? 2 * inner + hidden : 0);
+  shape.tied = tied;
+  shape.dropout = dropout > 0;
+  return shape;
 }
 
 std::unique_ptr<Architecture> hf::readLlama(const Section &config) {

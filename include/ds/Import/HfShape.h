@@ -1,0 +1,31 @@
+//===- HfShape.h - The sizes that a Hugging Face config.json gives --------------===//
+//
+// What planning by rules needs of a model: numbers, and no graph.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_IMPORT_HFSHAPE_H
+#define DS_IMPORT_HFSHAPE_H
+
+#include "ds/Cost/Model.h"
+
+#include <string>
+#include <vector>
+
+namespace ds {
+
+struct HfShape {
+  cost::ModelShape shape; ///< `seq` is the length of the samples
+  int64_t batch = 1;      ///< samples of one micro-step on one rank
+  int64_t positions = 1;  ///< samples are at most so long
+  bool fusedAttention = false;
+  std::vector<std::string> notices; ///< what the user should know, one line each
+};
+
+/// Reads the sizes of the config.json at `path`. `inputs` and `microBatch` are as in HfRequest, and so are
+/// the errors; models that rules do not cover are Invalid.
+Result<HfShape> readHfShape(const std::string &path, const std::vector<std::string> &inputs,
+                            int64_t microBatch);
+
+} // namespace ds
+
+#endif // DS_IMPORT_HFSHAPE_H
