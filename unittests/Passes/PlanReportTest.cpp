@@ -166,7 +166,8 @@ TEST(PlanReport, JsonIsTheContract) {
   "notes": [],
   "model": "gpt.pt",
   "target": "cpu",
-  "memory_limit": 17179869184
+  "memory_limit": 17179869184,
+  "basis": "program"
 }
 )");
 }

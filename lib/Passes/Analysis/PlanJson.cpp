@@ -77,12 +77,16 @@ std::string printPlanJson(const PlanReport &report) {
       {"compute_seconds", numberOrNull(report.predicted.computeSeconds)},
       {"exposed_communication_seconds", numberOrNull(report.predicted.exposedCommunicationSeconds)},
       {"communication_bytes", traffic}};
+  for (const TimeTerm &term : report.predicted.terms)
+    json["predicted"]["terms"].push_back(
+        {{"name", term.name}, {"seconds", number(term.seconds)}, {"source", term.source}});
   json["flops_per_step"] = number(report.flopsPerStep);
   json["parameters"] = report.parameters;
   json["notes"] = report.notes;
   json["model"] = report.model;
   json["target"] = report.target;
   json["memory_limit"] = report.memoryLimit;
+  json["basis"] = report.basis;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -302,6 +306,10 @@ PlanReport Reader::report(const Json &json) {
   report.target = text(json, "", "target", false);
   if (json.is_object() && json.contains("memory_limit"))
     report.memoryLimit = bytes(json, "", "memory_limit");
+  if (std::string basis = text(json, "", "basis", false); !basis.empty())
+    report.basis = basis;
+  if (!error && report.basis == "rules" && !fits.get<bool>() && report.fits())
+    report.hostsFit = false; // the device would do
   if (!error && fits.get<bool>() != report.fits() && report.memoryLimit > 0)
     fail("fits", "contradicts memory_limit and the arenas");
   return report;

@@ -15,9 +15,10 @@ const char *spell(Category category) {
 }
 
 bool PlanReport::fits() const {
-  return memoryLimit <= 0 || std::all_of(ranks.begin(), ranks.end(), [&](const RankPlan &rank) {
-           return rank.deviceArena <= memoryLimit;
-         });
+  bool devicesFit = memoryLimit <= 0 || std::all_of(ranks.begin(), ranks.end(), [&](const RankPlan &rank) {
+                      return rank.deviceArena <= memoryLimit;
+                    });
+  return devicesFit && hostsFit;
 }
 
 std::string formatExact(int64_t number) {

@@ -65,11 +65,19 @@ struct RankPlan {
   std::vector<int64_t> liveBytes;  ///< at each op of the step, in issue order, for the curve; may be empty
 };
 
+/// One part of a step's time, and the figures that it comes from.
+struct TimeTerm {
+  std::string name;
+  double seconds = 0;
+  std::string source;
+};
+
 /// What the cost model expects; what it does not know is empty.
 struct Prediction {
   std::optional<double> stepSeconds, tflopsPerDevice, computeSeconds, exposedCommunicationSeconds;
   std::vector<std::pair<std::string, int64_t>>
-      communicationBytes; ///< by kind of collective, in a stable order
+      communicationBytes;      ///< by kind of collective, in a stable order
+  std::vector<TimeTerm> terms; ///< that add up to `stepSeconds`, where they are known
 };
 
 struct Mesh {
@@ -77,18 +85,20 @@ struct Mesh {
 };
 
 struct PlanReport {
-  std::string model;  ///< file or name of the model, for the heading
-  std::string target; ///< "cpu", "cuda:sm_90"
+  std::string model;             ///< file or name of the model, for the heading
+  std::string target;            ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
+  std::string basis = "program"; ///< "program": the planned IR itself; "rules": published formulas
   uint32_t world = 1;
   Mesh mesh;
   std::vector<RankPlan> ranks; ///< ascending, together all ranks
   int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
   Prediction predicted;
+  bool hostsFit = true; ///< host memory and storage suffice as well
   double flopsPerStep = 0;
   int64_t parameters = 0;         ///< elements
   std::vector<std::string> notes; ///< decisions and their reasons, a sentence each
 
-  /// Whether every rank's device arena is within the limit.
+  /// Whether every rank's device arena is within the limit, and the hosts suffice.
   bool fits() const;
 };
 
