@@ -8,6 +8,7 @@
 #include "Model.h"
 #include "Options.h"
 #include "Output.h"
+#include "Rules.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
@@ -50,6 +51,27 @@ static void registerEverything(mlir::DialectRegistry &registry) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
+}
+
+/// Refuses questions to rules that have no cluster or model to be about.
+static Status checkRules(const Options &options) {
+  if (!options.planChoice.empty() && options.planChoice != "auto")
+    return Error{ExitCode::Usage, "--plan expects auto, but got '" + options.planChoice + "'", ""};
+  if (options.cluster.empty() && !options.question().empty())
+    return Error{ExitCode::Usage, options.question() + " needs a cluster",
+                 "add --cluster FILE or NAME, for example --cluster 4x-rtx3090"};
+  if (options.cluster.empty())
+    return {};
+  if (options.inputKind() != InputKind::HfConfig)
+    return Error{ExitCode::Invalid, options.input + ": --cluster plans models from config.json alone so far",
+                 "give the model's config.json"};
+  if (options.emit == Emit::Ir || options.emit == Emit::Program)
+    return Error{ExitCode::Usage, "--cluster plans by rules, which give no IR and no program",
+                 "leave --emit or --cluster out"};
+  if (!options.planChoice.empty() && !options.planJson.empty())
+    return Error{ExitCode::Usage, "--plan auto writes a ds_config.json, and no plan for --plan-json",
+                 "plan the file that it writes with --config"};
+  return {};
 }
 
 /// Refuses what the command line asks for and no part of the compiler can do yet.
@@ -134,11 +156,24 @@ static Result<config::Config> readConfiguration(const Options &options) {
     llvm::StringRef shape = llvm::StringRef(options.inputs.front()).split('=').second;
     source.sets.push_back("train_micro_batch_size_per_gpu=" + shape.split('x').first.str());
   }
-  return config::readConfig(source);
+  Result<config::Config> config = config::readConfig(source);
+  if (config || options.planChoice.empty())
+    return config;
+  // The search has yet to choose the degrees: the batch need not be a multiple of all ranks.
+  source.ranks = 1;
+  Result<config::Config> whole = config::readConfig(source);
+  const config::Setting *batch = whole ? whole->find("train_batch_size") : nullptr;
+  if (!batch || (batch->origin != config::Origin::File && batch->origin != config::Origin::Set))
+    return config;
+  whole->mesh.ranks = options.ranks;
+  return whole;
 }
 
 /// Compiles: everything after the command line is known to make sense.
-static ExitCode compile(const Options &options, mlir::DialectRegistry &registry) {
+static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
+  Result<config::Cluster> cluster = clusterFor(options);
+  if (!cluster)
+    return report(cluster.error());
   Result<config::Config> config = readConfiguration(options);
   if (!config)
     return report(config.error());
@@ -148,6 +183,10 @@ static ExitCode compile(const Options &options, mlir::DialectRegistry &registry)
     llvm::outs() << config::printConfig(*config, options.printConfigJson ? config::PrintFormat::Json
                                                                          : config::PrintFormat::Text);
     return ExitCode::Ok;
+  }
+  if (!options.cluster.empty()) {
+    Status status = answerByRules(options, *config, *cluster);
+    return status ? ExitCode::Ok : report(status.error());
   }
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
@@ -176,6 +215,8 @@ ExitCode ds::opt::run(int argc, char **argv) {
     Status status = diffPlanFiles(options.diff[0], options.diff[1]);
     return status ? ExitCode::Ok : report(status.error());
   }
+  if (Status status = checkRules(options); !status)
+    return report(status.error());
   if (options.isPlainMlirOpt())
     return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
                ? ExitCode::Ok

@@ -51,6 +51,16 @@ struct CommandLine {
   cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
   cl::opt<uint32_t> threads{"threads-per-rank", cl::init(0),
                             cl::desc("Threads of a rank; default: the cores it may use")};
+  cl::opt<std::string> cluster{"cluster",
+                               cl::desc("Plan by rules for this cluster: a file, or a built-in name"),
+                               cl::value_desc("FILE|NAME")};
+  cl::opt<std::string> planChoice{
+      "plan", cl::desc("auto: write the ds_config.json of the fastest plan that fits the cluster"),
+      cl::value_desc("auto")};
+  cl::opt<bool> whatIf{"what-if",
+                       cl::desc("Table of plans over ZeRO stage, recomputation, offload and micro-batch")};
+  cl::opt<bool> maxBatch{"max-batch", cl::desc("Print the largest micro-batch that fits the cluster")};
+  cl::opt<bool> maxSeq{"max-seq", cl::desc("Print the longest sequence that fits the cluster")};
   cl::opt<std::string> printConfig{"print-config", cl::ValueOptional, cl::init("off"),
                                    cl::desc("Print every configuration value and where it comes from"),
                                    cl::value_desc("text|json")};
@@ -87,7 +97,25 @@ InputKind Options::inputKind() const {
 
 bool Options::isPlainMlirOpt() const {
   return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
-         planJson.empty() && config.empty() && phase == "model";
+         planJson.empty() && config.empty() && phase == "model" && cluster.empty() && question().empty();
+}
+
+std::string Options::question() const {
+  return whatIf               ? "--what-if"
+         : maxBatch           ? "--max-batch"
+         : maxSeq             ? "--max-seq"
+         : planChoice.empty() ? ""
+                              : "--plan";
+}
+
+/// What is asked of a cluster.
+static void readQuestions(const CommandLine &line, Options &options) {
+  options.cluster = line.cluster;
+  options.planChoice = line.planChoice;
+  options.whatIf = line.whatIf;
+  options.maxBatch = line.maxBatch;
+  options.maxSeq = line.maxSeq;
+  options.ranksGiven = line.ranks.getNumOccurrences() > 0;
 }
 
 Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
@@ -109,6 +137,7 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.inputs.assign(line.inputs.begin(), line.inputs.end());
   options.noDecay.assign(line.noDecay.begin(), line.noDecay.end());
   options.diff.assign(line.diff.begin(), line.diff.end());
+  readQuestions(line, options);
   options.loss = line.loss;
   options.target = line.target;
   options.targetCpu = line.targetCpu;

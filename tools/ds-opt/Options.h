@@ -23,14 +23,20 @@ struct Options {
   std::vector<std::string> inputs;  ///< NAME=SHAPExTYPE
   std::vector<std::string> noDecay; ///< regular expressions
   std::vector<std::string> diff;    ///< two plans
+  std::string cluster;              ///< file or name; empty: none, the program itself is planned
+  std::string planChoice;           ///< "auto" or empty
   std::string loss, target, targetCpu, planJson, weights, phase;
   Emit emit = Emit::Default;
   int64_t ranks = 1;
   uint64_t memory = 0;  ///< bytes; 0: what the machine has
   uint32_t threads = 0; ///< 0: the cores this process may use
+  bool ranksGiven = false;
+  bool whatIf = false, maxBatch = false, maxSeq = false;
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
 
   InputKind inputKind() const;
+  /// The first question that only rules answer, as it is spelt; empty: none.
+  std::string question() const;
   /// True when the arguments ask for nothing but MLIR in, passes, MLIR out.
   bool isPlainMlirOpt() const;
 };

@@ -18,8 +18,7 @@
 using namespace ds;
 using namespace ds::opt;
 
-/// Writes `text` to `path`, or to stdout for "-".
-static Status writeText(const std::string &path, const std::string &text) {
+Status ds::opt::writeText(const std::string &path, const std::string &text) {
   if (path != "-")
     return rt::writeFileAtomically(path, text);
   llvm::outs() << text;

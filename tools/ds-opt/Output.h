@@ -6,6 +6,9 @@
 
 namespace ds::opt {
 
+/// Writes `text` to `path`, or to stdout for "-".
+Status writeText(const std::string &path, const std::string &text);
+
 /// Writes the module as MLIR text.
 Status writeIr(const Model &model, const Options &options);
 

@@ -1,0 +1,153 @@
+//===- Rules.cpp - ds-opt as a planner by rules -----------------------------------===//
+#include "Rules.h"
+
+#include "Output.h"
+#include "RulesReport.h"
+#include "ds/Import/HfShape.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ds;
+using namespace ds::opt;
+
+Result<config::Cluster> ds::opt::clusterFor(Options &options) {
+  if (options.cluster.empty())
+    return config::Cluster();
+  Result<config::Cluster> cluster = config::readCluster(options.cluster);
+  if (!cluster)
+    return Error{cluster.error().code, "--cluster: " + cluster.error().message, cluster.error().hint};
+  if (!options.ranksGiven)
+    options.ranks = cluster->devices().value_or(1);
+  if (Status status = config::checkRanksFit(*cluster, options.ranks); !status)
+    return status.error();
+  constexpr uint64_t kMost = uint64_t{1} << 60;
+  if (options.memory > 0)
+    cluster->device.memoryBytes =
+        static_cast<int64_t>(std::min(options.memory, kMost)) + cluster->device.contextBytes;
+  return cluster;
+}
+
+/// What the configuration asks for and the rules leave out, a line each.
+static std::vector<std::string> notCounted(const config::Config &config) {
+  // What programs do not have yet and rules do.
+  const llvm::StringRef counted[] = {"tensor_parallel",          "pipeline",     "sequence_parallel_size",
+                                     "activation_checkpointing", "data_types",   "zero_optimization.offload_",
+                                     "zero_optimization.stage",  "bf16.enabled", "fp16.enabled"};
+  std::vector<std::string> notes;
+  for (const config::Refusal &refusal : config::refusedForProgram(config))
+    if (llvm::none_of(counted,
+                      [&](llvm::StringRef key) { return llvm::StringRef(refusal.key).starts_with(key); }))
+      notes.push_back(refusal.key + " = " + refusal.value + " is not counted by rules");
+  using Kind = config::Optimizer::Kind;
+  if (config.optimizer.kind != Kind::Adam && config.optimizer.kind != Kind::AdamW)
+    notes.push_back("optimizer " + config.optimizer.name + " is counted as Adam, with two moments");
+  return notes;
+}
+
+/// Reads the model and puts the plan together.
+static Result<RulesCase> readCase(const Options &options, const config::Config &config,
+                                  const config::Cluster &cluster) {
+  Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro);
+  if (!model)
+    return model.error();
+  if (model->batch != config.batch.micro)
+    return Error{
+        ExitCode::Invalid,
+        "--input: dimension 0 is " + std::to_string(model->batch) + ", but the configured micro-batch is " +
+            std::to_string(config.batch.micro),
+        "make them equal: train_micro_batch_size_per_gpu counts the samples of one micro-step on one "
+        "rank"};
+  RulesCase what{llvm::sys::path::filename(options.input).str(),
+                 model->shape,
+                 cost::planFromConfig(config),
+                 cost::Rates(cluster),
+                 model->positions,
+                 notCounted(config)};
+  for (const std::string &notice : model->notices)
+    llvm::errs() << "note: " << notice << "\n";
+  what.plan.flashAttention = model->fusedAttention;
+  if (cluster.device.peakFlops[what.plan.dtype] <= 0 && what.plan.dtype != config::DType::F32)
+    what.notes.push_back("the device has no unit for this element type: its rate is that of fp32");
+  return what;
+}
+
+/// The refusal of a plan that does not fit, with the cheapest change.
+static Error doesNotFit(const RulesCase &what, const std::vector<cost::Change> &changes) {
+  const config::Cluster &cluster = what.rates.cluster();
+  cost::MemoryEstimate memory = estimateMemory(what.shape, what.plan, cluster);
+  auto of = [](double needed, int64_t limit) {
+    return analysis::formatBytes(static_cast<int64_t>(std::min(needed, 9e18))) + " of " +
+           analysis::formatBytes(limit);
+  };
+  std::string message = what.model + " does not fit " + cluster.name + ": a device keeps " +
+                        of(memory.deviceBytes(), cluster.device.memoryBytes);
+  if (memory.hostBytes > 0)
+    message += ", a host " + of(memory.hostBytes, cluster.host.memoryBytes);
+  if (memory.storageBytes > 0)
+    message += ", its storage " + of(memory.storageBytes, cluster.nvme.bytes);
+  std::string hint = changes.empty()
+                         ? "no four changes of ZeRO stage, micro-batch, recomputation, offload and ranks "
+                           "make it fit: --plan auto also splits layers"
+                         : "the cheapest change that fits: " + changes.front().what;
+  return {ExitCode::DoesNotFit, message, hint};
+}
+
+/// --plan auto: the configuration of the fastest plan.
+static Status writeAutoConfig(const Options &options, const config::Config &config, const RulesCase &what) {
+  cost::SearchSpace space;
+  space.ranks = config.mesh.ranks;
+  space.globalBatch = config.batch.global;
+  space.fixed = what.plan;
+  Result<cost::Candidate> best = fastestPlan(what.shape, space, what.rates);
+  if (!best)
+    return best.error();
+  return writeText(options.output, configForPlan(what.shape, *best, what.rates.cluster()));
+}
+
+/// --what-if, --max-batch and --max-seq, in this order. DoesNotFit where no batch or no sequence does.
+static Status answerQuestions(const Options &options, const RulesCase &what) {
+  const config::Cluster &cluster = what.rates.cluster();
+  std::string text = what.model + " on " + cluster.name + ": " + spellPlan(what.plan) + "\n";
+  bool fits = true;
+  if (options.whatIf)
+    text += printWhatIf(whatIf(what.shape, what.plan, what.rates));
+  if (options.maxBatch) {
+    int64_t largest = largestMicroBatch(what.shape, what.plan, cluster);
+    text += "largest micro-batch that fits: " + std::to_string(largest) + "\n";
+    fits &= largest > 0;
+  }
+  if (options.maxSeq) {
+    int64_t longest = longestSequence(what.shape, what.plan, cluster);
+    text += "longest sequence that fits: " + std::to_string(longest) + " (config.json has " +
+            std::to_string(what.positions) + " positions)\n";
+    fits &= longest > 0;
+  }
+  if (Status status = writeText(options.output, text); !status)
+    return status;
+  return fits ? Status() : doesNotFit(what, changesThatFit(what.shape, what.plan, what.rates));
+}
+
+Status ds::opt::answerByRules(const Options &options, const config::Config &config,
+                              const config::Cluster &cluster) {
+  Result<RulesCase> what = readCase(options, config, cluster);
+  if (!what)
+    return what.error();
+  if (!options.planChoice.empty())
+    return writeAutoConfig(options, config, *what);
+  if (Status status = checkPlan(what->shape, what->plan); !status)
+    return status;
+  if (!options.planJson.empty())
+    if (Status status = writeText(options.planJson, analysis::printPlanJson(makeRulesReport(*what))); !status)
+      return status;
+  if (!options.question().empty())
+    return answerQuestions(options, *what);
+  bool fits = everyStageFits(*what);
+  std::vector<cost::Change> changes;
+  if (!fits)
+    changes = changesThatFit(what->shape, what->plan, what->rates);
+  if (Status status = writeText(options.output, printRulesText(*what) + printChanges(changes)); !status)
+    return status;
+  return fits ? Status() : doesNotFit(*what, changes);
+}

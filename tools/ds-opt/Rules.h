@@ -1,0 +1,25 @@
+//===- Rules.h - ds-opt as a planner by rules -------------------------------------===//
+//
+// With --cluster the question is what a training job will cost on machines that need not exist: answered from
+// the model's sizes and the cluster's figures by the rules of lib/Cost, without building the program.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_TOOLS_DSOPT_RULES_H
+#define DS_TOOLS_DSOPT_RULES_H
+
+#include "Options.h"
+#include "ds/Config/Cluster.h"
+
+namespace ds::opt {
+
+/// The cluster that --cluster names, with what --memory allows of its devices. Without --ranks all its
+/// devices count, where it says how many there are. Does nothing without --cluster.
+Result<config::Cluster> clusterFor(Options &options);
+
+/// Answers the questions of the command line, or plans. DoesNotFit where the plan does not fit, with the
+/// cheapest change that would.
+Status answerByRules(const Options &options, const config::Config &config, const config::Cluster &cluster);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_RULES_H

@@ -1,0 +1,246 @@
+//===- RulesReport.cpp - A plan by rules, in words and as a report ----------------===//
+#include "RulesReport.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace ds;
+using namespace ds::opt;
+using cost::MemoryEstimate;
+
+/// Whole bytes, rounded up; what no 64 bits hold is their largest.
+static int64_t whole(double bytes) {
+  return bytes < 9e18 ? static_cast<int64_t>(std::ceil(bytes)) : INT64_MAX;
+}
+
+static std::string gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
+
+static const char *spell(config::DType dtype) {
+  switch (dtype) {
+  case config::DType::F32:
+    return "fp32";
+  case config::DType::F16:
+    return "fp16";
+  case config::DType::BF16:
+    return "bf16";
+  case config::DType::I8:
+    return "int8";
+  }
+  return "";
+}
+
+static const char *spell(config::Home home) {
+  return home == config::Home::Device ? "device" : home == config::Home::Cpu ? "cpu" : "nvme";
+}
+
+static const char *spell(cost::Recompute recompute) {
+  return recompute == cost::Recompute::None        ? "none"
+         : recompute == cost::Recompute::Selective ? "attention"
+                                                   : "all";
+}
+
+bool ds::opt::everyStageFits(const RulesCase &what) {
+  return llvm::all_of(llvm::seq<int64_t>(0, what.plan.pp), [&](int64_t stage) {
+    const config::Cluster &cluster = what.rates.cluster();
+    return fits(estimateStageMemory(what.shape, what.plan, cluster, stage), cluster);
+  });
+}
+
+std::string ds::opt::spellPlan(const cost::ParallelPlan &plan) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << plan.ranks() << (plan.ranks() == 1 ? " rank" : " ranks") << " (dp " << plan.dp << ", tp " << plan.tp
+      << ", pp " << plan.pp << ", sp " << plan.sp << "), ZeRO stage " << plan.zeroStage << ", micro-batch "
+      << plan.microBatch << " x " << plan.accumulation << ", " << spell(plan.dtype);
+  if (plan.recompute != cost::Recompute::None)
+    out << ", recompute " << spell(plan.recompute);
+  if (plan.optimizerHome != config::Home::Device)
+    out << ", optimizer on " << spell(plan.optimizerHome);
+  if (plan.parameterHome != config::Home::Device)
+    out << ", parameters on " << spell(plan.parameterHome);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The report
+//===----------------------------------------------------------------------===//
+
+/// The ranks of one pipeline stage.
+static analysis::RankPlan rankPlan(const RulesCase &what, int64_t stage) {
+  const config::Cluster &cluster = what.rates.cluster();
+  MemoryEstimate memory = estimateStageMemory(what.shape, what.plan, cluster, stage);
+  int64_t ranks = what.plan.ranks() / what.plan.pp;
+  double onNode = static_cast<double>(std::min(what.plan.ranks(), cluster.devicesPerNode));
+  analysis::RankPlan rank;
+  rank.firstRank = stage * ranks;
+  rank.lastRank = (stage + 1) * ranks - 1;
+  rank.stage = stage;
+  rank.states = {whole(memory.parameters), whole(memory.gradients), whole(memory.optimizer), 0};
+  rank.atPeak = {rank.states.parameters,    rank.states.gradients, rank.states.optimizer,
+                 whole(memory.activations), whole(memory.working), 0};
+  for (int64_t bytes : rank.atPeak)
+    rank.peakBytes += bytes;
+  rank.peakAt = "backward of the last layer in flight";
+  rank.deviceArena = rank.lowerBound = rank.peakBytes;
+  rank.hostArena = whole(memory.hostBytes / onNode);
+  rank.nvmeArena = whole(memory.storageBytes / onNode);
+  return rank;
+}
+
+/// What a term is: compute, or an exchange that compute waits for, or neither.
+static bool isCompute(llvm::StringRef term) {
+  return llvm::is_contained({"forward", "backward", "recompute", "logits", "update", "update on the host"},
+                            term);
+}
+static bool isExchange(llvm::StringRef term) {
+  return term.contains("exchange") || term.contains("gathers") || term.contains("reduction") ||
+         term.contains("transfers");
+}
+
+static analysis::Prediction predict(const RulesCase &what) {
+  cost::StepEstimate step = estimateStep(what.shape, what.plan, what.rates);
+  analysis::Prediction predicted;
+  double compute = 0, exposed = 0;
+  for (const cost::Term &term : step.terms) {
+    predicted.terms.push_back({term.name, term.seconds, term.source});
+    (isCompute(term.name) ? compute : exposed) +=
+        isCompute(term.name) || isExchange(term.name) ? term.seconds : 0;
+  }
+  predicted.stepSeconds = step.seconds;
+  predicted.tflopsPerDevice = step.modelFlops / step.seconds / static_cast<double>(what.plan.ranks()) / 1e12;
+  predicted.computeSeconds = compute;
+  predicted.exposedCommunicationSeconds = exposed;
+  predicted.communicationBytes = {{"all_gather", whole(step.gatheredBytes)},
+                                  {"reduce_scatter", whole(step.scatteredBytes)},
+                                  {"all_reduce", whole(step.reducedBytes)}};
+  return predicted;
+}
+
+analysis::PlanReport ds::opt::makeRulesReport(const RulesCase &what) {
+  const config::Cluster &cluster = what.rates.cluster();
+  analysis::PlanReport report;
+  report.model = what.model;
+  report.target = cluster.name;
+  report.basis = "rules";
+  report.world = what.plan.ranks();
+  report.mesh = {static_cast<uint32_t>(what.plan.dp), static_cast<uint32_t>(what.plan.tp),
+                 static_cast<uint32_t>(what.plan.pp), static_cast<uint32_t>(what.plan.sp)};
+  for (int64_t stage = 0; stage < what.plan.pp; ++stage)
+    report.ranks.push_back(rankPlan(what, stage));
+  report.memoryLimit = cluster.device.memoryBytes - cluster.device.contextBytes;
+  report.hostsFit = llvm::all_of(llvm::seq<int64_t>(0, what.plan.pp), [&](int64_t stage) {
+    MemoryEstimate memory = estimateStageMemory(what.shape, what.plan, cluster, stage);
+    return memory.hostBytes <= static_cast<double>(cluster.host.memoryBytes) &&
+           memory.storageBytes <= static_cast<double>(cluster.nvme.bytes);
+  });
+  report.predicted = predict(what);
+  report.flopsPerStep = stepFlops(what.shape, what.plan, false);
+  report.parameters = what.shape.parameters();
+  report.notes = what.notes;
+  return report;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// A row of figures under the heads of printMemory.
+static void printRow(llvm::raw_ostream &out, const std::string &stages, const MemoryEstimate &memory) {
+  out << llvm::left_justify(stages, 8);
+  for (double bytes :
+       {memory.parameters, memory.gradients, memory.optimizer, memory.activations, memory.working,
+        memory.context, memory.deviceBytes(), memory.hostBytes, memory.storageBytes})
+    out << llvm::right_justify(gibi(bytes), 12);
+  out << "\n";
+}
+
+/// One row for each run of stages that need the same.
+static void printMemory(llvm::raw_ostream &out, const RulesCase &what) {
+  out << "memory of a rank in GiB, host and nvme of a node, by pipeline stage\n"
+      << llvm::left_justify("stage", 8);
+  for (const char *head : {"parameters", "gradients", "optimizer", "activations", "buckets", "context",
+                           "device", "host", "nvme"})
+    out << llvm::right_justify(head, 12);
+  out << "\n";
+  auto of = [&](int64_t stage) {
+    return estimateStageMemory(what.shape, what.plan, what.rates.cluster(), stage);
+  };
+  for (int64_t first = 0, last = 0; first < what.plan.pp; first = last + 1) {
+    MemoryEstimate memory = of(first);
+    for (last = first; last + 1 < what.plan.pp; ++last)
+      if (MemoryEstimate next = of(last + 1);
+          next.deviceBytes() != memory.deviceBytes() || next.hostBytes != memory.hostBytes)
+        break;
+    printRow(out, std::to_string(first) + (last > first ? "-" + std::to_string(last) : ""), memory);
+  }
+}
+
+static void printTime(llvm::raw_ostream &out, const analysis::Prediction &predicted) {
+  out << "step: "
+      << llvm::format("%.4g s, %.1f TFLOP/s per device\n", *predicted.stepSeconds,
+                      *predicted.tflopsPerDevice);
+  for (const analysis::TimeTerm &term : predicted.terms)
+    out << "  " << llvm::left_justify(term.name, 44) << llvm::format("%10.4g s  ", term.seconds)
+        << term.source << "\n";
+}
+
+std::string ds::opt::printRulesText(const RulesCase &what) {
+  const config::Cluster &cluster = what.rates.cluster();
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << what.model << " on " << cluster.name << ": " << analysis::formatExact(what.shape.parameters())
+      << " parameters, sequences of " << what.shape.seq << "\n"
+      << spellPlan(what.plan) << "\nbasis: rules\n\n";
+  printMemory(out, what);
+  out << "\n";
+  printTime(out, predict(what));
+  for (const std::string &note : what.notes)
+    out << "note: " << note << "\n";
+  double most = 0;
+  for (int64_t stage = 0; stage < what.plan.pp; ++stage)
+    most = std::max(most, estimateStageMemory(what.shape, what.plan, cluster, stage).deviceBytes());
+  out << "\n"
+      << (everyStageFits(what) ? "fits: " : "does not fit: ") << gibi(most) << " GiB of "
+      << gibi(static_cast<double>(cluster.device.memoryBytes)) << " GiB of a device\n";
+  return text;
+}
+
+std::string ds::opt::printChanges(const std::vector<cost::Change> &changes) {
+  constexpr size_t kMost = 5;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (const cost::Change &change : llvm::ArrayRef(changes).take_front(kMost))
+    out << "would fit: " << change.what << ": " << llvm::format("%.4g s a step, ", change.candidate.seconds)
+        << gibi(change.candidate.memory.deviceBytes()) << " GiB\n";
+  return text;
+}
+
+std::string ds::opt::printWhatIf(const std::vector<cost::Candidate> &table) {
+  const cost::Candidate *best = nullptr;
+  for (const cost::Candidate &each : table)
+    if (each.fits && (!best || each.seconds < best->seconds * (1 - 1e-9)))
+      best = &each;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB   step s  fits\n";
+  for (const cost::Candidate &each : table) {
+    const cost::ParallelPlan &plan = each.plan;
+    out << (&each == best ? "*  " : "   ") << llvm::right_justify(std::to_string(plan.zeroStage), 4) << "  "
+        << llvm::left_justify(spell(plan.recompute), 11) << llvm::left_justify(spell(plan.optimizerHome), 11)
+        << llvm::right_justify(std::to_string(plan.microBatch) + " x " + std::to_string(plan.accumulation),
+                               11)
+        << llvm::right_justify(gibi(each.memory.deviceBytes()), 10)
+        << llvm::right_justify(gibi(each.memory.hostBytes), 10)
+        << llvm::right_justify(gibi(each.memory.storageBytes), 10) << llvm::format("%9.4g", each.seconds)
+        << (each.fits ? "  yes\n" : "  no\n");
+  }
+  out << (best ? "*  the fastest that fits\n" : "none of them fits\n");
+  return text;
+}

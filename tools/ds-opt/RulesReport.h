@@ -1,0 +1,41 @@
+//===- RulesReport.h - A plan by rules, in words and as a report ------------------===//
+#ifndef DS_TOOLS_DSOPT_RULESREPORT_H
+#define DS_TOOLS_DSOPT_RULESREPORT_H
+
+#include "ds/Cost/Search.h"
+#include "ds/Passes/Analysis/PlanReport.h"
+
+namespace ds::opt {
+
+/// What is planned.
+struct RulesCase {
+  std::string model; ///< its file's name
+  cost::ModelShape shape;
+  cost::ParallelPlan plan;
+  cost::Rates rates;
+  int64_t positions = 1; ///< samples are at most so long
+  std::vector<std::string> notes;
+};
+
+/// Every stage fits its device, host and storage.
+bool everyStageFits(const RulesCase &what);
+
+/// For --plan-json and --diff: the ranks of each pipeline stage, stages outermost. Peaks leave the device's
+/// context out, as the limit does.
+analysis::PlanReport makeRulesReport(const RulesCase &what);
+
+/// "4 ranks (dp 4), ZeRO stage 3, micro-batch 1 x 8, bf16".
+std::string spellPlan(const cost::ParallelPlan &plan);
+
+/// The plan for people: memory of each stage, the parts of the step's time and where they come from.
+std::string printRulesText(const RulesCase &what);
+
+/// The changes that make it fit, cheapest first; empty when there are none.
+std::string printChanges(const std::vector<cost::Change> &changes);
+
+/// The table of --what-if: the fastest plan that fits is marked.
+std::string printWhatIf(const std::vector<cost::Candidate> &table);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_RULESREPORT_H
