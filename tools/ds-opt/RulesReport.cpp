@@ -15,10 +15,8 @@ using namespace ds;
 using namespace ds::opt;
 using cost::MemoryEstimate;
 
-/// Whole bytes, rounded up; what no 64 bits hold is their largest.
-static int64_t whole(double bytes) {
-  return bytes < 9e18 ? static_cast<int64_t>(std::ceil(bytes)) : INT64_MAX;
-}
+/// Whole bytes, rounded up; at most so many that six of them add up within 64 bits.
+static int64_t whole(double bytes) { return static_cast<int64_t>(std::ceil(std::min(bytes, 1e18))); }
 
 static std::string gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
 
