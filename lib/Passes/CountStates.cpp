@@ -20,9 +20,13 @@ static int64_t &countFor(analysis::StateBytes &bytes, Role role) {
     return bytes.parameters;
   case Role::Gradient:
     return bytes.gradients;
-  default:
+  case Role::Moment:
+  case Role::Master:
     return bytes.optimizer;
+  case Role::Scalar:
+    return bytes.scalars;
   }
+  llvm_unreachable("all roles are counted");
 }
 
 analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment) {
@@ -52,7 +56,7 @@ analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignmen
   whole.parameters += divided.parameters / ranks;
   whole.gradients += divided.gradients / ranks;
   whole.optimizer += divided.optimizer / ranks;
-  whole.padding = memory - whole.parameters - whole.gradients - whole.optimizer;
+  whole.padding = memory - whole.parameters - whole.gradients - whole.optimizer - whole.scalars;
   return whole;
 }
 

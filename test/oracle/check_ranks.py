@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """check_ranks.py - train an example on several ranks and compare each run with one rank on the same global batch.
 
-    check_ranks.py gpt --traced --out DIR --config ds_config.json --ranks 2,4 --stages 0,1,2,3 --types fp32,bf16 --steps 20
+    check_ranks.py gpt --out DIR --config ds_config.json --ranks 2,4 --stages 0,1,2,3 --types fp32,bf16
 
 One rank runs with N times the accumulation, so that it sees the same micro-batches.  Losses and gradient norms must
 agree within the type's tolerance; runs of different stages whose gradients are reduced at the same moments must be

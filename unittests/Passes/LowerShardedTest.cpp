@@ -116,7 +116,8 @@ TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
   EXPECT_EQ(report.ranks[0].lastRank, 1u);
   EXPECT_EQ(report.parameters, 36);
   EXPECT_EQ(report.ranks[0].states.parameters, 36 * 4);
-  EXPECT_EQ(report.ranks[0].states.optimizer, 18 * 4 + 4); // half of 36 moments, and the loss
+  EXPECT_EQ(report.ranks[0].states.optimizer, 18 * 4); // half of 36 moments
+  EXPECT_EQ(report.ranks[0].states.scalars, 4);        // the loss
   EXPECT_EQ(report.ranks[0].states.padding, 28 * 4 + 14 * 4 + 60);
   using Traffic = std::vector<std::pair<std::string, int64_t>>;
   EXPECT_EQ(report.predicted.communicationBytes,

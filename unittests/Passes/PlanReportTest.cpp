@@ -95,7 +95,8 @@ TEST(PlanReport, JsonIsTheContract) {
         "parameters": 497025024,
         "gradients": 0,
         "optimizer": 995098624,
-        "padding": 4096
+        "padding": 4096,
+        "scalars": 0
       },
       "arenas": {
         "device": 2097152000,

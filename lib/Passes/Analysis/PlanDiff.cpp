@@ -58,7 +58,8 @@ void Flattener::rank(const RankPlan &rank) {
   bytes("device arena", rank.deviceArena), bytes("host arena", rank.hostArena),
       bytes("nvme arena", rank.nvmeArena);
   bytes("states: parameters", rank.states.parameters), bytes("states: gradients", rank.states.gradients);
-  bytes("states: optimizer", rank.states.optimizer), bytes("states: padding", rank.states.padding);
+  bytes("states: optimizer", rank.states.optimizer), bytes("states: scalars", rank.states.scalars);
+  bytes("states: padding", rank.states.padding);
   for (unsigned i = 0; i < kNumCategories; ++i)
     bytes(std::string("at peak: ") + spell(Category(i)), rank.atPeak[i]);
   for (const LayerBytes &layer : rank.byLayer)

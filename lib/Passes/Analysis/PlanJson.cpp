@@ -38,7 +38,8 @@ static Json rankJson(const RankPlan &rank) {
   json["states"] = {{"parameters", rank.states.parameters},
                     {"gradients", rank.states.gradients},
                     {"optimizer", rank.states.optimizer},
-                    {"padding", rank.states.padding}};
+                    {"padding", rank.states.padding},
+                    {"scalars", rank.states.scalars}};
   json["arenas"] = {{"device", rank.deviceArena}, {"host", rank.hostArena}, {"nvme", rank.nvmeArena}};
   json["peak"] = {{"bytes", rank.peakBytes}, {"at", rank.peakAt}};
   for (unsigned i = 0; i < kNumCategories; ++i)
@@ -190,7 +191,8 @@ void Reader::figures(RankPlan &rank, const Json &json, const std::string &path) 
   const std::string statesPath = join(path, "states"), arenasPath = join(path, "arenas");
   const Json &states = member(json, path, "states"), &arenas = member(json, path, "arenas");
   rank.states = {bytes(states, statesPath, "parameters"), bytes(states, statesPath, "gradients"),
-                 bytes(states, statesPath, "optimizer"), bytes(states, statesPath, "padding")};
+                 bytes(states, statesPath, "optimizer"), bytes(states, statesPath, "padding"),
+                 states.contains("scalars") ? bytes(states, statesPath, "scalars") : 0};
   rank.deviceArena = bytes(arenas, arenasPath, "device");
   rank.hostArena = bytes(arenas, arenasPath, "host");
   rank.nvmeArena = bytes(arenas, arenasPath, "nvme");

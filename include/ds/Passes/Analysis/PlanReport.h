@@ -34,6 +34,7 @@ using CategoryBytes = std::array<int64_t, kNumCategories>;
 struct StateBytes {
   int64_t parameters = 0, gradients = 0, optimizer = 0;
   int64_t padding = 0; ///< alignment and bucket padding, in none of the others
+  int64_t scalars = 0; ///< rank-0 bookkeeping: step number, rate, loss scale
 };
 
 /// A buffer that is live at the peak.
