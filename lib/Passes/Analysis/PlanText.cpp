@@ -162,8 +162,7 @@ void Printer::categories(const RankPlan &rank) {
 void Printer::states(const RankPlan &rank) {
   heading("Kept for the whole step");
   const StateBytes &states = rank.states;
-  int64_t total =
-      states.parameters + states.gradients + states.optimizer + states.padding + states.scalars;
+  int64_t total = states.parameters + states.gradients + states.optimizer + states.padding + states.scalars;
   auto row = [&](const char *name, int64_t bytes) {
     line("  " + left(name, 14) + right(formatBytes(bytes), 11) + right(formatExact(bytes), 22) + " bytes");
   };
