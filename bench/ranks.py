@@ -56,12 +56,12 @@ def measure(files, args, program, ranks):
 
 def prepare(args):
     model = {**step.MODELS["gpt6"], "length": args.length, "batch": args.batch}
-    args.clip = 1.0
+    args.clip, args.dtype = 1.0, "fp32"  # of a configuration that is not used here
     return step.prepare(model, args, args.out)
 
 
 def table(rows, args):
-    lines = ["| | step | against stage 0 | in collectives | **exposed** | sent by a rank | states of a rank | arena | others' CPU |",
+    lines = ["| | step | against stage 0 | in collectives | **exposed** | handed to collectives | states of a rank | arena | others' CPU |",
              "|---|---|---|---|---|---|---|---|---|"]
     base = rows["stage 0"]["step_seconds"]
     for name, row in rows.items():
