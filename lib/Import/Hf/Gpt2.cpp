@@ -98,12 +98,7 @@ Value Gpt2::forward(Graph &g, Value ids, Value labels) const {
   for (int64_t index = 0; index < layers; ++index)
     x = block(g, x, index);
   x = layerNorm(g, "transformer.ln_f", x, epsilon);
-  if (!tied)
-    return tokenLoss(g, linear(g, "lm_head", x, vocabulary, /*bias=*/false, deviation), labels);
-  g.tie("transformer.wte.weight", "lm_head.weight");
-  Value table = g.existing("transformer.wte.weight");
-  Scope scope(g, "lm_head");
-  return tokenLoss(g, project(g, x, table), labels);
+  return languageLoss(g, {"lm_head", "transformer.wte", tied}, x, labels, vocabulary, deviation);
 }
 
 ::ds::Result<::ds::cost::ModelShape> Gpt2::sizes() const {

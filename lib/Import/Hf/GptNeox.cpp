@@ -111,12 +111,7 @@ Value GptNeox::forward(Graph &g, Value ids, Value labels) const {
     x = block(g, x, tables);
   }
   x = layerNorm(g, "gpt_neox.final_layer_norm", x, epsilon);
-  if (!tied)
-    return tokenLoss(g, linear(g, "embed_out", x, vocabulary, /*bias=*/false, deviation), labels);
-  g.tie("gpt_neox.embed_in.weight", "embed_out.weight");
-  Value table = g.existing("gpt_neox.embed_in.weight");
-  Scope scope(g, "embed_out");
-  return tokenLoss(g, project(g, x, table), labels);
+  return languageLoss(g, {"embed_out", "gpt_neox.embed_in", tied}, x, labels, vocabulary, deviation);
 }
 
 ::ds::Result<::ds::cost::ModelShape> GptNeox::sizes() const {

@@ -271,3 +271,14 @@ Value hf::tokenLoss(Graph &g, Value logits, Value labels) {
   return b.create<CrossEntropyOp>(e.getLoc(), scalar, row, scalar, flat, targets, b.getI64IntegerAttr(-100))
       .getLoss();
 }
+
+Value hf::languageLoss(Graph &g, const LanguageHead &head, Value x, Value labels, int64_t vocabulary,
+                       double deviation) {
+  if (!head.tied)
+    return tokenLoss(g, linear(g, head.name, x, vocabulary, /*bias=*/false, deviation), labels);
+  const std::string weight = head.table.str() + ".weight";
+  g.tie(weight, head.name.str() + ".weight");
+  Value table = g.existing(weight);
+  Scope scope(g, head.name.str());
+  return tokenLoss(g, project(g, x, table), labels);
+}

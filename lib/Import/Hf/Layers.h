@@ -52,6 +52,18 @@ Value attention(Graph &g, Value query, Value key, Value value, const AttentionOp
 /// Mean negative log-likelihood of `labels` [B, T] in `logits` [B, T, V]; -100 does not count.
 Value tokenLoss(Graph &g, Value logits, Value labels);
 
+/// The matrix that makes logits of a language model's last hidden state.
+struct LanguageHead {
+  llvm::StringRef name;  ///< its layer: "lm_head"
+  llvm::StringRef table; ///< the layer of the token embedding: "transformer.wte"
+  bool tied = false;     ///< it is that embedding's table, and has no weight of its own
+};
+
+/// tokenLoss of the logits of x [B, T, C] over `vocabulary` tokens; a head of its own starts as a normal
+/// distribution.
+Value languageLoss(Graph &g, const LanguageHead &head, Value x, Value labels, int64_t vocabulary,
+                   double deviation);
+
 } // namespace ds::hf
 
 #endif // DS_LIB_IMPORT_HF_LAYERS_H

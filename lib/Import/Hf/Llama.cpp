@@ -141,12 +141,7 @@ Value Llama::forward(Graph &g, Value ids, Value labels) const {
     x = g.ops().add(x, fed);
   }
   x = rmsNorm(g, "model.norm", x, epsilon);
-  if (!tied)
-    return tokenLoss(g, linear(g, "lm_head", x, vocabulary, /*bias=*/false, deviation), labels);
-  g.tie("model.embed_tokens.weight", "lm_head.weight");
-  Value table = g.existing("model.embed_tokens.weight");
-  Scope scope(g, "lm_head");
-  return tokenLoss(g, project(g, x, table), labels);
+  return languageLoss(g, {"lm_head", "model.embed_tokens", tied}, x, labels, vocabulary, deviation);
 }
 
 ::ds::Result<::ds::cost::ModelShape> Llama::sizes() const {
