@@ -4,6 +4,7 @@
 
 #include "ds/Support/Error.h"
 
+#include <cstdint>
 #include <string>
 
 namespace ds::rt {
@@ -23,6 +24,18 @@ Result<void *> openPlugin(const PluginFile &plugin);
 
 /// The error for a plugin of another build.
 Error wrongInterface(const PluginFile &plugin, unsigned found, unsigned needed);
+
+/// The table of functions that the entry point returns. Its first field `abi` must be the tool's own.
+template <class Api>
+Result<const Api *> openApi(const PluginFile &plugin, uint32_t abi) {
+  const Result<void *> symbol = openPlugin(plugin);
+  if (!symbol)
+    return symbol.error();
+  const Api *api = reinterpret_cast<const Api *(*)()>(*symbol)();
+  if (!api || api->abi != abi)
+    return wrongInterface(plugin, api ? api->abi : 0, abi);
+  return api;
+}
 
 } // namespace ds::rt
 

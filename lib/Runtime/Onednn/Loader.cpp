@@ -6,45 +6,12 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/OnednnPlugin.h"
 
-#include <algorithm>
-#include <dlfcn.h>
-#include <unistd.h>
+#include "../PluginFile.h"
+
+#include <utility>
 
 namespace ds::rt {
 namespace {
-
-constexpr const char *kLibrary = "libds-onednn.so";
-
-/// The plugin's path in the build tree and in an installation: <prefix>/bin/tool, <prefix>/lib/plugin.
-std::string besideExecutable() {
-  char path[4096];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0 || size == sizeof path)
-    return {};
-  std::string directory(path, static_cast<size_t>(size));
-  for (int up = 0; up < 2; ++up)
-    directory.resize(std::min(directory.rfind('/'), directory.size()));
-  return directory + "/lib/" + kLibrary;
-}
-
-Result<const OnednnApi *> open() {
-  void *library = nullptr;
-  if (const std::string path = besideExecutable(); !path.empty() && ::access(path.c_str(), R_OK) == 0)
-    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  else
-    library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return Error{ExitCode::Device, std::string("matrix products need ") + kLibrary + ": " + ::dlerror(),
-                 "install oneDNN (libdnnl2) and keep the plugin in ../lib of the tool"};
-  auto entry = reinterpret_cast<const OnednnApi *(*)()>(::dlsym(library, "dsOnednn"));
-  const OnednnApi *api = entry ? entry() : nullptr;
-  if (!api || api->abi != kOnednnAbi)
-    return Error{ExitCode::Device,
-                 std::string(kLibrary) + " has interface version " + std::to_string(api ? api->abi : 0) +
-                     ", but this tool needs " + std::to_string(kOnednnAbi),
-                 "build the tool and the plugin from the same source"};
-  return api;
-}
 
 /// A dimension of size 1 may have any stride in a program; oneDNN derives leading dimensions from strides.
 void normalizeStrides(MatmulOperand &operand, int rank) {
@@ -94,7 +61,10 @@ bool foldRows(Buffer &buffer) {
 } // namespace
 
 Result<const OnednnApi *> openOnednn() {
-  static const Result<const OnednnApi *> api = open();
+  static const Result<const OnednnApi *> api =
+      openApi<OnednnApi>({"libds-onednn.so", "dsOnednn", "matrix products need",
+                          "install oneDNN (libdnnl2) and keep the plugin in ../lib of the tool"},
+                         kOnednnAbi);
   return api;
 }
 
