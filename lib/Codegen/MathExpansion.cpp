@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "MathExpansion.h"
+#include "SpreadMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -20,22 +21,9 @@ namespace {
 using Cmp = arith::CmpFPredicate;
 
 /// Arithmetic on values of one shape, with numbers spread over it.
-struct FloatMath {
-  OpBuilder &b;
-  Location loc;
-  Type shape; ///< any type of the shape that is computed in
+struct FloatMath : SpreadMath {
   bool hasFma;
 
-  Type typeOf(Type element) const {
-    auto vector = dyn_cast<VectorType>(shape);
-    return vector ? Type(vector.clone(element)) : element;
-  }
-  Value spread(TypedAttr value) const {
-    if (auto vector = dyn_cast<VectorType>(typeOf(value.getType())))
-      value = DenseElementsAttr::get(vector, value);
-    return b.create<arith::ConstantOp>(loc, value);
-  }
-  Value f(float value) const { return spread(b.getF32FloatAttr(value)); }
   Value d(double value) const { return spread(b.getF64FloatAttr(value)); }
   Value i(int32_t value) const { return spread(b.getI32IntegerAttr(value)); }
 
@@ -235,7 +223,7 @@ void expandMath(ModuleOp module, bool hasFma) {
     OpBuilder b(op);
     Type type = op->getResult(0).getType();
     bool isSingle = getElementTypeOrSelf(type).isF32();
-    Value value = isSingle ? expand(op, FloatMath{b, op->getLoc(), type, hasFma}) : Value();
+    Value value = isSingle ? expand(op, FloatMath{{b, op->getLoc(), type}, hasFma}) : Value();
     if (!value)
       value = callLibm(b, module, op, isSingle ? (libmName(op) + "f").str() : libmName(op).str());
     op->getResult(0).replaceAllUsesWith(value);

@@ -1,6 +1,7 @@
 //===- NarrowFloats.cpp - 16-bit floats as bits, and as f32 --------------------===//
 
 #include "NarrowFloats.h"
+#include "SpreadMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -9,22 +10,8 @@ namespace mlir::ds::codegen {
 namespace {
 
 /// Integer arithmetic on values of one shape, with numbers spread over it.
-struct BitMath {
-  OpBuilder &b;
-  Location loc;
-  Type shape; ///< any type of the shape that is computed in
-
-  Type typeOf(Type element) const {
-    auto vector = dyn_cast<VectorType>(shape);
-    return vector ? Type(vector.clone(element)) : element;
-  }
-  Value spread(TypedAttr value) const {
-    if (auto vector = dyn_cast<VectorType>(typeOf(value.getType())))
-      value = DenseElementsAttr::get(vector, value);
-    return b.create<arith::ConstantOp>(loc, value);
-  }
+struct BitMath : SpreadMath {
   Value i(uint32_t value) const { return spread(b.getI32IntegerAttr(int32_t(value))); }
-  Value f(float value) const { return spread(b.getF32FloatAttr(value)); }
   Value add(Value x, Value y) const { return b.create<arith::AddIOp>(loc, x, y); }
   Value sub(Value x, Value y) const { return b.create<arith::SubIOp>(loc, x, y); }
   Value andI(Value x, uint32_t mask) const { return b.create<arith::AndIOp>(loc, x, i(mask)); }
@@ -102,7 +89,7 @@ Value BitMath::oddSingle(Value x) const {
 bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
 
 Value widen(OpBuilder &b, Location loc, Value bits, Type element) {
-  BitMath m{b, loc, bits.getType()};
+  BitMath m{{b, loc, bits.getType()}};
   if (element.isBF16())
     return m.ofBits(m.shl(m.toWord(bits), 16));
   Value half = b.create<arith::BitcastOp>(loc, m.typeOf(element), bits);
@@ -110,7 +97,7 @@ Value widen(OpBuilder &b, Location loc, Value bits, Type element) {
 }
 
 Value narrow(OpBuilder &b, Location loc, Value value, Type element) {
-  BitMath m{b, loc, value.getType()};
+  BitMath m{{b, loc, value.getType()}};
   if (getElementTypeOrSelf(value).isF64())
     value = m.oddSingle(value);
   if (element.isBF16())
@@ -128,7 +115,7 @@ void expandHalf(ModuleOp module) {
   });
   for (Operation *op : work) {
     OpBuilder b(op);
-    BitMath m{b, op->getLoc(), op->getResult(0).getType()};
+    BitMath m{{b, op->getLoc(), op->getResult(0).getType()}};
     // The bits are on the other side of a bitcast, as widen() and narrow() wrote it.
     if (isa<arith::ExtFOp>(op)) {
       auto bitcast = op->getOperand(0).getDefiningOp<arith::BitcastOp>();
