@@ -4,7 +4,7 @@
 // ds-schedule-communication left behind into sentences.
 //
 //===---------------------------------------------------------------------------===//
-#include "ScheduledFunction.h"
+#include "StepPlay.h"
 #include "TrainingAttr.h"
 #include "ds/Passes/LowerToProgram.h"
 
@@ -14,18 +14,6 @@
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
-
-/// How often a step runs `func`.
-static int64_t runsPerStep(func::FuncOp func, int64_t accumulation) {
-  switch (func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue()) {
-  case SegmentKind::Middle:
-    return std::max<int64_t>(0, accumulation - 2);
-  case SegmentKind::Evaluation:
-    return 0;
-  default:
-    return 1;
-  }
-}
 
 /// At most four of `names`, and how many more there are.
 static std::string listNames(ArrayAttr names) {

@@ -1,6 +1,7 @@
 //===- LowerToProgram.cpp - From the planned module to the program of one rank ---===//
 #include "ProgramBuilder.h"
 #include "RuntimeBuffer.h"
+#include "StepPlay.h"
 #include "ds/Dialect/WeightNames.h"
 
 using namespace mlir;
@@ -248,6 +249,7 @@ FailureOr<rt::Program> ProgramBuilder::build() {
     if (failed(addSegment(func)))
       return failure();
   addSchedule();
+  program.predicted.stepSeconds = predictStep(module, rates, 0).stepSeconds.value_or(0);
   for (const rt::Slot &slot : program.schedule) {
     const rt::Segment &segment = program.segments[slot.segment];
     for (uint32_t index = 0; index < segment.numCommands; ++index)

@@ -6,12 +6,13 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "CountStates.h"
-#include "ScheduledFunction.h"
+#include "PlanBuffers.h"
+#include "StepPlay.h"
+#include "TrainingAttr.h"
 #include "ds/Passes/Analysis/MemoryPlan.h"
 #include "ds/Passes/LowerToProgram.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -45,71 +46,17 @@ std::string mlir::ds::nameOfCommand(Operation *command, SymbolTable &symbols) {
   return name.str();
 }
 
-namespace {
-/// A moment of a step and what is live then.
-struct Moment {
-  func::FuncOp func;
-  int64_t command = 0;
-  int64_t bytes = -1; ///< of allocations alone
-};
-} // namespace
-
-/// Rounds up to what the planner aligns to.
-static int64_t alignedBytes(BufferType type) {
-  return llvm::alignTo(type.getSizeInBytes(), analysis::PackProblem().alignment);
-}
-
-/// The moment of `scheduled` at which allocations take most; also appends the live bytes at each command.
-static Moment findPeak(const ScheduledFunction &scheduled, std::vector<int64_t> &curve) {
-  std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
-  for (const AllocLifetime &lifetime : scheduled.lifetimes) {
-    int64_t bytes = alignedBytes(AllocOp(lifetime.alloc).getBuffer().getType());
-    change[lifetime.begin] += bytes;
-    change[lifetime.end] -= bytes;
-  }
-  Moment peak{scheduled.func};
-  int64_t live = 0;
-  for (size_t command = 0; command < scheduled.commands.size(); ++command) {
-    live += change[command];
-    curve.push_back(live);
-    if (live > peak.bytes) {
-      peak.bytes = live;
-      peak.command = command;
-    }
-  }
-  return peak;
-}
-
-static analysis::Category categoryOf(StringRef name) {
-  return llvm::StringSwitch<analysis::Category>(name)
-      .Case("gradients", analysis::Category::Gradients)
-      .Case("communication", analysis::Category::Communication)
-      .Case("workspace", analysis::Category::Workspace)
-      .Default(analysis::Category::Activations);
-}
-
-static analysis::Category categoryOf(Role role) {
-  switch (role) {
-  case Role::Parameter:
-  case Role::Buffer:
-    return analysis::Category::Parameters;
-  case Role::Gradient:
-    return analysis::Category::Gradients;
-  default:
-    return analysis::Category::Optimizer;
-  }
-}
-
-/// Adds the states, which live all the time, to `rank` and to the values at its peak.
-static int64_t addStates(ModuleOp module, analysis::RankPlan &rank) {
+/// Adds what lives all the time to `rank`: inputs to the bytes of its peak, states to the values there too.
+/// Returns its bytes.
+static int64_t addWhole(ModuleOp module, analysis::RankPlan &rank) {
   int64_t total = 0;
   rank.states = countStateBytes(module, analysis::PackProblem().alignment);
-  for (StateOp state : getPlacedStates(module)) {
-    BufferType type = BufferType::getContiguous(state.getLocalType());
-    analysis::Category category = categoryOf(state.getRole());
-    rank.atPeak[static_cast<size_t>(category)] += type.getSizeInBytes();
-    rank.largest.push_back({state.getSymName().str(), "", type.getSizeInBytes(), category});
-    total += type.getSizeInBytes();
+  for (const WholeBuffer &whole : findWholeBuffers(module)) {
+    int64_t bytes = whole.type.getSizeInBytes();
+    rank.atPeak[static_cast<size_t>(whole.category)] += bytes;
+    if (!whole.isInput)
+      rank.largest.push_back({whole.name, "", bytes, whole.category});
+    total += bytes;
   }
   return total;
 }
@@ -135,7 +82,7 @@ static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &p
     AllocOp alloc = lifetime.alloc;
     analysis::LiveValue value;
     value.bytes = alloc.getBuffer().getType().getSizeInBytes();
-    value.category = categoryOf(alloc.getCategory());
+    value.category = categoryOf(alloc);
     value.layer = layerOf(alloc.getLoc());
     value.name = nameOfCommand(lifetime.writer, symbols);
     rank.atPeak[static_cast<size_t>(value.category)] += value.bytes;
@@ -152,19 +99,6 @@ static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &p
   return total;
 }
 
-/// Bytes of the forward's inputs, which live all the time.
-static int64_t inputBytes(ModuleOp module) {
-  llvm::StringMap<int64_t> inputs;
-  for (func::FuncOp func : getSegments(module))
-    for (unsigned index = 0; index < func.getNumArguments(); ++index)
-      if (StringAttr name = getInputOf(func, index))
-        inputs[name.getValue()] = cast<BufferType>(func.getArgumentTypes()[index]).getSizeInBytes();
-  int64_t total = 0;
-  for (auto &entry : inputs)
-    total += entry.second;
-  return total;
-}
-
 /// What the module's plan says of the arena, and the curve of live bytes on top of what lives always.
 static void addArena(ModuleOp module, int64_t accounted, int64_t permanent, analysis::RankPlan &rank) {
   if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
@@ -176,41 +110,45 @@ static void addArena(ModuleOp module, int64_t accounted, int64_t permanent, anal
     live += permanent;
 }
 
-analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module) {
-  analysis::PlanReport report;
-  analysis::RankPlan rank;
-  SymbolTable symbols(module);
-  report.parameters = countParameters(module);
-  int64_t accounted = addStates(module, rank);
-  int64_t inputs = inputBytes(module);
-  rank.atPeak[static_cast<size_t>(analysis::Category::Activations)] += inputs;
-  accounted += inputs;
-  int64_t permanent = accounted;
+/// Operations of the library functions that one rank runs in a step.
+static double flopsPerStep(ModuleOp module) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  int64_t accumulation = succeeded(training) ? training->accumulation : 1;
+  double flops = 0;
+  for (func::FuncOp func : getSegments(module))
+    for (CallOp call : func.getOps<CallOp>())
+      flops += static_cast<double>(runsPerStep(func, accumulation)) *
+               static_cast<double>(call.getFlops().value_or(0));
+  return flops;
+}
 
-  Moment peak;
-  for (func::FuncOp func : getSegments(module)) {
-    Moment candidate = findPeak(ScheduledFunction(func), rank.liveBytes);
-    if (candidate.bytes > peak.bytes)
-      peak = candidate;
-  }
-  if (peak.func) {
-    ScheduledFunction scheduled(peak.func);
-    accounted += addLiveValues(scheduled, peak, symbols, rank);
-    if (!scheduled.commands.empty()) {
-      Operation *command = scheduled.commands[peak.command];
-      std::string layer = layerOf(command->getLoc());
-      rank.peakAt = nameOfCommand(command, symbols) + (layer.empty() ? "" : " " + layer) + " (" +
-                    peak.func.getSymName().str() + ")";
-    }
-  }
+/// What is live at the peak, largest first, and the curve that it is the top of.
+static int64_t addPeak(ModuleOp module, SymbolTable &symbols, analysis::RankPlan &rank) {
+  for (func::FuncOp func : getSegments(module))
+    llvm::append_range(rank.liveBytes, liveAllocations(ScheduledFunction(func)));
+  Moment peak = findPeak(module);
+  rank.peakAt = peak.spell(symbols);
+  int64_t bytes = peak.func ? addLiveValues(ScheduledFunction(peak.func), peak, symbols, rank) : 0;
   llvm::stable_sort(rank.largest, [](const analysis::LiveValue &a, const analysis::LiveValue &b) {
     return a.bytes > b.bytes;
   });
   if (rank.largest.size() > 10)
     rank.largest.resize(10);
-  addArena(module, accounted, permanent, rank);
+  return bytes;
+}
+
+analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
+  analysis::PlanReport report;
+  analysis::RankPlan rank;
+  SymbolTable symbols(module);
+  report.parameters = countParameters(module);
+  int64_t permanent = addWhole(module, rank);
+  addArena(module, permanent + addPeak(module, symbols, rank), permanent, rank);
+  double flops = flopsPerStep(module);
+  report.predicted = predictStep(module, rates, flops);
   addCommunication(module, report);
   rank.lastRank = report.world - 1;
+  report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));
   report.target = "cpu";
   return report;

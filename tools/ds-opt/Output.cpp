@@ -35,11 +35,10 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
 
 /// The plan's report with everything that the module does not know.
 static Result<analysis::PlanReport> makeReport(const Model &model, const Options &options,
-                                               const config::Config &config, double flopsPerStep) {
-  analysis::PlanReport report = mlir::ds::summarizePlan(*model.module);
+                                               const config::Config &config) {
+  analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, cost::Rates());
   report.model = llvm::sys::path::filename(options.input).str();
   report.world = config.mesh.ranks;
-  report.flopsPerStep = flopsPerStep;
   report.memoryLimit = options.memory;
   if (options.memory == 0) {
     Result<HostMemory> memory = hostMemory();
@@ -110,7 +109,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
-  Result<analysis::PlanReport> report = makeReport(model, options, config, program->predicted.flopsPerStep);
+  Result<analysis::PlanReport> report = makeReport(model, options, config);
   if (!report)
     return report.error();
   if (!options.planJson.empty())

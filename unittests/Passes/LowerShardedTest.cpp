@@ -110,7 +110,7 @@ TEST_F(LowerSharded, GivesMembersTheirWindowsAndParts) {
 }
 
 TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
-  ::ds::analysis::PlanReport report = dialect::summarizePlan(*module);
+  ::ds::analysis::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
   EXPECT_EQ(report.world, 2u);
   ASSERT_EQ(report.ranks.size(), 1u);
   EXPECT_EQ(report.ranks[0].lastRank, 1u);
@@ -122,6 +122,12 @@ TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
   using Traffic = std::vector<std::pair<std::string, int64_t>>;
   EXPECT_EQ(report.predicted.communicationBytes,
             (Traffic{{"all_gather", 128}, {"all_reduce", 8}, {"reduce_scatter", 128}}));
+}
+
+TEST_F(LowerSharded, TellsWhatTheReportPredicts) {
+  ::ds::analysis::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
+  EXPECT_GT(program.predicted.stepSeconds, 0);
+  EXPECT_EQ(program.predicted.stepSeconds, *report.predicted.stepSeconds);
 }
 
 } // namespace

@@ -277,6 +277,7 @@ TEST(PlanReport, TextKeepsToItsWidth) {
   report.ranks[0].largest[0] = {std::string(300, 'n'), std::string(300, 'l'), INT64_MAX,
                                 Category::Communication};
   report.ranks[0].byLayer[0].layer = "a\nb" + std::string(200, 'x');
+  report.predicted.terms = {{std::string(50, 't'), 0.1, std::string(200, 's')}};
   for (unsigned width : {60u, 100u, 160u}) {
     std::string text = printPlanText(report, {.width = width}), line;
     std::vector<std::string> tables; // the prose of title, peak and bound may be longer
@@ -285,6 +286,24 @@ TEST(PlanReport, TextKeepsToItsWidth) {
         EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }), width)
             << line;
   }
+}
+
+TEST(PlanReport, TextSaysWhatAStepIsMadeOf) {
+  EXPECT_THAT(printPlanText(sample()), Not(HasSubstr("Predicted step")));
+  PlanReport report = twoGroups();
+  report.predicted.terms = {{"products and attention", 0.1, "device.matmul_flops"},
+                            {"exposed communication", 0.025, "inside.latency_seconds"}};
+  std::string text = printPlanText(report);
+  EXPECT_THAT(text, HasSubstr("\nPredicted step: 0.125 s, 40 TFLOP/s per device\n"));
+  EXPECT_THAT(text, HasSubstr("  products and attention       0.1 s  80.0 %  device.matmul_flops\n"));
+  EXPECT_THAT(text, HasSubstr("  exposed communication      0.025 s  20.0 %  inside.latency_seconds\n"));
+}
+
+TEST(PlanReport, TextHasNotesWhereThereAreSome) {
+  EXPECT_THAT(printPlanText(sample()), Not(HasSubstr("Notes")));
+  PlanReport report = sample();
+  report.notes = {"one", "two"};
+  EXPECT_THAT(printPlanText(report), HasSubstr("\nNotes\n  one\n  two\n"));
 }
 
 TEST(PlanReport, TextHasColourAndAsciiOnRequest) {

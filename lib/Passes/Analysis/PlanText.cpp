@@ -83,6 +83,8 @@ private:
   std::string curve(const std::vector<int64_t> &values, unsigned room) const;
   void title();
   void communication();
+  void time();
+  void notes();
   void verdict();
   void rank(const RankPlan &rank);
   void categories(const RankPlan &rank);
@@ -246,6 +248,26 @@ void Printer::communication() {
   for (const auto &[kind, bytes] : report.predicted.communicationBytes)
     row(kind, bytes), total += bytes;
   row("together", total);
+}
+
+/// What the predicted step is made of, and the cluster's figures behind it.
+void Printer::time() {
+  if (!report.predicted.stepSeconds || report.predicted.terms.empty())
+    return;
+  double step = *report.predicted.stepSeconds;
+  char text[64];
+  std::snprintf(text, sizeof text, "Predicted step: %.4g s, %.4g TFLOP/s per device", step,
+                report.predicted.tflopsPerDevice.value_or(0));
+  out += "\n" + paint(text, "1") + "\n";
+  for (const TimeTerm &term : report.predicted.terms) {
+    std::snprintf(text, sizeof text, "%9.4g s%6.1f %%  ", term.seconds, 100 * term.seconds / step);
+    line("  " + left(term.name, 23) + text + left(term.source, width - 46));
+  }
+}
+
+void Printer::notes() {
+  if (!report.notes.empty())
+    out += "\n" + paint("Notes", "1") + "\n";
   for (const std::string &note : report.notes)
     line("  " + note);
 }
@@ -269,7 +291,7 @@ std::string Printer::run() {
   title();
   for (const RankPlan &plan : report.ranks)
     rank(plan);
-  communication();
+  communication(), time(), notes();
   verdict();
   return std::move(out);
 }

@@ -1,0 +1,96 @@
+//===- PlanBuffers.cpp - What a planned module reserves, and its fullest moment --===//
+#include "PlanBuffers.h"
+
+#include "ds/Passes/LowerToProgram.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::ds;
+using ::ds::analysis::Category;
+
+Category mlir::ds::categoryOf(AllocOp alloc) {
+  return llvm::StringSwitch<Category>(alloc.getCategory())
+      .Case("gradients", Category::Gradients)
+      .Case("communication", Category::Communication)
+      .Case("workspace", Category::Workspace)
+      .Default(Category::Activations);
+}
+
+Category mlir::ds::categoryOf(Role role) {
+  switch (role) {
+  case Role::Parameter:
+  case Role::Buffer:
+    return Category::Parameters;
+  case Role::Gradient:
+    return Category::Gradients;
+  default:
+    return Category::Optimizer;
+  }
+}
+
+std::string mlir::ds::spellType(BufferType type) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (int64_t size : type.getTensor().getShape())
+    out << size << "x";
+  out << type.getTensor().getElementType();
+  return text;
+}
+
+/// The place that planning gave a state or input.
+static int64_t toOffset(Attribute offset) {
+  auto integer = dyn_cast_or_null<IntegerAttr>(offset);
+  return integer ? integer.getInt() : 0;
+}
+
+std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
+  std::vector<WholeBuffer> whole;
+  for (StateOp state : getPlacedStates(module))
+    whole.push_back({state.getSymName().str(), categoryOf(state.getRole()),
+                     BufferType::getContiguous(state.getLocalType(), state.getHome()),
+                     toOffset(state->getAttr(kOffsetAttr))});
+  llvm::StringSet<> seen;
+  for (func::FuncOp func : getSegments(module))
+    for (unsigned index = 0; index < func.getNumArguments(); ++index)
+      if (StringAttr name = getInputOf(func, index); name && seen.insert(name.getValue()).second)
+        whole.push_back({name.str(), Category::Activations, cast<BufferType>(func.getArgumentTypes()[index]),
+                         toOffset(func.getArgAttr(index, kOffsetAttr)), true});
+  return whole;
+}
+
+std::vector<int64_t> mlir::ds::liveAllocations(const ScheduledFunction &scheduled) {
+  std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
+  for (const AllocLifetime &lifetime : scheduled.lifetimes) {
+    int64_t bytes = AllocOp(lifetime.alloc).getBuffer().getType().getSizeInBytes();
+    change[lifetime.begin] += bytes;
+    change[lifetime.end] -= bytes;
+  }
+  change.pop_back();
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return change;
+}
+
+Moment mlir::ds::findPeak(ModuleOp module) {
+  Moment peak;
+  for (func::FuncOp func : getSegments(module)) {
+    std::vector<int64_t> live = liveAllocations(ScheduledFunction(func));
+    auto most = std::max_element(live.begin(), live.end());
+    if (most != live.end() && *most > peak.bytes)
+      peak = {func, most - live.begin(), *most};
+  }
+  return peak;
+}
+
+std::string Moment::spell(SymbolTable &symbols) const {
+  if (!func)
+    return "";
+  Operation *op = ScheduledFunction(func).commands[command];
+  std::string layer = layerOf(op->getLoc());
+  return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer) + " (" +
+         func::FuncOp(func).getSymName().str() + ")";
+}

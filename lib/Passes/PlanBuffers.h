@@ -1,0 +1,51 @@
+//===- PlanBuffers.h - What a planned module reserves, and its fullest moment ----===//
+//
+// What the plan's report, its timeline and the explanation of its peak all read.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_PLANBUFFERS_H
+#define DS_LIB_PASSES_PLANBUFFERS_H
+
+#include "ScheduledFunction.h"
+#include "ds/Passes/Analysis/PlanReport.h"
+
+namespace mlir::ds {
+
+/// A buffer that lives for the whole step: a state or an input.
+struct WholeBuffer {
+  std::string name;
+  ::ds::analysis::Category category;
+  BufferType type;
+  int64_t offset = 0; ///< in its arena
+  bool isInput = false;
+};
+
+/// All of them: states in the module's order, then inputs.
+std::vector<WholeBuffer> findWholeBuffers(ModuleOp module);
+
+/// The line of the report that an allocation, a state or an input of a model counts in.
+::ds::analysis::Category categoryOf(AllocOp alloc);
+::ds::analysis::Category categoryOf(Role role);
+
+/// "4x64xbf16".
+std::string spellType(BufferType type);
+
+/// Bytes of allocations that are live at each command.
+std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled);
+
+/// The first command at which most bytes are live.
+struct Moment {
+  func::FuncOp func; ///< null: there is none
+  int64_t command = 0;
+  int64_t bytes = -1; ///< of allocations alone
+
+  /// "matmul h.3.mlp (last)".
+  std::string spell(SymbolTable &symbols) const;
+};
+
+/// The fullest moment of all segments.
+Moment findPeak(ModuleOp module);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_PLANBUFFERS_H
