@@ -40,6 +40,9 @@ int writeMemoryFile(const std::vector<uint8_t> &image) {
 } // namespace
 
 Result<KernelImage> KernelImage::open(const Program &program) {
+  if (program.target != "cpu")
+    return Error{ExitCode::Device, fmt::format("the program is made for {}, not for the CPU", program.target),
+                 "run it with --device cuda, or compile with --target cpu"};
   if (Status status = checkCpuFeatures(program.targetCpu, program.cpuFeatures); !status)
     return status.error();
   KernelImage image;

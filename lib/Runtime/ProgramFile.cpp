@@ -80,7 +80,9 @@ auto packCollectives(Builder &b, const Program &program) {
 auto packKernels(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::Kernel>> offsets;
   for (const Kernel &kernel : program.kernels)
-    offsets.push_back(fb::CreateKernel(b, b.CreateString(kernel.name), kernel.extent, kernel.grain));
+    offsets.push_back(fb::CreateKernel(b, b.CreateString(kernel.name), kernel.extent, kernel.grain,
+                                       kernel.blockThreads, kernel.sharedBytes, kernel.unitsPerBlock,
+                                       kernel.persistent, b.CreateVector(kernel.alignments)));
   return b.CreateVector(offsets);
 }
 
@@ -144,7 +146,7 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto schedule = b.CreateVectorOfStructs(slots);
   auto collectives = packCollectives(b, p);
   auto kernels = packKernels(b, p);
-  auto image = b.CreateVector(p.image);
+  auto image = b.CreateVector(p.image), cubin = b.CreateVector(p.cubin);
   auto target = b.CreateString(p.target), cpu = b.CreateString(p.targetCpu);
   auto features = packNames(b, p.cpuFeatures);
   auto hash = b.CreateString(forHash ? std::string() : p.planHash);
@@ -157,13 +159,13 @@ void pack(Builder &b, const Program &p, bool forHash) {
                              lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands,
                              params, strings, segments, schedule, p.evaluation, collectives, kernels, image,
                              predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
-                             p.convertsWeights),
+                             p.convertsWeights, cubin),
            fb::ProgramIdentifier());
 }
 
 /// An upper bound of the payload, because FlatBufferBuilder asserts rather than fails above 2 GiB.
 uint64_t boundBytes(const Program &p) {
-  uint64_t bytes = 4096 + p.image.size() + p.configText.size() + p.lifetimes.size() * 40;
+  uint64_t bytes = 4096 + p.image.size() + p.cubin.size() + p.configText.size() + p.lifetimes.size() * 40;
   for (const Buffer &buffer : p.buffers)
     bytes += 40 + 16 * buffer.shape.size();
   bytes += p.commands.size() * 64 + p.operands.size() * 4 + p.params.size() * 8;
@@ -179,7 +181,7 @@ uint64_t boundBytes(const Program &p) {
   for (const Collective &collective : p.collectives)
     bytes += collective.name.size() + 64;
   for (const Kernel &kernel : p.kernels)
-    bytes += kernel.name.size() + 64;
+    bytes += kernel.name.size() + 4 * kernel.alignments.size() + 128;
   return bytes + 256 * (p.inputs.size() + p.outputs.size() + p.segments.size() + p.schedule.size());
 }
 
@@ -193,7 +195,7 @@ unpackNames(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> 
 
 template <class T>
 std::vector<T> unpackList(const flatbuffers::Vector<T> *list) {
-  return std::vector<T>(list->data(), list->data() + list->size());
+  return list ? std::vector<T>(list->data(), list->data() + list->size()) : std::vector<T>();
 }
 
 Status unpackBuffers(const fb::Program &file, const std::string &name, Program &p) {
@@ -242,7 +244,8 @@ void unpackTables(const fb::Program &file, Program &p) {
     p.collectives.push_back({static_cast<CollectiveKind>(c->kind()), static_cast<Reduction>(c->reduction()),
                              static_cast<DType>(c->dtype()), c->elements(), c->axis(), c->name()->str()});
   for (const fb::Kernel *k : *file.kernels())
-    p.kernels.push_back({k->name()->str(), k->extent(), k->grain()});
+    p.kernels.push_back({k->name()->str(), k->extent(), k->grain(), k->block_threads(), k->shared_bytes(),
+                         k->units_per_block(), k->persistent(), unpackList(k->alignments())});
   for (const fb::Segment *s : *file.segments())
     p.segments.push_back(
         {s->name()->str(), static_cast<SegmentKind>(s->kind()), s->first_command(), s->num_commands()});
@@ -264,6 +267,7 @@ void unpackLists(const fb::Program &file, Program &p) {
   p.params = unpackList(file.params());
   p.strings = unpackNames(file.strings());
   p.image = unpackList(file.image());
+  p.cubin = unpackList(file.cubin());
 }
 
 void unpackHead(const fb::Program &file, Program &p) {
@@ -300,6 +304,8 @@ bool isAligned(const fb::Program &file) {
                  isAligned<uint32_t>(file.operands()) && isAligned<fb::Slot>(file.schedule());
   for (const fb::State *state : *file.states())
     aligned &= isAligned<int64_t>(state->logical_shape());
+  for (const fb::Kernel *kernel : *file.kernels())
+    aligned &= !kernel->alignments() || isAligned<uint32_t>(kernel->alignments());
   return aligned;
 }
 

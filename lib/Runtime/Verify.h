@@ -31,6 +31,8 @@ uint64_t arenaBytes(const Program &program, Space space);
 bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world);
 
 Status verifyTables(const Program &program);
+Status verifyKernels(const Program &program);
+Status verifyKernelCommand(const Program &program, uint64_t command);
 Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);
 Status verifyLibraryCommand(const Program &program, uint64_t command);

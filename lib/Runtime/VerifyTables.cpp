@@ -8,7 +8,6 @@
 #include "Verify.h"
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <numeric>
 #include <unordered_map>
@@ -100,8 +99,8 @@ Status verifyMesh(const Program &p) {
 }
 
 Status verifyHead(const Program &p) {
-  if (p.target != "cpu")
-    return refuse("target is '{}', the known target is 'cpu'", p.target);
+  if (p.target != "cpu" && p.target != "cuda:sm_80" && p.target != "cuda:sm_90")
+    return refuse("target is '{}', the known targets are cpu, cuda:sm_80 and cuda:sm_90", p.target);
   if (p.threads < 1 || p.threads > kMaxThreads)
     return refuse("threads is {}, allowed are 1 to {}", p.threads, kMaxThreads);
   if (p.world < 1 || p.world > kMaxWorld)
@@ -250,16 +249,6 @@ Status verifySignature(const Program &p) {
 /// Whether the window [first, first + count) lies in a list of `size` entries.
 bool inRange(uint64_t first, uint64_t count, uint64_t size) { return first + count <= size; }
 
-Status verifyKernelCommand(const Program &p, size_t i) {
-  const Command &c = p.commands[i];
-  if (c.callee >= p.kernels.size())
-    return refuse("{} launches kernel {} of {}", describeCommand(p, i), c.callee, p.kernels.size());
-  if (p.kernels[c.callee].extent == 0 && (c.numParams == 0 || p.params[c.firstParam] < 0))
-    return refuse("{} launches kernel '{}' of variable extent with extent {}", describeCommand(p, i),
-                  p.kernels[c.callee].name, c.numParams == 0 ? -1 : p.params[c.firstParam]);
-  return {};
-}
-
 Status verifyCopy(const Program &p, size_t i) {
   const Command &c = p.commands[i];
   if (c.numOperands != 2)
@@ -358,22 +347,6 @@ Status verifySchedule(const Program &p) {
       (p.evaluation >= 0 && p.segments[p.evaluation].kind != SegmentKind::Evaluation))
     return refuse("evaluation segment {} of {} does not exist or has another kind", p.evaluation,
                   p.segments.size());
-  return {};
-}
-
-Status verifyKernels(const Program &p) {
-  for (size_t i = 0; i < p.kernels.size(); ++i) {
-    const Kernel &kernel = p.kernels[i];
-    if (kernel.name.empty() || !std::all_of(kernel.name.begin(), kernel.name.end(), [](unsigned char c) {
-          return std::isalnum(c) || c == '_' || c == '.' || c == '$';
-        }))
-      return refuse("kernels[{}] '{}' is not a symbol name", i, kernel.name);
-    if (kernel.extent < 0 || kernel.grain < 1)
-      return refuse("kernels[{}] '{}' has extent {} and grain {}", i, kernel.name, kernel.extent,
-                    kernel.grain);
-  }
-  if (p.kernels.empty() != p.image.empty())
-    return refuse("{} kernels with an image of {} bytes", p.kernels.size(), p.image.size());
   return {};
 }
 

@@ -222,6 +222,16 @@ TEST(Executor, RefusesAProgramForANewerProcessor) {
   EXPECT_THAT(executor.error().message, HasSubstr("'planet-9000', but this machine lacks warp-drive"));
 }
 
+TEST(Executor, RefusesAProgramForCuda) {
+  Regression r;
+  r.b.program.target = "cuda:sm_80";
+  auto executor = Executor::load(r.b.program);
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().code, ExitCode::Device);
+  EXPECT_THAT(executor.error().message, HasSubstr("made for cuda:sm_80, not for the CPU"));
+  EXPECT_THAT(executor.error().hint, HasSubstr("--device cuda"));
+}
+
 TEST(Executor, NamesAMissingSymbolAndABrokenImage) {
   Regression r;
   r.b.program.kernels[1].name = "ds_missing";

@@ -97,6 +97,24 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->collectives[0].reduction, Reduction::Sum);
 }
 
+TEST(ProgramFile, KeepsKernelsForCuda) {
+  ProgramBuilder b;
+  b.program.target = "cuda:sm_90";
+  b.launch("norm", 16, {b.keep({64}), b.output("loss")});
+  b.program.kernels[0] = {"norm", 16, 1, 256, 512, 8, true, {16, 4}};
+  b.segment(SegmentKind::Last);
+  b.program.image = {'.', 0};
+  b.program.cubin = {7, 8};
+  const Program again = parseProgram(serializeProgram(b.program).value(), "p.dsx").value();
+  EXPECT_EQ(again.target, "cuda:sm_90");
+  EXPECT_EQ(again.cubin, b.program.cubin);
+  EXPECT_EQ(again.kernels[0].blockThreads, 256u);
+  EXPECT_EQ(again.kernels[0].sharedBytes, 512u);
+  EXPECT_EQ(again.kernels[0].unitsPerBlock, 8);
+  EXPECT_TRUE(again.kernels[0].persistent);
+  EXPECT_EQ(again.kernels[0].alignments, (std::vector<uint32_t>{16, 4}));
+}
+
 // An empty list, such as a scalar's shape, lies wherever the builder stands; names of every length move it
 // there.
 TEST(ProgramFile, ReadsScalarStatesWhereverTheirShapeLies) {

@@ -194,10 +194,21 @@ uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world);
 /// element (0, ..., 0). A launch of fewer than `grain` units is not worth splitting. When extent is 0 the
 /// launch's params[0] holds it (kernels that are shared by tensors of different size). `scalars` points to
 /// the launch's params, as int64 each, params[0] included.
+///
+/// For CUDA it is an entry of the same name in the PTX image. Its parameters are 8 bytes each: the address of
+/// every operand's element (0, ..., 0), then the launch's params. A launch has ceil(extent / unitsPerBlock)
+/// blocks of blockThreads threads; a persistent kernel loops over the rest and may be given fewer blocks, as
+/// many as run at once. Either way the result is the same bits.
 struct Kernel {
   std::string name;
   int64_t extent = 0;
-  int64_t grain = 1;
+  int64_t grain = 1;         ///< CPU
+  uint32_t blockThreads = 0; ///< CUDA, 1 to 1024; 0: no CUDA kernel
+  uint32_t sharedBytes = 0;  ///< CUDA: dynamic shared memory of a block
+  int64_t unitsPerBlock = 1; ///< CUDA
+  bool persistent = false;   ///< CUDA: any number of blocks will do
+  /// CUDA: bytes, a power of two, of which each operand's address must be a multiple.
+  std::vector<uint32_t> alignments = {};
 };
 
 enum class SegmentKind : uint8_t { First, Middle, Last, Update, Evaluation };
@@ -231,7 +242,7 @@ struct Predicted {
 
 /// The whole program, the same for every rank.
 struct Program {
-  std::string target;                   ///< "cpu"
+  std::string target;                   ///< "cpu", "cuda:sm_80" or "cuda:sm_90"
   std::string targetCpu;                ///< LLVM processor name the kernel image was made for
   std::vector<std::string> cpuFeatures; ///< every feature the machine must have ("avx512f", ...)
   std::string planHash;                 ///< hex digest of everything below but the predictions
@@ -264,7 +275,8 @@ struct Program {
 
   std::vector<Collective> collectives;
   std::vector<Kernel> kernels;
-  std::vector<uint8_t> image; ///< ELF shared object with the kernels
+  std::vector<uint8_t> image; ///< the kernels: an ELF shared object; for CUDA PTX text that ends in a 0
+  std::vector<uint8_t> cubin; ///< CUDA: `image` assembled for the target, where ptxas was there; else empty
   Predicted predicted;
 };
 

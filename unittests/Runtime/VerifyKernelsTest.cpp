@@ -1,0 +1,65 @@
+//===- VerifyKernelsTest.cpp - What launches of CUDA kernels must obey ---------===//
+#include "ProgramBuilder.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ds::rt {
+namespace {
+
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+/// The verifier's message on a program of one CUDA launch after `change`, or "accepted".
+std::string after(const std::function<void(Program &)> &change) {
+  ProgramBuilder b;
+  const uint32_t x = b.keep({64}), loss = b.output("loss");
+  const uint32_t odd = b.view(x, 1, {8}, {1});
+  b.launch("norm", 16, {x, odd, loss});
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  b.program.kernels[0] = {"norm", 16, 1, 256, 0, 8, true, {16, 4, 4}};
+  b.program.image = {'/', 0};
+  change(b.program);
+  Status status = verifyProgram(b.program);
+  if (status)
+    return "accepted";
+  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
+  return status.error().message;
+}
+
+TEST(VerifyKernels, Geometry) {
+  EXPECT_EQ(after([](Program &) {}), "accepted");
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].blockThreads = 0; }),
+              HasSubstr("kernels[0] 'norm' has blocks of 0 threads, allowed are 1 to 1024"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].blockThreads = 1025; }), HasSubstr("of 1025 threads"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].sharedBytes = 1 << 20; }),
+              HasSubstr("1048576 bytes of shared memory"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].unitsPerBlock = 0; }), HasSubstr("0 units per block"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].alignments[0] = 12; }), HasSubstr("alignment of 12"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].alignments[0] = 512; }), HasSubstr("alignment of 512"));
+}
+
+TEST(VerifyKernels, ImageIsText) {
+  EXPECT_THAT(after([](Program &p) { p.image = {'/', '/'}; }), HasSubstr("does not end in a 0"));
+  EXPECT_THAT(after([](Program &p) { p.image.clear(); }), HasSubstr("1 kernels with an image of 0 bytes"));
+}
+
+TEST(VerifyKernels, OperandsAreAligned) {
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].alignments[1] = 8; }),
+              HasSubstr("kernel 'norm' operand 1 at offset 4, but its code relies on multiples of 8"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].alignments.pop_back(); }),
+              HasSubstr("gives kernel 'norm' 3 operands, but it has 2"));
+}
+
+TEST(VerifyKernels, CpuProgramsHaveNoGeometry) {
+  EXPECT_EQ(after([](Program &p) {
+              p.target = "cpu";
+              p.kernels[0] = {"norm", 16, 1};
+            }),
+            "accepted");
+}
+
+} // namespace
+} // namespace ds::rt
