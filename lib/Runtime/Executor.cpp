@@ -8,11 +8,13 @@
 
 #include "Clock.h"
 #include "Convert.h"
+#include "DeviceRunner.h"
 #include "StreamWorkers.h"
 #include "Task.h"
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -43,21 +45,31 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
   executor->prog = std::move(program);
   executor->thisRank = options.rank;
   executor->failed = options.failed;
-  Result<KernelImage> image = KernelImage::open(executor->prog);
-  if (!image)
-    return image.error();
-  executor->image = std::move(*image);
-  Result<Arena> device = Arena::create(executor->prog.arenas.device, "device");
-  if (!device)
-    return device.error();
-  executor->device = std::move(*device);
-  Result<Arena> host = Arena::create(executor->prog.arenas.host, "host");
-  if (!host)
-    return host.error();
-  executor->host = std::move(*host);
-  if (Status status = executor->bindAll(options); !status)
-    return status.error();
+  if (!options.device) {
+    Status status = executor->loadHere(options);
+    return status ? Result(std::move(executor)) : status.error();
+  }
+  Result<std::unique_ptr<DeviceRunner>> runner =
+      DeviceRunner::load(*options.device, executor->prog, options.rank);
+  if (!runner)
+    return runner.error();
+  executor->runner = std::move(*runner);
   return executor;
+}
+
+Status Executor::loadHere(const ExecutorOptions &options) {
+  Result<KernelImage> opened = KernelImage::open(prog);
+  if (!opened)
+    return opened.error();
+  image = std::move(*opened);
+  for (auto [arena, bytes, what] :
+       {std::tuple(&device, prog.arenas.device, "device"), {&host, prog.arenas.host, "host"}}) {
+    Result<Arena> created = Arena::create(bytes, what);
+    if (!created)
+      return created.error();
+    *arena = std::move(*created);
+  }
+  return bindAll(options);
 }
 
 Status Executor::bindAll(const ExecutorOptions &options) {
@@ -80,7 +92,36 @@ Status Executor::bindAll(const ExecutorOptions &options) {
 
 void *Executor::data(uint32_t buffer) const {
   const Buffer &b = prog.buffers[buffer];
-  return (b.space == Space::Device ? device : host).data() + b.offset + thisRank * b.rankStride;
+  std::byte *base = runner ? runner->base(b.space) : (b.space == Space::Device ? device : host).data();
+  return base + b.offset + thisRank * b.rankStride;
+}
+
+std::vector<void *> Executor::inputs(uint32_t microStep) const {
+  if (runner)
+    return runner->inputs(microStep);
+  std::vector<void *> addresses;
+  for (const Input &input : prog.inputs)
+    addresses.push_back(data(input.buffer));
+  return addresses;
+}
+
+Status Executor::change(std::byte *address, uint64_t bytes, const std::function<Status(std::byte *)> &body) {
+  if (!runner || !runner->isRemote(address))
+    return body(address);
+  std::vector<std::byte> copy(bytes);
+  if (Status status = body(copy.data()); !status)
+    return status;
+  return runner->transfer(address, copy.data(), bytes);
+}
+
+Status Executor::inspect(const std::byte *address, uint64_t bytes,
+                         const std::function<Status(const std::byte *)> &body) const {
+  if (!runner || !runner->isRemote(address))
+    return body(address);
+  std::vector<std::byte> copy(bytes);
+  if (Status status = runner->transfer(copy.data(), address, bytes); !status)
+    return status;
+  return body(copy.data());
 }
 
 Status Executor::runTask(uint32_t command) {
@@ -118,6 +159,8 @@ Status Executor::runInOrder(const Segment &segment) {
 }
 
 Status Executor::run(uint32_t segment) {
+  if (runner)
+    return runner->run(segment);
   if (poisoning)
     return runPoisoned(segment);
   if (workers)
@@ -126,6 +169,8 @@ Status Executor::run(uint32_t segment) {
 }
 
 Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
+  if (runner)
+    return runner->runStep(fill);
   uint32_t microStep = 0;
   for (const Slot &slot : prog.schedule)
     for (uint32_t i = 0; i < slot.count; ++i) {
@@ -139,8 +184,23 @@ Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
 }
 
 double Executor::read(const Output &output) const {
-  return loadElement(static_cast<const std::byte *>(data(output.buffer)), prog.buffers[output.buffer].dtype);
+  const DType dtype = prog.buffers[output.buffer].dtype;
+  double value = NAN;
+  (void)inspect(static_cast<const std::byte *>(data(output.buffer)), byteSize(dtype),
+                [&](const std::byte *host) -> Status {
+                  value = loadElement(host, dtype);
+                  return {};
+                }); // a device that has failed says so in the next run
+  return value;
 }
+
+void Executor::measure(bool on) {
+  measuring = on;
+  if (runner)
+    runner->measure(on);
+}
+
+std::vector<Timing> Executor::takeTimings() { return std::exchange(runner ? runner->timings : timings, {}); }
 
 //===----------------------------------------------------------------------===//
 // Poisoning

@@ -48,13 +48,9 @@ Status fillConstant(const LocalSlice &slice, double value, uint32_t threads) {
   return {};
 }
 
-/// Gives this rank's part of `state` the value that `origin` starts from.
-Status fillState(Executor &executor, const State &state, const State &origin, uint64_t seed) {
-  const LocalSlice slice = localSlice(executor, state);
+/// Gives `slice`, in memory of the host, the value that `origin` starts from.
+Status fillSlice(const LocalSlice &slice, const State &origin, uint64_t seed, uint32_t threads) {
   const Init &init = origin.init;
-  const uint32_t threads = executor.program().threads;
-  if (slice.count == 0)
-    return {};
   if (init.kind == Init::Kind::Zero || init.kind == Init::Kind::Required) {
     std::memset(slice.data, 0, slice.count * byteSize(slice.dtype));
     return {};
@@ -75,6 +71,27 @@ Status fillState(Executor &executor, const State &state, const State &origin, ui
     return fillConverted(slice, call);
   fillRandom(call, bestIsa());
   return {};
+}
+
+/// Gives this rank's part of `state` the value that `origin` starts from.
+Status fillState(Executor &executor, const State &state, const State &origin, uint64_t seed) {
+  LocalSlice slice = localSlice(executor, state);
+  if (slice.count == 0)
+    return {};
+  return executor.change(slice.data, slice.count * byteSize(slice.dtype), [&](std::byte *host) {
+    slice.data = host;
+    return fillSlice(slice, origin, seed, executor.program().threads);
+  });
+}
+
+/// Sets the (seed, counter) that random ops read; the counter starts at 0.
+Status seedGenerator(Executor &executor, const State &state, uint64_t seed) {
+  const uint64_t value[2] = {seed, 0};
+  return executor.change(static_cast<std::byte *>(executor.data(state.buffer)), sizeof value,
+                         [&](std::byte *host) -> Status {
+                           std::memcpy(host, value, sizeof value);
+                           return {};
+                         });
 }
 
 /// Whether `state` is the (seed, counter) that random ops read.
@@ -109,7 +126,8 @@ Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired) {
     if (Status status = fillState(executor, state, *origins[i], seed); !status)
       return Error{status.error().code, fmt::format("'{}': {}", state.name, status.error().message), ""};
     if (isGenerator(program.buffers[state.buffer], state))
-      *static_cast<uint64_t *>(executor.data(state.buffer)) = seed; // the counter behind it starts at 0
+      if (Status status = seedGenerator(executor, state, seed); !status)
+        return status;
   }
   return {};
 }

@@ -75,7 +75,9 @@ public:
       if (bytes == 0)
         continue;
       if (holder == executor.rank())
-        if (Status status = give(localSlice(executor, state).data, bytes); !status)
+        if (Status status = executor.inspect(localSlice(executor, state).data, bytes,
+                                             [&](const std::byte *host) { return give(host, bytes); });
+            !status)
           return status;
       if (collects && holder != 0)
         if (Status status = collect(holder, bytes); !status)

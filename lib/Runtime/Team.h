@@ -41,6 +41,7 @@ public:
   uint32_t rank() const { return group->rank(); }
   uint32_t world() const { return group->world(); }
   bool leads() const { return rank() == 0; } ///< prints, logs and writes files
+  RankGroup &ranks() { return *group; }
 
   /// By stream of `program`: the channel of its collectives. Compute and this thread share one, gathers and
   /// reductions have one each.

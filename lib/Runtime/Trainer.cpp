@@ -9,6 +9,7 @@
 
 #include "Clock.h"
 #include "Interrupt.h"
+#include "OpenDevice.h"
 #include "Report.h"
 #include "StartUp.h"
 #include "StepOutcome.h"
@@ -31,12 +32,8 @@ Error invalid(std::string message, std::string hint) {
 
 /// What this ds-run cannot do is refused by name, never ignored.
 Status checkOptions(const TrainOptions &options) {
-  if (options.device == "cuda")
-    return Error{ExitCode::Device, "--device cuda: this build has no CUDA part (libds-cuda.so)",
-                 "compile for --target cpu and run with --device cpu"};
-  if (options.device != "cpu")
-    return Error{ExitCode::Usage, fmt::format("--device {}: known devices are cpu and cuda", options.device),
-                 ""};
+  if (Status status = checkDeviceName(options.device); !status)
+    return status;
   if (!options.save.empty())
     return invalid("--save: checkpoints are not supported yet", "use --save-weights FILE.safetensors");
   if (!options.resume.empty())
@@ -118,7 +115,7 @@ private:
   void addCommunication(StepRecord &record);
   Status evaluate(double &loss);
   Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
-    return source.fill(step, microStep, team.rank(), inputs);
+    return source.fill(step, microStep, team.rank(), executor->inputs(microStep));
   }
   bool evaluatesAfter(uint64_t index) const {
     const bool last = index + 1 == numSteps || stopping;
@@ -127,11 +124,11 @@ private:
 
   const TrainOptions &options;
   Team &team;
+  std::unique_ptr<Device> device; ///< null: the CPU
   std::unique_ptr<Executor> executor;
   std::optional<DataSource> data, evalData;
   std::optional<JsonLog> log;
   std::optional<ChromeTrace> trace;
-  std::vector<void *> inputs;
   std::string weights;     ///< where they come from, for the head
   std::string weightsPath; ///< empty: from the seed
   uint64_t numSteps = 0, stepsDone = 0, tokens = 0;
@@ -140,10 +137,16 @@ private:
 };
 
 Status Run::prepare() {
+  Result<std::unique_ptr<Device>> opened = openDevice(options, team.ranks());
+  if (!opened)
+    return opened.error();
+  device = std::move(*opened);
   Result<Program> program = readProgram(options.program);
   if (!program)
     return program.error();
   if (Status status = checkProgram(*program, options, team.world()); !status)
+    return status;
+  if (Status status = checkTarget(*program, options); !status)
     return status;
   if (Status status = openFiles(*program); !status)
     return status;
@@ -151,17 +154,15 @@ Status Run::prepare() {
     return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
   if (Status status = loadStates(); !status)
     return status;
-  for (const Input &input : executor->program().inputs)
-    inputs.push_back(executor->data(input.buffer));
   numSteps = options.steps.value_or(data->numBatches());
   if (Status status = agree(); !status)
     return status;
   if (options.logJsonl.empty() || !team.leads())
     return {};
-  Result<JsonLog> opened = JsonLog::open(options.logJsonl, /*append=*/false, logLine);
-  if (!opened)
-    return opened.error();
-  log.emplace(std::move(*opened));
+  Result<JsonLog> file = JsonLog::open(options.logJsonl, /*append=*/false, logLine);
+  if (!file)
+    return file.error();
+  log.emplace(std::move(*file));
   return {};
 }
 
@@ -191,6 +192,7 @@ Status Run::load(Program program) {
   if (!channels)
     return channels.error();
   settings.communicators = std::move(*channels);
+  settings.device = device.get();
   settings.failed = [this](const Error &error) { team.abort(error); };
   Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(program), settings);
   if (!loaded)
@@ -217,6 +219,7 @@ Status Run::loadStates() {
 
 /// What the first micro-batch of the first rank is, whichever rank this is.
 Result<std::string> Run::sampleSign(DataSource &source) {
+  const std::vector<void *> inputs = executor->inputs();
   if (Status status = source.fill(0, 0, /*rank=*/0, inputs); !status)
     return status.error();
   uint64_t sign = 0;
@@ -258,6 +261,8 @@ Status Run::steps() {
   tokens = tokensPerStep(program);
   if (!options.trace.empty())
     startTrace();
+  if (device)
+    logLine(device->describe() + "; " + describeMemory(device->memory(), program));
   if (team.leads())
     printHead(program, data->describe(), weights, numSteps, options.seed);
   if (Status status = agreeToStop(); !status)

@@ -116,17 +116,22 @@ void giveBack(const std::byte *from, size_t bytes) {
 }
 
 /// Reads this rank's part of a state, converted to its type.
-Status readSlice(const LocalSlice &slice, const TensorEntry &entry) {
+Status readSlice(Executor &executor, const LocalSlice &slice, const TensorEntry &entry) {
   const size_t fileSize = bitSize(entry.dtype) / 8, size = byteSize(slice.dtype);
   for (uint64_t done = 0; done < slice.count; done += kPiece) {
     const size_t count = std::min<uint64_t>(kPiece, slice.count - done);
     const std::byte *from = entry.data + (slice.first + done) * fileSize;
-    BadElement bad;
-    if (!convertElements(entry.dtype, from, slice.dtype, slice.data + done * size, count, {}, bad))
+    Status status = executor.change(slice.data + done * size, count * size, [&](std::byte *to) -> Status {
+      BadElement bad;
+      if (convertElements(entry.dtype, from, slice.dtype, to, count, {}, bad))
+        return {};
       return Error{ExitCode::Invalid,
                    fmt::format("'{}', element {}: value {} is outside {}", entry.name,
                                slice.first + done + bad.position, bad.value, bad.limit),
                    "train in bf16 or f32, which hold it"};
+    });
+    if (!status)
+      return status;
     giveBack(from, count * fileSize);
   }
   return {};
@@ -146,7 +151,7 @@ Status loadWeights(Executor &executor, const std::string &path) {
   const std::vector<const State *> origins = originsOf(program);
   for (size_t i = 0; i < program.states.size(); ++i)
     if (const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - program.states.data())])
-      if (Status status = readSlice(localSlice(executor, program.states[i]), *entry); !status)
+      if (Status status = readSlice(executor, localSlice(executor, program.states[i]), *entry); !status)
         return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
   for (const SafeTensorsFile &file : files->files())
     if (Status status = file.file().checkUnchanged(); !status)

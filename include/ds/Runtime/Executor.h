@@ -2,8 +2,10 @@
 //
 // Loading does everything that can fail or allocate: the arenas are mapped and populated, the kernels found,
 // every command bound to the addresses that its operands have on this rank. A step is then a loop over bound
-// commands. Commands of the compute stream run on the thread that calls `run`, because libgomp keeps one team
-// per caller; every other stream has a worker. A program with one stream takes no lock and waits for nothing.
+// commands. With `ExecutorOptions::device` the arenas lie on an accelerator, which runs the commands
+// (Device.h); what follows is said of the CPU. Commands of the compute stream run on the thread that calls
+// `run`, because libgomp keeps one team per caller; every other stream has a worker. A program with one
+// stream takes no lock and waits for nothing.
 //
 // The first command that fails ends the segment: no stream starts another command, and what other streams
 // already wait for in collectives is ended by `ExecutorOptions::failed`, or by its time-out.
@@ -29,6 +31,8 @@
 namespace ds::rt {
 
 class Communicator;
+class Device;
+class DeviceRunner;
 class Task;
 class StreamWorkers;
 
@@ -47,6 +51,7 @@ struct ExecutorOptions {
   std::vector<Communicator *> communicators = {};
   /// Told of the first failure of a segment while other streams may still wait for ranks; from any thread.
   std::function<void(const Error &)> failed = {};
+  Device *device = nullptr; ///< null: this processor. It outlives the executor.
 };
 
 class Executor {
@@ -59,8 +64,19 @@ public:
   const Program &program() const { return prog; }
   uint32_t rank() const { return thisRank; }
 
-  /// Address of element (0, ..., 0) of a buffer, on this rank.
+  /// Address of element (0, ..., 0) of a buffer, on this rank. The host cannot read it where it lies on a
+  /// device: see `change` and `inspect`.
   void *data(uint32_t buffer) const;
+
+  /// Where the host writes the inputs of a micro-step, in the program's order.
+  std::vector<void *> inputs(uint32_t microStep = 0) const;
+
+  /// Calls `body` with memory of `bytes` bytes that the host can write; what it holds afterwards is what lies
+  /// at `address` of an arena. On the CPU that is the arena itself.
+  Status change(std::byte *address, uint64_t bytes, const std::function<Status(std::byte *host)> &body);
+  /// Calls `body` with what lies at `address` of an arena, for reading.
+  Status inspect(const std::byte *address, uint64_t bytes,
+                 const std::function<Status(const std::byte *host)> &body) const;
 
   /// Executes one segment from its first command to its last.
   Status run(uint32_t segment);
@@ -68,12 +84,13 @@ public:
   /// One training step: the schedule's segments in order, `fill(microStep)` before each but the updates.
   Status runStep(const std::function<Status(uint32_t microStep)> &fill);
 
-  /// The value of a rank-0 output as a double. Requires an entry of program().outputs.
+  /// The value of a rank-0 output as a double; NaN if the device has failed. Requires an entry of
+  /// program().outputs.
   double read(const Output &output) const;
 
   /// From now on measures every command; `takeTimings` hands over what was measured since.
-  void measure(bool on) { measuring = on; }
-  std::vector<Timing> takeTimings() { return std::exchange(timings, {}); }
+  void measure(bool on);
+  std::vector<Timing> takeTimings();
 
   /// Nanoseconds since the last call in which the compute stream stood still for others: it waited for an
   /// event or for the other streams at a segment's end, or ran a collective itself.
@@ -84,6 +101,7 @@ public:
 
 private:
   Executor();
+  Status loadHere(const ExecutorOptions &options);
   Status bindAll(const ExecutorOptions &options);
   Status runInOrder(const Segment &segment);
   Status runPoisoned(uint32_t index);
@@ -97,6 +115,7 @@ private:
   KernelImage image;
   std::vector<std::unique_ptr<Task>> tasks; ///< one per command; null for events
   std::unique_ptr<StreamWorkers> workers;   ///< null when there is one stream
+  std::unique_ptr<DeviceRunner> runner;     ///< null on the CPU: then all of the above is empty
   std::function<void(const Error &)> failed;
   uint32_t thisRank = 0;
   int64_t exposedNs = 0; ///< in collectives that ran on the calling thread

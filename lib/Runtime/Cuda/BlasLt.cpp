@@ -1,0 +1,52 @@
+//===- BlasLt.cpp - Opens cuBLASLt ----------------------------------------------------===//
+#include "BlasLt.h"
+
+#include "Library.h"
+
+namespace ds::rt::cuda {
+
+static constexpr const char *kHint =
+    "install cuBLAS of CUDA 13.0 or later, and put its directory into LD_LIBRARY_PATH";
+
+#define DS_TEXT(NAME) #NAME
+#define DS_SYMBOL(NAME) DS_TEXT(NAME)
+
+Result<std::unique_ptr<BlasLt>> BlasLt::open(const Hardware &hardware) {
+  const Result<void *> library =
+      openLibrary({"DS_CUBLASLT",
+                   {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13"},
+                   "matrix products need cuBLASLt 13.0 or later:",
+                   kHint});
+  if (!library)
+    return library.error();
+  std::unique_ptr<BlasLt> blas(new BlasLt);
+  std::string missing;
+#define DS_BLASLT_FIND(FUNCTION, MEMBER) find(*library, DS_SYMBOL(FUNCTION), blas->MEMBER, missing);
+  DS_BLASLT_FUNCTIONS(DS_BLASLT_FIND)
+#undef DS_BLASLT_FIND
+  const size_t version = blas->getVersion ? blas->getVersion() : 0;
+  if (!missing.empty() || version < kNeededBlasLt)
+    return Error{ExitCode::Device,
+                 fmt::format("cuBLASLt has version {}{}, but {} is needed", version,
+                             missing.empty() ? "" : " and no " + missing, kNeededBlasLt),
+                 kHint};
+  if (Status status = blas->check(blas->create(&blas->handle), "making a handle"); !status)
+    return status.error();
+  blas->prefix = fmt::format("{}/sm_{}{}/{}/cublaslt {}", hardware.name, hardware.major, hardware.minor,
+                             hardware.multiprocessors, version);
+  blas->cache = AlgorithmCache::open();
+  return blas;
+}
+
+BlasLt::~BlasLt() {
+  if (handle)
+    destroy(handle);
+}
+
+Status BlasLt::check(cublasStatus_t status, const char *what) const {
+  if (status == CUBLAS_STATUS_SUCCESS)
+    return {};
+  return Error{ExitCode::Device, fmt::format("cuBLASLt, {}: {}", what, getStatusString(status)), ""};
+}
+
+} // namespace ds::rt::cuda

@@ -1,0 +1,64 @@
+//===- BlasLt.h - Matrix products by cuBLASLt ----------------------------------------===//
+//
+// An algorithm is chosen when the program is loaded: the library's candidates within the planned workspace
+// are timed once for each shape, and the winner is kept on disk, so that every later run of the same program
+// takes the same one and gives the same bits. Where nothing can be kept, the library's first candidate is
+// taken and nothing is timed, for the same reason.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CUDA_BLASLT_H
+#define DS_LIB_RUNTIME_CUDA_BLASLT_H
+
+#include "AlgorithmCache.h"
+#include "Commands.h"
+
+#include <cublasLt.h>
+
+#include <string>
+
+namespace ds::rt::cuda {
+
+/// The first version that is known to work: CUDA 13.0's.
+inline constexpr size_t kNeededBlasLt = 130000;
+
+#define DS_BLASLT_FUNCTIONS(X)                                                                               \
+  X(cublasLtCreate, create)                                                                                  \
+  X(cublasLtDestroy, destroy)                                                                                \
+  X(cublasLtGetVersion, getVersion)                                                                          \
+  X(cublasLtGetStatusString, getStatusString)                                                                \
+  X(cublasLtMatmul, matmul)                                                                                  \
+  X(cublasLtMatmulAlgoGetHeuristic, getHeuristic)                                                            \
+  X(cublasLtMatmulAlgoCheck, algoCheck)                                                                      \
+  X(cublasLtMatmulDescCreate, descCreate)                                                                    \
+  X(cublasLtMatmulDescDestroy, descDestroy)                                                                  \
+  X(cublasLtMatmulDescSetAttribute, descSet)                                                                 \
+  X(cublasLtMatmulPreferenceCreate, preferenceCreate)                                                        \
+  X(cublasLtMatmulPreferenceDestroy, preferenceDestroy)                                                      \
+  X(cublasLtMatmulPreferenceSetAttribute, preferenceSet)                                                     \
+  X(cublasLtMatrixLayoutCreate, layoutCreate)                                                                \
+  X(cublasLtMatrixLayoutDestroy, layoutDestroy)                                                              \
+  X(cublasLtMatrixLayoutSetAttribute, layoutSet)
+
+/// The open library with its handle.
+class BlasLt {
+public:
+#define DS_BLASLT_DECLARE(FUNCTION, MEMBER) decltype(&::FUNCTION) MEMBER = nullptr;
+  DS_BLASLT_FUNCTIONS(DS_BLASLT_DECLARE)
+#undef DS_BLASLT_DECLARE
+
+  /// Fails with ExitCode::Device: missing, too old (found and needed version), or refused by the device.
+  static Result<std::unique_ptr<BlasLt>> open(const Hardware &hardware);
+  ~BlasLt();
+
+  Status check(cublasStatus_t status, const char *what) const;
+  cublasLtHandle_t handle = nullptr;
+  std::string prefix; ///< of keys of the cache: device and version
+  AlgorithmCache cache;
+
+private:
+  BlasLt() = default;
+};
+
+} // namespace ds::rt::cuda
+
+#endif // DS_LIB_RUNTIME_CUDA_BLASLT_H

@@ -1,0 +1,38 @@
+//===- Commands.cpp - Binds commands to a GPU --------------------------------------===//
+#include "Commands.h"
+
+#include "BlasLt.h"
+
+#include <fmt/format.h>
+
+namespace ds::rt::cuda {
+
+Libraries::Libraries() = default;
+Libraries::~Libraries() = default;
+
+Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t index) {
+  const Command &command = binding.program.commands[index];
+  const auto function = static_cast<LibraryFn>(command.callee);
+  switch (command.kind) {
+  case CommandKind::Kernel:
+    return bindKernel(binding, command);
+  case CommandKind::Copy:
+    return bindTransfer(binding, command);
+  case CommandKind::Library:
+    if (function == LibraryFn::Matmul)
+      return bindMatmul(binding, command);
+    if (function == LibraryFn::Fill || function == LibraryFn::Copy)
+      return bindTransfer(binding, command);
+    return Error{ExitCode::Device, fmt::format("{} has no CUDA kernel in this build", spell(function)),
+                 "run it with --device cpu"};
+  case CommandKind::Collective:
+    return Error{ExitCode::Device, "this build has no collectives on CUDA", "compile with --ranks 1"};
+  case CommandKind::RecordEvent:
+  case CommandKind::WaitEvent:
+  case CommandKind::Storage:
+    break;
+  }
+  return Error{ExitCode::Internal, "a command of unknown kind", ""};
+}
+
+} // namespace ds::rt::cuda

@@ -1,0 +1,61 @@
+//===- Commands.h - Commands bound to a GPU ----------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CUDA_COMMANDS_H
+#define DS_LIB_RUNTIME_CUDA_COMMANDS_H
+
+#include "Driver.h"
+
+#include "ds/Runtime/Program.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ds::rt::cuda {
+
+/// What choosing algorithms and launches needs to know of a GPU.
+struct Hardware {
+  int major = 0, minor = 0; ///< compute capability
+  int multiprocessors = 0;
+  int maxSharedBytes = 0; ///< of a block that has asked for it
+  std::string name;
+};
+
+/// A command that puts its work on a stream.
+class CudaTask {
+public:
+  virtual ~CudaTask() = default;
+  virtual Status issue(CUstream stream) = 0;
+};
+
+class BlasLt;
+
+/// The libraries that a program's commands need, opened when the first asks.
+struct Libraries {
+  std::unique_ptr<BlasLt> blas;
+  Libraries();
+  ~Libraries();
+};
+
+/// What binding needs to know of the device. Outlives the tasks.
+struct Binding {
+  const Driver &driver;
+  const Hardware &hardware;
+  const Program &program;
+  CUmodule module; ///< the program's generated kernels; null if it has none
+  CUstream stream; ///< the command's
+  Libraries &libraries;
+  const std::function<std::byte *(uint32_t buffer)> &address;
+};
+
+/// The task of program.commands[index], which is no event. Errors do not name the command: the caller does.
+Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t index);
+
+Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Command &command);
+Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command);
+/// Fills and copies that need no kernel; null for those that do.
+Result<std::unique_ptr<CudaTask>> bindTransfer(const Binding &binding, const Command &command);
+
+} // namespace ds::rt::cuda
+
+#endif // DS_LIB_RUNTIME_CUDA_COMMANDS_H

@@ -1,0 +1,88 @@
+//===- CudaDevice.h - One GPU as a Device -----------------------------------------===//
+//
+// The primary context, so that libraries share it; a stream for each of the program's, an event for each of
+// the program's. Marks are words of pinned memory that streams write: they can still be read when an error
+// has made the context unusable.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CUDA_CUDADEVICE_H
+#define DS_LIB_RUNTIME_CUDA_CUDADEVICE_H
+
+#include "Commands.h"
+#include "CudaPlugin.h"
+#include "Driver.h"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace ds::rt::cuda {
+
+class CudaDevice final : public Device {
+public:
+  static Result<std::unique_ptr<CudaDevice>> open(const CudaOptions &options);
+  ~CudaDevice() override;
+
+  std::string describe() const override;
+  Status load(const Program &program, uint32_t rank) override;
+  Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) override;
+  Status bind(uint32_t command, const std::function<std::byte *(uint32_t)> &address) override;
+  Status issue(uint32_t command) override;
+  Status record(uint32_t event, uint32_t stream) override;
+  Status wait(uint32_t event, uint32_t stream) override;
+  Status fork() override;
+  Status join() override;
+  Status copy(std::byte *to, const std::byte *from, uint64_t bytes) override;
+  Status beginGraph() override;
+  Result<GraphId> endGraph() override;
+  Status launch(GraphId graph) override;
+  Status mark(uint32_t stream, uint32_t command) override;
+  uint32_t reached(uint32_t stream) const override;
+  void resetMarks(uint32_t command) override;
+  Status stamp(uint32_t index, uint32_t stream) override;
+  Result<double> secondsBetween(uint32_t from, uint32_t to) override;
+  Status synchronize() override;
+  DeviceMemory memory() const override;
+  void beginRange(const char *name) override;
+  void endRange() override;
+  void abort() override;
+
+private:
+  CudaDevice(const Driver &driver, const CudaOptions &options) : driver(driver), options(options) {}
+  Status start();
+  Status checkTarget() const;
+  Status loadModule(const Program &program);
+  Status makeStreams();
+  Result<CUevent> makeEvent(unsigned flags);
+  int attribute(CUdevice_attribute which) const;
+  Status check(CUresult result, const char *what) const;
+  Error outOfMemory(uint64_t bytes, const char *what, uint64_t free, uint64_t total) const;
+
+  const Driver &driver;
+  const CudaOptions options;
+  CUdevice handle = 0;
+  CUcontext context = nullptr;
+  std::string name, busId;
+  Hardware hardware;
+  uint64_t freeAtStart = 0;            ///< bytes, the context made
+  std::optional<uint64_t> usedAtStart; ///< bytes, by all processes, before there was a context
+  const Program *program = nullptr;
+  CUmodule module = nullptr;
+  uint32_t computeStream = 0;
+  std::vector<CUstream> streams;
+  std::vector<CUevent> events;   ///< the program's
+  std::vector<CUevent> meetings; ///< by stream: where it stands when streams fork or join
+  std::vector<CUevent> stamps;   ///< with times; made when first used
+  std::vector<CUgraphExec> graphs;
+  std::vector<std::unique_ptr<CudaTask>> tasks; ///< by command; null for events
+  std::vector<CUdeviceptr> deviceMemory;
+  std::vector<void *> hostMemory;
+  uint64_t arenas = 0;                ///< bytes of deviceMemory
+  volatile uint32_t *marks = nullptr; ///< by stream; pinned
+  CUdeviceptr marksOnDevice = 0;
+  std::unique_ptr<Libraries> libraries;
+};
+
+} // namespace ds::rt::cuda
+
+#endif // DS_LIB_RUNTIME_CUDA_CUDADEVICE_H

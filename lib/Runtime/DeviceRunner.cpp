@@ -1,0 +1,294 @@
+//===- DeviceRunner.cpp - Runs a program's segments on an accelerator ------------===//
+#include "DeviceRunner.h"
+
+#include "Clock.h"
+#include "Verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace ds::rt {
+namespace {
+
+constexpr uint32_t kWholeStep = UINT32_MAX;
+constexpr uint32_t kNoCommand = UINT32_MAX;
+constexpr uint64_t kStagingAlignment = 256;
+constexpr uint32_t kMarks = 64;          ///< in a graph: each takes a few microseconds of its stream
+constexpr uint64_t kMaxNodes = 1u << 18; ///< of one graph; longer steps are started command by command
+
+bool isSet(const char *variable, bool otherwise) {
+  const char *value = std::getenv(variable);
+  return value && *value ? std::strcmp(value, "0") != 0 : otherwise;
+}
+
+} // namespace
+
+DeviceRunner::DeviceRunner(Device &device, const Program &program, uint32_t rank)
+    : device(device), program(program), rank(rank), checksAlways(isSet("DS_CUDA_CHECK", false)),
+      mayRecord(isSet("DS_CUDA_GRAPH", true) && !checksAlways) {}
+
+Result<std::unique_ptr<DeviceRunner>> DeviceRunner::load(Device &device, const Program &program,
+                                                         uint32_t rank) {
+  std::unique_ptr<DeviceRunner> runner(new DeviceRunner(device, program, rank));
+  if (Status status = runner->prepare(); !status)
+    return status.error();
+  return runner;
+}
+
+Status DeviceRunner::prepare() {
+  if (Status status = device.load(program, rank); !status)
+    return status;
+  if (Status status = allocate(); !status)
+    return status;
+  uint64_t nodes = 0;
+  uint32_t microStep = 0;
+  for (const Slot &slot : program.schedule)
+    for (uint32_t i = 0; i < slot.count; ++i) {
+      const bool reads = program.segments[slot.segment].kind != SegmentKind::Update;
+      step.push_back({slot.segment, reads ? microStep++ : 0});
+      nodes += program.segments[slot.segment].numCommands;
+    }
+  mayRecord = mayRecord && nodes <= kMaxNodes;
+  const auto address = [this](uint32_t buffer) {
+    const Buffer &b = program.buffers[buffer];
+    return base(b.space) + b.offset + rank * b.rankStride;
+  };
+  for (uint32_t i = 0; i < program.commands.size(); ++i) {
+    const CommandKind kind = program.commands[i].kind;
+    if (kind != CommandKind::RecordEvent && kind != CommandKind::WaitEvent)
+      if (Status status = device.bind(i, address); !status)
+        return explainAt(status.error(), i);
+  }
+  return device.synchronize();
+}
+
+Status DeviceRunner::allocate() {
+  for (const Input &input : program.inputs) {
+    stagedOffsets.push_back(stagedBytes);
+    const uint64_t bytes = extentBytes(program.buffers[input.buffer]);
+    stagedBytes += (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment;
+  }
+  struct Wish {
+    std::byte *&at;
+    Space space;
+    uint64_t bytes;
+    const char *what;
+  };
+  for (const Wish &wish : {Wish{deviceBase, Space::Device, program.arenas.device, "device arena"},
+                           Wish{hostBase, Space::Host, program.arenas.host, "host arena"},
+                           Wish{staging, Space::Host, stagedBytes * program.accumulation, "input staging"}}) {
+    if (wish.bytes == 0)
+      continue;
+    Result<std::byte *> memory = device.allocate(wish.space, wish.bytes, wish.what);
+    if (!memory)
+      return memory.error();
+    wish.at = *memory;
+  }
+  return {};
+}
+
+std::byte *DeviceRunner::staged(size_t input, uint32_t microStep) const {
+  return staging + microStep * stagedBytes + stagedOffsets[input];
+}
+
+std::vector<void *> DeviceRunner::inputs(uint32_t microStep) const {
+  std::vector<void *> addresses;
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    addresses.push_back(staged(i, microStep));
+  return addresses;
+}
+
+bool DeviceRunner::isRemote(const std::byte *address) const {
+  return address >= deviceBase && address < deviceBase + program.arenas.device;
+}
+
+Status DeviceRunner::transfer(std::byte *to, const std::byte *from, uint64_t bytes) {
+  if (Status status = device.copy(to, from, bytes); !status)
+    return status;
+  return device.synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+Status DeviceRunner::run(uint32_t segment) { return runParts(segment, {{segment, 0}}); }
+
+Status DeviceRunner::runStep(const std::function<Status(uint32_t)> &fill) {
+  for (const Part &part : step)
+    if (program.segments[part.segment].kind != SegmentKind::Update)
+      if (Status status = fill(part.microStep); !status)
+        return status;
+  return runParts(kWholeStep, step);
+}
+
+Status DeviceRunner::runParts(uint32_t key, const Parts &parts) {
+  device.resetMarks(kNoCommand);
+  if (checksAlways || !std::exchange(known[key], true))
+    return runDirectly(parts, Way::Checked);
+  if (measuring)
+    return runDirectly(parts, Way::Measured);
+  if (mayRecord)
+    return runGraph(key, parts);
+  return runDirectly(parts, Way::Free);
+}
+
+Status DeviceRunner::runDirectly(const Parts &parts, Way way) {
+  numStamps = 0;
+  const int64_t origin = nowNs();
+  if (way == Way::Measured || measuring)
+    if (Status status = device.stamp(numStamps++, 0); !status)
+      return explain(status.error());
+  if (Status status = issueParts(parts, way); !status)
+    return status;
+  if (Status status = device.synchronize(); !status)
+    return explain(status.error());
+  if (way != Way::Measured)
+    return {};
+  const size_t before = timings.size();
+  Status status = takeTimings(parts);
+  for (size_t i = before; i < timings.size(); ++i) {
+    timings[i].beginNs += origin;
+    timings[i].endNs += origin;
+  }
+  return status;
+}
+
+Status DeviceRunner::runGraph(uint32_t key, const Parts &parts) {
+  if (!graphs.contains(key)) {
+    Result<bool> recorded = record(key, parts);
+    if (!recorded)
+      return recorded.error();
+    if (!*recorded) {
+      mayRecord = false;
+      return runDirectly(parts, Way::Free);
+    }
+  }
+  if (Status status = device.launch(graphs.at(key)); !status)
+    return explain(status.error());
+  Status status = device.synchronize();
+  return status ? status : explain(status.error());
+}
+
+/// Records `parts` as the graph of `key`; false if something in them cannot be recorded.
+Result<bool> DeviceRunner::record(uint32_t key, const Parts &parts) {
+  if (Status status = device.beginGraph(); !status)
+    return status.error();
+  Status issuing = issueParts(parts, Way::Free);
+  Result<GraphId> graph = device.endGraph();
+  if (!issuing || (!graph && graph.error().code == ExitCode::Invalid))
+    return false;
+  if (!graph)
+    return graph.error();
+  graphs.emplace(key, *graph);
+  return true;
+}
+
+Status DeviceRunner::issueParts(const Parts &parts, Way way) {
+  for (const Part &part : parts) {
+    const Segment &segment = program.segments[part.segment];
+    if (segment.kind != SegmentKind::Update)
+      if (Status status = stageInputs(part.microStep); !status)
+        return status;
+    if (Status status = device.fork(); !status)
+      return status;
+    if (Status status = issueSegment(segment, way); !status)
+      return status;
+    if (Status status = device.join(); !status)
+      return status;
+  }
+  return {};
+}
+
+Status DeviceRunner::stageInputs(uint32_t microStep) {
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const Buffer &buffer = program.buffers[program.inputs[i].buffer];
+    if (Status status = device.copy(base(buffer.space) + buffer.offset + rank * buffer.rankStride,
+                                    staged(i, microStep), extentBytes(buffer));
+        !status)
+      return status;
+  }
+  return {};
+}
+
+Status DeviceRunner::issueSegment(const Segment &segment, Way way) {
+  const auto every = static_cast<uint32_t>((segment.numCommands * step.size() + kMarks - 1) / kMarks);
+  for (uint32_t i = 0; i < segment.numCommands; ++i) {
+    const uint32_t index = segment.firstCommand + i;
+    if (Status status = issueCommand(index, way); !status)
+      return explainAt(status.error(), index);
+    if (way == Way::Free && i % std::max(every, 1u) == 0)
+      if (Status status = device.mark(program.commands[index].stream, index); !status)
+        return explainAt(status.error(), index);
+  }
+  return {};
+}
+
+Status DeviceRunner::issueCommand(uint32_t index, Way way) {
+  const uint32_t stream = program.commands[index].stream;
+  if (way == Way::Measured)
+    if (Status status = device.stamp(numStamps++, stream); !status)
+      return status;
+  if (Status status = issueOnly(index); !status)
+    return status;
+  if (way == Way::Measured)
+    return device.stamp(numStamps++, stream);
+  return way == Way::Checked ? device.synchronize() : Status();
+}
+
+Status DeviceRunner::issueOnly(uint32_t index) {
+  const Command &command = program.commands[index];
+  if (command.kind == CommandKind::RecordEvent)
+    return device.record(command.callee, command.stream);
+  if (command.kind == CommandKind::WaitEvent)
+    return device.wait(command.callee, command.stream);
+  device.beginRange(program.strings[command.location].c_str());
+  Status status = device.issue(index);
+  device.endRange();
+  return status;
+}
+
+/// Turns stamps into timings relative to the first; events of the program are not told.
+Status DeviceRunner::takeTimings(const Parts &parts) {
+  uint32_t at = 1;
+  for (const Part &part : parts) {
+    const Segment &segment = program.segments[part.segment];
+    for (uint32_t i = 0; i < segment.numCommands; ++i, at += 2) {
+      const Command &command = program.commands[segment.firstCommand + i];
+      if (command.kind == CommandKind::RecordEvent || command.kind == CommandKind::WaitEvent)
+        continue;
+      const Result<double> begin = device.secondsBetween(0, at), end = device.secondsBetween(0, at + 1);
+      if (!begin || !end)
+        return (begin ? end : begin).error();
+      timings.push_back({segment.firstCommand + i, command.stream, static_cast<int64_t>(*begin * 1e9),
+                         static_cast<int64_t>(*end * 1e9)});
+    }
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+Error DeviceRunner::explainAt(const Error &error, uint32_t command) const {
+  return Error{error.code, fmt::format("{}: {}", describeCommand(program, command), error.message),
+               error.hint};
+}
+
+/// An error of work that was started as one: the last mark of each stream says how far it came.
+Error DeviceRunner::explain(const Error &error) const {
+  std::string where;
+  for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
+    if (const uint32_t command = device.reached(stream); command < program.commands.size())
+      where += fmt::format("{}{}", where.empty() ? "after " : " and ", describeCommand(program, command));
+  return Error{error.code, where.empty() ? error.message : fmt::format("{}: {}", where, error.message),
+               error.hint.empty() ? "set DS_CUDA_CHECK=1 to wait after each command: the message then "
+                                    "names the one that fails"
+                                  : error.hint};
+}
+
+} // namespace ds::rt

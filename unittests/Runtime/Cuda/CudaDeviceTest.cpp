@@ -1,0 +1,293 @@
+//===- CudaDeviceTest.cpp - The CUDA part on a device made of host memory ---------------===//
+#include "CudaFixture.h"
+
+#include <thread>
+
+namespace ds::rt {
+namespace {
+
+using test::bits;
+using test::ProgramBuilder;
+using testing::HasSubstr;
+using testing::Not;
+
+using Cuda = test::CudaFixture;
+
+/// Each step adds its micro-steps' inputs to a sum: x is an input, s a state.
+struct Adder {
+  ProgramBuilder b;
+  uint32_t x, s, loss;
+
+  explicit Adder(uint32_t accumulation = 1) {
+    x = b.input("x", {256});
+    s = b.state("s", {256});
+    loss = b.output("loss");
+    b.launch("ds_descend", 0, {s, x}, {256, -1000}); // s += x
+    b.program.strings.push_back("add of layer 0");
+    b.program.commands.back().location = 1;
+    b.launch("ds_mean_square", 1, {s, loss}, {256});
+    b.segment(SegmentKind::Last);
+    b.program.accumulation = accumulation;
+    b.program.schedule = {{0, accumulation}};
+    test::toCuda(b.program);
+  }
+};
+
+Status fillWith(Executor &executor, uint32_t microStep, float value) {
+  std::fill_n(static_cast<float *>(executor.inputs(microStep)[0]), 256, value);
+  return {};
+}
+
+TEST_F(Cuda, RunsAStepThreeWays) {
+  // The first run waits after each command, the second records a graph, the third starts it again.
+  Adder a;
+  ASSERT_TRUE(verifyProgram(a.b.program));
+  ASSERT_TRUE(load(a.b.program));
+  for (float step = 1; step <= 3; ++step) {
+    dsFakeCalls();
+    ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
+    const std::string calls = dsFakeCalls();
+    EXPECT_EQ(get<float>(a.s, 256), std::vector<float>(256, step));
+    EXPECT_EQ(executor->read(executor->program().outputs[0]), step * step);
+    if (step == 1)
+      EXPECT_THAT(calls, HasSubstr("cuLaunchKernel ds_descend grid 1 block 128\ncuStreamSynchronize\n"));
+    if (step == 2)
+      EXPECT_THAT(calls, HasSubstr("cuStreamBeginCapture"));
+    if (step == 3)
+      EXPECT_THAT(calls, Not(HasSubstr("cuLaunchKernel")));
+    if (step > 1)
+      EXPECT_THAT(calls, HasSubstr("cuGraphLaunch"));
+  }
+}
+
+TEST_F(Cuda, EveryMicroStepOfAGraphHasItsInputs) {
+  Adder a(4);
+  ASSERT_TRUE(load(a.b.program));
+  for (int step = 0; step < 3; ++step)
+    ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, float(1 << m)); }));
+  EXPECT_EQ(get<float>(a.s, 1)[0], 3 * 15.0f); // 1 + 2 + 4 + 8 each step
+}
+
+TEST_F(Cuda, RunsWithoutGraphsWhereTheUserSaysSo) {
+  ::setenv("DS_CUDA_GRAPH", "0", 1);
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  dsFakeCalls();
+  for (int step = 0; step < 3; ++step)
+    ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
+  EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("cuGraphLaunch")));
+  EXPECT_EQ(get<float>(a.s, 1)[0], 3.0f);
+}
+
+TEST_F(Cuda, TakesItsMemoryOnce) {
+  Adder a;
+  dsFakeCalls();
+  ASSERT_TRUE(load(a.b.program));
+  EXPECT_THAT(std::string(dsFakeCalls()),
+              HasSubstr("cuMemAlloc " + std::to_string(a.b.program.arenas.device)));
+  for (int step = 0; step < 3; ++step)
+    ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
+  EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("Alloc")));
+  EXPECT_EQ(device->memory().arenas, a.b.program.arenas.device);
+  EXPECT_EQ(device->memory().overhead, 0u);
+}
+
+TEST_F(Cuda, ArenasStartAtZero) {
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  EXPECT_EQ(get<float>(a.s, 256), std::vector<float>(256, 0));
+}
+
+/// As Executor.StreamsMeetAtEvents: device to host on one stream, back on another. The fake device runs the
+/// stream made last first, so that only the events keep the order.
+ProgramBuilder roundTrip() {
+  ProgramBuilder b;
+  b.program.streams = {StreamKind::HostCopy, StreamKind::Compute, StreamKind::Storage};
+  b.program.numEvents = 3;
+  const uint32_t a = b.keep({1024}), c = b.keep({1024});
+  b.program.arenas.host = 4096;
+  b.program.buffers.push_back({Space::Host, DType::F32, 0, {1024}, {1}});
+  const auto host = static_cast<uint32_t>(b.program.buffers.size() - 1);
+  b.live(host, Lifetime::kWholeStep, 0, 0);
+  using enum CommandKind;
+  b.command(Kernel, 0, {a}, {1024}, 1);
+  b.command(RecordEvent, 0, {}, {}, 1);
+  b.command(WaitEvent, 0, {}, {}, 0);
+  b.command(Copy, 0, {a, host}, {}, 0);
+  b.command(RecordEvent, 1, {}, {}, 0);
+  b.command(WaitEvent, 1, {}, {}, 2);
+  b.command(Copy, 0, {host, c}, {}, 2);
+  b.command(RecordEvent, 2, {}, {}, 2);
+  b.command(WaitEvent, 2, {}, {}, 1);
+  b.command(Kernel, 0, {c}, {1024}, 1);
+  b.segment(SegmentKind::Last);
+  b.program.kernels = {{"ds_count", 0, 1024}};
+  test::toCuda(b.program);
+  return b;
+}
+
+TEST_F(Cuda, StreamsMeetAtEvents) {
+  ProgramBuilder b = roundTrip();
+  ASSERT_TRUE(load(b.program));
+  for (int round = 1; round <= 4; ++round) {
+    ASSERT_TRUE(executor->run(0));
+    EXPECT_EQ(get<float>(1, 1024), std::vector<float>(1024, static_cast<float>(round + 1)))
+        << "round " << round;
+  }
+}
+
+TEST_F(Cuda, AMissingEventShows) {
+  // Without its wait the copy back, on the last stream, runs before the copy to the host has. Only when
+  // nothing waits in between: the first run waits after each command.
+  ProgramBuilder b = roundTrip();
+  b.program.commands[5].kind = CommandKind::RecordEvent;
+  ASSERT_TRUE(load(b.program));
+  ASSERT_TRUE(executor->run(0) && executor->run(0));
+  EXPECT_NE(get<float>(1, 1)[0], 3.0f);
+}
+
+TEST_F(Cuda, MeasuresEveryCommand) {
+  ProgramBuilder b = roundTrip();
+  ASSERT_TRUE(load(b.program));
+  executor->measure(true);
+  ASSERT_TRUE(executor->run(0) && executor->run(0));
+  const std::vector<Timing> timings = executor->takeTimings();
+  ASSERT_EQ(timings.size(), 4u); // events are no work
+  for (size_t i = 0; i < timings.size(); ++i) {
+    EXPECT_LE(timings[i].beginNs, timings[i].endNs);
+    EXPECT_TRUE(i == 0 || timings[i - 1].endNs <= timings[i].beginNs);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+TEST_F(Cuda, NamesTheKernelThatFailsInTheFirstStep) {
+  ::setenv("DS_FAKE_FAULT", "ds_descend 1", 1);
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  Status status = executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message, HasSubstr("commands[0] (add of layer 0)"));
+  EXPECT_THAT(status.error().message, HasSubstr("illegal memory access"));
+}
+
+TEST_F(Cuda, SaysHowFarAGraphCame) {
+  ::setenv("DS_FAKE_FAULT", "ds_mean_square 3", 1);
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  auto step = [&] { return executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }); };
+  ASSERT_TRUE(step() && step());
+  Status status = step();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message, HasSubstr("after commands[0] (add of layer 0): "));
+  EXPECT_THAT(status.error().hint, HasSubstr("DS_CUDA_CHECK=1"));
+  // Nothing works any more, and nothing hangs or crashes.
+  EXPECT_FALSE(step());
+  EXPECT_TRUE(std::isnan(executor->read(executor->program().outputs[0])));
+}
+
+TEST_F(Cuda, ChecksEveryCommandWhenAsked) {
+  ::setenv("DS_CUDA_CHECK", "1", 1);
+  ::setenv("DS_FAKE_FAULT", "ds_descend 3", 1);
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  auto step = [&] { return executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }); };
+  ASSERT_TRUE(step() && step());
+  Status status = step();
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, testing::StartsWith("commands[0] (add of layer 0): "));
+}
+
+TEST_F(Cuda, RefusesAProgramForALaterDevice) {
+  ::setenv("DS_FAKE_ARCH", "80", 1);
+  Status status = load(Adder().b.program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message, HasSubstr("compiled for cuda:sm_90, but Fake GPU is sm_80"));
+  EXPECT_THAT(status.error().hint, HasSubstr("--target cuda:sm_80"));
+}
+
+TEST_F(Cuda, RunsAProgramForAnEarlierDevice) {
+  Adder a;
+  test::toCuda(a.b.program, "sm_80");
+  EXPECT_TRUE(load(a.b.program));
+}
+
+TEST_F(Cuda, SaysWhoHoldsTheMemory) {
+  ::setenv("DS_FAKE_MEMORY", "1048576", 1);
+  ::setenv("DS_FAKE_HOLDER", "999999 1048000", 1);
+  Status status = load(Adder().b.program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::DoesNotFit);
+  EXPECT_THAT(status.error().message, HasSubstr("device arena takes"));
+  EXPECT_THAT(status.error().message, HasSubstr("but 576 of 1048576 bytes are free on Fake GPU"));
+  EXPECT_THAT(status.error().message, HasSubstr("process 999999 holds 0.00 GiB"));
+}
+
+TEST_F(Cuda, NamesAKernelThatTheImageLacks) {
+  Adder a;
+  a.b.program.kernels[0].name = "ds_missing";
+  Status status = load(a.b.program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
+  EXPECT_THAT(status.error().message, HasSubstr("no entry 'ds_missing'"));
+}
+
+TEST_F(Cuda, RefusesAnImageThatTheDriverCannotRead) {
+  Adder a;
+  a.b.program.image = {'x', 0};
+  Status status = load(a.b.program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message, HasSubstr("the driver refuses the program's kernels: no .target"));
+}
+
+//===----------------------------------------------------------------------===//
+// Fills and copies
+//===----------------------------------------------------------------------===//
+
+TEST_F(Cuda, FillsEveryType) {
+  ProgramBuilder b;
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I8,
+                      DType::U8, DType::Bool}) {
+    const uint32_t id = b.keep({}, dtype), rest = b.keep({5}, dtype);
+    b.library(LibraryFn::Fill, {id}, {bits(1)});
+    b.library(LibraryFn::Fill, {rest}, {bits(1)});
+    b.program.outputs.push_back({spell(dtype), id});
+  }
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  ASSERT_TRUE(load(b.program));
+  ASSERT_TRUE(executor->run(0));
+  for (const Output &output : executor->program().outputs)
+    EXPECT_EQ(executor->read(output), 1.0) << output.name;
+  EXPECT_EQ(get<double>(3, 5), std::vector<double>(5, 1.0));
+}
+
+TEST_F(Cuda, CopiesStridedViews) {
+  // Columns 1 and 2 of three matrices of 4 rows and 5 columns, to a packed [3, 4, 2].
+  ProgramBuilder b;
+  const uint32_t from = b.keep({60}), to = b.keep({3, 4, 2});
+  const uint32_t view = b.view(from, 1, {3, 4, 2}, {20, 5, 1});
+  b.library(LibraryFn::Copy, {view, to});
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  ASSERT_TRUE(load(b.program));
+  std::vector<float> values(60);
+  for (int i = 0; i < 60; ++i)
+    values[i] = static_cast<float>(i);
+  put(from, values);
+  ASSERT_TRUE(executor->run(0));
+  const std::vector<float> got = get<float>(to, 24);
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 4; ++j)
+      for (int k = 0; k < 2; ++k)
+        EXPECT_EQ(got[(i * 4 + j) * 2 + k], static_cast<float>(i * 20 + j * 5 + k + 1));
+}
+
+} // namespace
+} // namespace ds::rt

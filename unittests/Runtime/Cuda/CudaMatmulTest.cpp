@@ -1,0 +1,156 @@
+//===- CudaMatmulTest.cpp - Products described to cuBLASLt as the program means them ----===//
+#include "CudaFixture.h"
+
+#include <cmath>
+#include <random>
+
+namespace ds::rt {
+namespace {
+
+using test::ProgramBuilder;
+using testing::HasSubstr;
+using testing::Not;
+
+/// One product of batches of m x k and k x n, with what can be asked of it.
+struct Case {
+  std::vector<int64_t> batch;
+  int64_t m, n, k;
+  bool transposeA, transposeB, accumulate, relu, bias;
+  bool byColumns = false; ///< the result's columns are contiguous
+};
+
+class CudaMatmul : public test::CudaFixture {
+protected:
+  static std::vector<int64_t> withBatch(std::vector<int64_t> batch, int64_t rows, int64_t columns) {
+    batch.push_back(rows);
+    batch.push_back(columns);
+    return batch;
+  }
+  static std::vector<float> numbers(size_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<float> values(count);
+    for (float &value : values)
+      value = static_cast<float>(static_cast<int>(random() % 9) - 4); // sums are exact
+    return values;
+  }
+  static size_t count(const std::vector<int64_t> &shape) {
+    size_t product = 1;
+    for (int64_t size : shape)
+      product *= static_cast<size_t>(size);
+    return product;
+  }
+
+  void check(const Case &c) {
+    ProgramBuilder b;
+    const auto shapeA = withBatch(c.batch, c.transposeA ? c.k : c.m, c.transposeA ? c.m : c.k);
+    const auto shapeB = withBatch(c.batch, c.transposeB ? c.n : c.k, c.transposeB ? c.k : c.n);
+    const uint32_t a = b.keep(shapeA), w = b.keep(shapeB), r = b.keep(withBatch(c.batch, c.m, c.n));
+    std::vector<uint32_t> operands = {a, w, r};
+    if (c.byColumns)
+      operands[2] = b.view(r, 0, {c.m, c.n}, {1, c.m});
+    if (c.bias)
+      operands.push_back(b.keep({c.n}));
+    b.library(LibraryFn::Matmul, operands, {c.transposeA, c.transposeB, c.accumulate, c.relu});
+    b.program.commands.back().workspace = b.keep({8192}, DType::U8);
+    b.segment(SegmentKind::Last);
+    b.program.target = "cuda:sm_90";
+    ASSERT_TRUE(verifyProgram(b.program));
+    Status status = load(b.program);
+    ASSERT_TRUE(status) << status.error().message;
+    const auto x = numbers(count(shapeA), 1), y = numbers(count(shapeB), 2),
+               before = numbers(count(c.batch) * c.m * c.n, 3), bias = numbers(c.n, 4);
+    put(a, x);
+    put(w, y);
+    put(r, before);
+    if (c.bias)
+      put(operands[3], bias);
+    ASSERT_TRUE(executor->run(0));
+    const auto got = get<float>(r, before.size());
+    for (int64_t i = 0; i < static_cast<int64_t>(count(c.batch)); ++i)
+      for (int64_t row = 0; row < c.m; ++row)
+        for (int64_t column = 0; column < c.n; ++column) {
+          float sum = c.bias ? bias[column] : 0;
+          for (int64_t k = 0; k < c.k; ++k)
+            sum += x[i * c.m * c.k + (c.transposeA ? k * c.m + row : row * c.k + k)] *
+                   y[i * c.k * c.n + (c.transposeB ? column * c.k + k : k * c.n + column)];
+          const int64_t at = i * c.m * c.n + (c.byColumns ? column * c.m + row : row * c.n + column);
+          sum += c.accumulate ? before[at] : 0;
+          ASSERT_EQ(got[at], c.relu ? std::max(sum, 0.0f) : sum) << row << ", " << column;
+        }
+  }
+};
+
+TEST_F(CudaMatmul, EveryForm) {
+  for (int flags = 0; flags < 32; ++flags)
+    check({{},
+           5,
+           7,
+           3,
+           (flags & 1) != 0,
+           (flags & 2) != 0,
+           (flags & 4) != 0,
+           (flags & 8) != 0,
+           (flags & 16) != 0});
+}
+
+TEST_F(CudaMatmul, Batches) {
+  for (int flags = 0; flags < 8; ++flags)
+    check({{2, 3}, 4, 6, 5, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, false, false});
+}
+
+TEST_F(CudaMatmul, ResultByColumns) {
+  for (int flags = 0; flags < 4; ++flags)
+    check({{}, 4, 6, 5, (flags & 1) != 0, (flags & 2) != 0, false, false, false, true});
+}
+
+TEST_F(CudaMatmul, SingleRowsAndColumns) {
+  for (auto [m, n, k] : {std::tuple(1, 7, 3), {5, 1, 3}, {5, 7, 1}, {1, 1, 1}})
+    check({{}, m, n, k, false, true, false, false, true});
+}
+
+/// x [4, 6] times w, with `workspace` bytes.
+ProgramBuilder product(int64_t workspace) {
+  ProgramBuilder b;
+  const uint32_t x = b.keep({4, 6}), w = b.keep({5, 6}), r = b.keep({4, 5});
+  b.library(LibraryFn::Matmul, {x, w, r}, {0, 1, 0, 0});
+  if (workspace > 0)
+    b.program.commands.back().workspace = b.keep({workspace}, DType::U8);
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  return b;
+}
+
+TEST_F(CudaMatmul, KeepsTheChoiceForLaterRuns) {
+  dsFakeCalls();
+  ASSERT_TRUE(load(product(8192).program));
+  EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("cublasLtMatmul 2")); // both were timed
+  ASSERT_TRUE(load(product(8192).program));
+  const std::string second = dsFakeCalls();
+  EXPECT_THAT(second, HasSubstr("cublasLtMatmulAlgoCheck"));
+  EXPECT_THAT(second, Not(HasSubstr("GetHeuristic")));
+  EXPECT_THAT(second, Not(HasSubstr("cublasLtMatmul ")));
+}
+
+TEST_F(CudaMatmul, StaysWithinThePlannedWorkspace) {
+  dsFakeCalls();
+  ASSERT_TRUE(load(product(0).program));
+  EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("cublasLtMatmul 2")));
+}
+
+TEST_F(CudaMatmul, TimesNothingThatItCannotKeep) {
+  ::setenv("DS_CACHE_DIR", "/proc/nowhere", 1);
+  dsFakeCalls();
+  ASSERT_TRUE(load(product(8192).program));
+  EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("cublasLtMatmul ")));
+}
+
+TEST_F(CudaMatmul, NamesALibraryThatIsTooOld) {
+  ::setenv("DS_FAKE_CUBLASLT", "120500", 1);
+  Status status = load(product(0).program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message, HasSubstr("cuBLASLt has version 120500, but 130000 is needed"));
+}
+
+} // namespace
+} // namespace ds::rt

@@ -1,0 +1,140 @@
+//===- CudaRunTest.cpp - ds-run --device cuda without a GPU ------------------------------===//
+//
+// The real binary on the fake device: what it prints, its numbers against the CPU's, and its exit codes.
+//
+//===---------------------------------------------------------------------------===//
+#include "RunFixture.h"
+#include "ToCuda.h"
+
+namespace ds::rt {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+/// y = x w^T, loss = mean (y - t)^2, w -= 0.05 * (y - t)^T x; gathered over two micro-steps.
+Program regression() {
+  ProgramBuilder b;
+  const uint32_t x = b.input("x", {kRows, kIn}), t = b.input("t", {kRows, kOut});
+  const uint32_t w = b.state("w", {kOut, kIn}, {Init::Kind::Normal, 0.0, 0.5});
+  b.state("steps_seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
+  const uint32_t loss = b.output("loss"), evalLoss = b.output("eval_loss");
+  const uint32_t workspace = b.keep({1 << 16}, DType::U8);
+  const uint32_t y = b.place({kRows, kOut}), d = b.place({kRows, kOut}), g = b.place({kOut, kIn});
+  auto forward = [&](uint32_t segment, uint32_t to) {
+    b.live(y, segment, 0, 2);
+    b.live(d, segment, 1, segment == 0 ? 4 : 3);
+    b.library(LibraryFn::Matmul, {x, w, y}, {0, 1, 0, 0}).workspace = workspace;
+    b.launch("ds_subtract", kRows * kOut, {y, t, d});
+    b.launch("ds_mean_square", 1, {d, to}, {kRows * kOut});
+  };
+  forward(0, loss);
+  b.live(g, 0, 3, 5);
+  b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
+  b.launch("ds_descend", 0, {w, g}, {kOut * kIn, 50});
+  b.segment(SegmentKind::Last);
+  forward(1, evalLoss);
+  b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+  b.program.microBatch = kRows;
+  b.program.accumulation = 2;
+  b.program.schedule = {{0, 2}};
+  b.program.image = readBytes(DS_TEST_KERNELS);
+  return b.program;
+}
+
+class CudaRunTest : public RunFixture {
+protected:
+  CudaRunTest() {
+    write(regression(), "cpu.dsx");
+    Program program = regression();
+    toCuda(program);
+    write(program, "p.dsx");
+  }
+
+  /// ds-run with the fake device and more of the environment.
+  Outcome runCuda(const std::string &options, std::vector<std::string> more = {},
+                  const std::string &file = "p.dsx") {
+    std::vector<std::string> environment = {
+        "DS_CUDA_DRIVER=" DS_FAKE_CUDA, "DS_CUBLASLT=" DS_FAKE_CUDA,      "DS_NVML=" DS_FAKE_CUDA,
+        "DS_CACHE_DIR=" + at("cache"),  "DS_FAKE_PROGRAM=" + at("p.dsx"), "DS_FAKE_TWIN=" + at("cpu.dsx")};
+    environment.insert(environment.end(), more.begin(), more.end());
+    std::istringstream words(file + " --device cuda --data data.safetensors " + options);
+    return finish(start({std::istream_iterator<std::string>(words), {}}, "", environment));
+  }
+};
+
+TEST_F(CudaRunTest, TrainsAsOnTheCpu) {
+  const std::string options = " --steps 20 --eval-data data.safetensors --eval-every 5";
+  const Outcome cuda =
+      runCuda(options + " --log-jsonl cuda.jsonl --save-weights cuda.safetensors --trace trace.json");
+  ASSERT_EQ(cuda.code, 0) << cuda.err;
+  EXPECT_THAT(cuda.err, HasSubstr("Fake GPU (sm_90, 4 multiprocessors), driver for CUDA 13.0"));
+  EXPECT_THAT(cuda.err, HasSubstr("in arenas of"));
+  ASSERT_EQ(runCuda(options + " --log-jsonl again.jsonl --save-weights again.safetensors").code, 0);
+  std::istringstream words("cpu.dsx --data data.safetensors --log-jsonl cpu.jsonl" + options);
+  ASSERT_EQ(finish(start({std::istream_iterator<std::string>(words), {}})).code, 0);
+  const auto a = log("cuda.jsonl"), b = log("cpu.jsonl");
+  ASSERT_EQ(a.size(), 20u);
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i]["loss"].get<double>(), b[i]["loss"].get<double>(), 1e-4 * b[i]["loss"].get<double>());
+    EXPECT_EQ(a[i].contains("eval_loss"), b[i].contains("eval_loss"));
+  }
+  EXPECT_EQ(readBytes(at("cuda.safetensors")), readBytes(at("again.safetensors")))
+      << "with graphs and, for the trace, without";
+  const auto trace = nlohmann::json::parse(std::ifstream(at("trace.json")));
+  size_t slices = 0;
+  for (const auto &event : trace["traceEvents"])
+    slices += event["ph"] == "X";
+  EXPECT_EQ(slices, 19u * 2 * 5) << "the first step is not measured";
+}
+
+TEST_F(CudaRunTest, StartsFromAWeightsFile) {
+  ASSERT_EQ(runCuda("--steps 3 --save-weights a.safetensors").code, 0);
+  ASSERT_EQ(runCuda("--steps 0 --weights a.safetensors --save-weights b.safetensors").code, 0);
+  EXPECT_EQ(readBytes(at("a.safetensors")), readBytes(at("b.safetensors")));
+}
+
+/// What goes wrong, what is set for it, and how ds-run ends.
+TEST_F(CudaRunTest, EndsAsDocumented) {
+  struct Bad {
+    std::vector<std::string> environment;
+    int code;
+    const char *message;
+  };
+  const Bad cases[] = {
+      {{"DS_CUDA_DRIVER=/nowhere/libcuda.so.1"}, 9, "no CUDA device: NVIDIA's driver is missing: /nowhere"},
+      {{"DS_FAKE_DEVICES=0"}, 9, "no CUDA device: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE)"},
+      {{"DS_FAKE_DRIVER=12040"},
+       9,
+       "the NVIDIA driver is too old: it supports CUDA 12.4, but 13.0 is needed"},
+      {{"DS_FAKE_ARCH=80"}, 9, "p.dsx: the program was compiled for cuda:sm_90, but Fake GPU is sm_80"},
+      {{"DS_FAKE_MEMORY=65536"}, 4, "p.dsx: the device arena takes"},
+      {{"DS_CUBLASLT=/nowhere/libcublasLt.so"}, 9, "matrix products need cuBLASLt 13.0 or later: /nowhere"},
+      {{"DS_FAKE_FAULT=ds_descend 1"}, 9, "step 1: commands[4]: the device failed: an illegal memory access"},
+      {{"DS_FAKE_FAULT=ds_descend 6"}, 9, "step 3: after commands["},
+  };
+  for (const Bad &bad : cases) {
+    const Outcome outcome = runCuda("--steps 5", bad.environment);
+    EXPECT_EQ(outcome.code, bad.code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(bad.message));
+  }
+}
+
+TEST_F(CudaRunTest, StopsAtANaN) {
+  writeData("data.safetensors", 64, 20);
+  const Outcome outcome = runCuda("--steps 5");
+  EXPECT_EQ(outcome.code, 8) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("step 2: the loss is nan"));
+}
+
+TEST_F(CudaRunTest, DeviceAndProgramMustAgree) {
+  const Outcome wrong = runCuda("--steps 1", {}, "cpu.dsx");
+  EXPECT_EQ(wrong.code, 9);
+  EXPECT_THAT(wrong.err, HasSubstr("--device cuda: cpu.dsx was compiled for cpu"));
+  const Outcome other = run("--data data.safetensors --steps 1");
+  EXPECT_EQ(other.code, 9);
+  EXPECT_THAT(other.err, HasSubstr("--device cpu: p.dsx was compiled for cuda:sm_90"));
+}
+
+} // namespace
+} // namespace ds::rt

@@ -1,0 +1,209 @@
+//===- BlasLt.cpp - cuBLASLt on the fake device ----------------------------------------===//
+//
+// Products as the library documents them, by columns, one element after another in f32. Two algorithms are
+// offered, of which the second needs more workspace; both give the same.
+//
+//===---------------------------------------------------------------------------===//
+#include "Fake.h"
+#include "State.h"
+
+#include <cublasLt.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+
+using namespace ds::rt::fake;
+
+namespace {
+
+/// Attributes by number, as bytes.
+struct Attributes {
+  std::map<int, std::vector<std::byte>> values;
+
+  void set(int which, const void *value, size_t bytes) {
+    const auto *data = static_cast<const std::byte *>(value);
+    values[which].assign(data, data + bytes);
+  }
+  template <class T>
+  T get(int which, T otherwise) const {
+    const auto found = values.find(which);
+    if (found != values.end())
+      std::memcpy(&otherwise, found->second.data(), std::min(sizeof(T), found->second.size()));
+    return otherwise;
+  }
+};
+
+struct Layout : Attributes {
+  cudaDataType type;
+  int64_t rows, columns, leading;
+
+  int64_t batch() const { return get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1); }
+  int64_t stride() const { return get<int64_t>(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 0); }
+};
+
+float load(const void *at, int64_t index, int type) {
+  if (type == CUDA_R_32F)
+    return static_cast<const float *>(at)[index];
+  const uint16_t bits = static_cast<const uint16_t *>(at)[index];
+  return type == CUDA_R_16F ? static_cast<float>(std::bit_cast<_Float16>(bits))
+                            : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+void store(void *at, int64_t index, int type, float value) {
+  if (type == CUDA_R_32F) {
+    static_cast<float *>(at)[index] = value;
+    return;
+  }
+  const auto bits = std::bit_cast<uint32_t>(value);
+  static_cast<uint16_t *>(at)[index] =
+      type == CUDA_R_16F ? std::bit_cast<uint16_t>(static_cast<_Float16>(value))
+                         : static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+/// Everything of one product, copied: the descriptions may be gone when it runs.
+struct Product {
+  Attributes operation;
+  Layout a, b, d;
+  const char *pa, *pb;
+  char *pd;
+  float alpha, beta;
+
+  static int64_t width(const Layout &layout) { return layout.type == CUDA_R_32F ? 4 : 2; }
+
+  void run() const {
+    const bool ta = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_TRANSA, 0) != CUBLAS_OP_N;
+    const bool tb = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_TRANSB, 0) != CUBLAS_OP_N;
+    const int64_t inner = ta ? a.rows : a.columns;
+    for (int64_t n = 0; n < d.batch(); ++n)
+      for (int64_t j = 0; j < d.columns; ++j)
+        for (int64_t i = 0; i < d.rows; ++i) {
+          float sum = 0;
+          for (int64_t k = 0; k < inner; ++k)
+            sum += load(pa + n * a.stride() * width(a), ta ? k + i * a.leading : i + k * a.leading, a.type) *
+                   load(pb + n * b.stride() * width(b), tb ? j + k * b.leading : k + j * b.leading, b.type);
+          finish(n, i, i + j * d.leading, alpha * sum);
+        }
+  }
+  void finish(int64_t n, int64_t row, int64_t index, float sum) const {
+    char *at = pd + n * d.stride() * width(d);
+    if (beta != 0)
+      sum += beta * load(at, index, d.type);
+    const int epilogue = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+    if (epilogue & CUBLASLT_EPILOGUE_BIAS)
+      sum += load(operation.get<const void *>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr), row,
+                  operation.get<int32_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, d.type));
+    if (epilogue & CUBLASLT_EPILOGUE_RELU)
+      sum = sum > 0 ? sum : 0;
+    store(at, index, d.type, sum);
+  }
+};
+
+} // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(&state());
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+size_t cublasLtGetVersion() { return setting("DS_FAKE_CUBLASLT", 130100); }
+const char *cublasLtGetStatusString(cublasStatus_t) { return "a status of the fake library"; }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t) {
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Attributes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete reinterpret_cast<Attributes *>(desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which,
+                                              const void *value, size_t bytes) {
+  reinterpret_cast<Attributes *>(desc)->set(which, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Attributes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<Attributes *>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t which,
+                                                    const void *value, size_t bytes) {
+  reinterpret_cast<Attributes *>(preference)->set(which, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+  if (leading < static_cast<int64_t>(rows))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
+      new Layout{{}, type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Layout *>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t which, const void *value,
+                                                size_t bytes) {
+  reinterpret_cast<Layout *>(layout)->set(which, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference,
+                                              int requested, cublasLtMatmulHeuristicResult_t results[],
+                                              int *count) {
+  call("cublasLtMatmulAlgoGetHeuristic");
+  const auto limit =
+      reinterpret_cast<Attributes *>(preference)->get<uint64_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0);
+  *count = 0;
+  for (uint64_t i = 0; i < 2 && *count < requested; ++i)
+    if (i * 4096 <= limit) {
+      results[*count] = {};
+      results[*count].algo.data[0] = i + 1;
+      results[(*count)++].workspaceSize = i * 4096;
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t *algorithm,
+                                       cublasLtMatmulHeuristicResult_t *result) {
+  call("cublasLtMatmulAlgoCheck");
+  if (algorithm->data[0] < 1 || algorithm->data[0] > 2)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  result->workspaceSize = (algorithm->data[0] - 1) * 4096;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t la, const void *b,
+                              cublasLtMatrixLayout_t lb, const void *beta, const void *,
+                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t ld,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspaceBytes,
+                              cudaStream_t stream) {
+  call("cublasLtMatmul " + std::to_string(algorithm->data[0]));
+  if (workspaceBytes > 0 && !workspace)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const Product product{*reinterpret_cast<Attributes *>(operation),
+                        *reinterpret_cast<Layout *>(la),
+                        *reinterpret_cast<Layout *>(lb),
+                        *reinterpret_cast<Layout *>(ld),
+                        static_cast<const char *>(a),
+                        static_cast<const char *>(b),
+                        static_cast<char *>(d),
+                        *static_cast<const float *>(alpha),
+                        *static_cast<const float *>(beta)};
+  const CUresult result = enqueue(reinterpret_cast<CUstream>(stream), [product] {
+    product.run();
+    return CUDA_SUCCESS;
+  });
+  return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}

@@ -1,0 +1,64 @@
+//===- Fake.h - A CUDA device made of host memory, for tests ---------------------===//
+//
+// libds-fake-cuda.so has the symbols of the driver, of cuBLASLt and of NVML that the plugin uses. Device
+// memory is host memory. Work runs late, when somebody synchronises, and in an unkind order: whenever several
+// streams could go on, the one that was made last does. A missing event changes numbers.
+//
+// Kernels come from elsewhere: a test registers functions, or DS_FAKE_PROGRAM names a program for CUDA and
+// DS_FAKE_TWIN one for the CPU that has kernels of the same names. The environment says what device it is:
+// DS_FAKE_DEVICES, DS_FAKE_ARCH (90), DS_FAKE_DRIVER (13000), DS_FAKE_MEMORY (bytes), DS_FAKE_HOLDER
+// ("4711 1048576": pid and bytes), DS_FAKE_FAULT ("ds_count 3": the third run of this kernel faults).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_UNITTESTS_RUNTIME_CUDA_FAKE_H
+#define DS_UNITTESTS_RUNTIME_CUDA_FAKE_H
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ds::rt::fake {
+
+/// What a kernel does with its arguments: the values of the launch, 8 bytes each.
+using KernelBody = std::function<void(const std::vector<uint64_t> &arguments)>;
+
+struct Kernel {
+  std::string name;
+  size_t numArguments = 0;
+  KernelBody body; ///< empty: unknown to the test
+};
+
+/// The body of a kernel that a program or a test brings; empty if none does. Sets how many arguments it has
+/// when `numArguments` is 0.
+KernelBody findBody(const std::string &name, size_t &numArguments);
+
+/// One step of a stream: does something, records an event, or waits for one.
+struct Work {
+  enum class Kind { Do, Record, Wait } kind = Kind::Do;
+  std::function<CUresult()> body;
+  CUevent event = nullptr;
+  uint64_t version = 0; ///< of the event
+};
+
+/// Puts work on a stream, or into the graph that the stream records.
+CUresult enqueue(CUstream stream, std::function<CUresult()> body);
+
+/// Runs everything that waits; the sticky error, if any.
+CUresult drain();
+
+/// A number or text of the environment.
+uint64_t setting(const char *name, uint64_t otherwise);
+
+} // namespace ds::rt::fake
+
+/// The calls so far, one per line; forgets them.
+extern "C" const char *dsFakeCalls();
+/// Registers a kernel of the form that the CPU has, with so many operands before its params.
+extern "C" void dsFakeKernel(const char *name, void *function, uint32_t operands, int64_t extent);
+/// Forgets errors and kernels.
+extern "C" void dsFakeReset();
+
+#endif // DS_UNITTESTS_RUNTIME_CUDA_FAKE_H

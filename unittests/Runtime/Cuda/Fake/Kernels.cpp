@@ -1,0 +1,117 @@
+//===- Kernels.cpp - Where the fake device's kernels come from, and NVML ---------------===//
+#include "Fake.h"
+#include "State.h"
+
+#include "ds/Runtime/KernelImage.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+using namespace ds::rt::fake;
+
+namespace ds::rt::fake {
+namespace {
+
+/// A kernel of the CPU's form.
+struct Twin {
+  KernelFunction function;
+  size_t operands;
+  int64_t extent; ///< 0: the first param
+};
+
+std::map<std::string, Twin> &twins() {
+  static std::map<std::string, Twin> instance;
+  return instance;
+}
+
+/// Takes the kernels of the programs that the environment names, once.
+void readPrograms() {
+  static bool done = false;
+  const char *cuda = std::getenv("DS_FAKE_PROGRAM"), *cpu = std::getenv("DS_FAKE_TWIN");
+  if (std::exchange(done, true) || !cuda || !cpu)
+    return;
+  Result<Program> program = readProgram(cuda), twin = readProgram(cpu);
+  if (!program || !twin)
+    return;
+  static Result<KernelImage> image = KernelImage::open(*twin);
+  for (uint32_t i = 0; image && i < twin->kernels.size(); ++i)
+    for (const rt::Kernel &kernel : program->kernels)
+      if (kernel.name == twin->kernels[i].name)
+        twins()[kernel.name] = {image->function(i), kernel.alignments.size(), kernel.extent};
+}
+
+void run(const Twin &twin, const std::vector<uint64_t> &arguments) {
+  std::vector<void *> buffers;
+  for (size_t i = 0; i < twin.operands; ++i)
+    buffers.push_back(reinterpret_cast<void *>(arguments[i]));
+  const int64_t *scalars = reinterpret_cast<const int64_t *>(arguments.data()) + twin.operands;
+  twin.function(buffers.data(), scalars, 0, twin.extent != 0 ? twin.extent : scalars[0]);
+}
+
+} // namespace
+
+KernelBody findBody(const std::string &name, size_t &) {
+  readPrograms();
+  const auto found = twins().find(name);
+  if (found == twins().end())
+    return {};
+  return [twin = found->second](const std::vector<uint64_t> &arguments) { run(twin, arguments); };
+}
+
+} // namespace ds::rt::fake
+
+extern "C" const char *dsFakeCalls() {
+  static std::string last;
+  last = std::exchange(state().calls, "");
+  return last.c_str();
+}
+
+extern "C" void dsFakeKernel(const char *name, void *function, uint32_t operands, int64_t extent) {
+  twins()[name] = {reinterpret_cast<ds::rt::KernelFunction>(function), operands, extent};
+}
+
+extern "C" void dsFakeReset() {
+  state().sticky = CUDA_SUCCESS;
+  state().runs.clear();
+  state().calls.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// NVML
+//===----------------------------------------------------------------------===//
+
+extern "C" {
+
+int nvmlInit_v2() { return 0; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *, void **device) {
+  *device = &state();
+  return 0;
+}
+
+struct FakeNvmlMemory {
+  unsigned long long total, free, used;
+};
+struct FakeNvmlProcess {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned gpu, compute;
+};
+
+int nvmlDeviceGetMemoryInfo(void *, FakeNvmlMemory *memory) {
+  size_t free = 0, total = 0;
+  cuMemGetInfo(&free, &total);
+  *memory = {total, free, total - free};
+  return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *count, FakeNvmlProcess *processes) {
+  const char *holder = std::getenv("DS_FAKE_HOLDER");
+  FakeNvmlProcess process{};
+  *count = holder && std::sscanf(holder, "%u %llu", &process.pid, &process.bytes) == 2 ? 1 : 0;
+  if (*count == 1)
+    processes[0] = process;
+  return 0;
+}
+
+} // extern "C"
