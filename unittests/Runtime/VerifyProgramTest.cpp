@@ -47,7 +47,8 @@ TEST(VerifyProgram, AcceptsTheSample) {
 }
 
 TEST(VerifyProgram, Head) {
-  EXPECT_THAT(after([](Program &p) { p.target = "cuda"; }), HasSubstr("target is 'cuda', the known targets are cpu, cuda:sm_80 and cuda:sm_90"));
+  EXPECT_THAT(after([](Program &p) { p.target = "cuda"; }),
+              HasSubstr("target is 'cuda', the known targets are cpu, cuda:sm_80 and cuda:sm_90"));
   EXPECT_THAT(after([](Program &p) { p.threads = 0; }), HasSubstr("threads is 0"));
   EXPECT_THAT(after([](Program &p) { p.world = 0; }), HasSubstr("world is 0, allowed are 1 to 65536"));
   EXPECT_THAT(after([](Program &p) { p.world = 1 << 17; }), HasSubstr("world is 131072"));
