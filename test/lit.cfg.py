@@ -2,6 +2,7 @@
 #
 # Features:  torch  Debian's PyTorch is there: tests that compare with it run
 #            cuda   an NVIDIA GPU is there
+#            chromium  Debian's browser is there: pages are looked at in it
 # Substitutions:  %python           the Python that has PyTorch
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
 #                 %export           examples/export.py
@@ -60,3 +61,7 @@ if runs("sh", "-c", f"PATH={config.environment['PATH']}; command -v ds-run && ds
     config.available_features.add("train")
 if shutil.which("nvidia-smi") and runs("nvidia-smi", "-L"):
     config.available_features.add("cuda")
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
+else:
+    lit_config.note("chromium is not there: no page is looked at (script/setup installs it)")

@@ -68,8 +68,9 @@ static Status checkRules(const Options &options) {
   if (options.emit == Emit::Ir || options.emit == Emit::Program)
     return Error{ExitCode::Usage, "--cluster plans by rules, which give no IR and no program",
                  "leave --emit or --cluster out"};
-  if (!options.planChoice.empty() && !options.planJson.empty())
-    return Error{ExitCode::Usage, "--plan auto writes a ds_config.json, and no plan for --plan-json",
+  if (!options.planChoice.empty() && (!options.planJson.empty() || options.asksForPictures()))
+    return Error{ExitCode::Usage,
+                 "--plan auto writes a ds_config.json, and no plan for --plan-json or pictures",
                  "plan the file that it writes with --config"};
   return {};
 }
@@ -90,6 +91,9 @@ static Status checkOptions(const Options &options) {
     return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
   if (options.weights != "archive" && options.weights != "none")
     return Error{ExitCode::Usage, "--weights expects archive or none, but got '" + options.weights + "'", ""};
+  if (options.asksForPictures() && options.emit == Emit::Ir)
+    return Error{ExitCode::Usage, "--plan-html and --memviz are of a plan, which --emit=ir does not make",
+                 "write --emit=plan"};
   if (options.emit == Emit::Program && options.output == "-")
     return Error{ExitCode::Usage, "--emit=program needs an output file", "add -o model.dsx"};
   return {};

@@ -38,6 +38,12 @@ struct CommandLine {
   cl::opt<std::string> target{"target", cl::init("cpu"), cl::desc("cpu, or cuda:sm_90")};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for")};
   cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
+  cl::opt<std::string> planHtml{"plan-html", cl::desc("Also write the plan as a page to look at"),
+                                cl::value_desc("FILE.html")};
+  cl::opt<std::string> memviz{
+      "memviz",
+      cl::desc("Also write the plan for PyTorch's memory visualiser: .pickle opens there, others are JSON"),
+      cl::value_desc("FILE")};
   cl::opt<std::string> weights{
       "weights", cl::init("archive"),
       cl::desc("archive: write the model's weights beside the program; none: do not")};
@@ -97,7 +103,8 @@ InputKind Options::inputKind() const {
 
 bool Options::isPlainMlirOpt() const {
   return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
-         planJson.empty() && config.empty() && phase == "model" && cluster.empty() && question().empty();
+         planJson.empty() && !asksForPictures() && config.empty() && phase == "model" && cluster.empty() &&
+         question().empty();
 }
 
 std::string Options::question() const {
@@ -106,6 +113,14 @@ std::string Options::question() const {
          : maxSeq             ? "--max-seq"
          : planChoice.empty() ? ""
                               : "--plan";
+}
+
+/// Pictures of a plan; who asks for one without --emit wants the plan.
+static void readPictures(const CommandLine &line, Options &options) {
+  options.planHtml = line.planHtml;
+  options.memviz = line.memviz;
+  if (options.asksForPictures() && options.emit == Emit::Default)
+    options.emit = Emit::Plan;
 }
 
 /// What is asked of a cluster.
@@ -145,6 +160,7 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.weights = line.weights;
   options.phase = line.phase;
   options.emit = line.emit;
+  readPictures(line, options);
   options.ranks = line.ranks;
   if (!line.memory.empty())
     options.memory = parseBytes(line.memory);

@@ -26,6 +26,7 @@ struct Options {
   std::string cluster;              ///< file or name; empty: none, the program itself is planned
   std::string planChoice;           ///< "auto" or empty
   std::string loss, target, targetCpu, planJson, weights, phase;
+  std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
   int64_t ranks = 1;
   uint64_t memory = 0;  ///< bytes; 0: what the machine has
@@ -37,6 +38,8 @@ struct Options {
   InputKind inputKind() const;
   /// The first question that only rules answer, as it is spelt; empty: none.
   std::string question() const;
+  /// A page, or a snapshot for PyTorch's visualiser.
+  bool asksForPictures() const { return !planHtml.empty() || !memviz.empty(); }
   /// True when the arguments ask for nothing but MLIR in, passes, MLIR out.
   bool isPlainMlirOpt() const;
 };

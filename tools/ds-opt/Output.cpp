@@ -1,6 +1,7 @@
 //===- Output.cpp - What ds-opt writes -------------------------------------------===//
 #include "Output.h"
 
+#include "Pictures.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
@@ -115,6 +116,12 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (!options.planJson.empty())
     if (Status status = writeText(options.planJson, analysis::printPlanJson(*report)); !status)
       return status;
+  if (options.asksForPictures()) {
+    analysis::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, cost::Rates());
+    timeline.title = report->model;
+    if (Status status = writePictures(options, *report, {timeline}); !status)
+      return status;
+  }
   if (options.emit != Emit::Program) {
     analysis::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace ds::analysis {
 
@@ -35,7 +36,25 @@ static Json numberOrNull(const std::optional<double> &value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-static Json rankData(const RankPlan &rank) {
+/// The ten largest of what lives at a timeline's peak: a plan by rules does not name them itself.
+static std::vector<LiveValue> largestAt(const PlanTimeline &timeline) {
+  std::vector<LiveValue> live;
+  for (const PlanTimeline::Buffer &buffer : timeline.buffers)
+    if (buffer.space == "device" && buffer.bytes > 0 && buffer.beginCommand <= timeline.peakCommand &&
+        timeline.peakCommand < buffer.endCommand)
+      live.push_back({buffer.name, buffer.layer, buffer.bytes, buffer.category});
+  std::vector<size_t> order(live.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return live[a].bytes != live[b].bytes ? live[a].bytes > live[b].bytes : a < b;
+  });
+  std::vector<LiveValue> largest;
+  for (size_t i = 0; i < std::min<size_t>(10, order.size()); ++i)
+    largest.push_back(live[order[i]]);
+  return largest;
+}
+
+static Json rankData(const RankPlan &rank, const PlanTimeline *timeline) {
   Json json;
   json["first"] = rank.firstRank;
   json["last"] = rank.lastRank;
@@ -47,8 +66,10 @@ static Json rankData(const RankPlan &rank) {
   json["atPeak"] = rank.atPeak;
   json["lowerBound"] = rank.lowerBound;
   json["largest"] = Json::array();
-  for (size_t i = 0; i < std::min<size_t>(10, rank.largest.size()); ++i) {
-    const LiveValue &value = rank.largest[i];
+  const std::vector<LiveValue> largest =
+      rank.largest.empty() && timeline ? largestAt(*timeline) : rank.largest;
+  for (size_t i = 0; i < std::min<size_t>(10, largest.size()); ++i) {
+    const LiveValue &value = largest[i];
     json["largest"].push_back({value.name, value.layer, value.bytes, static_cast<unsigned>(value.category)});
   }
   json["byLayer"] = Json::array();
@@ -57,7 +78,7 @@ static Json rankData(const RankPlan &rank) {
   return json;
 }
 
-static Json reportData(const PlanReport &report) {
+static Json reportData(const PlanReport &report, const std::vector<PlanTimeline> &timelines) {
   Json json;
   json["model"] = report.model;
   json["target"] = report.target;
@@ -82,8 +103,8 @@ static Json reportData(const PlanReport &report) {
     json["terms"].push_back({term.name, numberOrNull(term.seconds), term.source});
   json["notes"] = report.notes;
   json["ranks"] = Json::array();
-  for (const RankPlan &rank : report.ranks)
-    json["ranks"].push_back(rankData(rank));
+  for (size_t i = 0; i < report.ranks.size(); ++i)
+    json["ranks"].push_back(rankData(report.ranks[i], timelines.empty() ? nullptr : &timelines[i]));
   return json;
 }
 
@@ -195,7 +216,7 @@ std::string printPageData(const PlanReport &report, const std::vector<PlanTimeli
     most = std::max<size_t>(100, std::min(most, limits.together / timelines.size()));
   Strings strings;
   Json json;
-  json["report"] = reportData(report);
+  json["report"] = reportData(report, timelines);
   json["categories"] = Json::array();
   for (unsigned category = 0; category < kNumCategories; ++category)
     json["categories"].push_back(spell(static_cast<Category>(category)));

@@ -9,8 +9,14 @@ const arenaPainter = {
     return plan.strings[buffers.space[i]] === state.space && buffers.offset[i] >= 0 && !state.hidden.has(buffers.category[i]);
   },
 
-  /** The offsets from the lowest to the highest that there are: all of the arena when nothing is hidden. */
+  /** The offsets that the window shows. */
   range() {
+    const [low, high] = this.wholeRange();
+    return [low + state.low * (high - low), low + state.high * (high - low)];
+  },
+
+  /** The offsets from the lowest to the highest that there are: all of the arena when nothing is hidden. */
+  wholeRange() {
     const { buffers, arena } = timelineNow();
     let low = Infinity, high = 0;
     for (let i = 0; i < buffers.offset.length; ++i)
@@ -38,10 +44,10 @@ const arenaPainter = {
     panel.clipped(context => {
       const shades = categories.map(shadesOf), buffers = timelineNow().buffers;
       for (let i = 0; i < buffers.name.length; ++i) {
-        if (!this.visible(i) || buffers.end[i] < state.t0 || buffers.begin[i] > state.t1)
+        if (!this.visible(i) || buffers.end[i] < state.t0 || buffers.begin[i] > state.t1 || buffers.offset[i] > range[1])
           continue;
         const box = this.box(panel, i, range), seam = box.width > 4 && box.height > 4 ? 0.6 : 0;
-        context.fillStyle = shades[buffers.category[i]][buffers.layer[i] % 3];
+        context.fillStyle = shades[buffers.category[i]][shadeOf(buffers.layer[i])];
         context.fillRect(box.x, box.y, Math.max(box.width - seam, 0.75), Math.max(box.height - seam, 0.75));
         this.drawName(panel, context, i, box);
       }
@@ -52,13 +58,14 @@ const arenaPainter = {
   /** The name, where there is room; of what is longer than the window, at its left side. */
   drawName(panel, context, i, box) {
     const left = Math.max(box.x, panel.gutter), right = Math.min(box.x + box.width, panel.gutter + panel.plotWidth);
-    if (right - left < 44 || box.height < 13)
+    const top = Math.max(box.y, 0), bottom = Math.min(box.y + box.height, panel.plotHeight);
+    if (right - left < 44 || bottom - top < 13)
       return;
     const buffers = timelineNow().buffers, layer = plan.strings[buffers.layer[i]], name = plan.strings[buffers.name[i]];
     context.fillStyle = inkOn(colours[categories[buffers.category[i]]]);
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(fitted(context, layer ? `${name}  ${layer}` : name, right - left - 8), left + 4, box.y + box.height / 2);
+    context.fillText(fitted(context, layer ? `${name}  ${layer}` : name, right - left - 8), left + 4, (top + bottom) / 2);
   },
 
   /** The buffer at a place; else the nearest within three pixels. */

@@ -56,13 +56,13 @@ const formatShare = (part, whole) => (whole > 0 ? `${(100 * part / whole).toFixe
 const numbers = columns =>
   Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, Float64Array.from(column)]));
 
-/** The segments in the order of time: runs of commands that belong together. */
+/** The segments in the order of time: runs of commands of the first stream that belong together. */
 function segmentsOf(commands) {
   const runs = [];
   for (let i = 0; i < commands.name.length; ++i) {
     const name = plan.strings[commands.segment[i]], end = commands.begin[i] + commands.length[i];
     const last = runs[runs.length - 1];
-    if (name === "")
+    if (name === "" || commands.stream[i] !== 0)
       continue;
     if (last && last.name === name)
       last.end = Math.max(last.end, end), last.begin = Math.min(last.begin, commands.begin[i]);
@@ -94,7 +94,8 @@ function spellRanks(rank) {
   return plan.report.mesh[2] > 1 ? `${who}, stage ${rank.stage}` : who;
 }
 
-// What is shown. `marked` is the thing that the pointer or the keys are on.
-const state = { rank: 0, t0: 0, t1: 1, hidden: new Set(), space: "device", marked: null, time: null };
+// What is shown: [t0, t1] of the step, [low, high] of the arena's height. `marked` is the thing that the pointer or
+// the keys are on.
+const state = { rank: 0, t0: 0, t1: 1, low: 0, high: 1, hidden: new Set(), space: "device", marked: null, time: null };
 const rankNow = () => plan.report.ranks[state.rank];
 const timelineNow = () => timelines[state.rank];

@@ -24,8 +24,11 @@ function mix(colour, other, part) {
 
 /** Three shades of a colour, so that neighbouring layers differ. */
 function shadesOf(name) {
-  return [0, 0.16, 0.3].map(part => mix(colours[name], colours.page, part));
+  return [0, 0.14, 0.28].map(part => mix(colours[name], colours.page, part));
 }
+
+/** Which of them a layer has; what belongs to none has the colour itself. */
+const shadeOf = layer => (plan.strings[layer] === "" ? 0 : layer % 3);
 
 /** Black or white, whichever can be read on `colour`. */
 function inkOn(colour) {

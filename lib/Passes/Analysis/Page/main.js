@@ -38,7 +38,25 @@ function zoom(factor, at = (state.t0 + state.t1) / 2) {
   show(at - (at - state.t0) * factor, at + (state.t1 - at) * factor);
 }
 const pan = part => show(state.t0 + part * (state.t1 - state.t0), state.t1 + part * (state.t1 - state.t0));
-const showAll = () => show(0, timelineNow().length);
+
+/** Zooms and pans the arena's offsets; `at` is the part of its height that stays. */
+function zoomOffsets(factor, at) {
+  const height = Math.min(Math.max((state.high - state.low) * factor, 1e-6), 1), middle = state.low + at * (state.high - state.low);
+  state.low = Math.min(Math.max(middle - at * height, 0), 1 - height);
+  state.high = state.low + height;
+  redraw();
+}
+function panOffsets(part) {
+  const height = state.high - state.low;
+  state.low = Math.min(Math.max(state.low + part * height, 0), 1 - height);
+  state.high = state.low + height;
+}
+
+function showAll() {
+  state.low = 0;
+  state.high = 1;
+  show(0, timelineNow().length);
+}
 function showPeak() {
   const { peakTime, length } = timelineNow(), half = Math.min((state.t1 - state.t0) / 4, length / 20);
   show(peakTime - half, peakTime + half);
@@ -84,6 +102,9 @@ function reveal(panel, item) {
   const begin = panel.painter.begin(item), end = panel.painter.end(item), width = state.t1 - state.t0;
   if (end < state.t0 || begin > state.t1)
     show((begin + end) / 2 - width / 2, (begin + end) / 2 + width / 2);
+  const box = panel.painter.bounds(panel, item);
+  if (box.y > panel.plotHeight || box.y + box.height < 0)
+    panOffsets((panel.plotHeight / 2 - box.y) / panel.plotHeight);
 }
 
 function onKey(panel, event) {
@@ -118,7 +139,13 @@ function listen(panel) {
     return [event.clientX - box.left, event.clientY - box.top];
   };
   canvas.addEventListener("wheel", event => {
-    const whole = state.t1 - state.t0 >= timelineNow().length;
+    const [x, y] = place(event), whole = state.t1 - state.t0 >= timelineNow().length;
+    const factor = Math.exp(Math.min(Math.max(event.deltaY, -200), 200) / 300);
+    if (panel.id === "arena" && (event.ctrlKey || event.altKey)) {
+      event.preventDefault();
+      zoomOffsets(factor, Math.min(Math.max(1 - y / panel.plotHeight, 0), 1));
+      return;
+    }
     const aside = event.shiftKey ? event.deltaY || event.deltaX : Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : 0;
     if (whole && (aside !== 0 || event.deltaY > 0))
       return; // nothing to move: the page scrolls
@@ -126,7 +153,7 @@ function listen(panel) {
     if (aside !== 0)
       pan(aside / panel.plotWidth);
     else
-      zoom(Math.exp(Math.min(Math.max(event.deltaY, -200), 200) / 300), panel.time(place(event)[0]));
+      zoom(factor, panel.time(x));
   }, { passive: false });
   canvas.addEventListener("pointerdown", event => {
     pointers.set(event.pointerId, place(event));
@@ -141,9 +168,11 @@ function listen(panel) {
       if (apart > 4 && now > 4)
         zoom(apart / now, panel.time(other[0]));
       pointers.set(event.pointerId, [x, y]);
-    } else if (before && (moved || Math.abs(x - before[0]) > 3)) {
+    } else if (before && (moved || Math.abs(x - before[0]) > 3 || Math.abs(y - before[1]) > 3)) {
       moved = true;
       canvas.classList.add("dragging");
+      if (panel.id === "arena")
+        panOffsets((y - before[1]) / panel.plotHeight);
       pan((before[0] - x) / panel.plotWidth);
       pointers.set(event.pointerId, [x, y]);
       mark(null);

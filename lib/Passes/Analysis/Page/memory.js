@@ -10,7 +10,8 @@ const memoryPainter = {
     for (let i = 0; i < curve.count; ++i)
       most = Math.max(most, this.total(i));
     const showsLimit = limit > 0 && state.hidden.size === 0 && limit <= 1.8 * most;
-    return { top: Math.max(most, showsLimit ? limit : 0) * 1.09, most, showsLimit };
+    // Above the curve there is room for what is written there.
+    return { top: Math.max(most * 1.16, showsLimit ? limit * 1.09 : 0), most, showsLimit };
   },
 
   /** Visible bytes at point i. */

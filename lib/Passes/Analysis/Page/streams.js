@@ -58,7 +58,11 @@ const streamsPainter = {
       if (commands.begin[i] + commands.length[i] < state.t0 || commands.begin[i] > state.t1)
         continue;
       const kind = kindOf(i), box = this.box(panel, i), seam = box.width > 4 ? 0.6 : 0;
-      context.fillStyle = shades[kind][commands.layer[i] % 3];
+      context.fillStyle = shades[kind][shadeOf(commands.layer[i])];
+      if (kind === "wait") { // a stream that stands still
+        context.fillRect(box.x, box.y + box.height / 2 - 1, box.width, 2);
+        continue;
+      }
       context.fillRect(box.x, box.y, Math.max(box.width - seam, 0.75), box.height);
       const left = Math.max(box.x, panel.gutter), room = Math.min(box.x + box.width, panel.gutter + panel.plotWidth) - left;
       if (room < 30)

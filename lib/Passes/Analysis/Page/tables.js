@@ -103,18 +103,18 @@ function fillTables() {
   $("largest").replaceChildren(rank.largest.length === 0
     ? make("p", "The plan does not name single tensors.")
     : table("Ten largest tensors live at the peak",
-      [["", number], ["Tensor", "text"], ["Layer", "text"], ["Category"], ["Size", number], ["Share", number]],
+      [["", number], ["Tensor", "text"], ["Layer", "text"], ["Category", "kind"], ["Size", number], ["Share", number]],
       rank.largest.map(([name, layer, bytes, category], i) => [i + 1, name, layer,
         [swatch(categories[category]), categories[category]], formatBytes(bytes), formatShare(bytes, rank.peak)])));
   const order = categories.map((name, i) => [name, rank.atPeak[i]]);
   $("parts").replaceChildren(table("Bytes at the peak by category",
-    [["Category"], ["Size", number], ["Bytes", number], ["Share", number], ["", "bar"]],
+    [["Category", "kind"], ["Size", number], ["Bytes", number], ["Share", number], ["", "bar"]],
     [...order.map(([name, bytes]) => [[swatch(name), name], formatBytes(bytes), formatExact(bytes),
       formatShare(bytes, rank.peak), bar(bytes, rank.peak, name)]),
     ["together", formatBytes(rank.peak), formatExact(rank.peak), "", ""]]));
   const sum = report.terms.reduce((total, term) => total + term[1], 0);
   fillSection("terms", report.terms.length > 0 && table("Parts of the step's time",
-    [["Part", "text"], ["Time", number], ["Share", number], ["", "bar"], ["From", "text"]],
+    [["Part", "kind"], ["Time", number], ["Share", number], ["", "bar"], ["From", "text"]],
     report.terms.map(([name, seconds, source]) => [name, formatTime(seconds * 1e9), formatShare(seconds, sum),
       bar(seconds, sum, "compute"), source])));
   const traffic = report.traffic.filter(([, bytes]) => bytes > 0), most = Math.max(...traffic.map(entry => entry[1]));

@@ -1,0 +1,27 @@
+//===- Pictures.cpp - A plan to look at --------------------------------------------===//
+#include "Pictures.h"
+
+#include "Output.h"
+#include "ds/Passes/Analysis/Memviz.h"
+#include "ds/Passes/Analysis/PlanHtml.h"
+
+#include "llvm/ADT/StringRef.h"
+
+using namespace ds;
+using namespace ds::opt;
+
+/// The visualiser opens pickles alone; programs rather read JSON.
+static analysis::MemvizFormat formatFor(llvm::StringRef path) {
+  bool isPickle = path.ends_with(".pickle") || path.ends_with(".pkl");
+  return isPickle ? analysis::MemvizFormat::Pickle : analysis::MemvizFormat::Json;
+}
+
+Status ds::opt::writePictures(const Options &options, const analysis::PlanReport &report,
+                              const std::vector<analysis::PlanTimeline> &timelines) {
+  if (!options.planHtml.empty())
+    if (Status status = writeText(options.planHtml, printPlanHtml(report, timelines)); !status)
+      return status;
+  if (!options.memviz.empty())
+    return writeText(options.memviz, printMemviz(timelines, formatFor(options.memviz)));
+  return {};
+}

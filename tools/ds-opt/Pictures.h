@@ -1,0 +1,16 @@
+//===- Pictures.h - A plan to look at ----------------------------------------------===//
+#ifndef DS_TOOLS_DSOPT_PICTURES_H
+#define DS_TOOLS_DSOPT_PICTURES_H
+
+#include "Options.h"
+#include "ds/Passes/Analysis/PlanTimeline.h"
+
+namespace ds::opt {
+
+/// Writes what --plan-html and --memviz ask for; `timelines` has one entry for each of `report.ranks`.
+Status writePictures(const Options &options, const analysis::PlanReport &report,
+                     const std::vector<analysis::PlanTimeline> &timelines);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_PICTURES_H
