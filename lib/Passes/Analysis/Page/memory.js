@@ -53,23 +53,26 @@ const memoryPainter = {
     });
   },
 
+  /** The highest stack first, each down to nothing: what is below covers it, so that no seam shows, on paper either. */
   drawStacks(panel, context, y) {
-    const curve = timelineNow().curve, columns = this.columns(panel), base = new Float64Array(columns.length);
+    const curve = timelineNow().curve, columns = this.columns(panel), tops = [], live = new Float64Array(columns.length);
     for (let c = 0; c < categories.length; ++c) {
-      if (state.hidden.has(c))
+      if (!state.hidden.has(c))
+        columns.forEach((point, x) => { live[x] += point < 0 ? 0 : curve.bytes[c][point]; });
+      tops.push(Float64Array.from(live));
+    }
+    for (let c = categories.length; c-- > 0;) {
+      if (state.hidden.has(c) || !curve.bytes[c].some(bytes => bytes > 0))
         continue;
       context.fillStyle = colours[categories[c]];
-      for (let x = 0; x < columns.length;) {
-        // Columns of one height are one rectangle, without seams.
-        let end = x;
-        while (end < columns.length && columns[end] === columns[x] && base[end] === base[x])
-          ++end;
-        const bytes = columns[x] < 0 ? 0 : curve.bytes[c][columns[x]];
-        if (bytes > 0)
-          context.fillRect(panel.gutter + x, y(base[x] + bytes), end - x, y(base[x]) - y(base[x] + bytes));
-        for (; x < end; ++x)
-          base[x] += bytes;
-      }
+      context.beginPath();
+      context.moveTo(panel.gutter, y(0));
+      tops[c].forEach((bytes, x) => {
+        context.lineTo(panel.gutter + x, y(bytes));
+        context.lineTo(panel.gutter + x + 1, y(bytes));
+      });
+      context.lineTo(panel.gutter + columns.length, y(0));
+      context.fill();
     }
   },
 
