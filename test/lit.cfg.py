@@ -3,6 +3,7 @@
 # Features:  torch  Debian's PyTorch is there: tests that compare with it run
 #            cuda   an NVIDIA GPU is there
 #            chromium  Debian's browser is there: pages are looked at in it
+#            cuda-plugin  the CUDA part was built; fake-cuda: and the device of host memory that runs it
 # Substitutions:  %python           the Python that has PyTorch
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
 #                 %export           examples/export.py
@@ -29,6 +30,7 @@ config.substitutions += [
     ("%exits", f"{oracle}/exits"),
     ("%examples", os.path.join(config.ds_source_root, "examples")),
     ("%root", config.ds_source_root),
+    ("%build", config.ds_binary_root),
     ("%oracle", oracle),
     ("%python", f"{config.torch_python} -W ignore"),
 ]
@@ -65,3 +67,6 @@ if shutil.which("chromium"):
     config.available_features.add("chromium")
 else:
     lit_config.note("chromium is not there: no page is looked at (script/setup installs it)")
+for feature, library in (("cuda-plugin", "libds-cuda.so"), ("fake-cuda", "libds-fake-cuda.so")):
+    if os.path.exists(os.path.join(config.ds_binary_root, "lib", library)):
+        config.available_features.add(feature)

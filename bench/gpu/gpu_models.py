@@ -1,0 +1,39 @@
+"""gpu_models.py - the models of a GPU round: how each is compiled here, and what it is there."""
+
+ADAMW = {"type": "AdamW", "params": {"lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}}
+
+
+def config(batch, accumulation=1, bf16=False):
+    """A ds_config.json."""
+    return {"train_micro_batch_size_per_gpu": batch, "gradient_accumulation_steps": accumulation,
+            "gradient_clipping": 1.0, "bf16": {"enabled": bf16}, "optimizer": ADAMW}
+
+
+def hf_gpt2(layers, heads, width):
+    """A config.json of GPT-2's kind; without dropout, as measurements of training are usually made."""
+    return {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 50257, "n_positions": 1024,
+            "n_ctx": 1024, "n_embd": width, "n_layer": layers, "n_head": heads, "activation_function": "gelu_new",
+            "layer_norm_epsilon": 1e-5, "initializer_range": 0.02, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+            "attn_pdrop": 0.0, "tie_word_embeddings": True}
+
+
+# "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
+# "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel.
+MODELS = {
+    "mlp": {"example": ["mlp", "--size", "tiny", "--batch", "8", "--data", "64"], "config": config(8, 2)},
+    "gpt": {"example": ["gpt", "--size", "small", "--layers", "2", "--batch", "4", "--data", "64"],
+            "config": config(4, 2), "torch": {"size": "small", "layers": 2}},
+    "gpt-bf16": {"example": ["gpt", "--size", "small", "--layers", "2", "--batch", "4", "--data", "64"],
+                 "config": config(4, 2, True), "bf16": True, "torch": {"size": "small", "layers": 2}},
+    "gpt2": {"hf": hf_gpt2(12, 12, 768), "config": config(16, 1, True), "batch": 16, "length": 1024, "layers": 12,
+             "heads": 12, "width": 768, "vocab": 50257},
+    "gpt2-xl": {"hf": hf_gpt2(48, 25, 1600), "config": config(8, 1, True), "batch": 8, "length": 1024, "layers": 48,
+                "heads": 25, "width": 1600, "vocab": 50257},
+}
+
+
+def flops_per_token(model):
+    """Of the matrix products of a training step, attention counted as causal: half of the square."""
+    weights = 12 * model["layers"] * model["width"] ** 2 + model["vocab"] * model["width"]
+    attention = model["layers"] * model["length"] * model["width"]
+    return 6 * (weights + attention)

@@ -1,0 +1,127 @@
+"""gpu_pack.py - gather what a GPU machine needs for a round: tools, programs, data, what the CPU computed.
+
+The machine has CUDA, PyTorch and a C++ runtime of its own, but no compiler of ours and no network.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import gpu_models
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("BUILD_DIR", os.path.join(ROOT, "build"))
+PYTHON = "/usr/bin/python3"
+LIMIT = 64 << 20
+STEPS = 20
+SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libdl.", "libpthread.", "librt.", "libstdc++", "libgcc_s")
+
+
+def tool(name):
+    return os.path.join(BUILD, "bin", name)
+
+
+def libraries(binary):
+    """Shared objects that `binary` needs and that every system does not have."""
+    found = []
+    for line in subprocess.run(["ldd", binary], check=True, capture_output=True, text=True).stdout.splitlines():
+        words = line.split()
+        if "=>" in words and not words[0].startswith(SYSTEM):
+            if words[2] == "not":
+                sys.exit(f"gpu-test: {binary} needs {words[0]}, which is not here")
+            found.append(words[2])
+    return found
+
+
+def copy_tools(folder):
+    """The runtime, and this very round."""
+    for name in ("bin", "lib"):
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+    plugin = os.path.join(BUILD, "lib", "libds-cuda.so")
+    if not os.path.exists(plugin):
+        sys.exit("gpu-test: this build has no libds-cuda.so: build where CUDA 13's headers are")
+    for source in (tool("ds-run"), plugin):
+        target = os.path.join(folder, "bin" if source.endswith("ds-run") else "lib", os.path.basename(source))
+        shutil.copy2(source, target)
+        subprocess.run(["strip", target], check=True)
+        for library in libraries(source):
+            shutil.copy2(library, os.path.join(folder, "lib"))
+    here = os.path.dirname(os.path.abspath(__file__))
+    for name in ("gpu_models.py", "gpu_round.py", "gpu_torch.py"):
+        shutil.copy2(os.path.join(here, name), folder)
+    for name in ("gpt.py", "safetensors_io.py"):
+        shutil.copy2(os.path.join(ROOT, "examples", name), folder)
+    shutil.copy2(os.path.join(ROOT, "script", "gpu-test"), folder)
+
+
+def compile_model(arguments, target, program):
+    """ds-opt; None, or why it refused."""
+    result = subprocess.run([tool("ds-opt"), *arguments, "--target", target, "--emit=program", "-o", program],
+                            capture_output=True, text=True)
+    return None if result.returncode == 0 else result.stderr.strip().splitlines()[0]
+
+
+def pack_example(name, model, target, folder, work):
+    """An example: its program for the GPU, its weights and data, and the losses of the CPU."""
+    export = subprocess.run([PYTHON, "-W", "ignore", os.path.join(ROOT, "examples", "export.py"), *model["example"],
+                             "--out", work], check=True, capture_output=True, text=True).stdout.split("\n")
+    archive, inputs = export[0], export[1].split()
+    data = archive.replace(".pt", ".data.safetensors")
+    config = os.path.join(work, "ds_config.json")
+    with open(config, "w") as file:
+        json.dump(model["config"], file)
+    arguments = [archive, "--config", config, *inputs]
+    cpu, log = os.path.join(work, "cpu.dsx"), os.path.join(work, "log.jsonl")
+    refused = compile_model(arguments, "cpu", cpu) or compile_model(arguments, target, f"{folder}/{name}.dsx")
+    if refused:
+        return refused
+    shutil.copy2(data, os.path.join(folder, f"{name}.data.safetensors"))
+    subprocess.run([tool("ds-run"), cpu, "--data", data, "--steps", str(STEPS), "--log-jsonl", log],
+                   check=True, capture_output=True)
+    with open(log) as file:
+        losses = [json.loads(line)["loss"] for line in file]
+    with open(os.path.join(folder, f"{name}.cpu.json"), "w") as file:
+        json.dump({"losses": losses}, file)
+    return None
+
+
+def pack_hf(name, model, target, folder, work):
+    """A model from a config.json: its program alone."""
+    paths = {}
+    for key in ("hf", "config"):
+        paths[key] = os.path.join(work, "config.json" if key == "hf" else "ds_config.json")
+        with open(paths[key], "w") as file:
+            json.dump(model[key], file)
+    return compile_model([paths["hf"], "--config", paths["config"], "--memory", str(130 << 30)], target,
+                         f"{folder}/{name}.dsx")
+
+
+def folder_bytes(folder):
+    return sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(folder) for name in names)
+
+
+def pack(folder, target, names):
+    """Fills `folder`; returns the exit code."""
+    unknown = [name for name in names if name not in gpu_models.MODELS]
+    if unknown:
+        sys.exit(f"gpu-test: unknown models: {', '.join(unknown)}")
+    shutil.rmtree(folder, ignore_errors=True)
+    copy_tools(folder)
+    packed, refused = [], {}
+    for name in names:
+        model = gpu_models.MODELS[name]
+        work = os.path.join(BUILD, "gpu-pack", name)
+        os.makedirs(work, exist_ok=True)
+        reason = (pack_example if "example" in model else pack_hf)(name, model, target, folder, work)
+        if reason:
+            refused[name] = reason
+            print(f"gpu-test: {name} is left out: {reason}", file=sys.stderr)
+        else:
+            packed.append(name)
+    with open(os.path.join(folder, "models.json"), "w") as file:
+        json.dump({"packed": packed, "refused": refused, "target": target}, file, indent=1)
+    size = folder_bytes(folder)
+    print(f"{folder}: {size / (1 << 20):.1f} MiB of {LIMIT >> 20}, models: {', '.join(packed) or 'none'}")
+    return 1 if refused or size > LIMIT else 0
