@@ -84,6 +84,10 @@ void TimelineBuilder::addCommands(const SegmentPlay &segment, const std::string 
     if (auto call = dyn_cast<CallOp>(op))
       command.flops = static_cast<double>(call.getFlops().value_or(0));
     command.bytes = bytesOf(op);
+    if (auto record = dyn_cast<RecordOp>(op))
+      command.event = record.getEvent();
+    if (auto wait = dyn_cast<WaitOp>(op))
+      command.event = wait.getEvent();
     timeline.commands.push_back(std::move(command));
   }
 }

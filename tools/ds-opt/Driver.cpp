@@ -5,6 +5,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Driver.h"
 
+#include "Basis.h"
 #include "Model.h"
 #include "Options.h"
 #include "Output.h"
@@ -13,6 +14,7 @@
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Support/HostMemory.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -51,28 +53,6 @@ static void registerEverything(mlir::DialectRegistry &registry) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
-}
-
-/// Refuses questions to rules that have no cluster or model to be about.
-static Status checkRules(const Options &options) {
-  if (!options.planChoice.empty() && options.planChoice != "auto")
-    return Error{ExitCode::Usage, "--plan expects auto, but got '" + options.planChoice + "'", ""};
-  if (options.cluster.empty() && !options.question().empty())
-    return Error{ExitCode::Usage, options.question() + " needs a cluster",
-                 "add --cluster FILE or NAME, for example --cluster 4x-rtx3090"};
-  if (options.cluster.empty())
-    return {};
-  if (options.inputKind() != InputKind::HfConfig)
-    return Error{ExitCode::Invalid, options.input + ": --cluster plans models from config.json alone so far",
-                 "give the model's config.json"};
-  if (options.emit == Emit::Ir || options.emit == Emit::Program)
-    return Error{ExitCode::Usage, "--cluster plans by rules, which give no IR and no program",
-                 "leave --emit or --cluster out"};
-  if (!options.planChoice.empty() && (!options.planJson.empty() || options.asksForPictures()))
-    return Error{ExitCode::Usage,
-                 "--plan auto writes a ds_config.json, and no plan for --plan-json or pictures",
-                 "plan the file that it writes with --config"};
-  return {};
 }
 
 /// Refuses what the command line asks for and no part of the compiler can do yet.
@@ -173,6 +153,23 @@ static Result<config::Config> readConfiguration(const Options &options) {
   return whole;
 }
 
+/// Settles what a program for a cluster is made for: a plan unless something else is asked for, within the
+/// memory of the cluster's device, or of this machine.
+static Status prepareProgram(Options &options, const config::Cluster &cluster) {
+  if (!options.cluster.empty()) {
+    options.memory = static_cast<uint64_t>(cluster.device.memoryBytes - cluster.device.contextBytes);
+    if (options.emit == Emit::Default)
+      options.emit = Emit::Plan;
+  }
+  if (options.memory > 0 || (options.emit != Emit::Plan && options.emit != Emit::Program))
+    return {};
+  Result<HostMemory> memory = hostMemory();
+  if (!memory)
+    return memory.error();
+  options.memory = memory->bytes;
+  return {};
+}
+
 /// Compiles: everything after the command line is known to make sense.
 static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Cluster> cluster = clusterFor(options);
@@ -188,10 +185,15 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
                                                                          : config::PrintFormat::Text);
     return ExitCode::Ok;
   }
-  if (!options.cluster.empty()) {
-    Status status = answerByRules(options, *config, *cluster);
+  Result<Basis> basis = chooseBasis(options, *config);
+  if (!basis)
+    return report(basis.error());
+  if (!basis->isProgram) {
+    Status status = answerByRules(options, *config, *cluster, basis->reason);
     return status ? ExitCode::Ok : report(status.error());
   }
+  if (Status status = prepareProgram(options, *cluster); !status)
+    return report(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
       return report(status.error());
@@ -207,7 +209,9 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   mlir::ds::PipelineOptions pipelines = pipelineOptions(options, *config, threads);
   if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
     return report(status.error());
-  Status written = isIr ? writeIr(*model, options) : writePlanAndProgram(*model, options, *config, threads);
+  cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
+  Status written = isIr ? writeIr(*model, options)
+                        : writePlanAndProgram(*model, options, {*config, rates, *basis, threads});
   return written ? ExitCode::Ok : report(written.error());
 }
 
@@ -219,7 +223,7 @@ ExitCode ds::opt::run(int argc, char **argv) {
     Status status = diffPlanFiles(options.diff[0], options.diff[1]);
     return status ? ExitCode::Ok : report(status.error());
   }
-  if (Status status = checkRules(options); !status)
+  if (Status status = checkPlanner(options); !status)
     return report(status.error());
   if (options.isPlainMlirOpt())
     return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))

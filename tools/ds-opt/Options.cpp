@@ -57,12 +57,17 @@ struct CommandLine {
   cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
   cl::opt<uint32_t> threads{"threads-per-rank", cl::init(0),
                             cl::desc("Threads of a rank; default: the cores it may use")};
-  cl::opt<std::string> cluster{"cluster",
-                               cl::desc("Plan by rules for this cluster: a file, or a built-in name"),
+  cl::opt<std::string> cluster{"cluster", cl::desc("Plan for this cluster: a file, or a built-in name"),
                                cl::value_desc("FILE|NAME")};
   cl::opt<std::string> planChoice{
       "plan", cl::desc("auto: write the ds_config.json of the fastest plan that fits the cluster"),
       cl::value_desc("auto")};
+  cl::opt<std::string> basis{"basis", cl::init("auto"),
+                             cl::desc("What a plan for a cluster rests on: rules, the program, or auto: the "
+                                      "program where it can be built quickly"),
+                             cl::value_desc("auto|rules|program")};
+  cl::opt<std::string> trace{"trace", cl::desc("Also write the planned step as a Chrome trace"),
+                             cl::value_desc("FILE")};
   cl::opt<bool> whatIf{"what-if",
                        cl::desc("Table of plans over ZeRO stage, recomputation, offload and micro-batch")};
   cl::opt<bool> maxBatch{"max-batch", cl::desc("Print the largest micro-batch that fits the cluster")};
@@ -103,8 +108,8 @@ InputKind Options::inputKind() const {
 
 bool Options::isPlainMlirOpt() const {
   return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
-         planJson.empty() && !asksForPictures() && config.empty() && phase == "model" && cluster.empty() &&
-         question().empty();
+         planJson.empty() && !asksForPictures() && basis == "auto" && config.empty() && phase == "model" &&
+         cluster.empty() && question().empty();
 }
 
 std::string Options::question() const {
@@ -127,6 +132,8 @@ static void readPictures(const CommandLine &line, Options &options) {
 static void readQuestions(const CommandLine &line, Options &options) {
   options.cluster = line.cluster;
   options.planChoice = line.planChoice;
+  options.basis = line.basis;
+  options.trace = line.trace;
   options.whatIf = line.whatIf;
   options.maxBatch = line.maxBatch;
   options.maxSeq = line.maxSeq;

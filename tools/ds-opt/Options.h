@@ -23,8 +23,10 @@ struct Options {
   std::vector<std::string> inputs;  ///< NAME=SHAPExTYPE
   std::vector<std::string> noDecay; ///< regular expressions
   std::vector<std::string> diff;    ///< two plans
-  std::string cluster;              ///< file or name; empty: none, the program itself is planned
+  std::string cluster;              ///< file or name; empty: none, and its program is for this machine
   std::string planChoice;           ///< "auto" or empty
+  std::string basis;                ///< "auto", "rules" or "program"
+  std::string trace;                ///< file for a Chrome trace of the planned step; empty: none
   std::string loss, target, targetCpu, planJson, weights, phase;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
@@ -39,7 +41,7 @@ struct Options {
   /// The first question that only rules answer, as it is spelt; empty: none.
   std::string question() const;
   /// A page, or a snapshot for PyTorch's visualiser.
-  bool asksForPictures() const { return !planHtml.empty() || !memviz.empty(); }
+  bool asksForPictures() const { return !planHtml.empty() || !memviz.empty() || !trace.empty(); }
   /// True when the arguments ask for nothing but MLIR in, passes, MLIR out.
   bool isPlainMlirOpt() const;
 };

@@ -7,7 +7,6 @@
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/ProgramFile.h"
-#include "ds/Support/HostMemory.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -35,19 +34,31 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
 }
 
 /// The plan's report with everything that the module does not know.
-static Result<analysis::PlanReport> makeReport(const Model &model, const Options &options,
-                                               const config::Config &config) {
-  analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, cost::Rates());
+static analysis::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what) {
+  analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = llvm::sys::path::filename(options.input).str();
-  report.world = config.mesh.ranks;
-  report.memoryLimit = options.memory;
-  if (options.memory == 0) {
-    Result<HostMemory> memory = hostMemory();
-    if (!memory)
-      return memory.error();
-    report.memoryLimit = memory->bytes;
-  }
+  report.world = what.config.mesh.ranks;
+  report.memoryLimit = static_cast<int64_t>(options.memory);
+  if (options.cluster.empty())
+    return report;
+  report.target = what.rates.cluster().name;
+  report.basisReason = what.basis.reason;
+  report.notes.push_back("workspaces are those of the CPU's libraries with " + std::to_string(what.threads) +
+                         " threads");
   return report;
+}
+
+/// Writes what is asked for beside the plan's text.
+static Status writeViews(const Model &model, const Options &options, const ProgramCase &what,
+                         const analysis::PlanReport &report) {
+  if (!options.planJson.empty())
+    if (Status status = writeText(options.planJson, analysis::printPlanJson(report)); !status)
+      return status;
+  if (!options.asksForPictures())
+    return {};
+  analysis::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, what.rates);
+  timeline.title = report.model + " for " + report.target;
+  return writePictures(options, report, {timeline});
 }
 
 /// Generates the kernels of `program` and puts them into it.
@@ -101,36 +112,27 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
   return {};
 }
 
-Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const config::Config &config,
-                                    uint32_t threads) {
+Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
-  programOptions.threads = threads;
-  programOptions.microBatch = config.batch.micro;
-  programOptions.accumulation = config.batch.accumulation;
+  programOptions.threads = what.threads;
+  programOptions.microBatch = what.config.batch.micro;
+  programOptions.accumulation = what.config.batch.accumulation;
+  programOptions.rates = what.rates;
   mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
-  Result<analysis::PlanReport> report = makeReport(model, options, config);
-  if (!report)
-    return report.error();
-  if (!options.planJson.empty())
-    if (Status status = writeText(options.planJson, analysis::printPlanJson(*report)); !status)
-      return status;
-  if (options.asksForPictures()) {
-    analysis::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, cost::Rates());
-    timeline.title = report->model;
-    if (Status status = writePictures(options, *report, {timeline}); !status)
-      return status;
-  }
+  analysis::PlanReport report = makeReport(model, options, what);
+  if (Status status = writeViews(model, options, what, report); !status)
+    return status;
   if (options.emit != Emit::Program) {
     analysis::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
-    if (Status status = writeText(options.output, analysis::printPlanText(*report, text)); !status)
+    if (Status status = writeText(options.output, analysis::printPlanText(report, text)); !status)
       return status;
   }
-  if (!report->fits())
-    return analysis::doesNotFit(*report);
-  return options.emit == Emit::Program ? writeProgramFiles(model, options, config, *program) : Status();
+  if (!report.fits())
+    return analysis::doesNotFit(report);
+  return options.emit == Emit::Program ? writeProgramFiles(model, options, what.config, *program) : Status();
 }
 
 /// Reads a plan that --plan-json wrote.

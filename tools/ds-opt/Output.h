@@ -2,7 +2,9 @@
 #ifndef DS_TOOLS_DSOPT_OUTPUT_H
 #define DS_TOOLS_DSOPT_OUTPUT_H
 
+#include "Basis.h"
 #include "Model.h"
+#include "ds/Cost/Rates.h"
 
 namespace ds::opt {
 
@@ -12,10 +14,18 @@ Status writeText(const std::string &path, const std::string &text);
 /// Writes the module as MLIR text.
 Status writeIr(const Model &model, const Options &options);
 
+/// What a program is planned with.
+struct ProgramCase {
+  const config::Config &config;
+  cost::Rates rates; ///< of the cluster
+  Basis basis;
+  uint32_t threads = 1;
+};
+
 /// Prints the plan, or checks it and writes the program with its weights. The model is in phase planned.
-/// Fails with DoesNotFit where the plan exceeds its memory; `--plan-json` is written all the same.
-Status writePlanAndProgram(Model &model, const Options &options, const config::Config &config,
-                           uint32_t threads);
+/// Fails with DoesNotFit where the plan exceeds its memory; `--plan-json` and `--trace` are written all the
+/// same.
+Status writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what);
 
 /// Prints what differs between two plans.
 Status diffPlanFiles(const std::string &before, const std::string &after);

@@ -2,6 +2,7 @@
 #include "Pictures.h"
 
 #include "Output.h"
+#include "Trace.h"
 #include "ds/Passes/Analysis/Memviz.h"
 #include "ds/Passes/Analysis/PlanHtml.h"
 
@@ -22,6 +23,7 @@ Status ds::opt::writePictures(const Options &options, const analysis::PlanReport
     if (Status status = writeText(options.planHtml, printPlanHtml(report, timelines)); !status)
       return status;
   if (!options.memviz.empty())
-    return writeText(options.memviz, printMemviz(timelines, formatFor(options.memviz)));
-  return {};
+    if (Status status = writeText(options.memviz, printMemviz(timelines, formatFor(options.memviz))); !status)
+      return status;
+  return options.trace.empty() ? Status() : writePlanTrace(timelines, options.trace);
 }

@@ -7,7 +7,8 @@
 
 namespace ds::opt {
 
-/// Writes what --plan-html and --memviz ask for; `timelines` has one entry for each of `report.ranks`.
+/// Writes what --plan-html, --memviz and --trace ask for; `timelines` has one entry for each of
+/// `report.ranks`.
 Status writePictures(const Options &options, const analysis::PlanReport &report,
                      const std::vector<analysis::PlanTimeline> &timelines);
 

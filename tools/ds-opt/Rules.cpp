@@ -130,10 +130,11 @@ static Status answerQuestions(const Options &options, const RulesCase &what) {
 }
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
-                              const config::Cluster &cluster) {
+                              const config::Cluster &cluster, const std::string &reason) {
   Result<RulesCase> what = readCase(options, config, cluster);
   if (!what)
     return what.error();
+  what->reason = reason;
   if (!options.planChoice.empty())
     return writeAutoConfig(options, config, *what);
   if (Status status = checkPlan(what->shape, what->plan); !status)

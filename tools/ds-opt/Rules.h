@@ -17,8 +17,9 @@ namespace ds::opt {
 Result<config::Cluster> clusterFor(Options &options);
 
 /// Answers the questions of the command line, or plans. DoesNotFit where the plan does not fit, with the
-/// cheapest change that would.
-Status answerByRules(const Options &options, const config::Config &config, const config::Cluster &cluster);
+/// cheapest change that would. `reason` says why rules answer.
+Status answerByRules(const Options &options, const config::Config &config, const config::Cluster &cluster,
+                     const std::string &reason);
 
 } // namespace ds::opt
 

@@ -127,6 +127,7 @@ analysis::PlanReport ds::opt::makeRulesReport(const RulesCase &what) {
   report.model = what.model;
   report.target = cluster.name;
   report.basis = "rules";
+  report.basisReason = what.reason;
   report.world = what.plan.ranks();
   report.mesh = {static_cast<uint32_t>(what.plan.dp), static_cast<uint32_t>(what.plan.tp),
                  static_cast<uint32_t>(what.plan.pp), static_cast<uint32_t>(what.plan.sp)};
@@ -195,7 +196,7 @@ std::string ds::opt::printRulesText(const RulesCase &what) {
   llvm::raw_string_ostream out(text);
   out << what.model << " on " << cluster.name << ": " << analysis::formatExact(what.shape.parameters())
       << " parameters, sequences of " << what.shape.seq << "\n"
-      << spellPlan(what.plan) << "\nbasis: rules\n\n";
+      << spellPlan(what.plan) << "\nbasis: rules (" << what.reason << ")\n\n";
   printMemory(out, what);
   out << "\n";
   printTime(out, predict(what));

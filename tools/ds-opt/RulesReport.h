@@ -15,6 +15,7 @@ struct RulesCase {
   cost::Rates rates;
   int64_t positions = 1; ///< samples are at most so long
   std::vector<std::string> notes;
+  std::string reason; ///< why rules answer
 };
 
 /// Every stage fits its device, host and storage.

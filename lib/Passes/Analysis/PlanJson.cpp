@@ -88,6 +88,8 @@ std::string printPlanJson(const PlanReport &report) {
   json["target"] = report.target;
   json["memory_limit"] = report.memoryLimit;
   json["basis"] = report.basis;
+  if (!report.basisReason.empty())
+    json["basis_reason"] = report.basisReason;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -149,6 +149,8 @@ void Printer::title() {
     text += seconds;
   }
   line(text);
+  if (!report.basisReason.empty())
+    line("basis: " + report.basis + " (" + report.basisReason + ")");
 }
 
 void Printer::categories(const RankPlan &rank) {

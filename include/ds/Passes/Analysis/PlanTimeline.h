@@ -24,6 +24,7 @@ struct PlanTimeline {
     std::string kind;          ///< "compute", "collective", "copy", "storage", "record" or "wait"
     double begin = 0, end = 0; ///< seconds
     double flops = 0, bytes = 0;
+    uint32_t event = 0; ///< that it records or waits for
   };
 
   struct Buffer {
