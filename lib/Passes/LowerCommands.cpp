@@ -104,8 +104,8 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
       (op.getKind() == CollectiveKind::Broadcast && !isOneBuffer))
     return op.emitOpError("has no command in a program: a ")
            << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
-  std::string layer = layerOf(op->getLoc()), kind = nameOfCommand(op, symbols);
-  program.collectives.push_back(toRuntimeCollective(op, layer.empty() ? kind : kind + " " + layer));
+  std::string name = layerOf(op->getLoc());
+  program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
   SmallVector<Value> operands(op.getInputs());
   if (op.getKind() == CollectiveKind::Broadcast)
     program.params.push_back(op.getPeer());

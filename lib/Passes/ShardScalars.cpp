@@ -13,10 +13,11 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The mean of a value over all ranks.
-static Value averageOverRanks(Emitter &emit, Value value, int64_t ranks) {
-  Value sum = emit.getBuilder().create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value,
-                                                    MeshAxis::Data);
+/// The mean of a value over all ranks, for `state`, by whose name the exchange is called.
+static Value averageOverRanks(OpBuilder &builder, StateOp state, Value value, int64_t ranks) {
+  Emitter emit(builder, NameLoc::get(state.getSymNameAttr(), value.getLoc()));
+  Value sum =
+      builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value, MeshAxis::Data);
   return emit.scale(sum, 1.0 / ranks);
 }
 
@@ -30,8 +31,7 @@ static void averageLoss(ShardedStep &step, SegmentStates &segment) {
     return;
   OpBuilder builder(segment.getTerminator());
   builder.setInsertionPointAfterValue(loss);
-  Emitter emit(builder, loss.getLoc());
-  segment.write(state, averageOverRanks(emit, loss, step.getRanks()));
+  segment.write(state, averageOverRanks(builder, state, loss, step.getRanks()));
 }
 
 /// True for uses as the generator of a random op.
@@ -103,8 +103,7 @@ static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
       return state.emitOpError("expects a buffer that ranks agree on, but @")
              << segment.getFunction().getSymName() << " gives it integers that depend on the data";
     OpBuilder builder(segment.getTerminator());
-    Emitter emit(builder, value.getLoc());
-    segment.write(state, averageOverRanks(emit, value, step.getRanks()));
+    segment.write(state, averageOverRanks(builder, state, value, step.getRanks()));
   }
   return success();
 }

@@ -90,7 +90,7 @@ static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayR
     return squares.front().emitOpError(
         "expects one sum over the squares of all gradients that are updated by");
   OpBuilder builder(total.getDefiningOp());
-  Emitter emit(builder, total.getLoc());
+  Emitter emit(builder, NameLoc::get(builder.getStringAttr("grad_norm"), total.getLoc()));
   Value sum;
   for (Value part : totals) {
     if (!part)

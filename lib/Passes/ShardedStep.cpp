@@ -225,7 +225,10 @@ void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int6
   OpBuilder builder(module.getContext());
   auto names = llvm::map_to_vector(
       bucket.members, [](StateOp member) -> Attribute { return FlatSymbolRefAttr::get(member); });
-  bucket.op = builder.create<BucketOp>(module.getLoc(), "bucket_" + std::to_string(buckets.size()),
+  // What moves a bucket is called by the first module that has a part of it, in plans, traces and errors.
+  StringRef first = bucket.members.front().getSymName();
+  Location name = NameLoc::get(builder.getStringAttr(first.rsplit('.').first), module.getLoc());
+  bucket.op = builder.create<BucketOp>(name, "bucket_" + std::to_string(buckets.size()),
                                        builder.getArrayAttr(names), offsets, elements);
   symbols.insert(bucket.op, std::next(after->getIterator()));
   declareState(bucket, bucket.members.front(), "", dividesParameters(bucket));
