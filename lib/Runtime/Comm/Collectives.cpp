@@ -86,22 +86,19 @@ bool FabricCommunicator::postReceive(uint32_t peer, void *data, uint64_t bytes) 
 }
 
 /// Waits for all receives that are posted (all sends): one round, which has the whole time-out.
-Status FabricCommunicator::waitReceives() {
-  const Deadline deadline = Clock::now() + timeout;
-  for (uint32_t step = 1; step < ranks; ++step)
-    while (receiving[peerAt(step)] > 0)
-      if (Status status = wait(peerAt(step), /*sending=*/false, deadline); !status)
-        return status;
-  return {};
-}
+Status FabricCommunicator::waitReceives() { return waitAll(receiving, /*isSend=*/false); }
 
-Status FabricCommunicator::waitSends() {
+Status FabricCommunicator::waitSends() { return waitAll(sending, /*isSend=*/true); }
+
+Status FabricCommunicator::waitAll(const std::vector<uint32_t> &posted, bool isSend) {
   const Deadline deadline = Clock::now() + timeout;
-  for (uint32_t step = 1; step < ranks; ++step)
-    while (sending[peerAt(step)] > 0)
-      if (Status status = wait(peerAt(step), /*sending=*/true, deadline); !status)
-        return status;
-  return {};
+  control.noteWait(channel, deadline);
+  Status status;
+  for (uint32_t step = 1; step < ranks && status; ++step)
+    while (status && posted[peerAt(step)] > 0)
+      status = wait(peerAt(step), isSend, deadline);
+  control.noteWait(channel, std::nullopt);
+  return status;
 }
 
 Status FabricCommunicator::settle() {
@@ -133,6 +130,8 @@ Status FabricCommunicator::failed(uint32_t peer, Fabric::Outcome outcome) {
           fabric->waitReceive(other, kNow) != Fabric::Outcome::Done)
         missing.push_back(other);
     std::sort(missing.begin(), missing.end());
+    if (late)
+      missing = control.hearOut(missing, patience);
     control.fail(
         late ? fmt::format("{} did not take part in {} within {}", control.name(missing), current(),
                            spellSeconds(timeout))

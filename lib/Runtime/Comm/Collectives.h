@@ -74,6 +74,7 @@ private:
   bool postReceive(uint32_t peer, void *data, uint64_t bytes);
   Status waitReceives();
   Status waitSends();
+  Status waitAll(const std::vector<uint32_t> &posted, bool isSend);
   Status settle();
   Status wait(uint32_t peer, bool sending, Deadline deadline);
   Status failed(uint32_t peer, Fabric::Outcome outcome);

@@ -20,8 +20,9 @@ namespace ds::rt {
 namespace {
 
 constexpr uint32_t kMaxFrameBytes = 64u << 20;
-/// Time for a stranger to say who it is, and for the news of a failure to be taken by a peer.
-constexpr std::chrono::milliseconds kHelloTime(2000), kNewsTime(200);
+/// Time for a stranger to say who it is, for the news of a failure to be taken by a peer, and for a peer to
+/// answer.
+constexpr std::chrono::milliseconds kHelloTime(2000), kNewsTime(200), kAnswerTime(500);
 
 struct Head {
   uint32_t frame, bytes;
@@ -258,6 +259,48 @@ std::string Control::failure(std::chrono::milliseconds patience) {
   return failed() ? reason : std::string();
 }
 
+void Control::noteWait(uint32_t channel, std::optional<Deadline> until) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (waits.size() <= channel)
+    waits.resize(channel + 1);
+  waits[channel] = until;
+}
+
+/// Until the first wait of this rank is over; 0 if it does not wait.
+std::chrono::milliseconds Control::timeLeft() {
+  std::lock_guard<std::mutex> lock(mutex);
+  Deadline first = Deadline::max();
+  for (const std::optional<Deadline> &until : waits)
+    first = std::min(first, until.value_or(Deadline::max()));
+  return std::chrono::milliseconds(first == Deadline::max() ? 0 : std::max(remainingMs(first), 1));
+}
+
+std::vector<uint32_t> Control::hearOut(const std::vector<uint32_t> &missing,
+                                       std::chrono::milliseconds patience) {
+  std::unique_lock<std::mutex> lock(mutex);
+  for (const uint32_t peer : missing)
+    peers[peer]->left.reset();
+  lock.unlock();
+  for (const uint32_t peer : missing)
+    write(peer, Frame::Ask, "", Clock::now() + kNewsTime);
+  lock.lock();
+  auto answered = [&](uint32_t peer) { return peers[peer]->left.has_value(); };
+  changed.wait_for(lock, kAnswerTime,
+                   [&] { return failed() || std::all_of(missing.begin(), missing.end(), answered); });
+  std::vector<uint32_t> others;
+  std::chrono::milliseconds longest(0);
+  for (const uint32_t peer : missing) {
+    const auto left = peers[peer]->left.value_or(std::chrono::milliseconds(0));
+    longest = std::max(longest, left);
+    if (left.count() == 0)
+      others.push_back(peer);
+  }
+  if (!others.empty())
+    return others;
+  changed.wait_for(lock, longest + patience, [&] { return failed(); });
+  return missing;
+}
+
 void Control::onFailure(std::function<void()> action) {
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -312,19 +355,33 @@ bool Control::parse(uint32_t rank) {
       return true;
     std::string text = peer.input.substr(sizeof head, head.bytes);
     peer.input.erase(0, sizeof head + head.bytes);
-    if (head.frame == static_cast<uint32_t>(Frame::Abort)) {
-      fail(text);
-      continue;
-    }
-    std::lock_guard<std::mutex> lock(mutex);
-    if (head.frame == static_cast<uint32_t>(Frame::Blob))
-      peer.blobs.push_back(std::move(text));
-    else if (head.frame == static_cast<uint32_t>(Frame::Finish))
-      peer.finished = true;
-    else
+    if (!take(rank, static_cast<Frame>(head.frame), std::move(text)))
       return false;
-    changed.notify_all();
   }
+  return true;
+}
+
+/// Does what a frame says; false if it is none.
+bool Control::take(uint32_t rank, Frame frame, std::string text) {
+  if (frame == Frame::Abort) {
+    fail(text);
+    return true;
+  }
+  if (frame == Frame::Ask) {
+    write(rank, Frame::Answer, std::to_string(timeLeft().count()), Clock::now() + kNewsTime);
+    return true;
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  Peer &peer = *peers[rank];
+  if (frame == Frame::Blob)
+    peer.blobs.push_back(std::move(text));
+  else if (frame == Frame::Finish)
+    peer.finished = true;
+  else if (frame == Frame::Answer)
+    peer.left = std::chrono::milliseconds(std::strtoll(text.c_str(), nullptr, 10));
+  else
+    return false;
+  changed.notify_all();
   return true;
 }
 

@@ -6,6 +6,9 @@
 // that knows. The first reason wins and is passed on to all before anything is closed: whoever hears of a
 // second failure that follows from the first has heard of the first before.
 //
+// Who waits in vain may wait for one that waits itself. Before it blames anyone it asks, and lets those speak
+// first who answer that they wait, too.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_COMM_CONTROL_H
 #define DS_LIB_RUNTIME_COMM_CONTROL_H
@@ -19,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <thread>
 #include <vector>
@@ -53,6 +57,14 @@ public:
   std::string failure(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   bool failed() const { return hasFailed.load(std::memory_order_acquire); }
 
+  /// Says until when `channel` of this rank waits for others; an empty deadline when it no longer does.
+  void noteWait(uint32_t channel, std::optional<Deadline> until);
+
+  /// Asks the ranks that this one has waited for in vain. Those that wait themselves are heard out: they know
+  /// better who is missing, and tell all when their own time is over; `patience` is what that may take
+  /// beyond it. Returns the others; or all, if there are none and no news came.
+  std::vector<uint32_t> hearOut(const std::vector<uint32_t> &missing, std::chrono::milliseconds patience);
+
   /// Ends the listening thread: from now on nothing that `onFailure` was given is called by it.
   void stop();
 
@@ -60,14 +72,16 @@ public:
   void onFailure(std::function<void()> action);
 
 private:
-  enum class Frame : uint32_t { Blob = 1, Abort, Finish };
+  enum class Frame : uint32_t { Blob = 1, Abort, Finish, Ask, Answer };
   struct Peer {
     Socket socket;
     std::timed_mutex writing;      ///< keeps frames whole
     std::string input;             ///< received and not yet understood; of the listening thread
     std::deque<std::string> blobs; ///< guarded by Control::mutex
     bool finished = false;         ///< guarded by Control::mutex
-    bool gone = false;             ///< of the listening thread
+    std::optional<std::chrono::milliseconds>
+        left;          ///< its answer: how long it waits yet; guarded by Control::mutex
+    bool gone = false; ///< of the listening thread
   };
 
   Control(std::vector<Card> cards, uint32_t rank);
@@ -79,6 +93,8 @@ private:
   bool hear(int other, int limitMs);
   void read(uint32_t peer);
   bool parse(uint32_t peer);
+  bool take(uint32_t peer, Frame frame, std::string text);
+  std::chrono::milliseconds timeLeft();
   void lost(uint32_t peer);
   Status sendToAll(Frame frame, const std::string &text, const char *what, Deadline deadline);
   Error error(const char *what);
@@ -90,9 +106,10 @@ private:
   std::condition_variable changed;          ///< blobs, finished or reason
   std::string reason;
   std::vector<std::function<void()>> actions;
-  std::atomic<bool> hasFailed{false}; ///< set once all ranks have been told
-  bool failing = false;               ///< guarded by mutex: a reason is set
-  std::vector<pollfd> polled;         ///< of the listening thread; before it starts, of the one that connects
+  std::vector<std::optional<Deadline>> waits; ///< by channel, while it waits; guarded by mutex
+  std::atomic<bool> hasFailed{false};         ///< set once all ranks have been told
+  bool failing = false;                       ///< guarded by mutex: a reason is set
+  std::vector<pollfd> polled; ///< of the listening thread; before it starts, of the one that connects
   std::vector<uint32_t> polledRanks;
   Socket wake; ///< eventfd that ends the listening thread
   std::thread listener;

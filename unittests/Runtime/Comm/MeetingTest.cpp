@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <sys/socket.h>
@@ -179,6 +180,34 @@ TEST(Groups, a_group_that_goes_without_finish_is_missed) {
         EXPECT_THAT(status.error().message, HasSubstr("left before the end of the run"));
       },
       std::chrono::seconds(20), /*finish=*/false);
+}
+
+/// Rank 2 waits for rank 0, which soon after begins to wait for rank 1, which does not come: the first whose
+/// time is over must not blame the one in the middle.
+TEST(Groups, blame_the_rank_for_which_all_wait_in_the_end) {
+  for (const char *transport : {"memory", "gloo"}) {
+    std::atomic<int> waiting{2};
+    test::runRanksOn(
+        transport, 3,
+        [&](RankGroup &group) {
+          letAllArrive(group);
+          if (group.rank() == 1) {
+            while (waiting > 0)
+              std::this_thread::sleep_for(milliseconds(20));
+            return;
+          }
+          std::this_thread::sleep_for(milliseconds(group.rank() == 0 ? 700 : 0));
+          std::vector<float> data(1 << 20);
+          Communicator &channel = group.channel(0);
+          const Status status = group.rank() == 2 ? channel.send(data.data(), data.size() * 4, 0, "its part")
+                                                  : channel.recv(data.data(), data.size() * 4, 1, "its part");
+          --waiting;
+          ASSERT_FALSE(status);
+          EXPECT_THAT(status.error().message, HasSubstr("rank 1 on host"));
+          EXPECT_THAT(status.error().message, HasSubstr("(recv its part) within 2 s"));
+        },
+        std::chrono::seconds(2), /*finish=*/false);
+  }
 }
 
 /// Two ranks; the first waits for a message that never comes until its own fabric is closed.
