@@ -60,7 +60,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// After a failure: how long a rank may be stopped, and how long beyond the time-out any may go on.
+/// Once a rank has ended: how long another may be stopped, and how long beyond the time-out any may go on.
 constexpr milliseconds kStoppedPatience(1000), kLastPatience(2000);
 
 /// Whether a signal or a debugger has stopped the process.
@@ -124,6 +124,7 @@ private:
   void readOutput(uint32_t rank);
   void printLines(uint32_t rank, bool all);
   void collect(uint32_t rank);
+  void startPatience();
   void noteFailure(uint32_t rank, const RankEnd &end);
   void endStragglers();
   void signalAll(int signal);
@@ -136,8 +137,9 @@ private:
   Socket signals; ///< signalfd
   std::vector<Child> children;
   std::vector<RankEnd> ends; ///< in the order in which they came
+  bool over = false;         ///< some rank has ended; they end together or because of each other
   bool failed = false, causeNamed = false;
-  Deadline failure, patience; ///< once failed: since when, and when those that still run are killed
+  Deadline firstEnd, patience; ///< once over: since when, and when those that still run are killed
 };
 
 int Launcher::run() {
@@ -235,10 +237,10 @@ void Launcher::watch() {
     }
     if (entries.size() == 1)
       return;
-    if (failed)
+    if (over)
       endStragglers();
     constexpr int kLookAgainMs = 100;
-    if (::poll(entries.data(), entries.size(), failed ? kLookAgainMs : -1) <= 0)
+    if (::poll(entries.data(), entries.size(), over ? kLookAgainMs : -1) <= 0)
       continue;
     if (entries[0].revents)
       forwardSignal();
@@ -257,12 +259,12 @@ void Launcher::forwardSignal() {
     signalAll(static_cast<int>(info.ssi_signo));
 }
 
-/// After a failure: kills what is stopped, which cannot end by itself, and in the end everything.
+/// Once a rank has ended: kills what is stopped, which cannot end by itself, and in the end everything.
 void Launcher::endStragglers() {
   const Deadline now = Clock::now();
   for (Child &child : children) {
     const bool running = child.pid > 0 && !child.ended && !child.killed;
-    if (running && (now >= patience || (now >= failure + kStoppedPatience && isStopped(child.pid)))) {
+    if (running && (now >= patience || (now >= firstEnd + kStoppedPatience && isStopped(child.pid)))) {
       child.killed = true;
       ::kill(child.pid, SIGKILL);
     }
@@ -310,10 +312,17 @@ void Launcher::collect(uint32_t rank) {
     end.signal = WTERMSIG(status);
   else
     end.code = WEXITSTATUS(status);
-  if (!child.killed) // else it is not the cause
-    ends.push_back(end);
+  ends.push_back(end);
+  if (!over)
+    startPatience();
   if (end.signal != 0 || end.code != 0)
     noteFailure(rank, end);
+}
+
+void Launcher::startPatience() {
+  over = true;
+  firstEnd = Clock::now();
+  patience = firstEnd + options.timeout + kLastPatience;
 }
 
 void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
@@ -332,8 +341,7 @@ void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
   if (failed || interrupted)
     return;
   failed = true;
-  failure = Clock::now();
-  patience = failure + options.timeout + kLastPatience;
+  startPatience();
   if (!missedAnother) // else it waited itself for one that is missing
     reportAbsence(directory.path, nonce, rank, how);
 }

@@ -73,6 +73,13 @@ TEST(Launcher, ends_a_stopped_rank) {
   EXPECT_THAT(played.output, HasSubstr("rank 1 was killed by signal 9 (Killed), by the launcher"));
 }
 
+TEST(Launcher, ends_a_rank_that_stops_when_all_is_done) {
+  const Played played = play({}, {"--ranks", "2", "--timeout", "30", "--fault", "end:1:stop"});
+  EXPECT_EQ(played.code, 7);
+  EXPECT_THAT(played.output, HasSubstr("rank 1 was killed by signal 9 (Killed), by the launcher"));
+  EXPECT_THAT(played.output, HasSubstr("done: "));
+}
+
 TEST(Launcher, returns_a_rank_s_own_error) {
   const Played played = play({}, {"--ranks", "3", "--timeout", "20", "--fault", "between:2:exit"});
   EXPECT_EQ(played.code, 5);

@@ -8,7 +8,7 @@
 //
 // HOW is kill (SIGKILL), stop (SIGSTOP), exit (an error of its own, exit code 5) or quit (exit code 0 without
 // a word). PHASE: rendezvous (before anything), exchange, gather, reduce (in the midst of a large one),
-// between (outside of all).
+// between (outside of all), end (after the last word to the others).
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Communicator.h"
@@ -89,6 +89,7 @@ public:
         return report(status.error());
     if (Status status = group->finish(); !status)
       return report(status.error());
+    fallOut("end");
     if (place.rank == 0)
       std::printf("done: %g\n", static_cast<double>(norm));
     return 0;
