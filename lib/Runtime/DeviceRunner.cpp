@@ -220,7 +220,8 @@ Status DeviceRunner::issueSegment(const Segment &segment, Way way) {
     const uint32_t index = segment.firstCommand + i;
     if (Status status = issueCommand(index, way); !status)
       return explainAt(status.error(), index);
-    if (way == Way::Free && i % std::max(every, 1u) == 0)
+    const bool waits = program.commands[index].kind == CommandKind::Collective && program.world > 1;
+    if (way == Way::Free && (waits || i % std::max(every, 1u) == 0))
       if (Status status = device.mark(program.commands[index].stream, index); !status)
         return explainAt(status.error(), index);
   }

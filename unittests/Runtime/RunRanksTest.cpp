@@ -4,6 +4,7 @@
 // reduced into the parts, with streams for both. The same global batch must train it as one rank does.
 //
 //===---------------------------------------------------------------------------===//
+#include "RankedRegression.h"
 #include "RunFixture.h"
 
 #include <gmock/gmock.h>
@@ -16,82 +17,11 @@ using namespace test;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr uint8_t kGatherStream = 1, kReduceStream = 2;
-
-/// RunTest's regression on `world` ranks: 8 / world rows each, the sum over rows is a sum over ranks too.
-class Regression {
-public:
-  explicit Regression(uint32_t world) : world(world), rows(kRows / world) {
-    b.ranks(world);
-    b.program.numEvents = 6;
-    const int64_t part = (kOut * kIn + world - 1) / world;
-    x = b.input("x", {rows, kIn});
-    t = b.input("t", {rows, kOut});
-    shard = b.keep({part});
-    gradShard = b.keep({part});
-    full = b.place({part * world});
-    grad = b.place({part * world});
-    y = b.place({rows, kOut});
-    d = b.place({rows, kOut});
-    w = b.view(full, 0, {kOut, kIn}, {kIn, 1});
-    g = b.view(grad, 0, {kOut, kIn}, {kIn, 1});
-    workspace = b.keep({1 << 16}, DType::U8);
-    b.sharded("w", {kOut, kIn}, shard, 0, {Init::Kind::Normal, 0.0, 0.5});
-    b.program.states[0].aliases = {"tied.w"};
-    addStep(b.output("loss"), part);
-    addEvaluation(b.output("eval_loss"), part);
-    b.program.microBatch = static_cast<uint32_t>(rows);
-    b.program.image = readBytes(DS_TEST_KERNELS);
-  }
-  ProgramBuilder b;
-
-private:
-  /// Gathers w on its stream, computes d and the mean of its squares over all ranks.
-  void forward(uint32_t loss, uint16_t event, int64_t part) {
-    using enum CommandKind;
-    b.communicate(CollectiveKind::AllGather, Reduction::None, static_cast<uint64_t>(part), {shard, full},
-                  kGatherStream);
-    b.command(RecordEvent, event, {}, {}, kGatherStream);
-    b.command(WaitEvent, event, {}, {});
-    b.library(LibraryFn::Matmul, {x, w, y}, {0, 1, 0, 0}).workspace = workspace;
-    b.launch("ds_subtract", rows * kOut, {y, t, d});
-    b.launch("ds_mean_square", 1, {d, loss}, {rows * kOut});
-    b.communicate(CollectiveKind::AllReduce, Reduction::Sum, 1, {loss, loss});
-    b.launch("ds_divide", 1, {loss}, {1, world});
-  }
-  void addStep(uint32_t loss, int64_t part) {
-    using enum CommandKind;
-    forward(loss, 0, part);
-    b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
-    b.command(RecordEvent, 1, {}, {});
-    b.command(WaitEvent, 1, {}, {}, kReduceStream);
-    b.communicate(CollectiveKind::ReduceScatter, Reduction::Sum, static_cast<uint64_t>(part),
-                  {grad, gradShard}, kReduceStream);
-    b.command(RecordEvent, 2, {}, {}, kReduceStream);
-    b.command(WaitEvent, 2, {}, {});
-    b.launch("ds_descend", 0, {shard, gradShard}, {part, 50});
-    b.segment(SegmentKind::Last);
-    for (uint32_t buffer : {full, y, d})
-      b.live(buffer, 0, 0, 9);
-    b.live(grad, 0, 8, 13);
-  }
-  void addEvaluation(uint32_t loss, int64_t part) {
-    forward(loss, 3, part);
-    b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
-    for (uint32_t buffer : {full, y, d})
-      b.live(buffer, 1, 0, 8);
-  }
-
-  const uint32_t world;
-  const int64_t rows;
-  uint32_t x, t, shard, gradShard, full, grad, y, d, w, g, workspace;
-};
-
 class RunRanksTest : public RunFixture {
 protected:
   RunRanksTest() {
     for (uint32_t world : {1, 2, 4})
-      write(Regression(world).b.program, "p" + std::to_string(world) + ".dsx");
+      write(RankedRegression(world).b.program, "p" + std::to_string(world) + ".dsx");
   }
   /// ds-run starting `world` ranks itself.
   Outcome train(uint32_t world, const std::string &options) {
@@ -204,7 +134,7 @@ TEST_F(RunRanksTest, RefusesAnotherNumberOfRanks) {
 }
 
 TEST_F(RunRanksTest, RefusesRanksThatDiffer) {
-  Program other = Regression(2).b.program;
+  Program other = RankedRegression(2).b.program;
   other.params.back() += 1;
   write(other, "other.dsx");
   writeData("other.safetensors", 64, /*badSample=*/0);

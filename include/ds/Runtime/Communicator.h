@@ -114,6 +114,9 @@ public:
   /// reason. For failures that only this rank knows of (its data, its disk).
   virtual void abort(const std::string &reason) = 0;
 
+  /// Why the job has failed, as far as this rank has heard; empty while it has not. From any thread.
+  virtual std::string failure() = 0;
+
   /// The end of a run that went well: waits for all ranks to call it.
   virtual Status finish() = 0;
 };

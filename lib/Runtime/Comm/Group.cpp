@@ -63,6 +63,7 @@ public:
   void abort(const std::string &reason) override {
     control->fail(fmt::format("{} gave up: {}", control->name({place.rank}), reason));
   }
+  std::string failure() override { return control->failure(); }
   Status finish() override;
 
   /// Connects `count` channels: memory to memory where all ranks can read each other's, else by Gloo.

@@ -26,7 +26,7 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
     return Error{ExitCode::Device, fmt::format("{} has no CUDA kernel in this build", spell(function)),
                  "run it with --device cpu"};
   case CommandKind::Collective:
-    return Error{ExitCode::Device, "this build has no collectives on CUDA", "compile with --ranks 1"};
+    return bindCollective(binding, command);
   case CommandKind::RecordEvent:
   case CommandKind::WaitEvent:
   case CommandKind::Storage:

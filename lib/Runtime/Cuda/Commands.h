@@ -29,6 +29,7 @@ public:
 };
 
 class BlasLt;
+class NcclRanks;
 
 /// The libraries that a program's commands need, opened when the first asks.
 struct Libraries {
@@ -46,6 +47,8 @@ struct Binding {
   CUstream stream; ///< the command's
   Libraries &libraries;
   const std::function<std::byte *(uint32_t buffer)> &address;
+  /// The other ranks, connected when the first collective asks.
+  const std::function<Result<NcclRanks *>()> &ranks;
 };
 
 /// The task of program.commands[index], which is no event. Errors do not name the command: the caller does.
@@ -53,6 +56,7 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
 
 Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Command &command);
 Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command);
+Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const Command &command);
 /// Fills and copies that need no kernel; null for those that do.
 Result<std::unique_ptr<CudaTask>> bindTransfer(const Binding &binding, const Command &command);
 

@@ -71,10 +71,12 @@ CudaDevice::~CudaDevice() {
   if (!context)
     return;
   driver.ctxSetCurrent(context);
-  for (CUstream stream : streams)
-    driver.streamSynchronize(stream);
+  if (!ranks || ranks->health()) // else a stream may wait for ever
+    for (CUstream stream : streams)
+      driver.streamSynchronize(stream);
   tasks.clear();
   libraries.reset();
+  ranks.reset();
   for (CUgraphExec graph : graphs)
     driver.graphExecDestroy(graph);
   for (const std::vector<CUevent> *list : {&events, &meetings, &stamps})
@@ -183,8 +185,9 @@ Status CudaDevice::makeStreams() {
 
 Status CudaDevice::bind(uint32_t command, const std::function<std::byte *(uint32_t)> &address) {
   tasks.resize(program->commands.size());
+  const std::function<Result<NcclRanks *>()> others = [this] { return connectRanks(); };
   const Binding binding{driver,     hardware, *program, module, streams[program->commands[command].stream],
-                        *libraries, address};
+                        *libraries, address,  others};
   Result<std::unique_ptr<CudaTask>> task = bindCommand(binding, command);
   if (!task)
     return task.error();
@@ -239,6 +242,9 @@ Status CudaDevice::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
 }
 
 Status CudaDevice::synchronize() {
+  if (ranks)
+    if (Status status = watch(); !status)
+      return status;
   Status first;
   for (CUstream stream : streams)
     if (Status status = check(driver.streamSynchronize(stream), "the device failed"); !status && first)
@@ -312,6 +318,5 @@ Result<double> CudaDevice::secondsBetween(uint32_t from, uint32_t to) {
 
 void CudaDevice::beginRange(const char *text) { nvtxRangePushA(text); }
 void CudaDevice::endRange() { nvtxRangePop(); }
-void CudaDevice::abort() {}
 
 } // namespace ds::rt::cuda

@@ -11,6 +11,7 @@
 #include "Commands.h"
 #include "CudaPlugin.h"
 #include "Driver.h"
+#include "Nccl.h"
 
 #include <functional>
 #include <optional>
@@ -54,6 +55,9 @@ private:
   Status loadModule(const Program &program);
   Status makeStreams();
   Result<CUevent> makeEvent(unsigned flags);
+  Result<NcclRanks *> connectRanks();
+  Status watch();
+  std::string waitedFor() const;
   int attribute(CUdevice_attribute which) const;
   Status check(CUresult result, const char *what) const;
   Error outOfMemory(uint64_t bytes, const char *what, uint64_t free, uint64_t total) const;
@@ -76,11 +80,13 @@ private:
   std::vector<CUgraphExec> graphs;
   std::vector<std::unique_ptr<CudaTask>> tasks; ///< by command; null for events
   std::vector<CUdeviceptr> deviceMemory;
+  std::vector<uint64_t> deviceBytes; ///< of each
   std::vector<void *> hostMemory;
   uint64_t arenas = 0;                ///< bytes of deviceMemory
   volatile uint32_t *marks = nullptr; ///< by stream; pinned
   CUdeviceptr marksOnDevice = 0;
   std::unique_ptr<Libraries> libraries;
+  std::unique_ptr<NcclRanks> ranks; ///< null until a collective of several ranks is bound
 };
 
 } // namespace ds::rt::cuda

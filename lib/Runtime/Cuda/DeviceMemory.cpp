@@ -39,6 +39,7 @@ Result<std::byte *> CudaDevice::allocate(Space space, uint64_t bytes, const char
   if (Status status = check(result, "allocating device memory"); !status)
     return status.error();
   deviceMemory.push_back(memory);
+  deviceBytes.push_back(bytes);
   arenas += bytes;
   if (Status status =
           check(driver.memsetD8Async(memory, 0, bytes, streams[computeStream]), "clearing memory");

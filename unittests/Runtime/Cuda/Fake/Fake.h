@@ -1,8 +1,8 @@
 //===- Fake.h - A CUDA device made of host memory, for tests ---------------------===//
 //
-// libds-fake-cuda.so has the symbols of the driver, of cuBLASLt and of NVML that the plugin uses. Device
-// memory is host memory. Work runs late, when somebody synchronises, and in an unkind order: whenever several
-// streams could go on, the one that was made last does. A missing event changes numbers.
+// libds-fake-cuda.so has the symbols of the driver, of cuBLASLt, of NCCL and of NVML that the plugin uses.
+// Device memory is host memory. Work runs late, when somebody synchronises, and in an unkind order: whenever
+// several streams could go on, the one that was made last does. A missing event changes numbers.
 //
 // Kernels come from elsewhere: a test registers functions, or DS_FAKE_PROGRAM names a program for CUDA and
 // DS_FAKE_TWIN one for the CPU that has kernels of the same names. The environment says what device it is:
@@ -46,7 +46,10 @@ struct Work {
 /// Puts work on a stream, or into the graph that the stream records.
 CUresult enqueue(CUstream stream, std::function<CUresult()> body);
 
-/// Runs everything that waits; the sticky error, if any.
+/// Runs what can run: CUDA_SUCCESS when nothing is left, CUDA_ERROR_NOT_READY while work waits for other
+/// ranks, else the error that ended everything.
+CUresult poll();
+/// Runs everything.
 CUresult drain();
 
 /// A number or text of the environment.

@@ -6,10 +6,13 @@
 #include "Fake.h"
 #include "State.h"
 
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
 using namespace ds::rt::fake;
@@ -62,6 +65,10 @@ bool advance(Work &work, CUresult &error, std::map<CUevent, uint64_t> *local) {
   if (work.kind == Work::Kind::Do) {
     s.clock += 1;
     error = s.sticky != CUDA_SUCCESS ? s.sticky : work.body();
+    if (error == CUDA_ERROR_NOT_READY) { // waits for another rank
+      error = CUDA_SUCCESS;
+      return false;
+    }
     if (error != CUDA_SUCCESS)
       s.sticky = error;
   }
@@ -84,20 +91,26 @@ CUresult runAll(std::vector<std::deque<Work> *> queues, std::map<CUevent, uint64
   }
   for (const std::deque<Work> *queue : queues)
     if (!queue->empty())
-      return CUDA_ERROR_LAUNCH_TIMEOUT; // a wait for what nobody records
+      return CUDA_ERROR_NOT_READY;
   return CUDA_SUCCESS;
 }
 
-CUresult runGraph(const CUgraph_st &graph) {
+/// A graph that runs; asked again it goes on.
+struct GraphRun {
   std::vector<std::deque<Work>> queues;
-  for (const auto &[stream, works] : graph.queues)
-    queues.emplace_back(works.begin(), works.end());
-  std::vector<std::deque<Work> *> all;
-  for (std::deque<Work> &queue : queues)
-    all.push_back(&queue);
-  std::map<CUevent, uint64_t> local;
-  return runAll(all, &local);
-}
+  std::map<CUevent, uint64_t> events;
+
+  explicit GraphRun(const CUgraph_st &graph) {
+    for (const auto &[stream, works] : graph.queues)
+      queues.emplace_back(works.begin(), works.end());
+  }
+  CUresult go() {
+    std::vector<std::deque<Work> *> all;
+    for (std::deque<Work> &queue : queues)
+      all.push_back(&queue);
+    return runAll(all, &events);
+  }
+};
 
 CUresult put(CUstream stream, Work work) {
   if (!stream->graph) {
@@ -116,13 +129,20 @@ CUresult enqueue(CUstream stream, std::function<CUresult()> body) {
   return put(stream, {Work::Kind::Do, std::move(body)});
 }
 
-CUresult drain() {
+CUresult poll() {
   if (state().sticky != CUDA_SUCCESS)
     return state().sticky;
   std::vector<std::deque<Work> *> queues;
   for (CUstream stream : streams)
     queues.push_back(&stream->queue);
   return runAll(queues, nullptr);
+}
+
+CUresult drain() {
+  CUresult result;
+  while ((result = poll()) == CUDA_ERROR_NOT_READY)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return result;
 }
 
 } // namespace ds::rt::fake
@@ -148,7 +168,10 @@ CUresult cuStreamSynchronize(CUstream stream) {
     return stream->graph->broken = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return drain();
 }
-CUresult cuStreamQuery(CUstream stream) { return cuStreamSynchronize(stream); }
+CUresult cuStreamQuery(CUstream) {
+  call("cuStreamQuery");
+  return poll();
+}
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   call("cuStreamWaitEvent");
@@ -213,7 +236,7 @@ CUresult cuGraphExecDestroy(CUgraphExec executable) {
 }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   call("cuGraphLaunch");
-  return enqueue(stream, [executable] { return runGraph(executable->graph); });
+  return enqueue(stream, [run = std::make_shared<GraphRun>(executable->graph)] { return run->go(); });
 }
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned) {
   return enqueue(stream, [at, value] {

@@ -1,0 +1,77 @@
+//===- CudaRanksTest.cpp - Ranks with a fake device each ---------------------------------------------===//
+//
+// Every rank is a process that trains on a device of its own; the fake NCCL carries the parts. Streams for
+// gathers and reductions run beside the computing one, and only events keep their order.
+//
+//===---------------------------------------------------------------------------===//
+#include "RankedRegression.h"
+#include "ToCuda.h"
+
+namespace ds::rt {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+class CudaRanksTest : public RunFixture {
+protected:
+  /// ds-run --device cuda on `world` ranks, with more of the environment.
+  Outcome runRanks(uint32_t world, const std::string &options, std::vector<std::string> more = {}) {
+    Program program = RankedRegression(world).b.program;
+    write(program, "cpu.dsx");
+    toCuda(program);
+    write(program, "p.dsx");
+    std::vector<std::string> environment = {"DS_CUDA_DRIVER=" DS_FAKE_CUDA,  "DS_CUBLASLT=" DS_FAKE_CUDA,
+                                            "DS_NVML=" DS_FAKE_CUDA,         "DS_NCCL=" DS_FAKE_CUDA,
+                                            "DS_CACHE_DIR=" + at("cache"),   "DS_FAKE_PROGRAM=" + at("p.dsx"),
+                                            "DS_FAKE_TWIN=" + at("cpu.dsx"), "DS_FAKE_DEVICES=4"};
+    environment.insert(environment.end(), more.begin(), more.end());
+    std::istringstream words("p.dsx --device cuda --data data.safetensors " + options +
+                             (world > 1 ? " --ranks " + std::to_string(world) : ""));
+    return finish(start({std::istream_iterator<std::string>(words), {}}, "", environment));
+  }
+  std::vector<double> losses(const std::string &name) {
+    std::vector<double> all;
+    for (const auto &line : log(name))
+      all.push_back(line["loss"].get<double>());
+    return all;
+  }
+};
+
+TEST_F(CudaRanksTest, TrainAsOneDoes) {
+  const Outcome one = runRanks(1, "--steps 12 --log-jsonl one.jsonl");
+  ASSERT_EQ(one.code, 0) << one.err;
+  for (uint32_t world : {2u, 4u}) {
+    const Outcome outcome =
+        runRanks(world, "--steps 12 --log-jsonl ranks.jsonl --eval-data data.safetensors");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto expected = losses("one.jsonl"), got = losses("ranks.jsonl");
+    ASSERT_EQ(got.size(), 12u);
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(got[i], expected[i], 1e-5 * expected[i]) << world << " ranks, step " << i + 1;
+  }
+}
+
+TEST_F(CudaRanksTest, ARankThatDoesNotTakePartIsNoticed) {
+  // Rank 1 never gives its parts: nobody's first gather ends.
+  const Outcome outcome = runRanks(2, "--steps 3 --timeout 2", {"DS_FAKE_LOST=1"});
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              testing::ContainsRegex("rank [01] on host .* waits for collective 'all_gather_0': no end "
+                                     "after 2 s"));
+}
+
+TEST_F(CudaRanksTest, ARankWithoutADeviceIsNamed) {
+  const Outcome outcome = runRanks(2, "--steps 3", {"DS_FAKE_DEVICES=1"});
+  EXPECT_EQ(outcome.code, 9) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("rank 1 on host .* needs CUDA device 1, but there is 1"));
+}
+
+TEST_F(CudaRanksTest, AnOldNcclIsNamed) {
+  const Outcome outcome = runRanks(2, "--steps 3", {"DS_FAKE_NCCL=21800"});
+  EXPECT_EQ(outcome.code, 9) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("NCCL has version 2.18.0, but 2.23.0 is needed"));
+}
+
+} // namespace
+} // namespace ds::rt
