@@ -219,13 +219,16 @@ static void fillBlocks(Config &config, const Resolved &r) {
                                     r.flag("activation_checkpointing.cpu_checkpointing"),
                                     r.maybeInteger("activation_checkpointing.number_checkpoints"),
                                     r.flag("activation_checkpointing.synchronize_checkpoint_boundary"),
-                                    r.flag("activation_checkpointing.profile")};
+                                    r.flag("activation_checkpointing.profile"),
+                                    r.text("activation_checkpointing.granularity") == "selective"};
   config.pipeline = {
       r.maybeInteger("pipeline.stages"),   r.text("pipeline.partition"),
       r.flag("pipeline.seed_layers"),      r.integer("pipeline.activation_checkpoint_interval"),
-      r.flag("pipeline.pipe_partitioned"), r.flag("pipeline.grad_partitioned")};
+      r.flag("pipeline.pipe_partitioned"), r.flag("pipeline.grad_partitioned"),
+      r.integer("pipeline.virtual_stages")};
   config.tensorParallel = {config.mesh.tp, r.integer("tensor_parallel.tp.tp_grain_size"),
-                           r.flag("tensor_parallel.tp_overlap_comm"), r.text("tensor_parallel.preset_model")};
+                           r.flag("tensor_parallel.tp_overlap_comm"), r.text("tensor_parallel.preset_model"),
+                           r.flag("tensor_parallel.sequence_parallel")};
   config.aio = {r.integer("aio.block_size"),           r.integer("aio.queue_depth"),
                 r.integer("aio.intra_op_parallelism"), r.flag("aio.single_submit"),
                 r.flag("aio.overlap_events"),          r.flag("aio.use_gds")};

@@ -95,6 +95,7 @@ constexpr Key kTable[] = {
   {"activation_checkpointing.contiguous_memory_optimization", Bool, "false", "", Refused, "programs have no recomputation yet", ""},
   {"activation_checkpointing.cpu_checkpointing", Bool, "false", "", Refused, "programs have no recomputation yet", ""},
   {"activation_checkpointing.number_checkpoints", Int, "null", ">0", Refused, "programs have no recomputation yet", ""},
+  {"activation_checkpointing.granularity", Choice, "\"full\"", "full|selective", Refused, "programs have no recomputation yet; selective: the attention core alone (not DeepSpeed's; read by plans by rules)", ""},
   {"activation_checkpointing.synchronize_checkpoint_boundary", Bool, "false", "", Noted, "streams are ordered by events in the program", ""},
   {"activation_checkpointing.profile", Bool, "false", "", Noted, "ds-run --trace writes the time of every command", ""},
 };

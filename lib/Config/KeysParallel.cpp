@@ -19,11 +19,13 @@ constexpr Key kTable[] = {
   {"pipeline.activation_checkpoint_interval", Int, "0", ">=0", Refused, "programs have no recomputation yet", ""},
   {"pipeline.pipe_partitioned", Bool, "true", "", Noted, "one stage has no neighbour", ""},
   {"pipeline.grad_partitioned", Bool, "true", "", Noted, "one stage has no neighbour", ""},
+  {"pipeline.virtual_stages", Int, "1", ">0", Refused, "programs have one pipeline stage; chunks of layers that a stage interleaves (not DeepSpeed's; read by plans by rules)", ""},
   {"pipeline.use_reentrant", Bool, "null", "", Noted, "recomputation is planned, not taped", ""},
 
   {"tensor_parallel.autotp_size", Int, "0", ">=0", Refused, "programs have no tensor parallelism yet; 0 and 1 are off", ""},
   {"tensor_parallel.dtype", Dtype, "\"fp16\"", "", Noted, "the precision blocks decide", ""},
   {"tensor_parallel.tp_overlap_comm", Bool, "false", "", Noted, "the schedule overlaps what can overlap", ""},
+  {"tensor_parallel.sequence_parallel", Bool, "false", "", Refused, "programs have no tensor parallelism yet; norms and dropout split by the sequence (not DeepSpeed's; read by plans by rules)", ""},
   {"tensor_parallel.tp.tp_size", Int, "1", ">0", Refused, "programs have no tensor parallelism yet", ""},
   {"tensor_parallel.tp.tp_grain_size", Int, "1", ">0", Noted, "read by tensor parallelism", ""},
   {"tensor_parallel.tp.mpu", Any, "null", "", Refused, "a Python object cannot be configured", ""},

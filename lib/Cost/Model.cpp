@@ -61,6 +61,11 @@ static Status checkDegrees(const ParallelPlan &plan) {
                      " needs a pipeline whose stages divide the micro-batches, but " + spell("pp", plan.pp) +
                      " and " + spell("accumulation", plan.accumulation),
                  "set interleave to 1"};
+  if (plan.checkpointHome == Home::Nvme ||
+      (plan.checkpointHome != Home::Device && plan.recompute != Recompute::Full))
+    return Error{ExitCode::Invalid,
+                 "checkpoints go to the host, and only where every layer is computed again",
+                 "switch recomputation on, or cpu_checkpointing off"};
   if (plan.zeroStage < 0 || plan.zeroStage > 3 || (plan.pp > 1 && plan.zeroStage > 1))
     return Error{ExitCode::Invalid,
                  spell("ZeRO stage", plan.zeroStage) + " does not go with " + spell("pp", plan.pp),
@@ -72,6 +77,21 @@ static Status checkDegrees(const ParallelPlan &plan) {
   return {};
 }
 
+/// Every stage has a layer; chunks of layers are all of one size.
+static Status checkLayers(const ModelShape &shape, const ParallelPlan &plan) {
+  if (plan.interleave > 1 && shape.layers % (plan.pp * plan.interleave) != 0)
+    return Error{ExitCode::Invalid,
+                 spell("layers", shape.layers) + " is not divisible by " +
+                     spell("pp * interleave", plan.pp * plan.interleave),
+                 "choose a degree that divides"};
+  if (shape.layers < plan.pp)
+    return Error{ExitCode::Invalid,
+                 spell("layers", shape.layers) + " leaves no layer to some of " + spell("pp", plan.pp) +
+                     " stages",
+                 "choose at most as many stages as layers"};
+  return {};
+}
+
 Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
   if (Status status = checkPositive(shape, plan); !status)
     return status;
@@ -80,14 +100,19 @@ Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
                            {"heads", "key-value heads", shape.heads, kvHeads},
                            {"heads", "tp * sp", shape.heads, plan.tp * plan.sp},
                            {"ffn", "tp", shape.ffnWidth(), plan.tp},
-                           {"seq", "sp", shape.seq, plan.sp},
-                           {"layers", "pp * interleave", shape.layers, plan.pp * plan.interleave}};
+                           {"seq", "sp", shape.seq, plan.sp}};
   for (const Divides &rule : rules)
     if (rule.value % rule.divisor != 0)
       return Error{ExitCode::Invalid,
                    spell(rule.what, rule.value) + " is not divisible by " + spell(rule.by, rule.divisor),
                    "choose a degree that divides"};
+  if (Status status = checkLayers(shape, plan); !status)
+    return status;
   return checkDegrees(plan);
+}
+
+int64_t layersOfStage(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
+  return shape.layers / plan.pp + (stage < shape.layers % plan.pp ? 1 : 0);
 }
 
 } // namespace ds::cost

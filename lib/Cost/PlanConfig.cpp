@@ -27,7 +27,14 @@ ParallelPlan planFromConfig(const config::Config &config) {
   const config::ActivationCheckpointing &checkpoints = config.activationCheckpointing;
   bool recomputes = checkpoints.numberCheckpoints || checkpoints.partitionActivations ||
                     checkpoints.cpuCheckpointing || config.pipeline.activationCheckpointInterval > 0;
-  plan.recompute = recomputes ? Recompute::Full : Recompute::None;
+  plan.recompute = checkpoints.selective ? Recompute::Selective
+                   : recomputes          ? Recompute::Full
+                                         : Recompute::None;
+  plan.partitionCheckpoints = checkpoints.partitionActivations && plan.tp > 1;
+  plan.checkpointHome = checkpoints.cpuCheckpointing ? Home::Cpu : Home::Device;
+  plan.interleave = config.pipeline.virtualStages;
+  plan.shardSequence = config.tensorParallel.shardSequence && plan.tp > 1;
+  plan.overlapTensor = config.tensorParallel.overlapComm;
   return plan;
 }
 
@@ -87,7 +94,7 @@ static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEsti
   writer.line(entry("stage", plan.zeroStage), std::string(kShared[plan.zeroStage]) + ": a rank keeps " +
                                                   gibi(memory.deviceBytes()) + " of " + limit);
   writeHome(writer, "offload_optimizer", plan.optimizerHome,
-            "the device is too small for the states; a node keeps " + gibi(memory.hostBytes) +
+            "the device is too small for the states; a node keeps " + gibi(memory.host.bytes()) +
                 " in host memory");
   writeHome(writer, "offload_param", plan.parameterHome, "the device is too small for the parameters");
   writer.close();

@@ -28,8 +28,8 @@ static double pressure(const MemoryEstimate &memory, const config::Cluster &clus
     return bytes <= 0 ? 0 : limit > 0 ? bytes / static_cast<double>(limit) : 1e9;
   };
   return std::max({share(memory.deviceBytes(), cluster.device.memoryBytes),
-                   share(memory.hostBytes, cluster.host.memoryBytes),
-                   share(memory.storageBytes, cluster.nvme.bytes)});
+                   share(memory.host.bytes(), cluster.host.memoryBytes),
+                   share(memory.storage.bytes(), cluster.nvme.bytes)});
 }
 
 static std::vector<int64_t> divisorsOf(int64_t number, int64_t limit) {
@@ -77,7 +77,8 @@ public:
     int64_t most = space.tensor ? rates.cluster().devicesPerNode : 1;
     for (int64_t tp : divisorsOf(space.ranks, most))
       for (int64_t pp : divisorsOf(space.ranks / tp, space.pipeline ? shape.layers : 1))
-        tryDegrees(tp, pp);
+        for (int64_t sp : sequenceDegrees(tp, pp))
+          tryDegrees(tp, pp, sp);
     if (best)
       return *best;
     if (!nearest)
@@ -90,10 +91,19 @@ public:
   }
 
 private:
-  void tryDegrees(int64_t tp, int64_t pp) {
+  /// Degrees of sequence parallelism to try: those of a node, unless the caller has chosen one. DeepSpeed's
+  /// pipelines share no sequences.
+  std::vector<int64_t> sequenceDegrees(int64_t tp, int64_t pp) const {
+    if (!space.sequence || pp > 1 || space.fixed.sp > 1)
+      return {space.fixed.sp};
+    return divisorsOf(space.ranks / tp / pp, rates.cluster().devicesPerNode / tp);
+  }
+
+  void tryDegrees(int64_t tp, int64_t pp, int64_t sp) {
     ParallelPlan plan = space.fixed;
     plan.tp = tp;
     plan.pp = pp;
+    plan.sp = sp;
     if (space.ranks % (tp * pp * plan.sp) != 0)
       return;
     plan.dp = space.ranks / (tp * pp * plan.sp);
@@ -164,7 +174,7 @@ private:
            std::to_string(nearest->pp) + ", dp " + std::to_string(nearest->dp) + ", ZeRO stage " +
            std::to_string(nearest->zeroStage) + ") needs " + gibi(memory.deviceBytes()) + " of a device's " +
            gibi(static_cast<double>(rates.cluster().device.memoryBytes - 1)) + " and " +
-           gibi(memory.hostBytes) + " of a host's " +
+           gibi(memory.host.bytes()) + " of a host's " +
            gibi(static_cast<double>(rates.cluster().host.memoryBytes - 1));
   }
 
@@ -229,7 +239,8 @@ static std::vector<Proposal> propose(const ParallelPlan &plan, const config::Clu
         p.microBatch = micro;
       });
   if (plan.recompute != Recompute::Full)
-    add("recompute every layer", [](ParallelPlan &p) { p.recompute = Recompute::Full; });
+    add("recompute every layer (activation_checkpointing.number_checkpoints)",
+        [](ParallelPlan &p) { p.recompute = Recompute::Full; });
   auto offload = [&](const char *key, Home &(*home)(ParallelPlan &), bool allowed) {
     ParallelPlan copy = plan;
     if (allowed && home(copy) == Home::Device)

@@ -35,7 +35,7 @@ struct Counts {
         layer(static_cast<double>(shape.layerParameters()) / t),
         bucket(std::max(kBucketElements,
                         static_cast<double>(shape.hidden * (shape.gated ? 2 : 1) * shape.ffnWidth()) / t)),
-        stage(static_cast<double>(shape.layers / plan.pp * shape.layerParameters() +
+        stage(static_cast<double>(layersOfStage(shape, plan, stage) * shape.layerParameters() +
                                   outsideParameters(shape, plan, stage)) /
               t),
         onNode(static_cast<double>(std::min(plan.ranks(), cluster.devicesPerNode))) {}
@@ -54,7 +54,7 @@ static double layerBytes(const ModelShape &shape, const ParallelPlan &plan, Reco
   double f = static_cast<double>(shape.ffnWidth()), t = static_cast<double>(plan.tp);
   double tokens = static_cast<double>(plan.microBatch * shape.seq);
   if (recompute == Recompute::Full)
-    return 2 * tokens * h;
+    return 2 * tokens * h / (plan.partitionCheckpoints ? t : 1);
   // Inputs of both norms and of the first product of both halves; the residuals' masks.
   double between = tokens * h * (shape.dropout ? 10 : 8) / (plan.shardSequence ? t : 1);
   // Queries, keys and values, the output's input; the MLP's inner tensors, before and after its activation.
@@ -83,14 +83,33 @@ static double outsideBytes(const ModelShape &shape, const ParallelPlan &plan, in
   return masks * flat + (last ? 4 * (flat + tokens * static_cast<double>(shape.vocab) / t) : 0);
 }
 
-/// Activations of a stage, with one layer's that is being computed again.
-static double activationBytes(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
-  double layers = static_cast<double>(shape.layers) / static_cast<double>(plan.pp * plan.interleave) *
-                  static_cast<double>(chunksInFlight(plan, stage));
-  double kept = layers * layerBytes(shape, plan, plan.recompute) + outsideBytes(shape, plan, stage);
-  double again = plan.recompute == Recompute::None ? 0 : layerBytes(shape, plan, Recompute::None);
-  double perElement = static_cast<double>(bytesOf(plan.dtype)) / 2; // the formulas are of 16 bits
-  return (kept + again) * perElement / static_cast<double>(plan.sp);
+StageActivations stageActivations(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
+  // The formulas are of 16 bits.
+  double share = static_cast<double>(bytesOf(plan.dtype)) / 2 / static_cast<double>(plan.sp);
+  StageActivations parts;
+  parts.inFlight = chunksInFlight(plan, stage);
+  parts.layers = static_cast<double>(layersOfStage(shape, plan, stage)) /
+                 static_cast<double>(plan.interleave) * static_cast<double>(parts.inFlight);
+  parts.perLayer = layerBytes(shape, plan, plan.recompute) * share;
+  parts.again = plan.recompute == Recompute::None ? 0 : layerBytes(shape, plan, Recompute::None) * share;
+  parts.outside = outsideBytes(shape, plan, stage) * share;
+  if (plan.checkpointHome == Home::Cpu) { // the device has the running one and the next
+    parts.onHost = parts.layers * parts.perLayer;
+    parts.layers = std::min(parts.layers, 2.0);
+  }
+  return parts;
+}
+
+/// Buffers that what goes to and from storage passes through, in bytes of a rank: DeepSpeed's counts, one for
+/// each of an optimizer's tensors and a bucket long, and five of 1e8 parameters.
+static double stagingBytes(const ParallelPlan &plan, const Counts &c) {
+  constexpr double kOptimizerBuffers = 4, kParameterBuffers = 5, kParameterElements = 1e8;
+  double states =
+      plan.optimizerHome == Home::Nvme ? kOptimizerBuffers * 4 * std::min(c.bucket, c.stage / c.ranks) : 0;
+  double parameters = plan.parameterHome == Home::Nvme
+                          ? kParameterBuffers * kParameterElements * static_cast<double>(bytesOf(plan.dtype))
+                          : 0;
+  return states + parameters;
 }
 
 /// What each state takes, and where.
@@ -104,30 +123,25 @@ static void placeStates(MemoryEstimate &memory, const ParallelPlan &plan, const 
   double gradients = sharded(2, static_cast<double>(bytesOf(plan.gradientDtype)));
   memory.parameters = plan.parameterHome == Home::Device ? parameters : 0;
   memory.optimizer = plan.optimizerHome == Home::Device ? states : 0;
-  bool gradientsLeave = plan.optimizerHome != Home::Device && plan.zeroStage >= 2;
-  memory.gradients = gradientsLeave ? 0 : gradients;
-  if (plan.parameterHome == Home::Cpu)
-    memory.hostBytes += parameters * c.onNode;
-  if (plan.parameterHome == Home::Nvme)
-    memory.storageBytes += parameters * c.onNode;
-  if (gradientsLeave) // to where they are needed
-    (plan.optimizerHome == Home::Nvme ? memory.storageBytes : memory.hostBytes) += gradients * c.onNode;
-  if (plan.optimizerHome == Home::Cpu)
-    memory.hostBytes += states * c.onNode;
-  if (plan.optimizerHome == Home::Nvme)
-    memory.storageBytes += states * c.onNode;
+  memory.gradients = plan.optimizerHome == Home::Device ? gradients : 0;
+  auto put = [&](Home home, double MemoryEstimate::Offloaded::*part, double bytes) {
+    if (home != Home::Device)
+      (home == Home::Cpu ? memory.host : memory.storage).*part = bytes * c.onNode;
+  };
+  using Offloaded = MemoryEstimate::Offloaded;
+  put(plan.parameterHome, &Offloaded::parameters, parameters);
+  put(plan.optimizerHome, &Offloaded::gradients, gradients); // to where they are needed
+  put(plan.optimizerHome, &Offloaded::optimizer, states);
+  put(Home::Cpu, &Offloaded::staging, stagingBytes(plan, c));
 }
 
 /// Buckets that are gathered and reduced: the running one and the next.
-static double workingBytes(const ParallelPlan &plan, const Counts &c) {
-  double bytes = 0;
+static void placeBuckets(MemoryEstimate &memory, const ParallelPlan &plan, const Counts &c) {
   if (plan.zeroStage == 3 && (c.ranks > 1 || plan.parameterHome != Home::Device))
-    bytes += 2 * std::min(c.bucket, c.layer) * static_cast<double>(bytesOf(plan.dtype));
+    memory.gathered = 2 * std::min(c.bucket, c.layer) * static_cast<double>(bytesOf(plan.dtype));
   double bucket = std::min(c.bucket, plan.zeroStage == 3 ? c.layer : c.stage);
-  bool reduces = c.ranks > 1 || plan.optimizerHome != Home::Device;
-  if (plan.zeroStage >= 2 && reduces)
-    bytes += 2 * bucket * static_cast<double>(bytesOf(plan.gradientDtype));
-  return bytes;
+  if (plan.optimizerHome != Home::Device || (plan.zeroStage >= 2 && c.ranks > 1))
+    memory.reduced = 2 * bucket * static_cast<double>(bytesOf(plan.gradientDtype));
 }
 
 MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &plan,
@@ -135,8 +149,10 @@ MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &
   Counts counts(shape, plan, cluster, stage);
   MemoryEstimate memory;
   placeStates(memory, plan, counts);
-  memory.working = workingBytes(plan, counts);
-  memory.activations = activationBytes(shape, plan, stage);
+  placeBuckets(memory, plan, counts);
+  StageActivations kept = stageActivations(shape, plan, stage);
+  memory.activations = kept.layers * kept.perLayer + kept.again + kept.outside;
+  memory.host.checkpoints = kept.onHost * counts.onNode;
   memory.context = static_cast<double>(cluster.device.contextBytes);
   return memory;
 }
@@ -152,8 +168,8 @@ MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
 
 bool fits(const MemoryEstimate &memory, const config::Cluster &cluster) {
   return memory.deviceBytes() <= static_cast<double>(cluster.device.memoryBytes) &&
-         memory.hostBytes <= static_cast<double>(cluster.host.memoryBytes) &&
-         memory.storageBytes <= static_cast<double>(cluster.nvme.bytes);
+         memory.host.bytes() <= static_cast<double>(cluster.host.memoryBytes) &&
+         memory.storage.bytes() <= static_cast<double>(cluster.nvme.bytes);
 }
 
 } // namespace ds::cost

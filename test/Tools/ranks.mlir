@@ -4,6 +4,7 @@
 // RUN: ds-opt %s --print-config --ranks 4 --set train_batch_size=16 --set gradient_accumulation_steps=2 \
 // RUN:   | FileCheck %s --check-prefix=SOLVED
 // RUN: not ds-opt %s --emit=plan --ranks 0 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not ds-opt %s --emit=plan --ranks 4294967296 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not ds-opt %s --emit=plan --ranks 4 --set zero_optimization.stage=3 --set gradient_allreduce_op=sum 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=STAGE
 
@@ -11,7 +12,8 @@
 // TRIPLE: train_batch_size = 8 is not train_micro_batch_size_per_gpu * gradient_accumulation_steps * data-parallel ranks = 3 * 0 * 4
 // TRIPLE: hint: drop "train_batch_size": it becomes 12
 // SOLVED: train_micro_batch_size_per_gpu = 2 {{.*}}derived: train_batch_size / ranks / accumulation
-// NONE: --ranks expects a positive number, but got 0
+// NONE: --ranks expects a positive number of at most 4294967295, but got 0
+// MANY: --ranks expects a positive number of at most 4294967295, but got 4294967296
 // STAGE: gradients are not summed under stage 3: "gradient_allreduce_op" = "sum" (--set), "zero_optimization.stage" = 3 (--set)
 ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x6xf32>
 func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x6xf32> {ds.state = @w}) -> tensor<f32> {

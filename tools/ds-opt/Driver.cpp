@@ -24,6 +24,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <limits>
 #include <sched.h>
 
 using namespace ds;
@@ -64,9 +65,12 @@ static Status checkOptions(const Options &options) {
   if (options.target != "cpu")
     return Error{ExitCode::Invalid, "--target " + options.target + ": only cpu is supported by this build",
                  "leave --target out"};
-  if (options.ranks < 1)
+  constexpr int64_t kMostRanks = std::numeric_limits<uint32_t>::max();
+  if (options.ranks < 1 || options.ranks > kMostRanks)
     return Error{ExitCode::Usage,
-                 "--ranks expects a positive number, but got " + std::to_string(options.ranks), ""};
+                 "--ranks expects a positive number of at most " + std::to_string(kMostRanks) + ", but got " +
+                     std::to_string(options.ranks),
+                 ""};
   if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
     return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
   if (options.weights != "archive" && options.weights != "none")

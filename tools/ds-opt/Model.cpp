@@ -19,6 +19,17 @@ Model::~Model() {
     llvm::sys::fs::remove(weightsPath);
 }
 
+std::string ds::opt::modelName(llvm::StringRef path) {
+  llvm::StringRef file = llvm::sys::path::filename(path);
+  if (file != "config.json")
+    return file.str();
+  llvm::SmallString<256> full(path);
+  llvm::sys::fs::make_absolute(full);
+  llvm::sys::path::remove_dots(full, /*remove_dot_dot=*/true);
+  llvm::StringRef folder = llvm::sys::path::filename(llvm::sys::path::parent_path(full));
+  return folder.empty() || folder == "/" ? file.str() : folder.str();
+}
+
 /// Imports a TorchScript archive; the weights are only read out when a program is to be written.
 static Status importArchive(const Options &options, Model &model, std::string &text) {
   ImportRequest request;

@@ -23,6 +23,10 @@ struct Model {
   ~Model();
 };
 
+/// What plans call the model at `path`: its file's name, or its folder's where every model's file has that
+/// name.
+std::string modelName(llvm::StringRef path);
+
 /// Reads or imports `options.input`, verifies it, checks its inputs against the configured micro-batch, and
 /// attaches `ds.training`. MLIR without a configuration sets the micro-batch of `config`.
 Result<Model> loadModel(const Options &options, config::Config &config, mlir::MLIRContext &context);

@@ -36,7 +36,7 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
 /// The plan's report with everything that the module does not know.
 static analysis::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what) {
   analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
-  report.model = llvm::sys::path::filename(options.input).str();
+  report.model = modelName(options.input);
   report.world = what.config.mesh.ranks;
   report.memoryLimit = static_cast<int64_t>(options.memory);
   if (options.cluster.empty())

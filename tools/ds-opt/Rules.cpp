@@ -1,8 +1,9 @@
 //===- Rules.cpp - ds-opt as a planner by rules -----------------------------------===//
 #include "Rules.h"
 
+#include "Model.h"
 #include "Output.h"
-#include "RulesReport.h"
+#include "RulesAnswers.h"
 #include "ds/Import/HfShape.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -59,12 +60,13 @@ static Result<RulesCase> readCase(const Options &options, const config::Config &
             std::to_string(config.batch.micro),
         "make them equal: train_micro_batch_size_per_gpu counts the samples of one micro-step on one "
         "rank"};
-  RulesCase what{llvm::sys::path::filename(options.input).str(),
+  RulesCase what{modelName(options.input),
                  model->shape,
                  cost::planFromConfig(config),
                  cost::Rates(cluster),
                  model->positions,
-                 notCounted(config)};
+                 notCounted(config),
+                 ""};
   for (const std::string &notice : model->notices)
     llvm::errs() << "note: " << notice << "\n";
   what.plan.flashAttention = model->fusedAttention;
@@ -74,7 +76,7 @@ static Result<RulesCase> readCase(const Options &options, const config::Config &
 }
 
 /// The refusal of a plan that does not fit, with the cheapest change.
-static Error doesNotFit(const RulesCase &what, const std::vector<cost::Change> &changes) {
+static Error doesNotFit(const RulesCase &what, const std::vector<analysis::PlanChoice> &changes) {
   const config::Cluster &cluster = what.rates.cluster();
   cost::MemoryEstimate memory = estimateMemory(what.shape, what.plan, cluster);
   auto of = [](double needed, int64_t limit) {
@@ -83,14 +85,14 @@ static Error doesNotFit(const RulesCase &what, const std::vector<cost::Change> &
   };
   std::string message = what.model + " does not fit " + cluster.name + ": a device keeps " +
                         of(memory.deviceBytes(), cluster.device.memoryBytes);
-  if (memory.hostBytes > 0)
-    message += ", a host " + of(memory.hostBytes, cluster.host.memoryBytes);
-  if (memory.storageBytes > 0)
-    message += ", its storage " + of(memory.storageBytes, cluster.nvme.bytes);
+  if (memory.host.bytes() > 0)
+    message += ", a host " + of(memory.host.bytes(), cluster.host.memoryBytes);
+  if (memory.storage.bytes() > 0)
+    message += ", its storage " + of(memory.storage.bytes(), cluster.nvme.bytes);
   std::string hint = changes.empty()
                          ? "no four changes of ZeRO stage, micro-batch, recomputation, offload and ranks "
                            "make it fit: --plan auto also splits layers"
-                         : "the cheapest change that fits: " + changes.front().what;
+                         : "the cheapest change that fits: " + changes.front().change;
   return {ExitCode::DoesNotFit, message, hint};
 }
 
@@ -106,27 +108,35 @@ static Status writeAutoConfig(const Options &options, const config::Config &conf
   return writeText(options.output, configForPlan(what.shape, *best, what.rates.cluster()));
 }
 
-/// --what-if, --max-batch and --max-seq, in this order. DoesNotFit where no batch or no sequence does.
-static Status answerQuestions(const Options &options, const RulesCase &what) {
-  const config::Cluster &cluster = what.rates.cluster();
-  std::string text = what.model + " on " + cluster.name + ": " + spellPlan(what.plan) + "\n";
-  bool fits = true;
+/// The report with what the command line asks of other plans, and with the changes that make it fit.
+static analysis::PlanReport makeAnsweredReport(const Options &options, const RulesCase &what) {
+  analysis::PlanReport report = makeRulesReport(what);
   if (options.whatIf)
-    text += printWhatIf(whatIf(what.shape, what.plan, what.rates));
-  if (options.maxBatch) {
-    int64_t largest = largestMicroBatch(what.shape, what.plan, cluster);
-    text += "largest micro-batch that fits: " + std::to_string(largest) + "\n";
-    fits &= largest > 0;
-  }
-  if (options.maxSeq) {
-    int64_t longest = longestSequence(what.shape, what.plan, cluster);
-    text += "longest sequence that fits: " + std::to_string(longest) + " (config.json has " +
+    report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
+  if (options.maxBatch)
+    report.maxBatch = largestMicroBatch(what.shape, what.plan, what.rates.cluster());
+  if (options.maxSeq)
+    report.maxSeq = longestSequence(what.shape, what.plan, what.rates.cluster());
+  if (!everyStageFits(what))
+    report.changes = choicesOf(changesThatFit(what.shape, what.plan, what.rates));
+  return report;
+}
+
+/// --what-if, --max-batch and --max-seq, in this order. DoesNotFit where no batch or no sequence does.
+static Status printAnswers(const Options &options, const RulesCase &what,
+                           const analysis::PlanReport &report) {
+  std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) + "\n";
+  if (options.whatIf)
+    text += printWhatIf(what, report);
+  if (report.maxBatch)
+    text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
+  if (report.maxSeq)
+    text += "longest sequence that fits: " + std::to_string(*report.maxSeq) + " (config.json has " +
             std::to_string(what.positions) + " positions)\n";
-    fits &= longest > 0;
-  }
   if (Status status = writeText(options.output, text); !status)
     return status;
-  return fits ? Status() : doesNotFit(what, changesThatFit(what.shape, what.plan, what.rates));
+  bool fits = report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
+  return fits ? Status() : doesNotFit(what, report.changes);
 }
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
@@ -139,16 +149,13 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
     return writeAutoConfig(options, config, *what);
   if (Status status = checkPlan(what->shape, what->plan); !status)
     return status;
+  analysis::PlanReport report = makeAnsweredReport(options, *what);
   if (!options.planJson.empty())
-    if (Status status = writeText(options.planJson, analysis::printPlanJson(makeRulesReport(*what))); !status)
+    if (Status status = writeText(options.planJson, analysis::printPlanJson(report)); !status)
       return status;
   if (!options.question().empty())
-    return answerQuestions(options, *what);
-  bool fits = everyStageFits(*what);
-  std::vector<cost::Change> changes;
-  if (!fits)
-    changes = changesThatFit(what->shape, what->plan, what->rates);
-  if (Status status = writeText(options.output, printRulesText(*what) + printChanges(changes)); !status)
+    return printAnswers(options, *what, report);
+  if (Status status = writeText(options.output, printRulesText(*what) + printChanges(*what, report)); !status)
     return status;
-  return fits ? Status() : doesNotFit(*what, changes);
+  return everyStageFits(*what) ? Status() : doesNotFit(*what, report.changes);
 }

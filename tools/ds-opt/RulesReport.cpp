@@ -15,12 +15,11 @@ using namespace ds;
 using namespace ds::opt;
 using cost::MemoryEstimate;
 
-/// Whole bytes, rounded up; at most so many that six of them add up within 64 bits.
-static int64_t whole(double bytes) { return static_cast<int64_t>(std::ceil(std::min(bytes, 1e18))); }
+int64_t ds::opt::whole(double bytes) { return static_cast<int64_t>(std::ceil(std::min(bytes, 1e18))); }
 
-static std::string gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
+std::string ds::opt::gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
 
-static const char *spell(config::DType dtype) {
+static const char *spellType(config::DType dtype) {
   switch (dtype) {
   case config::DType::F32:
     return "fp32";
@@ -34,11 +33,11 @@ static const char *spell(config::DType dtype) {
   return "";
 }
 
-static const char *spell(config::Home home) {
+const char *ds::opt::spell(config::Home home) {
   return home == config::Home::Device ? "device" : home == config::Home::Cpu ? "cpu" : "nvme";
 }
 
-static const char *spell(cost::Recompute recompute) {
+const char *ds::opt::spell(cost::Recompute recompute) {
   return recompute == cost::Recompute::None        ? "none"
          : recompute == cost::Recompute::Selective ? "attention"
                                                    : "all";
@@ -56,7 +55,7 @@ std::string ds::opt::spellPlan(const cost::ParallelPlan &plan) {
   llvm::raw_string_ostream out(text);
   out << plan.ranks() << (plan.ranks() == 1 ? " rank" : " ranks") << " (dp " << plan.dp << ", tp " << plan.tp
       << ", pp " << plan.pp << ", sp " << plan.sp << "), ZeRO stage " << plan.zeroStage << ", micro-batch "
-      << plan.microBatch << " x " << plan.accumulation << ", " << spell(plan.dtype);
+      << plan.microBatch << " x " << plan.accumulation << ", " << spellType(plan.dtype);
   if (plan.recompute != cost::Recompute::None)
     out << ", recompute " << spell(plan.recompute);
   if (plan.optimizerHome != config::Home::Device)
@@ -70,6 +69,32 @@ std::string ds::opt::spellPlan(const cost::ParallelPlan &plan) {
 // The report
 //===----------------------------------------------------------------------===//
 
+/// Every part of a rank's memory, on its device and its share of the node's host and storage.
+static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memory, double onNode) {
+  auto add = [&](const char *name, const char *where, double bytes, const char *source) {
+    if (bytes > 0)
+      rank.memory.push_back({name, where, whole(bytes), source});
+  };
+  const char *zero = "ZeRO's shares of 2, 2 and 12 bytes per parameter in 16 bits, 4, 4 and 8 in fp32";
+  add("parameters", "device", memory.parameters, zero);
+  add("gradients", "device", memory.gradients, zero);
+  add("optimizer states", "device", memory.optimizer, zero);
+  add("activations", "device", memory.activations, "the published bytes per layer, arXiv 2205.05198");
+  add("buckets of gathered parameters", "device", memory.gathered, "two layers or buckets of 5e8 elements");
+  add("buckets of gradients", "device", memory.reduced, "two layers or buckets of 5e8 elements");
+  add("device context and libraries", "device", memory.context, "device.context_bytes");
+  const char *pinned = "host, page-locked";
+  add("parameters", pinned, memory.host.parameters / onNode, zero);
+  add("gradients", pinned, memory.host.gradients / onNode, zero);
+  add("checkpoints", pinned, memory.host.checkpoints / onNode, "the inputs of layers, arXiv 2104.07857");
+  add("staging to storage", pinned, memory.host.staging / onNode,
+      "offload_optimizer and offload_param.buffer_count");
+  add("optimizer states", "host", memory.host.optimizer / onNode, zero);
+  add("parameters", "nvme", memory.storage.parameters / onNode, zero);
+  add("gradients", "nvme", memory.storage.gradients / onNode, zero);
+  add("optimizer states", "nvme", memory.storage.optimizer / onNode, zero);
+}
+
 /// The ranks of one pipeline stage.
 static analysis::RankPlan rankPlan(const RulesCase &what, int64_t stage) {
   const config::Cluster &cluster = what.rates.cluster();
@@ -81,14 +106,15 @@ static analysis::RankPlan rankPlan(const RulesCase &what, int64_t stage) {
   rank.lastRank = (stage + 1) * ranks - 1;
   rank.stage = stage;
   rank.states = {whole(memory.parameters), whole(memory.gradients), whole(memory.optimizer), 0};
-  rank.atPeak = {rank.states.parameters,    rank.states.gradients, rank.states.optimizer,
-                 whole(memory.activations), whole(memory.working), 0};
+  rank.atPeak = {rank.states.parameters,    rank.states.gradients,   rank.states.optimizer,
+                 whole(memory.activations), whole(memory.working()), 0};
   for (int64_t bytes : rank.atPeak)
     rank.peakBytes += bytes;
   rank.peakAt = "backward of the last layer in flight";
   rank.deviceArena = rank.lowerBound = rank.peakBytes;
-  rank.hostArena = whole(memory.hostBytes / onNode);
-  rank.nvmeArena = whole(memory.storageBytes / onNode);
+  rank.hostArena = whole(memory.host.bytes() / onNode);
+  rank.nvmeArena = whole(memory.storage.bytes() / onNode);
+  addMemoryLines(rank, memory, onNode);
   return rank;
 }
 
@@ -136,8 +162,8 @@ analysis::PlanReport ds::opt::makeRulesReport(const RulesCase &what) {
   report.memoryLimit = cluster.device.memoryBytes - cluster.device.contextBytes;
   report.hostsFit = llvm::all_of(llvm::seq<int64_t>(0, what.plan.pp), [&](int64_t stage) {
     MemoryEstimate memory = estimateStageMemory(what.shape, what.plan, cluster, stage);
-    return memory.hostBytes <= static_cast<double>(cluster.host.memoryBytes) &&
-           memory.storageBytes <= static_cast<double>(cluster.nvme.bytes);
+    return memory.host.bytes() <= static_cast<double>(cluster.host.memoryBytes) &&
+           memory.storage.bytes() <= static_cast<double>(cluster.nvme.bytes);
   });
   report.predicted = predict(what);
   report.flopsPerStep = stepFlops(what.shape, what.plan, false);
@@ -154,10 +180,27 @@ analysis::PlanReport ds::opt::makeRulesReport(const RulesCase &what) {
 static void printRow(llvm::raw_ostream &out, const std::string &stages, const MemoryEstimate &memory) {
   out << llvm::left_justify(stages, 8);
   for (double bytes :
-       {memory.parameters, memory.gradients, memory.optimizer, memory.activations, memory.working,
-        memory.context, memory.deviceBytes(), memory.hostBytes, memory.storageBytes})
+       {memory.parameters, memory.gradients, memory.optimizer, memory.activations, memory.working(),
+        memory.context, memory.deviceBytes(), memory.host.bytes(), memory.storage.bytes()})
     out << llvm::right_justify(gibi(bytes), 12);
   out << "\n";
+}
+
+/// What a node's host has of a stage, where it has anything.
+static void printHost(llvm::raw_ostream &out, const std::string &stages, const MemoryEstimate &memory) {
+  const MemoryEstimate::Offloaded &host = memory.host;
+  if (host.bytes() <= 0)
+    return;
+  out << llvm::left_justify("", 8) << "host of stage " << stages << ":";
+  const std::pair<const char *, double> parts[] = {{"parameters", host.parameters},
+                                                   {"gradients", host.gradients},
+                                                   {"optimizer", host.optimizer},
+                                                   {"checkpoints", host.checkpoints},
+                                                   {"staging", host.staging}};
+  for (auto [name, bytes] : parts)
+    if (bytes > 0)
+      out << " " << name << " " << gibi(bytes) << ",";
+  out << " page-locked " << gibi(memory.pinnedBytes()) << "\n";
 }
 
 /// One row for each run of stages that need the same.
@@ -174,10 +217,13 @@ static void printMemory(llvm::raw_ostream &out, const RulesCase &what) {
   for (int64_t first = 0, last = 0; first < what.plan.pp; first = last + 1) {
     MemoryEstimate memory = of(first);
     for (last = first; last + 1 < what.plan.pp; ++last)
-      if (MemoryEstimate next = of(last + 1);
-          next.deviceBytes() != memory.deviceBytes() || next.hostBytes != memory.hostBytes)
+      if (MemoryEstimate next = of(last + 1); next.deviceBytes() != memory.deviceBytes() ||
+                                              next.host.bytes() != memory.host.bytes() ||
+                                              next.storage.bytes() != memory.storage.bytes())
         break;
-    printRow(out, std::to_string(first) + (last > first ? "-" + std::to_string(last) : ""), memory);
+    std::string stages = std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+    printRow(out, stages, memory);
+    printHost(out, stages, memory);
   }
 }
 
@@ -208,38 +254,5 @@ std::string ds::opt::printRulesText(const RulesCase &what) {
   out << "\n"
       << (everyStageFits(what) ? "fits: " : "does not fit: ") << gibi(most) << " GiB of "
       << gibi(static_cast<double>(cluster.device.memoryBytes)) << " GiB of a device\n";
-  return text;
-}
-
-std::string ds::opt::printChanges(const std::vector<cost::Change> &changes) {
-  constexpr size_t kMost = 5;
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  for (const cost::Change &change : llvm::ArrayRef(changes).take_front(kMost))
-    out << "would fit: " << change.what << ": " << llvm::format("%.4g s a step, ", change.candidate.seconds)
-        << gibi(change.candidate.memory.deviceBytes()) << " GiB\n";
-  return text;
-}
-
-std::string ds::opt::printWhatIf(const std::vector<cost::Candidate> &table) {
-  const cost::Candidate *best = nullptr;
-  for (const cost::Candidate &each : table)
-    if (each.fits && (!best || each.seconds < best->seconds * (1 - 1e-9)))
-      best = &each;
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  out << "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB   step s  fits\n";
-  for (const cost::Candidate &each : table) {
-    const cost::ParallelPlan &plan = each.plan;
-    out << (&each == best ? "*  " : "   ") << llvm::right_justify(std::to_string(plan.zeroStage), 4) << "  "
-        << llvm::left_justify(spell(plan.recompute), 11) << llvm::left_justify(spell(plan.optimizerHome), 11)
-        << llvm::right_justify(std::to_string(plan.microBatch) + " x " + std::to_string(plan.accumulation),
-                               11)
-        << llvm::right_justify(gibi(each.memory.deviceBytes()), 10)
-        << llvm::right_justify(gibi(each.memory.hostBytes), 10)
-        << llvm::right_justify(gibi(each.memory.storageBytes), 10) << llvm::format("%9.4g", each.seconds)
-        << (each.fits ? "  yes\n" : "  no\n");
-  }
-  out << (best ? "*  the fastest that fits\n" : "none of them fits\n");
   return text;
 }

@@ -31,11 +31,14 @@ std::string spellPlan(const cost::ParallelPlan &plan);
 /// The plan for people: memory of each stage, the parts of the step's time and where they come from.
 std::string printRulesText(const RulesCase &what);
 
-/// The changes that make it fit, cheapest first; empty when there are none.
-std::string printChanges(const std::vector<cost::Change> &changes);
+/// Whole bytes, rounded up; at most so many that six of them add up within 64 bits.
+int64_t whole(double bytes);
 
-/// The table of --what-if: the fastest plan that fits is marked.
-std::string printWhatIf(const std::vector<cost::Candidate> &table);
+/// "19.5", of GiB.
+std::string gibi(double bytes);
+
+const char *spell(config::Home home);
+const char *spell(cost::Recompute recompute);
 
 } // namespace ds::opt
 

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace ds;
 using namespace ds::cost;
 
@@ -145,4 +147,25 @@ TEST(Layer, CopiesOfWhatIsOffloaded) {
   plan.parameterHome = Home::Nvme;
   EXPECT_NEAR(termOf(step(), "parameter gathers"), 4 * copy - forward + 4 * copy / 8, 1e-9);
   EXPECT_EQ(termOf(step(), "parameters to the device"), 0);
+}
+
+TEST(Layer, CheckpointsThatAreSharedOutOrLeave) {
+  config::Cluster cluster = plain(kRate, kFast);
+  cluster.inside.busBytesPerSecond = {{{1, kMemory}}};
+  cluster.host.memoryBytesPerSecond = kFast;
+  cluster.host.toDeviceBytesPerSecond = kMemory;
+  cluster.host.devicesPerLink = 1;
+  ParallelPlan plan;
+  plan.tp = 8, plan.recompute = Recompute::Full, plan.partitionCheckpoints = true;
+  double checkpoint = 512 * 1024 * 2;
+  auto step = [&] { return estimateStep(smallGpt(), plan, Rates(cluster)); };
+  EXPECT_NEAR(termOf(step(), "checkpoint gathers"), 8 * 7.0 / 8 * checkpoint / kMemory, 1e-12);
+  plan.checkpointHome = Home::Cpu; // an eighth each way, beside forward and backward
+  double copy = checkpoint / 8 / kMemory, forward = step().layer.forward;
+  ASSERT_LT(copy, forward);
+  EXPECT_EQ(termOf(step(), "checkpoints to and from the host"), 0);
+  cluster.host.toDeviceBytesPerSecond = kMemory / 100;
+  double backward = step().layer.recompute + step().layer.backward;
+  EXPECT_NEAR(termOf(step(), "checkpoints to and from the host"),
+              8 * (200 * copy - forward - std::min(100 * copy, backward)), 1e-9);
 }

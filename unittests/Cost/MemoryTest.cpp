@@ -110,9 +110,65 @@ TEST(Memory, StagesOfAPipeline) {
   EXPECT_NEAR(at(6).activations, 4.0 * (2 * 1 + 2 * 8 + 1) * layer + again, 1);
 }
 
+TEST(Memory, StagesOfUnequalLength) {
+  // 70 layers over 12 stages: ten of six layers, two of five.
+  ModelShape shape = gpt(112, 14336, 70);
+  config::Cluster cluster = clusterOf("a100-80g");
+  ParallelPlan plan = recomputing(8, 1);
+  plan.tp = 4, plan.pp = 12, plan.accumulation = 128;
+  int64_t layers = 0;
+  for (int64_t stage = 0; stage < 12; ++stage)
+    layers += layersOfStage(shape, plan, stage);
+  EXPECT_EQ(layers, 70);
+  EXPECT_EQ(layersOfStage(shape, plan, 9), 6);
+  EXPECT_EQ(layersOfStage(shape, plan, 10), 5);
+  double layer = static_cast<double>(shape.layerParameters()) / 4;
+  EXPECT_EQ(estimateStageMemory(shape, plan, cluster, 9).parameters, 2 * 6 * layer);
+  double checkpoint = 2 * 2048 * 14336.0; // one for each layer of the micro-batches in flight
+  EXPECT_NEAR(estimateStageMemory(shape, plan, cluster, 9).activations -
+                  estimateStageMemory(shape, plan, cluster, 10).activations,
+              (6 * 3 - 5 * 2) * checkpoint, 1);
+}
+
+TEST(Memory, CheckpointsSharedOutAndOnTheHost) {
+  // ZeRO's Pa (arXiv 1910.02054, section 6.1): 16 tensor-parallel ranks keep a sixteenth each.
+  ModelShape shape = shortGpt(64, 8192, 125);
+  config::Cluster cluster = clusterOf("dgx-2");
+  ParallelPlan plan = recomputing(1, 0);
+  plan.tp = 16, plan.microBatch = 32;
+  double one = 2.0 * 32 * 1024 * 8192, all = 125 * one;
+  double whole = estimateMemory(shape, plan, cluster).activations;
+  plan.partitionCheckpoints = true;
+  MemoryEstimate shared = estimateMemory(shape, plan, cluster);
+  EXPECT_NEAR(whole - shared.activations, all * 15 / 16, 1);
+  // On the host, the device has two of them; the host those of all sixteen ranks.
+  plan.checkpointHome = Home::Cpu;
+  MemoryEstimate host = estimateMemory(shape, plan, cluster);
+  EXPECT_NEAR(shared.activations - host.activations, (125 - 2) * one / 16, 1);
+  EXPECT_NEAR(host.host.bytes(), all, 1);
+  EXPECT_EQ(host.pinnedBytes(), host.host.bytes());
+  plan.recompute = Recompute::None;
+  EXPECT_FALSE(checkPlan(shape, plan)); // there are no checkpoints
+}
+
+TEST(Memory, PageLockedMemoryAndStaging) {
+  ModelShape shape = shortGpt(40, 5120, 40);
+  double psi = static_cast<double>(shape.parameters());
+  ParallelPlan plan = recomputing(1, 3, Home::Cpu);
+  plan.parameterHome = Home::Cpu;
+  MemoryEstimate host = estimateMemory(shape, plan, clusterOf("1x-v100-32g"));
+  EXPECT_EQ(host.host.bytes(), 16 * psi);
+  EXPECT_EQ(host.pinnedBytes(), 4 * psi); // 16-bit parameters and gradients cross the link
+  plan.optimizerHome = plan.parameterHome = Home::Nvme;
+  MemoryEstimate storage = estimateMemory(shape, plan, clusterOf("1x-v100-32g"));
+  EXPECT_EQ(storage.storage.bytes(), 16 * psi);
+  EXPECT_EQ(storage.host.bytes(), 4 * 4 * 5e8 + 5 * 1e8 * 2); // four fp32 buckets, five buffers of parameters
+  EXPECT_EQ(storage.pinnedBytes(), storage.host.bytes());
+}
+
 TEST(Memory, BucketsUnderWay) {
   auto working = [](const ModelShape &shape, int64_t stage, int64_t ranks, Home optimizer = Home::Device) {
-    return estimateMemory(shape, recomputing(ranks, stage, optimizer), clusterOf("a100-80g")).working;
+    return estimateMemory(shape, recomputing(ranks, stage, optimizer), clusterOf("a100-80g")).working();
   };
   ModelShape small = shortGpt(25, 1600, 48), large = shortGpt(160, 25600, 128);
   double layer = static_cast<double>(small.layerParameters());
@@ -151,7 +207,7 @@ TEST(Memory, FortyBillionOnOneV100) {
   EXPECT_TRUE(holds("1x-v100-32g", shape, plan));
   MemoryEstimate memory = estimateMemory(shape, plan, clusterOf("1x-v100-32g"));
   EXPECT_EQ(memory.parameters + memory.gradients + memory.optimizer, 0);
-  EXPECT_NEAR(memory.hostBytes / (16 * static_cast<double>(shape.parameters())), 1, 1e-12);
+  EXPECT_NEAR(memory.host.bytes() / (16 * static_cast<double>(shape.parameters())), 1, 1e-12);
 }
 
 TEST(Memory, Gpt3OnOneNode) {
@@ -160,7 +216,7 @@ TEST(Memory, Gpt3OnOneNode) {
   plan.tp = 8;
   EXPECT_TRUE(holds("8x-a100-80g", shape, plan));
   MemoryEstimate memory = estimateMemory(shape, plan, clusterOf("8x-a100-80g"));
-  EXPECT_NEAR(memory.storageBytes, 14 * static_cast<double>(shape.parameters()), 1e3);
+  EXPECT_NEAR(memory.storage.bytes(), 14 * static_cast<double>(shape.parameters()), 1e3);
   plan.optimizerHome = Home::Cpu; // 14 bytes of 175B parameters are more than 2 TiB
   EXPECT_FALSE(holds("8x-a100-80g", shape, plan));
   plan.optimizerHome = Home::Device;

@@ -47,6 +47,9 @@ TEST(Model, PlansThatDoNotDivideAreRefused) {
             "heads = 96 is not divisible by tp * sp = 5");
   EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.pp = 5; }),
             "layers = 96 is not divisible by pp * interleave = 15");
+  EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.pp = 97, p.interleave = 1; }),
+            "layers = 96 leaves no layer to some of pp = 97 stages");
+  EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.pp = 10, p.interleave = 1; }), "ok");
   EXPECT_THAT(told([](ModelShape &, ParallelPlan &p) { p.accumulation = 12; }),
               HasSubstr("interleave = 3 needs"));
   EXPECT_EQ(told([](ModelShape &, ParallelPlan &p) { p.zeroStage = 2; }),

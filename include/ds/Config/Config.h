@@ -165,6 +165,7 @@ struct ActivationCheckpointing {
   bool partitionActivations = false, contiguousMemoryOptimization = false, cpuCheckpointing = false;
   std::optional<int64_t> numberCheckpoints;
   bool synchronizeBoundary = false, profile = false;
+  bool selective = false; ///< attention alone is computed again
 };
 
 struct Pipeline {
@@ -173,13 +174,15 @@ struct Pipeline {
   bool seedLayers = false;
   int64_t activationCheckpointInterval = 0; ///< layers; 0: none
   bool pipePartitioned = true, gradPartitioned = true;
+  int64_t virtualStages = 1; ///< chunks of layers per stage
 };
 
 struct TensorParallel {
   int64_t size = 1; ///< of autotp_size and tp.tp_size
   int64_t grainSize = 1;
   bool overlapComm = false;
-  std::string presetModel; ///< empty: none
+  std::string presetModel;    ///< empty: none
+  bool shardSequence = false; ///< what lies between the products is split by the sequence
 };
 
 struct Aio {

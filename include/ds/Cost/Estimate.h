@@ -50,17 +50,38 @@ double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recompu
 /// The time of a step. The plan must pass checkPlan and its ranks must fit the cluster.
 StepEstimate estimateStep(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates);
 
-/// What one rank keeps at its peak, in bytes. Host and storage are per node, all its ranks being of this
-/// stage.
+/// What one rank keeps at its peak, in bytes. Host, what of it is page-locked, and storage are per node, all
+/// its ranks being of this stage.
 struct MemoryEstimate {
   double parameters = 0, gradients = 0, optimizer = 0;
-  double working = 0;     ///< buckets that are gathered or reduced
-  double activations = 0; ///< with what lies outside the layers
-  double context = 0;     ///< of the device and its libraries
-  double hostBytes = 0, storageBytes = 0;
+  double gathered = 0, reduced = 0; ///< buckets under way, two of each
+  double activations = 0;           ///< with what lies outside the layers
+  double context = 0;               ///< of the device and its libraries
+  /// What is offloaded, and the buffers that it passes through to and from storage.
+  struct Offloaded {
+    double parameters = 0, gradients = 0, optimizer = 0, checkpoints = 0, staging = 0;
+    double bytes() const { return parameters + gradients + optimizer + checkpoints + staging; }
+  } host, storage;
 
-  double deviceBytes() const { return parameters + gradients + optimizer + working + activations + context; }
+  double working() const { return gathered + reduced; }
+  double deviceBytes() const {
+    return parameters + gradients + optimizer + working() + activations + context;
+  }
+  /// What crosses the link to the device; optimizer states are updated where they are.
+  double pinnedBytes() const { return host.bytes() - host.optimizer; }
 };
+
+/// What MemoryEstimate::activations consists of, in bytes of a rank's device: layers * perLayer + again +
+/// outside.
+struct StageActivations {
+  double perLayer = 0;  ///< kept by one layer of one micro-batch
+  double again = 0;     ///< of the layer that is computed again
+  double outside = 0;   ///< of the embedding, the last norm and the logits
+  double layers = 0;    ///< kept on the device: layers times micro-batches in flight
+  int64_t inFlight = 0; ///< micro-batches, or chunks of them, that have not come back
+  double onHost = 0;    ///< bytes of a rank that are on its host instead
+};
+StageActivations stageActivations(const ModelShape &shape, const ParallelPlan &plan, int64_t stage);
 
 /// A rank of pipeline stage `stage`, counted from 0.
 MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &plan,

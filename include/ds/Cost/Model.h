@@ -56,6 +56,8 @@ struct ParallelPlan {
   int64_t accumulation = 1;   ///< micro-batches per step, m
   int64_t zeroStage = 0;
   Recompute recompute = Recompute::None;
+  bool partitionCheckpoints = false; ///< tensor-parallel ranks share out what recomputation starts from
+  Home checkpointHome = Home::Device;
   Home optimizerHome = Home::Device, parameterHome = Home::Device;
   DType dtype = DType::BF16;         ///< of parameters and activations
   DType gradientDtype = DType::BF16; ///< of what is reduced
@@ -67,8 +69,11 @@ struct ParallelPlan {
   int64_t globalBatch() const { return microBatch * accumulation * dp; }
 };
 
-/// Refuses shapes and plans that do not divide: heads by tp, layers by pp * interleave, and so on. The error
-/// names the key with its value and limit.
+/// Layers of a pipeline stage, counted from 0: where they do not divide, the first stages have one more.
+int64_t layersOfStage(const ModelShape &shape, const ParallelPlan &plan, int64_t stage);
+
+/// Refuses shapes and plans that do not divide: heads by tp, chunks of layers by pp * interleave, and so on.
+/// The error names the key with its value and limit.
 Status checkPlan(const ModelShape &shape, const ParallelPlan &plan);
 
 } // namespace ds::cost

@@ -27,13 +27,14 @@ struct SearchSpace {
   int64_t ranks = 1;
   int64_t globalBatch = 1; ///< samples per step
   bool tensor = true, pipeline = true;
+  bool sequence = true;      ///< ranks of a node that share samples, without a pipeline
   bool offload = true;       ///< to the host, and to storage where the cluster has some
   bool selective = false;    ///< recomputation of attention alone, for which ds_config.json has no key
   int64_t maxInterleave = 1; ///< chunks of layers per stage, for which it has none either
   ParallelPlan fixed;
 };
 
-/// The fastest plan that fits. Of equal ones the first in order of: lower tp, pp, ZeRO stage, less
+/// The fastest plan that fits. Of equal ones the first in order of: lower tp, pp, sp, ZeRO stage, less
 /// recomputed, less offloaded, larger micro-batch. Fails with Invalid when no plan divides the ranks and the
 /// batch, with DoesNotFit, naming the plan that came nearest, when none fits.
 Result<Candidate> fastestPlan(const ModelShape &shape, const SearchSpace &space, const Rates &rates);

@@ -56,7 +56,45 @@ static Json rankJson(const RankPlan &rank) {
   json["by_layer"] = Json::array();
   for (const LayerBytes &layer : rank.byLayer)
     json["by_layer"].push_back({{"layer", layer.layer}, {"bytes", layer.bytes}});
+  for (const MemoryLine &line : rank.memory)
+    json["memory"].push_back(
+        {{"name", line.name}, {"where", line.where}, {"bytes", line.bytes}, {"source", line.source}});
   return json;
+}
+
+/// A row of `changes`, or of `what_if`, which has no single change to name.
+static Json choiceJson(const PlanChoice &choice, const std::optional<double> &before) {
+  Json json;
+  bool isChange = !choice.change.empty();
+  if (isChange)
+    json["change"] = choice.change;
+  json["zero_stage"] = choice.zeroStage;
+  json["recompute"] = choice.recompute;
+  json["optimizer"] = choice.optimizerHome;
+  json["micro_batch"] = choice.microBatch;
+  json["accumulation"] = choice.accumulation;
+  json["peak_bytes"] = choice.deviceBytes;
+  json["host_bytes"] = choice.hostBytes;
+  json["nvme_bytes"] = choice.nvmeBytes;
+  json["step_seconds"] = numberOrNull(choice.stepSeconds);
+  if (isChange && choice.stepSeconds && before)
+    json["more_seconds"] = number(*choice.stepSeconds - *before);
+  json["fits"] = choice.fits;
+  if (!isChange)
+    json["best"] = choice.best;
+  return json;
+}
+
+/// The answers to questions about other plans than this one; keys only where they were asked.
+static void addAnswers(Json &json, const PlanReport &report) {
+  for (const PlanChoice &choice : report.changes)
+    json["changes"].push_back(choiceJson(choice, report.predicted.stepSeconds));
+  for (const PlanChoice &choice : report.whatIf)
+    json["what_if"].push_back(choiceJson(choice, std::nullopt));
+  if (report.maxBatch)
+    json["max_batch"] = *report.maxBatch;
+  if (report.maxSeq)
+    json["max_seq"] = *report.maxSeq;
 }
 
 std::string printPlanJson(const PlanReport &report) {
@@ -90,6 +128,7 @@ std::string printPlanJson(const PlanReport &report) {
   json["basis"] = report.basis;
   if (!report.basisReason.empty())
     json["basis_reason"] = report.basisReason;
+  addAnswers(json, report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

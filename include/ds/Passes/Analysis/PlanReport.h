@@ -51,6 +51,14 @@ struct LayerBytes {
   int64_t bytes = 0;
 };
 
+/// One thing that takes memory, and where its size comes from.
+struct MemoryLine {
+  std::string name;  ///< "parameters", "buckets of gradients", "device context"
+  std::string where; ///< "device", "host", "host, page-locked" or "nvme"
+  int64_t bytes = 0;
+  std::string source;
+};
+
 /// The plan of one rank, or of several ranks with equal plans.
 struct RankPlan {
   uint32_t firstRank = 0, lastRank = 0; ///< inclusive
@@ -63,6 +71,7 @@ struct RankPlan {
   int64_t lowerBound = 0;
   std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
   std::vector<LayerBytes> byLayer; ///< at the peak, in the model's order
+  std::vector<MemoryLine> memory;  ///< of this rank, with what lies outside the arenas; may be empty
   std::vector<int64_t> liveBytes;  ///< at each op of the step, in issue order, for the curve; may be empty
 };
 
@@ -81,6 +90,17 @@ struct Prediction {
   std::vector<TimeTerm> terms; ///< that add up to `stepSeconds`, where they are known
 };
 
+/// What a plan of other settings would take and cost.
+struct PlanChoice {
+  std::string change; ///< "zero_optimization.stage = 1"; empty in a table over settings
+  int64_t zeroStage = 0, microBatch = 1, accumulation = 1;
+  std::string recompute, optimizerHome; ///< "none", "attention", "all"; "device", "cpu", "nvme"
+  int64_t deviceBytes = 0, hostBytes = 0, nvmeBytes = 0; ///< of a rank's device; of a node's host and storage
+  std::optional<double> stepSeconds;
+  bool fits = true;
+  bool best = false; ///< the fastest that fits
+};
+
 struct Mesh {
   uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
 };
@@ -97,8 +117,11 @@ struct PlanReport {
   Prediction predicted;
   bool hostsFit = true; ///< host memory and storage suffice as well
   double flopsPerStep = 0;
-  int64_t parameters = 0;         ///< elements
-  std::vector<std::string> notes; ///< decisions and their reasons, a sentence each
+  int64_t parameters = 0;                  ///< elements
+  std::vector<std::string> notes;          ///< decisions and their reasons, a sentence each
+  std::vector<PlanChoice> changes;         ///< that make a plan fit which does not, the fastest first
+  std::vector<PlanChoice> whatIf;          ///< the table of --what-if
+  std::optional<int64_t> maxBatch, maxSeq; ///< the largest micro-batch and the longest sequence; 0: none
 
   /// Whether every rank's device arena is within the limit, and the hosts suffice.
   bool fits() const;
