@@ -27,17 +27,22 @@ static std::optional<FusionKind> fusionKind(Operation *op) {
   return fusable ? std::optional(fusable.getFusionKind()) : std::nullopt;
 }
 
-bool mlir::ds::isFreeToRepeat(Operation *op) {
+/// isFreeToRepeat, with `producerIsFree` for the ops that make its operands.
+static bool isFreeToRepeat(Operation *op, function_ref<bool(Operation *)> producerIsFree) {
   std::optional<FusionKind> kind = fusionKind(op);
   if (!kind || *kind == FusionKind::Reduction)
     return false;
   if (isa<ConstantOp, IotaOp, BroadcastOp>(op))
     return true;
   // What depends on constants and iotas alone, such as a causal mask.
-  return *kind == FusionKind::Elementwise && llvm::all_of(op->getOperands(), [](Value operand) {
+  return *kind == FusionKind::Elementwise && llvm::all_of(op->getOperands(), [&](Value operand) {
     Operation *producer = operand.getDefiningOp();
-    return producer && !isa<BroadcastOp>(producer) && isFreeToRepeat(producer);
+    return producer && !isa<BroadcastOp>(producer) && producerIsFree(producer);
   });
+}
+
+bool mlir::ds::isFreeToRepeat(Operation *op) {
+  return ::isFreeToRepeat(op, [](Operation *producer) { return mlir::ds::isFreeToRepeat(producer); });
 }
 
 /// Leading (columns) or trailing (rows) reductions have a kernel class; see FusionDomain.
@@ -109,21 +114,43 @@ static std::optional<FusionDomain> unite(const FusionDomain &a, const FusionDoma
 }
 
 namespace {
-/// The walk's state: a unit is a cluster, or one op outside all clusters.
+/// No position: an argument of the block, or an op of another; no cluster.
+constexpr unsigned kNone = UINT_MAX;
+
+/// A value that an op reads, seen through the free ops between: who makes it, and the broadcasts on the way.
+struct Leaf {
+  Value value;
+  unsigned producer; ///< its position
+  SmallVector<BroadcastOp, 1> path;
+};
+
+/// What the walk asks of an op again and again: looking interfaces up would take most of its time.
+struct OpFacts {
+  bool candidate = false, free = false;
+  unsigned cluster = kNone;
+  SmallVector<unsigned, 2> producers; ///< of its operands, as positions in this block
+  SmallVector<Leaf, 2> leaves;        ///< of candidates
+};
+
+/// The walk's state: a unit is a cluster, or one op outside all clusters. Ops are known by their position.
 class ClusterBuilder {
 public:
   /// `copies` holds, per column reduction, the private ops that only it may have.
   using Copies = DenseMap<Operation *, SmallVector<Operation *>>;
-  ClusterBuilder(Block &block, const Copies &copies) : block(block), copies(copies) {
-    for (auto [index, op] : llvm::enumerate(block))
-      position[&op] = index;
-  }
+  ClusterBuilder(Block &block, const Copies &copies);
 
   SmallVector<FusionCluster> run();
 
 private:
+  unsigned positionOf(Operation *op) const {
+    auto it = position.find(op);
+    return it == position.end() ? kNone : it->second;
+  }
+  void learnFacts(Operation *op);
+  /// Adds what `operand` is made of to `leaves`, looking through free ops.
+  void collectLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path, SmallVectorImpl<Leaf> &leaves) const;
   /// Puts `op` and its private copies into a cluster of their own.
-  unsigned startCluster(Operation *op);
+  unsigned startCluster(unsigned op);
   /// Lets `op` (or a whole cluster) join `candidate` where domains agree, broadcasts fit and the union is
   /// convex.
   bool tryJoin(unsigned cluster, unsigned candidate);
@@ -138,76 +165,111 @@ private:
 
   Block &block;
   const Copies &copies;
+  SmallVector<Operation *> ops; ///< by position
   DenseMap<Operation *, unsigned> position;
-  DenseMap<Operation *, unsigned> clusterOf;
-  SmallVector<FusionCluster> clusters; ///< merged-away clusters are empty
+  std::vector<OpFacts> facts; ///< by position
+  /// A cluster while it grows; those merged away have no members.
+  struct Group {
+    FusionDomain domain;
+    SmallVector<unsigned> members;
+    unsigned first = kNone; ///< the least of them
+  };
+  std::vector<Group> clusters;
+  // Marks of the search for paths, valid where they equal `search`.
+  unsigned search = 0;
+  std::vector<unsigned> opSeen, clusterSeen;
 };
 } // namespace
 
-/// Calls `visit(leaf, broadcasts)` for each value that `operand` is made of, looking through free ops.
-static void visitLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path,
-                        function_ref<void(Value, ArrayRef<BroadcastOp>)> visit) {
+ClusterBuilder::ClusterBuilder(Block &block, const Copies &copies) : block(block), copies(copies) {
+  for (Operation &op : block) {
+    position[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  facts.resize(ops.size());
+  opSeen.resize(ops.size());
+  for (Operation *op : ops)
+    learnFacts(op);
+}
+
+/// Requires the facts of all ops before `op`.
+void ClusterBuilder::learnFacts(Operation *op) {
+  OpFacts &fact = facts[positionOf(op)];
+  for (Value operand : op->getOperands())
+    if (Operation *producer = operand.getDefiningOp())
+      if (unsigned at = positionOf(producer); at != kNone)
+        fact.producers.push_back(at);
+  fact.candidate = isFusionCandidate(op);
+  if (!fact.candidate)
+    return;
+  fact.free = ::isFreeToRepeat(op, [&](Operation *producer) {
+    unsigned at = positionOf(producer);
+    return at == kNone ? mlir::ds::isFreeToRepeat(producer) : facts[at].free;
+  });
+  SmallVector<BroadcastOp> path;
+  for (Value operand : op->getOperands())
+    collectLeaves(operand, path, fact.leaves);
+}
+
+void ClusterBuilder::collectLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path,
+                                   SmallVectorImpl<Leaf> &leaves) const {
   Operation *producer = operand.getDefiningOp();
-  if (!producer || !isFreeToRepeat(producer))
-    return visit(operand, path);
+  unsigned at = producer ? positionOf(producer) : kNone;
+  if (at == kNone || !facts[at].free) {
+    leaves.push_back({operand, at, SmallVector<BroadcastOp, 1>(path.begin(), path.end())});
+    return;
+  }
   auto broadcast = dyn_cast<BroadcastOp>(producer);
   if (broadcast)
     path.push_back(broadcast);
   for (Value inner : producer->getOperands())
-    visitLeaves(inner, path, visit);
+    collectLeaves(inner, path, leaves);
   if (broadcast)
     path.pop_back();
 }
 
-/// As above, over all operands of `op`.
-static void visitLeaves(Operation *op, function_ref<void(Value, ArrayRef<BroadcastOp>)> visit) {
-  SmallVector<BroadcastOp> path;
-  for (Value operand : op->getOperands())
-    visitLeaves(operand, path, visit);
-}
-
-unsigned ClusterBuilder::startCluster(Operation *op) {
+unsigned ClusterBuilder::startCluster(unsigned op) {
   unsigned id = clusters.size();
-  clusters.push_back({ownDomain(op), copies.lookup(op)});
-  clusters.back().ops.push_back(op);
-  for (Operation *member : clusters.back().ops)
-    clusterOf[member] = id;
+  Group group;
+  group.domain = ownDomain(ops[op]);
+  for (Operation *copy : copies.lookup(ops[op]))
+    group.members.push_back(positionOf(copy));
+  group.members.push_back(op);
+  for (unsigned member : group.members) {
+    facts[member].cluster = id;
+    group.first = std::min(group.first, member);
+  }
+  clusters.push_back(std::move(group));
+  clusterSeen.push_back(0);
   return id;
 }
 
 bool ClusterBuilder::reachesThroughOthers(unsigned from, unsigned to) {
-  unsigned first = UINT_MAX;
-  for (Operation *op : clusters[from].ops)
-    first = std::min(first, position[op]);
-  llvm::SmallSetVector<Operation *, 32> pending;
-  DenseSet<unsigned> seenClusters;
-  auto expand = [&](Operation *op) {
-    for (Value operand : op->getOperands())
-      if (Operation *producer = operand.getDefiningOp())
-        if (position[producer] >= first)
-          pending.insert(producer);
+  unsigned first = clusters[from].first;
+  ++search;
+  SmallVector<unsigned, 32> pending;
+  auto add = [&](unsigned op) {
+    if (op != kNone && op >= first && opSeen[op] != search) {
+      opSeen[op] = search;
+      pending.push_back(op);
+    }
   };
   // Start from what `to` reads outside both; a direct edge is no obstacle.
-  auto isMember = [&](Operation *op, unsigned cluster) {
-    auto it = clusterOf.find(op);
-    return it != clusterOf.end() && it->second == cluster;
-  };
-  for (Operation *op : clusters[to].ops)
-    visitLeaves(op, [&](Value leaf, ArrayRef<BroadcastOp>) {
-      Operation *producer = leaf.getDefiningOp();
-      if (producer && position[producer] >= first && !isMember(producer, from) && !isMember(producer, to))
-        pending.insert(producer);
-    });
-  for (unsigned index = 0; index < pending.size(); ++index) {
-    Operation *op = pending[index];
-    if (isMember(op, from))
+  for (unsigned member : clusters[to].members)
+    for (const Leaf &leaf : facts[member].leaves)
+      if (leaf.producer != kNone && facts[leaf.producer].cluster != from &&
+          facts[leaf.producer].cluster != to)
+        add(leaf.producer);
+  while (!pending.empty()) {
+    unsigned op = pending.pop_back_val(), cluster = facts[op].cluster;
+    if (cluster == from)
       return true;
-    auto it = clusterOf.find(op);
-    if (it == clusterOf.end()) {
-      expand(op);
-    } else if (it->second != to && seenClusters.insert(it->second).second) {
-      for (Operation *member : clusters[it->second].ops)
-        expand(member);
+    if (cluster == kNone) {
+      llvm::for_each(facts[op].producers, add);
+    } else if (cluster != to && clusterSeen[cluster] != search) {
+      clusterSeen[cluster] = search;
+      for (unsigned member : clusters[cluster].members)
+        llvm::for_each(facts[member].producers, add);
     }
   }
   return false;
@@ -218,52 +280,52 @@ bool ClusterBuilder::hasPathBetween(unsigned a, unsigned b) {
 }
 
 bool ClusterBuilder::broadcastsFit(unsigned cluster, unsigned producer, const FusionDomain &united) {
-  bool fits = true;
   ArrayRef<int64_t> lead = ArrayRef(united.shape).take_front(united.split);
-  for (Operation *op : clusters[cluster].ops)
-    visitLeaves(op, [&](Value leaf, ArrayRef<BroadcastOp> path) {
-      auto it = clusterOf.find(leaf.getDefiningOp());
-      if (it == clusterOf.end() || it->second != producer || path.empty())
-        return;
-      BroadcastOp repeat = path[0];
-      bool isRowRepeat = path.size() == 1 && united.kind == FusionDomain::Kind::Rows &&
-                         tensorType(leaf).getShape() == lead &&
-                         llvm::equal(repeat.getDims(), llvm::seq<int64_t>(0, united.split)) &&
-                         tensorType(repeat.getResult()).getShape() == ArrayRef(united.shape);
-      fits &= isRowRepeat;
-    });
-  return fits;
+  auto fits = [&](const Leaf &leaf) {
+    if (leaf.path.empty() || leaf.producer == kNone || facts[leaf.producer].cluster != producer)
+      return true;
+    BroadcastOp repeat = leaf.path[0];
+    return leaf.path.size() == 1 && united.kind == FusionDomain::Kind::Rows &&
+           tensorType(leaf.value).getShape() == lead &&
+           llvm::equal(repeat.getDims(), llvm::seq<int64_t>(0, united.split)) &&
+           tensorType(repeat.getResult()).getShape() == ArrayRef(united.shape);
+  };
+  return llvm::all_of(clusters[cluster].members,
+                      [&](unsigned op) { return llvm::all_of(facts[op].leaves, fits); });
 }
 
 bool ClusterBuilder::tryJoin(unsigned cluster, unsigned candidate) {
-  if (cluster == candidate || clusters[candidate].ops.empty())
+  Group &group = clusters[cluster], &other = clusters[candidate];
+  if (cluster == candidate || other.members.empty())
     return false;
-  std::optional<FusionDomain> united = unite(clusters[cluster].domain, clusters[candidate].domain);
+  std::optional<FusionDomain> united = unite(group.domain, other.domain);
   if (!united || !broadcastsFit(cluster, candidate, *united) || !broadcastsFit(candidate, cluster, *united) ||
       hasPathBetween(cluster, candidate))
     return false;
-  for (Operation *op : clusters[candidate].ops)
-    clusterOf[op] = cluster;
-  clusters[cluster].ops.append(clusters[candidate].ops);
-  clusters[candidate].ops.clear();
-  clusters[cluster].domain = *united;
+  for (unsigned op : other.members)
+    facts[op].cluster = cluster;
+  group.members.append(other.members);
+  group.first = std::min(group.first, other.first);
+  group.domain = *united;
+  other.members.clear();
   return true;
 }
 
 SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
   llvm::SmallSetVector<unsigned, 8> found;
   bool isColumns = clusters[cluster].domain.kind == FusionDomain::Kind::Columns;
-  for (Operation *op : clusters[cluster].ops)
-    visitLeaves(op, [&](Value leaf, ArrayRef<BroadcastOp>) {
-      if (auto it = clusterOf.find(leaf.getDefiningOp()); it != clusterOf.end())
-        found.insert(it->second);
+  for (unsigned op : clusters[cluster].members)
+    for (const Leaf &leaf : facts[op].leaves) {
+      if (leaf.producer != kNone && facts[leaf.producer].cluster != kNone)
+        found.insert(facts[leaf.producer].cluster);
       if (!isColumns)
-        return;
-      for (Operation *user : leaf.getUsers())
-        if (auto it = clusterOf.find(user); it != clusterOf.end())
-          if (clusters[it->second].domain.kind == FusionDomain::Kind::Columns)
-            found.insert(it->second);
-    });
+        continue;
+      for (Operation *user : leaf.value.getUsers()) {
+        unsigned at = positionOf(user), reader = at == kNone ? kNone : facts[at].cluster;
+        if (reader != kNone && clusters[reader].domain.kind == FusionDomain::Kind::Columns)
+          found.insert(reader);
+      }
+    }
   return found.takeVector();
 }
 
@@ -274,7 +336,7 @@ static SmallVector<Operation *> copyCheapProducers(ReduceOp reduce) {
   SetVector<Operation *> slice;
   SmallVector<Value> pending = {reduce.getInput()};
   auto isCheap = [](Operation *op) {
-    if (!op || fusionKind(op) != FusionKind::Elementwise || isFreeToRepeat(op))
+    if (!op || fusionKind(op) != FusionKind::Elementwise || mlir::ds::isFreeToRepeat(op))
       return false;
     return llvm::all_of(op->getUsers(), [](Operation *user) { return isFusionCandidate(user); });
   };
@@ -297,22 +359,26 @@ SmallVector<FusionCluster> ClusterBuilder::run() {
   DenseSet<Operation *> isCopy;
   for (auto &[reduce, members] : copies)
     isCopy.insert(members.begin(), members.end());
-  for (Operation &op : block) {
-    if (!isFusionCandidate(&op) || isCopy.contains(&op))
+  auto isCandidate = [&](Operation *op) {
+    unsigned at = positionOf(op);
+    return at == kNone ? isFusionCandidate(op) : facts[at].candidate;
+  };
+  for (unsigned at = 0; at < ops.size(); ++at) {
+    if (!facts[at].candidate || isCopy.contains(ops[at]))
       continue;
     // A free op that only candidates read is copied by each of them.
-    if (isFreeToRepeat(&op) &&
-        llvm::all_of(op.getUsers(), [](Operation *user) { return isFusionCandidate(user); }))
+    if (facts[at].free && llvm::all_of(ops[at]->getUsers(), isCandidate))
       continue;
-    unsigned cluster = startCluster(&op);
+    unsigned cluster = startCluster(at);
     for (unsigned candidate : findCandidates(cluster))
       tryJoin(cluster, candidate);
   }
   SmallVector<FusionCluster> result;
-  for (FusionCluster &cluster : clusters)
-    if (!cluster.ops.empty()) {
-      llvm::sort(cluster.ops, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
-      result.push_back(std::move(cluster));
+  for (Group &group : clusters)
+    if (!group.members.empty()) {
+      llvm::sort(group.members);
+      result.push_back({std::move(group.domain),
+                        llvm::map_to_vector(group.members, [&](unsigned op) { return ops[op]; })});
     }
   return result;
 }
