@@ -191,6 +191,17 @@ TEST(MemoryPlan, GuillotinePackingsAreFoundAgain) {
     }
 }
 
+TEST(MemoryPlan, PinwheelsAreFoundAgain) {
+  // No straight cut parts the five pieces of a pinwheel; every fourth cut is one.
+  for (int count : {10, 100, 300, 1000, 5000})
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      const int64_t height = int64_t(1) << 34;
+      MemoryPlan plan = planned(perfectPacking(count, height, 16 * count, seed, true));
+      EXPECT_EQ(plan.lowerBound, height);
+      EXPECT_LE(ratio(plan), 1.02) << count << " buffers, seed " << seed;
+    }
+}
+
 TEST(MemoryPlan, TransformerStepsReachTheBound) {
   for (TransformerShape shape :
        {TransformerShape{}, TransformerShape{.layers = 6, .width = 384, .tokens = 256},
@@ -204,10 +215,9 @@ TEST(MemoryPlan, TransformerStepsReachTheBound) {
 }
 
 TEST(MemoryPlan, HardProblemsStayNearTheBound) {
-  // Reached: 1.13, 1.000, 1.015. First fit in the best of all orders gives 1.29, 1.04 and 1.055.
+  // Reached: 1.000, 1.015. First fit in the best of all orders gives 1.04 and 1.055.
   const PackOptions effort = {.maxSteps = 100'000'000};
   const int64_t height = int64_t(1) << 34;
-  EXPECT_LE(ratio(planned(perfectPacking(300, height, 1200, 2, true), effort)), 1.18); // its optimum is 1
   EXPECT_LE(ratio(planned(thinned(perfectPacking(300, height, 1200, 1), 5, 3), effort)), 1.01);
   EXPECT_LE(ratio(planned(randomProblem(1000, 1 << 20, 4000, 400, 4), effort)), 1.03);
 }

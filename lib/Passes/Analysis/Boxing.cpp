@@ -5,20 +5,21 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <unordered_map>
 
 namespace ds::analysis::detail {
 
 Boxing::Boxing(const std::vector<Item> &items, BoxOrder order) : numItems(items.size()) {
   nodes.reserve(2 * items.size());
   for (const Item &item : items)
-    nodes.push_back({item, false, {}});
+    nodes.push_back({item, {}});
   roots.resize(items.size());
   std::iota(roots.begin(), roots.end(), 0);
   if (order == BoxOrder::StacksFirst)
     stack(INT32_MAX);
   // A stack is made where it makes a chain possible; only when nothing else helps, of whatever lives equally
   // long.
-  while (chain() || stackForChains() || stack(2) || stack(INT32_MAX))
+  while (chain() || turn() || stackForChains() || stack(2) || stack(INT32_MAX))
     ;
 }
 
@@ -38,7 +39,7 @@ bool Boxing::chain() {
     if (joined[head])
       continue;
     Node box = nodes[head];
-    std::vector<int32_t> members = {head};
+    std::vector<std::pair<int32_t, int64_t>> members = {{head, 0}};
     while (true) {
       auto next = std::lower_bound(roots.begin(), roots.end(), std::tuple(box.item.size, box.item.end, 0),
                                    [&](int32_t id, const auto &value) { return key(id) < value; });
@@ -51,7 +52,7 @@ bool Boxing::chain() {
       if (!fits())
         break;
       joined[*next] = true;
-      members.push_back(*next);
+      members.push_back({*next, 0});
       box.item.end = nodes[*next].item.end;
       box.item.align = std::max(box.item.align, nodes[*next].item.align);
     }
@@ -59,7 +60,7 @@ bool Boxing::chain() {
       continue;
     joined[head] = true;
     added.push_back(int32_t(nodes.size()));
-    nodes.push_back({box.item, true, std::move(members)});
+    nodes.push_back({box.item, std::move(members)});
   }
   replaceRoots(joined, added);
   return !added.empty();
@@ -91,12 +92,14 @@ std::vector<std::pair<size_t, size_t>> Boxing::equalLifetimes() {
 void Boxing::addStack(std::vector<int32_t> members, std::vector<char> &joined, std::vector<int32_t> &added) {
   Item box = nodes[members[0]].item;
   box.size = 0;
+  std::vector<std::pair<int32_t, int64_t>> children;
   for (int32_t member : members) {
+    children.push_back({member, box.size});
     box.size += nodes[member].item.size;
     joined[member] = true;
   }
   added.push_back(int32_t(nodes.size()));
-  nodes.push_back({box, false, std::move(members)});
+  nodes.push_back({box, std::move(children)});
 }
 
 /// Joins runs of at most `longest` roots that live exactly equally long. Returns whether there were any.
@@ -146,6 +149,68 @@ bool Boxing::stackForChains() {
   return !added.empty();
 }
 
+void Boxing::addPinwheel(const Pinwheel &wheel, std::vector<char> &joined, std::vector<int32_t> &added) {
+  const Item &longLeft = nodes[wheel.longLeft].item, &right = nodes[wheel.right].item;
+  Item box = longLeft;
+  box.end = right.end;
+  box.size = longLeft.size + nodes[wheel.left].item.size;
+  std::vector<std::pair<int32_t, int64_t>> children = {{wheel.longLeft, 0},
+                                                       {wheel.right, 0},
+                                                       {wheel.left, longLeft.size},
+                                                       {wheel.middle, longLeft.size},
+                                                       {wheel.longRight, right.size}};
+  for (auto [child, rise] : children) {
+    if (rise % nodes[child].item.align != 0)
+      return;
+    box.align = std::max(box.align, nodes[child].item.align);
+  }
+  for (auto [child, rise] : children)
+    joined[child] = true;
+  added.push_back(int32_t(nodes.size()));
+  nodes.push_back({box, std::move(children)});
+}
+
+/// Joins five roots that no straight cut parts: a middle, and around it one that begins before and ends with
+/// it, one that begins with it and ends after, and what is left beside these. Returns whether there were any.
+bool Boxing::turn() {
+  constexpr size_t kMost = 32; // of one begin or end are looked at
+  std::unordered_map<int32_t, std::vector<int32_t>> begins, ends;
+  std::sort(roots.begin(), roots.end());
+  for (int32_t root : roots) {
+    begins[nodes[root].item.begin].push_back(root);
+    ends[nodes[root].item.end].push_back(root);
+  }
+  std::vector<char> joined(nodes.size());
+  std::vector<int32_t> added;
+  auto find = [&](auto &byTime, int32_t time, auto suits) {
+    std::vector<int32_t> &list = byTime[time];
+    for (size_t i = 0; i < std::min(kMost, list.size()); ++i)
+      if (!joined[list[i]] && suits(list[i], nodes[list[i]].item))
+        return true;
+    return false;
+  };
+  for (int32_t middle : roots) {
+    const Item m = nodes[middle].item;
+    if (joined[middle])
+      continue;
+    find(ends, m.end, [&](int32_t longLeft, const Item &a) {
+      return a.begin < m.begin && find(begins, a.begin, [&](int32_t left, const Item &d) {
+               return d.end == m.begin && find(begins, m.end, [&](int32_t right, const Item &b) {
+                        return b.size == a.size + m.size &&
+                               find(begins, m.begin, [&](int32_t longRight, const Item &c) {
+                                 if (c.end != b.end || c.size != a.size + d.size - b.size)
+                                   return false;
+                                 addPinwheel({middle, longLeft, left, right, longRight}, joined, added);
+                                 return true;
+                               });
+                      });
+             });
+    });
+  }
+  replaceRoots(joined, added);
+  return !added.empty();
+}
+
 std::vector<Item> Boxing::rootItems() const {
   std::vector<Item> items;
   for (int32_t root : roots)
@@ -158,12 +223,8 @@ std::vector<int64_t> Boxing::expand(const std::vector<int64_t> &rootOffsets) con
   for (size_t i = 0; i < roots.size(); ++i)
     offsets[roots[i]] = rootOffsets[i];
   for (size_t box = nodes.size(); box-- > numItems;) {
-    int64_t offset = offsets[box];
-    for (int32_t child : nodes[box].children) {
-      offsets[child] = offset;
-      if (!nodes[box].chained)
-        offset += nodes[child].item.size;
-    }
+    for (auto [child, rise] : nodes[box].children)
+      offsets[child] = offsets[box] + rise;
   }
   offsets.resize(numItems);
   return offsets;

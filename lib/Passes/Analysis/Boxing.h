@@ -1,9 +1,10 @@
 //===- Boxing.h - Items that fit together become one item -----------------------===//
 //
-// Two items with the same lifetime can be stacked, and two items of the same size of which one begins as the
-// other ends can be chained; both give a rectangle without waste. Doing so again and again rebuilds a packing
-// that was cut from rectangles, and makes large instances small. The price: a chain commits two items to one
-// address, which is not always best; the solver therefore tries the unboxed items as well.
+// Two items with the same lifetime can be stacked, two items of the same size of which one begins as the
+// other ends can be chained, and five items can turn around the one in their middle; all give a rectangle
+// without waste. Doing so again and again rebuilds a packing that was cut from rectangles, and makes large
+// instances small. The price: a chain commits two items to one address, which is not always best; the solver
+// therefore tries the unboxed items as well.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_PASSES_ANALYSIS_BOXING_H
@@ -32,13 +33,18 @@ public:
 private:
   struct Node {
     Item item;
-    bool chained = false; ///< children share the address; otherwise they are stacked
-    std::vector<int32_t> children;
+    std::vector<std::pair<int32_t, int64_t>> children; ///< with their offset from the box's
+  };
+  /// Five roots around `middle`, which lies above `longLeft` and under `longRight`.
+  struct Pinwheel {
+    int32_t middle, longLeft, left, right, longRight;
   };
 
   bool chain();
   bool stack(size_t longest);
   bool stackForChains();
+  bool turn();
+  void addPinwheel(const Pinwheel &wheel, std::vector<char> &joined, std::vector<int32_t> &added);
   std::vector<std::pair<size_t, size_t>> equalLifetimes();
   void addStack(std::vector<int32_t> members, std::vector<char> &joined, std::vector<int32_t> &added);
   void replaceRoots(const std::vector<char> &joined, std::vector<int32_t> added);

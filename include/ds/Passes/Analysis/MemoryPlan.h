@@ -41,9 +41,9 @@ struct PackProblem {
   int64_t alignment = 64; ///< of buffers that ask for none; sizes count rounded up to their alignment
 };
 
-/// How much work planMemory may do. A step is about a nanosecond.
+/// How much work planMemory may do. A step takes a nanosecond or a few.
 struct PackOptions {
-  int64_t maxSteps = 300'000'000;
+  int64_t maxSteps = 200'000'000;
 };
 
 /// The solution: `offsets[i]` is where buffers[i] begins.
