@@ -1,0 +1,266 @@
+//===- Attention.cu - Tiled attention in f32, forward and backward, on CUDA ----===//
+//
+// The reference, and what runs where no library does. A block has 32 rows of its own (queries, or in dkdv
+// keys), four for each of its eight warps, and walks tiles of 32 rows of the other side in shared memory. For
+// a product over the head's elements each lane takes one row of the tile; for a sum over the tile's rows each
+// lane takes every 32nd element of the head. Sums are formed in a fixed order and rounded once; scores exist
+// 32 x 32 at a time.
+//
+//===---------------------------------------------------------------------------===//
+#include "CudaPort.h"
+
+namespace ds::rt::cuda {
+
+constexpr int kTile = 32;    ///< rows of a tile, and of a block
+constexpr int kOwn = 4;      ///< rows of a warp
+constexpr int kElements = 8; ///< of a head, per lane: heads of up to 256
+
+template <class T>
+DS_DEVICE T *rowAt(const Heads &view, int64_t b, int64_t row, int64_t head) {
+  return static_cast<T *>(view.data) + b * view.batchStride + row * view.rowStride + head * view.headStride;
+}
+
+/// Copies rows [first, first + 32) as f32 to rows of `stride` floats; those from `rows` on become 0.
+template <class T>
+DS_DEVICE void loadTile(const Heads &view, int64_t b, int64_t head, int first, int rows, int size,
+                        float factor, float *to, int stride) {
+  for (int at = threadIdx.x; at < kTile * size; at += blockDim.x) {
+    const int row = at / size, d = at % size;
+    to[row * stride + d] =
+        first + row < rows ? toFloat(rowAt<T>(view, b, first + row, head)[d]) * factor : 0.0f;
+  }
+}
+
+/// scores[j] = own row j times the tile's row of this lane.
+DS_DEVICE void multiplyRows(const float *own, const float *tile, int size, float scores[kOwn]) {
+  const float *row = tile + (threadIdx.x % 32) * (size + 1);
+  for (int j = 0; j < kOwn; ++j)
+    scores[j] = 0;
+  for (int d = 0; d < size; ++d) {
+    const float x = row[d];
+    for (int j = 0; j < kOwn; ++j)
+      scores[j] = fmaf(own[j * size + d], x, scores[j]);
+  }
+}
+
+/// sums[j][e] += weights[j] of lane s times element lane + 32 e of the tile's row s, for all s.
+DS_DEVICE void addRows(const float weights[kOwn], const float *tile, int size, float sums[kOwn][kElements]) {
+  const int lane = threadIdx.x % 32;
+  for (int s = 0; s < kTile; ++s) {
+    float weight[kOwn];
+    for (int j = 0; j < kOwn; ++j)
+      weight[j] = __shfl_sync(kAllLanes, weights[j], s);
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      if (lane + 32 * e >= size)
+        continue;
+      const float x = tile[s * (size + 1) + lane + 32 * e];
+      for (int j = 0; j < kOwn; ++j)
+        sums[j][e] = fmaf(weight[j], x, sums[j][e]);
+    }
+  }
+}
+
+DS_DEVICE void clear(float sums[kOwn][kElements]) {
+#pragma unroll
+  for (int e = 0; e < kElements; ++e)
+    for (int j = 0; j < kOwn; ++j)
+      sums[j][e] = 0;
+}
+
+/// Writes this warp's rows [first, first + 4), scaled.
+template <class T>
+DS_DEVICE void writeRows(const Heads &view, int64_t b, int64_t head, int first, int rows, int size,
+                         const float sums[kOwn][kElements], const float factors[kOwn]) {
+  const int lane = threadIdx.x % 32;
+  for (int j = 0; j < kOwn; ++j) {
+    if (first + j >= rows)
+      continue;
+    T *to = rowAt<T>(view, b, first + j, head);
+#pragma unroll
+    for (int e = 0; e < kElements; ++e)
+      if (lane + 32 * e < size)
+        setFloat(to[lane + 32 * e], sums[j][e] * factors[j]);
+  }
+}
+
+/// What a block works on.
+struct Place {
+  int b, h, first; ///< batch, head (of keys in dkdv) and first own row
+  int warpRow;     ///< first own row of the warp, in the block
+};
+DS_DEVICE Place placeOf(int heads, int rows) {
+  // The blocks with the most visible keys first, so that all end together.
+  const int tiles = (rows + kTile - 1) / kTile, perTile = gridDim.x / tiles;
+  const int tile = tiles - 1 - blockIdx.x / perTile, rest = blockIdx.x % perTile;
+  return {rest / heads, rest % heads, tile * kTile, static_cast<int>(threadIdx.x / 32) * kOwn};
+}
+
+/// One past the last key that query `t` sees.
+DS_DEVICE int visibleKeys(const AttentionCall &call, int t) {
+  return call.causal ? maxOf(0, minOf(call.keys, t + 1 + call.keys - call.queries)) : call.keys;
+}
+/// `score` of query t and key s as masks leave it.
+DS_DEVICE float masked(const AttentionCall &call, float score, int b, int h, int t, int s) {
+  if (t >= call.queries || s >= visibleKeys(call, t))
+    return -infinity();
+  if (call.mask)
+    score += call.mask[b * call.maskStrides[0] + h * call.maskStrides[1] + t * call.maskStrides[2] + s];
+  return score;
+}
+DS_DEVICE float *lseAt(const AttentionCall &call, int b, int h, int t) {
+  return call.lse + b * call.lseStrides[0] + h * call.lseStrides[1] + t * call.lseStrides[2];
+}
+
+template <class T>
+DS_DEVICE void attentionForward(const AttentionCall &call) {
+  DS_DYNAMIC_SHARED(float, memory);
+  const int size = call.size, lane = threadIdx.x % 32;
+  float *tile = memory, *queries = memory + kTile * (size + 1);
+  const Place place = placeOf(call.heads, call.queries);
+  const int b = place.b, h = place.h, group = h / (call.heads / call.groups);
+  const float *own = queries + place.warpRow * size;
+  loadTile<T>(call.q, b, h, place.first, call.queries, size, call.scale, queries, size);
+  float sums[kOwn][kElements], top[kOwn], total[kOwn], scores[kOwn];
+  clear(sums);
+  for (int j = 0; j < kOwn; ++j) {
+    top[j] = -infinity();
+    total[j] = 0;
+  }
+  const int visible = visibleKeys(call, minOf(place.first + kTile, call.queries) - 1);
+  for (int s0 = 0; s0 < visible; s0 += kTile) {
+    __syncthreads();
+    loadTile<T>(call.k, b, group, s0, call.keys, size, 1.0f, tile, size + 1);
+    __syncthreads();
+    multiplyRows(own, tile, size, scores);
+    for (int j = 0; j < kOwn; ++j) {
+      const float score = masked(call, scores[j], b, h, place.first + place.warpRow + j, s0 + lane);
+      const float next = maxOf(warpMax(score), top[j]), shift = next == -infinity() ? 0.0f : next;
+      const float rescale = expf(top[j] - shift);
+      scores[j] = expf(score - shift);
+      total[j] = total[j] * rescale + warpSum(scores[j]);
+      top[j] = next;
+#pragma unroll
+      for (int e = 0; e < kElements; ++e)
+        sums[j][e] *= rescale;
+    }
+    __syncthreads();
+    loadTile<T>(call.v, b, group, s0, call.keys, size, 1.0f, tile, size + 1);
+    __syncthreads();
+    addRows(scores, tile, size, sums);
+  }
+  float factors[kOwn];
+  for (int j = 0; j < kOwn; ++j) {
+    const int t = place.first + place.warpRow + j;
+    factors[j] = total[j] == 0 ? 0.0f : 1.0f / total[j];
+    if (lane == 0 && t < call.queries)
+      *lseAt(call, b, h, t) = total[j] == 0 ? -infinity() : top[j] + logf(total[j]);
+  }
+  writeRows<T>(call.out, b, h, place.first + place.warpRow, call.queries, size, sums, factors);
+}
+
+/// Sum of dout * out of query t.
+template <class T>
+DS_DEVICE float deltaOf(const AttentionCall &call, int b, int h, int t) {
+  float sum = 0;
+  if (t < call.queries) {
+    const T *dout = rowAt<const T>(call.dout, b, t, h), *out = rowAt<const T>(call.out, b, t, h);
+    for (int d = threadIdx.x % 32; d < call.size; d += 32)
+      sum += toFloat(dout[d]) * toFloat(out[d]);
+  }
+  return warpSum(sum);
+}
+
+/// exp(score - lse), and 0 for a query that sees nothing.
+DS_DEVICE float probability(float score, float lse) { return lse == -infinity() ? 0.0f : expf(score - lse); }
+
+template <class T>
+DS_DEVICE void gradientOfQueries(const AttentionCall &call) {
+  DS_DYNAMIC_SHARED(float, memory);
+  const int size = call.size, lane = threadIdx.x % 32;
+  float *tile = memory, *queries = memory + kTile * (size + 1), *douts = queries + kTile * size;
+  const Place place = placeOf(call.heads, call.queries);
+  const int b = place.b, h = place.h, group = h / (call.heads / call.groups);
+  const int firstRow = place.first + place.warpRow;
+  loadTile<T>(call.q, b, h, place.first, call.queries, size, call.scale, queries, size);
+  loadTile<T>(call.dout, b, h, place.first, call.queries, size, 1.0f, douts, size);
+  float sums[kOwn][kElements], delta[kOwn], lse[kOwn], probs[kOwn], grads[kOwn], factors[kOwn];
+  clear(sums);
+  for (int j = 0; j < kOwn; ++j) {
+    delta[j] = deltaOf<T>(call, b, h, firstRow + j);
+    lse[j] = firstRow + j < call.queries ? *lseAt(call, b, h, firstRow + j) : -infinity();
+    factors[j] = 1;
+  }
+  const int visible = visibleKeys(call, minOf(place.first + kTile, call.queries) - 1);
+  for (int s0 = 0; s0 < visible; s0 += kTile) {
+    __syncthreads();
+    loadTile<T>(call.v, b, group, s0, call.keys, size, 1.0f, tile, size + 1);
+    __syncthreads();
+    multiplyRows(douts + place.warpRow * size, tile, size, grads);
+    __syncthreads();
+    loadTile<T>(call.k, b, group, s0, call.keys, size, 1.0f, tile, size + 1);
+    __syncthreads();
+    multiplyRows(queries + place.warpRow * size, tile, size, probs);
+    for (int j = 0; j < kOwn; ++j) {
+      const float p = probability(masked(call, probs[j], b, h, firstRow + j, s0 + lane), lse[j]);
+      grads[j] = p * (grads[j] - delta[j]) * call.scale;
+    }
+    addRows(grads, tile, size, sums);
+  }
+  writeRows<T>(call.dq, b, h, firstRow, call.queries, size, sums, factors);
+}
+
+/// Own rows are keys; every query head of the group and every query tile that sees them is walked in order.
+template <class T>
+DS_DEVICE void gradientOfKeys(const AttentionCall &call) {
+  DS_DYNAMIC_SHARED(float, memory);
+  DS_SHARED float deltas[kTile];
+  const int size = call.size, lane = threadIdx.x % 32, perGroup = call.heads / call.groups;
+  float *tile = memory, *keys = memory + kTile * (size + 1), *values = keys + kTile * size;
+  const Place place = placeOf(call.groups, call.keys);
+  const int b = place.b, g = place.h, firstRow = place.first + place.warpRow;
+  loadTile<T>(call.k, b, g, place.first, call.keys, size, 1.0f, keys, size);
+  loadTile<T>(call.v, b, g, place.first, call.keys, size, 1.0f, values, size);
+  float dk[kOwn][kElements], dv[kOwn][kElements], probs[kOwn], grads[kOwn], ones[kOwn];
+  clear(dk);
+  clear(dv);
+  for (int j = 0; j < kOwn; ++j)
+    ones[j] = 1;
+  const int firstQuery = call.causal ? maxOf(0, place.first - (call.keys - call.queries)) / kTile * kTile : 0;
+  for (int h = g * perGroup; h < (g + 1) * perGroup; ++h)
+    for (int t0 = firstQuery; t0 < call.queries; t0 += kTile) {
+      const int t = t0 + lane;
+      const float lse = t < call.queries ? *lseAt(call, b, h, t) : -infinity();
+      __syncthreads();
+      loadTile<T>(call.q, b, h, t0, call.queries, size, call.scale, tile, size + 1);
+      for (int j = 0; j < kOwn; ++j) {
+        const float delta = deltaOf<T>(call, b, h, t0 + place.warpRow + j);
+        if (lane == 0)
+          deltas[place.warpRow + j] = delta;
+      }
+      __syncthreads();
+      multiplyRows(keys + place.warpRow * size, tile, size, probs);
+      for (int j = 0; j < kOwn; ++j)
+        probs[j] =
+            firstRow + j < call.keys ? probability(masked(call, probs[j], b, h, t, firstRow + j), lse) : 0.0f;
+      __syncthreads();
+      loadTile<T>(call.dout, b, h, t0, call.queries, size, 1.0f, tile, size + 1);
+      __syncthreads();
+      multiplyRows(values + place.warpRow * size, tile, size, grads);
+      addRows(probs, tile, size, dv);
+      for (int j = 0; j < kOwn; ++j)
+        grads[j] = probs[j] * (grads[j] - deltas[lane]) * call.scale;
+      __syncthreads();
+      loadTile<T>(call.q, b, h, t0, call.queries, size, 1.0f, tile, size + 1);
+      __syncthreads();
+      addRows(grads, tile, size, dk);
+    }
+  writeRows<T>(call.dk, b, g, firstRow, call.keys, size, dk, ones);
+  writeRows<T>(call.dv, b, g, firstRow, call.keys, size, dv, ones);
+}
+
+} // namespace ds::rt::cuda
+
+DS_ENTRIES(ds_attention_forward, attentionForward, AttentionCall, 256)
+DS_ENTRIES(ds_attention_dq, gradientOfQueries, AttentionCall, 256)
+DS_ENTRIES(ds_attention_dkdv, gradientOfKeys, AttentionCall, 256)

@@ -1,0 +1,352 @@
+//===- CudaLaunches.cpp - Library commands as launches of CUDA kernels ---------===//
+
+#include "CudaCalls.h"
+#include "ds/Runtime/Kernels.h"
+
+namespace ds::rt::cuda {
+namespace {
+
+int64_t countOf(const View &view) {
+  int64_t count = 1;
+  for (uint32_t d = 0; d < view.rank; ++d)
+    count *= view.shape[d];
+  return count;
+}
+
+unsigned byteSizeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+  case DType::I64:
+    return 8;
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+/// The entry of three for the type.
+const char *pick(DType dtype, const char *single, const char *bfloat, const char *half) {
+  return dtype == DType::BF16 ? bfloat : dtype == DType::F16 ? half : single;
+}
+
+/// Appends launches to a list.
+struct Launches {
+  CudaLaunch *list;
+  unsigned count = 0;
+
+  template <class Call>
+  void add(const char *entry, int64_t blocks, uint32_t threads, const Call &call, uint32_t sharedBytes = 0) {
+    static_assert(sizeof(Call) <= sizeof(CudaLaunch::argument));
+    if (blocks <= 0)
+      return;
+    CudaLaunch &launch = list[count++];
+    launch.entry = entry;
+    launch.blocks = static_cast<uint32_t>(blocks);
+    launch.threads = threads;
+    launch.sharedBytes = sharedBytes;
+    launch.argumentBytes = sizeof(Call);
+    memcpy(launch.argument, &call, sizeof(Call));
+  }
+};
+
+int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Threads for rows of `size` elements: whole warps, each thread about four elements, up to `most`.
+uint32_t threadsFor(int64_t size, uint32_t most) {
+  uint32_t threads = 32;
+  while (threads < most && int64_t(threads) * 4 < size)
+    threads *= 2;
+  return threads;
+}
+
+//===----------------------------------------------------------------------===//
+// Fill and copy
+//===----------------------------------------------------------------------===//
+
+/// Views walked together, with adjacent dimensions merged. `from` may be `to`.
+WalkCall walkOf(const View &from, const View &to) {
+  WalkCall call{};
+  call.to = to.data;
+  call.count = countOf(to);
+  int32_t &rank = call.rank;
+  for (uint32_t d = 0; d < to.rank; ++d) {
+    const int64_t size = to.shape[d], a = from.strides[d], b = to.strides[d];
+    if (size == 1)
+      continue;
+    const bool merges =
+        rank > 0 && call.fromStrides[rank - 1] == size * a && call.toStrides[rank - 1] == size * b;
+    if (!merges && rank == WalkCall::kMaxRank)
+      return WalkCall{}; // no program has it: shapes have at most 16 dimensions, and neighbours merge
+    if (!merges)
+      call.shape[rank++] = 1;
+    call.shape[rank - 1] *= size;
+    call.fromStrides[rank - 1] = a;
+    call.toStrides[rank - 1] = b;
+  }
+  if (rank == 0) {
+    rank = 1;
+    call.shape[0] = call.fromStrides[0] = call.toStrides[0] = 1;
+  }
+  return call;
+}
+
+/// Whether both sides are packed and can be moved by 16 bytes.
+bool isPacked(const WalkCall &call, unsigned bytes) {
+  const bool packed = call.rank == 1 && call.toStrides[0] == 1 && call.fromStrides[0] == 1;
+  const uint64_t places = reinterpret_cast<uint64_t>(call.from) | reinterpret_cast<uint64_t>(call.to);
+  return packed && (places | uint64_t(call.count) * bytes) % 16 == 0;
+}
+
+void addWalk(Launches &launches, WalkCall call, unsigned bytes) {
+  constexpr int64_t kMostBlocks = 1 << 16;
+  const char *entry = bytes == 1   ? "ds_walk_1"
+                      : bytes == 2 ? "ds_walk_2"
+                      : bytes == 4 ? "ds_walk_4"
+                                   : "ds_walk_8";
+  if (isPacked(call, bytes)) {
+    entry = "ds_move_16";
+    for (unsigned have = bytes; have < 8; have *= 2)
+      call.value = (call.value << (8 * have)) | (call.value & ((uint64_t(1) << (8 * have)) - 1));
+    call.count = call.count * bytes / 16;
+  }
+  const int64_t blocks = divideUp(call.count, 256);
+  launches.add(entry, blocks < kMostBlocks ? blocks : kMostBlocks, 256, call);
+}
+
+/// The bits of `value` as one element.
+uint64_t bitsOf(double value, DType dtype) {
+  uint64_t bits = 0;
+  const float single = static_cast<float>(value);
+  switch (dtype) {
+  case DType::F64:
+    memcpy(&bits, &value, 8);
+    return bits;
+  case DType::F32:
+    memcpy(&bits, &single, 4);
+    return bits;
+  case DType::BF16: {
+    uint32_t word;
+    memcpy(&word, &single, 4);
+    return value != value ? 0x7fc0 : (word + 0x7fff + (word >> 16 & 1)) >> 16 & 0xffff;
+  }
+  case DType::F16: {
+    const _Float16 half = static_cast<_Float16>(value);
+    memcpy(&bits, &half, 2);
+    return bits;
+  }
+  case DType::Bool:
+    return value != 0;
+  default:
+    return static_cast<uint64_t>(static_cast<int64_t>(value)) &
+           (byteSizeOf(dtype) == 8 ? ~uint64_t(0) : (uint64_t(1) << (8 * byteSizeOf(dtype))) - 1);
+  }
+}
+
+void addFill(Launches &launches, const LibraryCall &call) {
+  double value;
+  memcpy(&value, &call.params[0], 8);
+  const View &out = call.operands[0];
+  WalkCall walk = walkOf(out, out);
+  walk.value = bitsOf(value, out.dtype);
+  addWalk(launches, walk, byteSizeOf(out.dtype));
+}
+
+void addCopy(Launches &launches, const LibraryCall &call) {
+  WalkCall walk = walkOf(call.operands[0], call.operands[1]);
+  walk.from = call.operands[0].data;
+  addWalk(launches, walk, byteSizeOf(call.operands[0].dtype));
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding and cross-entropy
+//===----------------------------------------------------------------------===//
+
+void addEmbedding(Launches &launches, const LibraryCall &call) {
+  const View &table = call.operands[0], &ids = call.operands[1], &out = call.operands[2];
+  EmbeddingCall c{table.data,
+                  ids.data,
+                  out.data,
+                  countOf(ids),
+                  table.shape[0],
+                  table.shape[1],
+                  table.strides[0],
+                  ids.dtype == DType::I64,
+                  0};
+  launches.add(
+      pick(table.dtype, "ds_embedding_forward_f32", "ds_embedding_forward_bf16", "ds_embedding_forward_f16"),
+      c.numIds, threadsFor(c.width, 256), c);
+}
+
+void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
+  const View &ids = call.operands[0], &dout = call.operands[1], &dtable = call.operands[2];
+  if (call.params[0] == 0)
+    addWalk(launches, walkOf(dtable, dtable), byteSizeOf(dtable.dtype));
+  EmbeddingCall c{dout.data,
+                  ids.data,
+                  dtable.data,
+                  countOf(ids),
+                  dtable.shape[0],
+                  dtable.shape[1],
+                  dtable.strides[0],
+                  ids.dtype == DType::I64,
+                  dtable.dtype == DType::F32};
+  launches.add(pick(dout.dtype, "ds_embedding_backward_f32", "ds_embedding_backward_bf16",
+                    "ds_embedding_backward_f16"),
+               c.width > 0 ? c.numIds : 0, 256, c);
+}
+
+CrossEntropyCall crossEntropyOf(const LibraryCall &call) {
+  const View &logits = call.operands[0], &targets = call.operands[1];
+  CrossEntropyCall c{};
+  c.logits = logits.data;
+  c.targets = targets.data;
+  c.rows = logits.shape[0];
+  c.size = logits.shape[1];
+  c.stride = logits.strides[0];
+  c.ignoreIndex = call.params[0];
+  c.wideIds = targets.dtype == DType::I64;
+  return c;
+}
+
+void addCrossEntropy(Launches &launches, const LibraryCall &call) {
+  CrossEntropyCall c = crossEntropyOf(call);
+  c.loss = static_cast<float *>(call.operands[2].data);
+  c.lse = static_cast<float *>(call.operands[3].data);
+  c.count = static_cast<float *>(call.operands[4].data);
+  const DType dtype = call.operands[0].dtype;
+  launches.add(
+      pick(dtype, "ds_cross_entropy_rows_f32", "ds_cross_entropy_rows_bf16", "ds_cross_entropy_rows_f16"),
+      c.rows, threadsFor(c.size, 512), c);
+  launches.add(
+      pick(dtype, "ds_cross_entropy_mean_f32", "ds_cross_entropy_mean_bf16", "ds_cross_entropy_mean_f16"), 1,
+      256, c);
+}
+
+void addCrossEntropyGradient(Launches &launches, const LibraryCall &call) {
+  CrossEntropyCall c = crossEntropyOf(call);
+  c.lse = static_cast<float *>(call.operands[2].data);
+  c.count = static_cast<float *>(call.operands[3].data);
+  c.dloss = static_cast<const float *>(call.operands[4].data);
+  c.dlogits = call.operands[5].data;
+  c.dstride = call.operands[5].strides[0];
+  launches.add(pick(call.operands[0].dtype, "ds_cross_entropy_backward_f32", "ds_cross_entropy_backward_bf16",
+                    "ds_cross_entropy_backward_f16"),
+               c.rows, threadsFor(c.size, 512), c);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+Heads headsOf(const View &view) { return {view.data, view.strides[0], view.strides[1], view.strides[2]}; }
+
+AttentionCall attentionOf(const LibraryCall &call, uint32_t maskOperand) {
+  const View &q = call.operands[0], &k = call.operands[1], &lse = call.operands[4];
+  double scale;
+  memcpy(&scale, &call.params[1], 8);
+  AttentionCall c{};
+  c.q = headsOf(q);
+  c.k = headsOf(k);
+  c.v = headsOf(call.operands[2]);
+  c.out = headsOf(call.operands[3]);
+  c.lse = static_cast<float *>(lse.data);
+  for (int d = 0; d < 3; ++d)
+    c.lseStrides[d] = lse.strides[d];
+  if (call.numOperands > maskOperand) {
+    const View &mask = call.operands[maskOperand];
+    c.mask = static_cast<const float *>(mask.data);
+    for (int d = 0; d < 3; ++d)
+      c.maskStrides[d] = mask.shape[d] == 1 ? 0 : mask.strides[d];
+  }
+  c.batch = static_cast<int32_t>(q.shape[0]);
+  c.queries = static_cast<int32_t>(q.shape[1]);
+  c.heads = static_cast<int32_t>(q.shape[2]);
+  c.size = static_cast<int32_t>(q.shape[3]);
+  c.keys = static_cast<int32_t>(k.shape[1]);
+  c.groups = static_cast<int32_t>(k.shape[2]);
+  c.causal = call.params[0] != 0;
+  c.scale = static_cast<float>(scale);
+  return c;
+}
+
+constexpr int64_t kTileRows = 32; // of queries or keys that a block has; Attention.cu
+
+/// Two tiles: rows of the other side one float longer than a head, and the block's own rows.
+uint32_t attentionShared(const AttentionCall &c, int ownTiles) {
+  const uint32_t width = static_cast<uint32_t>(c.size);
+  return 4 * 32 * ((width + 1) + static_cast<uint32_t>(ownTiles) * width);
+}
+
+void addAttention(Launches &launches, const LibraryCall &call) {
+  const AttentionCall c = attentionOf(call, 5);
+  const int64_t blocks = int64_t(c.batch) * c.heads * divideUp(c.queries, kTileRows);
+  launches.add(pick(call.operands[0].dtype, "ds_attention_forward_f32", "ds_attention_forward_bf16",
+                    "ds_attention_forward_f16"),
+               blocks, 256, c, attentionShared(c, 1));
+}
+
+void addAttentionGradient(Launches &launches, const LibraryCall &call) {
+  AttentionCall c = attentionOf(call, 9);
+  c.dout = headsOf(call.operands[5]);
+  c.dq = headsOf(call.operands[6]);
+  c.dk = headsOf(call.operands[7]);
+  c.dv = headsOf(call.operands[8]);
+  const DType dtype = call.operands[0].dtype;
+  const int64_t queryBlocks = int64_t(c.batch) * c.heads * divideUp(c.queries, kTileRows);
+  const int64_t keyBlocks = int64_t(c.batch) * c.groups * divideUp(c.keys, kTileRows);
+  launches.add(pick(dtype, "ds_attention_dq_f32", "ds_attention_dq_bf16", "ds_attention_dq_f16"), queryBlocks,
+               256, c, attentionShared(c, 2));
+  launches.add(pick(dtype, "ds_attention_dkdv_f32", "ds_attention_dkdv_bf16", "ds_attention_dkdv_f16"),
+               keyBlocks, 256, c, attentionShared(c, 2));
+}
+
+} // namespace
+
+unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *list) {
+  Launches launches{list};
+  switch (fn) {
+  case LibraryFn::Matmul:
+    break;
+  case LibraryFn::AttentionForward:
+    addAttention(launches, call);
+    break;
+  case LibraryFn::AttentionBackward:
+    addAttentionGradient(launches, call);
+    break;
+  case LibraryFn::EmbeddingForward:
+    addEmbedding(launches, call);
+    break;
+  case LibraryFn::EmbeddingBackward:
+    addEmbeddingGradient(launches, call);
+    break;
+  case LibraryFn::CrossEntropyForward:
+    addCrossEntropy(launches, call);
+    break;
+  case LibraryFn::CrossEntropyBackward:
+    addCrossEntropyGradient(launches, call);
+    break;
+  case LibraryFn::Fill:
+    addFill(launches, call);
+    break;
+  case LibraryFn::Copy:
+    addCopy(launches, call);
+    break;
+  }
+  return launches.count;
+}
+
+unsigned cudaLaunches(const RandomCall &call, CudaLaunch *list) {
+  Launches launches{list};
+  const FillRandomCall c{call.data,   call.first,  call.count, call.seed,
+                         call.stream, call.offset, call.scale, call.normal};
+  const int64_t quads = call.count > 0 ? divideUp(call.first + call.count, 4) - call.first / 4 : 0;
+  launches.add("ds_fill_random", divideUp(quads, 256), 256, c);
+  return launches.count;
+}
+
+} // namespace ds::rt::cuda

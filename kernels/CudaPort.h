@@ -1,0 +1,140 @@
+//===- CudaPort.h - CUDA kernels as nvcc sees them, and as a test does ---------===//
+//
+// The .cu files of this directory are written against what is here. Under nvcc that is CUDA itself; with
+// DS_EMULATE_CUDA they are plain C++ that a test runs thread by thread on the CPU, where every __syncthreads
+// and every exchange within a warp is a switch to another thread.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_KERNELS_CUDAPORT_H
+#define DS_KERNELS_CUDAPORT_H
+
+#include "CudaCalls.h"
+
+#ifdef DS_EMULATE_CUDA
+#include "CudaEmulation.h"
+#else
+#define DS_SHARED __shared__
+#define DS_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+#define DS_KERNEL extern "C" __global__ void
+#define DS_DEVICE static __device__ __forceinline__
+#endif
+
+namespace ds::rt::cuda {
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// 16-bit floats as bits; computed with as f32.
+struct BFloat16 {
+  uint16_t bits;
+};
+struct Half {
+  uint16_t bits;
+};
+
+DS_DEVICE uint32_t wordOf(float value) {
+  uint32_t word;
+  memcpy(&word, &value, 4);
+  return word;
+}
+DS_DEVICE float floatOf(uint32_t word) {
+  float value;
+  memcpy(&value, &word, 4);
+  return value;
+}
+
+DS_DEVICE float toFloat(float value) { return value; }
+DS_DEVICE float toFloat(BFloat16 value) { return floatOf(uint32_t(value.bits) << 16); }
+DS_DEVICE void setFloat(float &to, float value) { to = value; }
+/// Rounds to nearest even; NaN stays NaN. The bits are those of the CPU's kernels.
+DS_DEVICE void setFloat(BFloat16 &to, float value) {
+  const uint32_t word = wordOf(value);
+  const uint32_t rounded = (word + 0x7fffu + (word >> 16 & 1u)) >> 16;
+  to.bits = static_cast<uint16_t>(value == value ? rounded : (word >> 16 | 0x40u));
+}
+#ifdef DS_EMULATE_CUDA
+DS_DEVICE float toFloat(Half value) { return emulation::halfToFloat(value.bits); }
+DS_DEVICE void setFloat(Half &to, float value) { to.bits = emulation::halfFromFloat(value); }
+#else
+DS_DEVICE float toFloat(Half value) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+}
+DS_DEVICE void setFloat(Half &to, float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(value)); }
+#endif
+
+DS_DEVICE float infinity() { return floatOf(0x7f800000u); }
+DS_DEVICE float quietNaN() { return floatOf(0x7fc00000u); }
+template <class T>
+DS_DEVICE T minOf(T a, T b) {
+  return a < b ? a : b;
+}
+template <class T>
+DS_DEVICE T maxOf(T a, T b) {
+  return a > b ? a : b;
+}
+
+/// The larger; NaN only where both are.
+DS_DEVICE float warpMax(float value) {
+  for (int mask = 16; mask > 0; mask /= 2)
+    value = maxOf(__shfl_xor_sync(kAllLanes, value, mask), value);
+  return value;
+}
+DS_DEVICE float warpSum(float value) {
+  for (int mask = 16; mask > 0; mask /= 2)
+    value += __shfl_xor_sync(kAllLanes, value, mask);
+  return value;
+}
+
+/// The maximum or sum over the block, for all threads; `memory` has 32 floats that nothing else uses between
+/// the barrier before and the one after.
+template <bool isSum>
+DS_DEVICE float acrossBlock(float value, float *memory) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  value = isSum ? warpSum(value) : warpMax(value);
+  __syncthreads();
+  if (lane == 0)
+    memory[warp] = value;
+  __syncthreads();
+  value = lane < warps ? memory[lane] : (isSum ? 0.0f : -infinity());
+  return isSum ? warpSum(value) : warpMax(value);
+}
+
+/// Calls body(j, x) for this thread's elements of row[0, size): single ones up to the first and behind the
+/// last address of 16 bytes, else `kVector` neighbours at once.
+template <class T, class Body>
+DS_DEVICE void forRow(const T *row, int64_t size, Body body) {
+  constexpr int kVector = 16 / sizeof(T);
+  const uint64_t misplaced = reinterpret_cast<uint64_t>(row) % 16;
+  const int64_t head = minOf<int64_t>(size, misplaced ? (16 - misplaced) / sizeof(T) : 0);
+  const int64_t vectors = (size - head) / kVector, tail = head + vectors * kVector;
+  if (threadIdx.x < head)
+    body(threadIdx.x, toFloat(row[threadIdx.x]));
+  for (int64_t v = threadIdx.x; v < vectors; v += blockDim.x) {
+    const int64_t first = head + v * kVector;
+    struct alignas(16) {
+      T values[kVector];
+    } loaded;
+    loaded = *reinterpret_cast<const decltype(loaded) *>(row + first);
+    for (int k = 0; k < kVector; ++k)
+      body(first + k, toFloat(loaded.values[k]));
+  }
+  if (tail + threadIdx.x < size)
+    body(tail + threadIdx.x, toFloat(row[tail + threadIdx.x]));
+}
+
+} // namespace ds::rt::cuda
+
+/// Entries `name_f32`, `name_bf16` and `name_f16` of the template `function`, which takes a `Call`.
+#define DS_ENTRIES(name, function, Call, maxThreads)                                                         \
+  DS_KERNEL __launch_bounds__(maxThreads) name##_f32(ds::rt::cuda::Call call) {                              \
+    ds::rt::cuda::function<float>(call);                                                                     \
+  }                                                                                                          \
+  DS_KERNEL __launch_bounds__(maxThreads) name##_bf16(ds::rt::cuda::Call call) {                             \
+    ds::rt::cuda::function<ds::rt::cuda::BFloat16>(call);                                                    \
+  }                                                                                                          \
+  DS_KERNEL __launch_bounds__(maxThreads) name##_f16(ds::rt::cuda::Call call) {                              \
+    ds::rt::cuda::function<ds::rt::cuda::Half>(call);                                                        \
+  }
+
+#endif // DS_KERNELS_CUDAPORT_H

@@ -1,0 +1,81 @@
+//===- Random.cu - Fills memory with random numbers on CUDA --------------------===//
+//
+// The bits of the CPU's kernel, element for element: the same Philox blocks, the same polynomials, and no
+// contraction of products and sums (nvcc gets -fmad=false). A thread makes the four elements of one block.
+//
+//===---------------------------------------------------------------------------===//
+#include "CudaPort.h"
+
+namespace ds::rt::cuda {
+
+DS_DEVICE void philox(uint64_t block, uint64_t stream, uint64_t key, uint32_t words[4]) {
+  words[0] = static_cast<uint32_t>(block);
+  words[1] = static_cast<uint32_t>(block >> 32);
+  words[2] = static_cast<uint32_t>(stream);
+  words[3] = static_cast<uint32_t>(stream >> 32);
+  uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round, low += 0x9E3779B9u, high += 0xBB67AE85u) {
+    const uint64_t a = uint64_t(0xD2511F53) * words[0], b = uint64_t(0xCD9E8D57) * words[2];
+    words[0] = static_cast<uint32_t>(b >> 32) ^ words[1] ^ low;
+    words[1] = static_cast<uint32_t>(b);
+    words[2] = static_cast<uint32_t>(a >> 32) ^ words[3] ^ high;
+    words[3] = static_cast<uint32_t>(a);
+  }
+}
+
+DS_DEVICE float logOf(float x) {
+  int32_t word = static_cast<int32_t>(wordOf(x));
+  const int32_t exponent = (word - 0x3f3504f3) >> 23;
+  word -= exponent * (1 << 23);
+  const float m = floatOf(static_cast<uint32_t>(word));
+  const float f = m - 1.0f, s = f / (2.0f + f), z = s * s;
+  const float p = z * (0.66666668653f + z * (0.40000004f + z * (0.28571430f + z * 0.2222221f)));
+  return static_cast<float>(exponent) * 0.69314718f + (2.0f * s + s * p);
+}
+
+DS_DEVICE void cosSin(uint32_t word, float &cosine, float &sine) {
+  const int32_t quadrant = static_cast<int32_t>((word + 0x20000000u) >> 30);
+  const float x = static_cast<float>(static_cast<int32_t>(word - (static_cast<uint32_t>(quadrant) << 30))) *
+                  1.4629180792671596e-9f; // 2 pi / 2^32
+  const float z = x * x;
+  const float c = 1.0f + z * (-0.5f + z * (0.041666668f + z * (-0.0013888889f + z * 2.4801587e-5f)));
+  const float s =
+      x * (1.0f + z * (-0.16666667f + z * (0.0083333333f + z * (-1.9841270e-4f + z * 2.7557319e-6f))));
+  const float swapC = quadrant & 1 ? s : c, swapS = quadrant & 1 ? c : s;
+  cosine = (quadrant + 1) & 2 ? -swapC : swapC;
+  sine = quadrant & 2 ? -swapS : swapS;
+}
+
+DS_DEVICE void fillRandom(const FillRandomCall &call) {
+  const int64_t last = call.first + call.count;
+  const int64_t block = call.first / 4 + int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (block * 4 >= last)
+    return;
+  uint32_t words[4];
+  float values[4];
+  philox(static_cast<uint64_t>(block), call.stream, call.seed, words);
+  for (int pair = 0; pair < 4; pair += 2) {
+    if (call.normal) {
+      const float u = (static_cast<float>(words[pair] >> 8) + 0.5f) * 0x1p-24f;
+      const float radius = sqrtf(-2.0f * logOf(u));
+      float cosine, sine;
+      cosSin(words[pair + 1], cosine, sine);
+      values[pair] = radius * cosine;
+      values[pair + 1] = radius * sine;
+    } else {
+      values[pair] = static_cast<float>(words[pair] >> 8) * 0x1p-24f;
+      values[pair + 1] = static_cast<float>(words[pair + 1] >> 8) * 0x1p-24f;
+    }
+  }
+  for (int w = 0; w < 4; ++w) {
+    const int64_t i = block * 4 + w;
+    if (i >= call.first && i < last)
+      call.data[i - call.first] = call.offset + call.scale * values[w];
+  }
+}
+
+} // namespace ds::rt::cuda
+
+DS_KERNEL __launch_bounds__(256) ds_fill_random(ds::rt::cuda::FillRandomCall call) {
+  ds::rt::cuda::fillRandom(call);
+}

@@ -1,0 +1,80 @@
+//===- CudaEmulation.h - The words of CUDA that the .cu files use, as C++ ------===//
+//
+// One block runs at a time, its threads as fibers of one thread, so what a block shares is static.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_UNITTESTS_CUDA_CUDAEMULATION_H
+#define DS_UNITTESTS_CUDA_CUDAEMULATION_H
+
+#include "Fibers.h"
+#include <cmath>
+#include <cstring>
+
+#define DS_SHARED static
+#define DS_DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(emulation::dynamicShared)
+#define DS_KERNEL static void
+#define DS_DEVICE static inline
+#define __launch_bounds__(threads)
+
+namespace ds::rt::cuda::emulation {
+
+inline ds::test::Block *block;
+inline unsigned blockNumber, blocks, threads;
+alignas(16) inline char dynamicShared[227 << 10];
+
+inline float halfToFloat(uint16_t bits) {
+  _Float16 half;
+  std::memcpy(&half, &bits, 2);
+  return static_cast<float>(half);
+}
+inline uint16_t halfFromFloat(float value) {
+  const _Float16 half = static_cast<_Float16>(value);
+  uint16_t bits;
+  std::memcpy(&bits, &half, 2);
+  return bits;
+}
+
+/// What reads like a field of threadIdx and its like.
+template <unsigned (*read)()>
+struct Register {
+  struct Value {
+    operator unsigned() const { return read(); }
+  } x;
+};
+inline unsigned readThread() { return block->current(); }
+inline unsigned readBlock() { return blockNumber; }
+inline unsigned readBlocks() { return blocks; }
+inline unsigned readThreads() { return threads; }
+
+inline float asFloat(uint32_t word) {
+  float value;
+  std::memcpy(&value, &word, 4);
+  return value;
+}
+inline uint32_t asWord(float value) {
+  uint32_t word;
+  std::memcpy(&word, &value, 4);
+  return word;
+}
+
+} // namespace ds::rt::cuda::emulation
+
+namespace ds::rt::cuda {
+
+inline emulation::Register<emulation::readThread> threadIdx;
+inline emulation::Register<emulation::readBlock> blockIdx;
+inline emulation::Register<emulation::readBlocks> gridDim;
+inline emulation::Register<emulation::readThreads> blockDim;
+
+inline void __syncthreads() { emulation::block->blockBarrier(); }
+inline int __syncthreads_or(int value) { return emulation::block->any(value != 0); }
+inline float __shfl_xor_sync(unsigned, float value, int mask) {
+  return emulation::asFloat(emulation::block->shuffle(emulation::asWord(value), mask));
+}
+inline float __shfl_sync(unsigned, float value, int lane) {
+  return emulation::asFloat(emulation::block->broadcast(emulation::asWord(value), lane));
+}
+
+} // namespace ds::rt::cuda
+
+#endif // DS_UNITTESTS_CUDA_CUDAEMULATION_H

@@ -1,0 +1,342 @@
+//===- CudaKernelTest.cpp - The kernels of the CUDA library against the CPU's ---===//
+//
+// The .cu files as C++, launched as cudaLaunches() says and run thread by thread. What they compute is held
+// to the kernels of kernels/*.cpp: to the bit where both add in one order, else to rounding.
+//
+//===---------------------------------------------------------------------------===//
+#include "../Runtime/KernelTestUtil.h"
+#include "CudaEmulation.h"
+
+#include "../../kernels/Attention.cu"
+#include "../../kernels/CrossEntropy.cu"
+#include "../../kernels/Embedding.cu"
+#include "../../kernels/FillCopy.cu"
+#include "../../kernels/Random.cu"
+
+#include <algorithm>
+
+namespace ds::rt {
+namespace {
+
+using test::Tensor;
+
+/// Calls an entry by name; `Call` is what it takes.
+struct Entry {
+  const char *name;
+  void (*run)(const unsigned char *argument);
+};
+template <class Call, void (*kernel)(Call)>
+void enter(const unsigned char *argument) {
+  Call call;
+  memcpy(&call, argument, sizeof call);
+  kernel(call);
+}
+#define ENTRY(name, Call)                                                                                    \
+  { #name, enter < cuda::Call, name> }
+#define ENTRIES(name, Call) ENTRY(name##_f32, Call), ENTRY(name##_bf16, Call), ENTRY(name##_f16, Call)
+constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall),
+                              ENTRIES(ds_embedding_backward, EmbeddingCall),
+                              ENTRIES(ds_cross_entropy_rows, CrossEntropyCall),
+                              ENTRIES(ds_cross_entropy_mean, CrossEntropyCall),
+                              ENTRIES(ds_cross_entropy_backward, CrossEntropyCall),
+                              ENTRIES(ds_attention_forward, AttentionCall),
+                              ENTRIES(ds_attention_dq, AttentionCall),
+                              ENTRIES(ds_attention_dkdv, AttentionCall),
+                              ENTRY(ds_walk_1, WalkCall),
+                              ENTRY(ds_walk_2, WalkCall),
+                              ENTRY(ds_walk_4, WalkCall),
+                              ENTRY(ds_walk_8, WalkCall),
+                              ENTRY(ds_move_16, WalkCall),
+                              ENTRY(ds_fill_random, FillRandomCall)};
+
+void launch(const cuda::CudaLaunch &launch) {
+  namespace e = cuda::emulation;
+  const Entry *entry = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                    [&](const Entry &e) { return std::string(e.name) == launch.entry; });
+  ASSERT_NE(entry, std::end(kEntries)) << launch.entry;
+  ASSERT_LE(launch.sharedBytes, sizeof e::dynamicShared);
+  ds::test::Block block(launch.threads);
+  e::block = &block;
+  e::blocks = launch.blocks;
+  e::threads = launch.threads;
+  for (e::blockNumber = 0; e::blockNumber < launch.blocks; ++e::blockNumber) {
+    memset(e::dynamicShared, 0xff, launch.sharedBytes); // NaN
+    ASSERT_TRUE(block.run([&](unsigned) { entry->run(launch.argument); }))
+        << launch.entry << " waits for ever";
+  }
+}
+
+/// Runs `fn` as CUDA launches.
+void callCuda(LibraryFn fn, std::vector<View> operands, std::vector<int64_t> params) {
+  cuda::CudaLaunch launches[cuda::kMaxCudaLaunches];
+  const LibraryCall call{operands.data(), params.data(), static_cast<uint32_t>(operands.size()), 1};
+  const unsigned count = cuda::cudaLaunches(fn, call, launches);
+  ASSERT_GT(count, 0u);
+  for (unsigned k = 0; k < count; ++k)
+    launch(launches[k]);
+}
+void callCpu(LibraryFn fn, std::vector<View> operands, std::vector<int64_t> params,
+             void *workspace = nullptr) {
+  test::call(fn, bestIsa(), std::move(operands), std::move(params), 1, workspace);
+}
+
+float valueOf(uint16_t bits, DType dtype) {
+  return dtype == DType::F16 ? static_cast<float>(std::bit_cast<_Float16>(bits))
+                             : std::bit_cast<float>(uint32_t(bits) << 16);
+}
+
+/// A tensor of f32 or 16-bit floats, filled from a seed.
+struct Numbers {
+  DType dtype;
+  Tensor<> shape;              ///< where elements lie; its own elements if f32
+  std::vector<uint16_t> words; ///< else these
+
+  Numbers(DType dtype, std::vector<int64_t> sizes, uint32_t seed, int64_t gap = 0)
+      : dtype(dtype), shape(sizes, gap) {
+    shape.randomize(seed);
+    if (dtype == DType::F32)
+      return;
+    for (float value : shape.data)
+      words.push_back(dtype == DType::F16 ? std::bit_cast<uint16_t>(static_cast<_Float16>(value))
+                                          : static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
+  }
+  View view() {
+    View view = shape.view();
+    view.dtype = dtype;
+    if (dtype != DType::F32)
+      view.data = words.data();
+    return view;
+  }
+  float at(size_t i) const { return dtype == DType::F32 ? shape.data[i] : valueOf(words[i], dtype); }
+  size_t size() const { return shape.data.size(); }
+};
+
+/// The numbers agree within `relative` of the largest; 0: to the bit, the gaps included.
+void expectNear(const Numbers &got, const Numbers &expected, float relative, const char *what) {
+  ASSERT_EQ(got.size(), expected.size());
+  float largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.at(i)))
+      largest = std::max(largest, std::abs(expected.at(i)));
+  size_t wrong = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const float x = got.at(i), y = expected.at(i);
+    wrong += !(x == y || std::abs(x - y) <= relative * largest || (std::isnan(x) && std::isnan(y)));
+  }
+  EXPECT_EQ(wrong, 0u) << what << " of " << expected.size();
+}
+
+class CudaKernelTest : public testing::TestWithParam<DType> {
+protected:
+  DType dtype() const { return GetParam(); }
+  /// Half a unit in the last place of a result, and what f32 sums in another order lose.
+  float rounding() const { return dtype() == DType::F32 ? 2e-6f : dtype() == DType::F16 ? 1e-3f : 8e-3f; }
+};
+
+TEST_P(CudaKernelTest, EmbeddingLooksUpRows) {
+  Numbers table(dtype(), {50, 70}, 1, 6), got(dtype(), {3, 20, 70}, 2), expected(dtype(), {3, 20, 70}, 3);
+  Tensor<int64_t> ids({3, 20});
+  for (size_t i = 0; i < ids.data.size(); ++i)
+    ids.data[i] = i == 7 ? -1 : i == 9 ? 50 : int64_t(i * i % 50);
+  callCpu(LibraryFn::EmbeddingForward, {table.view(), ids.view(), expected.view()}, {});
+  callCuda(LibraryFn::EmbeddingForward, {table.view(), ids.view(), got.view()}, {});
+  expectNear(got, expected, 0, "rows");
+}
+
+TEST_P(CudaKernelTest, EmbeddingAddsGradientsInOrder) {
+  for (DType tableType : {DType::F32, dtype()})
+    for (int64_t accumulate : {0, 1}) {
+      // More tokens and columns than a block has threads; half of them of one id.
+      Numbers dout(dtype(), {300, 1030}, 1), got(tableType, {40, 1030}, 2, 4),
+          expected(tableType, {40, 1030}, 2, 4);
+      Tensor<int32_t> ids({300});
+      for (size_t i = 0; i < ids.data.size(); ++i)
+        ids.data[i] = i % 2 ? 3 : i % 41 == 40 ? 40 : int32_t(i * 7 % 40);
+      std::vector<int32_t> workspace(2 * 300);
+      callCpu(LibraryFn::EmbeddingBackward, {ids.view(), dout.view(), expected.view()}, {accumulate},
+              workspace.data());
+      callCuda(LibraryFn::EmbeddingBackward, {ids.view(), dout.view(), got.view()}, {accumulate});
+      expectNear(got, expected, 0, "gradients");
+    }
+}
+
+TEST_P(CudaKernelTest, CrossEntropy) {
+  constexpr int64_t kRows = 150, kSize = 1003; // rows that start at any address
+  Numbers logits(dtype(), {kRows, kSize}, 1, 2), dlogits(dtype(), {kRows, kSize}, 2, 2),
+      expected(dtype(), {kRows, kSize}, 2, 2);
+  Tensor<int64_t> targets({kRows});
+  for (int64_t i = 0; i < kRows; ++i)
+    targets.data[i] = i % 9 == 4 ? -100 : i * 6;
+  Numbers loss(DType::F32, {1}, 1), lse(DType::F32, {kRows}, 1), count(DType::F32, {1}, 1);
+  Numbers loss2 = loss, lse2 = lse, count2 = count, dloss(DType::F32, {1}, 5);
+  callCpu(LibraryFn::CrossEntropyForward,
+          {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, {-100});
+  callCuda(LibraryFn::CrossEntropyForward,
+           {logits.view(), targets.view(), loss2.view(), lse2.view(), count2.view()}, {-100});
+  expectNear(lse2, lse, 1e-6f, "lse");
+  expectNear(loss2, loss, 1e-6f, "loss");
+  expectNear(count2, count, 0, "count");
+  callCpu(LibraryFn::CrossEntropyBackward,
+          {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), expected.view()}, {-100});
+  callCuda(LibraryFn::CrossEntropyBackward,
+           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), dlogits.view()}, {-100});
+  expectNear(dlogits, expected, rounding(), "dlogits");
+  const Numbers aside = dlogits;
+  callCuda(LibraryFn::CrossEntropyBackward,
+           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), logits.view()}, {-100});
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kSize; ++j)
+      ASSERT_EQ(logits.at(i * (kSize + 2) + j), aside.at(i * (kSize + 2) + j)) << "in place";
+}
+
+TEST_P(CudaKernelTest, CrossEntropyKeepsInfinities) {
+  Numbers logits(dtype(), {3, 40}, 1), loss(DType::F32, {1}, 1), lse(DType::F32, {3}, 1),
+      count(DType::F32, {1}, 1);
+  Tensor<int64_t> targets({3});
+  targets.data = {1, 2, 3};
+  auto set = [&](size_t i, float value) {
+    if (dtype() == DType::F32)
+      logits.shape.data[i] = value;
+    else
+      logits.words[i] = dtype() == DType::F16 ? std::bit_cast<uint16_t>(static_cast<_Float16>(value))
+                                              : static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  };
+  for (size_t j = 0; j < 40; ++j)
+    set(j, -INFINITY);
+  set(45, INFINITY);
+  set(85, NAN);
+  callCuda(LibraryFn::CrossEntropyForward,
+           {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, {-100});
+  EXPECT_EQ(lse.at(0), -INFINITY);
+  EXPECT_EQ(lse.at(1), INFINITY);
+  EXPECT_TRUE(std::isnan(lse.at(2)));
+}
+
+struct AttentionCase {
+  int64_t b, t, s, h, g, d;
+  bool causal, mask;
+  int64_t gap;
+};
+
+void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
+  SCOPED_TRACE(testing::Message() << "T=" << c.t << " S=" << c.s << " D=" << c.d);
+  Numbers q(dtype, {c.b, c.t, c.h, c.d}, 1, c.gap), k(dtype, {c.b, c.s, c.g, c.d}, 2, c.gap),
+      v(dtype, {c.b, c.s, c.g, c.d}, 3, c.gap), dout(dtype, {c.b, c.t, c.h, c.d}, 4);
+  Numbers mask(DType::F32, {1, c.h, 1, c.s}, 5);
+  mask.shape.data[0] = -INFINITY;
+  Numbers out(dtype, {c.b, c.t, c.h, c.d}, 6), lse(DType::F32, {c.b, c.h, c.t}, 7),
+      dq(dtype, {c.b, c.t, c.h, c.d}, 8, c.gap), dk(dtype, {c.b, c.s, c.g, c.d}, 9, c.gap),
+      dv(dtype, {c.b, c.s, c.g, c.d}, 10, c.gap);
+  Numbers out2 = out, lse2 = lse, dq2 = dq, dk2 = dk, dv2 = dv;
+  std::vector<int64_t> params{c.causal, std::bit_cast<int64_t>(1.0 / std::sqrt(double(c.d)))};
+  auto with = [&](std::vector<View> operands) {
+    if (c.mask)
+      operands.push_back(mask.view());
+    return operands;
+  };
+  callCpu(LibraryFn::AttentionForward, with({q.view(), k.view(), v.view(), out.view(), lse.view()}), params);
+  callCuda(LibraryFn::AttentionForward, with({q.view(), k.view(), v.view(), out2.view(), lse2.view()}),
+           params);
+  expectNear(out2, out, rounding, "out");
+  expectNear(lse2, lse, 2e-6f, "lse");
+  std::vector<float> workspace(2 * c.s * c.d);
+  callCpu(LibraryFn::AttentionBackward,
+          with({q.view(), k.view(), v.view(), out.view(), lse.view(), dout.view(), dq.view(), dk.view(),
+                dv.view()}),
+          params, workspace.data());
+  callCuda(LibraryFn::AttentionBackward,
+           with({q.view(), k.view(), v.view(), out.view(), lse.view(), dout.view(), dq2.view(), dk2.view(),
+                 dv2.view()}),
+           params);
+  expectNear(dq2, dq, rounding, "dq");
+  expectNear(dk2, dk, rounding, "dk");
+  expectNear(dv2, dv, rounding, "dv");
+}
+
+TEST_P(CudaKernelTest, Attention) {
+  const float bound = dtype() == DType::F32 ? 1e-5f : rounding();
+  checkAttention({2, 40, 40, 2, 1, 64, true, false, 0}, dtype(), bound);
+  checkAttention({1, 40, 40, 2, 2, 33, true, true, 7}, dtype(), bound);
+  checkAttention({1, 50, 20, 2, 1, 24, true, false, 0}, dtype(), bound); // the first queries see nothing
+  checkAttention({1, 33, 34, 2, 1, 256, false, true, 5}, dtype(), bound);
+  checkAttention({1, 20, 50, 1, 1, 8, true, false, 0}, dtype(), bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, CudaKernelTest, testing::Values(DType::F32, DType::BF16, DType::F16), [](const auto &info) {
+      return std::string(info.param == DType::F32 ? "f32" : info.param == DType::BF16 ? "bf16" : "f16");
+    });
+
+//===----------------------------------------------------------------------===//
+// Fill, copy and random numbers
+//===----------------------------------------------------------------------===//
+
+/// Memory of `bytes` bytes, the elements' and those around them.
+std::vector<uint8_t> noise(size_t bytes) {
+  std::vector<uint8_t> result(bytes);
+  std::mt19937 random(3);
+  for (uint8_t &byte : result)
+    byte = static_cast<uint8_t>(random());
+  return result;
+}
+
+TEST(CudaWalk, FillsWhatTheCpuFills) {
+  const std::vector<int64_t> shape{3, 5, 16}, packed{80, 16, 1}, strided{100, 18, 1}, turned{1, 3, 15};
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I8,
+                      DType::U8, DType::Bool})
+    for (const auto &strides : {packed, strided, turned}) {
+      std::vector<uint8_t> expected = noise(4096), got = expected;
+      auto view = [&](std::vector<uint8_t> &data) {
+        return View{data.data(), shape.data(), strides.data(), 3, dtype};
+      };
+      callCpu(LibraryFn::Fill, {view(expected)}, {std::bit_cast<int64_t>(3.7)});
+      callCuda(LibraryFn::Fill, {view(got)}, {std::bit_cast<int64_t>(3.7)});
+      EXPECT_EQ(got, expected) << int(dtype) << " stride " << strides[0];
+    }
+}
+
+TEST(CudaWalk, CopiesWhatTheCpuCopies) {
+  const std::vector<int64_t> shape{3, 5, 16}, packed{80, 16, 1}, strided{100, 18, 1}, turned{1, 3, 15};
+  for (DType dtype : {DType::F64, DType::F32, DType::BF16, DType::U8})
+    for (const auto &from : {packed, strided, turned})
+      for (const auto &to : {packed, strided, turned}) {
+        std::vector<uint8_t> source = noise(4096), expected(4096, 1), got(4096, 1);
+        auto view = [&](std::vector<uint8_t> &data, const std::vector<int64_t> &strides) {
+          return View{data.data(), shape.data(), strides.data(), 3, dtype};
+        };
+        callCpu(LibraryFn::Copy, {view(source, from), view(expected, to)}, {});
+        callCuda(LibraryFn::Copy, {view(source, from), view(got, to)}, {});
+        EXPECT_EQ(got, expected) << int(dtype) << " from " << from[0] << " to " << to[0];
+      }
+}
+
+TEST(CudaWalk, MovesPackedMemoryBy16Bytes) {
+  const int64_t shape[] = {64}, strides[] = {1};
+  alignas(16) uint16_t from[64] = {}, to[64];
+  std::vector<View> operands{{from, shape, strides, 1, DType::BF16}, {to, shape, strides, 1, DType::BF16}};
+  cuda::CudaLaunch launches[cuda::kMaxCudaLaunches];
+  ASSERT_EQ(cuda::cudaLaunches(LibraryFn::Copy, {operands.data(), nullptr, 2, 1}, launches), 1u);
+  EXPECT_STREQ(launches[0].entry, "ds_move_16");
+  operands[0].data = from + 1;
+  ASSERT_EQ(cuda::cudaLaunches(LibraryFn::Copy, {operands.data(), nullptr, 2, 1}, launches), 1u);
+  EXPECT_STREQ(launches[0].entry, "ds_walk_2");
+}
+
+TEST(CudaRandom, HasTheBitsOfTheCpu) {
+  for (bool normal : {false, true})
+    for (int64_t first : {0, 3, 130}) {
+      std::vector<float> expected(1000), got(1000);
+      auto call = [&](std::vector<float> &to) {
+        return RandomCall{to.data(), int64_t(to.size()), 1234567890123u, 77, 0.5f, 0.02f, normal, 1, first};
+      };
+      fillRandom(call(expected), bestIsa());
+      cuda::CudaLaunch launches[cuda::kMaxCudaLaunches];
+      ASSERT_EQ(cuda::cudaLaunches(call(got), launches), 1u);
+      launch(launches[0]);
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected[i])) << i;
+    }
+}
+
+} // namespace
+} // namespace ds::rt

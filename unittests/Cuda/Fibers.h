@@ -1,0 +1,64 @@
+//===- Fibers.h - Threads of a block that wait for one another -----------------===//
+//
+// Runs a function once per thread of a block, each on a stack of its own, and switches between them where
+// they meet: at barriers of the block or of a warp, and at exchanges within a warp. A thread that has ended
+// counts as one that has come, as on the device. A block in which nobody can go on is a failed test.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_UNITTESTS_CUDA_FIBERS_H
+#define DS_UNITTESTS_CUDA_FIBERS_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+namespace ds::test {
+
+class Block {
+public:
+  static constexpr unsigned kWarp = 32;
+
+  explicit Block(unsigned threads);
+  ~Block();
+
+  /// Runs `body(thread)` for every thread; false when the threads wait for one another for ever.
+  bool run(const std::function<void(unsigned thread)> &body);
+
+  // Called by the threads.
+  unsigned current() const { return running; }
+  void blockBarrier() { wait(~0u); }
+  void warpBarrier() { wait(running / kWarp); }
+  /// `word` of the thread of the warp whose number differs in `mask`.
+  uint32_t shuffle(uint32_t word, unsigned mask) { return exchange(word, running ^ mask); }
+  /// `word` of lane `lane` of the warp.
+  uint32_t broadcast(uint32_t word, unsigned lane) { return exchange(word, running / kWarp * kWarp + lane); }
+  /// Whether any thread of the block says so.
+  bool any(bool mine);
+
+private:
+  struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    bool done = false, waits = false, says = false;
+    unsigned group = 0;     ///< that it waits for: a warp's number, or ~0 for the block
+    uint32_t words[2] = {}; ///< what it hands over, alternating
+    unsigned exchanges = 0;
+  };
+
+  uint32_t exchange(uint32_t word, unsigned from);
+  void wait(unsigned group);
+  bool release();
+  static void enter(unsigned high, unsigned low);
+
+  std::vector<Fiber> fibers;
+  ucontext_t scheduler;
+  unsigned running = 0;
+  const std::function<void(unsigned)> *body = nullptr;
+};
+
+} // namespace ds::test
+
+#endif // DS_UNITTESTS_CUDA_FIBERS_H
