@@ -8,18 +8,14 @@ fp16, and both by torch_autocast; PyTorch's noise is that of its autocast to bf1
 large, in fp16 too, which has three more bits. Every mode must differ from f32 at all, or nothing was lowered.
 """
 
-import argparse
 import json
 import os
-import sys
 
 import compare
 import ds_config
+import example
 import train_oracle
 from commands import compile_program, finish, run
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
-import export  # noqa: E402
 
 MODES = {"bf16": {"bf16": {"enabled": True}},
          "fp16": {"fp16": {"enabled": True, "initial_scale_power": 12}},
@@ -36,7 +32,7 @@ def ours(args, folder, archive, data, inputs, config, name):
     files = {kind: os.path.join(folder, f"{name}.{kind}") for kind in ("json", "dsx", "jsonl")}
     with open(files["json"], "w") as file:
         json.dump(config, file, indent=2)
-    compile_program(archive, files["json"], inputs, files["dsx"], ["--loss", args.loss] if args.loss else [])
+    compile_program(archive, files["json"], inputs, files["dsx"], example.loss_options(args))
     run("ds-run", files["dsx"], "--data", data, "--steps", args.steps, "--log-jsonl", files["jsonl"])
     log = compare.read_log(files["jsonl"])
     skipped = sum(bool(entry.get("skipped")) for entry in log)
@@ -45,14 +41,7 @@ def ours(args, folder, archive, data, inputs, config, name):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name")
-    parser.add_argument("--out", required=True, metavar="DIR")
-    parser.add_argument("--config", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--samples", type=int, default=32)
-    parser.add_argument("--loss", choices=["cross_entropy", "mse"])
+    parser = example.make_parser(__doc__)
     parser.add_argument("--multiple", type=float, default=2.0)
     parser.add_argument("--modes", default=",".join(MODES))
     return parser.parse_known_args()
@@ -62,8 +51,7 @@ def main():
     args, rest = parse()
     config = ds_config.read(args.config, args.set)
     _, micro, _ = ds_config.batch_triple(config)
-    archive, data, inputs = export.main([args.name, "--out", args.out, "--data", str(args.samples), "--batch",
-                                         str(micro), *(["--logits"] if args.loss else []), *rest])
+    archive, data, inputs = example.make_example(args, rest, micro)
     theirs = [[entry["loss"] for entry in train_oracle.train(archive, config, data, args.steps, args.loss, autocast=low)[0]]
               for low in (False, True)]
     limit = noise(theirs[1], theirs[0])

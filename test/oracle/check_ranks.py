@@ -8,21 +8,18 @@ agree within the type's tolerance; runs of different stages whose gradients are 
 equal to the bit, in their logs and in the weights they save.  Unknown options go to examples/export.py.
 """
 
-import argparse
 import itertools
 import json
 import os
-import sys
 
 import numpy as np
 
 import compare
 import ds_config
+import example
 from commands import compile_program, finish, run
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
-import export  # noqa: E402
-import safetensors_io  # noqa: E402
+import safetensors_io
 
 TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
          "fp16": {"fp16": {"enabled": True, "initial_scale_power": 12}}}
@@ -35,17 +32,11 @@ def numbers(text):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name")
-    parser.add_argument("--out", required=True, metavar="DIR")
-    parser.add_argument("--config", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser = example.make_parser(__doc__)
     parser.add_argument("--ranks", type=numbers, default=[2])
     parser.add_argument("--stages", type=numbers, default=[0, 1, 2, 3])
     parser.add_argument("--types", type=lambda text: text.split(","), default=["fp32"])
     parser.add_argument("--accumulation", type=numbers, default=[1])
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--samples", type=int, default=32)
     return parser.parse_known_args()
 
 
@@ -56,8 +47,7 @@ class Matrix:
         self.args = args
         self.config = ds_config.read(args.config, args.set)
         self.micro = self.config["train_micro_batch_size_per_gpu"]
-        self.archive, self.data, self.inputs = export.main(
-            [args.name, "--out", args.out, "--data", str(args.samples), "--batch", str(self.micro), *rest])
+        self.archive, self.data, self.inputs = example.make_example(args, rest, self.micro)
         self.results = {}
 
     def train(self, kind, stage, ranks, accumulation):
@@ -76,7 +66,8 @@ class Matrix:
         paths = {name: os.path.join(folder, name) for name in names}
         with open(paths["config.json"], "w") as file:
             json.dump(config, file, indent=2)
-        compile_program(self.archive, paths["config.json"], self.inputs, paths["model.dsx"], ["--ranks", ranks])
+        compile_program(self.archive, paths["config.json"], self.inputs, paths["model.dsx"],
+                        [*example.loss_options(self.args), "--ranks", ranks])
         run("ds-run", paths["model.dsx"], "--ranks", ranks, "--data", self.data, "--steps", self.args.steps, "--log-jsonl",
             paths["log.jsonl"], "--save-weights", paths["after.safetensors"])
         return compare.read_log(paths["log.jsonl"]), safetensors_io.load(paths["after.safetensors"])

@@ -7,22 +7,19 @@ Unknown options go to examples/export.py.  With --gradients it runs one step of 
 gradient of every parameter.
 """
 
-import argparse
 import json
 import os
-import sys
 
 import numpy as np
 
 import check_gradients
 import compare
 import ds_config
+import example
 import train_oracle
 from commands import compile_program, finish, run
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
-import export  # noqa: E402
-import safetensors_io  # noqa: E402
+import safetensors_io
 
 RATE = 1024.0  # a power of two, so large that the weights' rounding does not show in the gradients
 PLAIN_SGD = {"optimizer": {"type": "SGD", "params": {"lr": RATE}}, "gradient_clipping": 0.0}
@@ -59,14 +56,7 @@ def check_step(args, files, config):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name")
-    parser.add_argument("--out", required=True, metavar="DIR")
-    parser.add_argument("--config", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--loss", choices=["cross_entropy", "mse"])
-    parser.add_argument("--samples", type=int, default=32)
+    parser = example.make_parser(__doc__)
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--step1", type=float, default=1e-5)
     parser.add_argument("--curve", type=float, default=1e-4)
@@ -80,15 +70,14 @@ def main():
         config = {**config, **PLAIN_SGD}
         config.pop("scheduler", None)
     _, micro, _ = ds_config.batch_triple(config)
-    archive, data, inputs = export.main([args.name, "--out", args.out, "--data", str(args.samples), "--batch",
-                                         str(micro), *(["--logits"] if args.loss else []), *rest])
+    archive, data, inputs = example.make_example(args, rest, micro)
     names = {"config": "ds_config.json", "program": "model.dsx", "before": "model.safetensors", "log": "log.jsonl",
              "after": "after.safetensors"}
     files = {key: os.path.join(args.out, name) for key, name in names.items()}
     files.update(archive=archive, data=data)
     with open(files["config"], "w") as file:
         json.dump(config, file, indent=2)
-    compile_program(archive, files["config"], inputs, files["program"], ["--loss", args.loss] if args.loss else [])
+    compile_program(archive, files["config"], inputs, files["program"], example.loss_options(args))
     run("ds-run", files["program"], "--data", data, "--steps", 1 if args.gradients else args.steps, "--log-jsonl",
         files["log"], "--save-weights", files["after"])
     (check_step if args.gradients else check_curve)(args, files, config)
