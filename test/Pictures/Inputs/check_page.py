@@ -67,6 +67,7 @@ def check_tooltips(page):
     largest = page.value("(b => [...b.bytes.keys()].filter(i => arenaPainter.visible(i))"
                          ".reduce((m, i) => (b.bytes[i] > b.bytes[m] ? i : m)))(timelineNow().buffers)")
     page.move(*place_of(page, 1, largest))
+    expect(page.value("$('tooltip').hidden"), False, "the tooltip of a buffer is hidden")
     text = page.value("$('tooltip').innerText")
     for part in ("plan.strings[timelineNow().buffers.name[I]]", "plan.strings[timelineNow().buffers.layer[I]]",
                  "formatBytes(timelineNow().buffers.bytes[I])", "categories[timelineNow().buffers.category[I]]"):
