@@ -79,8 +79,7 @@ static Result<Basis> chooseBySize(const Options &options, const config::Config &
   return Basis{true, "every key has its pass, and " + count + " are at most " + limit};
 }
 
-/// What answers, if it can.
-static Result<Basis> choose(const Options &options, const config::Config &config) {
+Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config &config) {
   if (options.cluster.empty())
     return Basis{};
   if (!options.question().empty())
@@ -95,13 +94,4 @@ static Result<Basis> choose(const Options &options, const config::Config &config
   if (!refusals.empty())
     return Basis{false, refusals.front().key + " = " + refusals.front().value + " has no pass yet"};
   return chooseBySize(options, config);
-}
-
-Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config &config) {
-  Result<Basis> basis = choose(options, config);
-  if (basis && !basis->isProgram && options.asksForPictures())
-    return Error{ExitCode::Usage,
-                 "pictures and traces show the step of a program, but rules answer: " + basis->reason,
-                 "add --basis program"};
-  return basis;
 }

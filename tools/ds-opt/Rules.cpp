@@ -3,7 +3,9 @@
 
 #include "Model.h"
 #include "Output.h"
+#include "Pictures.h"
 #include "RulesAnswers.h"
+#include "RulesTimeline.h"
 #include "ds/Import/HfShape.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -152,6 +154,9 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
   analysis::PlanReport report = makeAnsweredReport(options, *what);
   if (!options.planJson.empty())
     if (Status status = writeText(options.planJson, analysis::printPlanJson(report)); !status)
+      return status;
+  if (options.asksForPictures())
+    if (Status status = writePictures(options, report, makeRulesTimelines(*what, report)); !status)
       return status;
   if (!options.question().empty())
     return printAnswers(options, *what, report);

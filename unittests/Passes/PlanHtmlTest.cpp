@@ -74,9 +74,11 @@ TEST(PlanHtml, NamesCannotBreakOutOfThePage) {
     command.name = command.layer = command.segment = command.kind = evil;
   for (PlanTimeline::Buffer &buffer : step.buffers)
     buffer.name = buffer.layer = buffer.type = evil;
-  report.model = report.target = report.basis = evil;
+  report.model = report.target = report.basis = report.basisReason = evil;
   report.notes = {evil};
   report.predicted.terms = {{evil, 1, evil}};
+  report.changes.resize(1);
+  report.changes[0].change = evil;
   report.predicted.communicationBytes = {{evil, 1}};
   report.ranks[0].peakAt = evil;
   report.ranks[0].largest = {{evil, evil, 1, Category::Activations}};

@@ -83,6 +83,7 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   json["model"] = report.model;
   json["target"] = report.target;
   json["basis"] = report.basis;
+  json["basisReason"] = report.basisReason;
   json["world"] = report.world;
   json["mesh"] = {report.mesh.dp, report.mesh.tp, report.mesh.pp, report.mesh.sp};
   json["fits"] = report.fits();
@@ -102,6 +103,9 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   for (const TimeTerm &term : predicted.terms)
     json["terms"].push_back({term.name, numberOrNull(term.seconds), term.source});
   json["notes"] = report.notes;
+  json["changes"] = Json::array();
+  for (const PlanChoice &choice : report.changes)
+    json["changes"].push_back({choice.change, numberOrNull(choice.stepSeconds), choice.deviceBytes});
   json["ranks"] = Json::array();
   for (size_t i = 0; i < report.ranks.size(); ++i)
     json["ranks"].push_back(rankData(report.ranks[i], timelines.empty() ? nullptr : &timelines[i]));

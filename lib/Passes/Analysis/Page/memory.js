@@ -87,11 +87,17 @@ const memoryPainter = {
       context.fillRect(panel.gutter, 0, panel.plotWidth, at);
       context.globalAlpha = 1;
     }
-    context.lineWidth = 1.5;
-    context.setLineDash(showsLimit ? [] : [2, 4]);
     context.beginPath();
     context.moveTo(panel.gutter, at);
     context.lineTo(panel.gutter + panel.plotWidth, at);
+    if (most > limit) { // on the areas it needs a ground
+      context.strokeStyle = colours.page;
+      context.lineWidth = 4;
+      context.stroke();
+      context.strokeStyle = colours.limit;
+    }
+    context.lineWidth = 1.5;
+    context.setLineDash(showsLimit ? [] : [2, 4]);
     context.stroke();
     context.setLineDash([]);
     context.lineWidth = 1;

@@ -112,6 +112,10 @@ function fillTables() {
     [...order.map(([name, bytes]) => [[swatch(name), name], formatBytes(bytes), formatExact(bytes),
       formatShare(bytes, rank.peak), bar(bytes, rank.peak, name)]),
     ["together", formatBytes(rank.peak), formatExact(rank.peak), "", ""]]));
+  fillSection("changes", report.changes.length > 0 && table("Changes with which the plan would fit, the fastest step first",
+    [["Change", "text"], ["Step", number], ["Peak of a device", number]],
+    report.changes.map(([change, seconds, bytes]) =>
+      [change, seconds === null ? "" : formatTime(seconds * 1e9), formatBytes(bytes)])));
   const sum = report.terms.reduce((total, term) => total + term[1], 0);
   fillSection("terms", report.terms.length > 0 && table("Parts of the step's time",
     [["Part", "kind"], ["Time", number], ["Share", number], ["", "bar"], ["From", "text"]],
@@ -125,7 +129,7 @@ function fillTables() {
   fillSection("layers", rank.byLayer.length > 0 && table("Bytes live at the peak by layer",
     [["Layer", "text"], ["Size", number], ["", "bar"]],
     rank.byLayer.map(([layer, bytes]) => [layer || "(no layer)", formatBytes(bytes), bar(bytes, widest, "activations")])));
-  const notes = [...report.notes, ...(timelineNow() ? timelineNow().notes : [])];
+  const notes = [...(report.basisReason ? [`basis ${report.basis}: ${report.basisReason}`] : []), ...report.notes, ...(timelineNow() ? timelineNow().notes : [])];
   $("notes-section").hidden = notes.length === 0;
   $("notes").replaceChildren(...notes.map(note => make("li", note)));
 }
