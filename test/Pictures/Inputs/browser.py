@@ -133,11 +133,12 @@ class Browser:
     def wheel(self, x, y, delta):
         self.mouse("mouseWheel", x, y, deltaX=0, deltaY=delta)
 
-    def drag(self, x, y, to):
+    def drag(self, x, y, to_x, to_y=None):
+        to_y = y if to_y is None else to_y
         self.mouse("mousePressed", x, y, button="left", buttons=1, clickCount=1)
         for step in range(1, 5):
-            self.mouse("mouseMoved", x + (to - x) * step / 4, y, button="left", buttons=1)
-        self.mouse("mouseReleased", to, y, button="left", clickCount=1)
+            self.mouse("mouseMoved", x + (to_x - x) * step / 4, y + (to_y - y) * step / 4, button="left", buttons=1)
+        self.mouse("mouseReleased", to_x, to_y, button="left", clickCount=1)
 
     def key(self, name):
         for kind in ("keyDown", "keyUp"):

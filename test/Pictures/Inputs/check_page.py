@@ -109,6 +109,20 @@ def check_zoom(page):
     expect(page.value(width), whole, "there is nothing beyond the whole step")
 
 
+def check_offsets(page):
+    """Ctrl with the wheel zooms the arena's offsets, dragging pans them; the whole arena comes back."""
+    left, top, across, height = page.box("#arena")
+    place = (left + across / 2, top + height / 4)
+    page.mouse("mouseWheel", *place, deltaX=0, deltaY=-240, modifiers=2)
+    low = page.value("state.low")
+    expect_true(page.value("state.high - state.low") < 0.7 and low > 0, "Ctrl with the wheel zooms offsets")
+    expect(page.value("state.t1 - state.t0"), page.value("timelineNow().length"), "and no times")
+    page.drag(*place, place[0], place[1] + 40)
+    expect_true(page.value("state.low") > low, "dragging down shows what lies above")
+    page.value("$('zoom-reset').click()")
+    expect(page.value("[state.low, state.high]"), [0, 1], "the whole arena comes back")
+
+
 def check_keys(page):
     """With the keyboard alone: pictures are reached, items are named aloud, zoom works."""
     for panel in ("memory", "arena", "streams"):
@@ -193,7 +207,7 @@ def check(path, plan, dark):
         expect(page.value("getComputedStyle(document.documentElement).backgroundColor"), DARK if dark else LIGHT, "the ground")
         expect(page.value("$('model').textContent"), plan["model"], "the heading")
         expect(page.value("document.querySelectorAll('b, img').length"), 0, "elements that a name brought in")
-        for part in (check_tooltips, check_zoom, check_keys, check_paint, check_widths):
+        for part in (check_tooltips, check_zoom, check_offsets, check_keys, check_paint, check_widths):
             part(page)
         check_peaks(page, plan)
         check_print(page, path + ".pdf")
