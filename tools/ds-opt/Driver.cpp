@@ -174,6 +174,32 @@ static Status prepareProgram(Options &options, const config::Cluster &cluster) {
   return {};
 }
 
+/// The report of the plan for other options than the ones that were asked for, without a word on the way.
+static Result<analysis::PlanReport> planAgain(Options options, mlir::DialectRegistry &registry) {
+  options.quiet = true;
+  options.emit = Emit::Plan; // no weights
+  Result<config::Cluster> cluster = clusterFor(options);
+  if (!cluster)
+    return cluster.error();
+  Result<config::Config> config = readConfiguration(options);
+  if (!config)
+    return config.error();
+  if (Status status = config::checkForProgram(*config); !status)
+    return status.error();
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  mlir::ScopedDiagnosticHandler silent(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+  Result<Model> model = loadModel(options, *config, context);
+  if (!model)
+    return model.error();
+  uint32_t threads = options.threads ? options.threads : availableThreads();
+  if (Status status = runPhases(*model->module, "planned", pipelineOptions(options, *config, threads));
+      !status)
+    return status.error();
+  cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
+  return makeReport(*model, options, {*config, rates, Basis(), threads, nullptr});
+}
+
 /// Compiles: everything after the command line is known to make sense.
 static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Cluster> cluster = clusterFor(options);
@@ -214,8 +240,9 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
     return report(status.error());
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
+  auto again = [&](const Options &changed) { return planAgain(changed, registry); };
   Status written = isIr ? writeIr(*model, options)
-                        : writePlanAndProgram(*model, options, {*config, rates, *basis, threads});
+                        : writePlanAndProgram(*model, options, {*config, rates, *basis, threads, again});
   return written ? ExitCode::Ok : report(written.error());
 }
 

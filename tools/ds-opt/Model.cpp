@@ -45,7 +45,7 @@ static Status importArchive(const Options &options, Model &model, std::string &t
   Result<ImportedModel> imported = importTorchScript(request);
   if (!imported)
     return imported.error();
-  for (const std::string &notice : imported->notices)
+  for (const std::string &notice : options.quiet ? std::vector<std::string>() : imported->notices)
     llvm::errs() << "note: " << notice << "\n";
   model.weightsPath = imported->weightsPath;
   text = std::move(imported->mlirText);
@@ -76,7 +76,7 @@ static Status buildFromConfig(const Options &options, const config::Config &conf
   Result<HfModel> built = buildHfModel(request, context);
   if (!built)
     return built.error();
-  for (const std::string &notice : built->notices)
+  for (const std::string &notice : options.quiet ? std::vector<std::string>() : built->notices)
     llvm::errs() << "note: " << notice << "\n";
   noticeWeights(options);
   model.module = std::move(built->module);

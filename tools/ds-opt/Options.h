@@ -35,6 +35,7 @@ struct Options {
   uint32_t threads = 0; ///< 0: the cores this process may use
   bool ranksGiven = false;
   bool whatIf = false, maxBatch = false, maxSeq = false;
+  bool quiet = false; ///< notes have been printed
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
 
   InputKind inputKind() const;

@@ -33,8 +33,8 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
   return writeText(options.output, text);
 }
 
-/// The plan's report with everything that the module does not know.
-static analysis::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what) {
+analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &options,
+                                         const ProgramCase &what) {
   analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = modelName(options.input);
   report.world = what.config.mesh.ranks;
@@ -122,6 +122,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
   analysis::PlanReport report = makeReport(model, options, what);
+  if (!report.fits() && what.planAgain)
+    report.changes = changesOfProgram(options, what.config, what.planAgain);
   if (Status status = writeViews(model, options, what, report); !status)
     return status;
   if (options.emit != Emit::Program) {

@@ -4,6 +4,7 @@
 
 #include "Basis.h"
 #include "Model.h"
+#include "ProgramChanges.h"
 #include "ds/Cost/Rates.h"
 
 namespace ds::opt {
@@ -20,7 +21,11 @@ struct ProgramCase {
   cost::Rates rates; ///< of the cluster
   Basis basis;
   uint32_t threads = 1;
+  Planner planAgain; ///< for other options of the same command line
 };
+
+/// The report of a module in phase planned, with everything that the module does not know.
+analysis::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what);
 
 /// Prints the plan, or checks it and writes the program with its weights. The model is in phase planned.
 /// Fails with DoesNotFit where the plan exceeds its memory; `--plan-json` and `--trace` are written all the

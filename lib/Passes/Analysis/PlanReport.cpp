@@ -89,6 +89,8 @@ Error doesNotFit(const PlanReport &report) {
     error.message += line + value.name + (value.layer.empty() ? "" : " in " + value.layer);
   }
   error.hint = hintFor(rank) + " (or give more with --memory, if there is more)";
+  if (!report.changes.empty())
+    error.hint += "; the cheapest change that fits: " + report.changes.front().change;
   return error;
 }
 

@@ -85,6 +85,7 @@ private:
   void communication();
   void time();
   void notes();
+  std::string stepOf(const PlanChoice &choice) const;
   void verdict();
   void rank(const RankPlan &rank);
   void categories(const RankPlan &rank);
@@ -274,6 +275,16 @@ void Printer::notes() {
     line("  " + note);
 }
 
+/// ": 0.125 s a step (+3.2 %)" of a change, beside the step of the plan that does not fit.
+std::string Printer::stepOf(const PlanChoice &choice) const {
+  if (!choice.stepSeconds || !report.predicted.stepSeconds)
+    return "";
+  char text[80];
+  std::snprintf(text, sizeof text, ": %.4g s a step (%+.1f %%)", *choice.stepSeconds,
+                100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1));
+  return text;
+}
+
 void Printer::verdict() {
   int64_t most = 0;
   for (const RankPlan &rank : report.ranks)
@@ -287,6 +298,8 @@ void Printer::verdict() {
     line(paint("does not fit: " + formatBytes(most) + " of " + formatBytes(report.memoryLimit) + ", " +
                    formatBytes(most - report.memoryLimit) + " too much",
                "31"));
+  for (const PlanChoice &choice : report.changes)
+    line("would fit: " + choice.change + stepOf(choice) + ", " + formatBytes(choice.deviceBytes));
 }
 
 std::string Printer::run() {

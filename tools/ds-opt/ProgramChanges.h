@@ -1,0 +1,29 @@
+//===- ProgramChanges.h - What would make a program's plan fit --------------------===//
+//
+// Only a plan says what another setting takes: each change is planned anew, with the same passes. That costs
+// as much as the first plan did, so that few are tried: those that take most memory away first.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_TOOLS_DSOPT_PROGRAMCHANGES_H
+#define DS_TOOLS_DSOPT_PROGRAMCHANGES_H
+
+#include "Options.h"
+#include "ds/Config/Config.h"
+#include "ds/Passes/Analysis/PlanReport.h"
+
+#include <functional>
+
+namespace ds::opt {
+
+/// The report of a plan for other options of the same command line.
+using Planner = std::function<Result<analysis::PlanReport>(const Options &)>;
+
+/// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
+/// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
+/// micro-batch. All steps have the same number of samples.
+std::vector<analysis::PlanChoice> changesOfProgram(const Options &options, const config::Config &config,
+                                                   const Planner &plan);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_PROGRAMCHANGES_H
