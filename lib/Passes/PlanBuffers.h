@@ -27,6 +27,10 @@ std::vector<WholeBuffer> findWholeBuffers(ModuleOp module);
 ::ds::analysis::Category categoryOf(AllocOp alloc);
 ::ds::analysis::Category categoryOf(Role role);
 
+/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing
+/// repeats.
+std::string repeatedLayer(StringRef layer);
+
 /// "4x64xbf16".
 std::string spellType(BufferType type);
 

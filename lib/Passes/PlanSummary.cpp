@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "CountStates.h"
+#include "ExplainPeak.h"
 #include "PlanBuffers.h"
 #include "StepPlay.h"
 #include "TrainingAttr.h"
@@ -61,9 +62,7 @@ static int64_t addWhole(ModuleOp module, analysis::RankPlan &rank) {
   return total;
 }
 
-/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing
-/// repeats.
-static std::string repeatedLayer(StringRef layer) {
+std::string mlir::ds::repeatedLayer(StringRef layer) {
   SmallVector<StringRef> parts;
   layer.split(parts, '.');
   for (size_t length = 0; length < parts.size(); ++length)
@@ -149,6 +148,7 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   addCommunication(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
+  rank.explanation = explainPeak(module);
   report.ranks.push_back(std::move(rank));
   report.target = "cpu";
   return report;

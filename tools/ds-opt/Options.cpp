@@ -72,6 +72,8 @@ struct CommandLine {
                        cl::desc("Table of plans over ZeRO stage, recomputation, offload and micro-batch")};
   cl::opt<bool> maxBatch{"max-batch", cl::desc("Print the largest micro-batch that fits the cluster")};
   cl::opt<bool> maxSeq{"max-seq", cl::desc("Print the longest sequence that fits the cluster")};
+  cl::opt<bool> explainPeak{"explain-peak",
+                            cl::desc("Say of the largest values at the plan's peak why they are there")};
   cl::opt<std::string> printConfig{"print-config", cl::ValueOptional, cl::init("off"),
                                    cl::desc("Print every configuration value and where it comes from"),
                                    cl::value_desc("text|json")};
@@ -108,8 +110,8 @@ InputKind Options::inputKind() const {
 
 bool Options::isPlainMlirOpt() const {
   return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
-         planJson.empty() && !asksForPictures() && basis == "auto" && config.empty() && phase == "model" &&
-         cluster.empty() && question().empty();
+         planJson.empty() && !asksForPictures() && !explainPeak && basis == "auto" && config.empty() &&
+         phase == "model" && cluster.empty() && question().empty();
 }
 
 std::string Options::question() const {
@@ -124,7 +126,9 @@ std::string Options::question() const {
 static void readPictures(const CommandLine &line, Options &options) {
   options.planHtml = line.planHtml;
   options.memviz = line.memviz;
-  if (options.asksForPictures() && options.emit == Emit::Default)
+  options.trace = line.trace;
+  options.explainPeak = line.explainPeak;
+  if ((options.asksForPictures() || options.explainPeak) && options.emit == Emit::Default)
     options.emit = Emit::Plan;
 }
 
@@ -133,7 +137,6 @@ static void readQuestions(const CommandLine &line, Options &options) {
   options.cluster = line.cluster;
   options.planChoice = line.planChoice;
   options.basis = line.basis;
-  options.trace = line.trace;
   options.whatIf = line.whatIf;
   options.maxBatch = line.maxBatch;
   options.maxSeq = line.maxSeq;

@@ -34,7 +34,7 @@ struct Options {
   uint64_t memory = 0;  ///< bytes; 0: what the machine has
   uint32_t threads = 0; ///< 0: the cores this process may use
   bool ranksGiven = false;
-  bool whatIf = false, maxBatch = false, maxSeq = false;
+  bool whatIf = false, maxBatch = false, maxSeq = false, explainPeak = false;
   bool quiet = false; ///< notes have been printed
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
 

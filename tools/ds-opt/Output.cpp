@@ -129,7 +129,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (options.emit != Emit::Program) {
     analysis::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
-    if (Status status = writeText(options.output, analysis::printPlanText(report, text)); !status)
+    std::string peaks = options.explainPeak ? explainPeaks(report) : "";
+    if (Status status = writeText(options.output, analysis::printPlanText(report, text) + peaks); !status)
       return status;
   }
   if (!report.fits())

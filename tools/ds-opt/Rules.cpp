@@ -160,7 +160,9 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
       return status;
   if (!options.question().empty())
     return printAnswers(options, *what, report);
-  if (Status status = writeText(options.output, printRulesText(*what) + printChanges(*what, report)); !status)
+  std::string peaks = options.explainPeak ? explainPeaks(report) : "";
+  if (Status status = writeText(options.output, printRulesText(*what) + printChanges(*what, report) + peaks);
+      !status)
     return status;
   return everyStageFits(*what) ? Status() : doesNotFit(*what, report.changes);
 }

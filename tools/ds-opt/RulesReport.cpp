@@ -1,6 +1,8 @@
 //===- RulesReport.cpp - A plan by rules, in words and as a report ----------------===//
 #include "RulesReport.h"
 
+#include "RulesExplain.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringRef.h"
@@ -111,6 +113,7 @@ static analysis::RankPlan rankPlan(const RulesCase &what, int64_t stage) {
   for (int64_t bytes : rank.atPeak)
     rank.peakBytes += bytes;
   rank.peakAt = "backward of the last layer in flight";
+  rank.explanation = explainStage(what, stage);
   rank.deviceArena = rank.lowerBound = rank.peakBytes;
   rank.hostArena = whole(memory.host.bytes() / onNode);
   rank.nvmeArena = whole(memory.storage.bytes() / onNode);

@@ -28,6 +28,8 @@ static Json numberOrNull(const std::optional<double> &value) {
   return value ? number(*value) : Json(nullptr);
 }
 
+static Json explanationJson(const PeakExplanation &peak);
+
 static Json rankJson(const RankPlan &rank) {
   Json json;
   if (rank.firstRank == rank.lastRank)
@@ -59,6 +61,23 @@ static Json rankJson(const RankPlan &rank) {
   for (const MemoryLine &line : rank.memory)
     json["memory"].push_back(
         {{"name", line.name}, {"where", line.where}, {"bytes", line.bytes}, {"source", line.source}});
+  if (rank.explanation)
+    json["peak_explained"] = explanationJson(*rank.explanation);
+  return json;
+}
+
+static Json explanationJson(const PeakExplanation &peak) {
+  Json json = {{"op", peak.op}, {"layer", peak.layer}, {"segment", peak.segment}, {"largest", Json::array()}};
+  for (const PeakValue &value : peak.largest)
+    json["largest"].push_back({{"name", value.name},
+                               {"layer", value.layer},
+                               {"category", value.category},
+                               {"type", value.type},
+                               {"bytes", value.bytes},
+                               {"made_by", value.madeBy},
+                               {"last_used_by", value.lastUsedBy},
+                               {"why", value.reason},
+                               {"change", value.remedy}});
   return json;
 }
 

@@ -9,6 +9,7 @@
 #ifndef DS_PASSES_ANALYSIS_PLANREPORT_H
 #define DS_PASSES_ANALYSIS_PLANREPORT_H
 
+#include "ds/Passes/Analysis/PeakExplanation.h"
 #include "ds/Support/Error.h"
 
 #include <array>
@@ -72,7 +73,8 @@ struct RankPlan {
   std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
   std::vector<LayerBytes> byLayer; ///< at the peak, in the model's order
   std::vector<MemoryLine> memory;  ///< of this rank, with what lies outside the arenas; may be empty
-  std::vector<int64_t> liveBytes;  ///< at each op of the step, in issue order, for the curve; may be empty
+  std::optional<PeakExplanation> explanation;
+  std::vector<int64_t> liveBytes; ///< at each op of the step, in issue order, for the curve; may be empty
 };
 
 /// One part of a step's time, and the figures that it comes from.
@@ -136,6 +138,9 @@ struct TextOptions {
 /// The plan as tables for a terminal. Ends with the line "fits: 812.4 MiB of 15.6 GiB", or "does not fit:
 /// ...".
 std::string printPlanText(const PlanReport &report, const TextOptions &options = {});
+
+/// --explain-peak: the peak of each rank that has an explanation; empty where none has.
+std::string explainPeaks(const PlanReport &report);
 
 /// The plan as JSON, one document with a final newline; equal reports give equal bytes. Schema 1 of the
 /// contract: keys may be added, never renamed.

@@ -1,0 +1,15 @@
+//===- RulesExplain.h - What a stage of a plan by rules keeps, and why --------------===//
+#ifndef DS_TOOLS_DSOPT_RULESEXPLAIN_H
+#define DS_TOOLS_DSOPT_RULESEXPLAIN_H
+
+#include "RulesReport.h"
+
+namespace ds::opt {
+
+/// The peak of a rank of pipeline stage `stage`, from the model's layer structure: what it consists of,
+/// largest first.
+analysis::PeakExplanation explainStage(const RulesCase &what, int64_t stage);
+
+} // namespace ds::opt
+
+#endif // DS_TOOLS_DSOPT_RULESEXPLAIN_H
