@@ -177,8 +177,9 @@ def memory_of(stderr):
 def memory(r):
     for name in r.models:
         path = os.path.join(r.out, f"{name} memory.stderr")
-        records, result = r.trained(name, f"{name} memory", os.path.join(r.out, "memory.jsonl"), steps=3,
-                                    data=tokens(r, name))
+        data = tokens(r, name)
+        records, result = r.trained(name, f"{name} memory", os.path.join(r.out, "memory.jsonl"), steps=3, data=data,
+                                    extra=["--token-dtype", "u16"] if data else [])
         if records is None:
             continue
         used = memory_of(result.stderr)

@@ -10,6 +10,12 @@ namespace ds::rt::cuda {
 Libraries::Libraries() = default;
 Libraries::~Libraries() = default;
 
+/// By the copy engine where it can, else by a kernel.
+static Result<std::unique_ptr<CudaTask>> bindMove(const Binding &binding, const Command &command) {
+  Result<std::unique_ptr<CudaTask>> task = bindTransfer(binding, command);
+  return !task || *task ? std::move(task) : bindLibraryKernel(binding, command);
+}
+
 Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t index) {
   const Command &command = binding.program.commands[index];
   const auto function = static_cast<LibraryFn>(command.callee);
@@ -17,14 +23,13 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
   case CommandKind::Kernel:
     return bindKernel(binding, command);
   case CommandKind::Copy:
-    return bindTransfer(binding, command);
+    return bindMove(binding, command);
   case CommandKind::Library:
     if (function == LibraryFn::Matmul)
       return bindMatmul(binding, command);
     if (function == LibraryFn::Fill || function == LibraryFn::Copy)
-      return bindTransfer(binding, command);
-    return Error{ExitCode::Device, fmt::format("{} has no CUDA kernel in this build", spell(function)),
-                 "run it with --device cpu"};
+      return bindMove(binding, command);
+    return bindLibraryKernel(binding, command);
   case CommandKind::Collective:
     return bindCollective(binding, command);
   case CommandKind::RecordEvent:

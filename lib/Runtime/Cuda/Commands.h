@@ -34,6 +34,7 @@ class NcclRanks;
 /// The libraries that a program's commands need, opened when the first asks.
 struct Libraries {
   std::unique_ptr<BlasLt> blas;
+  CUmodule kernels = nullptr; ///< the runtime's own; the device unloads it
   Libraries();
   ~Libraries();
 };
@@ -56,6 +57,8 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
 
 Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Command &command);
 Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command);
+/// Embeddings, cross-entropy, attention, and fills and copies that need a kernel.
+Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, const Command &command);
 Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const Command &command);
 /// Fills and copies that need no kernel; null for those that do.
 Result<std::unique_ptr<CudaTask>> bindTransfer(const Binding &binding, const Command &command);

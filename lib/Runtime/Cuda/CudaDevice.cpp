@@ -75,6 +75,8 @@ CudaDevice::~CudaDevice() {
     for (CUstream stream : streams)
       driver.streamSynchronize(stream);
   tasks.clear();
+  if (libraries && libraries->kernels)
+    driver.moduleUnload(libraries->kernels);
   libraries.reset();
   ranks.reset();
   for (CUgraphExec graph : graphs)

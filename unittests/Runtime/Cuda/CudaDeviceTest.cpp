@@ -289,5 +289,39 @@ TEST_F(Cuda, CopiesStridedViews) {
         EXPECT_EQ(got[(i * 4 + j) * 2 + k], static_cast<float>(i * 20 + j * 5 + k + 1));
 }
 
+TEST_F(Cuda, TransposesByAKernel) {
+  ProgramBuilder b;
+  const uint32_t from = b.keep({4, 6}), to = b.keep({6, 4});
+  const uint32_t view = b.view(from, 0, {6, 4}, {1, 6});
+  b.library(LibraryFn::Copy, {view, to});
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  ASSERT_TRUE(load(b.program));
+  std::vector<float> values(24);
+  for (int i = 0; i < 24; ++i)
+    values[i] = static_cast<float>(i);
+  put(from, values);
+  ASSERT_TRUE(executor->run(0));
+  const std::vector<float> got = get<float>(to, 24);
+  for (int i = 0; i < 6; ++i)
+    for (int j = 0; j < 4; ++j)
+      EXPECT_EQ(got[i * 4 + j], values[j * 6 + i]);
+}
+
+TEST_F(Cuda, LooksUpRowsByAKernelOfTheRuntime) {
+  ProgramBuilder b;
+  const uint32_t table = b.keep({5, 3}), ids = b.keep({2, 2}, DType::I64), out = b.keep({2, 2, 3});
+  b.library(LibraryFn::EmbeddingForward, {table, ids, out});
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  ASSERT_TRUE(verifyProgram(b.program));
+  Status status = load(b.program);
+  ASSERT_TRUE(status) << status.error().message;
+  put<float>(table, {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42});
+  put<int64_t>(ids, {3, 0, 4, 1});
+  ASSERT_TRUE(executor->run(0));
+  EXPECT_EQ(get<float>(out, 12), (std::vector<float>{30, 31, 32, 0, 1, 2, 40, 41, 42, 10, 11, 12}));
+}
+
 } // namespace
 } // namespace ds::rt

@@ -120,6 +120,22 @@ TEST_F(CudaRunTest, EndsAsDocumented) {
   }
 }
 
+/// NVIDIA's own libraries have every function that is used, under the names that are asked for; without a GPU
+/// they then refuse.
+TEST_F(CudaRunTest, FindsEveryFunctionInTheRealLibraries) {
+  const std::string folder = DS_CUDA_LIBRARIES;
+  const std::string driver = folder + "/stubs/libcuda.so", blas = folder + "/libcublasLt.so.13";
+  if (!fs::exists(driver) || !fs::exists(blas))
+    GTEST_SKIP() << "not in " << folder;
+  const Outcome first = runCuda("--steps 1", {"DS_CUDA_DRIVER=" + driver});
+  EXPECT_EQ(first.code, 9);
+  EXPECT_THAT(first.err, HasSubstr("no CUDA device: "));
+  EXPECT_THAT(first.err, HasSubstr("CUDA error 34")); // CUDA_ERROR_STUB_LIBRARY
+  const Outcome second = runCuda("--steps 1", {"DS_CUBLASLT=" + blas});
+  EXPECT_EQ(second.code, 9);
+  EXPECT_THAT(second.err, HasSubstr("cuBLASLt, making a handle: "));
+}
+
 TEST_F(CudaRunTest, StopsAtANaN) {
   writeData("data.safetensors", 64, 20);
   const Outcome outcome = runCuda("--steps 5");

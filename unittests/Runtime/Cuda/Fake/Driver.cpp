@@ -11,6 +11,7 @@
 using namespace ds::rt::fake;
 
 struct CUmod_st {
+  bool isLibrary = false; ///< machine code: the runtime's own kernels
   std::map<std::string, CUfunc_st *> functions;
 };
 struct CUfunc_st {
@@ -62,7 +63,7 @@ void parsePtx(const std::string &text, CUmodule module) {
     size_t arguments = 0;
     for (size_t p = open; (p = text.find(".param", p)) < close; p += 6)
       ++arguments;
-    module->functions[name] = new CUfunc_st{{name, arguments, {}}};
+    module->functions[name] = new CUfunc_st{{name, arguments, {}, {}}};
   }
 }
 
@@ -217,6 +218,12 @@ CUresult cuMemsetD2D32Async(CUdeviceptr at, size_t pitch, unsigned value, size_t
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned options, CUjit_option *,
                             void **values) {
   call("cuModuleLoadDataEx");
+  constexpr uint32_t kFatbin = 0xba55ed50;
+  if (uint32_t magic; std::memcpy(&magic, image, 4), magic == kFatbin) {
+    *module = new CUmod_st;
+    (*module)->isLibrary = true;
+    return CUDA_SUCCESS;
+  }
   const std::string text(static_cast<const char *>(image));
   const size_t target = text.find(".target sm_");
   if (target == std::string::npos) {
@@ -237,10 +244,15 @@ CUresult cuModuleUnload(CUmodule module) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  if (module->isLibrary && !module->functions.contains(name))
+    if (const auto entry = findLibraryEntry(name))
+      module->functions[name] = new CUfunc_st{{name, 0, {}, entry}};
   const auto found = module->functions.find(name);
   if (found == module->functions.end())
     return CUDA_ERROR_NOT_FOUND;
   *function = found->second;
+  if (module->isLibrary)
+    return CUDA_SUCCESS;
   (*function)->kernel.body = findBody(name, (*function)->kernel.numArguments);
   return CUDA_SUCCESS;
 }
@@ -257,6 +269,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, uns
        std::to_string(blockX));
   if (gridX * gridY * gridZ == 0 || blockX * blockY * blockZ > 1024 || sharedBytes > 227 * 1024)
     return CUDA_ERROR_INVALID_VALUE;
+  if (kernel.library) {
+    const auto *bytes = static_cast<const unsigned char *>(values[0]);
+    return enqueue(
+        stream, [=, &kernel, argument = std::vector(bytes, bytes + kernel.library->argumentBytes)] {
+          return kernel.library->run(argument, gridX, blockX, sharedBytes) ? CUDA_SUCCESS
+                                                                           : CUDA_ERROR_LAUNCH_TIMEOUT;
+        });
+  }
   if (!kernel.body)
     return CUDA_ERROR_INVALID_HANDLE;
   std::vector<uint64_t> arguments(kernel.numArguments);

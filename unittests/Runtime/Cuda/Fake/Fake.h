@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,23 @@ namespace ds::rt::fake {
 /// What a kernel does with its arguments: the values of the launch, 8 bytes each.
 using KernelBody = std::function<void(const std::vector<uint64_t> &arguments)>;
 
+/// A kernel that comes with the runtime: the bytes of its one argument, and what runs it; false if its
+/// threads wait for one another for ever.
+struct LibraryEntry {
+  size_t argumentBytes;
+  std::function<bool(const std::vector<unsigned char> &argument, unsigned blocks, unsigned threads,
+                     unsigned sharedBytes)>
+      run;
+};
+
 struct Kernel {
   std::string name;
   size_t numArguments = 0;
   KernelBody body; ///< empty: unknown to the test
+  std::optional<LibraryEntry> library = {};
 };
+
+std::optional<LibraryEntry> findLibraryEntry(const std::string &name);
 
 /// The body of a kernel that a program or a test brings; empty if none does. Sets how many arguments it has
 /// when `numArguments` is 0.
