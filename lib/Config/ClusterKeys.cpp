@@ -9,6 +9,8 @@ namespace ds::config {
 namespace {
 using enum FigureKind;
 #define SET(field, member) [](Cluster &c, Figure &&f) { c.field = std::move(f.member); }
+#define FUNCTION(name) [](Cluster &c, Figure &&f) { c.device.functionBytesPerSecond[name] = std::move(f.curve); }
+#define COLLECTIVE(name) [](Cluster &c, Figure &&f) { c.inside.collectiveBytesPerSecond[name] = std::move(f.curve); }
 
 // clang-format off
 constexpr ClusterKey kTable[] = {
@@ -25,12 +27,26 @@ constexpr ClusterKey kTable[] = {
   {"device.memory_efficiency", Share, true, "", "share of that peak which a streaming kernel reaches", SET(device.memoryEfficiency, number)},
   {"device.contention", Share, false, "", "share of the time of an exchange beside compute that compute loses; default 0", SET(device.contention, number)},
   {"device.attention_efficiency", Share, false, "", "share of the products' rate that fused attention reaches; default 1", SET(device.attentionEfficiency, number)},
+  {"device.fork_seconds", Positive, false, "s", "dividing one kernel among the cores and waiting for them; absent: part of the launch", SET(device.forkSeconds, number)},
+  {"device.vector_flops", Positive, false, "op/s", "arithmetic of generated kernels, in additions (an exponential is 20); absent: only their bytes count", SET(device.vectorFlops, number)},
+  {"device.cached_bytes_per_second", Rates, false, "bytes/s", "achieved by a kernel, by the bytes that it touches, those that it writes without reading them counted twice; absent: as memory", SET(device.cachedBytesPerSecond, curve)},
   {"device.peak_flops.fp32", Positive, true, "op/s", "dense peak", SET(device.peakFlops[DType::F32], number)},
   {"device.peak_flops.fp16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::F16], number)},
   {"device.peak_flops.bf16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::BF16], number)},
   {"device.matmul_flops.fp32", Rates, true, "op/s", "achieved by matrix products, by the cube root of m * n * k", SET(device.matmulFlops[DType::F32], curve)},
   {"device.matmul_flops.fp16", Rates, false, "op/s", "the same in fp16", SET(device.matmulFlops[DType::F16], curve)},
   {"device.matmul_flops.bf16", Rates, false, "op/s", "the same in bf16", SET(device.matmulFlops[DType::BF16], curve)},
+
+  {"device.matmul_shapes.fp32", Products, false, "op/s", "the same by m, n and k, of a b, a b^T and a^T b; absent: by the figures above", SET(device.matmulShapes[DType::F32], shapes)},
+  {"device.matmul_shapes.fp16", Products, false, "op/s", "the same in fp16", SET(device.matmulShapes[DType::F16], shapes)},
+  {"device.matmul_shapes.bf16", Products, false, "op/s", "the same in bf16", SET(device.matmulShapes[DType::BF16], shapes)},
+  {"device.attention_shapes", Scores, false, "op/s", "achieved by fused causal attention, by positions and head width, forward and backward; absent: by attention_efficiency", SET(device.attentionShapes, shapes)},
+  {"device.function_bytes_per_second.embedding_forward", Rates, false, "bytes/s", "by the bytes that are touched; absent: as memory", FUNCTION("embedding_forward")},
+  {"device.function_bytes_per_second.embedding_backward", Rates, false, "bytes/s", "the same", FUNCTION("embedding_backward")},
+  {"device.function_bytes_per_second.cross_entropy_forward", Rates, false, "bytes/s", "the same", FUNCTION("cross_entropy_forward")},
+  {"device.function_bytes_per_second.cross_entropy_backward", Rates, false, "bytes/s", "the same", FUNCTION("cross_entropy_backward")},
+  {"device.function_bytes_per_second.fill", Rates, false, "bytes/s", "the same", FUNCTION("fill")},
+  {"device.function_bytes_per_second.copy", Rates, false, "bytes/s", "the same, of rows with gaps", FUNCTION("copy")},
 
   {"host.memory_bytes", Bytes, true, "bytes", "memory of a node", SET(host.memoryBytes, integer)},
   {"host.cores", Count, true, "cores", "of a node", SET(host.cores, integer)},
@@ -44,6 +60,12 @@ constexpr ClusterKey kTable[] = {
   {"inside.switch_bytes_per_second", Positive, false, "bytes/s", "achieved bus bandwidth of all-reduces inside the switch; absent: the switch has none", SET(inside.switchBytesPerSecond, number)},
   {"inside.point_to_point_bytes_per_second", Positive, true, "bytes/s", "between two devices, one way", SET(inside.pointToPointBytesPerSecond, number)},
   {"inside.direct_reduce_scatter", Switch, false, "", "reduce-scatters send each part straight to its rank, in one step; default false", SET(inside.directReduceScatter, flag)},
+  {"inside.collective_bytes_per_second.all_gather", Rates, false, "bytes/s", "between all devices of a node, by the bytes that a rank sends, latency included; absent: by the figures above", COLLECTIVE("all_gather")},
+  {"inside.collective_bytes_per_second.reduce_scatter", Rates, false, "bytes/s", "the same", COLLECTIVE("reduce_scatter")},
+  {"inside.collective_bytes_per_second.all_reduce", Rates, false, "bytes/s", "the same", COLLECTIVE("all_reduce")},
+  {"inside.collective_bytes_per_second.broadcast", Rates, false, "bytes/s", "the same", COLLECTIVE("broadcast")},
+  {"inside.collective_bytes_per_second.all_to_all", Rates, false, "bytes/s", "the same", COLLECTIVE("all_to_all")},
+  {"inside.collective_bytes_per_second.send_receive", Rates, false, "bytes/s", "the same", COLLECTIVE("send_receive")},
 
   {"between.name", Text, false, "", "what joins the nodes", SET(between.name, text)},
   {"between.latency_seconds", Positive, false, "s", "one hop", SET(between.latencySeconds, number)},
@@ -58,6 +80,8 @@ constexpr ClusterKey kTable[] = {
 };
 // clang-format on
 #undef SET
+#undef FUNCTION
+#undef COLLECTIVE
 
 } // namespace
 
@@ -77,6 +101,12 @@ std::string_view spellExpected(FigureKind kind) {
     return "true or false";
   case Rates:
     return "a number, or a list of [size, rate] pairs with rising sizes, all greater than 0";
+  case Products:
+    return "rows [m, n, k, rate, rate, rate] over all combinations of some sizes, the last fastest, all greater "
+           "than 0";
+  case Scores:
+    return "rows [positions, width, rate, rate] over all combinations of some sizes, the last fastest, all "
+           "greater than 0";
   }
   return "";
 }

@@ -21,6 +21,8 @@ enum class FigureKind : uint8_t {
   Share,    ///< a number greater than 0 and at most 1
   Switch,   ///< true or false
   Rates,    ///< [[size, rate], ...] with rising sizes, both greater than 0
+  Products, ///< [[m, n, k, rate, rate, rate], ...] over all combinations of some sizes
+  Scores,   ///< [[positions, width, rate, rate], ...], the same
 };
 
 /// A checked figure; only the member of its kind is set.
@@ -30,6 +32,7 @@ struct Figure {
   double number = 0;
   bool flag = false;
   Curve curve;
+  ShapeTable shapes;
 };
 
 struct ClusterKey {

@@ -13,22 +13,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <numeric>
 
 namespace ds::config {
-
-double Curve::at(double size) const {
-  assert(!points.empty() && "curves are read with at least one point");
-  if (size <= points.front().first)
-    return points.front().second;
-  for (size_t i = 1; i < points.size(); ++i)
-    if (size < points[i].first) {
-      auto [low, lowRate] = points[i - 1];
-      auto [high, highRate] = points[i];
-      return lowRate + (highRate - lowRate) * std::log(size / low) / std::log(high / low);
-    }
-  return points.back().second;
-}
 
 std::optional<int64_t> Cluster::devices() const {
   return nodes == 0 ? std::nullopt : std::optional(nodes * devicesPerNode);
@@ -51,6 +38,54 @@ static std::optional<Curve> readCurve(const Value &value) {
     curve.points.emplace_back(pair.items[0].number, pair.items[1].number);
   }
   return curve;
+}
+
+/// The axis values of rows that go through all combinations of some sizes, the last axis fastest; empty when
+/// they do not.
+static std::vector<std::vector<double>> axesOf(const std::vector<std::vector<double>> &rows, size_t count) {
+  std::vector<std::vector<double>> axes(count);
+  for (size_t d = 0; d < count; ++d) {
+    for (const std::vector<double> &row : rows)
+      axes[d].push_back(row[d]);
+    std::sort(axes[d].begin(), axes[d].end());
+    axes[d].erase(std::unique(axes[d].begin(), axes[d].end()), axes[d].end());
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    size_t rest = i;
+    for (size_t d = count; d-- > 0; rest /= axes[d].size())
+      if (rows[i][d] != axes[d][rest % axes[d].size()])
+        return {};
+    if (rest != 0)
+      return {};
+  }
+  return std::accumulate(axes.begin(), axes.end(), size_t{1},
+                         [](size_t all, const auto &axis) { return all * axis.size(); }) == rows.size()
+             ? axes
+             : std::vector<std::vector<double>>();
+}
+
+/// A table of `axes` sizes and `columns` rates a row; nothing when the rows are not a full grid.
+static std::optional<ShapeTable> readShapes(const Value &value, size_t axes, size_t columns) {
+  std::vector<std::vector<double>> rows;
+  if (!value.is(Value::Kind::Array) || value.items.empty())
+    return std::nullopt;
+  for (const Value &item : value.items) {
+    rows.emplace_back();
+    if (!item.is(Value::Kind::Array) || item.items.size() != axes + columns)
+      return std::nullopt;
+    for (const Value &number : item.items) {
+      if (!number.is(Value::Kind::Number) || !(number.number > 0))
+        return std::nullopt;
+      rows.back().push_back(number.number);
+    }
+  }
+  ShapeTable table;
+  table.axes = axesOf(rows, axes);
+  if (table.axes.empty())
+    return std::nullopt;
+  for (const std::vector<double> &row : rows)
+    table.rates.emplace_back(row.begin() + static_cast<ptrdiff_t>(axes), row.end());
+  return table;
 }
 
 /// The figure that a value gives, or empty when it is not of this kind or out of range.
@@ -81,6 +116,14 @@ static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
   case FigureKind::Rates:
     if (std::optional<Curve> curve = readCurve(value)) {
       figure.curve = std::move(*curve);
+      return figure;
+    }
+    return std::nullopt;
+  case FigureKind::Products:
+  case FigureKind::Scores:
+    if (std::optional<ShapeTable> table =
+            kind == FigureKind::Products ? readShapes(value, 3, 3) : readShapes(value, 2, 2)) {
+      figure.shapes = std::move(*table);
       return figure;
     }
     return std::nullopt;
@@ -115,7 +158,8 @@ public:
   /// Keys that no base gives and the file has not.
   void requireAll() {
     for (const ClusterKey &key : clusterKeys())
-      if (key.required && std::find(given.begin(), given.end(), key.path) == given.end())
+      if (key.required && !(isAlone() && key.path.starts_with("inside.")) &&
+          std::find(given.begin(), given.end(), key.path) == given.end())
         report.complaints.push_back({report.name + ": " + quote(key.path) + " is missing",
                                      "give it, or name a built-in cluster as \"base\""});
   }
@@ -149,6 +193,12 @@ private:
       if (key.path == path)
         return &key;
     return nullptr;
+  }
+
+  /// Whether the description says that a node has one device, which nothing joins to others.
+  bool isAlone() const {
+    bool isSaid = std::find(given.begin(), given.end(), "devices_per_node") != given.end();
+    return isSaid && cluster.devicesPerNode == 1;
   }
 
   static bool isSection(const std::string &path) {

@@ -46,7 +46,21 @@ double Rates::workingSeconds(const Matmul &shape, DType dtype) const {
   return one > 0 && shape.batch > 0 ? 2 * one * shape.batch / matmulRate(size, dtype) : 0;
 }
 
+/// A product by the table of shapes, whose rates hold the launch. Products of a batch follow one another.
+double Rates::shapeSeconds(const Matmul &shape, const config::ShapeTable &table) const {
+  // With both operands transposed the mean of the two forms counts: nothing in a training step has it.
+  auto rate = [&](size_t form) { return table.at({shape.m, shape.n, shape.k}, form); };
+  double each = shape.transposeA && shape.transposeB ? (rate(1) + rate(2)) / 2
+                                                     : rate(shape.transposeA   ? 2
+                                                            : shape.transposeB ? 1
+                                                                               : 0);
+  return 2 * shape.m * shape.n * shape.k * shape.batch / each;
+}
+
 double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
+  const config::ShapeTable &table = machine.device.matmulShapes[dtype];
+  if (!table.empty() && shape.m * shape.n * shape.k > 0)
+    return shapeSeconds(shape, table);
   double bytes = static_cast<double>(bytesOf(dtype)) * shape.batch *
                  (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
   return std::max(workingSeconds(shape, dtype) + machine.device.launchSeconds, memorySeconds(bytes));
@@ -56,6 +70,35 @@ double Rates::attentionSeconds(const Matmul &scores, DType dtype) const {
   double bytes = static_cast<double>(bytesOf(dtype)) * scores.batch * 2 * (scores.m + scores.n) * scores.k;
   double working = 2 * workingSeconds(scores, dtype) / machine.device.attentionEfficiency;
   return std::max(working + machine.device.launchSeconds, memorySeconds(bytes));
+}
+
+double Rates::attentionCallSeconds(double flops, double bytes, double positions, double width, bool backward,
+                                   DType dtype) const {
+  const config::DeviceSpec &device = machine.device;
+  if (device.attentionShapes.empty())
+    return computeSeconds(flops / device.attentionEfficiency, bytes, dtype);
+  return device.launchSeconds + device.forkSeconds +
+         flops / device.attentionShapes.at({positions, width}, backward ? 1 : 0);
+}
+
+double Rates::kernelSeconds(double bytes, double freshBytes, double work) const {
+  const config::DeviceSpec &device = machine.device;
+  double moving = device.cachedBytesPerSecond.empty()
+                      ? bytes / (device.memoryBytesPerSecond * device.memoryEfficiency)
+                      : (bytes + freshBytes) / device.cachedBytesPerSecond.at(bytes);
+  double working = device.vectorFlops > 0 ? work / device.vectorFlops : 0.0;
+  // Loads run ahead of arithmetic, but not all the time: of the shorter part a third was seen to be left.
+  double seconds = std::max(moving, working) + std::min(moving, working) / 3;
+  // What takes less than dividing it stays on one core.
+  return device.launchSeconds + seconds + (seconds > device.forkSeconds ? device.forkSeconds : 0.0);
+}
+
+double Rates::functionSeconds(std::string_view name, double bytes) const {
+  auto known = machine.device.functionBytesPerSecond.find(name);
+  if (known == machine.device.functionBytesPerSecond.end())
+    return memorySeconds(bytes);
+  // Measured with all that is in it; below the first size nothing gets shorter.
+  return std::max(bytes, known->second.points.front().first) / known->second.at(bytes);
 }
 
 Group Rates::group(int64_t ranks, int64_t stride) const {
@@ -79,6 +122,25 @@ double Rates::bytesSent(Collective kind, double bytesPerRank, int64_t ranks) {
     return ranks > 1 ? bytesPerRank : 0;
   }
   return 0;
+}
+
+/// The name of a collective in a cluster description.
+static std::string_view spell(Collective kind) {
+  switch (kind) {
+  case Collective::AllGather:
+    return "all_gather";
+  case Collective::ReduceScatter:
+    return "reduce_scatter";
+  case Collective::AllReduce:
+    return "all_reduce";
+  case Collective::Broadcast:
+    return "broadcast";
+  case Collective::AllToAll:
+    return "all_to_all";
+  case Collective::SendReceive:
+    return "send_receive";
+  }
+  return "";
 }
 
 /// Steps of a ring, or hops of what is no ring.
@@ -109,6 +171,10 @@ double Rates::insideSeconds(Collective kind, double bytesPerRank, int64_t ranks)
     return 0;
   const config::InsideLink &link = machine.inside;
   double sent = bytesSent(kind, bytesPerRank, ranks);
+  // Measured between all ranks of the node; below the first size only latency is left.
+  auto measured = link.collectiveBytesPerSecond.find(spell(kind));
+  if (measured != link.collectiveBytesPerSecond.end() && ranks == machine.devicesPerNode)
+    return std::max(sent, measured->second.points.front().first) / measured->second.at(sent);
   if (kind == Collective::SendReceive)
     return link.latencySeconds + sent / link.pointToPointBytesPerSecond;
   double steps = stepsOf(kind, static_cast<double>(ranks));

@@ -116,6 +116,53 @@ TEST(Cluster, WithoutABaseEveryFigureIsNeeded) {
   EXPECT_EQ(missing.error().code, ExitCode::Io);
 }
 
+TEST(Cluster, ShapesAreAFullGridOfSizes) {
+  const std::string full =
+      "device: {matmul_shapes: {fp16: [[1, 1, 1, 1e9, 1e9, 1e9], [1, 1, 4, 2e9, 2e9, 2e9],"
+      "[1, 8, 1, 1e9, 1e9, 1e9], [1, 8, 4, 4e9, 1e9, 1e9]]}}";
+  EXPECT_EQ(change(full), "ok");
+  EXPECT_EQ(change("device: {attention_shapes: [[128, 64, 1e12, 2e12]]}"), "ok");
+  const std::string shapes = "device: {matmul_shapes: {fp16: [", row = "[1, 1, 1, 1, 1, 1]";
+  const std::vector<std::string> cases = {
+      shapes + "]}}",
+      shapes + "[1, 1, 1, 1e9, 1e9]]}}",
+      shapes + "[1, 1, 1, 1e9, 1e9, 0]]}}",
+      shapes + row + "," + row + "]}}",                             // twice
+      shapes + "[1, 1, 4, 1, 1, 1]," + row + "]}}",                 // falling
+      shapes + row + ", [1, 1, 4, 1, 1, 1], [1, 8, 1, 1, 1, 1]]}}", // (1, 8, 4) is missing
+      "device: {matmul_shapes: 5}",
+  };
+  for (const std::string &members : cases)
+    EXPECT_THAT(change(members), HasSubstr("device.matmul_shapes")) << members;
+  EXPECT_THAT(change(cases[5]), HasSubstr("over all combinations of some sizes"));
+}
+
+TEST(Cluster, RatesBetweenShapesFollowPowersOfTheSizes) {
+  ShapeTable table;
+  table.axes = {{1, 100}, {10, 1000}};
+  table.rates = {{1e9}, {4e9}, {4e9}, {16e9}};
+  auto at = [&](double m, double n) { return table.at({m, n}, 0); };
+  EXPECT_NEAR(at(1, 10), 1e9, 1);
+  EXPECT_NEAR(at(100, 1000), 16e9, 1);
+  EXPECT_NEAR(at(10, 10), 2e9, 1);      // half way in logarithms along one axis
+  EXPECT_NEAR(at(10, 100), 4e9, 1);     // and along both
+  EXPECT_NEAR(at(1e6, 1e6), 16e9, 1);   // beyond: as at the end
+  EXPECT_NEAR(at(0.25, 10), 0.25e9, 1); // below: the time stays, and so the rate falls with the size
+  EXPECT_NEAR(at(0.5, 2.5), 0.125e9, 1);
+}
+
+TEST(Cluster, OneDeviceNeedsNoLinks) {
+  const char *alone =
+      "{name: 'x', devices_per_node: 1, device: {name: 'd', memory_bytes: 1e9, context_bytes: 1,"
+      "launch_seconds: 1e-6, memory_bytes_per_second: 1e9, memory_efficiency: 1,"
+      "peak_flops: {fp32: 1e9}, matmul_flops: {fp32: 1e9}}, host: {memory_bytes: 1, cores: 1,"
+      "memory_bytes_per_second: 1, to_device_bytes_per_second: 1, devices_per_link: 1}}";
+  EXPECT_EQ(told(readClusterText(alone, "c")), "ok");
+  std::string two = alone;
+  two.replace(two.find("node: 1"), 7, "node: 2");
+  EXPECT_THAT(told(readClusterText(two, "c")), HasSubstr("\"inside.bytes_per_second\" is missing"));
+}
+
 TEST(Cluster, MutatedTextsAreReadOrRefused) {
   std::ifstream file(std::string(DS_CLUSTER_FILES) + "/a100-80g.json");
   std::stringstream text;

@@ -150,3 +150,69 @@ TEST(Rates, LinksAreShared) {
   EXPECT_DOUBLE_EQ(rates.storageReadSeconds(25e9, 8), 8);
   EXPECT_DOUBLE_EQ(rates.storageWriteSeconds(20e9), 1);
 }
+
+/// The built-in cpu with what a calibration adds.
+static config::Cluster calibrated() {
+  config::Cluster cluster = config::builtinCluster("cpu");
+  cluster.devicesPerNode = 2;
+  cluster.device.launchSeconds = 1e-6;
+  cluster.device.forkSeconds = 5e-6;
+  cluster.device.vectorFlops = 1e11;
+  cluster.device.cachedBytesPerSecond = {{{1e4, 1e11}, {1e8, 1e10}}};
+  cluster.device.matmulShapes[DType::F32].axes = {{64, 1024}, {64, 1024}, {64, 1024}};
+  for (int i = 0; i < 8; ++i)
+    cluster.device.matmulShapes[DType::F32].rates.push_back({1e11, 2e11, 4e11});
+  cluster.device.attentionShapes = {{{128}, {64}}, {{5e10, 6e10}}};
+  cluster.device.functionBytesPerSecond["copy"] = {{{1e4, 1e10}, {1e8, 5e9}}};
+  cluster.inside.collectiveBytesPerSecond["all_gather"] = {{{1e3, 1e8}, {1e6, 1e9}}};
+  return cluster;
+}
+
+TEST(CalibratedRates, ProductsByTheirShapeAndForm) {
+  Rates rates(calibrated());
+  Matmul plain{256, 256, 256};
+  double flops = 2.0 * 256 * 256 * 256;
+  EXPECT_WITHIN(rates.matmulSeconds(plain, DType::F32), flops / 1e11, 1e-9);
+  Matmul right = plain, left = plain;
+  right.transposeB = left.transposeA = true;
+  EXPECT_WITHIN(rates.matmulSeconds(right, DType::F32), flops / 2e11, 1e-9);
+  EXPECT_WITHIN(rates.matmulSeconds(left, DType::F32), flops / 4e11, 1e-9);
+  Matmul batch = plain;
+  batch.batch = 3;
+  EXPECT_WITHIN(rates.matmulSeconds(batch, DType::F32), 3 * flops / 1e11, 1e-9);
+  // Fewer columns than were measured: as many as were.
+  EXPECT_WITHIN(rates.matmulSeconds({256, 8, 256}, DType::F32),
+                rates.matmulSeconds({256, 64, 256}, DType::F32), 1e-9);
+  // A type without a table counts by the curve.
+  EXPECT_EQ(rates.matmulSeconds(plain, DType::BF16), Rates().matmulSeconds(plain, DType::BF16) - 2e-6 + 1e-6);
+}
+
+TEST(CalibratedRates, KernelsByBytesArithmeticAndForks) {
+  Rates rates(calibrated());
+  // Memory alone: 1e8 bytes at 1e10 bytes/s, a launch and a fork.
+  EXPECT_WITHIN(rates.kernelSeconds(1e8, 0, 0), 1e-2 + 6e-6, 1e-9);
+  // What is written without having been read is read all the same.
+  EXPECT_WITHIN(rates.kernelSeconds(1e8, 5e7, 0), 1.5e-2 + 6e-6, 1e-9);
+  // Arithmetic that takes longer, with a third of the memory's time.
+  EXPECT_WITHIN(rates.kernelSeconds(1e8, 0, 3e9), 3e-2 + 1e-2 / 3 + 6e-6, 1e-9);
+  // Short ones are not divided: 1e4 bytes at 1e11.
+  EXPECT_WITHIN(rates.kernelSeconds(1e4, 0, 0), 1e-7 + 1e-6, 1e-9);
+  // Elsewhere the bytes count, and the launch.
+  Rates gpu = ratesOf("a100-80g");
+  EXPECT_EQ(gpu.kernelSeconds(1e8, 5e7, 1e9), gpu.memorySeconds(1e8));
+}
+
+TEST(CalibratedRates, FunctionsAttentionAndCollectivesByTheirTables) {
+  Rates rates(calibrated());
+  EXPECT_WITHIN(rates.functionSeconds("copy", 1e8), 1e8 / 5e9, 1e-9);
+  EXPECT_WITHIN(rates.functionSeconds("copy", 10), 1e4 / 1e10, 1e-9); // not less than the smallest
+  EXPECT_EQ(rates.functionSeconds("fill", 1e8), rates.memorySeconds(1e8));
+  EXPECT_WITHIN(rates.attentionCallSeconds(1e9, 1, 128, 64, false, DType::F32), 1e9 / 5e10 + 6e-6, 1e-9);
+  EXPECT_WITHIN(rates.attentionCallSeconds(1e9, 1, 128, 64, true, DType::F32), 1e9 / 6e10 + 6e-6, 1e-9);
+  double launch = rates.cluster().device.launchSeconds;
+  EXPECT_WITHIN(rates.collectiveSeconds(Collective::AllGather, 1e6, 2), launch + 1e6 / 1e9, 1e-9);
+  EXPECT_WITHIN(rates.collectiveSeconds(Collective::AllGather, 1, 2), launch + 1e3 / 1e8, 1e-9);
+  // Of other kinds the link's figures count.
+  EXPECT_EQ(rates.collectiveSeconds(Collective::AllReduce, 1e6, 2) - launch,
+            Rates().collectiveSeconds(Collective::AllReduce, 1e6, 2) - 2e-6);
+}

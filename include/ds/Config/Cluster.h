@@ -12,6 +12,7 @@
 #include "ds/Config/Config.h"
 
 #include <array>
+#include <map>
 #include <utility>
 
 namespace ds::config {
@@ -23,6 +24,16 @@ struct Curve {
 
   double at(double size) const;
   bool empty() const { return points.empty(); }
+};
+
+/// Figures that depend on several sizes: given on a full grid of them, in between as if time rose with a
+/// power of each size. Beyond the grid rates are as at its end; below it time is as at its beginning.
+struct ShapeTable {
+  std::vector<std::vector<double>> axes;  ///< rising sizes
+  std::vector<std::vector<double>> rates; ///< of every combination, the last axis fastest; one per column
+
+  bool empty() const { return rates.empty(); }
+  double at(const std::vector<double> &sizes, size_t column) const;
 };
 
 /// One figure per element type.
@@ -46,8 +57,17 @@ struct DeviceSpec {
   double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
   double contention = 0;           ///< share of the time of an exchange beside compute that compute loses
   double attentionEfficiency = 1;  ///< share of the products' rate that fused attention reaches
+  double forkSeconds = 0;          ///< of dividing one kernel among the cores; 0: a GPU's launch does it
+  double vectorFlops = 0;          ///< arithmetic of generated kernels; 0: memory alone counts
+  Curve cachedBytesPerSecond;      ///< of a kernel, by the bytes that it touches; empty: as memory
   PerDtype<double> peakFlops;      ///< dense, operations per second; 0: no such unit
   PerDtype<Curve> matmulFlops;     ///< achieved, by the cube root of m * n * k; empty: as fp32
+  PerDtype<ShapeTable>
+      matmulShapes; ///< achieved, by m, n and k: of a b, a b^T and a^T b; empty: by the curve
+  ShapeTable
+      attentionShapes; ///< achieved, by positions and head width, forward and backward; empty: by share
+  /// Of library functions, by their names and the bytes that they touch.
+  std::map<std::string, Curve, std::less<>> functionBytesPerSecond;
 };
 
 struct HostSpec {
@@ -66,6 +86,9 @@ struct InsideLink {
   double switchBytesPerSecond = 0; ///< achieved bus bandwidth of all-reduces inside the switch; 0: none
   double pointToPointBytesPerSecond = 0;
   bool directReduceScatter = false; ///< reduce-scatters send each part straight to its rank
+  /// Of collectives between all devices of a node, by their names and the bytes that a rank sends, latency
+  /// included; those that are not there count by the figures above.
+  std::map<std::string, Curve, std::less<>> collectiveBytesPerSecond;
 };
 
 /// What joins nodes.

@@ -12,6 +12,8 @@
 
 #include "ds/Config/Cluster.h"
 
+#include <string_view>
+
 namespace ds::cost {
 
 using config::DType;
@@ -31,6 +33,7 @@ struct Group {
 struct Matmul {
   double m = 0, n = 0, k = 0;
   double batch = 1;
+  bool transposeA = false, transposeB = false; ///< how the operands lie in memory
 };
 
 class Rates {
@@ -52,6 +55,19 @@ public:
   /// and writes tensors of [m or n, k] alone. Causal attention that skips half counts in full, as formulas
   /// have it.
   double attentionSeconds(const Matmul &scores, DType dtype) const;
+
+  /// A command that does `flops` of fused causal attention over `positions` keys and heads of `width`, and
+  /// touches `bytes`.
+  double attentionCallSeconds(double flops, double bytes, double positions, double width, bool backward,
+                              DType dtype) const;
+
+  /// One generated kernel: the bytes that it reads and writes, those among them that it writes without having
+  /// read them, and its arithmetic counted in additions. A processor reads a line before it writes to it, so
+  /// by the table of cached bandwidth, which is of processors, the latter count once more.
+  double kernelSeconds(double bytes, double freshBytes, double work) const;
+
+  /// A library function that is no product, by the bytes that it touches.
+  double functionSeconds(std::string_view name, double bytes) const;
 
   /// One kernel that only moves bytes of the device's memory.
   double memorySeconds(double bytes) const;
@@ -83,6 +99,7 @@ public:
 private:
   double matmulRate(double size, DType dtype) const;
   double workingSeconds(const Matmul &shape, DType dtype) const;
+  double shapeSeconds(const Matmul &shape, const config::ShapeTable &table) const;
   double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const;
   double betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const;
   double switchSeconds(double bytes, int64_t ranks) const;
