@@ -124,6 +124,7 @@ void copy(const LibraryCall &call);
 void widenBlock(const WidenCall &call);
 void finishBlock(const FinishCall &call);
 void fillRandom(const RandomCall &call);
+void probe(const ProbeCall &call);
 bool reduceParts(const ReduceCall &call);
 
 } // namespace ds::rt::DS_ISA

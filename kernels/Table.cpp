@@ -20,6 +20,7 @@ namespace ds::rt {
   void widenBlock(const WidenCall &);                                                                        \
   void finishBlock(const FinishCall &);                                                                      \
   void fillRandom(const RandomCall &);                                                                       \
+  void probe(const ProbeCall &);                                                                             \
   bool reduceParts(const ReduceCall &);                                                                      \
   constexpr LibraryFunction kTable[] = {nullptr,                                                             \
                                         attentionForward,                                                    \
@@ -78,6 +79,7 @@ LibraryFunction libraryFunction(LibraryFn fn, Isa isa) {
 DS_DISPATCH(widenBlock, WidenCall)
 DS_DISPATCH(finishBlock, FinishCall)
 DS_DISPATCH(fillRandom, RandomCall)
+DS_DISPATCH(probe, ProbeCall)
 #undef DS_DISPATCH
 
 bool reduceParts(const ReduceCall &call, Isa isa) {

@@ -4,12 +4,11 @@
 // milliseconds: no MLIR, no LLVM, no LibTorch.
 //
 //===---------------------------------------------------------------------------===//
+#include "Calibrate.h"
+#include "Start.h"
 #include "ds/Runtime/Trainer.h"
 
 #include <CLI/CLI.hpp>
-
-#include <cstdio>
-#include <optional>
 
 namespace {
 
@@ -38,46 +37,22 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--resume", options.resume, "checkpoint directory, or auto");
 }
 
-int report(const ds::Error &error) {
-  std::fprintf(stderr, "ds-run: %s%s\n",
-               error.code == ds::ExitCode::Interrupted ? "" : "error: ", error.message.c_str());
-  if (!error.hint.empty())
-    std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
-  return static_cast<int>(error.code);
-}
-
-/// Finds out which rank this is, or becomes the launcher of all: then the exit code is the result.
-std::optional<int> takePlace(const CLI::App &app, ds::rt::TrainOptions &options, char **argv) {
-  using ds::rt::Place;
-  const ds::Result<Place> place = ds::rt::findPlace();
-  if (!place)
-    return report(place.error());
-  options.place = *place;
-  if (place->kind != Place::Kind::Alone && app.count("--ranks") > 0 && options.ranks != place->world)
-    return report({ds::ExitCode::Usage,
-                   "--ranks " + std::to_string(options.ranks) + ", but the launcher has started " +
-                       std::to_string(place->world),
-                   "leave --ranks out under mpirun and srun"});
-  if (place->kind != Place::Kind::Alone || options.ranks == 1)
-    return std::nullopt;
-  ds::rt::LaunchOptions launch;
-  launch.ranks = options.ranks;
-  launch.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeoutSeconds * 1000));
-  return ds::rt::launchRanks(launch, argv);
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
+  if (asksForCalibration(argc, argv))
+    return runCalibration(argc, argv);
   CLI::App app("Trains a model that ds-opt has compiled.", "ds-run");
   ds::rt::TrainOptions options;
   declareOptions(app, options);
+  app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ds::ExitCode::Usage);
   }
-  if (const std::optional<int> code = takePlace(app, options, argv))
+  if (const std::optional<int> code =
+          takePlace(options.place, options.ranks, app.count("--ranks") > 0, options.timeoutSeconds, argv))
     return *code;
   const ds::Status status = ds::rt::train(options);
   return status ? 0 : report(status.error());

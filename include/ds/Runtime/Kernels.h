@@ -84,6 +84,21 @@ struct RandomCall {
 };
 void fillRandom(const RandomCall &call, Isa isa);
 
+/// One run of a loop that isolates a resource of the machine, for calibration.
+enum class ProbeKind : uint8_t {
+  Add,         ///< out[i] = a[i] + b[i]: memory
+  Exp,         ///< out[i] = e^a[i] for whole vectors: arithmetic, where the elements stay in a cache
+  MultiplyAdd, ///< `elements` multiply-adds in registers; reads 256 elements of a and 16 of b
+};
+struct ProbeCall {
+  ProbeKind kind;
+  const float *a, *b;
+  float *out; ///< has `elements` elements; for MultiplyAdd one for every 4096 of them
+  int64_t elements;
+  uint32_t threads;
+};
+void probe(const ProbeCall &call, Isa isa);
+
 /// out[i] = parts[0][i] op parts[1][i] op ..., in this order, with fp32 in between for f32, bf16 and f16.
 /// `out` may be one of the parts.
 struct ReduceCall {

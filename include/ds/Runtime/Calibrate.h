@@ -1,0 +1,28 @@
+//===- Calibrate.h - Measures this machine for the planner -----------------------===//
+//
+// `ds-run --calibrate` runs what programs are made of, library calls, loops of the shape of generated
+// kernels, collectives, copies and storage, and writes what they take as a cluster description that
+// `ds-opt --cluster` reads (docs/cluster.md).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_CALIBRATE_H
+#define DS_RUNTIME_CALIBRATE_H
+
+#include "ds/Runtime/Communicator.h"
+
+namespace ds::rt {
+
+struct CalibrateOptions {
+  bool quick = false; ///< few sizes, few repetitions: for tests
+  std::string output; ///< empty: stdout
+  Place place;
+  std::chrono::milliseconds timeout = kDefaultTimeout;
+};
+
+/// Measures, on every rank of the job at the same time; the first one writes the file, which is known to be
+/// writable before anything is measured.
+Status calibrate(const CalibrateOptions &options);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_CALIBRATE_H

@@ -1,0 +1,47 @@
+//===- Calibrate.cpp - The command line of ds-run --calibrate ---------------------===//
+#include "Calibrate.h"
+
+#include "Start.h"
+#include "ds/Runtime/Calibrate.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstring>
+
+bool asksForCalibration(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--calibrate") == 0 || std::strncmp(argv[i], "--calibrate=", 12) == 0)
+      return true;
+  return false;
+}
+
+int runCalibration(int argc, char **argv) {
+  CLI::App app("Measures this machine and writes a cluster description for ds-opt --cluster.", "ds-run");
+  std::string mode = "full";
+  uint32_t ranks = 1;
+  double timeoutSeconds = 600;
+  ds::rt::CalibrateOptions options;
+  app.add_option("--calibrate", mode, "full (default), or quick: few sizes, for tests")
+      ->check(CLI::IsMember({"full", "quick"}))
+      ->expected(0, 1)
+      ->default_str("full");
+  app.add_option("-o,--output", options.output, "file to write (default: stdout)");
+  app.add_option("--ranks", ranks, "measure with this many ranks at once, each with its share of the cores")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--timeout", timeoutSeconds, "seconds that a rank waits for another")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ds::ExitCode::Usage);
+  }
+  options.quick = mode == "quick";
+  if (const std::optional<int> code =
+          takePlace(options.place, ranks, app.count("--ranks") > 0, timeoutSeconds, argv))
+    return *code;
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
+  const ds::Status status = ds::rt::calibrate(options);
+  return status ? 0 : report(status.error());
+}

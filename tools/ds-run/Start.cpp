@@ -1,0 +1,32 @@
+//===- Start.cpp - What both command lines of ds-run begin with --------------------===//
+#include "Start.h"
+
+#include <cstdio>
+
+int report(const ds::Error &error) {
+  std::fprintf(stderr, "ds-run: %s%s\n",
+               error.code == ds::ExitCode::Interrupted ? "" : "error: ", error.message.c_str());
+  if (!error.hint.empty())
+    std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+  return static_cast<int>(error.code);
+}
+
+std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, double timeoutSeconds,
+                             char **argv) {
+  using ds::rt::Place;
+  const ds::Result<Place> found = ds::rt::findPlace();
+  if (!found)
+    return report(found.error());
+  place = *found;
+  if (place.kind != Place::Kind::Alone && asked && ranks != place.world)
+    return report(
+        {ds::ExitCode::Usage,
+         "--ranks " + std::to_string(ranks) + ", but the launcher has started " + std::to_string(place.world),
+         "leave --ranks out under mpirun and srun"});
+  if (place.kind != Place::Kind::Alone || ranks == 1)
+    return std::nullopt;
+  ds::rt::LaunchOptions launch;
+  launch.ranks = ranks;
+  launch.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
+  return ds::rt::launchRanks(launch, argv);
+}
