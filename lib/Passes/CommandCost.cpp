@@ -1,9 +1,13 @@
 //===- CommandCost.cpp - How long commands take, as far as schedules must know ---===//
 #include "CommandCost.h"
 
+#include "LibraryTable.h"
+#include "ds/Codegen/KernelWork.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace cost = ::ds::cost;
+namespace rt = ::ds::rt;
 
 /// The element type whose arithmetic `command` does: that of its first buffer of floats.
 static cost::DType arithmeticType(Operation *command) {
@@ -19,13 +23,82 @@ static cost::DType arithmeticType(Operation *command) {
   return cost::DType::F32;
 }
 
+static double bytesOf(Value buffer) { return cast<BufferType>(buffer.getType()).getSizeInBytes(); }
+
+/// Bytes of all operands, one that is read and written counted twice.
+static double bytesOf(ValueRange buffers) {
+  double bytes = 0;
+  for (Value buffer : buffers)
+    bytes += bytesOf(buffer);
+  return bytes;
+}
+
+static double launchSeconds(LaunchOp launch, const cost::Rates &rates) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
+  double fresh = 0;
+  for (Value output : launch.getOutputs())
+    fresh += llvm::is_contained(launch.getInputs(), output) ? 0 : bytesOf(output);
+  return rates.kernelSeconds(bytesOf(launch->getOperands()), fresh,
+                             kernel ? kernelWork(kernel, int64_t(launch.getExtent().value_or(1))) : 0);
+}
+
+/// Whether an operand of a product lies in memory by columns: its last dimension is not the contiguous one.
+static bool isByColumns(BufferType type, bool isTransposed) {
+  ArrayRef<int64_t> strides = type.getStrides();
+  size_t last = strides.size() - 1;
+  return strides[isTransposed ? last - 1 : last] != 1 && strides[isTransposed ? last : last - 1] == 1;
+}
+
+/// The product of a matmul call. A right-hand side without batch dimensions sees the others' as rows.
+static cost::Matmul productOf(CallOp call) {
+  auto type = [&](unsigned i) { return cast<BufferType>(call.getBuffers()[i].getType()); };
+  auto flag = [&](unsigned i) { return cast<IntegerAttr>(call.getParams()[i]).getInt() != 0; };
+  ArrayRef<int64_t> right = type(1).getTensor().getShape(), result = type(2).getTensor().getShape();
+  double elements = type(2).getTensor().getNumElements(), columns = result.back();
+  cost::Matmul product;
+  product.k = right[right.size() - (flag(1) ? 1 : 2)];
+  product.n = columns;
+  product.m = right.size() == 2 ? elements / std::max(columns, 1.0) : double(result[result.size() - 2]);
+  product.batch = product.m * columns > 0 ? elements / (product.m * columns) : 0;
+  product.transposeA = isByColumns(type(0), flag(0));
+  product.transposeB = isByColumns(type(1), flag(1));
+  return product;
+}
+
+/// Bytes that a library function touches: of a table that it does not fill anew, the rows that it is asked
+/// for, which have the size of the third operand.
+static double touchedBytes(CallOp call, const LibraryEntry &function) {
+  double bytes = bytesOf(call.getBuffers());
+  bool isTable = function.indices && function.indices->dim == 0;
+  bool accumulates =
+      function.fn == rt::LibraryFn::EmbeddingBackward && cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
+  if (!isTable || (function.fn == rt::LibraryFn::EmbeddingBackward && !accumulates))
+    return bytes;
+  unsigned table = function.indices->table, rows = 3 - table - function.indices->ids;
+  return bytes - bytesOf(call.getBuffers()[table]) + bytesOf(call.getBuffers()[rows]);
+}
+
+static double callSeconds(CallOp call, const cost::Rates &rates) {
+  using rt::LibraryFn;
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  cost::DType dtype = arithmeticType(call);
+  double flops = call.getFlops().value_or(0), bytes = bytesOf(call.getBuffers());
+  if (!function)
+    return rates.computeSeconds(flops, bytes, dtype);
+  if (function->fn == LibraryFn::Matmul)
+    return rates.matmulSeconds(productOf(call), dtype);
+  if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {
+    ArrayRef<int64_t> keys = cast<BufferType>(call.getBuffers()[1].getType()).getTensor().getShape();
+    return rates.attentionCallSeconds(flops, bytes, keys[1], keys[3],
+                                      function->fn == LibraryFn::AttentionBackward, dtype);
+  }
+  return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
+}
+
 double mlir::ds::computeSeconds(Operation *command, const cost::Rates &rates) {
-  double bytes = 0, flops = 0;
-  for (Value operand : command->getOperands())
-    bytes += cast<BufferType>(operand.getType()).getSizeInBytes();
-  if (auto call = dyn_cast<CallOp>(command))
-    flops = call.getFlops().value_or(0);
-  return rates.computeSeconds(flops, bytes, arithmeticType(command));
+  if (auto launch = dyn_cast<LaunchOp>(command))
+    return launchSeconds(launch, rates);
+  return callSeconds(cast<CallOp>(command), rates);
 }
 
 /// The cost model's name for what the ranks do.

@@ -1,0 +1,133 @@
+//===- KernelWork.cpp - The arithmetic of a fused body ------------------------------===//
+//
+// An op's scalar body is built, counted and dropped. What one operation of arith or math takes was measured
+// on generated kernels (AVX-512, elements in the first cache) against an addition: functions become
+// polynomials, divisions and roots hold their unit for several additions, a power is a call of libm for each
+// element.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Codegen/KernelWork.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Additions that take as long as one operation of a scalar body.
+static double workOfOperation(Operation *op) {
+  return llvm::TypeSwitch<Operation *, double>(op)
+      .Case<arith::ConstantOp>([](auto) { return 0; })
+      .Case<arith::DivFOp>([](auto) { return 9; })
+      .Case<math::SqrtOp>([](auto) { return 11; })
+      .Case<math::ExpOp>([](auto) { return 40; })
+      .Case<math::TanhOp>([](auto) { return 45; })
+      .Case<math::SinOp, math::CosOp>([](auto) { return 47; })
+      .Case<math::LogOp>([](auto) { return 68; })
+      .Case<math::ErfOp>([](auto) { return 120; })
+      .Case<math::PowFOp>([](auto) { return 490; })
+      .Default([](auto) { return 1; });
+}
+
+/// Additions of one element of an elementwise op.
+static double workOfElement(ScalarBodyOpInterface op) {
+  Block block;
+  OpBuilder builder(op.getContext());
+  builder.setInsertionPointToEnd(&block);
+  SmallVector<Value> operands;
+  for (Type type : op->getOperandTypes()) {
+    Type element = getElementTypeOrSelf(type);
+    if (element.isUnsignedInteger()) // scalar bodies see bits
+      element = builder.getIntegerType(element.getIntOrFloatBitWidth());
+    operands.push_back(block.addArgument(element, op.getLoc()));
+  }
+  op.buildScalar(builder, op.getLoc(), operands);
+  double work = 0;
+  for (Operation &built : block)
+    work += workOfOperation(&built);
+  return work;
+}
+
+/// Elements of the largest tensor that `op` reads or writes.
+static double largestTensor(Operation *op, int64_t extent) {
+  double most = 0;
+  auto look = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      most = std::max(most, tensor.hasStaticShape() ? double(tensor.getNumElements()) : double(extent));
+  };
+  llvm::for_each(op->getOperandTypes(), look);
+  llvm::for_each(op->getResultTypes(), look);
+  return most;
+}
+
+/// Whether `op` combines elements of a row, so that what needs its result needs a further pass over the row.
+static bool isReduction(Operation *op) {
+  auto fusable = dyn_cast<FusableOpInterface>(op);
+  return fusable && fusable.getFusionKind() == FusionKind::Reduction;
+}
+
+namespace {
+/// The passes of a kernel over its elements: reductions that need no other, those that need them, and so on,
+/// then the outputs. No pass leaves more than its sums, so each computes again what it needs.
+class Passes {
+public:
+  Passes(Block &body, int64_t extent, bool canBuild) : extent(extent), canBuild(canBuild) {
+    unsigned last = 0;
+    for (Operation &op : body.without_terminator()) {
+      unsigned level = 0;
+      for (Value operand : op.getOperands())
+        if (Operation *source = operand.getDefiningOp())
+          level = std::max(level, levels.lookup(source) + isReduction(source));
+      levels[&op] = level;
+      last = std::max(last, level + isReduction(&op));
+    }
+    for (Operation &op : body.without_terminator())
+      if (isReduction(&op))
+        visit(&op, levels[&op]);
+    for (Value output : body.getTerminator()->getOperands())
+      if (Operation *source = output.getDefiningOp(); source && !isReduction(source))
+        visit(source, last);
+  }
+
+  double work = 0;
+
+private:
+  /// Adds what pass `pass` computes for `op`, once.
+  void visit(Operation *op, unsigned pass) {
+    if (!seen.insert({op, pass}).second)
+      return;
+    work += workOf(op);
+    for (Value operand : op->getOperands())
+      if (Operation *source = operand.getDefiningOp(); source && !isReduction(source))
+        visit(source, pass);
+  }
+
+  double workOf(Operation *op) const {
+    if (auto scalar = dyn_cast<ScalarBodyOpInterface>(op); scalar && canBuild)
+      return workOfElement(scalar) * largestTensor(op, extent);
+    if (isReduction(op))
+      return largestTensor(op, extent);
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost ? double(cost.getFlops()) : 0.0;
+  }
+
+  int64_t extent;
+  bool canBuild;
+  llvm::DenseMap<Operation *, unsigned> levels;
+  llvm::DenseSet<std::pair<Operation *, unsigned>> seen;
+};
+} // namespace
+
+double mlir::ds::kernelWork(KernelOp kernel, int64_t extent) {
+  MLIRContext *context = kernel.getContext();
+  bool canBuild =
+      context->getLoadedDialect<arith::ArithDialect>() && context->getLoadedDialect<math::MathDialect>();
+  return Passes(kernel.getBody().front(), extent, canBuild).work;
+}
+
+void mlir::ds::loadKernelDialects(MLIRContext &context) {
+  context.loadDialect<arith::ArithDialect, math::MathDialect>();
+}

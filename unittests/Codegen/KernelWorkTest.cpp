@@ -1,0 +1,58 @@
+//===- KernelWorkTest.cpp - The arithmetic of a fused body ------------------------===//
+
+#include "ds/Codegen/KernelWork.h"
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+namespace {
+
+/// The work of a body over arguments; `loads` the dialects that scalar bodies are written in.
+double workOf(const std::string &arguments, const std::string &lines, int64_t extent = 1, bool loads = true) {
+  mlir::MLIRContext context;
+  context.loadDialect<mlir::ds::DsDialect>();
+  if (loads)
+    mlir::ds::loadKernelDialects(context);
+  std::string text = "ds.kernel @k inputs 0 buffers [] {\n^bb0(" + arguments + "):\n" + lines + "\n}";
+  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, config);
+  EXPECT_TRUE(module) << text;
+  return mlir::ds::kernelWork(*module->getOps<mlir::ds::KernelOp>().begin(), extent);
+}
+
+TEST(KernelWork, CountsAdditionsAndWhatFunctionsTake) {
+  const char *argument = "%x: tensor<8x4xf32>";
+  EXPECT_EQ(workOf(argument, "%r = ds.add %x, %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>"), 32);
+  EXPECT_EQ(workOf(argument, "%r = ds.exp %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>"), 32 * 40);
+  // 1 / (1 + exp(-x)): a sign, an exponential, an addition, a division; constants cost nothing.
+  EXPECT_EQ(workOf(argument, "%r = ds.sigmoid %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>"),
+            32 * (1 + 40 + 1 + 9));
+  // A reshape moves nothing.
+  EXPECT_EQ(workOf(argument,
+                   "%r = ds.reshape %x : tensor<8x4xf32> -> tensor<32xf32>\n ds.yield %r : tensor<32xf32>"),
+            0);
+}
+
+TEST(KernelWork, UnknownSizesAreTheLaunchs) {
+  EXPECT_EQ(
+      workOf("%x: tensor<?xf32>", "%r = ds.mul %x, %x : tensor<?xf32>\n ds.yield %r : tensor<?xf32>", 1000),
+      1000);
+}
+
+TEST(KernelWork, EachPassOverARowComputesItsOwn) {
+  // exp(x) / sum(exp(x)): the sum's pass and the output's pass both need the exponential.
+  double work = workOf("%x: tensor<4x16xf32>", R"(
+    %e = ds.exp %x : tensor<4x16xf32>
+    %s = ds.reduce sum %e dims [1] : tensor<4x16xf32> -> tensor<4xf32>
+    %b = ds.broadcast %s dims [0] : tensor<4xf32> -> tensor<4x16xf32>
+    %r = ds.div %e, %b : tensor<4x16xf32>
+    ds.yield %r : tensor<4x16xf32>)");
+  EXPECT_EQ(work, 64 * (40 + 1) + 64 * (40 + 9));
+}
+
+TEST(KernelWork, WithoutTheDialectsOpsCountTheirFlops) {
+  EXPECT_EQ(workOf("%x: tensor<8x4xf32>", "%r = ds.exp %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>",
+                   1, false),
+            32);
+}
+
+} // namespace
