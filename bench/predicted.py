@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""predicted.py - what ds-opt predicts of a step beside what ds-run measures, on this machine.
+
+    bench/predicted.py                              calibrates, then GPT, Llama and MLP on one rank and two
+    bench/predicted.py --cluster here.json gpt-6x256
+    bench/predicted.py --ranks 1 --details          with the time of each kind of command
+
+Each model is planned for the calibrated machine, run, and its plan held against the run: the peak must be the arenas to
+the byte, the step is the median after the first ones.  The machine is calibrated once for each number of ranks, all of
+them measuring at the same time, right before the runs: a figure of another hour is one of another machine where others
+use it.  CPU time that they took meanwhile is reported.  Writes predicted.json and predicted.md.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+
+import step
+
+MODELS = {  # family, size of the example, batch, length
+    "gpt-6x256": ("gpt", "small", 4, 128),
+    "llama-4x192": ("llama", "small", 4, 128),
+    "gpt-6x384": ("gpt", "bench", 4, 256),
+    "llama-6x384": ("llama", "bench", 4, 256),
+    "mlp-784x512": ("mlp", "small", 64, 0),
+}
+
+
+def prepare(name, args):
+    """Archive, data and configuration of a model; returns what ds-opt and ds-run are given."""
+    family, size, batch, length = MODELS[name]
+    out = os.path.join(args.out, name)
+    os.makedirs(out, exist_ok=True)
+    archive, data = (os.path.join(out, f"{family}{end}") for end in (".pt", ".data.safetensors"))
+    if not (os.path.exists(archive) and os.path.exists(data)):
+        step.run([step.TORCH, "-W", "ignore", os.path.join(step.ROOT, "examples", "export.py"), family, "--out", out,
+                  "--size", size, "--batch", str(batch), "--data", str(64 * batch)])
+    shapes = ["x=64x784xf32", "y=64xi64"] if family == "mlp" else [f"{key}={batch}x{length}xi64" for key in "xy"]
+    config = os.path.join(out, "ds_config.json")
+    with open(config, "w") as file:
+        json.dump({"train_micro_batch_size_per_gpu": batch, "gradient_clipping": 1.0,
+                   "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}, file)
+    return {"out": out, "archive": archive, "data": data, "config": config,
+            "inputs": [word for shape in shapes for word in ("--input", shape)]}
+
+
+def calibrate(ranks, args):
+    """The cluster file for `ranks`, measured now unless one is given."""
+    if args.cluster:
+        return args.cluster
+    path = os.path.join(args.out, f"cluster{ranks}.json")
+    step.run(["ds-run", "--calibrate", "--ranks", str(ranks), "-o", path])
+    return path
+
+
+def plan(files, cluster, ranks, args):
+    """Plans and compiles; returns the program, the plan and the planned trace."""
+    program, plan_json, trace = (os.path.join(files["out"], f"ranks{ranks}{end}") for end in (".dsx", ".json", ".planned.json"))
+    threads = max(1, len(os.sched_getaffinity(0)) // ranks)
+    command = ["ds-opt", files["archive"], "--config", files["config"], *files["inputs"], "--cluster", cluster, "--ranks",
+               str(ranks), "--threads-per-rank", str(threads), "--emit=program", "-o", program, "--plan-json", plan_json]
+    step.run(command + (["--trace", trace] if args.details else []))
+    with open(plan_json) as file:
+        return program, json.load(file), trace
+
+
+def kind_of(name, category):
+    """The kind of command a trace's slice is: the function's name, or what fuses."""
+    word = name.split()[0] if name else category
+    return word if category in ("cpu_op", "collective") else "generated kernels"
+
+
+def slices(path):
+    with open(path) as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    return [event for event in events if event.get("ph") == "X" and event.get("pid") == 0]
+
+
+def by_kind(path, steps):
+    """Seconds a step by kind of command, medians over the steps of a measured trace."""
+    events = sorted(slices(path), key=lambda event: event["ts"])
+    each = len(events) // steps
+    kinds = {}
+    for index in range(each):
+        same = events[index::each]
+        kind = kind_of(same[0]["name"], same[0].get("cat", ""))
+        kinds[kind] = kinds.get(kind, 0) + statistics.median(event["dur"] for event in same[steps // 4:]) / 1e6
+    return kinds
+
+
+def measure(files, program, ranks, args):
+    log, trace = program.replace(".dsx", ".jsonl"), program.replace(".dsx", ".trace.json")
+    command = ["ds-run", program, "--ranks", str(ranks), "--data", files["data"], "--steps", str(args.steps), "--log-jsonl", log]
+    result = step.run(command + (["--trace", trace] if args.details else []))
+    with open(log) as file:
+        lines = [json.loads(line) for line in file]
+    seconds = [line["step_seconds"] for line in lines[args.drop:]]
+    return {"seconds": statistics.median(seconds), "peak": lines[-1]["peak_bytes"]["device"], "others": result["others"],
+            "kinds": by_kind(trace, len(lines)) if args.details and ranks == 1 else {}}
+
+
+def compare(name, ranks, cluster, args):
+    files = prepare(name, args)
+    program, planned, trace = plan(files, cluster, ranks, args)
+    runs = [measure(files, program, ranks, args) for _ in range(args.rounds)]
+    best = min(runs, key=lambda run: run["seconds"])
+    predicted = planned["predicted"]["step_seconds"]
+    if predicted is None:
+        sys.exit("predicted.py: the plan has no step_seconds")
+    kinds = {}
+    if args.details and os.path.exists(trace):
+        for event in slices(trace):
+            kind = kind_of(event["name"], event.get("cat", ""))
+            kinds[kind] = kinds.get(kind, 0) + event["dur"] / 1e6
+    return {"model": name, "ranks": ranks, "predicted": predicted, "measured": best["seconds"],
+            "ratio": predicted / best["seconds"], "planned_peak": planned["ranks"][0]["peak"]["bytes"],
+            "measured_peak": best["peak"], "others": best["others"],
+            "all": [run["seconds"] for run in runs], "kinds": kinds, "measured_kinds": best["kinds"]}
+
+
+def table(rows):
+    lines = ["| | ranks | predicted | measured | **ratio** | peak: plan, run | others' CPU |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        same = "equal" if row["planned_peak"] == row["measured_peak"] else f"{row['planned_peak']}, {row['measured_peak']}"
+        lines.append(f"| {row['model']} | {row['ranks']} | {row['predicted'] * 1e3:.1f} ms | {row['measured'] * 1e3:.1f} ms "
+                     f"| **{row['ratio']:.2f}** | {same} | {row['others']:.0%} |")
+    for row in rows:
+        for kind in sorted(row["measured_kinds"], key=lambda kind: -row["measured_kinds"][kind]):
+            measured, predicted = row["measured_kinds"][kind], row["kinds"].get(kind, 0)
+            if measured > 0.005 * row["measured"]:
+                lines.append(f"| {row['model']}: {kind} | {row['ranks']} | {predicted * 1e3:.2f} ms | {measured * 1e3:.2f} ms "
+                             f"| {predicted / measured:.2f} | | |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--out", default=os.path.join(step.ROOT, "build", "bench", "predicted"))
+    parser.add_argument("--cluster", help="a file that ds-run --calibrate wrote; default: calibrate now")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--drop", type=int, default=3, help="steps of each run that do not count")
+    parser.add_argument("--details", action="store_true", help="compare each kind of command as well")
+    parser.add_argument("--prepare", action="store_true", help="only write the models and their data")
+    args = parser.parse_args()
+    unknown = set(args.models) - set(MODELS)
+    if unknown:
+        parser.error(f"no such model: {', '.join(sorted(unknown))}")
+    build = os.environ.get("BUILD_DIR", os.path.join(step.ROOT, "build"))
+    os.environ["PATH"] = os.path.join(build, "bin") + ":" + os.environ["PATH"]
+    names = args.models or list(MODELS)
+    if args.prepare:
+        for name in names:
+            prepare(name, args)
+        return
+    rows = []
+    for ranks in args.ranks:
+        cluster = calibrate(ranks, args)
+        for name in names:
+            print(f"{name} on {ranks}", file=sys.stderr)
+            rows.append(compare(name, ranks, cluster, args))
+    with open(os.path.join(args.out, "predicted.json"), "w") as file:
+        json.dump(rows, file, indent=1)
+    with open(os.path.join(args.out, "predicted.md"), "w") as file:
+        file.write(table(rows))
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
