@@ -32,45 +32,94 @@ GatherSchedule solve(const GatherProblem &problem) {
   return *schedule;
 }
 
-/// The least exposed time, and of those the least bytes, of all keep sets and issue positions.
-std::pair<int64_t, int64_t> exhaustive(const GatherProblem &problem) {
-  std::pair<int64_t, int64_t> best{INT64_MAX, INT64_MAX};
-  std::vector<GatherLoad> loads;
-  auto judge = [&] {
-    GatherSchedule schedule{loads, 0, 0, 0};
-    std::sort(schedule.loads.begin(), schedule.loads.end(), [&](const GatherLoad &a, const GatherLoad &b) {
-      auto key = [&](const GatherLoad &load) {
-        return std::tuple(load.issue, problem.values[load.value].uses[load.firstUse].begin, load.value);
-      };
-      return key(a) < key(b);
-    });
-    for (const GatherLoad &load : loads)
-      schedule.gatheredBytes += problem.values[load.value].bytes;
-    schedule.exposedSeconds = exposedSeconds(problem, schedule.loads);
-    if (!check(schedule, problem))
-      best = std::min(best, {std::llround(schedule.exposedSeconds * 1e9), schedule.gatheredBytes});
-  };
-  std::function<void(size_t)> place = [&](size_t index) {
+/// The same layers in `runs.size()` micro-steps, of which each runs so many times.
+GatherProblem makeMicroSteps(const GatherProblem &layers, const std::vector<int64_t> &runs) {
+  GatherProblem problem = layers;
+  int64_t count = layers.seconds.size();
+  problem.seconds.clear(), problem.liveBytes.clear();
+  for (GatherValue &value : problem.values)
+    value.uses.clear();
+  for (int64_t run : runs) {
+    int64_t begin = problem.seconds.size();
+    problem.seconds.insert(problem.seconds.end(), layers.seconds.begin(), layers.seconds.end());
+    problem.liveBytes.insert(problem.liveBytes.end(), layers.liveBytes.begin(), layers.liveBytes.end());
+    problem.segments.push_back({begin + count, run});
+    for (size_t value = 0; value < problem.values.size(); ++value)
+      for (const GatherUse &use : layers.values[value].uses)
+        problem.values[value].uses.push_back({begin + use.begin, begin + use.end});
+  }
+  return problem;
+}
+
+/// Looks at all keep sets and issue positions, valid or not: what is valid the checker says.
+class Exhaustive {
+public:
+  explicit Exhaustive(const GatherProblem &problem) : problem(problem) {}
+
+  /// The least exposed time of a step, and of those the least bytes.
+  std::pair<int64_t, int64_t> run() {
+    partition(0, 0);
+    return best;
+  }
+
+private:
+  /// Extends `loads` by those of the uses from `use` of `value` on, in every way.
+  void partition(uint32_t value, uint32_t use) {
+    if (value == problem.values.size())
+      return place(0);
+    uint32_t count = problem.values[value].uses.size();
+    if (use == count)
+      return partition(value + 1, 0);
+    for (uint32_t last = use; last < count; ++last) {
+      const std::vector<GatherUse> &uses = problem.values[value].uses;
+      if (segmentAt(uses[use].begin) != segmentAt(uses[last].begin) && last - use + 1 < count)
+        continue; // the checker would refuse it: this only saves time
+      loads.push_back({value, use, last, 0});
+      partition(value, last + 1);
+      loads.pop_back();
+    }
+  }
+  void place(size_t index) {
     if (index == loads.size())
       return judge();
-    int64_t need = problem.values[loads[index].value].uses[loads[index].firstUse].begin;
-    for (int64_t issue = 0; issue <= need; ++issue) {
+    const std::vector<GatherUse> &uses = problem.values[loads[index].value].uses;
+    int64_t need = uses[loads[index].firstUse].begin, issue = 0;
+    for (const GatherSegment &segment : problem.segments)
+      if (segment.end <= need)
+        issue = segment.end;
+    for (; issue <= need; ++issue) {
       loads[index].issue = issue;
       place(index + 1);
     }
-  };
-  for (unsigned kept = 0; kept < 1u << problem.values.size(); ++kept) {
-    loads.clear();
-    for (uint32_t value = 0; value < problem.values.size(); ++value) {
-      bool keeps = kept >> value & 1;
-      loads.push_back({value, 0, keeps ? 1u : 0u, 0});
-      if (!keeps)
-        loads.push_back({value, 1, 1, 0});
-    }
-    place(0);
   }
-  return best;
-}
+  void judge() {
+    GatherSchedule schedule{loads, 0, 0, 0};
+    auto key = [&](const GatherLoad &load) {
+      return std::tuple(load.issue, problem.values[load.value].uses[load.firstUse].begin, load.value);
+    };
+    std::sort(schedule.loads.begin(), schedule.loads.end(),
+              [&](const GatherLoad &a, const GatherLoad &b) { return key(a) < key(b); });
+    for (const GatherLoad &load : loads)
+      schedule.gatheredBytes += runsAt(load.issue) * problem.values[load.value].bytes;
+    schedule.exposedSeconds = exposedSeconds(problem, schedule.loads);
+    std::pair<int64_t, int64_t> score{std::llround(schedule.exposedSeconds * 1e9), schedule.gatheredBytes};
+    if (score < best && !check(schedule, problem))
+      best = score;
+  }
+  size_t segmentAt(int64_t command) const {
+    size_t segment = 0;
+    while (segment < problem.segments.size() && problem.segments[segment].end <= command)
+      ++segment;
+    return segment;
+  }
+  int64_t runsAt(int64_t command) const {
+    return problem.segments.empty() ? 1 : problem.segments[segmentAt(command)].runs;
+  }
+
+  const GatherProblem &problem;
+  std::vector<GatherLoad> loads;
+  std::pair<int64_t, int64_t> best{INT64_MAX, INT64_MAX};
+};
 
 TEST(GatherSchedule, KeepsEverythingWithoutABudget) {
   GatherSchedule schedule = solve(makeLayers(4, 0.25));
@@ -141,10 +190,9 @@ TEST(GatherSchedule, IsRefusedWhenMalformed) {
   EXPECT_FALSE(bool(scheduleGathers(problem)));
 }
 
-/// A random problem of three values over few commands, with tight bounds.
-GatherProblem makeRandom(std::mt19937 &random) {
+/// A random problem of a few layers, with tight bounds.
+GatherProblem makeRandom(std::mt19937 &random, unsigned layers) {
   GatherProblem problem;
-  unsigned layers = 2 + random() % 2;
   for (unsigned command = 0; command < 2 * layers; ++command) {
     problem.seconds.push_back(double(1 + random() % 4));
     problem.liveBytes.push_back(random() % 10);
@@ -164,17 +212,68 @@ GatherProblem makeRandom(std::mt19937 &random) {
   return problem;
 }
 
-TEST(GatherSchedule, IsTheBestOfAllSchedules) {
+/// Of `rounds` problems those for which no schedule is better than the one found.
+template <class Make>
+unsigned countBest(unsigned rounds, Make make) {
   std::mt19937 random(11);
-  unsigned optimal = 0, rounds = 400;
+  unsigned optimal = 0;
   for (unsigned round = 0; round < rounds; ++round) {
-    GatherProblem problem = makeRandom(random);
+    GatherProblem problem = make(random);
     GatherSchedule schedule = solve(problem);
-    auto [exposed, bytes] = exhaustive(problem);
+    auto [exposed, bytes] = Exhaustive(problem).run();
     EXPECT_GE(std::llround(schedule.exposedSeconds * 1e9), exposed) << "round " << round;
     optimal += std::llround(schedule.exposedSeconds * 1e9) == exposed && schedule.gatheredBytes == bytes;
   }
-  EXPECT_GE(optimal, rounds * 95 / 100); // the issue positions are moved one by one
+  return optimal;
+}
+
+// The issue positions are moved one by one: not always the best.
+TEST(GatherSchedule, IsTheBestOfAllSchedules) {
+  auto make = [](std::mt19937 &random) { return makeRandom(random, 2 + random() % 2); };
+  EXPECT_GE(countBest(400, make), 380u);
+}
+
+TEST(GatherSchedule, IsTheBestOfAllSchedulesOverMicroSteps) {
+  auto two = [](std::mt19937 &random) { return makeMicroSteps(makeRandom(random, 2), {1, 1}); };
+  EXPECT_GE(countBest(100, two), 95u);
+  auto many = [](std::mt19937 &random) { return makeMicroSteps(makeRandom(random, 2), {1, 6, 1}); };
+  EXPECT_GE(countBest(20, many), 19u);
+}
+
+TEST(GatherSchedule, GathersOnceAStepWithoutABudget) {
+  GatherSchedule schedule = solve(makeMicroSteps(makeLayers(4, 0.25), {1, 6, 1}));
+  EXPECT_EQ(schedule.loads.size(), 4u);
+  EXPECT_EQ(schedule.gatheredBytes, 40); // in place of 8 * 40, or twice that
+  EXPECT_DOUBLE_EQ(schedule.exposedSeconds, 0.25);
+}
+
+TEST(GatherSchedule, CountsWhatStaysForTheStepAllTheTime) {
+  GatherProblem problem = makeMicroSteps(makeLayers(4, 2), {1, 6, 1});
+  problem.liveBytes[3] = 120; // where the first forward ends
+  problem.budgetBytes = 140;  // so two values at most stay
+  GatherSchedule schedule = solve(problem);
+  std::vector<uint32_t> kept;
+  for (const GatherLoad &load : schedule.loads)
+    if (load.firstUse + 5 == load.lastUse)
+      kept.push_back(load.value);
+  EXPECT_LE(kept.size(), 2u);
+  EXPECT_GE(kept.size(), 1u);
+  EXPECT_LE(schedule.peakBytes, 140);
+}
+
+TEST(GatherSchedule, LimitsBindWhatStaysForTheStep) {
+  GatherProblem layers = makeLayers(3, 0.5);
+  layers.maxReuseElements = 10; // of one other value
+  GatherSchedule schedule = solve(makeMicroSteps(layers, {1, 6, 1}));
+  // The first layer's has two between forward and backward, the last layer's between backward and forward.
+  for (const GatherLoad &load : schedule.loads)
+    EXPECT_EQ(load.lastUse - load.firstUse == 5, load.value == 1);
+  layers.maxReuseElements = GatherProblem::kNoLimit;
+  layers.maxLiveElements = 20;
+  schedule = solve(makeMicroSteps(layers, {1, 6, 1}));
+  EXPECT_LE(std::count_if(schedule.loads.begin(), schedule.loads.end(),
+                          [](const GatherLoad &load) { return load.lastUse - load.firstUse == 5; }),
+            1);
 }
 
 TEST(GatherSchedule, SearchesManyValues) {
@@ -189,6 +288,90 @@ TEST(GatherSchedule, SearchesManyValues) {
   GatherSchedule regather = solve(withoutReuse);
   EXPECT_LT(schedule.gatheredBytes, regather.gatheredBytes);
   EXPECT_LE(schedule.exposedSeconds, regather.exposedSeconds);
+}
+
+/// The reason for the first repeated gather.
+Regather firstReason(const GatherProblem &problem) {
+  std::vector<Regather> reasons = explainRegathers(problem, solve(problem));
+  EXPECT_FALSE(reasons.empty());
+  return reasons.empty() ? Regather() : reasons.front();
+}
+
+TEST(GatherSchedule, NamesTheLimitThatForbidsToKeep) {
+  GatherProblem layers = makeLayers(2, 0.5);
+  EXPECT_TRUE(explainRegathers(layers, solve(layers)).empty());
+  GatherProblem problem = layers;
+  problem.budgetBytes = 110;
+  Regather reason = firstReason(problem);
+  EXPECT_EQ(reason.limit, GatherLimit::Bytes);
+  EXPECT_EQ(reason.wanted, 120); // both values beside the 100 that are live anyway
+  EXPECT_TRUE(reason.isForOneSegment);
+  problem = layers;
+  problem.maxLiveElements = 15;
+  EXPECT_EQ(firstReason(problem).limit, GatherLimit::LiveElements);
+  EXPECT_EQ(firstReason(problem).wanted, 20);
+  problem = layers;
+  problem.maxReuseElements = 9;
+  EXPECT_EQ(firstReason(problem).limit, GatherLimit::ReuseElements);
+  EXPECT_EQ(firstReason(problem).wanted, 10);
+  problem = makeMicroSteps(layers, {1, 1});
+  problem.liveBytes[4] = 200;
+  problem.budgetBytes = 205; // the second micro-step begins with little room
+  reason = firstReason(problem);
+  EXPECT_EQ(reason.limit, GatherLimit::Bytes);
+  EXPECT_FALSE(reason.isForOneSegment);
+}
+
+TEST(GatherSchedule, CheckerFindsFaultsOfMicroSteps) {
+  GatherProblem problem = makeMicroSteps(makeLayers(2, 0.5), {1, 3, 1});
+  const GatherSchedule good = solve(problem);
+  auto faultOf = [&](const GatherSchedule &schedule) { return check(schedule, problem).value_or(""); };
+  GatherSchedule half = good; // first and middle micro-step, but not the last
+  half.loads[0].lastUse = 3;
+  half.loads.push_back({half.loads[0].value, 4, 5, problem.values[half.loads[0].value].uses[4].begin});
+  EXPECT_NE(faultOf(half).find("not all uses"), std::string::npos) << faultOf(half);
+  GatherSchedule early = good; // the last micro-step's gather in the middle one
+  early.loads[0].lastUse = 1;
+  early.loads.push_back({early.loads[0].value, 2, 3, problem.values[early.loads[0].value].uses[2].begin});
+  early.loads.push_back({early.loads[0].value, 4, 5, problem.values[early.loads[0].value].uses[4].begin - 1});
+  EXPECT_NE(faultOf(early).find("is issued before"), std::string::npos) << faultOf(early);
+  GatherSchedule sent = good;
+  sent.gatheredBytes *= 5;
+  EXPECT_NE(faultOf(sent).find("the gathers move"), std::string::npos);
+  problem.liveBytes.back() = 200; // behind the last use of the first value
+  problem.values[1].uses.back() = problem.values[0].uses.back();
+  problem.budgetBytes = 210;
+  problem.maxReuseElements = 9;
+  EXPECT_NE(faultOf(good).find("kept over 10 elements"), std::string::npos) << faultOf(good);
+}
+
+TEST(GatherSchedule, CheckerCountsWhatStaysForTheStepAllTheTime) {
+  GatherProblem problem = makeMicroSteps(makeLayers(2, 0.5), {1, 3, 1});
+  const GatherSchedule good = solve(problem);
+  problem.liveBytes[0] = 100; // the second value is not used here, nor gathered yet
+  problem.budgetBytes = 119;
+  EXPECT_NE(check(good, problem).value_or("").find("bytes live at command 0"), std::string::npos);
+  problem.budgetBytes = GatherProblem::kNoLimit;
+  problem.maxReuseElements = 10;
+  EXPECT_EQ(check(good, problem), std::nullopt);
+}
+
+TEST(GatherSchedule, CountsWhatLiesBetweenTwoRunsOfOneMicroStep) {
+  GatherProblem problem; // value 0 in each of three micro-steps; in the middle one after value 1, before 2
+  problem.seconds.assign(5, 1.0);
+  problem.liveBytes.assign(5, 0);
+  problem.segments = {{1, 1}, {4, 3}, {5, 1}};
+  problem.values = {
+      {10, 10, 0.5, 0, {{0, 1}, {2, 3}, {4, 5}}}, {10, 10, 0.5, 0, {{1, 2}}}, {10, 10, 0.5, 0, {{3, 4}}}};
+  problem.maxReuseElements = 10;
+  GatherProblem once = problem;
+  once.segments[1].runs = 1;
+  GatherSchedule schedule = solve(once);
+  EXPECT_EQ(schedule.loads.size(), 3u);
+  EXPECT_EQ(solve(problem).loads.size(), 5u);
+  schedule.gatheredBytes = 70;
+  schedule.exposedSeconds = exposedSeconds(problem, schedule.loads);
+  EXPECT_NE(check(schedule, problem).value_or("").find("kept over 20 elements"), std::string::npos);
 }
 
 TEST(GatherSchedule, CheckerFindsFaults) {

@@ -29,6 +29,17 @@ private:
   }
   int64_t needOf(const GatherLoad &load) const { return usesOf(load)[load.firstUse].begin; }
   int64_t endOf(const GatherLoad &load) const { return usesOf(load)[load.lastUse].end; }
+  /// The segment that runs `command`.
+  GatherSegment segmentAt(int64_t command) const {
+    for (const GatherSegment &segment : problem.segments)
+      if (command < segment.end)
+        return segment;
+    return {int64_t(problem.seconds.size()), 1};
+  }
+  bool crosses(const GatherLoad &load) const {
+    return segmentAt(needOf(load)).end < usesOf(load)[load.lastUse].end;
+  }
+  int64_t elementsBetween(const GatherLoad &load, int64_t begin, int64_t end) const;
   std::optional<std::string> checkCover() const;
   std::optional<std::string> checkOrder() const;
   std::optional<std::string> checkKept(const GatherLoad &load) const;
@@ -50,6 +61,8 @@ std::optional<std::string> GatherChecker::checkCover() const {
     if (load.value >= count.size() || load.firstUse > load.lastUse || load.lastUse >= usesOf(load).size())
       return "a load names uses " + std::to_string(load.firstUse) + " to " + std::to_string(load.lastUse) +
              " of value " + std::to_string(load.value) + ", which are not there";
+    if (crosses(load) && load.lastUse - load.firstUse + 1 < usesOf(load).size())
+      return describe(load) + " serves several segments, but not all uses";
     for (uint32_t use = load.firstUse; use <= load.lastUse; ++use)
       ++count[load.value][use];
   }
@@ -66,6 +79,9 @@ std::optional<std::string> GatherChecker::checkOrder() const {
   int64_t before = 0;
   for (const GatherLoad &load : schedule.loads) {
     int64_t earliest = problem.values[load.value].earliest;
+    for (const GatherSegment &segment : problem.segments)
+      if (segment.end <= needOf(load))
+        earliest = std::max(earliest, segment.end);
     if (load.firstUse > 0)
       earliest = std::max(earliest, usesOf(load)[load.firstUse - 1].end);
     if (load.issue < before)
@@ -79,16 +95,41 @@ std::optional<std::string> GatherChecker::checkOrder() const {
   return std::nullopt;
 }
 
+/// Elements of other values than that of `load` that commands [begin, end) use; behind the end of a segment
+/// that runs again, [begin, end) wraps to its beginning.
+int64_t GatherChecker::elementsBetween(const GatherLoad &load, int64_t begin, int64_t end) const {
+  int64_t others = 0, start = 0, stop = problem.seconds.size();
+  for (const GatherSegment &segment : problem.segments)
+    if (segment.end < begin)
+      start = segment.end;
+  if (end < begin)
+    stop = segmentAt(begin - 1).end;
+  for (size_t other = 0; other < problem.values.size(); ++other) {
+    bool isBetween = false;
+    for (const GatherUse &between : problem.values[other].uses)
+      if (end < begin)
+        isBetween |=
+            (between.end > begin && between.begin < stop) || (between.end > start && between.begin < end);
+      else
+        isBetween |= between.end > begin && between.begin < end;
+    if (isBetween && other != load.value)
+      others += problem.values[other].elements;
+  }
+  return others;
+}
+
 /// Nothing is kept over more elements than are allowed.
 std::optional<std::string> GatherChecker::checkKept(const GatherLoad &load) const {
+  const std::vector<GatherUse> &uses = usesOf(load);
   for (uint32_t use = load.firstUse; use < load.lastUse; ++use) {
-    int64_t others = 0;
-    for (size_t other = 0; other < problem.values.size(); ++other) {
-      bool isBetween = false;
-      for (const GatherUse &between : problem.values[other].uses)
-        isBetween |= between.end > usesOf(load)[use].end && between.begin < usesOf(load)[use + 1].begin;
-      if (isBetween && other != load.value)
-        others += problem.values[other].elements;
+    int64_t others = elementsBetween(load, uses[use].end, uses[use + 1].begin);
+    // From the last use of a segment to its first when it runs again.
+    GatherSegment segment = segmentAt(uses[use].begin);
+    if (crosses(load) && segment.runs > 1 && uses[use + 1].begin >= segment.end) {
+      uint32_t first = use;
+      while (first > 0 && segmentAt(uses[first - 1].begin).end == segment.end)
+        --first;
+      others = std::max(others, elementsBetween(load, uses[use].end, uses[first].begin));
     }
     if (others > problem.maxReuseElements)
       return describe(load) + " is kept over " + std::to_string(others) + " elements, the limit is " +
@@ -102,7 +143,8 @@ std::optional<std::string> GatherChecker::checkBounds(int64_t command) const {
   int64_t bytes = problem.liveBytes[command], elements = 0, ahead = 0, last = 0, lastNeed = -1;
   const GatherLoad *chosen = nullptr;
   for (const GatherLoad &load : schedule.loads) {
-    if (command < load.issue || command >= endOf(load))
+    bool isThere = command >= load.issue && command < endOf(load);
+    if (!isThere && !crosses(load)) // what serves several segments has its place all the time
       continue;
     bytes += problem.values[load.value].bytes;
     elements += problem.values[load.value].elements;
@@ -111,7 +153,7 @@ std::optional<std::string> GatherChecker::checkBounds(int64_t command) const {
       inUse |= usesOf(load)[use].begin <= command && command < usesOf(load)[use].end;
     if (!inUse)
       chosen = &load;
-    if (command >= needOf(load))
+    if (!isThere || command >= needOf(load))
       continue;
     ahead += problem.values[load.value].elements;
     if (needOf(load) > lastNeed)
@@ -135,7 +177,7 @@ std::optional<std::string> GatherChecker::checkBounds(int64_t command) const {
 std::optional<std::string> GatherChecker::checkFigures() const {
   int64_t sent = 0;
   for (const GatherLoad &load : schedule.loads)
-    sent += problem.values[load.value].bytes;
+    sent += segmentAt(needOf(load)).runs * problem.values[load.value].bytes;
   if (sent != schedule.gatheredBytes)
     return "the gathers move " + std::to_string(sent) + " bytes, but the schedule says " +
            std::to_string(schedule.gatheredBytes);
@@ -152,7 +194,7 @@ std::optional<std::string> GatherChecker::checkFigures() const {
     for (size_t index = 0; index < schedule.loads.size(); ++index)
       if (needOf(schedule.loads[index]) == command)
         resumed = std::max(resumed, there[index]);
-    waited += resumed - now;
+    waited += double(segmentAt(command).runs) * (resumed - now);
     now = resumed + problem.seconds[command];
   }
   if (std::abs(waited - schedule.exposedSeconds) > 1e-9 * (1 + now))

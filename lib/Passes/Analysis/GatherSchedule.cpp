@@ -28,47 +28,33 @@ static void sortByIssue(const GatherProblem &problem, Loads &loads) {
 GatherSolver::GatherSolver(const GatherProblem &problem, const GatherOptions &options)
     : problem(problem), evaluations(options.maxEvaluations), startSeconds(problem.seconds.size() + 1, 0) {
   std::partial_sum(problem.seconds.begin(), problem.seconds.end(), startSeconds.begin() + 1);
+  findSegments();
   findGaps();
-}
-
-bool GatherSolver::allowsReuse(uint32_t value, uint32_t use) const {
-  const GatherValue &entry = problem.values[value];
-  int64_t distance = 0, begin = entry.uses[use].end, end = entry.uses[use + 1].begin;
-  for (uint32_t other = 0; other < problem.values.size(); ++other)
-    if (other != value &&
-        std::any_of(problem.values[other].uses.begin(), problem.values[other].uses.end(),
-                    [&](const GatherUse &between) { return between.begin < end && between.end > begin; }))
-      distance += problem.values[other].elements;
-  return distance <= problem.maxReuseElements;
-}
-
-void GatherSolver::findGaps() {
-  for (uint32_t value = 0; value < problem.values.size(); ++value)
-    for (uint32_t use = 0; use + 1 < problem.values[value].uses.size(); ++use)
-      if (allowsReuse(value, use))
-        gaps.push_back({value, use});
 }
 
 Loads GatherSolver::makeLoads(const std::vector<bool> &kept) const {
   Loads loads;
-  for (uint32_t value = 0; value < problem.values.size(); ++value)
-    for (uint32_t use = 0; use < problem.values[value].uses.size(); ++use) {
-      bool isKept = false;
-      for (size_t gap = 0; use > 0 && gap < gaps.size(); ++gap)
-        isKept |= kept[gap] && gaps[gap].value == value && gaps[gap].use == use - 1;
-      if (isKept)
+  std::vector<std::vector<bool>> joined(problem.values.size()); // with the use before
+  for (uint32_t value = 0; value < joined.size(); ++value)
+    joined[value].resize(problem.values[value].uses.size());
+  for (size_t gap = 0; gap < gaps.size(); ++gap)
+    for (uint32_t use = gaps[gap].firstUse + 1; kept[gap] && use <= gaps[gap].lastUse; ++use)
+      joined[gaps[gap].value][use] = true;
+  for (uint32_t value = 0; value < joined.size(); ++value)
+    for (uint32_t use = 0; use < joined[value].size(); ++use)
+      if (joined[value][use])
         loads.back().lastUse = use;
       else
         loads.push_back({value, use, use, problem.values[value].uses[use].begin});
-    }
   sortByIssue(problem, loads);
   return loads;
 }
 
 void GatherSolver::addAhead(Occupancy &occupancy, const GatherLoad &load, int64_t from, int64_t to) const {
+  bool isCounted = isCarried(load); // with all that it takes, all the time
   for (int64_t command = from; command < to; ++command) {
-    occupancy.bytes[command] += valueOf(load).bytes;
-    occupancy.elements[command] += valueOf(load).elements;
+    occupancy.bytes[command] += isCounted ? 0 : valueOf(load).bytes;
+    occupancy.elements[command] += isCounted ? 0 : valueOf(load).elements;
     occupancy.ahead[command] += valueOf(load).elements;
     if (needOf(load) > occupancy.lastNeed[command])
       occupancy.lastNeed[command] = needOf(load), occupancy.last[command] = 0;
@@ -84,8 +70,9 @@ Occupancy GatherSolver::occupancyOf(const Loads &loads, size_t without) const {
                    std::vector<int64_t>(count, 0), std::vector<int64_t>(count, -1)};
   std::vector<int64_t> bytes(count + 1, 0), elements(count + 1, 0);
   for (const GatherLoad &load : loads) {
-    bytes[needOf(load)] += valueOf(load).bytes, bytes[endOf(load)] -= valueOf(load).bytes;
-    elements[needOf(load)] += valueOf(load).elements, elements[endOf(load)] -= valueOf(load).elements;
+    size_t begin = isCarried(load) ? 0 : needOf(load), end = isCarried(load) ? count : endOf(load);
+    bytes[begin] += valueOf(load).bytes, bytes[end] -= valueOf(load).bytes;
+    elements[begin] += valueOf(load).elements, elements[end] -= valueOf(load).elements;
   }
   int64_t liveBytes = 0, liveElements = 0;
   for (size_t command = 0; command < count; ++command) {
@@ -105,15 +92,18 @@ bool GatherSolver::allows(const Occupancy &occupancy, int64_t command, const Gat
   int64_t last = needOf(load) > occupancy.lastNeed[command] ? 0 : occupancy.last[command];
   if (needOf(load) >= occupancy.lastNeed[command])
     last = std::max(last, elements);
-  return occupancy.bytes[command] <= problem.budgetBytes - valueOf(load).bytes &&
-         occupancy.elements[command] <= problem.maxLiveElements - elements &&
+  int64_t moreBytes = isCarried(load) ? 0 : valueOf(load).bytes, more = isCarried(load) ? 0 : elements;
+  return occupancy.bytes[command] <= problem.budgetBytes - moreBytes &&
+         occupancy.elements[command] <= problem.maxLiveElements - more &&
          ahead - last < problem.prefetchElements;
 }
 
-/// The first command before which `load` may be issued: not before the end of the value's use before.
+/// The first command before which `load` may be issued: not before the end of the value's use before, nor
+/// before its segment.
 int64_t GatherSolver::boundOf(const GatherLoad &load) const {
-  return load.firstUse == 0 ? valueOf(load).earliest
-                            : std::max(valueOf(load).earliest, valueOf(load).uses[load.firstUse - 1].end);
+  const GatherValue &value = valueOf(load);
+  int64_t bound = std::max(value.earliest, begins[segmentOf(value.uses[load.firstUse])]);
+  return load.firstUse == 0 ? bound : std::max(bound, value.uses[load.firstUse - 1].end);
 }
 
 int64_t GatherSolver::earliestIssue(const Occupancy &occupancy, const GatherLoad &load) const {
@@ -121,19 +111,6 @@ int64_t GatherSolver::earliestIssue(const Occupancy &occupancy, const GatherLoad
   while (issue > bound && allows(occupancy, issue - 1, load))
     --issue;
   return issue;
-}
-
-/// Whether everything that is kept fits while it is kept.
-bool GatherSolver::keepsWithinBounds(const Loads &loads) const {
-  Occupancy occupancy = occupancyOf(loads, loads.size());
-  for (const GatherLoad &load : loads)
-    for (uint32_t use = load.firstUse; use < load.lastUse; ++use)
-      for (int64_t command = valueOf(load).uses[use].end; command < valueOf(load).uses[use + 1].begin;
-           ++command)
-        if (occupancy.bytes[command] > problem.budgetBytes ||
-            occupancy.elements[command] > problem.maxLiveElements)
-          return false;
-  return true;
 }
 
 /// Last need first: each as late as it may be and still be there in time, with the later ones in its way. A
@@ -198,7 +175,7 @@ Candidate GatherSolver::judge(Loads loads) const {
   sortByIssue(problem, loads);
   int64_t sent = 0;
   for (const GatherLoad &load : loads)
-    sent += valueOf(load).bytes;
+    sent += runsOf(load) * valueOf(load).bytes;
   Occupancy occupancy = occupancyOf(loads, loads.size());
   int64_t peak =
       occupancy.bytes.empty() ? 0 : *std::max_element(occupancy.bytes.begin(), occupancy.bytes.end());
@@ -219,11 +196,14 @@ std::optional<Candidate> GatherSolver::evaluate(const std::vector<bool> &kept) {
 
 } // namespace detail
 
-double exposedSeconds(const GatherProblem &problem, const std::vector<GatherLoad> &loads) {
-  double now = 0, waited = 0, streamFree = 0;
-  size_t next = 0;
+std::vector<double> exposedBySegment(const GatherProblem &problem, const std::vector<GatherLoad> &loads) {
+  double now = 0, streamFree = 0;
+  size_t next = 0, segment = 0;
   std::vector<double> ready(problem.seconds.size() + 1, 0);
+  std::vector<double> waited(std::max<size_t>(1, problem.segments.size()), 0);
   for (size_t command = 0; command < problem.seconds.size(); ++command) {
+    while (segment + 1 < problem.segments.size() && problem.segments[segment].end <= int64_t(command))
+      ++segment;
     bool isFirst = true;
     for (; next < loads.size() && loads[next].issue <= int64_t(command); ++next, isFirst = false) {
       const GatherValue &value = problem.values[loads[next].value];
@@ -231,10 +211,33 @@ double exposedSeconds(const GatherProblem &problem, const std::vector<GatherLoad
       double &needed = ready[value.uses[loads[next].firstUse].begin];
       needed = std::max(needed, streamFree);
     }
-    waited += std::max(0.0, ready[command] - now);
+    waited[segment] += std::max(0.0, ready[command] - now);
     now = std::max(now, ready[command]) + problem.seconds[command];
   }
   return waited;
+}
+
+double exposedSeconds(const GatherProblem &problem, const std::vector<GatherLoad> &loads) {
+  std::vector<double> waited = exposedBySegment(problem, loads);
+  double sum = 0;
+  for (size_t segment = 0; segment < waited.size(); ++segment)
+    sum += waited[segment] * double(problem.segments.empty() ? 1 : problem.segments[segment].runs);
+  return sum;
+}
+
+/// Segments follow each other up to the last command.
+static std::optional<std::string> findSegmentFault(const GatherProblem &problem) {
+  int64_t end = 0;
+  for (const GatherSegment &segment : problem.segments) {
+    if (segment.end < end || segment.runs < 1)
+      return "expects segments in order that run at least once, but one ends at " +
+             std::to_string(segment.end) + " and runs " + std::to_string(segment.runs) + " times";
+    end = segment.end;
+  }
+  if (!problem.segments.empty() && end != int64_t(problem.seconds.size()))
+    return "expects the last segment to end at " + std::to_string(problem.seconds.size()) + ", but got " +
+           std::to_string(end);
+  return std::nullopt;
 }
 
 /// What a problem must satisfy for the solver's arrays.
@@ -242,6 +245,8 @@ static std::optional<std::string> findFault(const GatherProblem &problem) {
   if (problem.liveBytes.size() != problem.seconds.size())
     return "expects the live bytes of " + std::to_string(problem.seconds.size()) + " commands, but got " +
            std::to_string(problem.liveBytes.size());
+  if (std::optional<std::string> fault = findSegmentFault(problem))
+    return fault;
   for (size_t index = 0; index < problem.values.size(); ++index) {
     const GatherValue &value = problem.values[index];
     int64_t after = value.earliest;
@@ -252,6 +257,9 @@ static std::optional<std::string> findFault(const GatherProblem &problem) {
       if (use.begin < after || use.end <= use.begin || use.end > int64_t(problem.seconds.size()))
         return name + " is used by commands [" + std::to_string(use.begin) + ", " + std::to_string(use.end) +
                "), which are out of order or range";
+      for (const GatherSegment &segment : problem.segments)
+        if (use.begin < segment.end && use.end > segment.end)
+          return name + " is used across the end of a segment, command " + std::to_string(segment.end);
       after = use.end;
     }
   }

@@ -6,6 +6,9 @@
 
 namespace ds::analysis::detail {
 
+/// Sets of kept values over up to so many gaps are looked at one and all.
+static constexpr size_t kMostEnumerated = 10;
+
 /// Moves single gathers to where they expose least.
 void GatherSolver::improve(Candidate &candidate) {
   for (bool changed = true; changed && evaluations > 0;) {
@@ -53,6 +56,15 @@ void GatherSolver::postpone(Candidate &candidate) {
   }
 }
 
+/// The gaps of `value` over which it is kept.
+std::vector<size_t> GatherSolver::keptOf(const std::vector<bool> &kept, uint32_t value) const {
+  std::vector<size_t> result;
+  for (size_t gap = 0; gap < gaps.size(); ++gap)
+    if (kept[gap] && gaps[gap].value == value)
+      result.push_back(gap);
+  return result;
+}
+
 bool GatherSolver::tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips) {
   if (evaluations <= 0)
     return false;
@@ -66,15 +78,21 @@ bool GatherSolver::tryFlips(std::vector<bool> &kept, const std::vector<size_t> &
   return true;
 }
 
+/// Looks at every set; the best of them are improved as long as that may take.
 void GatherSolver::enumerate() {
+  std::vector<Candidate> candidates;
   for (uint32_t subset = 0; subset < 1u << gaps.size(); ++subset) {
     std::vector<bool> kept(gaps.size());
     for (size_t gap = 0; gap < gaps.size(); ++gap)
       kept[gap] = subset >> gap & 1;
-    std::optional<Candidate> candidate = evaluate(kept);
-    if (candidate)
-      improve(*candidate);
-    if (candidate && (!best || candidate->score < best->score))
+    if (std::optional<Candidate> candidate = evaluate(kept))
+      candidates.push_back(std::move(*candidate));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate &a, const Candidate &b) { return a.score < b.score; });
+  for (Candidate &candidate : candidates) {
+    improve(candidate);
+    if (!best || candidate.score < best->score)
       best = std::move(candidate);
   }
 }
@@ -84,8 +102,7 @@ std::vector<bool> GatherSolver::startFull() {
   std::vector<size_t> order(gaps.size());
   std::iota(order.begin(), order.end(), 0);
   auto worth = [&](size_t gap) {
-    const GatherValue &value = problem.values[gaps[gap].value];
-    return value.seconds / double(std::max<int64_t>(value.bytes, 1));
+    return savedSeconds(gaps[gap]) / double(std::max<int64_t>(problem.values[gaps[gap].value].bytes, 1));
   };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth(a) > worth(b); });
   std::vector<bool> kept(gaps.size());
@@ -106,15 +123,19 @@ void GatherSolver::search(std::vector<bool> kept) {
     for (size_t gap = 0; gap < gaps.size(); ++gap)
       changed |= tryFlips(kept, {gap});
     for (size_t in = 0; in < gaps.size() && !changed; ++in)
-      for (size_t out = 0; out < gaps.size() && !changed; ++out)
-        if (kept[out] && !kept[in])
-          changed |= tryFlips(kept, {in, out});
+      for (uint32_t out = 0; out < problem.values.size() && !changed; ++out) {
+        std::vector<size_t> flips = keptOf(kept, out);
+        if (kept[in] || gaps[in].value == out || flips.empty())
+          continue;
+        flips.push_back(in);
+        changed |= tryFlips(kept, flips);
+      }
   }
 }
 
 GatherSchedule GatherSolver::solve() {
   const int64_t budget = evaluations;
-  if (gaps.size() <= 6) {
+  if (gaps.size() <= kMostEnumerated) {
     enumerate();
   } else {
     evaluations = budget / 2;
