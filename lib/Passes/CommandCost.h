@@ -15,6 +15,9 @@ namespace mlir::ds {
 /// Seconds to wake a stream: a futex and a switch to another thread.
 inline constexpr double kIssueSeconds = 20e-6;
 
+/// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
+FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
+
 /// Seconds that a launch or call takes.
 double computeSeconds(Operation *command, const ::ds::cost::Rates &rates);
 

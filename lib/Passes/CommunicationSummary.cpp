@@ -9,42 +9,25 @@
 #include "ds/Passes/LowerToProgram.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
-/// At most four of `names`, and how many more there are.
-static std::string listNames(ArrayAttr names) {
-  SmallVector<StringRef> shown(llvm::to_vector(names.getAsValueRange<StringAttr>()));
-  size_t more = shown.size() > 4 ? shown.size() - 4 : 0;
-  shown.truncate(shown.size() - more);
-  return llvm::join(shown, ", ") + (more ? " and " + std::to_string(more) + " more" : "");
-}
-
-/// What stays gathered between the uses in `func`, and what does not.
+/// What stays gathered in `func`, what does not, and why.
 static void describeGathers(func::FuncOp func, analysis::PlanReport &report) {
-  auto gathers = func->getAttrOfType<DictionaryAttr>(kGathersAttr);
-  if (!gathers)
-    return;
-  auto kept = gathers.getAs<ArrayAttr>("kept"), again = gathers.getAs<ArrayAttr>("gathered_again");
-  std::string where = "@" + func.getSymName().str() + ": ";
-  if (!kept.empty())
-    report.notes.push_back(where + std::to_string(kept.size()) + " gathered values stay for backward (" +
-                           analysis::formatBytes(gathers.getAs<IntegerAttr>("kept_bytes").getInt()) +
-                           "): " + listNames(kept) + "; there is room, and each saves a gather");
-  if (!again.empty())
-    report.notes.push_back(
-        where + std::to_string(again.size()) +
-        " values are gathered again for backward: " + listNames(again) +
-        "; memory, stage3_max_live_parameters or stage3_max_reuse_distance forbids to keep them");
+  if (auto gathers = func->getAttrOfType<DictionaryAttr>(kGathersAttr))
+    for (StringRef note : gathers.getAs<ArrayAttr>("notes").getAsValueRange<StringAttr>())
+      report.notes.push_back("@" + func.getSymName().str() + ": " + note.str());
 }
 
 void mlir::ds::addCommunication(ModuleOp module, analysis::PlanReport &report) {
   MeshOp mesh = MeshOp::lookup(module);
   if (!mesh)
     return;
+  if (auto choices = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
+    for (StringRef choice : choices.getAsValueRange<StringAttr>())
+      report.notes.push_back(choice.str());
   auto size = [&](MeshAxis axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
   report.mesh = {size(MeshAxis::Data), size(MeshAxis::Tensor), size(MeshAxis::Pipeline),
                  size(MeshAxis::Sequence)};

@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "CountStates.h"
 
+#include "ScheduledFunction.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
@@ -42,7 +44,7 @@ analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignmen
   analysis::StateBytes whole, divided;
   int64_t memory = 0;
   for (auto state : module.getOps<StateOp>()) {
-    if (members.contains(FlatSymbolRefAttr::get(state)))
+    if (members.contains(FlatSymbolRefAttr::get(state)) || state->hasAttr(kGatheredFromAttr))
       continue;
     memory += llvm::alignTo(bytesOf(state.getLocalType()), alignment);
     RankedTensorType content = state.getTensorType();

@@ -161,6 +161,8 @@ LogicalResult ProgramBuilder::addStates() {
       return op.emitOpError("expects an offset");
     BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
     addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
+    if (op->hasAttr(kGatheredFromAttr))
+      continue; // memory that nothing outside the commands looks at
     if (op.getBucket())
       addBucket(op, offset.getInt());
     else

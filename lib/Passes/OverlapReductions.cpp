@@ -30,7 +30,7 @@ struct Node {
 
 class ReductionOverlap {
 public:
-  ReductionOverlap(func::FuncOp func, int64_t memory);
+  ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, int64_t memory);
   void run();
 
 private:
@@ -44,14 +44,15 @@ private:
   ::ds::analysis::ReductionProblem makeProblem() const;
 
   func::FuncOp func;
+  const ::ds::cost::Rates &rates;
   int64_t memory; ///< bytes; 0: no limit
   std::vector<Node> nodes;
-  ::ds::cost::Rates rates;
 };
 
 } // namespace
 
-ReductionOverlap::ReductionOverlap(func::FuncOp func, int64_t memory) : func(func), memory(memory) {
+ReductionOverlap::ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, int64_t memory)
+    : func(func), rates(rates), memory(memory) {
   for (Operation &op : func.getBody().front())
     if (isa<LaunchOp, CallOp, CommunicateOp>(op))
       nodes.push_back({&op, accessesOf(&op)});
@@ -177,6 +178,12 @@ void ReductionOverlap::run() {
 namespace {
 struct OverlapReductions : mlir::ds::impl::OverlapReductionsBase<OverlapReductions> {
   using OverlapReductionsBase::OverlapReductionsBase;
-  void runOnOperation() override { ReductionOverlap(getOperation(), memory).run(); }
+
+  void runOnOperation() override {
+    FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
+    if (failed(rates))
+      return signalPassFailure();
+    ReductionOverlap(getOperation(), *rates, memory).run();
+  }
 };
 } // namespace

@@ -45,8 +45,10 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createVerifyStep());
 }
 
-void mlir::ds::buildShardPipeline(OpPassManager &manager) {
-  manager.addPass(createShardZero());
+void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  ShardZeroOptions zero;
+  zero.cluster = options.cluster;
+  manager.addPass(createShardZero(zero));
 
   // Updates have the shape of what a rank has now. What they and the windows of buckets repeat is merged.
   manager.addPass(createDecompose());
@@ -68,14 +70,16 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
 
   // Reductions first: what they hold is memory that gathers cannot have.
   OverlapReductionsOptions reductions;
+  reductions.cluster = options.cluster;
   reductions.memory = options.memory;
   manager.addNestedPass<func::FuncOp>(createOverlapReductions(reductions));
   ScheduleCommunicationOptions gathers;
+  gathers.cluster = options.cluster;
   gathers.memory = options.memory;
   gathers.prefetchElements = options.prefetchElements;
   gathers.maxLiveElements = options.maxLiveElements;
   gathers.maxReuseElements = options.maxReuseElements;
-  manager.addNestedPass<func::FuncOp>(createScheduleCommunication(gathers));
+  manager.addPass(createScheduleCommunication(gathers));
   // Nothing may move any more: events order the streams as they stand.
   manager.addNestedPass<func::FuncOp>(createInsertEvents());
   manager.addPass(createVerifyScheduled());
@@ -95,7 +99,7 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
-                                          buildShardPipeline);
+                                          [](OpPassManager &manager) { buildShardPipeline(manager, {}); });
   static PassPipelineRegistration<> schedule(
       "ds-schedule-pipeline", "From the step to buffers in issue order",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });

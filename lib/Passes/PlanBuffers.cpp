@@ -51,9 +51,11 @@ static int64_t toOffset(Attribute offset) {
 std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   std::vector<WholeBuffer> whole;
   for (StateOp state : getPlacedStates(module))
-    whole.push_back({state.getSymName().str(), categoryOf(state.getRole()),
-                     BufferType::getContiguous(state.getLocalType(), state.getHome()),
-                     toOffset(state->getAttr(kOffsetAttr))});
+    whole.push_back(
+        {state.getSymName().str(),
+         state->hasAttr(kGatheredFromAttr) ? Category::Communication : categoryOf(state.getRole()),
+         BufferType::getContiguous(state.getLocalType(), state.getHome()),
+         toOffset(state->getAttr(kOffsetAttr))});
   llvm::StringSet<> seen;
   for (func::FuncOp func : getSegments(module))
     for (unsigned index = 0; index < func.getNumArguments(); ++index)

@@ -1,17 +1,17 @@
 //===- ScheduleCommunication.cpp - When to gather, and what to keep gathered -----===//
 //
-// Translates a function into the plain problem of Analysis/GatherSchedule: gathers of one shard that does not
-// change in between are one value with several uses; what is kept between two uses takes the first gather's
-// memory, and the second gather is erased. All others move up to where the schedule issues them.
+// Joins the micro-steps of a step to one plain problem of Analysis/GatherSchedule and carries its answer out:
+// what is kept between two uses of a function takes the first gather's memory; what stays over micro-steps
+// takes a state of its own; the gathers that this saves are erased. All others move up to where the schedule
+// issues them. Evaluation, which no micro-step meets, is a problem of its own.
 //
 //===---------------------------------------------------------------------------===//
-#include "BufferAccess.h"
 #include "CommandCost.h"
+#include "FunctionGathers.h"
+#include "GatherNotes.h"
 #include "ScheduledFunction.h"
-#include "ds/Passes/Analysis/GatherSchedule.h"
+#include "TrainingAttr.h"
 #include "ds/Passes/Passes.h"
-
-#include "llvm/ADT/StringExtras.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_SCHEDULECOMMUNICATION
@@ -24,179 +24,188 @@ namespace analysis = ::ds::analysis;
 
 namespace {
 
-/// The gathers of one value, use by use; those of one use share its memory.
-struct GatheredValue {
-  BufferAccess shard;
-  std::string name;
-  SmallVector<SmallVector<CommunicateOp>> uses;
+/// A value that stays gathered over micro-steps, and where.
+struct WholeStepValue {
+  GatheredValue value;
+  StateOp place;
 };
 
+/// The functions that a step runs one after the other, as one problem.
 class GatherScheduler {
 public:
-  explicit GatherScheduler(func::FuncOp func);
+  GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, const ::ds::cost::Rates &rates);
   bool hasGathers() const { return !values.empty(); }
   /// The problem, but for its bounds.
   analysis::GatherProblem problem;
 
-  void apply(const analysis::GatherSchedule &schedule);
-  /// What `schedule` says, for the plan's report.
-  DictionaryAttr describe(const analysis::GatherSchedule &schedule);
+  /// What `schedule` says of each function, for the report.
+  SmallVector<DictionaryAttr> describe(const analysis::GatherSchedule &schedule);
+  /// Returns the values that stay over micro-steps.
+  SmallVector<WholeStepValue> apply(const analysis::GatherSchedule &schedule);
 
 private:
-  void findCompute();
-  void findValues();
-  void addGather(CommunicateOp gather);
-  analysis::GatherUse useOf(CommunicateOp gather) const;
-  int64_t earliestIssue(CommunicateOp gather) const;
-  void issueBefore(CommunicateOp gather, int64_t command);
+  /// One value of the problem: what it is called in each function that uses it.
+  struct JoinedValue {
+    SmallVector<std::pair<size_t, size_t>> parts;  ///< function, its value; in order
+    SmallVector<std::pair<size_t, uint32_t>> uses; ///< part, the function's use
+  };
 
-  func::FuncOp func;
-  ::ds::cost::Rates rates;
-  SmallVector<Operation *> compute;
-  SmallVector<SmallVector<BufferAccess>> accesses; ///< of compute
-  DenseMap<Operation *, int64_t> position;         ///< command -> number of compute commands before it
-  std::vector<GatheredValue> values;               ///< as problem.values
+  void addFunction(size_t index);
+  JoinedValue *findSame(size_t index, const GatheredValue &value, analysis::GatherValue *&entry);
+  const GatheredValue &valueOf(std::pair<size_t, size_t> part) const {
+    return functions[part.first].values[part.second];
+  }
+  WholeStepValue keepForStep(const JoinedValue &joined, int64_t issue);
+
+  std::vector<FunctionGathers> functions;
+  SmallVector<int64_t> runs;
+  SmallVector<int64_t> begins;     ///< the first command of each function in the problem
+  std::vector<JoinedValue> values; ///< as problem.values
 };
 
 } // namespace
 
-/// True for a gather whose result is memory of its own: not one that happens in a state's place.
-static bool isMovable(CommunicateOp op) {
-  auto alloc =
-      op.getKind() == CollectiveKind::AllGather ? op.getOutputs()[0].getDefiningOp<AllocOp>() : AllocOp();
-  return alloc && alloc.getCategory() == "communication";
-}
-
-GatherScheduler::GatherScheduler(func::FuncOp func) : func(func) {
-  findCompute();
-  findValues();
-  DenseSet<Operation *> gathered;
-  for (const GatheredValue &value : values)
-    for (const auto &use : value.uses)
-      for (CommunicateOp gather : use)
-        gathered.insert(gather.getOutputs()[0].getDefiningOp());
-  problem.liveBytes = getLiveBytes(func, gathered);
+GatherScheduler::GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs,
+                                 const ::ds::cost::Rates &rates)
+    : runs(runs) {
+  for (func::FuncOp func : funcs)
+    functions.emplace_back(func, rates);
+  for (size_t index = 0; index < functions.size(); ++index)
+    addFunction(index);
   problem.issueSeconds = kIssueSeconds;
 }
 
-void GatherScheduler::findCompute() {
-  for (Operation &op : func.getBody().front()) {
-    position[&op] = compute.size();
-    if (!isa<LaunchOp, CallOp>(op))
+/// The value of the functions before that `value` of function `index` is, too: its shard is the same, and
+/// nothing changes it on the way.
+GatherScheduler::JoinedValue *GatherScheduler::findSame(size_t index, const GatheredValue &value,
+                                                        analysis::GatherValue *&entry) {
+  if (!value.state || value.earliest > 0 || (runs[index] > 1 && functions[index].changes(value)))
+    return nullptr;
+  for (auto [known, other] : llvm::zip_equal(values, problem.values)) {
+    auto [first, local] = known.parts.front();
+    if (known.parts.back().first == index || !valueOf({first, local}).isSameAs(value))
       continue;
-    compute.push_back(&op);
-    accesses.push_back(accessesOf(&op));
-    problem.seconds.push_back(computeSeconds(&op, rates));
+    bool changes = false;
+    for (auto part : known.parts)
+      changes |= functions[part.first].changes(valueOf(part));
+    entry = &other;
+    return changes ? nullptr : &known;
   }
+  return nullptr;
 }
 
-/// The compute commands from the first to the last that reads what `gather` brings.
-analysis::GatherUse GatherScheduler::useOf(CommunicateOp gather) const {
-  int64_t begin = position.at(gather), first = compute.size(), last = begin;
-  Value root = gather.getOutputs()[0];
-  for (int64_t command = begin; command < static_cast<int64_t>(compute.size()); ++command)
-    if (llvm::any_of(accesses[command], [&](const BufferAccess &access) { return access.root == root; }))
-      first = std::min(first, command), last = command + 1;
-  return {std::min(first, last), std::max(last, first == begin ? begin + 1 : last)};
-}
-
-/// The compute command behind the last one that writes what `gather` reads.
-int64_t GatherScheduler::earliestIssue(CommunicateOp gather) const {
-  BufferAccess shard = windowOf(gather.getInputs()[0]);
-  for (int64_t command = position.at(gather); command > 0; --command)
-    if (conflict(accesses[command - 1], shard))
-      return command;
-  return 0;
-}
-
-void GatherScheduler::addGather(CommunicateOp gather) {
-  analysis::GatherUse use = useOf(gather);
-  BufferAccess shard = windowOf(gather.getInputs()[0]);
-  int64_t earliest = earliestIssue(gather);
-  auto type = cast<BufferType>(gather.getOutputs()[0].getType());
-  for (auto [value, entry] : llvm::zip_equal(values, problem.values)) {
-    bool isSame = value.shard.root == shard.root && value.shard.begin == shard.begin &&
-                  value.shard.end == shard.end && entry.bytes == type.getSizeInBytes() &&
-                  value.uses.back().back().getOutputs()[0].getType() == type;
-    // A shard that has changed since is another value.
-    if (!isSame || earliest > entry.uses.back().begin)
-      continue;
-    if (use.begin < entry.uses.back().end) {
-      entry.uses.back().end = std::max(entry.uses.back().end, use.end);
-      value.uses.back().push_back(gather);
-      return;
+void GatherScheduler::addFunction(size_t index) {
+  const FunctionGathers &function = functions[index];
+  int64_t begin = problem.seconds.size();
+  begins.push_back(begin);
+  llvm::append_range(problem.seconds, function.seconds);
+  llvm::append_range(problem.liveBytes, function.liveBytes);
+  problem.segments.push_back({int64_t(problem.seconds.size()), runs[index]});
+  for (auto [local, value] : llvm::enumerate(function.values)) {
+    analysis::GatherValue *entry = nullptr;
+    JoinedValue *joined = findSame(index, value, entry);
+    if (!joined) {
+      values.emplace_back();
+      problem.values.push_back({value.hasPlace ? 0 : value.type.getSizeInBytes(),
+                                value.type.getTensor().getNumElements(),
+                                value.seconds,
+                                begin + value.earliest,
+                                {}});
+      joined = &values.back(), entry = &problem.values.back();
     }
-    entry.uses.push_back(use);
-    value.uses.push_back({gather});
-    return;
+    for (auto [use, commands] : llvm::enumerate(value.uses)) {
+      joined->uses.push_back({joined->parts.size(), uint32_t(use)});
+      entry->uses.push_back({begin + commands.begin, begin + commands.end});
+    }
+    joined->parts.push_back({index, local});
   }
-  std::string name;
-  if (auto argument = dyn_cast<BlockArgument>(shard.root))
-    if (FlatSymbolRefAttr state = getStateOf(func, argument.getArgNumber()))
-      name = state.getValue().str();
-  values.push_back({shard, name, {{gather}}});
-  // Planned times are doubled, as a machine that does other things as well may take them.
-  problem.values.push_back({type.getSizeInBytes(),
-                            type.getTensor().getNumElements(),
-                            2 * collectiveSeconds(gather, rates),
-                            earliest,
-                            {use}});
 }
 
-void GatherScheduler::findValues() {
-  SmallVector<CommunicateOp> gathers =
-      llvm::to_vector(llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovable));
-  llvm::stable_sort(gathers,
-                    [&](CommunicateOp a, CommunicateOp b) { return useOf(a).begin < useOf(b).begin; });
-  for (CommunicateOp gather : gathers)
-    addGather(gather);
-}
-
-void GatherScheduler::issueBefore(CommunicateOp gather, int64_t command) {
-  Operation *target = compute[command];
-  // Not behind what only compute waits for.
-  while (auto wait = dyn_cast_or_null<WaitOp>(target->getPrevNode())) {
-    if (wait.getStream() != StreamKind::Compute)
-      break;
-    target = wait;
+/// Gives a value a state, which the first of its functions gathers and all read.
+WholeStepValue GatherScheduler::keepForStep(const JoinedValue &joined, int64_t issue) {
+  const GatheredValue &value = valueOf(joined.parts.front());
+  ModuleOp module = functions.front().func->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
+  auto shard = symbols.lookup<StateOp>(value.getName());
+  StringRef name = value.getName();
+  name.consume_back(".parameter");
+  OpBuilder builder(module.getContext());
+  auto place = builder.create<StateOp>(shard.getLoc(), (name + ".gathered").str(), Role::Buffer,
+                                       /*trainable=*/false, ArrayAttr(), FlatSymbolRefAttr(),
+                                       InitAttr::get(module.getContext(), InitKind::Zero, 0.0, 0.0),
+                                       shard.getHome(), value.type.getTensor());
+  place->setAttr(kGatheredFromAttr, value.state);
+  symbols.insert(place, std::next(shard->getIterator()));
+  for (auto [order, part] : llvm::enumerate(joined.parts)) {
+    FunctionGathers &function = functions[part.first];
+    Value argument = addStateArgument(function.func, place);
+    function.moveTo(valueOf(part), argument, /*isGathered=*/order == 0, issue - begins[part.first]);
   }
-  gather->moveBefore(target);
+  return {value, place};
 }
 
-void GatherScheduler::apply(const analysis::GatherSchedule &schedule) {
+SmallVector<WholeStepValue> GatherScheduler::apply(const analysis::GatherSchedule &schedule) {
+  SmallVector<WholeStepValue> whole;
   for (const analysis::GatherLoad &load : schedule.loads) {
-    CommunicateOp first = values[load.value].uses[load.firstUse].front();
-    for (uint32_t use = load.firstUse; use <= load.lastUse; ++use)
-      for (CommunicateOp other : values[load.value].uses[use]) {
-        if (other == first)
-          continue;
-        Operation *alloc = other.getOutputs()[0].getDefiningOp();
-        alloc->getResult(0).replaceAllUsesExcept(first.getOutputs()[0], other);
-        other.erase();
-        alloc->erase();
-      }
-    issueBefore(first, load.issue);
+    const JoinedValue &joined = values[load.value];
+    auto [firstPart, firstUse] = joined.uses[load.firstUse];
+    auto [lastPart, lastUse] = joined.uses[load.lastUse];
+    auto part = joined.parts[firstPart];
+    if (firstPart != lastPart)
+      whole.push_back(keepForStep(joined, load.issue));
+    else
+      functions[part.first].joinUses(valueOf(part), firstUse, lastUse, load.issue - begins[part.first]);
   }
-  placeBuffers(func);
+  for (FunctionGathers &function : functions)
+    placeBuffers(function.func);
+  return whole;
 }
 
-DictionaryAttr GatherScheduler::describe(const analysis::GatherSchedule &schedule) {
-  Builder builder(func.getContext());
-  SmallVector<StringRef> kept, again;
-  int64_t keptBytes = 0;
-  DenseSet<uint32_t> loaded;
+SmallVector<DictionaryAttr> GatherScheduler::describe(const analysis::GatherSchedule &schedule) {
+  std::vector<GatherNotes> notes(functions.size());
+  auto functionOf = [&](const analysis::GatherLoad &load) {
+    return values[load.value].parts[values[load.value].uses[load.firstUse].first].first;
+  };
   for (const analysis::GatherLoad &load : schedule.loads) {
-    StringRef name = values[load.value].name;
+    const JoinedValue &joined = values[load.value];
+    GatherNotes::Entry entry{valueOf(joined.parts.front()).getName(), problem.values[load.value].bytes};
+    bool isWhole = joined.uses[load.firstUse].first != joined.uses[load.lastUse].first;
+    for (uint32_t use = load.firstUse; isWhole && use <= load.lastUse; ++use)
+      entry.gathers += runs[joined.parts[joined.uses[use].first].first];
+    GatherNotes &note = notes[functionOf(load)];
     if (load.firstUse < load.lastUse)
-      kept.push_back(name), keptBytes += problem.values[load.value].bytes;
-    if (!loaded.insert(load.value).second)
-      again.push_back(name);
+      (isWhole ? note.forStep : note.forBackward).push_back(entry);
   }
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr("kept", builder.getStrArrayAttr(kept)),
-       builder.getNamedAttr("kept_bytes", builder.getI64IntegerAttr(keptBytes)),
-       builder.getNamedAttr("gathered_again", builder.getStrArrayAttr(again)),
-       builder.getNamedAttr("exposed_seconds", builder.getF64FloatAttr(schedule.exposedSeconds))});
+  for (const analysis::Regather &reason : analysis::explainRegathers(problem, schedule)) {
+    const analysis::GatherLoad &load = schedule.loads[reason.load];
+    notes[functionOf(load)].again.push_back({valueOf(values[load.value].parts.front()).getName(), reason});
+  }
+  std::vector<double> exposed = analysis::exposedBySegment(problem, schedule.loads);
+  SmallVector<DictionaryAttr> result;
+  for (auto [index, note] : llvm::enumerate(notes))
+    result.push_back(note.print(problem, exposed[index], functions[index].func.getContext()));
+  return result;
+}
+
+/// Lets the gathers of `func`, which no micro-step meets, fill the places of what stays over micro-steps.
+static void sharePlaces(func::FuncOp func, ArrayRef<WholeStepValue> whole) {
+  for (auto gather : func.getOps<CommunicateOp>()) {
+    auto alloc = gather.getOutputs().empty() ? AllocOp() : gather.getOutputs()[0].getDefiningOp<AllocOp>();
+    if (!alloc || !isMovableGather(gather))
+      continue;
+    BufferAccess shard = windowOf(gather.getInputs()[0]);
+    auto argument = dyn_cast<BlockArgument>(shard.root);
+    FlatSymbolRefAttr state = argument ? getStateOf(func, argument.getArgNumber()) : FlatSymbolRefAttr();
+    for (const auto &[value, place] : whole) {
+      bool isSame = state && state == value.state && shard.begin == value.shard.begin &&
+                    shard.end == value.shard.end && alloc.getBuffer().getType() == value.type;
+      if (!isSame)
+        continue;
+      alloc.getBuffer().replaceAllUsesWith(addStateArgument(func, place));
+      alloc.erase();
+      break;
+    }
+  }
 }
 
 namespace {
@@ -204,9 +213,45 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
   using ScheduleCommunicationBase::ScheduleCommunicationBase;
 
   void runOnOperation() override {
-    GatherScheduler scheduler(getOperation());
+    FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
+    FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
+    if (failed(rates) || failed(training))
+      return signalPassFailure();
+    SmallVector<func::FuncOp> step, others;
+    SmallVector<int64_t> runs;
+    for (func::FuncOp func : getFunctions()) {
+      auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
+      bool isMicroStep = kind && kind.getValue() <= SegmentKind::Last;
+      (isMicroStep ? step : others).push_back(func);
+      if (isMicroStep)
+        runs.push_back(
+            kind.getValue() == SegmentKind::Middle ? std::max<int64_t>(1, training->accumulation - 2) : 1);
+    }
+    SmallVector<WholeStepValue> whole;
+    if (failed(schedule(step, runs, *rates, whole)))
+      return signalPassFailure();
+    for (func::FuncOp func : others) {
+      SmallVector<WholeStepValue> none;
+      sharePlaces(func, whole);
+      if (failed(schedule(func, int64_t(1), *rates, none)))
+        return signalPassFailure();
+    }
+  }
+
+  /// Segments in the order in which a step runs them, then everything else.
+  SmallVector<func::FuncOp> getFunctions() {
+    SmallVector<func::FuncOp> functions = getSegments(getOperation());
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (!func->hasAttr(DsDialect::kSegmentAttr))
+        functions.push_back(func);
+    return functions;
+  }
+
+  LogicalResult schedule(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, const ::ds::cost::Rates &rates,
+                         SmallVectorImpl<WholeStepValue> &whole) {
+    GatherScheduler scheduler(funcs, runs, rates);
     if (!scheduler.hasGathers())
-      return;
+      return success();
     analysis::GatherProblem &problem = scheduler.problem;
     problem.budgetBytes = memory > 0 ? memory : analysis::GatherProblem::kNoLimit;
     problem.prefetchElements = prefetchElements;
@@ -215,14 +260,15 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
     ::ds::Result<analysis::GatherSchedule> schedule = analysis::scheduleGathers(problem);
     std::optional<std::string> fault =
         schedule ? analysis::check(*schedule, problem) : std::optional(schedule.error().message);
-    if (fault) {
-      getOperation().emitError("the schedule of gathers is wrong: ") << *fault;
-      return signalPassFailure();
+    if (fault)
+      return getOperation().emitError("the schedule of gathers is wrong: ") << *fault;
+    for (auto [func, description] : llvm::zip_equal(funcs, scheduler.describe(*schedule))) {
+      if (remarks)
+        func::FuncOp(func).emitRemark() << description;
+      func::FuncOp(func)->setAttr(kGathersAttr, description);
     }
-    if (remarks)
-      getOperation().emitRemark() << scheduler.describe(*schedule);
-    getOperation()->setAttr(kGathersAttr, scheduler.describe(*schedule));
-    scheduler.apply(*schedule);
+    llvm::append_range(whole, scheduler.apply(*schedule));
+    return success();
   }
 };
 } // namespace

@@ -113,3 +113,25 @@ FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {
 StringAttr mlir::ds::getInputOf(func::FuncOp func, unsigned argument) {
   return func.getArgAttrOfType<StringAttr>(argument, DsDialect::kInputAttr);
 }
+
+Value mlir::ds::addStateArgument(func::FuncOp func, StateOp state) {
+  unsigned count = func.getNumArguments();
+  for (unsigned index = 0; index < count; ++index)
+    if (getStateOf(func, index) == FlatSymbolRefAttr::get(state))
+      return func.getArgument(index);
+  Builder builder(func.getContext());
+  func.insertArgument(
+      count, BufferType::getContiguous(state.getLocalType(), state.getHome()),
+      builder.getDictionaryAttr(builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state))),
+      state.getLoc());
+  return func.getArgument(count);
+}
+
+void mlir::ds::addChoice(ModuleOp module, StringRef sentence) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> choices;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
+    llvm::append_range(choices, known);
+  choices.push_back(builder.getStringAttr(sentence));
+  module->setAttr(kChoicesAttr, builder.getArrayAttr(choices));
+}

@@ -53,10 +53,20 @@ SmallVector<func::FuncOp> getSegments(ModuleOp module);
 FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);
 StringAttr getInputOf(func::FuncOp func, unsigned argument);
 
+/// The argument of `func`, which takes buffers, that holds `state`; added where there is none.
+Value addStateArgument(func::FuncOp func, StateOp state);
+
 /// Attribute that gives states and inputs their place, in bytes.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
 /// Function attribute for the report: which values stay gathered between their uses, and what that costs.
 inline constexpr StringLiteral kGathersAttr = "ds.gathers";
+/// Module attribute for the report: what was left to the compiler and how it was chosen, a sentence each.
+inline constexpr StringLiteral kChoicesAttr = "ds.choices";
+/// Adds a sentence to it.
+void addChoice(ModuleOp module, StringRef sentence);
+/// State attribute: memory for what a step gathers once from the state that it names. No value outlives the
+/// step, so it is a state of the schedule alone: nothing that is saved, and no part of the model's states.
+inline constexpr StringLiteral kGatheredFromAttr = "ds.gathered_from";
 /// Module attribute of the planner: {arena, lower_bound}, in bytes.
 inline constexpr StringLiteral kPlanAttr = "ds.plan";
 

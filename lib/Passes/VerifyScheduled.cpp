@@ -122,12 +122,67 @@ static LogicalResult verifyKernel(KernelOp kernel) {
   return success();
 }
 
+/// Verifies the commands of one function on `whole`, which has what was gathered from `shard`; null for an
+/// argument that is not there. `gathered` and `changed` say what earlier functions did (E6).
+static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool &gathered,
+                                    bool &changed) {
+  SegmentKind kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
+  if (kind == SegmentKind::Evaluation)
+    gathered = changed = false;
+  bool gathers = kind == SegmentKind::First || kind == SegmentKind::Evaluation;
+  for (Operation &op : func.getBody().front()) {
+    if (!isCommand(&op))
+      continue;
+    for (const BufferAccess &access : accessesOf(&op)) {
+      if (access.root == shard && access.isWrite)
+        changed = true;
+      if (!whole || access.root != whole)
+        continue;
+      auto gather = dyn_cast<CommunicateOp>(op);
+      if (access.isWrite && (!gathers || !gather || gather.getKind() != CollectiveKind::AllGather ||
+                             rootOfBuffer(gather.getInputs()[0]) != shard))
+        return op.emitOpError("expects only gathers of its shard, in first and in evaluation, to write a "
+                              "value that stays for the step");
+      if (!access.isWrite && (!gathered || changed))
+        return op.emitOpError("expects a value that stays for the step to be gathered before, and its "
+                              "shard to be as it was then");
+      gathered |= access.isWrite;
+    }
+  }
+  return success();
+}
+
+/// Verifies all functions on the value that stays gathered in `state` (E6).
+static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable &symbols) {
+  auto from = state->getAttrOfType<FlatSymbolRefAttr>(kGatheredFromAttr);
+  if (!from || !symbols.lookup<StateOp>(from.getValue()))
+    return state.emitOpError("expects ") << kGatheredFromAttr << " to name a state";
+  bool gathered = false, changed = false;
+  for (func::FuncOp func : getSegments(module)) {
+    Value whole, shard;
+    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+      if (getStateOf(func, index) == FlatSymbolRefAttr::get(state))
+        whole = func.getArgument(index);
+      if (getStateOf(func, index) == from)
+        shard = func.getArgument(index);
+    }
+    auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
+    for (int run = 0; run < (kind == SegmentKind::Middle ? 2 : 1); ++run) // it may follow itself
+      if (failed(verifyGathered(func, whole, shard, gathered, changed)))
+        return failure();
+  }
+  return success();
+}
+
 namespace {
 struct VerifyScheduled : mlir::ds::impl::VerifyScheduledBase<VerifyScheduled> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (failed(verifySignature(func, symbols)) || failed(verifyBody(func)))
+        return signalPassFailure();
+    for (auto state : getOperation().getOps<StateOp>())
+      if (state->hasAttr(kGatheredFromAttr) && failed(verifyGathered(state, getOperation(), symbols)))
         return signalPassFailure();
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
       if (failed(verifyKernel(kernel)))

@@ -274,7 +274,11 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     | reduce_bucket_size, allgather_bucket_size, sub_group_size | i64 | elements; the least bounds a bucket, but one of a single larger parameter |
     | stage3_param_persistence_threshold | i64 | stage 3 keeps parameters of at most so many elements whole |
     | stage3_model_persistence_threshold | i64 | ... and at most so many elements of all |
-    | reduce_each_micro_step | bool | stage 1: reduce gradients in every micro-step and keep a part, as stage 2 does |
+    | reduce_each_micro_step | bool | reduce gradients in every micro-step and keep a part; absent: stages 2 and 3 do |
+
+    A bucket size or threshold of -1 is chosen from the rates of `cluster`: a bucket is the smallest whose exchange
+    reaches nine tenths of the link's bandwidth, and a parameter stays whole where latency is the larger part of the
+    time to gather it alone.
 
     Requires: phase step, with updates that are not decomposed (`ds-decompose` with `keep-updates`).
 
@@ -285,12 +289,13 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
       layers), and only parameters of one type that are updated by one formula. At stage 3 frozen parameters have
       buckets too.
     - States of a bucket take the place of its members' gradients, moments and masters, and of the members as
-      arguments. `shards [dp]` divides: moments and masters from stage 1 on, gradients from stage 2 on, at stage 3
+      arguments. `shards [dp]` divides: moments and masters from stage 1 on, gradients that micro-steps reduce, at stage 3
       parameters that are not kept whole.
     - Layers read windows of the bucket (`ds.slice`, `ds.reshape`). A divided one is gathered once in forward and once in
       backward, each before its first use there; what forward made of parameters alone is made again in backward.
-    - Gradients of a bucket are joined by a `ds.concat`. At stages 0 and 1 they are added up on each rank and reduced in
-      `@last`; from stage 2 on each micro-step reduces and adds up a rank's part. `communication_data_type` says in which
+    - Gradients of a bucket are joined by a `ds.concat`. They are added up on each rank and reduced in `@last`, or, with
+      `reduce_each_micro_step` and moments that are divided, each micro-step reduces and adds up a rank's part.
+      `communication_data_type` says in which
       type ranks exchange them.
     - One flat update per bucket takes the place of those of its members, on what a rank has. Parameters that every
       rank has whole are gathered from the updated parts. The sum of squares is formed over the buckets, and from
@@ -298,6 +303,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     - `@loss` and `@eval_loss` are means over ranks. The counter of generators goes on by N in each micro-step, and rank r
       reads it r further. Float buffers that depend on the data become the mean over ranks.
     - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
+    - `ds.training` says the sizes that were chosen, and `ds.choices` why.
     - With `remarks`, each segment's traffic is told.
 
     With `{world = 2, zero_optimization = {stage = 1}}`
@@ -327,7 +333,9 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [Option<"remarks", "remarks", "bool", "false", "Tell what each segment sends">];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates choose sizes">,
+    Option<"remarks", "remarks", "bool", "false", "Tell what each segment sends">];
 }
 
 def VerifySharded : Pass<"ds-verify-sharded", "::mlir::ModuleOp"> {

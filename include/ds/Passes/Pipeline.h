@@ -2,14 +2,16 @@
 #ifndef DS_PASSES_PIPELINE_H
 #define DS_PASSES_PIPELINE_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace mlir::ds {
 
 /// What the pipelines need beyond the IR and its `ds.training` attribute.
 struct PipelineOptions {
-  unsigned threads = 1; ///< that the program will run with; library workspaces depend on it
-  int64_t memory = 0;   ///< bytes that gathers and reductions under way must leave room in; 0: no limit
+  unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it
+  std::string cluster = "cpu"; ///< file or name: its rates decide what is gathered, kept and waited for when
+  int64_t memory = 0; ///< bytes that gathers and reductions under way must leave room in; 0: no limit
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
 };
@@ -18,13 +20,20 @@ struct PipelineOptions {
 void buildStepPipeline(OpPassManager &manager);
 
 /// step -> sharded: what one rank holds, does and sends.
-void buildShardPipeline(OpPassManager &manager);
+void buildShardPipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// sharded -> scheduled: kernels, issue order, buffers, streams and events.
 void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// scheduled -> planned: workspaces and offsets.
 void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);
+
+/// sharded and on to planned, so that the plan fits `options.memory` if it can. What is tried in turn: the
+/// schedule with less memory for gathers, by what the packing and workspaces took beyond it; then, where the
+/// configuration leaves it open, reducing gradients in each micro-step in place of keeping them whole. The
+/// plan that fits, or else the smallest, is left in `module` (phase step). `run` executes a pipeline.
+LogicalResult planToFit(ModuleOp module, const PipelineOptions &options,
+                        function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)> run);
 
 /// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-schedule-pipeline and ds-plan-pipeline.
 void registerPipelines();

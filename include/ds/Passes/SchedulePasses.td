@@ -115,19 +115,24 @@ def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
+    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
 }
 
-def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::func::FuncOp"> {
+def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"> {
   let summary = "Gathers parameters ahead of need, and keeps those that buy most";
   let description = [{
-    Decides with Analysis/GatherSchedule, jointly, which parameters stay gathered between two uses in a function and
-    where each gather is issued. Nothing is kept from one micro-step to the next: segments are functions of their own.
+    Decides with Analysis/GatherSchedule, jointly, which parameters stay gathered between two uses in a function, which
+    over all micro-steps of a step, and where each gather is issued. What stays over micro-steps lies in a state of its
+    own, `ds.gathered_from` its shard: the first micro-step gathers it, the others read it, and evaluation gathers into
+    the same place.
 
     Requires: phase scheduled, reductions placed (their buffers count as live).
     Ensures: (E1) a gather is issued no later than its value is needed, and no earlier than hiding it asks for; (E2)
     what is kept is gathered once; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
-    those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept.
+    those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept, and what forbids to keep the rest; (E5)
+    nothing stays over micro-steps whose shard one of them changes before the last use.
 
     ```
     ds.launch @a ins(%x) outs(%y) on compute                  ds.communicate all_gather ins(%w) outs(%f) ... on gather
@@ -139,6 +144,7 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::func::Fun
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
     Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
     Option<"prefetchElements", "prefetch-elements", "int64_t", "50000000",
            "A gather is issued ahead of need only while fewer elements are under way">,
@@ -178,7 +184,9 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
     Ensures: (E1) functions take buffers and return nothing, and hold `ds.alloc`, `ds.view`, `ds.launch`, `ds.call`,
     `ds.communicate` and events only; (E2) every argument is one state of the state's shape, or one input; (E3) calls name a library function and
     have as many buffers as it takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
-    and the first such command writes it; (E5) a kernel's body is fusable ops.
+    and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `ds.gathered_from` is
+    written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
+    evaluation before it is read; no micro-step changes the shard before the last of them has read the state.
 
     ```
     func.func @last(%x: tensor<4xf32> {ds.input = "x"}) -> tensor<4xf32>   // expects buffers, but got 'tensor<4xf32>'

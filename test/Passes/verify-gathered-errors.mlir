@@ -1,0 +1,119 @@
+// RUN: ds-opt %s --ds-verify-scheduled --split-input-file --verify-diagnostics
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+
+// E6: gathered in the first micro-step, read in all, gathered anew in evaluation; the last one changes the shard behind
+// the last use.
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  return
+}
+func.func @middle(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  return
+}
+func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute : !part
+  return
+}
+func.func @evaluate(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
+  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'ds.state' op expects ds.gathered_from to name a state}}
+ds.state @e6_no_shard role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+
+// -----
+
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  return
+}
+
+// -----
+
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+  // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in first and in evaluation, to write a value that stays for the step}}
+  ds.call "fill"(%g) writes [0] params [0.0 : f64] on compute : !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+  // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in first and in evaluation, to write}}
+  ds.communicate all_gather ins(%q) outs(%g) axis dp on gather : (!part) -> !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<middle>} {
+  // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in first and in evaluation, to write}}
+  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  return
+}
+// The second run of it would read what the first one's shard was.
+func.func @e6_shard_changes_in_the_loop(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute : !part
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  return
+}
+func.func @e6_evaluation_gathers_anew(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  return
+}
