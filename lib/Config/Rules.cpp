@@ -63,6 +63,12 @@ static constexpr Rule kRules[] = {
        return on(c, "amp.enabled") && (c.precision.fp16.enabled || c.precision.bf16.enabled);
      },
      "amp does not go with fp16 or bf16", "turn amp off"},
+    {"gradient_reduction " ZERO "stage",
+     [](const Config &c) {
+       const Setting *reduction = c.find("gradient_reduction");
+       return reduction && reduction->value == "\"each_micro_step\"" && c.zero.stage == 0;
+     },
+     "micro-steps can only keep their part of a gradient under ZeRO", "choose stage 1, 2 or 3"},
     {"gradient_allreduce_op " ZERO "stage",
      [](const Config &c) { return c.sumGradients && c.zero.stage == 3; },
      "gradients are not summed under stage 3", "use \"mean\""},

@@ -4,7 +4,11 @@
 // the work are listed in ShardedStep.h.
 //
 //===---------------------------------------------------------------------------===//
+#include "ChooseSizes.h"
+#include "CommandCost.h"
+#include "ScheduledFunction.h"
 #include "ShardedStep.h"
+#include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -30,6 +34,37 @@ static void remarkTraffic(func::FuncOp func) {
                          << ", " << figures.second << " bytes sent per rank";
 }
 
+/// What the choice of sizes rests on. Gradients have the type of their parameters where nothing else is said.
+static SizeBasis basisOf(ModuleOp module, const TrainingOptions &options) {
+  SizeBasis basis;
+  basis.ranks = options.world;
+  unsigned bits = 0;
+  for (auto state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Parameter) {
+      basis.elements += state.getTensorType().getNumElements();
+      bits = std::max(bits, state.getTensorType().getElementTypeBitWidth());
+    }
+  basis.parameterBytes = std::max(1u, bits / 8);
+  basis.gradientBytes = options.communicationType
+                            ? int64_t(options.communicationType.getIntOrFloatBitWidth()) / 8
+                            : basis.parameterBytes;
+  return basis;
+}
+
+/// When the gradients of several micro-steps are reduced, and what that keeps.
+static std::string describeReduction(ShardedStep &step) {
+  int64_t bytes = 0;
+  for (ShardedBucket &bucket : step.getBuckets())
+    for (auto &entry : bucket.states)
+      if (StateOp state = entry.second; state.getRole() == Role::Gradient)
+        bytes += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  return (step.dividesGradients()
+              ? "gradients are reduced in each micro-step; a rank keeps its part of them ("
+              : "gradients are reduced once per step; until then a rank keeps all of "
+                "them (") +
+         ::ds::analysis::formatBytes(bytes) + ")";
+}
+
 namespace {
 struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
   using ShardZeroBase::ShardZeroBase;
@@ -42,10 +77,17 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
     module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "sharded"));
   }
 
-  LogicalResult shard(ModuleOp module, const TrainingOptions &options) {
+  LogicalResult shard(ModuleOp module, TrainingOptions options) {
+    FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
+    if (failed(rates))
+      return failure();
+    for (const std::string &note : chooseSizes(options.sharding, basisOf(module, options), *rates))
+      addChoice(module, note);
     ShardedStep step(module, options);
     if (failed(step.layOut()))
       return failure();
+    if (options.accumulation > 1 && step.dividesOptimizer())
+      addChoice(module, describeReduction(step));
     for (auto func : module.getOps<func::FuncOp>()) {
       SegmentStates segment(func);
       SmallVector<Value> totals;

@@ -54,7 +54,7 @@ public:
   bool dividesOptimizer() const { return options.sharding.stage >= 1; }
   /// Gradients are reduced in every micro-step, and what is kept of them is divided.
   bool dividesGradients() const {
-    return options.sharding.stage >= 2 || (dividesOptimizer() && options.sharding.reduceEachMicroStep);
+    return dividesOptimizer() && options.sharding.reduceEachMicroStep.value_or(options.sharding.stage >= 2);
   }
   /// The bucket's parameters are divided.
   bool dividesParameters(const ShardedBucket &bucket) const {

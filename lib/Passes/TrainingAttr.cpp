@@ -154,6 +154,9 @@ public:
   void operator()(StringRef key, bool &field) {
     take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
   }
+  void operator()(StringRef key, std::optional<bool> &field) {
+    take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
+  }
   void operator()(StringRef key, FloatKind &field) {
     take<StringAttr>(key, "string", [&](StringAttr value) {
       const auto *found =
@@ -288,7 +291,7 @@ static LogicalResult readSharding(ModuleOp module, DictionaryAttr dictionary, Sh
     return module.emitError() << DsDialect::kTrainingAttr
                               << " expects 0 to 3 for zero_optimization.stage, but got " << options.stage;
   for (int64_t size : {options.reduceBucketSize, options.gatherBucketSize, options.subGroupSize})
-    if (size < 1)
+    if (size < 1 && size != ShardingOptions::kChosen)
       return module.emitError() << DsDialect::kTrainingAttr
                                 << " expects bucket sizes of at least 1 element, but got " << size;
   return success();
@@ -363,6 +366,10 @@ struct FieldWriter {
   void operator()(StringRef key, double &field) { add(key, builder.getF64FloatAttr(field)); }
   void operator()(StringRef key, int64_t &field) { add(key, builder.getI64IntegerAttr(field)); }
   void operator()(StringRef key, bool &field) { add(key, builder.getBoolAttr(field)); }
+  void operator()(StringRef key, std::optional<bool> &field) {
+    if (field)
+      add(key, builder.getBoolAttr(*field));
+  }
   void operator()(StringRef key, FloatKind &field) {
     const auto *found = llvm::find_if(kFloats, [&](const auto &entry) { return entry.second == field; });
     add(key, builder.getStringAttr(found->first));

@@ -89,13 +89,15 @@ struct LossScaleOptions {
 
 /// How data-parallel ranks divide parameters and what belongs to them. Sizes count elements.
 struct ShardingOptions {
+  static constexpr int64_t kChosen = -1; ///< a size or threshold that ds-shard-zero chooses
+
   int64_t stage = 0; ///< ZeRO: 1 divides moments and masters, 2 also gradients, 3 also parameters
   int64_t reduceBucketSize = 500000000; ///< of a bucket, but for a single larger parameter; the least of the
   int64_t gatherBucketSize = 500000000; ///< three counts
   int64_t subGroupSize = 1000000000;
   int64_t parameterThreshold = 100000; ///< stage 3 keeps parameters of at most so many elements whole ...
   int64_t modelThreshold = std::numeric_limits<int64_t>::max(); ///< ... and at most so many of all
-  bool reduceEachMicroStep = false; ///< stage 1: as the later ones do, instead of once per step
+  std::optional<bool> reduceEachMicroStep; ///< and keep a part, not once per step; none: stages 2 and 3 do
 };
 
 struct TrainingOptions {

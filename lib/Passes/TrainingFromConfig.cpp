@@ -146,15 +146,19 @@ static LossScaleOptions convertLossScale(const config::Precision &from) {
   return to;
 }
 
-/// Sizes that are left to the planner have their defaults.
-static ShardingOptions convert(const config::Zero &from) {
+/// "auto" is ds-shard-zero's choice.
+static ShardingOptions convertSharding(const config::Config &config) {
+  const config::Zero &from = config.zero;
   ShardingOptions to;
   to.stage = from.stage;
-  to.reduceBucketSize = from.reduceBucketSize.value_or(to.reduceBucketSize);
-  to.gatherBucketSize = from.allgatherBucketSize.value_or(to.gatherBucketSize);
-  to.subGroupSize = from.subGroupSize.value_or(to.subGroupSize);
-  to.parameterThreshold = from.paramPersistenceThreshold.value_or(to.parameterThreshold);
-  to.modelThreshold = from.modelPersistenceThreshold.value_or(to.modelThreshold);
+  to.reduceBucketSize = from.reduceBucketSize.value_or(ShardingOptions::kChosen);
+  to.gatherBucketSize = from.allgatherBucketSize.value_or(ShardingOptions::kChosen);
+  to.subGroupSize = from.subGroupSize.value_or(ShardingOptions::kChosen);
+  to.parameterThreshold = from.paramPersistenceThreshold.value_or(ShardingOptions::kChosen);
+  to.modelThreshold = from.modelPersistenceThreshold.value_or(ShardingOptions::kChosen);
+  const config::Setting *reduction = config.find("gradient_reduction");
+  if (reduction && reduction->value != "\"auto\"")
+    to.reduceEachMicroStep = reduction->value == "\"each_micro_step\"";
   return to;
 }
 
@@ -184,7 +188,7 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.schedule = convert(config.schedule);
   options.precision = convertPrecision(config);
   options.lossScale = convertLossScale(config.precision);
-  options.sharding = convert(config.zero);
+  options.sharding = convertSharding(config);
   options.world = config.mesh.dp;
   options.averagesRanks = !config.sumGradients;
   options.communicationType = communicationType(context, config.precision);

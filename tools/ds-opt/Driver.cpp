@@ -99,23 +99,27 @@ static Status checkOutput(const Options &options) {
 /// Runs the pipelines up to the phase that is asked for.
 static Status runPhases(mlir::ModuleOp module, const std::string &phase,
                         const mlir::ds::PipelineOptions &options) {
-  mlir::PassManager manager(module.getContext());
-  if (failed(mlir::applyPassManagerCLOptions(manager)))
-    return Error{ExitCode::Usage, "the pass manager's options contradict each other", ""};
   const llvm::StringRef phases[] = {"model", "step", "sharded", "scheduled", "planned"};
   size_t last = llvm::find(phases, phase) - std::begin(phases);
   if (last == std::size(phases))
     return Error{ExitCode::Usage,
                  "--phase expects model, step, sharded, scheduled or planned, but got '" + phase + "'", ""};
-  if (last >= 1)
-    mlir::ds::buildStepPipeline(manager);
-  if (last >= 2)
-    mlir::ds::buildShardPipeline(manager);
-  if (last >= 3)
-    mlir::ds::buildSchedulePipeline(manager, options);
-  if (last >= 4)
-    mlir::ds::buildPlanPipeline(manager, options);
-  if (failed(manager.run(module)))
+  auto run = [](llvm::function_ref<void(mlir::OpPassManager &)> build, mlir::ModuleOp target) {
+    mlir::PassManager manager(target.getContext());
+    if (failed(mlir::applyPassManagerCLOptions(manager)))
+      return mlir::failure();
+    build(manager);
+    return manager.run(target);
+  };
+  auto build = [&](mlir::OpPassManager &manager) {
+    if (last >= 1)
+      mlir::ds::buildStepPipeline(manager);
+    if (last == 2 || last == 3)
+      mlir::ds::buildShardPipeline(manager, options);
+    if (last == 3)
+      mlir::ds::buildSchedulePipeline(manager, options);
+  };
+  if (failed(run(build, module)) || (last == 4 && failed(mlir::ds::planToFit(module, options, run))))
     return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase,
                  "the diagnostics above say where"};
   return {};
@@ -127,9 +131,13 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   mlir::ds::PipelineOptions result;
   result.threads = threads;
   result.memory = options.memory;
-  result.prefetchElements = config.zero.prefetchBucketSize.value_or(result.prefetchElements);
-  result.maxLiveElements = config.zero.maxLiveParameters.value_or(result.maxLiveElements);
-  result.maxReuseElements = config.zero.maxReuseDistance.value_or(result.maxReuseElements);
+  if (!options.cluster.empty())
+    result.cluster = options.cluster;
+  // "auto" leaves them to memory and time alone.
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);
+  result.maxLiveElements = config.zero.maxLiveParameters.value_or(kNoLimit);
+  result.maxReuseElements = config.zero.maxReuseDistance.value_or(kNoLimit);
   return result;
 }
 

@@ -52,7 +52,7 @@ protected:
     ASSERT_TRUE(module);
     PassManager manager(&context);
     dialect::buildStepPipeline(manager);
-    dialect::buildShardPipeline(manager);
+    dialect::buildShardPipeline(manager, {});
     dialect::buildSchedulePipeline(manager, {});
     dialect::buildPlanPipeline(manager, {});
     ASSERT_TRUE(succeeded(manager.run(*module)));

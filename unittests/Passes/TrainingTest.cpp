@@ -171,4 +171,24 @@ TEST(Training, ZeroReachesTheOptions) {
   EXPECT_FALSE(options.communicationType);
 }
 
+TEST(Training, AutoLeavesSizesOpen) {
+  ShardingOptions open = fromConfig(R"({"train_batch_size": 1,
+      "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "allgather_bucket_size": "auto", "sub_group_size": "auto",
+                            "stage3_param_persistence_threshold": "auto", "stage3_model_persistence_threshold": "auto"}})")
+                             .sharding;
+  for (int64_t size : {open.reduceBucketSize, open.gatherBucketSize, open.subGroupSize,
+                       open.parameterThreshold, open.modelThreshold})
+    EXPECT_EQ(size, ShardingOptions::kChosen);
+}
+
+TEST(Training, ReductionIsOpenOrForced) {
+  auto reduction = [](const char *text) { return fromConfig(text).sharding.reduceEachMicroStep; };
+  EXPECT_EQ(reduction(R"({"train_batch_size": 1, "zero_optimization": {"stage": 1}})"), std::nullopt);
+  EXPECT_EQ(reduction(R"({"train_batch_size": 1, "gradient_reduction": "auto"})"), std::nullopt);
+  EXPECT_EQ(reduction(R"({"train_batch_size": 1, "zero_optimization": {"stage": 1},
+                          "gradient_reduction": "each_micro_step"})"),
+            true);
+  EXPECT_EQ(reduction(R"({"train_batch_size": 1, "gradient_reduction": "once_per_step"})"), false);
+}
+
 } // namespace

@@ -1,0 +1,126 @@
+//===- PlanToFit.cpp - Plans again where the first plan does not fit --------------===//
+//
+// Two decisions come before the plan that shows what they cost: how much memory gathers may fill, for packing
+// and workspaces are not known then, and whether a rank keeps gradients whole until the end of a step. Both
+// have a good first guess; only where that does not fit is the step planned again, from the same IR.
+//
+//===---------------------------------------------------------------------------===//
+#include "ScheduledFunction.h"
+#include "TrainingAttr.h"
+#include "ds/Passes/Analysis/PlanReport.h"
+#include "ds/Passes/Pipeline.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Plans that look for the most memory that gathers may fill.
+static constexpr int kMostHalvings = 4;
+
+/// The arena of a planned module.
+static int64_t arenaOf(ModuleOp module) {
+  return module->getAttrOfType<DictionaryAttr>(kPlanAttr).getAs<IntegerAttr>("arena").getInt();
+}
+
+namespace {
+
+/// Plans copies of one step.
+class PlanFitter {
+public:
+  using Run = function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)>;
+
+  PlanFitter(ModuleOp module, const PipelineOptions &options, Run run)
+      : step(module), options(options), run(run) {}
+
+  /// Plans the step as it is, with as much memory for gathers as fits.
+  LogicalResult plan();
+  bool fits() const { return options.memory == 0 || getArena() <= options.memory; }
+  int64_t getArena() const { return arenaOf(*best); }
+  OwningOpRef<ModuleOp> takeBest() { return std::move(best); }
+
+private:
+  /// Plans with so much for the schedule. True where that fits.
+  FailureOr<bool> planWith(int64_t scheduledMemory);
+
+  ModuleOp step;
+  const PipelineOptions &options;
+  Run run;
+  OwningOpRef<ModuleOp> best; ///< the last one that fits, else the smallest
+};
+
+} // namespace
+
+FailureOr<bool> PlanFitter::planWith(int64_t scheduledMemory) {
+  OwningOpRef<ModuleOp> copy = step.clone();
+  PipelineOptions used = options;
+  used.memory = scheduledMemory;
+  auto build = [&](OpPassManager &manager) {
+    buildShardPipeline(manager, used);
+    buildSchedulePipeline(manager, used);
+    buildPlanPipeline(manager, used);
+  };
+  if (failed(run(build, *copy)))
+    return failure();
+  int64_t arena = arenaOf(*copy);
+  if (!best || arena <= std::max(options.memory, getArena()))
+    best = std::move(copy);
+  return options.memory == 0 || arena <= options.memory;
+}
+
+LogicalResult PlanFitter::plan() {
+  FailureOr<bool> done = planWith(options.memory);
+  if (failed(done) || *done)
+    return done;
+  // Nothing kept or ahead by choice: if that does not fit either, no schedule does.
+  done = planWith(1);
+  if (failed(done) || !*done)
+    return done;
+  // Packing changes with what it packs, and workspaces come later: how much less the schedule may take is
+  // found by halving.
+  int64_t most = options.memory, least = std::max<int64_t>(1, 2 * getArena() - most);
+  for (int step = 0; step < kMostHalvings; ++step) {
+    int64_t middle = least + (most - least) / 2;
+    done = planWith(middle);
+    if (failed(done))
+      return failure();
+    (*done ? least : most) = middle;
+  }
+  return success();
+}
+
+/// Makes `module` reduce in each micro-step, if that is open and would take less memory.
+static bool reduceEachMicroStep(ModuleOp module) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  if (failed(training) || training->world == 1 || training->accumulation == 1 ||
+      training->sharding.stage != 1 || training->sharding.reduceEachMicroStep)
+    return false;
+  Builder builder(module.getContext());
+  NamedAttrList keys(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
+  NamedAttrList zero(cast<DictionaryAttr>(keys.get("zero_optimization")));
+  zero.set("reduce_each_micro_step", builder.getBoolAttr(true));
+  keys.set("zero_optimization", builder.getDictionaryAttr(zero.getAttrs()));
+  module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
+  return true;
+}
+
+LogicalResult
+mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options,
+                    function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)> run) {
+  PlanFitter first(module, options, run);
+  if (failed(first.plan()))
+    return failure();
+  bool fits = first.fits();
+  OwningOpRef<ModuleOp> best = first.takeBest();
+  if (!fits && reduceEachMicroStep(module)) {
+    addChoice(module, "reducing gradients once per step would take " +
+                          ::ds::analysis::formatBytes(arenaOf(*best)) + ", the limit is " +
+                          ::ds::analysis::formatBytes(options.memory));
+    PlanFitter second(module, options, run);
+    if (failed(second.plan()))
+      return failure();
+    if (second.getArena() < arenaOf(*best))
+      best = second.takeBest();
+  }
+  module.getBodyRegion().takeBody(best->getBodyRegion());
+  module->setAttrs((*best)->getAttrDictionary());
+  return success();
+}
