@@ -74,7 +74,7 @@ namespace {
 /// then the outputs. No pass leaves more than its sums, so each computes again what it needs.
 class Passes {
 public:
-  Passes(Block &body, int64_t extent, bool canBuild) : extent(extent), canBuild(canBuild) {
+  Passes(Block &body, int64_t extent) : extent(extent) {
     unsigned last = 0;
     for (Operation &op : body.without_terminator()) {
       unsigned level = 0;
@@ -106,7 +106,7 @@ private:
   }
 
   double workOf(Operation *op) const {
-    if (auto scalar = dyn_cast<ScalarBodyOpInterface>(op); scalar && canBuild)
+    if (auto scalar = dyn_cast<ScalarBodyOpInterface>(op))
       return workOfElement(scalar) * largestTensor(op, extent);
     if (isReduction(op))
       return largestTensor(op, extent);
@@ -115,19 +115,11 @@ private:
   }
 
   int64_t extent;
-  bool canBuild;
   llvm::DenseMap<Operation *, unsigned> levels;
   llvm::DenseSet<std::pair<Operation *, unsigned>> seen;
 };
 } // namespace
 
 double mlir::ds::kernelWork(KernelOp kernel, int64_t extent) {
-  MLIRContext *context = kernel.getContext();
-  bool canBuild =
-      context->getLoadedDialect<arith::ArithDialect>() && context->getLoadedDialect<math::MathDialect>();
-  return Passes(kernel.getBody().front(), extent, canBuild).work;
-}
-
-void mlir::ds::loadKernelDialects(MLIRContext &context) {
-  context.loadDialect<arith::ArithDialect, math::MathDialect>();
+  return Passes(kernel.getBody().front(), extent).work;
 }

@@ -11,7 +11,6 @@
 #include "Output.h"
 #include "Rules.h"
 #include "ds/Codegen/CompileKernels.h"
-#include "ds/Codegen/KernelWork.h"
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
@@ -238,7 +237,6 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
       return report(status.error());
 
   mlir::MLIRContext context(registry);
-  mlir::ds::loadKernelDialects(context);
   context.printOpOnDiagnostic(false);
   context.loadAllAvailableDialects(); // code generation builds ops of dialects that no input names
   Result<Model> model = loadModel(options, *config, context);

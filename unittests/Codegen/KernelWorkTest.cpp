@@ -6,12 +6,10 @@
 
 namespace {
 
-/// The work of a body over arguments; `loads` the dialects that scalar bodies are written in.
-double workOf(const std::string &arguments, const std::string &lines, int64_t extent = 1, bool loads = true) {
+/// The work of a body over arguments.
+double workOf(const std::string &arguments, const std::string &lines, int64_t extent = 1) {
   mlir::MLIRContext context;
   context.loadDialect<mlir::ds::DsDialect>();
-  if (loads)
-    mlir::ds::loadKernelDialects(context);
   std::string text = "ds.kernel @k inputs 0 buffers [] {\n^bb0(" + arguments + "):\n" + lines + "\n}";
   mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, config);
@@ -47,12 +45,6 @@ TEST(KernelWork, EachPassOverARowComputesItsOwn) {
     %r = ds.div %e, %b : tensor<4x16xf32>
     ds.yield %r : tensor<4x16xf32>)");
   EXPECT_EQ(work, 64 * (40 + 1) + 64 * (40 + 9));
-}
-
-TEST(KernelWork, WithoutTheDialectsOpsCountTheirFlops) {
-  EXPECT_EQ(workOf("%x: tensor<8x4xf32>", "%r = ds.exp %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>",
-                   1, false),
-            32);
 }
 
 } // namespace

@@ -9,12 +9,8 @@ namespace mlir::ds {
 /// What the generated code of `kernel` computes, in additions: an exponential counts 40, as long as it takes,
 /// and what several passes over a row compute counts in each.
 /// `extent` is the number of elements of a body over `tensor<?x...>`. What ops are made of is asked of
-/// ScalarBodyOpInterface; without the dialects that bodies are written in (loadKernelDialects)
-/// every op counts what CostOpInterface says.
+/// ScalarBodyOpInterface; ops without a body count what CostOpInterface says.
 double kernelWork(KernelOp kernel, int64_t extent = 1);
-
-/// Loads those dialects.
-void loadKernelDialects(MLIRContext &context);
 
 } // namespace mlir::ds
 
