@@ -61,6 +61,8 @@ if runs(config.torch_python, "-c", "import torch, numpy"):
     config.available_features.add("torch")
 if runs("sh", "-c", f"PATH={config.environment['PATH']}; command -v ds-run && ds-opt --help | grep -q plan-json"):
     config.available_features.add("train")
+if shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin"):
+    config.available_features.add("ptxas")
 if shutil.which("nvidia-smi") and runs("nvidia-smi", "-L"):
     config.available_features.add("cuda")
 if shutil.which("chromium"):

@@ -15,6 +15,10 @@ namespace mlir::ds::codegen {
 /// denormals are as in C. MathTest holds the code to these figures.
 void expandMath(mlir::ModuleOp module, bool hasFma);
 
+/// Replaces exp, log, pow, sin and cos of f64, and pow of f32, by straight code with fused operations, for
+/// processors without libm. Infinities, NaN and zeros are as in C; sin and cos lose digits for |x| > 2^20.
+void expandDoubles(mlir::ModuleOp module);
+
 } // namespace mlir::ds::codegen
 
 #endif // DS_LIB_CODEGEN_MATHEXPANSION_H

@@ -96,11 +96,11 @@ Value widen(OpBuilder &b, Location loc, Value bits, Type element) {
   return b.create<arith::ExtFOp>(loc, m.typeOf(b.getF32Type()), half);
 }
 
-Value narrow(OpBuilder &b, Location loc, Value value, Type element) {
+Value narrow(OpBuilder &b, Location loc, Value value, Type element, bool nativeBf16) {
   BitMath m{{b, loc, value.getType()}};
   if (getElementTypeOrSelf(value).isF64())
     value = m.oddSingle(value);
-  if (element.isBF16())
+  if (element.isBF16() && !nativeBf16)
     return m.bf16FromSingle(value);
   Value half = b.create<arith::TruncFOp>(loc, m.typeOf(element), value);
   return b.create<arith::BitcastOp>(loc, m.typeOf(b.getI16Type()), half);

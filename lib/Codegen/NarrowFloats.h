@@ -19,8 +19,10 @@ bool isNarrow(mlir::Type element);
 /// The f32 value of `bits`, an i16 or a vector of them that holds `element`s; exact.
 mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value bits, mlir::Type element);
 
-/// The bits of the `element` nearest to `value` (f32 or f64), ties to even; NaN stays NaN.
-mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::Type element);
+/// The bits of the `element` nearest to `value` (f32 or f64), ties to even; NaN stays NaN. `nativeBf16`: bf16
+/// by LLVM's truncation, on processors whose instruction keeps denormals.
+mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::Type element,
+                   bool nativeBf16 = false);
 
 /// Replaces the f16 conversions in `module` for processors without F16C.
 void expandHalf(mlir::ModuleOp module);

@@ -99,7 +99,7 @@ Value NodeEmitter::toCompute(Value value, Type type) {
 }
 
 Value NodeEmitter::fromCompute(Value value, Type type) {
-  return isNarrow(type) ? narrow(b, s.loc, value, type) : value;
+  return isNarrow(type) ? narrow(b, s.loc, value, type, hasNativeBf16) : value;
 }
 
 /// What ds.convert to a 16-bit float rounds: `value` of an element of type `from`, in f32 or f64.

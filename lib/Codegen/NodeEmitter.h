@@ -32,6 +32,12 @@ public:
   void setDim(unsigned dim, mlir::Value value);
   /// Lanes of `copy` that exist; null: all.
   void setMask(unsigned copy, mlir::Value mask);
+  /// Says where `copy` starts in the vector dimension, where that is not behind the copy before it.
+  void setCopyStart(unsigned copy, mlir::Value start) { copyStarts[copy] = start; }
+  /// Gives a buffer's address, and the bytes of which it is a multiple; else it is read from `buffers`.
+  void setBuffer(unsigned number, mlir::Value pointer, unsigned alignment);
+  /// Lets bf16 be rounded by the processor's own instruction.
+  bool hasNativeBf16 = false;
   mlir::Value maskOf(unsigned copy) const;
   /// Scope in which the values of reductions are known.
   void setReductionScope(unsigned scope) { reductionScope = scope; }
@@ -87,8 +93,10 @@ private:
   mlir::Value elementPointer(mlir::Value base, mlir::Type type, mlir::Value offset);
   mlir::Value rowPointer(unsigned number, mlir::Value base, mlir::Type type, Index rest);
   mlir::Value load(const Node *node, unsigned copy);
-  mlir::Value loadAt(mlir::Value pointer, mlir::Type type, unsigned copy);
-  void storeAt(mlir::Value pointer, mlir::Type type, mlir::Value value, unsigned copy);
+  mlir::Value loadAt(mlir::Value pointer, mlir::Type type, unsigned copy, unsigned alignment);
+  void storeAt(mlir::Value pointer, mlir::Type type, mlir::Value value, unsigned copy, unsigned alignment);
+  mlir::Value startOf(unsigned copy);
+  unsigned alignmentOf(unsigned number, mlir::Type type, Index index) const;
   /// Pointer to the first element when the lanes of `index` are consecutive, else a vector of pointers.
   mlir::Value pointerTo(unsigned number, mlir::Value base, mlir::Type type, Index index, unsigned copy);
 
@@ -103,7 +111,8 @@ private:
     unsigned scope;
   };
   llvm::DenseMap<unsigned, DimValue> dims;
-  llvm::DenseMap<unsigned, mlir::Value> masks;
+  llvm::DenseMap<unsigned, mlir::Value> masks, copyStarts;
+  llvm::DenseMap<unsigned, unsigned> alignments; ///< of buffers that are known to have more than their type's
   llvm::DenseMap<mlir::Operation *, unsigned> tables; ///< constants in memory, numbered
   unsigned reductionScope = 0;
 };

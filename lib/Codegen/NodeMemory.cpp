@@ -7,6 +7,7 @@
 
 #include "NarrowFloats.h"
 #include "NodeEmitter.h"
+#include <numeric>
 
 namespace mlir::ds::codegen {
 
@@ -138,9 +139,7 @@ Value NodeEmitter::scalarAtom(const IndexAtom &atom) {
 
 Value NodeEmitter::vectorAtom(const IndexAtom &atom, unsigned copy, Type element) {
   if (atom.kind == IndexAtom::Kind::Dim) {
-    Value start = dims[atom.dim].value;
-    if (copy)
-      start = b.create<arith::AddIOp>(s.loc, start, s.constant(copy * lanes));
+    Value start = startOf(copy);
     if (element != start.getType())
       start = b.create<arith::TruncIOp>(s.loc, element, start);
     return b.create<arith::AddIOp>(s.loc, splat(start), laneNumbers(element, 1));
@@ -304,20 +303,47 @@ Value NodeEmitter::pointerTo(unsigned number, Value base, Type type, Index index
   int64_t distance = linearCoefficient(index, v);
   IndexContext &context = const_cast<IndexContext &>(nest->context);
   Value pointer = rowPointer(number, base, type, context.add(index, context.dim(v), -distance));
-  Value start = dims[v].value;
+  bool isPlaced = copyStarts.contains(copy);
+  Value start = isPlaced ? copyStarts[copy] : dims[v].value;
   if (distance != 1)
     start = b.create<arith::MulIOp>(s.loc, start, s.constant(distance));
   pointer = elementPointer(pointer, type, start);
-  if (copy)
+  if (copy && !isPlaced)
     pointer = elementPointer(pointer, type, s.constant(copy * lanes * distance));
   if (distance == 1)
     return pointer;
   return elementPointer(pointer, type, laneNumbers(b.getI64Type(), distance));
 }
 
-Value NodeEmitter::loadAt(Value pointer, Type type, unsigned copy) {
+/// First element of `copy` in the vector dimension.
+Value NodeEmitter::startOf(unsigned copy) {
+  if (auto it = copyStarts.find(copy); it != copyStarts.end())
+    return it->second;
+  Value start = dims[*nest->vectorDim].value;
+  return copy ? b.create<arith::AddIOp>(s.loc, start, s.constant(copy * lanes)).getResult() : start;
+}
+
+void NodeEmitter::setBuffer(unsigned number, Value pointer, unsigned alignment) {
+  s.remember(0, bufferKey(number), kSplat, pointer);
+  alignments[number] = alignment;
+}
+
+/// Bytes of which the address of every vector at `index` is a multiple: vectors start at multiples of
+/// `lanes`.
+unsigned NodeEmitter::alignmentOf(unsigned number, Type type, Index index) const {
+  auto known = alignments.find(number);
+  if (known == alignments.end())
+    return byteSize(type);
+  uint64_t elements = std::abs(index->constant);
+  for (const IndexTerm &term : index->terms) {
+    bool isVector = term.atom->kind == IndexAtom::Kind::Dim && nest->vectorDim == term.atom->dim;
+    elements = std::gcd(elements, uint64_t(std::abs(term.coefficient)) * (isVector ? lanes : 1));
+  }
+  return std::max<uint64_t>(std::gcd(elements * byteSize(type), uint64_t(known->second)), byteSize(type));
+}
+
+Value NodeEmitter::loadAt(Value pointer, Type type, unsigned copy, unsigned alignment) {
   Type element = memoryType(type);
-  unsigned alignment = byteSize(type);
   Value mask = maskOf(copy), value;
   bool gathers = !isa<LLVM::LLVMPointerType>(pointer.getType());
   if (!gathers && !mask) {
@@ -352,17 +378,17 @@ Value NodeEmitter::load(const Node *node, unsigned copy) {
     Value value = b.create<LLVM::LoadOp>(s.loc, memoryType(node->type), pointer, byteSize(node->type));
     return fromMemory(b, s.loc, value, node->type);
   }
-  return fromMemory(b, s.loc, loadAt(pointer, node->type, copy), node->type);
+  return fromMemory(b, s.loc, loadAt(pointer, node->type, copy, alignmentOf(number, node->type, node->index)),
+                    node->type);
 }
 
-void NodeEmitter::storeAt(Value pointer, Type type, Value value, unsigned copy) {
+void NodeEmitter::storeAt(Value pointer, Type type, Value value, unsigned copy, unsigned alignment) {
   if (type.isInteger(1)) {
     Type bytes = b.getI8Type();
     if (isa<VectorType>(value.getType()))
       bytes = vectorOf(bytes);
     value = b.create<arith::ExtUIOp>(s.loc, bytes, value);
   }
-  unsigned alignment = byteSize(type);
   Value mask = maskOf(copy);
   if (!isa<VectorType>(value.getType()) || (!mask && isa<LLVM::LLVMPointerType>(pointer.getType()))) {
     b.create<LLVM::StoreOp>(s.loc, value, pointer, alignment);
@@ -380,7 +406,8 @@ void NodeEmitter::store(const NestOutput &output, unsigned copy) {
   Value value = varies ? emitVector(output.value, copy) : emit(output.value, copy);
   Value pointer =
       pointerTo(output.buffer, bufferPointer(output.buffer), output.value->type, output.address, copy);
-  storeAt(pointer, output.value->type, value, copy);
+  storeAt(pointer, output.value->type, value, copy,
+          alignmentOf(output.buffer, output.value->type, output.address));
 }
 
 Value NodeEmitter::throughCache(const Node *node, unsigned copy, const RowCache &cache) {
@@ -390,9 +417,9 @@ Value NodeEmitter::throughCache(const Node *node, unsigned copy, const RowCache 
   if (copy)
     pointer = elementPointer(pointer, node->type, s.constant(copy * lanes));
   if (stage > cache.firstStage)
-    return fromMemory(b, s.loc, loadAt(pointer, node->type, copy), node->type);
+    return fromMemory(b, s.loc, loadAt(pointer, node->type, copy, byteSize(node->type)), node->type);
   Value value = compute(node, copy);
-  storeAt(pointer, node->type, value, copy);
+  storeAt(pointer, node->type, value, copy, byteSize(node->type));
   return value;
 }
 

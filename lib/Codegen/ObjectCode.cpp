@@ -29,13 +29,16 @@
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/Scalarizer.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 namespace mlir::ds::codegen {
 
 static Error internal(const Twine &what) { return {ExitCode::Internal, what.str(), ""}; }
 
-static LogicalResult lowerToLLVMDialect(ModuleOp module, bool hasFma, bool hasF16c) {
+LogicalResult lowerToLLVMDialect(ModuleOp module, bool hasFma, bool hasF16c, bool hasLibm) {
+  if (!hasLibm)
+    expandDoubles(module);
   expandMath(module, hasFma);
   if (!hasF16c)
     expandHalf(module); // LLVM would call runtime functions that no library here has.
@@ -50,7 +53,7 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module, bool hasFma, bool hasF1
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool scalarizes) {
   llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -62,6 +65,11 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraphs, modules);
   llvm::FunctionPassManager passes;
+  if (scalarizes) {
+    llvm::ScalarizerPassOptions options;
+    options.ScalarizeLoadStore = false;
+    passes.addPass(llvm::ScalarizerPass(options));
+  }
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());

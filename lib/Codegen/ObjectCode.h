@@ -18,6 +18,13 @@ Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const mlir::ds::T
 /// Width of vectors that the processor likes best.
 unsigned preferredVectorBits(llvm::TargetMachine &machine);
 
+/// Lowers arith and math ops of `module` to the LLVM dialect. `hasF16c`: f16 is converted by instructions.
+/// `hasLibm`: functions that have no expansion are called.
+LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, bool hasFma, bool hasF16c, bool hasLibm = true);
+
+/// Cleans up after the emitters. `scalarizes` takes vectors apart but for loads and stores.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool scalarizes = false);
+
 /// Lowers `module` (functions of arith, math and LLVM ops; consumed) to a relocatable object.
 Result<llvm::SmallVector<char, 0>> makeObject(mlir::ModuleOp module, llvm::TargetMachine &machine);
 

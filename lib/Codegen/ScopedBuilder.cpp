@@ -15,14 +15,12 @@ static Block *addBlock(OpBuilder &b) {
   return &region->back();
 }
 
-ScopedBuilder::Loop ScopedBuilder::beginLoop(Value from, Value to, int64_t step, ValueRange initial) {
-  // The step is a constant of the block before the loop, so that the header holds the test alone.
-  Value stepValue = constant(step);
+ScopedBuilder::Loop ScopedBuilder::beginLoop(Value from, Value to, Value step, ValueRange initial) {
   Block *header = addBlock(b), *body = addBlock(b), *exit = addBlock(b);
   SmallVector<Value> arguments{from};
   llvm::append_range(arguments, initial);
   scopes.back().end = b.create<LLVM::BrOp>(loc, arguments, header);
-  Loop loop{header, exit, nullptr, stepValue, {}};
+  Loop loop{header, exit, nullptr, step, {}};
   for (Value argument : arguments)
     header->addArgument(argument.getType(), loc);
   loop.iv = header->getArgument(0);
@@ -52,6 +50,20 @@ void ScopedBuilder::beginBlock() {
 }
 
 void ScopedBuilder::endBlock() { scopes.pop_back(); }
+
+Block *ScopedBuilder::beginIf(Value condition) {
+  Block *body = addBlock(b), *exit = addBlock(b);
+  scopes.back().end = b.create<LLVM::CondBrOp>(loc, condition, body, exit);
+  b.setInsertionPointToEnd(body);
+  scopes.emplace_back();
+  return exit;
+}
+
+void ScopedBuilder::endIf(Block *exit) {
+  b.create<LLVM::BrOp>(loc, exit);
+  scopes.pop_back();
+  b.setInsertionPointToEnd(exit);
+}
 
 Value ScopedBuilder::lookup(const void *key, unsigned variant) const {
   for (const Scope &scope : scopes)

@@ -31,13 +31,21 @@ public:
     mlir::Value iv, step;
     llvm::SmallVector<mlir::Value> carried;
   };
-  Loop beginLoop(mlir::Value from, mlir::Value to, int64_t step, mlir::ValueRange initial = {});
+  Loop beginLoop(mlir::Value from, mlir::Value to, mlir::Value step, mlir::ValueRange initial = {});
+  Loop beginLoop(mlir::Value from, mlir::Value to, int64_t step, mlir::ValueRange initial = {}) {
+    // The step is a constant of the block before the loop, so that the header holds the test alone.
+    return beginLoop(from, to, constant(step), initial);
+  }
   /// Closes the innermost loop; returns the carried values after it.
   llvm::SmallVector<mlir::Value> endLoop(const Loop &loop, mlir::ValueRange next = {});
 
   /// Opens and closes a scope that is no loop.
   void beginBlock();
   void endBlock();
+
+  /// Opens a scope that is entered where `condition` holds; returns the block behind it.
+  mlir::Block *beginIf(mlir::Value condition);
+  void endIf(mlir::Block *exit);
 
   /// What was written for `key` in an open scope, or null.
   mlir::Value lookup(const void *key, unsigned variant) const;

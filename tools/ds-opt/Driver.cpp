@@ -11,6 +11,7 @@
 #include "Output.h"
 #include "Rules.h"
 #include "ds/Codegen/CompileKernels.h"
+#include "ds/Codegen/CompileCuda.h"
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
@@ -63,8 +64,8 @@ static Status checkOptions(const Options &options) {
                  "--loss mse: a model from config.json has the cross-entropy of its tokens",
                  "leave --loss out"};
   if (options.target != "cpu")
-    return Error{ExitCode::Invalid, "--target " + options.target + ": only cpu is supported by this build",
-                 "leave --target out"};
+    if (Result<std::string> processor = mlir::ds::findCudaProcessor(options.target); !processor)
+      return processor.error();
   constexpr int64_t kMostRanks = std::numeric_limits<uint32_t>::max();
   if (options.ranks < 1 || options.ranks > kMostRanks)
     return Error{ExitCode::Usage,

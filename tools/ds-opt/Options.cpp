@@ -35,7 +35,7 @@ struct CommandLine {
                              cl::value_desc("A.json B.json")};
   cl::opt<std::string> loss{
       "loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
-  cl::opt<std::string> target{"target", cl::init("cpu"), cl::desc("cpu, or cuda:sm_90")};
+  cl::opt<std::string> target{"target", cl::init("cpu"), cl::desc("cpu, cuda:sm_80 or cuda:sm_90")};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for")};
   cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
   cl::opt<std::string> planHtml{"plan-html", cl::desc("Also write the plan as a page to look at"),

@@ -1,8 +1,8 @@
 //===- Output.cpp - What ds-opt writes -------------------------------------------===//
 #include "Output.h"
 
+#include "Kernels.h"
 #include "Pictures.h"
-#include "ds/Codegen/CompileKernels.h"
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
@@ -59,31 +59,6 @@ static Status writeViews(const Model &model, const Options &options, const Progr
   analysis::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, what.rates);
   timeline.title = report.model + " for " + report.target;
   return writePictures(options, report, {timeline});
-}
-
-/// Generates the kernels of `program` and puts them into it.
-static Status addKernels(const Model &model, const Options &options, rt::Program &program) {
-  Result<mlir::ds::TargetCpu> target = mlir::ds::findTargetCpu(options.targetCpu);
-  if (!target)
-    return target.error();
-  auto kernels = llvm::to_vector(model.module.get().getOps<mlir::ds::KernelOp>());
-  Result<mlir::ds::CompiledKernels> compiled = mlir::ds::compileKernels(kernels, *target);
-  if (!compiled)
-    return compiled.error();
-  program.targetCpu = compiled->target.cpu;
-  program.cpuFeatures = compiled->target.features;
-  program.image = std::move(compiled->image);
-  for (auto [kernel, made] : llvm::zip_equal(program.kernels, compiled->kernels)) {
-    kernel.name = made.symbol;
-    kernel.extent = made.extent;
-    kernel.grain = made.grain;
-  }
-  for (rt::Command &command : program.commands)
-    if (command.kind == rt::CommandKind::Kernel) {
-      const mlir::ds::CompiledKernel &made = compiled->kernels[command.callee];
-      command.flops = made.flops * (made.extent == 0 ? program.params[command.firstParam] : 1);
-    }
-  return {};
 }
 
 /// Writes the program and, beside it, the weights that came with the model.

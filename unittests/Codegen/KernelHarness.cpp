@@ -157,8 +157,8 @@ struct OperandMemory {
 };
 } // namespace
 
-std::vector<Tensor> KernelHarness::run(const std::string &name, const std::vector<Tensor> &inputs,
-                                       const std::vector<double> &cuts, int64_t elements) {
+std::vector<Tensor> KernelHarness::launch(const std::string &name, const std::vector<Tensor> &inputs,
+                                          int64_t elements, const Launch &run) {
   mlir::ds::KernelOp op = kernel(name);
   std::vector<OperandMemory> operands;
   for (Attribute type : op.getBuffers())
@@ -169,6 +169,17 @@ std::vector<Tensor> KernelHarness::run(const std::string &name, const std::vecto
       operand.write(inputs[k]);
     pointers.push_back(operand.data());
   }
+  run(pointers.data());
+  std::vector<Tensor> outputs;
+  for (size_t k = op.getNumInputs(); k < operands.size(); ++k) {
+    operands[k].checkUntouched(name);
+    outputs.push_back(operands[k].read());
+  }
+  return outputs;
+}
+
+std::vector<Tensor> KernelHarness::run(const std::string &name, const std::vector<Tensor> &inputs,
+                                       const std::vector<double> &cuts, int64_t elements) {
   int64_t extent = 0;
   for (const mlir::ds::CompiledKernel &compiled : kernels.kernels)
     if (compiled.symbol == name)
@@ -177,15 +188,11 @@ std::vector<Tensor> KernelHarness::run(const std::string &name, const std::vecto
   for (double cut : cuts)
     bounds.push_back(int64_t(cut * double(extent)));
   bounds.push_back(extent);
-  // Last piece first: the order of units is the runtime's business.
-  for (size_t k = bounds.size(); k-- > 1;)
-    function(name)(pointers.data(), nullptr, bounds[k - 1], bounds[k]);
-  std::vector<Tensor> outputs;
-  for (size_t k = op.getNumInputs(); k < operands.size(); ++k) {
-    operands[k].checkUntouched(name);
-    outputs.push_back(operands[k].read());
-  }
-  return outputs;
+  return launch(name, inputs, elements, [&](void *const *pointers) {
+    // Last piece first: the order of units is the runtime's business.
+    for (size_t k = bounds.size(); k-- > 1;)
+      function(name)(pointers, nullptr, bounds[k - 1], bounds[k]);
+  });
 }
 
 std::vector<Tensor> KernelHarness::interpret(const std::string &name, const std::vector<Tensor> &inputs) {

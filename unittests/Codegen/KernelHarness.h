@@ -9,6 +9,7 @@
 
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Dialect/Ds.h"
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,12 +35,18 @@ public:
 
   bool isLoaded() const { return handle != nullptr; }
   const mlir::ds::CompiledKernels &compiled() const { return kernels; }
+  mlir::ModuleOp getModule() { return *module; }
   mlir::ds::KernelOp kernel(const std::string &name);
 
   /// Runs a kernel on copies of `inputs`; units are cut at `cuts` (fractions of the extent). Memory outside
   /// the outputs' elements is checked to be untouched; `elements` is the size of `?` operands.
   std::vector<Tensor> run(const std::string &name, const std::vector<Tensor> &inputs,
                           const std::vector<double> &cuts = {}, int64_t elements = 0);
+
+  /// The same, where `run` does the work on the operands' addresses.
+  using Launch = std::function<void(void *const *)>;
+  std::vector<Tensor> launch(const std::string &name, const std::vector<Tensor> &inputs, int64_t elements,
+                             const Launch &run);
 
   /// What the body means.
   std::vector<Tensor> interpret(const std::string &name, const std::vector<Tensor> &inputs);

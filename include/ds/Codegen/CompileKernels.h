@@ -22,12 +22,15 @@ struct TargetCpu {
 struct CompiledKernel {
   std::string symbol;
   int64_t extent = 0, grain = 1;
-  double flops = 0; ///< per launch; per element where extent is 0
-  double bytes = 0; ///< of the operands, each counted once; likewise
+  double flops = 0;          ///< per launch; per element where extent is 0
+  double bytes = 0;          ///< of the operands, each counted once; likewise
+  uint32_t blockThreads = 0; ///< CUDA: these as in Kernel
+  int64_t unitsPerBlock = 1;
+  std::vector<uint32_t> alignments = {};
 };
 
 struct CompiledKernels {
-  std::vector<uint8_t> image;          ///< ELF shared object; imports functions of libm only
+  std::vector<uint8_t> image;          ///< ELF shared object that imports functions of libm only; or PTX
   std::vector<CompiledKernel> kernels; ///< in the order asked for
   TargetCpu target;
 };

@@ -1,0 +1,129 @@
+//===- CudaEmitter.cpp - One CUDA kernel per region ----------------------------===//
+//
+// Blocks loop over the work with the grid's size as step, so that any number of blocks does. Pointwise
+// kernels are here; rows and columns have files of their own.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "CudaEmitter.h"
+#include "CudaBuilder.h"
+
+namespace mlir::ds::codegen {
+namespace {
+
+/// The first thread of the first block does everything.
+void emitSingle(CudaBuilder &c) {
+  Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
+  Block *exit = c.s.beginIf(c.isBelow(number, 1));
+  c.nodes.setReductionScope(c.s.depth());
+  for (unsigned level = 1; level <= c.lastLevel(); ++level) {
+    SmallVector<Node *> reductions = c.ofLevel(level);
+    SmallVector<Value> totals = c.neutralTotals(reductions);
+    c.accumulate(reductions, 0, Value(), totals);
+    for (auto [reduction, total] : llvm::zip_equal(reductions, totals))
+      c.nodes.define(reduction, 0, c.nodes.fromCompute(total, reduction->type));
+  }
+  for (const NestOutput &output : c.nest.outputs)
+    c.nodes.emit(output.value, 0);
+  for (const NestOutput &output : c.nest.outputs)
+    c.nodes.store(output, 0);
+  c.s.endIf(exit);
+}
+
+/// Writes the outputs at `start` of the vector dimension: in the piece between cuts that it lies in.
+void emitPieces(CudaBuilder &c, const Body &body, const Layout &layout, Value start) {
+  unsigned v = *c.nest.vectorDim;
+  if (c.nest.cuts.empty()) {
+    c.nodes.setDim(v, start);
+    return c.storeFull(c.nest, 0);
+  }
+  SmallVector<int64_t> bounds{0};
+  llvm::append_range(bounds, c.nest.cuts);
+  bounds.push_back(c.nest.vectorSize());
+  for (size_t k = 0; k + 1 < bounds.size(); ++k) {
+    IndexRange window{bounds[k], bounds[k + 1] - 1};
+    std::string reason;
+    std::unique_ptr<LoopNest> piece = buildLoopNest(body, &layout, reason, &window);
+    assert(piece && "a piece of a nest has the nest's form");
+    Value low = c.s.constant(bounds[k]);
+    Value inside = c.b.create<arith::CmpIOp>(c.s.loc, arith::CmpIPredicate::sge, start, low);
+    Block *exit = c.s.beginIf(c.both(inside, c.isBelow(start, bounds[k + 1])));
+    c.nodes.setDim(v, start);
+    c.nodes.setNest(piece.get());
+    c.storeFull(*piece, 0);
+    c.s.endIf(exit);
+    c.pieces.push_back(std::move(piece));
+  }
+  c.nodes.setNest(&c.nest);
+}
+
+void emitPointwise(CudaBuilder &c, const Body &body, const Layout &layout) {
+  int64_t vectors = c.mapping.extent, perRow = c.mapping.rowVectors;
+  Value first = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
+  Value step = c.mul(c.blockCount, c.mapping.blockThreads);
+  auto loop = c.s.beginLoop(first, c.s.constant(vectors), step);
+  Value vector = loop.iv;
+  if (perRow < vectors) {
+    c.setDims(c.quotient(vector, perRow, vectors), false);
+    vector = c.remainder(vector, perRow, vectors);
+  }
+  emitPieces(c, body, layout, c.mul(vector, c.mapping.lanes));
+  c.s.endLoop(loop);
+}
+
+/// Any number of elements: whole vectors, then what is left, one element per thread of the first block.
+void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout, ArrayRef<unsigned> alignments) {
+  unsigned v = *c.nest.vectorDim;
+  int64_t lanes = c.mapping.lanes;
+  Value elements = c.thread.param(c.b, c.s.loc, 0);
+  Value whole = c.b.create<arith::AndIOp>(c.s.loc, elements, c.s.constant(-lanes));
+  Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
+  auto loop = c.s.beginLoop(c.mul(number, lanes), whole, c.mul(c.blockCount, c.mapping.blockThreads * lanes));
+  c.nodes.setDim(v, loop.iv);
+  c.storeFull(c.nest, 0);
+  c.s.endLoop(loop);
+  if (lanes == 1)
+    return;
+  // Nodes of their own, for a node is remembered with the number of lanes it was written for.
+  std::string reason;
+  c.pieces.push_back(buildLoopNest(body, &layout, reason));
+  NodeEmitter singles(c.s, c.module, Value(), 1);
+  singles.setNest(c.pieces.back().get());
+  singles.hasNativeBf16 = c.nodes.hasNativeBf16;
+  for (auto [buffer, alignment] : llvm::enumerate(alignments))
+    singles.setBuffer(buffer, c.thread.operand(c.b, c.s.loc, buffer), alignment);
+  Value rest = c.add(whole, number);
+  Block *exit = c.s.beginIf(c.b.create<arith::CmpIOp>(c.s.loc, arith::CmpIPredicate::slt, rest, elements));
+  singles.setDim(v, rest);
+  for (const NestOutput &output : c.pieces.back()->outputs)
+    singles.emit(output.value, 0);
+  for (const NestOutput &output : c.pieces.back()->outputs)
+    singles.store(output, 0);
+  c.s.endIf(exit);
+}
+
+} // namespace
+
+void emitCudaKernel(const LoopNest &nest, const Body &body, const Layout &layout, const CudaMapping &mapping,
+                    ArrayRef<unsigned> alignments, StringRef symbol, CudaThread &thread, ModuleOp module) {
+  OpBuilder builder(module.getContext());
+  LLVM::LLVMFuncOp function =
+      thread.makeFunction(module, symbol, alignments.size(), nest.isDynamic() ? 1 : 0, mapping.blockThreads);
+  CudaBuilder c(nest, mapping, thread, module, function, builder, alignments);
+  if (nest.isEmpty()) {
+    // Nothing is written.
+  } else if (!nest.vectorDim) {
+    emitSingle(c);
+  } else if (nest.isDynamic()) {
+    emitDynamic(c, body, layout, alignments);
+  } else if (nest.kind == ds::KernelKind::Row) {
+    emitCudaRows(c);
+  } else if (nest.kind == ds::KernelKind::Column) {
+    emitCudaColumns(c);
+  } else {
+    emitPointwise(c, body, layout);
+  }
+  builder.create<LLVM::ReturnOp>(module.getLoc(), ValueRange{});
+}
+
+} // namespace mlir::ds::codegen

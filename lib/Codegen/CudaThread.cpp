@@ -1,0 +1,75 @@
+//===- CudaThread.cpp - The primitives of a CUDA thread in NVVM ----------------===//
+
+#include "CudaThread.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+namespace mlir::ds::codegen {
+
+/// Address space of shared memory.
+static constexpr unsigned kShared = 3;
+
+LLVM::LLVMFuncOp NvvmThread::makeFunction(ModuleOp module, StringRef symbol, unsigned operands,
+                                          unsigned params, unsigned blockThreads) {
+  MLIRContext *context = module.getContext();
+  OpBuilder b(context);
+  b.setInsertionPointToEnd(module.getBody());
+  numOperands = operands;
+  SmallVector<Type> types(operands, LLVM::LLVMPointerType::get(context));
+  types.append(params, b.getI64Type());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
+  function = b.create<LLVM::LLVMFuncOp>(module.getLoc(), symbol, type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
+                    b.getDenseI32ArrayAttr({int32_t(blockThreads), 1, 1}));
+  // One block is enough: ptxas would rather spill than have fewer of them at once.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+  return function;
+}
+
+Value NvvmThread::operand(OpBuilder &, Location, unsigned number) { return function.getArgument(number); }
+
+Value NvvmThread::param(OpBuilder &, Location, unsigned number) {
+  return function.getArgument(numOperands + number);
+}
+
+/// Special registers have 32 bits.
+template <class Register>
+static Value readRegister(OpBuilder &b, Location loc) {
+  Value narrow = b.create<Register>(loc, b.getI32Type());
+  return b.create<LLVM::ZExtOp>(loc, b.getI64Type(), narrow);
+}
+
+Value NvvmThread::threadIndex(OpBuilder &b, Location loc) { return readRegister<NVVM::ThreadIdXOp>(b, loc); }
+Value NvvmThread::blockIndex(OpBuilder &b, Location loc) { return readRegister<NVVM::BlockIdXOp>(b, loc); }
+Value NvvmThread::blockCount(OpBuilder &b, Location loc) { return readRegister<NVVM::GridDimXOp>(b, loc); }
+
+static Value word(OpBuilder &b, Location loc, int32_t value) {
+  return b.create<LLVM::ConstantOp>(loc, b.getI32Type(), b.getI32IntegerAttr(value));
+}
+
+Value NvvmThread::shuffle(OpBuilder &b, Location loc, Value value, unsigned mask) {
+  return b.create<NVVM::ShflOp>(loc, b.getI32Type(), word(b, loc, -1), value, word(b, loc, mask),
+                                word(b, loc, 31), NVVM::ShflKind::bfly, UnitAttr());
+}
+
+void NvvmThread::blockBarrier(OpBuilder &b, Location loc) { b.create<NVVM::Barrier0Op>(loc); }
+
+void NvvmThread::warpBarrier(OpBuilder &b, Location loc) {
+  b.create<NVVM::SyncWarpOp>(loc, word(b, loc, -1));
+}
+
+Value NvvmThread::sharedMemory(OpBuilder &b, Location loc, int64_t bytes) {
+  auto module = function->getParentOfType<ModuleOp>();
+  std::string name = (function.getSymName() + "_shared").str();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes);
+    b.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
+                             /*alignment=*/16, kShared);
+  }
+  Value address = b.create<LLVM::AddressOfOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kShared), name);
+  return b.create<LLVM::AddrSpaceCastOp>(loc, LLVM::LLVMPointerType::get(b.getContext()), address);
+}
+
+} // namespace mlir::ds::codegen

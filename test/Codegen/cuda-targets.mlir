@@ -1,0 +1,20 @@
+// Targets that are none are refused by name, with those there are; a program for CUDA does not run on the CPU.
+// RUN: %exits 3 ds-opt %s --target cuda:sm_70 --emit=program -o %t.dsx | FileCheck %s
+// RUN: %exits 3 ds-opt %s --target cuda --emit=program -o %t.dsx | FileCheck %s --check-prefix=BARE
+// RUN: %exits 3 ds-opt %s --target gpu --emit=plan | FileCheck %s --check-prefix=OTHER
+// RUN: ds-opt %s --target cuda:sm_80 --set optimizer.type=SGD --set train_micro_batch_size_per_gpu=4 \
+// RUN:   --emit=program -o %t.dsx
+// RUN: %python -c "open('%t.bin', 'wb').write(b'')"
+// RUN: %exits 9 ds-run %t.dsx --data %t.bin | FileCheck %s --check-prefix=DEVICE
+// CHECK: ds-opt: --target cuda:sm_70: no target of this name
+// CHECK: hint: write cpu, cuda:sm_80 or cuda:sm_90
+// BARE: ds-opt: --target cuda: no target of this name
+// OTHER: ds-opt: --target gpu: no target of this name
+// DEVICE: was compiled for cuda:sm_80
+
+ds.state @w role(parameter) trainable init(#ds.init<constant, 1.0, 0.0>) home(device) : tensor<4x64xf32>
+func.func @forward(%x: tensor<4x64xf32> {ds.input = "x"}, %w: tensor<4x64xf32> {ds.state = @w}) -> tensor<f32> {
+  %y = ds.mul %x, %w : tensor<4x64xf32>
+  %l = ds.reduce sum %y dims [0, 1] : tensor<4x64xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}

@@ -1,0 +1,166 @@
+//===- CudaEmulator.cpp - CUDA kernels on the CPU, thread by thread ------------===//
+
+#include "CudaEmulator.h"
+#include "../Cuda/Fibers.h"
+#include "CudaEmitter.h"
+#include "KernelBody.h"
+#include "MathExpansion.h"
+#include "ObjectCode.h"
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::ds::codegen;
+
+namespace ds::test {
+namespace {
+
+/// What a thread is given; EmulatedThread reads the words by number.
+struct Environment {
+  int64_t thread, block, blocks;
+  uint32_t (*shuffle)(uint32_t, uint32_t);
+  void (*blockBarrier)();
+  void (*warpBarrier)();
+  char *shared;
+};
+enum Word { kThread, kBlock, kBlocks, kShuffle, kBlockBarrier, kWarpBarrier, kShared };
+
+constexpr size_t kSharedBytes = 48 << 10;
+
+/// The block that runs.
+Block *theBlock;
+
+/// f(operands, params, environment).
+class EmulatedThread : public CudaThread {
+public:
+  LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol, unsigned, unsigned, unsigned) override {
+    OpBuilder b(module.getContext());
+    b.setInsertionPointToEnd(module.getBody());
+    Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+    auto type =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, pointer, pointer});
+    return function = b.create<LLVM::LLVMFuncOp>(module.getLoc(), symbol, type);
+  }
+  Value operand(OpBuilder &b, Location loc, unsigned number) override {
+    return read(b, loc, 0, number, LLVM::LLVMPointerType::get(b.getContext()));
+  }
+  Value param(OpBuilder &b, Location loc, unsigned number) override {
+    return read(b, loc, 1, number, b.getI64Type());
+  }
+  Value threadIndex(OpBuilder &b, Location loc) override { return read(b, loc, 2, kThread, b.getI64Type()); }
+  Value blockIndex(OpBuilder &b, Location loc) override { return read(b, loc, 2, kBlock, b.getI64Type()); }
+  Value blockCount(OpBuilder &b, Location loc) override { return read(b, loc, 2, kBlocks, b.getI64Type()); }
+  Value shuffle(OpBuilder &b, Location loc, Value word, unsigned mask) override {
+    Value bits = b.create<LLVM::ConstantOp>(loc, b.getI32Type(), b.getI32IntegerAttr(mask));
+    return call(b, loc, kShuffle, b.getI32Type(), {word, bits});
+  }
+  void blockBarrier(OpBuilder &b, Location loc) override { call(b, loc, kBlockBarrier, Type(), {}); }
+  void warpBarrier(OpBuilder &b, Location loc) override { call(b, loc, kWarpBarrier, Type(), {}); }
+  Value sharedMemory(OpBuilder &b, Location loc, int64_t bytes) override {
+    EXPECT_LE(bytes, int64_t(kSharedBytes));
+    return read(b, loc, 2, kShared, LLVM::LLVMPointerType::get(b.getContext()));
+  }
+  bool hasNativeBf16() const override { return false; }
+
+private:
+  Value read(OpBuilder &b, Location loc, unsigned argument, unsigned word, Type type) {
+    Value address =
+        b.create<LLVM::GEPOp>(loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(),
+                              function.getArgument(argument), ArrayRef<LLVM::GEPArg>{int32_t(word)});
+    return b.create<LLVM::LoadOp>(loc, type, address);
+  }
+  Value call(OpBuilder &b, Location loc, unsigned word, Type result, ArrayRef<Value> arguments) {
+    Value callee = read(b, loc, 2, word, LLVM::LLVMPointerType::get(b.getContext()));
+    SmallVector<Type> types;
+    for (Value argument : arguments)
+      types.push_back(argument.getType());
+    auto type = LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(b.getContext()), types);
+    SmallVector<Value> operands{callee};
+    llvm::append_range(operands, arguments);
+    auto made = b.create<LLVM::CallOp>(loc, type, operands);
+    return result ? made.getResult() : Value();
+  }
+
+  LLVM::LLVMFuncOp function;
+};
+
+void *load(const std::vector<uint8_t> &image) {
+  int file = memfd_create("kernels", 0);
+  EXPECT_EQ(write(file, image.data(), image.size()), ssize_t(image.size()));
+  // Another spelling than the harness's: dlopen would take the same name for the same library.
+  void *handle = dlopen(("/proc/self/./fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_TRUE(handle) << dlerror();
+  close(file);
+  return handle;
+}
+
+} // namespace
+
+/// The kernels of `from`, emitted into `to`; their mappings.
+static std::map<std::string, CudaMapping> emitKernels(ModuleOp from, ModuleOp to) {
+  std::map<std::string, CudaMapping> mappings;
+  for (auto kernel : from.getOps<mlir::ds::KernelOp>()) {
+    KernelBody source = readKernel(kernel);
+    auto nest = makeNest(kernel, source);
+    CudaMapping mapping = mapToCuda(**nest);
+    mappings[kernel.getSymName().str()] = mapping;
+    EmulatedThread thread;
+    SmallVector<unsigned> alignments(kernel.getBuffers().size(), 16);
+    emitCudaKernel(**nest, source.body, source.layout, mapping, alignments, kernel.getSymName(), thread, to);
+  }
+  return mappings;
+}
+
+CudaEmulator::CudaEmulator(KernelHarness &harness) : harness(harness) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(harness.getModule().getContext()));
+  mappings = emitKernels(harness.getModule(), *module);
+  expandDoubles(*module);
+  auto machine = makeTargetMachine(*mlir::ds::findTargetCpu("host"));
+  auto object = makeObject(*module, **machine);
+  EXPECT_TRUE(object) << (object ? "" : object.error().message);
+  if (!object)
+    return;
+  auto image = linkSharedObject(*object);
+  EXPECT_TRUE(image) << (image ? "" : image.error().message);
+  if (image)
+    handle = load(*image);
+}
+
+CudaEmulator::~CudaEmulator() {
+  if (handle)
+    dlclose(handle);
+}
+
+std::vector<Tensor> CudaEmulator::run(const std::string &name, const std::vector<Tensor> &inputs,
+                                      int64_t blocks, int64_t elements) {
+  const CudaMapping &m = mappings[name];
+  int64_t units = m.extent ? m.extent : elements;
+  if (blocks == 0)
+    blocks = std::max<int64_t>(1, (units + m.unitsPerBlock - 1) / m.unitsPerBlock);
+  using Kernel = void (*)(void *const *, const int64_t *, const Environment *);
+  auto kernel = reinterpret_cast<Kernel>(dlsym(handle, name.c_str()));
+  return harness.launch(name, inputs, elements, [&](void *const *operands) {
+    Block block(m.blockThreads);
+    theBlock = &block;
+    alignas(16) static char shared[kSharedBytes];
+    for (int64_t number = blocks; number-- > 0;) {
+      std::memset(shared, 0xFF, sizeof shared); // NaN
+      bool ended = block.run([&](unsigned thread) {
+        Environment environment{thread,
+                                number,
+                                blocks,
+                                [](uint32_t word, uint32_t mask) { return theBlock->shuffle(word, mask); },
+                                [] { theBlock->blockBarrier(); },
+                                [] { theBlock->warpBarrier(); },
+                                shared};
+        kernel(operands, &elements, &environment);
+      });
+      EXPECT_TRUE(ended) << name << ": threads wait for one another for ever";
+    }
+  });
+}
+
+} // namespace ds::test

@@ -1,0 +1,36 @@
+//===- CudaEmulator.h - CUDA kernels on the CPU, thread by thread --------------===//
+//
+// The code that becomes PTX, with the primitives of a thread as calls, compiled for this machine: what a
+// kernel computes and where it waits is tested without a GPU. What is left to the GPU is LLVM's back end.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
+#define DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
+
+#include "CudaMapping.h"
+#include "KernelHarness.h"
+
+namespace ds::test {
+
+class CudaEmulator {
+public:
+  /// Compiles the kernels of `harness` as CUDA kernels whose operands lie at multiples of 16 bytes.
+  explicit CudaEmulator(KernelHarness &harness);
+  ~CudaEmulator();
+
+  bool isLoaded() const { return handle != nullptr; }
+  const mlir::ds::codegen::CudaMapping &mapping(const std::string &name) { return mappings[name]; }
+
+  /// Runs a kernel with `blocks` blocks, or as many as the mapping asks for.
+  std::vector<Tensor> run(const std::string &name, const std::vector<Tensor> &inputs, int64_t blocks = 0,
+                          int64_t elements = 0);
+
+private:
+  KernelHarness &harness;
+  std::map<std::string, mlir::ds::codegen::CudaMapping> mappings;
+  void *handle = nullptr;
+};
+
+} // namespace ds::test
+
+#endif // DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
