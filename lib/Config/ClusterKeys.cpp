@@ -9,8 +9,10 @@ namespace ds::config {
 namespace {
 using enum FigureKind;
 #define SET(field, member) [](Cluster &c, Figure &&f) { c.field = std::move(f.member); }
-#define FUNCTION(name) [](Cluster &c, Figure &&f) { c.device.functionBytesPerSecond[name] = std::move(f.curve); }
-#define COLLECTIVE(name) [](Cluster &c, Figure &&f) { c.inside.collectiveBytesPerSecond[name] = std::move(f.curve); }
+#define FUNCTION(name)                                                                                       \
+  [](Cluster &c, Figure &&f) { c.device.functionBytesPerSecond[name] = std::move(f.curve); }
+#define COLLECTIVE(name)                                                                                     \
+  [](Cluster &c, Figure &&f) { c.inside.collectiveBytesPerSecond[name] = std::move(f.curve); }
 
 // clang-format off
 constexpr ClusterKey kTable[] = {
@@ -102,7 +104,8 @@ std::string_view spellExpected(FigureKind kind) {
   case Rates:
     return "a number, or a list of [size, rate] pairs with rising sizes, all greater than 0";
   case Products:
-    return "rows [m, n, k, rate, rate, rate] over all combinations of some sizes, the last fastest, all greater "
+    return "rows [m, n, k, rate, rate, rate] over all combinations of some sizes, the last fastest, all "
+           "greater "
            "than 0";
   case Scores:
     return "rows [positions, width, rate, rate] over all combinations of some sizes, the last fastest, all "
