@@ -75,15 +75,6 @@ void CudaBuilder::setDims(Value position, bool reducedOnes) {
 // Outputs and totals of one thread
 //===----------------------------------------------------------------------===//
 
-void CudaBuilder::storeFull(const LoopNest &piece, unsigned copy) {
-  for (const NestOutput &output : piece.outputs)
-    if (output.full)
-      nodes.emit(output.value, copy);
-  for (const NestOutput &output : piece.outputs)
-    if (output.full)
-      nodes.store(output, copy);
-}
-
 bool CudaBuilder::hasFullOutputs() const {
   return llvm::any_of(nest.outputs, [](const NestOutput &output) { return output.full; });
 }

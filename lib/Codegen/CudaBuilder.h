@@ -43,9 +43,6 @@ public:
   SmallVector<Node *> ofLevel(unsigned level) const;
   unsigned lastLevel() const { return nest.reductions.empty() ? 0 : nest.reductions.back()->level; }
 
-  /// Writes the full outputs of `piece` at the current position: all values before all stores, for an output
-  /// may lie where an input of the same element lies.
-  void storeFull(const LoopNest &piece, unsigned copy);
   bool hasFullOutputs() const;
 
   /// Combines `values`, one per reduction of `level`, over the `threads` threads of a row; all get the

@@ -94,7 +94,7 @@ void ColumnEmitter::storeOutputs() {
     Block *exit = hasColumn ? s.beginIf(hasColumn) : nullptr;
     auto loop = s.beginLoop(down, s.constant(nest.countOuter(true)), m.rowThreads);
     c.setDims(loop.iv, true);
-    c.storeFull(nest, 0);
+    c.nodes.storeFull(nest, 0);
     s.endLoop(loop);
     if (exit)
       s.endIf(exit);

@@ -35,7 +35,7 @@ void emitPieces(CudaBuilder &c, const Body &body, const Layout &layout, Value st
   unsigned v = *c.nest.vectorDim;
   if (c.nest.cuts.empty()) {
     c.nodes.setDim(v, start);
-    return c.storeFull(c.nest, 0);
+    return c.nodes.storeFull(c.nest, 0);
   }
   SmallVector<int64_t> bounds{0};
   llvm::append_range(bounds, c.nest.cuts);
@@ -50,7 +50,7 @@ void emitPieces(CudaBuilder &c, const Body &body, const Layout &layout, Value st
     Block *exit = c.s.beginIf(c.both(inside, c.isBelow(start, bounds[k + 1])));
     c.nodes.setDim(v, start);
     c.nodes.setNest(piece.get());
-    c.storeFull(*piece, 0);
+    c.nodes.storeFull(*piece, 0);
     c.s.endIf(exit);
     c.pieces.push_back(std::move(piece));
   }
@@ -80,7 +80,7 @@ void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout, ArrayRe
   Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
   auto loop = c.s.beginLoop(c.mul(number, lanes), whole, c.mul(c.blockCount, c.mapping.blockThreads * lanes));
   c.nodes.setDim(v, loop.iv);
-  c.storeFull(c.nest, 0);
+  c.nodes.storeFull(c.nest, 0);
   c.s.endLoop(loop);
   if (lanes == 1)
     return;

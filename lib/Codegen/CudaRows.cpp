@@ -99,12 +99,12 @@ void RowEmitter::storeOutputs() {
   };
   if (c.hasFullOutputs() && isHeld()) {
     for (int64_t copy = 0; copy < m.copies; ++copy)
-      guarded(c.both(hasRow, valid[copy]), [&] { c.storeFull(nest, copy); });
+      guarded(c.both(hasRow, valid[copy]), [&] { c.nodes.storeFull(nest, copy); });
   } else if (c.hasFullOutputs()) {
     guarded(hasRow, [&] {
       auto loop = s.beginLoop(place, s.constant(m.rowVectors), m.rowThreads);
       setVector(loop.iv);
-      c.storeFull(nest, 0);
+      c.nodes.storeFull(nest, 0);
       s.endLoop(loop);
     });
   }

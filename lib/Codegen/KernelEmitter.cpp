@@ -54,7 +54,6 @@ private:
 
   // Pointwise loops.
   void emitPieces(Value from, Value to);
-  void storeFull(const LoopNest &piece, unsigned copy);
   template <class Write>
   void overRange(Value from, Value to, Write write);
 
@@ -137,7 +136,7 @@ void KernelEmitter::emitUnit(Value unit) {
   if (nest.kind == ds::KernelKind::Column)
     return emitColumn(chunk);
   if (!nest.vectorDim)
-    return storeFull(nest, 0);
+    return nodes.storeFull(nest, 0);
   Value from = s.constant(0), to = s.constant(nest.vectorSize());
   if (units.chunksPerRow > 1) {
     from = b.create<arith::MulIOp>(s.loc, chunk, s.constant(units.chunk));
@@ -191,20 +190,10 @@ void KernelEmitter::overRange(Value from, Value to, Write write) {
     s.endLoop(*rest);
 }
 
-void KernelEmitter::storeFull(const LoopNest &piece, unsigned copy) {
-  // All values before all stores: an output may lie where an input of the same element lies.
-  for (const NestOutput &output : piece.outputs)
-    if (output.full)
-      nodes.emit(output.value, copy);
-  for (const NestOutput &output : piece.outputs)
-    if (output.full)
-      nodes.store(output, copy);
-}
-
 /// Writes the outputs for positions [from, to) of the vector dimension, piece by piece between the cuts.
 void KernelEmitter::emitPieces(Value from, Value to) {
   if (nest.cuts.empty()) {
-    overRange(from, to, [&] { storeFull(nest, 0); });
+    overRange(from, to, [&] { nodes.storeFull(nest, 0); });
     return;
   }
   SmallVector<int64_t> bounds{0};
@@ -222,7 +211,7 @@ void KernelEmitter::emitPieces(Value from, Value to) {
       high = b.create<arith::MinSIOp>(s.loc, to, high);
     }
     nodes.setNest(pieces.back().get());
-    overRange(low, high, [&] { storeFull(*pieces.back(), 0); });
+    overRange(low, high, [&] { nodes.storeFull(*pieces.back(), 0); });
   }
   nodes.setNest(&nest);
 }
@@ -379,7 +368,7 @@ void KernelEmitter::emitRow() {
   nodes.stage = lastLevel() + 1;
   if (nest.vectorDim && llvm::any_of(nest.outputs, [](const NestOutput &output) { return output.full; }))
     overOuterRow({}, [&](SmallVector<Value> none) {
-      overRange(s.constant(0), s.constant(nest.vectorSize()), [&] { storeFull(nest, 0); });
+      overRange(s.constant(0), s.constant(nest.vectorSize()), [&] { nodes.storeFull(nest, 0); });
       return none;
     });
   for (const NestOutput &output : nest.outputs)
@@ -439,7 +428,7 @@ void KernelEmitter::emitColumn(Value chunk) {
     auto loop = s.beginLoop(s.constant(0), s.constant(nest.countOuter(true)), 1);
     setDims(loop.iv, true);
     for (int64_t copy = 0; copy < copies; ++copy)
-      storeFull(nest, copy);
+      nodes.storeFull(nest, copy);
     s.endLoop(loop);
   }
   for (const NestOutput &output : nest.outputs)

@@ -22,21 +22,10 @@ constexpr double kLn2High = 0x1.62e42fefa38p-1; // 11 zero bits: n * kLn2High is
 constexpr double kLn2Low = 0x1.ef35793c7673p-45;
 
 /// Arithmetic on values of one shape, with numbers spread over it.
-struct DoubleMath : SpreadMath {
-  Value d(double value) const { return spread(b.getF64FloatAttr(value)); }
+struct DoubleMath : SpreadArithmetic {
   Value i(int64_t value) const { return spread(b.getI64IntegerAttr(value)); }
-  Value add(Value x, Value y) const { return b.create<arith::AddFOp>(loc, x, y); }
-  Value sub(Value x, Value y) const { return b.create<arith::SubFOp>(loc, x, y); }
-  Value mul(Value x, Value y) const { return b.create<arith::MulFOp>(loc, x, y); }
-  Value div(Value x, Value y) const { return b.create<arith::DivFOp>(loc, x, y); }
-  Value neg(Value x) const { return b.create<arith::NegFOp>(loc, x); }
-  Value abs(Value x) const { return b.create<math::AbsFOp>(loc, x); }
   Value fma(Value x, Value y, Value z) const { return b.create<math::FmaOp>(loc, x, y, z); }
-  Value cmp(Cmp predicate, Value x, Value y) const { return b.create<arith::CmpFOp>(loc, predicate, x, y); }
-  Value select(Value c, Value x, Value y) const { return b.create<arith::SelectOp>(loc, c, x, y); }
   Value both(Value x, Value y) const { return b.create<arith::AndIOp>(loc, x, y); }
-  Value addI(Value x, Value y) const { return b.create<arith::AddIOp>(loc, x, y); }
-  Value subI(Value x, Value y) const { return b.create<arith::SubIOp>(loc, x, y); }
   Value bitsOf(Value x) const { return b.create<arith::BitcastOp>(loc, typeOf(b.getI64Type()), x); }
   Value ofBits(Value x) const { return b.create<arith::BitcastOp>(loc, typeOf(b.getF64Type()), x); }
   Value polynomial(Value x, ArrayRef<double> c) const {

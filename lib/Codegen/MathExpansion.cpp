@@ -18,33 +18,20 @@
 namespace mlir::ds::codegen {
 namespace {
 
-using Cmp = arith::CmpFPredicate;
-
 /// Arithmetic on values of one shape, with numbers spread over it.
-struct FloatMath : SpreadMath {
+struct FloatMath : SpreadArithmetic {
   bool hasFma;
 
-  Value d(double value) const { return spread(b.getF64FloatAttr(value)); }
   Value i(int32_t value) const { return spread(b.getI32IntegerAttr(value)); }
 
-  Value add(Value x, Value y) const { return b.create<arith::AddFOp>(loc, x, y); }
-  Value sub(Value x, Value y) const { return b.create<arith::SubFOp>(loc, x, y); }
-  Value mul(Value x, Value y) const { return b.create<arith::MulFOp>(loc, x, y); }
-  Value div(Value x, Value y) const { return b.create<arith::DivFOp>(loc, x, y); }
-  Value neg(Value x) const { return b.create<arith::NegFOp>(loc, x); }
-  Value abs(Value x) const { return b.create<math::AbsFOp>(loc, x); }
   Value fma(Value x, Value y, Value z) const {
     if (hasFma)
       return b.create<math::FmaOp>(loc, x, y, z);
     return add(mul(x, y), z);
   }
-  Value cmp(Cmp predicate, Value x, Value y) const { return b.create<arith::CmpFOp>(loc, predicate, x, y); }
-  Value select(Value c, Value x, Value y) const { return b.create<arith::SelectOp>(loc, c, x, y); }
   Value copySign(Value x, Value sign) const { return b.create<math::CopySignOp>(loc, x, sign); }
   Value bitsOf(Value x) const { return b.create<arith::BitcastOp>(loc, typeOf(b.getI32Type()), x); }
   Value ofBits(Value x) const { return b.create<arith::BitcastOp>(loc, typeOf(b.getF32Type()), x); }
-  Value addI(Value x, Value y) const { return b.create<arith::AddIOp>(loc, x, y); }
-  Value subI(Value x, Value y) const { return b.create<arith::SubIOp>(loc, x, y); }
   Value andI(Value x, int32_t mask) const { return b.create<arith::AndIOp>(loc, x, i(mask)); }
   Value shl(Value x, int32_t bits) const { return b.create<arith::ShLIOp>(loc, x, i(bits)); }
   Value ashr(Value x, int32_t bits) const { return b.create<arith::ShRSIOp>(loc, x, i(bits)); }

@@ -64,6 +64,15 @@ Value NodeEmitter::emitVector(const Node *node, unsigned copy) {
   return repeated;
 }
 
+void NodeEmitter::storeFull(const LoopNest &piece, unsigned copy) {
+  for (const NestOutput &output : piece.outputs)
+    if (output.full)
+      emit(output.value, copy);
+  for (const NestOutput &output : piece.outputs)
+    if (output.full)
+      store(output, copy);
+}
+
 void NodeEmitter::define(const Node *reduction, unsigned copy, Value value) {
   if (!isVector(reduction) && isa<VectorType>(value.getType())) {
     // Every column has the same value: it does not depend on the column.

@@ -48,6 +48,9 @@ public:
   mlir::Value emitVector(const Node *node, unsigned copy);
   /// Writes an output at the current position.
   void store(const NestOutput &output, unsigned copy);
+  /// Writes the full outputs of `piece` at the current position: all values before all stores, for an output
+  /// may lie where an input of the same element lies.
+  void storeFull(const LoopNest &piece, unsigned copy);
   /// Gives a reduction its value: a scalar, or a vector of copy `copy`.
   void define(const Node *reduction, unsigned copy, mlir::Value value);
 

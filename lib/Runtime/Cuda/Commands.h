@@ -28,6 +28,11 @@ public:
   virtual Status issue(CUstream stream) = 0;
 };
 
+/// A command that has nothing to do: an empty tensor.
+class NoTask final : public CudaTask {
+  Status issue(CUstream) override { return {}; }
+};
+
 class BlasLt;
 class NcclRanks;
 

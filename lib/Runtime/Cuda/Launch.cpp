@@ -36,10 +36,6 @@ private:
   std::vector<void *> arguments;
 };
 
-class NoTask final : public CudaTask {
-  Status issue(CUstream) override { return {}; }
-};
-
 /// How many blocks of a persistent kernel run at once.
 Result<int64_t> residentBlocks(const Binding &binding, CUfunction function, const Kernel &kernel) {
   int perMultiprocessor = 0;

@@ -326,10 +326,6 @@ Status MatmulTask::choose(CUstream stream, uint64_t workspaceBytes) {
   return {};
 }
 
-class NoTask final : public CudaTask {
-  Status issue(CUstream) override { return {}; }
-};
-
 } // namespace
 
 Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command) {
