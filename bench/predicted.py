@@ -50,6 +50,7 @@ def calibrate(ranks, args):
     """The cluster file for `ranks`, measured now unless one is given."""
     if args.cluster:
         return args.cluster
+    os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, f"cluster{ranks}.json")
     step.run(["ds-run", "--calibrate", "--ranks", str(ranks), "-o", path])
     return path
