@@ -10,11 +10,19 @@
 using namespace ds;
 using namespace ds::opt;
 
+/// Whether rules are to answer a question.
+static bool asksRules(const Options &options) {
+  if (!options.planChoice.empty())
+    return true;
+  return !options.question().empty() && options.inputKind() == InputKind::HfConfig &&
+         options.basis != "program";
+}
+
 /// Refuses what has no meaning without a cluster.
 static Status checkCluster(const Options &options) {
   if (!options.cluster.empty())
     return {};
-  if (!options.question().empty())
+  if (asksRules(options))
     return Error{ExitCode::Usage, options.question() + " needs a cluster",
                  "add --cluster FILE or NAME, for example --cluster 4x-rtx3090"};
   if (options.basis == "rules")
@@ -27,11 +35,15 @@ static Status checkCluster(const Options &options) {
 static Status checkModel(const Options &options) {
   if (options.inputKind() == InputKind::HfConfig)
     return {};
-  if (!options.question().empty())
+  if (!options.planChoice.empty())
     return Error{ExitCode::Invalid,
-                 options.input + ": " + options.question() +
-                     " is answered by rules, from the sizes in a config.json",
-                 "give the model's config.json, or plan this model with one configuration after the other"};
+                 options.input + ": --plan auto is answered by rules, from the sizes in a config.json",
+                 "give the model's config.json, or compare this model's plans with --what-if"};
+  if (options.inputKind() == InputKind::Mlir && (options.maxBatch || options.maxSeq))
+    return Error{ExitCode::Invalid,
+                 options.input + ": " + (options.maxBatch ? "--max-batch" : "--max-seq") +
+                     " needs a model whose inputs can change, and MLIR has its shapes already",
+                 "give the TorchScript archive or the config.json that it was made from"};
   if (options.basis == "rules")
     return Error{ExitCode::Invalid, options.input + ": --basis rules plans models from config.json alone",
                  "give the model's config.json, or leave --basis out"};
@@ -48,14 +60,16 @@ Status ds::opt::checkPlanner(const Options &options) {
     return status;
   if (Status status = checkModel(options); !status)
     return status;
-  if (options.basis == "program" && !options.question().empty())
-    return Error{ExitCode::Usage,
-                 options.question() + " is answered by rules, and --basis program forbids them",
+  if (options.basis == "program" && !options.planChoice.empty())
+    return Error{ExitCode::Usage, "--plan auto is answered by rules, and --basis program forbids them",
                  "leave --basis out"};
   bool wantsProgram = options.emit == Emit::Ir || options.emit == Emit::Program;
-  if (wantsProgram && (options.basis == "rules" || !options.question().empty()))
+  if (wantsProgram && !options.question().empty())
+    return Error{ExitCode::Usage, options.question() + " compares plans, and gives no IR and no program",
+                 "leave --emit out"};
+  if (wantsProgram && options.basis == "rules")
     return Error{ExitCode::Usage, "rules give no IR and no program",
-                 "leave --emit out, or ask for --basis program and no question"};
+                 "leave --emit out, or ask for --basis program"};
   if (!options.planChoice.empty() && (!options.planJson.empty() || options.asksForPictures()))
     return Error{ExitCode::Usage,
                  "--plan auto writes a ds_config.json, and no plan for --plan-json or pictures",
@@ -82,7 +96,7 @@ static Result<Basis> chooseBySize(const Options &options, const config::Config &
 Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config &config) {
   if (options.cluster.empty())
     return Basis{};
-  if (!options.question().empty())
+  if (asksRules(options))
     return Basis{false, "questions about many plans"};
   if (options.basis != "auto")
     return Basis{options.basis == "program", "--basis " + options.basis};

@@ -169,6 +169,8 @@ static Result<config::Config> readConfiguration(const Options &options) {
 /// Settles what a program for a cluster is made for: a plan unless something else is asked for, within the
 /// memory of the cluster's device, or of this machine.
 static Status prepareProgram(Options &options, const config::Cluster &cluster) {
+  if (!options.question().empty())
+    options.emit = Emit::Plan;
   if (!options.cluster.empty()) {
     options.memory = static_cast<uint64_t>(cluster.device.memoryBytes - cluster.device.contextBytes);
     if (options.emit == Emit::Default)

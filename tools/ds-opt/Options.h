@@ -39,7 +39,7 @@ struct Options {
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
 
   InputKind inputKind() const;
-  /// The first question that only rules answer, as it is spelt; empty: none.
+  /// The first question about other plans, as it is spelt; empty: none.
   std::string question() const;
   /// A page, or a snapshot for PyTorch's visualiser.
   bool asksForPictures() const { return !planHtml.empty() || !memviz.empty() || !trace.empty(); }

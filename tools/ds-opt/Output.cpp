@@ -3,6 +3,7 @@
 
 #include "Kernels.h"
 #include "Pictures.h"
+#include "ProgramAnswers.h"
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
@@ -87,6 +88,16 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
   return {};
 }
 
+/// Prints the answers. DoesNotFit where the answer is that no batch and no sequence fits.
+static Status writeAnswers(const Options &options, const ProgramCase &what,
+                           const analysis::PlanReport &report) {
+  int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
+  if (Status status = writeText(options.output, printAnswers(options, report, context)); !status)
+    return status;
+  bool some = report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
+  return some ? Status() : analysis::doesNotFit(report);
+}
+
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
   programOptions.threads = what.threads;
@@ -99,8 +110,14 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   analysis::PlanReport report = makeReport(model, options, what);
   if (!report.fits() && what.planAgain)
     report.changes = changesOfProgram(options, what.config, what.planAgain);
+  bool asks = !options.question().empty();
+  if (asks)
+    if (Status status = addAnswers(options, what.config, what.planAgain, report); !status)
+      return status;
   if (Status status = writeViews(model, options, what, report); !status)
     return status;
+  if (asks)
+    return writeAnswers(options, what, report);
   if (options.emit != Emit::Program) {
     analysis::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();

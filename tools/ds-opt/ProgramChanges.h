@@ -7,16 +7,9 @@
 #ifndef DS_TOOLS_DSOPT_PROGRAMCHANGES_H
 #define DS_TOOLS_DSOPT_PROGRAMCHANGES_H
 
-#include "Options.h"
-#include "ds/Config/Config.h"
-#include "ds/Passes/Analysis/PlanReport.h"
-
-#include <functional>
+#include "Proposal.h"
 
 namespace ds::opt {
-
-/// The report of a plan for other options of the same command line.
-using Planner = std::function<Result<analysis::PlanReport>(const Options &)>;
 
 /// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
 /// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest

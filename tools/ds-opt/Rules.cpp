@@ -129,7 +129,7 @@ static Status printAnswers(const Options &options, const RulesCase &what,
                            const analysis::PlanReport &report) {
   std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) + "\n";
   if (options.whatIf)
-    text += printWhatIf(what, report);
+    text += printWhatIf(what.rates.cluster().device.contextBytes, report);
   if (report.maxBatch)
     text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
   if (report.maxSeq)

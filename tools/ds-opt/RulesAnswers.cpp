@@ -4,6 +4,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+
 using namespace ds;
 using namespace ds::opt;
 using analysis::PlanChoice;
@@ -51,9 +53,9 @@ std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Candidate> &t
   return choices;
 }
 
-/// What a device needs, in GiB.
-static std::string deviceGibi(const RulesCase &what, const PlanChoice &choice) {
-  return gibi(static_cast<double>(choice.deviceBytes + what.rates.cluster().device.contextBytes));
+/// What a device needs, its context included.
+static double deviceBytes(int64_t contextBytes, const PlanChoice &choice) {
+  return static_cast<double>(choice.deviceBytes + contextBytes);
 }
 
 std::string ds::opt::printChanges(const RulesCase &what, const analysis::PlanReport &report) {
@@ -63,26 +65,38 @@ std::string ds::opt::printChanges(const RulesCase &what, const analysis::PlanRep
     out << "would fit: " << choice.change
         << llvm::format(": %.4g s a step (%+.1f %%), ", *choice.stepSeconds,
                         100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1))
-        << deviceGibi(what, choice) << " GiB\n";
+        << gibi(deviceBytes(what.rates.cluster().device.contextBytes, choice)) << " GiB\n";
   return text;
 }
 
-std::string ds::opt::printWhatIf(const RulesCase &what, const analysis::PlanReport &report) {
+/// One row; sizes are divided by `unit`.
+static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, int64_t contextBytes, double unit) {
+  out << (choice.best ? "*  " : "   ") << llvm::right_justify(std::to_string(choice.zeroStage), 4) << "  "
+      << llvm::left_justify(choice.recompute, 11) << llvm::left_justify(choice.optimizerHome, 11)
+      << llvm::right_justify(std::to_string(choice.microBatch) + " x " + std::to_string(choice.accumulation),
+                             11);
+  for (double bytes : {deviceBytes(contextBytes, choice), static_cast<double>(choice.hostBytes),
+                       static_cast<double>(choice.nvmeBytes)})
+    out << llvm::format("%10.1f", bytes / unit);
+  out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes\n" : "  no\n");
+}
+
+std::string ds::opt::printWhatIf(int64_t contextBytes, const analysis::PlanReport &report) {
+  constexpr double kMebi = 1024.0 * 1024, kGibi = 1024 * kMebi;
+  double largest = 0;
   bool any = false;
+  for (const PlanChoice &choice : report.whatIf) {
+    largest = std::max(largest, deviceBytes(contextBytes, choice));
+    any |= choice.best;
+  }
+  bool large = largest >= 10 * kGibi;
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB   step s  fits\n";
-  for (const PlanChoice &choice : report.whatIf) {
-    any |= choice.best;
-    out << (choice.best ? "*  " : "   ") << llvm::right_justify(std::to_string(choice.zeroStage), 4) << "  "
-        << llvm::left_justify(choice.recompute, 11) << llvm::left_justify(choice.optimizerHome, 11)
-        << llvm::right_justify(
-               std::to_string(choice.microBatch) + " x " + std::to_string(choice.accumulation), 11)
-        << llvm::right_justify(deviceGibi(what, choice), 10)
-        << llvm::right_justify(gibi(static_cast<double>(choice.hostBytes)), 10)
-        << llvm::right_justify(gibi(static_cast<double>(choice.nvmeBytes)), 10)
-        << llvm::format("%9.4g", *choice.stepSeconds) << (choice.fits ? "  yes\n" : "  no\n");
-  }
+  out << (large
+              ? "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB   step s  fits\n"
+              : "   ZeRO  recompute  optimizer  micro-batch  peak MiB  host MiB  nvme MiB   step s  fits\n");
+  for (const PlanChoice &choice : report.whatIf)
+    printRow(out, choice, contextBytes, large ? kGibi : kMebi);
   out << (any ? "*  the fastest that fits\n" : "none of them fits\n");
   return text;
 }

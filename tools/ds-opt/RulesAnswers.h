@@ -13,11 +13,11 @@ std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Change> &cha
 std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Candidate> &table);
 
 /// The changes of a report, cheapest first, each with its step beside that of the plan that does not fit.
-/// What a device needs is with its context here and in the next.
+/// What a device needs is with its context.
 std::string printChanges(const RulesCase &what, const analysis::PlanReport &report);
 
-/// The table of --what-if of a report.
-std::string printWhatIf(const RulesCase &what, const analysis::PlanReport &report);
+/// The table of --what-if of a report, `contextBytes` added to what a device needs.
+std::string printWhatIf(int64_t contextBytes, const analysis::PlanReport &report);
 
 } // namespace ds::opt
 
