@@ -43,7 +43,7 @@ struct PackProblem {
 
 /// How much work planMemory may do. A step takes a nanosecond or a few.
 struct PackOptions {
-  int64_t maxSteps = 140'000'000;
+  int64_t maxSteps = 100'000'000;
 };
 
 /// The solution: `offsets[i]` is where buffers[i] begins.
