@@ -17,7 +17,7 @@ namespace mlir::ds {
                                                  StringRef processor);
 
 /// `ptx` assembled by ptxas for `processor`; empty where there is no ptxas on PATH or in
-/// /usr/local/cuda/bin. An error when ptxas refuses.
+/// /usr/local/cuda/bin. An error of one line when ptxas does not run or refuses.
 ::ds::Result<std::vector<uint8_t>> assemblePtx(ArrayRef<uint8_t> ptx, StringRef processor);
 
 } // namespace mlir::ds
