@@ -8,6 +8,7 @@
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
 #                 %export           examples/export.py
 #                 %exits            exits CODE COMMAND...: both outputs on stdout, succeeds on that exit code
+#                 %check-cuda       one model compiled for CUDA, on the fake device against the CPU
 #                 %check-archive    one model source, import and first step against PyTorch
 import os
 import shutil
@@ -25,6 +26,7 @@ config.test_exec_root = os.path.join(config.ds_binary_root, "test")
 oracle = os.path.join(config.test_source_root, "oracle")
 config.substitutions += [
     ("%check-training", f"%python {oracle}/check_training.py"),
+    ("%check-cuda", f"%python {oracle}/check_cuda.py --fake {config.ds_binary_root}/lib/libds-fake-cuda.so"),
     ("%check-archive", f"%python {oracle}/check_archive.py --out %t"),
     ("%export", f"%python {config.ds_source_root}/examples/export.py"),
     ("%exits", f"{oracle}/exits"),

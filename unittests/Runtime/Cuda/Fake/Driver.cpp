@@ -253,7 +253,11 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
   *function = found->second;
   if (module->isLibrary)
     return CUDA_SUCCESS;
-  (*function)->kernel.body = findBody(name, (*function)->kernel.numArguments);
+  Kernel &kernel = (*function)->kernel;
+  kernel.body = findBody(name, kernel.numArguments);
+  kernel.ptx = findPtxEntry(name);
+  if (kernel.ptx && kernel.ptx->numArguments != kernel.numArguments)
+    return CUDA_ERROR_INVALID_IMAGE; // another program's
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
@@ -277,14 +281,16 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, uns
                                                                            : CUDA_ERROR_LAUNCH_TIMEOUT;
         });
   }
-  if (!kernel.body)
+  if (!kernel.body && !kernel.ptx)
     return CUDA_ERROR_INVALID_HANDLE;
   std::vector<uint64_t> arguments(kernel.numArguments);
   for (size_t i = 0; i < arguments.size(); ++i)
     std::memcpy(&arguments[i], values[i], sizeof(uint64_t));
-  return enqueue(stream, [&kernel, arguments] {
+  return enqueue(stream, [=, &kernel] {
     if (faults(kernel.name))
       return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (kernel.ptx)
+      return kernel.ptx->run(arguments, gridX, blockX);
     kernel.body(arguments);
     return CUDA_SUCCESS;
   });

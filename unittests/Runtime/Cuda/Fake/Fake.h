@@ -4,9 +4,10 @@
 // Device memory is host memory. Work runs late, when somebody synchronises, and in an unkind order: whenever
 // several streams could go on, the one that was made last does. A missing event changes numbers.
 //
-// Kernels come from elsewhere: a test registers functions, or DS_FAKE_PROGRAM names a program for CUDA and
-// DS_FAKE_TWIN one for the CPU that has kernels of the same names. The environment says what device it is:
-// DS_FAKE_DEVICES, DS_FAKE_ARCH (90), DS_FAKE_DRIVER (13000), DS_FAKE_MEMORY (bytes), DS_FAKE_HOLDER
+// Kernels come from elsewhere: a test registers functions; DS_FAKE_PROGRAM names a program for CUDA and
+// DS_FAKE_TWIN one for the CPU that has kernels of the same names; or DS_FAKE_KERNELS names the program's own
+// PTX as ptx_to_cpp.py translates it, which is then run thread by thread. The environment says what device it
+// is: DS_FAKE_DEVICES, DS_FAKE_ARCH (90), DS_FAKE_DRIVER (13000), DS_FAKE_MEMORY (bytes), DS_FAKE_HOLDER
 // ("4711 1048576": pid and bytes), DS_FAKE_FAULT ("ds_count 3": the third run of this kernel faults).
 //
 //===---------------------------------------------------------------------------===//
@@ -35,14 +36,24 @@ struct LibraryEntry {
       run;
 };
 
+/// An entry of translated PTX: runs a grid on the launch's values, 8 bytes each.
+struct PtxEntry {
+  size_t numArguments;
+  std::function<CUresult(const std::vector<uint64_t> &arguments, unsigned blocks, unsigned threads)> run;
+};
+
 struct Kernel {
   std::string name;
   size_t numArguments = 0;
   KernelBody body; ///< empty: unknown to the test
   std::optional<LibraryEntry> library = {};
+  std::optional<PtxEntry> ptx = {}; ///< goes before `body`
 };
 
 std::optional<LibraryEntry> findLibraryEntry(const std::string &name);
+
+/// The entry of this name in DS_FAKE_KERNELS; nothing if there is none.
+std::optional<PtxEntry> findPtxEntry(const std::string &name);
 
 /// The body of a kernel that a program or a test brings; empty if none does. Sets how many arguments it has
 /// when `numArguments` is 0.

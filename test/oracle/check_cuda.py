@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""check_cuda.py - train an example compiled for CUDA on the fake device, and compare it with the CPU.
+
+    check_cuda.py gpt --out DIR --config ds_config.json --types fp32,bf16 --ranks 2 --steps 3
+
+The program is what a GPU would get: the runtime's CUDA part launches its kernels, whose PTX is translated to host code
+instruction by instruction (ptx_to_cpp.py), and calls cuBLASLt and NCCL of the fake device. Losses, gradient norms and
+the saved weights must agree with those of the same model compiled for the CPU. Unknown options go to examples/export.py.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+
+import compare
+import ds_config
+import example
+from check_training import weight_complaints
+from commands import compile_program, finish, run
+
+import safetensors_io
+
+TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
+         "fp16": {"fp16": {"enabled": True, "initial_scale_power": 12}}}
+TOLERANCE = {"fp32": 1e-4, "bf16": 2 ** -8, "fp16": 2 ** -8}
+LIBRARIES = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_NCCL", "DS_NVML")
+
+
+def parse():
+    parser = example.make_parser(__doc__)
+    parser.add_argument("--fake", required=True, metavar="LIBRARY", help="libds-fake-cuda.so")
+    parser.add_argument("--types", type=lambda text: text.split(","), default=["fp32"])
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--target", default="cuda:sm_90")
+    return parser.parse_known_args()
+
+
+def train(args, folder, files, target):
+    """(log, weights) of the model on one target."""
+    name = target.split(":")[0]
+    paths = {key: os.path.join(folder, f"{name}.{key}") for key in ("dsx", "jsonl", "safetensors")}
+    ranks = ["--ranks", str(args.ranks)] if args.ranks > 1 else []
+    compile_program(files["archive"], files["config"], files["inputs"], paths["dsx"],
+                    [*example.loss_options(args), *ranks, "--target", target])
+    if name == "cuda":
+        kernels = os.path.join(folder, "kernels.so")
+        run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), paths["dsx"], "-o", kernels)
+        os.environ.update({key: args.fake for key in LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=folder,
+                          DS_FAKE_DEVICES=str(args.ranks))
+    run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
+        paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")
+    return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after")
+
+
+def check(args, kind, files, config):
+    folder = os.path.join(args.out, kind)
+    os.makedirs(folder, exist_ok=True)
+    files["config"] = os.path.join(folder, "ds_config.json")
+    with open(files["config"], "w") as file:
+        json.dump({**config, **TYPES[kind]}, file, indent=2)
+    (log, weights), (expected, expected_weights) = (train(args, folder, files, target)
+                                                    for target in (args.target, "cpu"))
+    complaints, summary = compare.compare(log, expected, TOLERANCE[kind], TOLERANCE[kind])
+    theirs = {name: np.asarray(value, np.float64) for name, value in expected_weights.items()}
+    if set(weights) != set(theirs):
+        complaints.append("other weights: " + " ".join(sorted(set(weights) ^ set(theirs))))
+    return complaints + weight_complaints(weights, theirs, TOLERANCE[kind]), summary
+
+
+def main():
+    args, rest = parse()
+    config = ds_config.read(args.config, args.set)
+    _, micro, _ = ds_config.batch_triple(config)
+    archive, data, inputs = example.make_example(args, rest, micro)
+    complaints = []
+    for kind in args.types:
+        found, summary = check(args, kind, {"archive": archive, "data": data, "inputs": inputs}, config)
+        print(f"{kind}: " + summary.replace("\n", f"\n{kind}: "))
+        complaints += [f"{kind}: {text}" for text in found]
+    finish(complaints, f"{len(args.types)} types agree with the CPU over {args.steps} steps")
+
+
+if __name__ == "__main__":
+    main()
