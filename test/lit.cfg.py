@@ -46,7 +46,7 @@ config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["PYTHONHASHSEED"] = "0"
 
 # Sanitizers are told by whoever builds with them.
-for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE"):
+for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 

@@ -19,6 +19,7 @@
 
 /// What is allocated and not yet freed, in all threads.
 static std::atomic<int64_t> liveBytes{0};
+#ifndef DS_SANITIZED // sanitizers have an allocator of their own, and check that it gets back what it gave
 void *operator new(size_t bytes) {
   void *memory = std::malloc(bytes);
   if (!memory)
@@ -31,6 +32,7 @@ void operator delete(void *memory) noexcept {
   std::free(memory);
 }
 void operator delete(void *memory, size_t) noexcept { operator delete(memory); }
+#endif
 
 namespace ds::rt {
 namespace {
@@ -351,6 +353,9 @@ TEST(Memory, does_not_grow_with_the_number_of_collectives) {
       after = liveBytes.load();
     EXPECT_OK(channel.barrier("read"));
   });
+#ifdef DS_SANITIZED
+  GTEST_SKIP() << "the collectives ran, but memory is not counted under sanitizers";
+#endif
   EXPECT_LT(after - before, 4096) << "300 collectives";
 }
 
