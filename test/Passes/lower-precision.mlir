@@ -170,3 +170,111 @@ module @buffers attributes {ds.training = {precision = {compute = "bf16", conver
     return %loss, %s : tensor<f32>, tensor<8xf32>
   }
 }
+
+// -----
+
+// An input counts as 16-bit: what is computed of it and read twice is stored, and rounded. What one softmax reads is
+// stored too, for it is no arithmetic on elements.
+// CHECK-LABEL: @inputs_count_as_low
+module @inputs_count_as_low attributes {ds.training = {precision = {compute = "bf16"}}} {
+  func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}) -> tensor<f32> {
+    // CHECK: %[[N:.*]] = ds.neg %{{.*}} : tensor<4x8xf32>
+    // CHECK-NEXT: %[[NL:.*]] = ds.convert %[[N]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+    // CHECK-NEXT: %[[NS:.*]] = ds.convert %[[NL]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+    // CHECK-NEXT: %[[A:.*]] = ds.abs %[[NS]] : tensor<4x8xf32>
+    // CHECK-NEXT: %[[AL:.*]] = ds.convert %[[A]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+    // CHECK-NEXT: %[[AS:.*]] = ds.convert %[[AL]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+    // CHECK-NEXT: ds.softmax %[[AS]] {{.*}} : tensor<4x8xf32>
+    %n = ds.neg %x : tensor<4x8xf32>
+    %a = ds.abs %n : tensor<4x8xf32>
+    %p = ds.softmax %a dim 1 : tensor<4x8xf32>
+    %d = ds.mul %p, %n : tensor<4x8xf32>
+    %loss = ds.reduce sum %d dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// A number that is repeated has no say in the type, though it is f32 itself.
+// CHECK-LABEL: @repeated_scalar
+module @repeated_scalar attributes {ds.training = {precision = {compute = "bf16"}}} {
+  ds.state @scale role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
+  func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %scale: tensor<f32> {ds.state = @scale}) -> tensor<f32> {
+    // CHECK: %[[M:.*]] = ds.mul %{{.*}}, %{{.*}} : tensor<4x8xf32>
+    // CHECK-NEXT: %[[ML:.*]] = ds.convert %[[M]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %s = ds.broadcast %scale dims [] : tensor<f32> -> tensor<4x8xf32>
+    %m = ds.mul %x, %s : tensor<4x8xf32>
+    %a = ds.reduce sum %m dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %b = ds.reduce max %m dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %loss = ds.add %a, %b : tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Neither of bf16 and f16 holds the other: what meets both is f32, also where it is stored.
+// CHECK-LABEL: @two_kinds_of_low
+module @two_kinds_of_low attributes {ds.training = {precision = {compute = "bf16", convert_buffers = true, buffer = "f16"}}} {
+  ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
+  func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4x8xf32> {ds.state = @t}) -> tensor<f32> {
+    // CHECK: %[[TS:.*]] = ds.convert %{{.*}} : tensor<4x8xf16> -> tensor<4x8xf32>
+    // CHECK-NEXT: %[[S:.*]] = ds.add %{{.*}}, %[[TS]] : tensor<4x8xf32>
+    // CHECK-NEXT: ds.reduce sum %[[S]]
+    // CHECK-NEXT: ds.reduce max %[[S]]
+    %s = ds.add %x, %t : tensor<4x8xf32>
+    %a = ds.reduce sum %s dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %b = ds.reduce max %s dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %loss = ds.add %a, %b : tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// What is f64 stays f64 where f32 is asked for because 16 bits are too few.
+// CHECK-LABEL: @wider_than_single
+module @wider_than_single attributes {ds.training = {precision = {compute = "bf16"}}} {
+  ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf64>
+  func.func @forward(%t: tensor<8xf64> {ds.state = @t}) -> tensor<f64> {
+    // CHECK: %[[E:.*]] = ds.exp %{{.*}} : tensor<8xf64>
+    // CHECK-NEXT: ds.reduce sum %[[E]] dims [0] : tensor<8xf64> -> tensor<f64>
+    %e = ds.exp %t : tensor<8xf64>
+    %loss = ds.reduce sum %e dims [0] : tensor<8xf64> -> tensor<f64>
+    return %loss : tensor<f64>
+  }
+}
+
+// -----
+
+// What is wider than 16 bits makes the result so, also where that is stored.
+// CHECK-LABEL: @wider_operand
+module @wider_operand attributes {ds.training = {precision = {compute = "bf16"}}} {
+  ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
+  func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4x8xf32> {ds.state = @t}) -> tensor<f32> {
+    // CHECK: %[[S:.*]] = ds.add %{{.*}}, %{{.*}} : tensor<4x8xf32>
+    // CHECK-NEXT: ds.reduce sum %[[S]]
+    // CHECK-NEXT: ds.reduce max %[[S]]
+    %s = ds.add %x, %t : tensor<4x8xf32>
+    %a = ds.reduce sum %s dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %b = ds.reduce max %s dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %loss = ds.add %a, %b : tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// A conversion that the model writes reads a register, too.
+// CHECK-LABEL: @read_by_a_conversion
+module @read_by_a_conversion attributes {ds.training = {precision = {compute = "bf16"}}} {
+  func.func @forward(%x: tensor<8xf32> {ds.input = "x"}) -> tensor<f64> {
+    // CHECK: %[[N:.*]] = ds.neg %{{.*}} : tensor<8xf32>
+    // CHECK-NEXT: ds.convert %[[N]] : tensor<8xf32> -> tensor<8xf64>
+    %n = ds.neg %x : tensor<8xf32>
+    %w = ds.convert %n : tensor<8xf32> -> tensor<8xf64>
+    %loss = ds.reduce sum %w dims [0] : tensor<8xf64> -> tensor<f64>
+    return %loss : tensor<f64>
+  }
+}

@@ -108,3 +108,121 @@ module attributes {ds.training = {world = 2 : i64}} {
     return %n : tensor<2xi64>
   }
 }
+
+// -----
+
+// A norm of one gradient of two: the other would join it in the buckets.
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}, %v: tensor<8xf32> {ds.state = @v})
+      -> (tensor<8xf32> {ds.state = @w}, tensor<8xf32> {ds.state = @v}, tensor<f64> {ds.state = @norm}) attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    %h = ds.mul %x, %v : tensor<8xf32>
+    // expected-error@+1 {{expects one sum over the squares of all gradients that are updated by}}
+    %q = ds.sum_of_squares %g : tensor<8xf32> -> tensor<f64>
+    %n = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    %m = ds.update @v states(%v) gradient(%h) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n, %m, %q : tensor<8xf32>, tensor<8xf32>, tensor<f64>
+  }
+}
+
+// -----
+
+// A norm of each gradient, and no sum of both.
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @wn role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
+  ds.state @vn role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}, %v: tensor<8xf32> {ds.state = @v})
+      -> (tensor<8xf32> {ds.state = @w}, tensor<8xf32> {ds.state = @v}, tensor<f64> {ds.state = @wn}, tensor<f64> {ds.state = @vn})
+      attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    %h = ds.mul %x, %v : tensor<8xf32>
+    // expected-error@+1 {{expects one sum over the squares of all gradients that are updated by}}
+    %q = ds.sum_of_squares %g : tensor<8xf32> -> tensor<f64>
+    %k = ds.sum_of_squares %h : tensor<8xf32> -> tensor<f64>
+    %n = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    %m = ds.update @v states(%v) gradient(%h) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n, %m, %q, %k : tensor<8xf32>, tensor<8xf32>, tensor<f64>, tensor<f64>
+  }
+}
+
+// -----
+
+// A parameter that is updated, but that no segment takes.
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @m role(master) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %m: tensor<8xf32> {ds.state = @m}) -> (tensor<8xf32> {ds.state = @m})
+      attributes {ds.segment = #ds.segment<last>} {
+    // expected-error@+1 {{expects a parameter that its function reads, but got @w}}
+    %n = ds.update @w states(%m) gradient(%x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Accumulation without a place for it.
+module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world = 2 : i64}} {
+  // expected-error@+1 {{expects a gradient state, but got none}}
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @first(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<first>} {
+    return
+  }
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> (tensor<8xf32> {ds.state = @w})
+      attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    %n = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n : tensor<8xf32>
+  }
+}
+
+// -----
+
+module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world = 2 : i64}} {
+  // expected-error@+1 {{expects @first to keep its gradient, but got none}}
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @w.grad role(gradient) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @first(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<first>} {
+    return
+  }
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}, %a: tensor<8xf32> {ds.state = @w.grad})
+      -> (tensor<8xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    %s = ds.add %a, %g : tensor<8xf32>
+    %n = ds.update @w states(%w) gradient(%s) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    return %n : tensor<8xf32>
+  }
+}

@@ -133,3 +133,145 @@ func.func @e5_branches(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x
 ^next:
   func.return
 }
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+// What a collective works in is written while it runs.
+func.func @e2_workspace_of_a_collective(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
+  %s = ds.alloc "workspace" : !part
+  // expected-note@+1 {{no event orders it behind this one}}
+  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum axis dp number 0 workspace(%s : !part) on reduce : (!whole) -> !part
+  // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it writes bytes [0, 16) that are written there}}
+  ds.call "fill"(%s) writes [0] params [0.0] on compute : !part
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+func.func @e2_workspace_of_a_call(%x: !whole {ds.input = "x"}, %y: !whole {ds.input = "y"}, %w: !part {ds.state = @w}) {
+  // expected-note@+1 {{no event orders it behind this one}}
+  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum axis dp number 0 on reduce : (!whole) -> !part
+  // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it writes bytes [0, 16) that are written there}}
+  ds.call "fill"(%y) writes [0] params [0.0] workspace(%w : !part) on compute : !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+// Who writes waits for who reads.
+func.func @e2_writes_what_is_being_gathered(%w: !part {ds.state = @w}) {
+  %f = ds.alloc "communication" : !whole
+  // expected-note@+1 {{no event orders it behind this one}}
+  ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+  // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [0, 16) that are read there}}
+  ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+ds.kernel @double inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%v: tensor<4xf32>):
+  %d = ds.add %v, %v : tensor<4xf32>
+  ds.yield %d : tensor<4xf32>
+}
+func.func @e2_launch_reads_before_the_gather(%x: !part {ds.input = "x"}, %w: !part {ds.state = @w}) {
+  // expected-note@+1 {{no event orders it behind this one}}
+  ds.communicate all_reduce ins(%w) outs(%w) reduce sum axis dp number 0 on reduce : (!part) -> !part
+  // expected-error@+1 {{'ds.launch' op expects stream compute to wait for stream reduce: it reads bytes [0, 16) that are written there}}
+  ds.launch @double ins(%w) outs(%x) on compute : (!part) -> (!part)
+  return
+}
+
+// -----
+
+// An input has its place as well once it is planned.
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+module attributes {ds.plan = {arena = 128 : i64, lower_bound = 128 : i64}} {
+  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
+  func.func @e2_reuse_of_an_input(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
+    %f = ds.alloc "communication" offset 64 : !whole
+    // expected-note@+1 {{no event orders it behind this one}}
+    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+    // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [64, 96) that are written there}}
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    return
+  }
+}
+
+// -----
+
+// So has a state.
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+module attributes {ds.plan = {arena = 128 : i64, lower_bound = 128 : i64}} {
+  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+  func.func @e2_reuse_of_a_state(%w: !part {ds.state = @w}, %v: !part {ds.state = @v}) {
+    %f = ds.alloc "communication" offset 64 : !whole
+    // expected-note@+1 {{no event orders it behind this one}}
+    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+    // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [64, 80) that are written there}}
+    ds.call "fill"(%v) writes [0] params [0.0] on compute : !part
+    return
+  }
+}
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+// Ranks' parts lie side by side, not with room between them.
+func.func @e4_parts_apart(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input = "x"}) {
+  %own = ds.view %x offset 0 axis dp stride 8 : !ds.buffer<tensor<12xf32>, [1], device> -> !part
+  %out = ds.view %x offset 0 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
+  // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
+  ds.communicate all_gather ins(%own) outs(%out) axis dp number 0 on gather : (!part) -> !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+func.func @e4_parts_begin_later(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input = "x"}) {
+  %own = ds.view %x offset 4 axis dp stride 4 : !ds.buffer<tensor<12xf32>, [1], device> -> !part
+  %out = ds.view %x offset 0 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
+  // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
+  ds.communicate all_gather ins(%own) outs(%out) axis dp number 0 on gather : (!part) -> !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+func.func @e4_sum_beside_its_place(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input = "x"}) {
+  %a = ds.view %x offset 0 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
+  %b = ds.view %x offset 4 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
+  // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
+  ds.communicate all_reduce ins(%a) outs(%b) reduce sum axis dp number 0 on reduce : (!whole) -> !whole
+  return
+}

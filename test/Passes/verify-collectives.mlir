@@ -33,3 +33,23 @@ func.func @in_place(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   ds.communicate all_reduce ins(%w) outs(%w) reduce sum axis dp number 1 on reduce : (!part) -> !part
   return
 }
+
+// A sum may stay where this rank's part lies.
+// CHECK-LABEL: @sum_in_place
+func.func @sum_in_place(%x: !whole {ds.input = "x"}) {
+  %own = ds.view %x offset 0 axis dp stride 4 : !whole -> !part
+  ds.communicate reduce_scatter ins(%x) outs(%own) reduce sum axis dp number 0 on reduce : (!whole) -> !part
+  return
+}
+
+// What a stream has learned once it keeps, though it waits for less afterwards.
+// CHECK-LABEL: @knows_what_it_waited_for
+func.func @knows_what_it_waited_for(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
+  ds.record 0 on reduce
+  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum axis dp number 0 on reduce : (!whole) -> !part
+  ds.record 1 on reduce
+  ds.wait 1 on compute
+  ds.wait 0 on compute
+  ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
+  return
+}
