@@ -112,3 +112,35 @@ func.func @windows_of_all_ranks(%x: !whole {ds.input = "x"}, %p: !part {ds.state
   ds.call "copy"(%second, %p) writes [1] params [] on compute : !part, !part
   return
 }
+
+// The same of a window that no rank's own command shares: another rank's part is where compute reads.
+// CHECK-LABEL: @window_of_another_rank
+// CHECK: ds.communicate all_reduce {{.*}} number 0
+// CHECK-NEXT: ds.record [[E:[0-9]+]] on reduce
+// CHECK: ds.wait [[E]] on compute
+// CHECK-NEXT: ds.call "copy"
+func.func @window_of_another_rank(%x: !whole {ds.input = "x"}, %p: !part {ds.state = @w}) {
+  %own = ds.view %x offset 0 axis dp stride 4 : !whole -> !part
+  ds.communicate all_reduce ins(%own) outs(%own) reduce sum axis dp on reduce : (!part) -> !part
+  %second = ds.view %x offset 4 : !whole -> !part
+  ds.call "copy"(%second, %p) writes [1] params [] on compute : !part, !part
+  return
+}
+
+// E3: two streams that wait for the same share the event.
+// CHECK-LABEL: @shares_the_event
+// CHECK: ds.record [[P:[0-9]+]] on compute
+// CHECK-NOT: ds.record
+// CHECK: ds.wait [[P]] on gather
+// CHECK-NOT: ds.record
+// CHECK: ds.wait [[P]] on reduce
+// CHECK: return
+func.func @shares_the_event(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"}) {
+  %y = ds.alloc "activations" : !whole
+  ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
+  %f = ds.alloc "communication" : !whole
+  ds.communicate all_gather ins(%w) outs(%f) axis dp on gather : (!part) -> !whole
+  %s = ds.alloc "gradients" : !part
+  ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum axis dp on reduce : (!whole) -> !part
+  return
+}

@@ -76,3 +76,31 @@ func.func @not_before_its_operand(%w: !part {ds.state = @w}) {
   ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum axis dp on reduce : (!whole) -> !part
   return
 }
+
+// Reductions keep their order, though the second's operand is complete before the first's.
+// CHECK-LABEL: @in_their_order
+// CHECK: params [1.0
+// CHECK: params [2.0
+// CHECK: ds.communicate reduce_scatter {{.*}} reduce sum
+// CHECK: ds.communicate reduce_scatter {{.*}} reduce max
+func.func @in_their_order(%w: !part {ds.state = @w}, %v: !part {ds.input = "v"}) {
+  %h = ds.alloc "gradients" : !whole
+  ds.call "fill"(%h) writes [0] params [1.0] on compute : !whole
+  %g = ds.alloc "gradients" : !whole
+  ds.call "fill"(%g) writes [0] params [2.0] on compute : !whole
+  ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum axis dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%h) outs(%v) reduce max axis dp on reduce : (!whole) -> !part
+  return
+}
+
+// A number frees no memory worth a wait.
+// CHECK-LABEL: @number
+// CHECK: ds.communicate all_reduce
+// CHECK-NOT: ds.wait
+// CHECK: return
+func.func @number(%n: !ds.buffer<tensor<f32>, [], device> {ds.input = "n"}, %x: !long {ds.input = "x"}) {
+  ds.communicate all_reduce ins(%n) outs(%n) reduce sum axis dp on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
+  ds.call "fill"(%x) writes [0] params [2.0] on compute : !long
+  ds.call "fill"(%x) writes [0] params [3.0] on compute : !long
+  return
+}

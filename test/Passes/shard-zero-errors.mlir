@@ -226,3 +226,38 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
     return %n : tensor<8xf32>
   }
 }
+
+// -----
+
+// A generator that goes on by what the data says: ranks would part.
+module attributes {ds.training = {world = 2 : i64}} {
+  // expected-error@+1 {{expects a generator that goes on by a constant in @last}}
+  ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
+  func.func @last(%x: tensor<2xi64> {ds.input = "x"}, %rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<2xi64> {ds.state = @rng})
+      attributes {ds.segment = #ds.segment<last>} {
+    %u = ds.random_uniform %rng id 3 first 0 : tensor<2xi64> -> tensor<4xf32>
+    %y = ds.mul %x, %x : tensor<2xi64>
+    %n = ds.add %rng, %y : tensor<2xi64>
+    return %n : tensor<2xi64>
+  }
+}
+
+// -----
+
+// A result that goes to its state, but is read as well.
+module attributes {ds.training = {world = 2 : i64}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @seen role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w})
+      -> (tensor<8xf32> {ds.state = @w}, tensor<8xf32> {ds.state = @seen}) attributes {ds.segment = #ds.segment<last>} {
+    %g = ds.mul %x, %w : tensor<8xf32>
+    // expected-error@+1 {{expects results that states are given and nothing else reads}}
+    %n = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%p: tensor<8xf32>, %d: tensor<8xf32>):
+      %r = ds.sub %p, %d : tensor<8xf32>
+      ds.yield %r : tensor<8xf32>
+    }
+    %m = ds.neg %n : tensor<8xf32>
+    return %n, %m : tensor<8xf32>, tensor<8xf32>
+  }
+}

@@ -1,0 +1,93 @@
+// RUN: ds-opt %s --ds-schedule-communication --ds-insert-events --ds-verify-scheduled --ds-verify-collectives | FileCheck %s
+
+!part = !ds.buffer<tensor<262144xf32>, [1], device>
+!whole = !ds.buffer<tensor<524288xf32>, [1], device>
+
+// What changes between two micro-steps is another value, and is gathered again: @b changes in each middle one, @c in the
+// first, @d before the last one reads it. @d alone stays gathered over the others, and nothing else lies in its place.
+module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world = 2 : i64}} {
+  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @c role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @d role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<524288xf32>
+
+  // CHECK-LABEL: func.func @first(
+  // CHECK-SAME: %[[D:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @d.gathered})
+  // CHECK-SAME: kept_for_step = ["d"]
+  // CHECK-COUNT-3: ds.communicate all_gather
+  // CHECK: return
+  func.func @first(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+    %fb = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    %fc = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%c) outs(%fc) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
+    %fd = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call "fill"(%c) writes [0] params [0.0] on compute : !part
+    return
+  }
+
+  // CHECK-LABEL: func.func @middle(%arg0: {{.*}} {ds.state = @b}, %arg1: {{.*}} {ds.state = @c}, %arg2: {{.*}} {ds.state = @d}
+  // CHECK-DAG: ds.communicate all_gather ins(%arg0)
+  // CHECK-DAG: ds.communicate all_gather ins(%arg1)
+  // CHECK-NOT: ds.communicate
+  // CHECK: return
+  func.func @middle(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+    %fb = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    %fc = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%c) outs(%fc) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
+    %fd = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call "fill"(%b) writes [0] params [0.0] on compute : !part
+    return
+  }
+
+  // CHECK-LABEL: func.func @last(
+  // CHECK: ds.call "fill"
+  // CHECK: ds.alloc "communication"
+  // CHECK: ds.communicate all_gather
+  func.func @last(%d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+    ds.call "fill"(%d) writes [0] params [0.0] on compute : !part
+    %fd = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
+    return
+  }
+
+  // CHECK-LABEL: func.func @evaluate(
+  // CHECK-NOT: @d.gathered
+  // CHECK: ds.alloc "communication"
+  // CHECK: ds.communicate all_gather
+  func.func @evaluate(%b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
+    %fb = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    return
+  }
+
+  // A gather into a state that is no gathered parameter, or into memory that is not for communication, happens where it
+  // stands.
+  // CHECK-LABEL: func.func @other_places
+  // CHECK: ds.call "fill"
+  // CHECK: ds.communicate all_gather ins(%arg0)
+  // CHECK: ds.call "fill"
+  // CHECK: ds.communicate all_gather ins(%arg1)
+  // CHECK: ds.call "copy"
+  func.func @other_places(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %w: !whole {ds.state = @w}, %x: !whole {ds.input = "x"}) {
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.communicate all_gather ins(%b) outs(%w) axis dp on gather : (!part) -> !whole
+    ds.call "fill"(%x) writes [0] params [1.0] on compute : !whole
+    %y = ds.alloc "activations" : !whole
+    ds.communicate all_gather ins(%c) outs(%y) axis dp on gather : (!part) -> !whole
+    ds.call "copy"(%y, %x) writes [1] params [] on compute : !whole, !whole
+    return
+  }
+}
