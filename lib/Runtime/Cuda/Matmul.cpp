@@ -12,6 +12,7 @@
 #include "ds/Runtime/ProgramFile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -103,6 +104,12 @@ cublasComputeType_t computeType(int32_t dtype) {
   return static_cast<DType>(dtype) == DType::F32 && fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
+/// The largest power of two, up to what cuBLASLt distinguishes, of which `address` is a multiple.
+uint32_t alignmentOf(const void *address) {
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(address) | 256;
+  return static_cast<uint32_t>(bits & -bits);
+}
+
 class MatmulTask final : public CudaTask {
 public:
   MatmulTask(const Driver &driver, BlasLt &blas) : driver(driver), blas(blas) {}
@@ -142,6 +149,14 @@ private:
                                   workspace, workspaceUsed, stream),
                       "multiplying");
   }
+  /// Tells the library how the operands of all calls lie; it takes 256 bytes for granted.
+  void preferAligned(cublasLtMatmulPreference_t preference) const {
+    for (const auto &[which, bytes] : {std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[0]),
+                                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[1]},
+                                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[2]},
+                                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]}})
+      blas.preferenceSet(preference, which, &bytes, sizeof bytes);
+  }
   Result<std::vector<cublasLtMatmulHeuristicResult_t>> candidates(uint64_t workspaceBytes);
   Result<size_t> fastest(const std::vector<cublasLtMatmulHeuristicResult_t> &found, CUstream stream);
   Result<float> time(const cublasLtMatmulAlgo_t &candidate, CUstream stream);
@@ -153,6 +168,7 @@ private:
   cublasLtMatrixLayout_t layouts[3] = {};
   cublasLtMatmulAlgo_t algorithm{};
   std::vector<Call> calls;
+  uint32_t alignments[3] = {256, 256, 256}; ///< of the factors and the result in all calls, in bytes
   void *workspace = nullptr;
   size_t workspaceUsed = 0;
   float beta = 0;
@@ -231,6 +247,12 @@ Status MatmulTask::describe(const MatmulDesc &desc, const MatmulMemory &memory) 
   for (const auto &start : batch.starts)
     calls.push_back({operands[one] + start[one] * inBytes, operands[other] + start[other] * inBytes,
                      static_cast<std::byte *>(memory.result) + start[2] * outBytes});
+  for (const Call &call : calls) {
+    alignments[0] = std::min(alignments[0], alignmentOf(call.first));
+    alignments[1] = std::min(alignments[1], alignmentOf(call.second));
+    alignments[2] = std::min(alignments[2], alignmentOf(call.result));
+  }
+  key += fmt::format(" aligned {}", fmt::join(alignments, ","));
   workspace = memory.workspace;
   return {};
 }
@@ -244,6 +266,7 @@ Result<std::vector<cublasLtMatmulHeuristicResult_t>> MatmulTask::candidates(uint
   blas.preferenceSet(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspaceBytes,
                      sizeof workspaceBytes);
   blas.preferenceSet(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
+  preferAligned(preference);
   std::vector<cublasLtMatmulHeuristicResult_t> found(kCandidates);
   int count = 0;
   const cublasStatus_t result = blas.getHeuristic(blas.handle, operation, layouts[0], layouts[1], layouts[2],

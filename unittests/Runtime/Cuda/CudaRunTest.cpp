@@ -19,7 +19,7 @@ Program regression() {
   const uint32_t w = b.state("w", {kOut, kIn}, {Init::Kind::Normal, 0.0, 0.5});
   b.state("steps_seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
   const uint32_t loss = b.output("loss"), evalLoss = b.output("eval_loss");
-  const uint32_t workspace = b.keep({1 << 16}, DType::U8);
+  const uint32_t workspace = keepWorkspace(b, 1 << 16);
   const uint32_t y = b.place({kRows, kOut}), d = b.place({kRows, kOut}), g = b.place({kOut, kIn});
   auto forward = [&](uint32_t segment, uint32_t to) {
     b.live(y, segment, 0, 2);

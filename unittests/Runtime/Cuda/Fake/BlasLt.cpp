@@ -1,7 +1,8 @@
 //===- BlasLt.cpp - cuBLASLt on the fake device ----------------------------------------===//
 //
 // Products as the library documents them, by columns, one element after another in f32. Two algorithms are
-// offered, of which the second needs more workspace; both give the same.
+// offered, of which the second needs more workspace and operands that lie on 16 bytes; both give the same.
+// The workspace must lie on 256 bytes.
 //
 //===---------------------------------------------------------------------------===//
 #include "Fake.h"
@@ -9,6 +10,7 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -161,11 +163,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               int requested, cublasLtMatmulHeuristicResult_t results[],
                                               int *count) {
   call("cublasLtMatmulAlgoGetHeuristic");
-  const auto limit =
-      reinterpret_cast<Attributes *>(preference)->get<uint64_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0);
+  const auto &wishes = *reinterpret_cast<Attributes *>(preference);
+  const auto limit = wishes.get<uint64_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0);
+  uint32_t aligned = 256; // what the library takes for granted
+  for (auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    aligned = std::min(aligned, wishes.get<uint32_t>(which, 256));
   *count = 0;
   for (uint64_t i = 0; i < 2 && *count < requested; ++i)
-    if (i * 4096 <= limit) {
+    if (i * 4096 <= limit && (i == 0 || aligned >= 16)) {
       results[*count] = {};
       results[*count].algo.data[0] = i + 1;
       results[(*count)++].workspaceSize = i * 4096;
@@ -190,8 +196,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspaceBytes,
                               cudaStream_t stream) {
   call("cublasLtMatmul " + std::to_string(algorithm->data[0]));
-  if (workspaceBytes > 0 && !workspace)
+  const auto misaligned = [](const void *address, uintptr_t bytes) {
+    return reinterpret_cast<uintptr_t>(address) % bytes != 0;
+  };
+  if ((workspaceBytes > 0 && !workspace) || misaligned(workspace, 256))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (algorithm->data[0] == 2 && (misaligned(a, 16) || misaligned(b, 16) || misaligned(d, 16)))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const Product product{*reinterpret_cast<Attributes *>(operation),
                         *reinterpret_cast<Layout *>(la),
                         *reinterpret_cast<Layout *>(lb),

@@ -1,8 +1,8 @@
 //===- PtxKernels.cpp - The kernels of a compiled program on the fake device ---------------===//
 //
 // Blocks run one after another, the last first; threads that wait for one another are fibers. Every access is
-// held to what a GPU asks of it: a multiple of its own size, within one allocation of device memory, or within
-// the block's shared memory where the instruction says so.
+// held to what a GPU asks of it: a multiple of its own size, within one allocation of device memory, or
+// within the block's shared memory where the instruction says so.
 //
 //===---------------------------------------------------------------------------===//
 #include "Fake.h"
@@ -70,7 +70,7 @@ bool isGlobal(uint64_t address, uint32_t bytes) {
 bool reaches(uint64_t address, uint32_t bytes, ptx::Space space) {
   const bool inside = (space != ptx::Space::Shared && isGlobal(address, bytes)) ||
                       (space != ptx::Space::Global && isShared(address, bytes));
-  const CUresult fault = !inside               ? CUDA_ERROR_ILLEGAL_ADDRESS
+  const CUresult fault = !inside                ? CUDA_ERROR_ILLEGAL_ADDRESS
                          : address % bytes != 0 ? CUDA_ERROR_MISALIGNED_ADDRESS
                                                 : CUDA_SUCCESS;
   if (running.fault == CUDA_SUCCESS)
@@ -107,9 +107,15 @@ CUresult runGrid(const ptx::Entry &entry, const std::vector<uint64_t> &arguments
   if (threads > entry.threads) // .maxntid
     return CUDA_ERROR_INVALID_VALUE;
   running = {nullptr, entry.sharedBytes, CUDA_SUCCESS};
-  const ptx::Thread first{0, 0, blocks, threads, shared, reaches,
+  const ptx::Thread first{0,
+                          0,
+                          blocks,
+                          threads,
+                          shared,
+                          reaches,
                           [](uint32_t word, uint32_t mask) { return running.block->shuffle(word, mask); },
-                          [] { running.block->blockBarrier(); }, [] { running.block->warpBarrier(); }};
+                          [] { running.block->blockBarrier(); },
+                          [] { running.block->warpBarrier(); }};
   for (unsigned number = blocks; number-- > 0 && running.fault == CUDA_SUCCESS;) {
     std::memset(shared, 0xff, sizeof shared); // NaN
     ptx::Thread thread = first;
@@ -126,8 +132,8 @@ std::optional<PtxEntry> findPtxEntry(const std::string &name) {
   static const auto *const entries = symbol<ptx::Entry>("dsPtxEntries");
   for (const ptx::Entry *entry = entries; entry && entry->name; ++entry)
     if (name == entry->name && entry->sharedBytes <= kSharedBytes)
-      return PtxEntry{entry->parameters, [entry](const std::vector<uint64_t> &arguments, unsigned blocks,
-                                                 unsigned threads) {
+      return PtxEntry{entry->parameters,
+                      [entry](const std::vector<uint64_t> &arguments, unsigned blocks, unsigned threads) {
                         return runGrid(*entry, arguments, blocks, threads);
                       }};
   return std::nullopt;

@@ -1,7 +1,8 @@
 //===- PtxThread.h - What a thread of translated PTX does --------------------------------===//
 //
-// test/oracle/ptx_to_cpp.py turns each instruction of a program's PTX into one statement over these. Registers
-// are variables of the width that the PTX declares; an instruction's type says how their bits are read.
+// test/oracle/ptx_to_cpp.py turns each instruction of a program's PTX into one statement over these.
+// Registers are variables of the width that the PTX declares; an instruction's type says how their bits are
+// read.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_UNITTESTS_RUNTIME_CUDA_FAKE_PTXTHREAD_H
@@ -20,7 +21,7 @@ enum class Space : uint32_t { Generic, Global, Shared };
 /// What the fake device gives each thread of a block.
 struct Thread {
   uint32_t thread, block, blocks, threads;
-  char *shared; ///< of the block
+  char *shared;                                                   ///< of the block
   bool (*reaches)(uint64_t address, uint32_t bytes, Space space); ///< false: a fault, and the thread ends
   uint32_t (*shuffle)(uint32_t word, uint32_t mask);
   void (*blockBarrier)();
