@@ -5,9 +5,15 @@
 // answer, on this machine and for the program's number of threads; the runtime holds it to that. The kernels
 // that sum 16-bit gradients in f32 name theirs in Library.h.
 //
+// Programs for CUDA are compiled where cuBLASLt cannot be asked, for it answers only beside a GPU. There the
+// plan sets a budget and the runtime chooses among the algorithms within it. The other kernels need nothing,
+// and NCCL's buffers are NCCL's own.
+//
 //===---------------------------------------------------------------------------===//
 #include "RuntimeBuffer.h"
+#include "ScheduledFunction.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Pipeline.h"
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/ProductBlocks.h"
 
@@ -47,6 +53,20 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
       rt::describeMatmul(buffers[0], buffers[1], buffers[2], bias, params.data()), threads);
 }
 
+/// Of which cuBLASLt's workspace is to be a multiple.
+static constexpr int64_t kBlasAlignment = 256;
+
+/// Bytes that cuBLASLt may use for `call`: sixteen partial results in f32 of products whose sum is split, and
+/// no more than NVIDIA recommends for the architecture.
+static uint64_t blasBudget(CallOp call, StringRef target) {
+  if (call.getCallee() != "matmul")
+    return 0;
+  auto result = cast<BufferType>(call.getBuffers()[2].getType()).getTensor();
+  uint64_t partials = 16 * sizeof(float) * static_cast<uint64_t>(result.getNumElements());
+  uint64_t most = uint64_t(target == "cuda:sm_90" ? 32 : 4) << 20;
+  return std::min(most, llvm::alignTo(partials, kBlasAlignment));
+}
+
 /// Bytes of staging memory that the ranks' parts need in `op`.
 static uint64_t stagingBytes(CommunicateOp op) {
   MeshOp mesh = MeshOp::lookup(op);
@@ -54,13 +74,15 @@ static uint64_t stagingBytes(CommunicateOp op) {
 }
 
 /// Makes `bytes` of scratch memory an allocation before `op`; none for 0.
-static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes) {
+static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes, int64_t alignment = 0) {
   if (bytes == 0)
     return;
   OpBuilder builder(op);
   auto type = RankedTensorType::get({static_cast<int64_t>(bytes)}, builder.getI8Type());
   auto alloc = builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type),
                                        builder.getStringAttr("workspace"), IntegerAttr());
+  if (alignment > 0)
+    alloc->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(alignment));
   workspace.assign(alloc.getBuffer());
 }
 
@@ -69,6 +91,13 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
   using AssignWorkspacesBase::AssignWorkspacesBase;
 
   void runOnOperation() override {
+    auto target = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(kTargetAttr);
+    if (target && target.getValue().starts_with("cuda:")) {
+      getOperation().walk([&](CallOp call) {
+        assign(call, call.getWorkspaceMutable(), blasBudget(call, target), kBlasAlignment);
+      });
+      return;
+    }
     getOperation().walk([](CommunicateOp op) { assign(op, op.getWorkspaceMutable(), stagingBytes(op)); });
     WalkResult result = getOperation().walk([&](CallOp call) {
       ::ds::Result<uint64_t> bytes = scratchBytes(call, threads);

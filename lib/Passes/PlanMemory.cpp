@@ -49,6 +49,8 @@ static void addSegment(func::FuncOp func, uint32_t segment, ModuleProblem &modul
     PackBuffer buffer;
     buffer.bytes = alloc.getBuffer().getType().getSizeInBytes();
     buffer.segment = segment;
+    if (auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr))
+      buffer.alignment = alignment.getInt();
     buffer.begin = lifetime.begin;
     buffer.end = lifetime.end;
     module.allocs.push_back({alloc, module.problem.buffers.size()});

@@ -56,6 +56,9 @@ StringAttr getInputOf(func::FuncOp func, unsigned argument);
 /// The argument of `func`, which takes buffers, that holds `state`; added where there is none.
 Value addStateArgument(func::FuncOp func, StateOp state);
 
+/// Attribute of an allocation whose address must be a multiple of so many bytes, more than all have.
+inline constexpr StringLiteral kAlignmentAttr = "ds.alignment";
+
 /// Attribute that gives states and inputs their place, in bytes.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
 /// Function attribute for the report: which values stay gathered between their uses, and what that costs.

@@ -79,8 +79,12 @@ void printHead(const Program &program, const std::string &data, const std::strin
   text += fmt::format("batch       {} x {} x {} (micro-batch, accumulation, ranks)\n", program.microBatch,
                       program.accumulation, program.world);
   text += fmt::format("data        {}\n", data);
-  text += fmt::format("machine     {} for {}, {} threads, kernels for {}\n", program.target,
-                      program.targetCpu, program.threads, spell(bestIsa()));
+  if (program.target == "cpu")
+    text += fmt::format("machine     cpu for {}, {} threads, kernels for {}\n", program.targetCpu,
+                        program.threads, spell(bestIsa()));
+  else
+    text += fmt::format("machine     {}, kernels as PTX{}\n", program.target,
+                        program.cubin.empty() ? "" : " and assembled");
   if (const std::string products = describeNarrowProducts(program); !products.empty())
     text += fmt::format("products    {}\n", products);
   text += fmt::format(

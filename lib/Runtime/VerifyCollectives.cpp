@@ -85,7 +85,8 @@ bool mayShare(const Collective &c, const Buffer &in, const Buffer &out) {
 
 Status verifyStaging(const Program &p, uint64_t index, const Collective &collective) {
   const Command &c = p.commands[index];
-  const uint64_t needed = collectiveStagingBytes(collective, p.world);
+  const uint64_t needed =
+      p.target == "cpu" ? collectiveStagingBytes(collective, p.world) : 0; // NCCL has its own
   if (c.workspace == UINT32_MAX && needed == 0)
     return {};
   const uint64_t given = c.workspace == UINT32_MAX ? 0 : extentBytes(p.buffers[c.workspace]);

@@ -88,8 +88,10 @@ public:
     return {};
   }
 
-  /// The planned workspace is what the function will use.
+  /// The planned workspace is what the function will use. On CUDA none but products use any.
   Status workspace() const {
+    if (program.target != "cpu")
+      return {};
     std::vector<const Buffer *> operands;
     for (unsigned k = 0; k < numOperands(); ++k)
       operands.push_back(&operand(k));

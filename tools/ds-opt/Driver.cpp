@@ -133,6 +133,8 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   result.memory = options.memory;
   if (!options.cluster.empty())
     result.cluster = options.cluster;
+  else if (options.target != "cpu")
+    result.cluster = deviceOfTarget(options).name;
   // "auto" leaves them to memory and time alone.
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);
@@ -167,7 +169,7 @@ static Result<config::Config> readConfiguration(const Options &options) {
 }
 
 /// Settles what a program for a cluster is made for: a plan unless something else is asked for, within the
-/// memory of the cluster's device, or of this machine.
+/// memory of the cluster's device, of one that the target stands for, or of this machine.
 static Status prepareProgram(Options &options, const config::Cluster &cluster) {
   if (!options.question().empty())
     options.emit = Emit::Plan;
@@ -178,6 +180,11 @@ static Status prepareProgram(Options &options, const config::Cluster &cluster) {
   }
   if (options.memory > 0 || (options.emit != Emit::Plan && options.emit != Emit::Program))
     return {};
+  if (options.target != "cpu") {
+    const config::Cluster cluster = deviceOfTarget(options);
+    options.memory = static_cast<uint64_t>(cluster.device.memoryBytes - cluster.device.contextBytes);
+    return {};
+  }
   Result<HostMemory> memory = hostMemory();
   if (!memory)
     return memory.error();

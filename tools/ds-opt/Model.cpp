@@ -3,6 +3,7 @@
 
 #include "ds/Import/HfModel.h"
 #include "ds/Import/ImportClient.h"
+#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/TrainingFromConfig.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -148,6 +149,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
     inferBatch(*model.module, config);
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
+  if (options.target != "cpu")
+    (*model.module)->setAttr(mlir::ds::kTargetAttr, mlir::StringAttr::get(&context, options.target));
   if (!(*model.module)->hasAttr(mlir::ds::DsDialect::kTrainingAttr) || !options.config.empty())
     (*model.module)
         ->setAttr(mlir::ds::DsDialect::kTrainingAttr,

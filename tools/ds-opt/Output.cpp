@@ -4,6 +4,7 @@
 #include "Kernels.h"
 #include "Pictures.h"
 #include "ProgramAnswers.h"
+#include "Rules.h"
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
@@ -34,18 +35,32 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
   return writeText(options.output, text);
 }
 
+/// What a process takes of its GPU beyond the arenas: a line of its own, for no plan decides it.
+static void addBeyondArenas(analysis::PlanReport &report, const Options &options, const ProgramCase &what) {
+  if (options.target == "cpu")
+    return;
+  const config::Cluster cluster = options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster();
+  for (analysis::RankPlan &rank : report.ranks)
+    rank.memory.push_back({"device memory beyond the arenas (context, modules, handles of libraries)",
+                           "device", cluster.device.contextBytes, "device.context_bytes of " + cluster.name});
+}
+
 analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &options,
                                          const ProgramCase &what) {
   analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = modelName(options.input);
   report.world = what.config.mesh.ranks;
   report.memoryLimit = static_cast<int64_t>(options.memory);
+  addBeyondArenas(report, options, what);
+  if (options.target != "cpu")
+    report.notes.push_back("workspaces of products are budgets within which cuBLASLt chooses its algorithms");
   if (options.cluster.empty())
     return report;
   report.target = what.rates.cluster().name;
   report.basisReason = what.basis.reason;
-  report.notes.push_back("workspaces are those of the CPU's libraries with " + std::to_string(what.threads) +
-                         " threads");
+  if (options.target == "cpu")
+    report.notes.push_back("workspaces are those of the CPU's libraries with " +
+                           std::to_string(what.threads) + " threads");
   return report;
 }
 

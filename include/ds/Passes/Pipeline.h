@@ -7,6 +7,9 @@
 
 namespace mlir::ds {
 
+/// Attribute of a module for what it is compiled: "cuda:sm_90"; absent for the CPU.
+inline constexpr llvm::StringLiteral kTargetAttr = "ds.target";
+
 /// What the pipelines need beyond the IR and its `ds.training` attribute.
 struct PipelineOptions {
   unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it

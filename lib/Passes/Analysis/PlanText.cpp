@@ -92,6 +92,7 @@ private:
   void states(const RankPlan &rank);
   void largest(const RankPlan &rank);
   void layers(const RankPlan &rank);
+  void beyond(const RankPlan &rank);
 
   const PlanReport &report;
   const TextOptions &options;
@@ -215,6 +216,14 @@ void Printer::layers(const RankPlan &rank) {
   }
 }
 
+/// What lies outside the arenas, a line each with its source.
+void Printer::beyond(const RankPlan &rank) {
+  if (!rank.memory.empty())
+    heading("Beyond the arenas");
+  for (const MemoryLine &memory : rank.memory)
+    line("    " + formatBytes(memory.bytes) + "  " + memory.name + ", " + memory.source);
+}
+
 void Printer::rank(const RankPlan &rank) {
   std::string who = rank.firstRank == rank.lastRank ? "Rank " + std::to_string(rank.firstRank)
                                                     : "Ranks " + std::to_string(rank.firstRank) + " to " +
@@ -237,7 +246,7 @@ void Printer::rank(const RankPlan &rank) {
     line("  live    " + right(formatBytes(*least), 11) + "  " +
          paint(curve(rank.liveBytes, width - 36), "36") + "  " + formatBytes(*most));
   }
-  categories(rank), states(rank), largest(rank), layers(rank);
+  categories(rank), states(rank), largest(rank), layers(rank), beyond(rank);
 }
 
 void Printer::communication() {
