@@ -1,7 +1,5 @@
 //===- GatherScheduleTest.cpp - Gathers in time and within bounds ---------------===//
-#include "ds/Passes/Analysis/GatherSchedule.h"
-
-#include "gtest/gtest.h"
+#include "GatherInstances.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,45 +9,6 @@
 using namespace ds::analysis;
 
 namespace {
-
-/// `layers` layers of one command a second each, forward then backward, one value of 10 bytes and 10 elements
-/// each.
-GatherProblem makeLayers(unsigned layers, double gatherSeconds) {
-  GatherProblem problem;
-  problem.seconds.assign(2 * layers, 1.0);
-  problem.liveBytes.assign(2 * layers, 100);
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    int64_t back = 2 * layers - 1 - layer;
-    problem.values.push_back({10, 10, gatherSeconds, 0, {{layer, layer + 1}, {back, back + 1}}});
-  }
-  return problem;
-}
-
-GatherSchedule solve(const GatherProblem &problem) {
-  ::ds::Result<GatherSchedule> schedule = scheduleGathers(problem);
-  EXPECT_TRUE(bool(schedule));
-  EXPECT_EQ(check(*schedule, problem).value_or(""), "");
-  return *schedule;
-}
-
-/// The same layers in `runs.size()` micro-steps, of which each runs so many times.
-GatherProblem makeMicroSteps(const GatherProblem &layers, const std::vector<int64_t> &runs) {
-  GatherProblem problem = layers;
-  int64_t count = layers.seconds.size();
-  problem.seconds.clear(), problem.liveBytes.clear();
-  for (GatherValue &value : problem.values)
-    value.uses.clear();
-  for (int64_t run : runs) {
-    int64_t begin = problem.seconds.size();
-    problem.seconds.insert(problem.seconds.end(), layers.seconds.begin(), layers.seconds.end());
-    problem.liveBytes.insert(problem.liveBytes.end(), layers.liveBytes.begin(), layers.liveBytes.end());
-    problem.segments.push_back({begin + count, run});
-    for (size_t value = 0; value < problem.values.size(); ++value)
-      for (const GatherUse &use : layers.values[value].uses)
-        problem.values[value].uses.push_back({begin + use.begin, begin + use.end});
-  }
-  return problem;
-}
 
 /// Looks at all keep sets and issue positions, valid or not: what is valid the checker says.
 class Exhaustive {
@@ -322,40 +281,6 @@ TEST(GatherSchedule, NamesTheLimitThatForbidsToKeep) {
   EXPECT_FALSE(reason.isForOneSegment);
 }
 
-TEST(GatherSchedule, CheckerFindsFaultsOfMicroSteps) {
-  GatherProblem problem = makeMicroSteps(makeLayers(2, 0.5), {1, 3, 1});
-  const GatherSchedule good = solve(problem);
-  auto faultOf = [&](const GatherSchedule &schedule) { return check(schedule, problem).value_or(""); };
-  GatherSchedule half = good; // first and middle micro-step, but not the last
-  half.loads[0].lastUse = 3;
-  half.loads.push_back({half.loads[0].value, 4, 5, problem.values[half.loads[0].value].uses[4].begin});
-  EXPECT_NE(faultOf(half).find("not all uses"), std::string::npos) << faultOf(half);
-  GatherSchedule early = good; // the last micro-step's gather in the middle one
-  early.loads[0].lastUse = 1;
-  early.loads.push_back({early.loads[0].value, 2, 3, problem.values[early.loads[0].value].uses[2].begin});
-  early.loads.push_back({early.loads[0].value, 4, 5, problem.values[early.loads[0].value].uses[4].begin - 1});
-  EXPECT_NE(faultOf(early).find("is issued before"), std::string::npos) << faultOf(early);
-  GatherSchedule sent = good;
-  sent.gatheredBytes *= 5;
-  EXPECT_NE(faultOf(sent).find("the gathers move"), std::string::npos);
-  problem.liveBytes.back() = 200; // behind the last use of the first value
-  problem.values[1].uses.back() = problem.values[0].uses.back();
-  problem.budgetBytes = 210;
-  problem.maxReuseElements = 9;
-  EXPECT_NE(faultOf(good).find("kept over 10 elements"), std::string::npos) << faultOf(good);
-}
-
-TEST(GatherSchedule, CheckerCountsWhatStaysForTheStepAllTheTime) {
-  GatherProblem problem = makeMicroSteps(makeLayers(2, 0.5), {1, 3, 1});
-  const GatherSchedule good = solve(problem);
-  problem.liveBytes[0] = 100; // the second value is not used here, nor gathered yet
-  problem.budgetBytes = 119;
-  EXPECT_NE(check(good, problem).value_or("").find("bytes live at command 0"), std::string::npos);
-  problem.budgetBytes = GatherProblem::kNoLimit;
-  problem.maxReuseElements = 10;
-  EXPECT_EQ(check(good, problem), std::nullopt);
-}
-
 TEST(GatherSchedule, CountsWhatLiesBetweenTwoRunsOfOneMicroStep) {
   GatherProblem problem; // value 0 in each of three micro-steps; in the middle one after value 1, before 2
   problem.seconds.assign(5, 1.0);
@@ -372,23 +297,6 @@ TEST(GatherSchedule, CountsWhatLiesBetweenTwoRunsOfOneMicroStep) {
   schedule.gatheredBytes = 70;
   schedule.exposedSeconds = exposedSeconds(problem, schedule.loads);
   EXPECT_NE(check(schedule, problem).value_or("").find("kept over 20 elements"), std::string::npos);
-}
-
-TEST(GatherSchedule, CheckerFindsFaults) {
-  GatherProblem problem = makeLayers(3, 0.5);
-  const GatherSchedule good = solve(problem);
-  GatherSchedule late = good;
-  late.loads.back().issue =
-      problem.values[late.loads.back().value].uses[late.loads.back().firstUse].begin + 1;
-  EXPECT_NE(check(late, problem), std::nullopt);
-  GatherSchedule lost = good;
-  lost.loads.pop_back();
-  EXPECT_NE(check(lost, problem), std::nullopt);
-  GatherSchedule faster = good;
-  faster.exposedSeconds -= 0.1;
-  EXPECT_NE(check(faster, problem), std::nullopt);
-  problem.budgetBytes = 105;
-  EXPECT_NE(check(good, problem), std::nullopt);
 }
 
 } // namespace
