@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --ds-overlap-reductions | FileCheck %s
 // RUN: ds-opt %s --ds-overlap-reductions --ds-insert-events --ds-verify-collectives
+// RUN: ds-opt %s --ds-overlap-reductions=memory=271581184 | FileCheck %s --check-prefix=TIGHT
 
 !part = !ds.buffer<tensor<262144xf32>, [1], device>
 !long = !ds.buffer<tensor<67108864xf32>, [1], device>
@@ -53,6 +54,13 @@ func.func @beside_the_rest(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"
 // CHECK: ds.wait [[E]] on compute
 // CHECK-NEXT: ds.call "fill"{{.*}} params [3.0
 // CHECK: ds.call "copy"
+//
+// 256 MiB of input, 1 of the state and 1 of the result fit into 259, but the gradient's 2 beside them do not: compute
+// waits at once.
+// TIGHT-LABEL: @done_before_the_end
+// TIGHT: ds.record [[E:[0-9]+]] on reduce
+// TIGHT: ds.wait [[E]] on compute
+// TIGHT-NEXT: ds.call "fill"{{.*}} params [2.0
 func.func @done_before_the_end(%w: !part {ds.state = @w}, %x: !long {ds.input = "x"}) {
   %g = ds.alloc "gradients" : !whole
   ds.call "fill"(%g) writes [0] params [1.0] on compute : !whole
