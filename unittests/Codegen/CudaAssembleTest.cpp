@@ -1,7 +1,7 @@
 //===- CudaAssembleTest.cpp - Random kernels through ptxas ----------------------===//
 //
-// The kernels of CudaFuzz as PTX: ptxas must take every one, and none may spill a register or use local memory,
-// which would be arrays that are indexed at run time.
+// The kernels of CudaFuzz as PTX: ptxas must take every one, and none may spill a register or use local
+// memory, which would be arrays that are indexed at run time.
 //
 //===---------------------------------------------------------------------------===//
 #include "RandomKernels.h"
