@@ -3,10 +3,17 @@
 ADAMW = {"type": "AdamW", "params": {"lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}}
 
 
-def config(batch, accumulation=1, bf16=False):
+def config(batch, accumulation=1, bf16=False, stage=0):
     """A ds_config.json."""
     return {"train_micro_batch_size_per_gpu": batch, "gradient_accumulation_steps": accumulation,
-            "gradient_clipping": 1.0, "bf16": {"enabled": bf16}, "optimizer": ADAMW}
+            "gradient_clipping": 1.0, "bf16": {"enabled": bf16}, "zero_optimization": {"stage": stage},
+            "optimizer": ADAMW}
+
+
+def on_two(stage, bf16=False):
+    """A small GPT on two GPUs."""
+    return {"example": ["gpt", "--size", "tiny", "--batch", "4", "--data", "64"], "ranks": 2, "bf16": bf16,
+            "config": config(4, 2, bf16, stage)}
 
 
 def hf_gpt2(layers, heads, width):
@@ -18,6 +25,7 @@ def hf_gpt2(layers, heads, width):
 
 
 # "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
+# "ranks": as many GPUs; where there are fewer, the model is skipped.
 # "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel.
 MODELS = {
     "mlp": {"example": ["mlp", "--size", "tiny", "--batch", "8", "--data", "64"], "config": config(8, 2)},
@@ -25,6 +33,11 @@ MODELS = {
             "config": config(4, 2), "torch": {"size": "small", "layers": 2}},
     "gpt-bf16": {"example": ["gpt", "--size", "small", "--layers", "2", "--batch", "4", "--data", "64"],
                  "config": config(4, 2, True), "bf16": True, "torch": {"size": "small", "layers": 2}},
+    "llama": {"example": ["llama", "--size", "tiny", "--batch", "4", "--data", "64"], "config": config(4, 2)},
+    "llama-bf16": {"example": ["llama", "--size", "tiny", "--batch", "4", "--data", "64"],
+                   "config": config(4, 2, True), "bf16": True},
+    **{f"gpt-zero{stage}": on_two(stage) for stage in range(4)},
+    "gpt-zero3-bf16": on_two(3, True),
     "gpt2": {"hf": hf_gpt2(12, 12, 768), "config": config(16, 1, True), "batch": 16, "length": 1024, "layers": 12,
              "heads": 12, "width": 768, "vocab": 50257},
     "gpt2-xl": {"hf": hf_gpt2(48, 25, 1600), "config": config(8, 1, True), "batch": 8, "length": 1024, "layers": 48,

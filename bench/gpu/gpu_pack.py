@@ -39,10 +39,13 @@ def copy_tools(folder):
     """The runtime, and this very round."""
     for name in ("bin", "lib"):
         os.makedirs(os.path.join(folder, name), exist_ok=True)
-    plugin = os.path.join(BUILD, "lib", "libds-cuda.so")
-    if not os.path.exists(plugin):
-        sys.exit("gpu-test: this build has no libds-cuda.so: build where CUDA 13's headers are")
-    for source in (tool("ds-run"), plugin):
+    # Ranks find one another over Gloo before NCCL does.
+    plugins = [os.path.join(BUILD, "lib", f"libds-{name}.so") for name in ("cuda", "gloo")]
+    for plugin in plugins:
+        if not os.path.exists(plugin):
+            sys.exit(f"gpu-test: this build has no {os.path.basename(plugin)}: build where "
+                     "CUDA 13's headers and Gloo are")
+    for source in (tool("ds-run"), *plugins):
         target = os.path.join(folder, "bin" if source.endswith("ds-run") else "lib", os.path.basename(source))
         shutil.copy2(source, target)
         subprocess.run(["strip", target], check=True)
@@ -58,7 +61,8 @@ def copy_tools(folder):
 
 def compile_model(arguments, target, program):
     """ds-opt; None, or why it refused."""
-    result = subprocess.run([tool("ds-opt"), *arguments, "--target", target, "--emit=program", "-o", program],
+    plan = ["--plan-json", program.replace(".dsx", ".plan.json")] if target != "cpu" else []
+    result = subprocess.run([tool("ds-opt"), *arguments, "--target", target, "--emit=program", "-o", program, *plan],
                             capture_output=True, text=True)
     return None if result.returncode == 0 else result.stderr.strip().splitlines()[0]
 
@@ -72,13 +76,14 @@ def pack_example(name, model, target, folder, work):
     config = os.path.join(work, "ds_config.json")
     with open(config, "w") as file:
         json.dump(model["config"], file)
-    arguments = [archive, "--config", config, *inputs]
+    ranks = ["--ranks", str(model["ranks"])] if "ranks" in model else []
+    arguments = [archive, "--config", config, *inputs, *ranks]
     cpu, log = os.path.join(work, "cpu.dsx"), os.path.join(work, "log.jsonl")
     refused = compile_model(arguments, "cpu", cpu) or compile_model(arguments, target, f"{folder}/{name}.dsx")
     if refused:
         return refused
     shutil.copy2(data, os.path.join(folder, f"{name}.data.safetensors"))
-    subprocess.run([tool("ds-run"), cpu, "--data", data, "--steps", str(STEPS), "--log-jsonl", log],
+    subprocess.run([tool("ds-run"), cpu, *ranks, "--data", data, "--steps", str(STEPS), "--log-jsonl", log],
                    check=True, capture_output=True)
     with open(log) as file:
         losses = [json.loads(line)["loss"] for line in file]
@@ -103,7 +108,8 @@ def folder_bytes(folder):
 
 
 def pack(folder, target, names):
-    """Fills `folder`; returns the exit code."""
+    """Fills `folder` with the models that `names` lists, or all; returns the exit code."""
+    names = list(gpu_models.MODELS) if names == "all" else names.split(",")
     unknown = [name for name in names if name not in gpu_models.MODELS]
     if unknown:
         sys.exit(f"gpu-test: unknown models: {', '.join(unknown)}")

@@ -40,6 +40,14 @@ class Round:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def skip_beyond(self, devices):
+        """Skips the models that want more GPUs than there are."""
+        for name in list(self.models):
+            ranks = gpu_models.MODELS[name].get("ranks", 1)
+            if ranks > devices:
+                self.models.remove(name)
+                self.check(name, None, f"needs {ranks} GPUs, there {'is' if devices == 1 else 'are'} {devices}")
+
     def ds_run(self, name, log, extra=(), data=None, steps=20, wrapper=(), environment=None):
         """Runs a packed program on the GPU; returns the finished process."""
         libraries = os.pathsep.join([self.path("lib"), *cuda_folders(), os.environ.get("LD_LIBRARY_PATH", "")])
@@ -47,6 +55,8 @@ class Round:
                        **(environment or {})}
         command = [*wrapper, self.path("bin/ds-run"), self.path(f"{name}.dsx"), "--device", "cuda", "--data",
                    data or self.path(f"{name}.data.safetensors"), "--steps", str(steps), "--log-jsonl", log, *extra]
+        if "ranks" in gpu_models.MODELS.get(name, {}):
+            command += ["--ranks", str(gpu_models.MODELS[name]["ranks"])]
         try:
             return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
         except subprocess.TimeoutExpired as error:
@@ -97,7 +107,17 @@ def device(r):
         r.check("device", False, message[0])
         return False
     r.check("device", True, str(r.summary["figures"]["gpu"]))
+    r.skip_beyond(count_gpus())
     return True
+
+
+def count_gpus():
+    """As nvidia-smi lists them; at least 1, for ds-run has found one."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        listed = ""
+    return max(1, listed.count("GPU "))
 
 
 def relative(a, b):
@@ -188,6 +208,17 @@ def memory(r):
             continue
         r.figure(f"{name} bytes", {"arenas": used[0], "planned": used[1], "beyond": used[2]})
         r.check(f"{name} memory", used[0] == used[1], f"arenas {used[0]:.4g} B of {used[1]:.4g}, beyond {used[2]:.4g}")
+        planned = planned_total(r.path(f"{name}.plan.json"))
+        off = abs(used[0] + used[2] - planned) / planned
+        r.check(f"{name} total memory", off <= 0.02, f"{used[0] + used[2]:.4g} B, {100 * off:.1f} % off the plan's "
+                f"{planned:.4g}, limit 2 %")
+
+
+def planned_total(path):
+    """Device bytes of the first rank's plan, with those beyond its arenas."""
+    with open(path) as file:
+        rank = json.load(file)["ranks"][0]
+    return rank["arenas"]["device"] + sum(line["bytes"] for line in rank["memory"] if line["where"] == "device")
 
 
 def tokens(r, name):
