@@ -68,7 +68,7 @@ def plan(files, cluster, ranks, args):
 
 
 def kind_of(name, category):
-    """The kind of command a trace's slice is: the function's name, or what fuses."""
+    """The kind of command a measured slice is: the function's name, or what fuses."""
     word = name.split()[0] if name else category
     return word if category in ("cpu_op", "collective") else "generated kernels"
 
@@ -80,15 +80,22 @@ def slices(path):
     return [event for event in events if event.get("ph") == "X" and event.get("pid") == 0]
 
 
-def by_kind(path, steps):
-    """Seconds a step by kind of command, medians over the steps of a measured trace."""
+def each_command(path, steps):
+    """(kind, seconds) of each command of a step in the order of its trace, medians over the measured steps."""
     events = sorted(slices(path), key=lambda event: event["ts"])
     each = len(events) // steps
+    return [(kind_of(events[index]["name"], events[index].get("cat", "")),
+             statistics.median(event["dur"] for event in events[index::each][steps // 4:]) / 1e6) for index in range(each)]
+
+
+def by_kind(measured, planned):
+    """Seconds of each kind of command: measured, planned. A planned trace has the commands of the measured one, in order."""
+    planned = sorted(slices(planned), key=lambda event: event["ts"])
     kinds = {}
-    for index in range(each):
-        same = events[index::each]
-        kind = kind_of(same[0]["name"], same[0].get("cat", ""))
-        kinds[kind] = kinds.get(kind, 0) + statistics.median(event["dur"] for event in same[steps // 4:]) / 1e6
+    for (kind, seconds), event in zip(measured, planned):
+        both = kinds.setdefault(kind, [0.0, 0.0])
+        both[0] += seconds
+        both[1] += event["dur"] / 1e6
     return kinds
 
 
@@ -100,7 +107,7 @@ def measure(files, program, ranks, args):
         lines = [json.loads(line) for line in file]
     seconds = [line["step_seconds"] for line in lines[args.drop:]]
     return {"seconds": statistics.median(seconds), "peak": lines[-1]["peak_bytes"]["device"], "others": result["others"],
-            "kinds": by_kind(trace, len(lines)) if args.details and ranks == 1 else {}}
+            "commands": each_command(trace, len(lines)) if args.details and ranks == 1 else []}
 
 
 def compare(name, ranks, cluster, args):
@@ -111,15 +118,10 @@ def compare(name, ranks, cluster, args):
     predicted = planned["predicted"]["step_seconds"]
     if predicted is None:
         sys.exit("predicted.py: the plan has no step_seconds")
-    kinds = {}
-    if args.details and os.path.exists(trace):
-        for event in slices(trace):
-            kind = kind_of(event["name"], event.get("cat", ""))
-            kinds[kind] = kinds.get(kind, 0) + event["dur"] / 1e6
     return {"model": name, "ranks": ranks, "predicted": predicted, "measured": best["seconds"],
             "ratio": predicted / best["seconds"], "planned_peak": planned["ranks"][0]["peak"]["bytes"],
             "measured_peak": best["peak"], "others": best["others"],
-            "all": [run["seconds"] for run in runs], "kinds": kinds, "measured_kinds": best["kinds"]}
+            "all": [run["seconds"] for run in runs], "kinds": by_kind(best["commands"], trace) if best["commands"] else {}}
 
 
 def table(rows):
@@ -129,8 +131,7 @@ def table(rows):
         lines.append(f"| {row['model']} | {row['ranks']} | {row['predicted'] * 1e3:.1f} ms | {row['measured'] * 1e3:.1f} ms "
                      f"| **{row['ratio']:.2f}** | {same} | {row['others']:.0%} |")
     for row in rows:
-        for kind in sorted(row["measured_kinds"], key=lambda kind: -row["measured_kinds"][kind]):
-            measured, predicted = row["measured_kinds"][kind], row["kinds"].get(kind, 0)
+        for kind, (measured, predicted) in sorted(row["kinds"].items(), key=lambda item: -item[1][0]):
             if measured > 0.005 * row["measured"]:
                 lines.append(f"| {row['model']}: {kind} | {row['ranks']} | {predicted * 1e3:.2f} ms | {measured * 1e3:.2f} ms "
                              f"| {predicted / measured:.2f} | | |")
