@@ -4,6 +4,7 @@
 // lies between is interpolated by whoever reads the file.
 //
 //===---------------------------------------------------------------------------===//
+#include "Products.h"
 #include "Context.h"
 
 #include <fmt/format.h>
@@ -56,7 +57,7 @@ Result<std::vector<double>> measureShape(Calibration &c, const ProductType &type
 /// Rows [m, n, k, rates...] over all combinations of the sizes.
 Result<std::vector<std::vector<double>>> measureGrid(Calibration &c, const ProductType &type,
                                                      double &spread) {
-  std::vector<std::vector<double>> rows;
+  std::vector<std::vector<double>> rows; // the figures are the same on all ranks, and so is what they decide
   for (const int64_t m : type.sizes)
     for (const int64_t n : type.sizes)
       for (const int64_t k : type.sizes) {
@@ -66,6 +67,14 @@ Result<std::vector<std::vector<double>>> measureGrid(Calibration &c, const Produ
         rows.push_back({static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)});
         rows.back().insert(rows.back().end(), rates->begin(), rates->end());
       }
+  for (const size_t row : findSlowShapes(rows)) {
+    auto size = [&](size_t axis) { return static_cast<int64_t>(rows[row][axis]); };
+    Result<std::vector<double>> again = measureShape(c, type, size(0), size(1), size(2), spread);
+    if (!again)
+      return again.error();
+    for (size_t form = 0; form < again->size(); ++form)
+      rows[row][3 + form] = std::max(rows[row][3 + form], (*again)[form]);
+  }
   return rows;
 }
 
@@ -79,6 +88,28 @@ std::vector<std::vector<double>> cubesOf(const std::vector<std::vector<double>> 
 }
 
 } // namespace
+
+std::vector<size_t> findSlowShapes(const std::vector<std::vector<double>> &grid) {
+  constexpr double kShare = 0.75;
+  auto within = [](const std::vector<double> &a, const std::vector<double> &b) {
+    return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2];
+  };
+  auto work = [](const std::vector<double> &row) { return row[0] * row[1] * row[2]; };
+  std::vector<size_t> slow;
+  for (size_t i = 0; i < grid.size(); ++i) {
+    const std::vector<double> &row = grid[i];
+    const bool found = std::any_of(grid.begin(), grid.end(), [&](const std::vector<double> &other) {
+      bool isSlower = false;
+      for (size_t form = 3; form < row.size(); ++form)
+        isSlower |= (within(other, row) && row[form] < kShare * other[form]) ||
+                    (within(row, other) && work(other) / other[form] < kShare * work(row) / row[form]);
+      return isSlower;
+    });
+    if (found)
+      slow.push_back(i);
+  }
+  return slow;
+}
 
 Status measureProducts(Calibration &c) {
   const std::vector<int64_t> all = c.quick ? std::vector<int64_t>{16, 64}

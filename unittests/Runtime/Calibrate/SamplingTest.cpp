@@ -4,7 +4,9 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Calibrate/Sampling.h"
+#include "Calibrate/Context.h"
 #include "Calibrate/Figures.h"
+#include "Calibrate/Products.h"
 
 #include "ds/Config/Cluster.h"
 
@@ -106,6 +108,33 @@ TEST(FitLine, TimeThatDoesNotRiseHasNoRateAndNothingIsNegative) {
   EXPECT_EQ(fitLine({{1, 3e-6}, {100, 3e-6}}).rate, 0);
   EXPECT_DOUBLE_EQ(fitLine({{1, 3e-6}, {100, 3e-6}}).fixed, 3e-6);
   EXPECT_EQ(fitLine({{1e3, 1e-6}, {1e6, 2e-3}}).fixed, 0); // the line crosses the axis below 0
+}
+
+TEST(Sampling, ALongCalibrationAsksLess) {
+  Calibration calibration;
+  const SamplingOptions first = calibration.sampling();
+  calibration.elapsed = 41;
+  const SamplingOptions later = calibration.sampling();
+  EXPECT_GT(first.least, later.least);
+  EXPECT_GT(first.budgetSeconds, 2 * later.budgetSeconds);
+  EXPECT_GE(later.least, 1u);
+}
+
+TEST(Products, ThatAreSlowerThanSmallerOnesAreMeasuredAgain) {
+  using testing::ElementsAre;
+  const std::vector<std::vector<double>> grid = {
+      {16, 16, 16, 10, 10, 10}, {16, 16, 64, 20, 20, 14}, {16, 64, 16, 20, 7, 20}, {16, 64, 64, 30, 30, 15}};
+  // The third has a form that falls from 10 to 7. 15 is more than three quarters of 20 by one side, and
+  // of 14.
+  EXPECT_THAT(findSlowShapes(grid), ElementsAre(2));
+  std::vector<std::vector<double>> even = grid;
+  even[2][4] = even[3][5] = 20;
+  EXPECT_THAT(findSlowShapes(even), testing::IsEmpty());
+  even[3][3] = 14; // of 20 by either side
+  EXPECT_THAT(findSlowShapes(even), ElementsAre(3));
+  even[3][3] = 30;
+  even[0][4] = 0.5; // takes 8192 units of time, the second a quarter of them
+  EXPECT_THAT(findSlowShapes(even), ElementsAre(0));
 }
 
 TEST(Figures, AreWrittenAsACommentedTreeThatTheReaderTakes) {
