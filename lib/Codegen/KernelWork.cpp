@@ -2,8 +2,8 @@
 //
 // An op's scalar body is built, counted and dropped. What one operation of arith or math takes was measured
 // on generated kernels (AVX-512, elements in the first cache) against an addition: functions become
-// polynomials, divisions and roots hold their unit for several additions, a power is a call of libm for each
-// element.
+// polynomials, which are additions to any processor, while divisions and roots, counted apart, hold a unit
+// whose speed differs between processors; a power is a call of libm for each element.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Codegen/KernelWork.h"
@@ -17,23 +17,41 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Additions that take as long as one operation of a scalar body.
-static double workOfOperation(Operation *op) {
-  return llvm::TypeSwitch<Operation *, double>(op)
-      .Case<arith::ConstantOp>([](auto) { return 0; })
-      .Case<arith::DivFOp>([](auto) { return 9; })
-      .Case<math::SqrtOp>([](auto) { return 11; })
-      .Case<math::ExpOp>([](auto) { return 40; })
-      .Case<math::TanhOp>([](auto) { return 45; })
-      .Case<math::SinOp, math::CosOp>([](auto) { return 47; })
-      .Case<math::LogOp>([](auto) { return 68; })
-      .Case<math::ErfOp>([](auto) { return 120; })
-      .Case<math::PowFOp>([](auto) { return 490; })
-      .Default([](auto) { return 1; });
+KernelWork &KernelWork::operator+=(const KernelWork &other) {
+  additions += other.additions;
+  divisions += other.divisions;
+  roots += other.roots;
+  rows += other.rows;
+  return *this;
 }
 
-/// Additions of one element of an elementwise op.
-static double workOfElement(ScalarBodyOpInterface op) {
+KernelWork mlir::ds::operator*(KernelWork work, double times) {
+  return {work.additions * times, work.divisions * times, work.roots * times, work.rows * times};
+}
+
+/// One operation of a scalar body.
+static KernelWork workOfOperation(Operation *op) {
+  return llvm::TypeSwitch<Operation *, KernelWork>(op)
+      .Case<arith::ConstantOp>([](auto) { return KernelWork(); })
+      .Case<arith::DivFOp>([](auto) {
+        return KernelWork{0, 1};
+      })
+      .Case<math::SqrtOp>([](auto) {
+        return KernelWork{0, 0, 1};
+      })
+      .Case<math::ExpOp>([](auto) { return KernelWork{40}; })
+      .Case<math::TanhOp>([](auto) {
+        return KernelWork{36, 1};
+      })
+      .Case<math::SinOp, math::CosOp>([](auto) { return KernelWork{47}; })
+      .Case<math::LogOp>([](auto) { return KernelWork{68}; })
+      .Case<math::ErfOp>([](auto) { return KernelWork{120}; })
+      .Case<math::PowFOp>([](auto) { return KernelWork{490}; })
+      .Default([](auto) { return KernelWork{1}; });
+}
+
+/// One element of an elementwise op.
+static KernelWork workOfElement(ScalarBodyOpInterface op) {
   Block block;
   OpBuilder builder(op.getContext());
   builder.setInsertionPointToEnd(&block);
@@ -45,7 +63,7 @@ static double workOfElement(ScalarBodyOpInterface op) {
     operands.push_back(block.addArgument(element, op.getLoc()));
   }
   op.buildScalar(builder, op.getLoc(), operands);
-  double work = 0;
+  KernelWork work;
   for (Operation &built : block)
     work += workOfOperation(&built);
   return work;
@@ -69,6 +87,15 @@ static bool isReduction(Operation *op) {
   return fusable && fusable.getFusionKind() == FusionKind::Reduction;
 }
 
+/// Whether the reduction goes along the innermost dimension, so that the lanes of its sums are added up.
+static bool reducesRows(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  if (!reduce)
+    return false;
+  auto type = cast<RankedTensorType>(reduce.getInput().getType());
+  return type.hasStaticShape() && llvm::is_contained(reduce.getDims(), type.getRank() - 1);
+}
+
 namespace {
 /// The passes of a kernel over its elements: reductions that need no other, those that need them, and so on,
 /// then the outputs. No pass leaves more than its sums, so each computes again what it needs.
@@ -85,16 +112,25 @@ public:
       last = std::max(last, level + isReduction(&op));
     }
     for (Operation &op : body.without_terminator())
-      if (isReduction(&op))
+      if (isReduction(&op)) {
         visit(&op, levels[&op]);
+        addRows(&op);
+      }
     for (Value output : body.getTerminator()->getOperands())
       if (Operation *source = output.getDefiningOp(); source && !isReduction(source))
         visit(source, last);
   }
 
-  double work = 0;
+  KernelWork work;
 
 private:
+  /// Reductions of one level are added up side by side.
+  void addRows(Operation *op) {
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    if (reducesRows(op) && waited.insert(levels[op]).second)
+      work.rows += double(result.getNumElements());
+  }
+
   /// Adds what pass `pass` computes for `op`, once.
   void visit(Operation *op, unsigned pass) {
     if (!seen.insert({op, pass}).second)
@@ -105,21 +141,22 @@ private:
         visit(source, pass);
   }
 
-  double workOf(Operation *op) const {
+  KernelWork workOf(Operation *op) const {
     if (auto scalar = dyn_cast<ScalarBodyOpInterface>(op))
       return workOfElement(scalar) * largestTensor(op, extent);
     if (isReduction(op))
-      return largestTensor(op, extent);
+      return {largestTensor(op, extent)};
     auto cost = dyn_cast<CostOpInterface>(op);
-    return cost ? double(cost.getFlops()) : 0.0;
+    return {cost ? double(cost.getFlops()) : 0.0};
   }
 
   int64_t extent;
   llvm::DenseMap<Operation *, unsigned> levels;
   llvm::DenseSet<std::pair<Operation *, unsigned>> seen;
+  llvm::DenseSet<unsigned> waited;
 };
 } // namespace
 
-double mlir::ds::kernelWork(KernelOp kernel, int64_t extent) {
+KernelWork mlir::ds::kernelWork(KernelOp kernel, int64_t extent) {
   return Passes(kernel.getBody().front(), extent).work;
 }

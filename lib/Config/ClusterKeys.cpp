@@ -32,6 +32,11 @@ constexpr ClusterKey kTable[] = {
   {"device.fork_seconds", Positive, false, "s", "dividing one kernel among the cores and waiting for them; absent: part of the launch", SET(device.forkSeconds, number)},
   {"device.vector_flops", Positive, false, "op/s", "arithmetic of generated kernels, in additions (an exponential is 20); absent: only their bytes count", SET(device.vectorFlops, number)},
   {"device.cached_bytes_per_second", Rates, false, "bytes/s", "achieved by a kernel, by the bytes that it touches, those that it writes without reading them counted twice; absent: as memory", SET(device.cachedBytesPerSecond, curve)},
+  {"device.column_bytes_per_second", Strips, false, "bytes/s", "the same of kernels that add down columns, by the bytes of each row that one unit of work takes and by all bytes; absent: as any kernel", SET(device.columnBytesPerSecond, shapes)},
+  {"device.update_bytes_per_second", Rates, false, "bytes/s", "the same of kernels that write three operands again, as an optimizer's update does; absent: as any kernel", SET(device.updateBytesPerSecond, curve)},
+  {"device.division_additions", Positive, false, "additions", "that take as long as a division in generated kernels; default 9", SET(device.divisionAdditions, number)},
+  {"device.root_additions", Positive, false, "additions", "the same of a square root; default 11", SET(device.rootAdditions, number)},
+  {"device.row_seconds", Positive, false, "s", "to add up one row of a generated kernel, beyond its elements; absent: nothing", SET(device.rowSeconds, number)},
   {"device.peak_flops.fp32", Positive, true, "op/s", "dense peak", SET(device.peakFlops[DType::F32], number)},
   {"device.peak_flops.fp16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::F16], number)},
   {"device.peak_flops.bf16", Positive, false, "op/s", "absent: no unit for it, computed as fp32", SET(device.peakFlops[DType::BF16], number)},
@@ -107,6 +112,10 @@ std::string_view spellExpected(FigureKind kind) {
     return "rows [m, n, k, rate, rate, rate] over all combinations of some sizes, the last fastest, all "
            "greater "
            "than 0";
+  case Strips:
+    return "rows [bytes, bytes, rate] over all combinations of some sizes, the last fastest, all greater "
+           "than "
+           "0";
   case Scores:
     return "rows [positions, width, rate, rate] over all combinations of some sizes, the last fastest, all "
            "greater than 0";

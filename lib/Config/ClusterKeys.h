@@ -22,6 +22,7 @@ enum class FigureKind : uint8_t {
   Switch,   ///< true or false
   Rates,    ///< [[size, rate], ...] with rising sizes, both greater than 0
   Products, ///< [[m, n, k, rate, rate, rate], ...] over all combinations of some sizes
+  Strips,   ///< [[bytes, bytes, rate], ...], the same
   Scores,   ///< [[positions, width, rate, rate], ...], the same
 };
 

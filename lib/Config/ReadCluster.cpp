@@ -120,9 +120,11 @@ static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
     }
     return std::nullopt;
   case FigureKind::Products:
+  case FigureKind::Strips:
   case FigureKind::Scores:
-    if (std::optional<ShapeTable> table =
-            kind == FigureKind::Products ? readShapes(value, 3, 3) : readShapes(value, 2, 2)) {
+    if (std::optional<ShapeTable> table = kind == FigureKind::Products ? readShapes(value, 3, 3)
+                                          : kind == FigureKind::Strips ? readShapes(value, 2, 1)
+                                                                       : readShapes(value, 2, 2)) {
       figure.shapes = std::move(*table);
       return figure;
     }

@@ -81,12 +81,35 @@ double Rates::attentionCallSeconds(double flops, double bytes, double positions,
          flops / device.attentionShapes.at({positions, width}, backward ? 1 : 0);
 }
 
-double Rates::kernelSeconds(double bytes, double freshBytes, double work) const {
+/// Of a kernel whose operands lie as far away as if it touched `reach` bytes, by the table of what it does.
+double Rates::bandwidth(const KernelLoad &load, double reach) const {
   const config::DeviceSpec &device = machine.device;
-  double moving = device.cachedBytesPerSecond.empty()
-                      ? bytes / (device.memoryBytesPerSecond * device.memoryEfficiency)
-                      : (bytes + freshBytes) / device.cachedBytesPerSecond.at(bytes);
-  double working = device.vectorFlops > 0 ? work / device.vectorFlops : 0.0;
+  if (load.stripBytes > 0 && !device.columnBytesPerSecond.empty())
+    return device.columnBytesPerSecond.at({load.stripBytes, reach}, 0);
+  if (load.updates && !device.updateBytesPerSecond.empty())
+    return device.updateBytesPerSecond.at(reach);
+  return device.cachedBytesPerSecond.at(reach);
+}
+
+/// Seconds of a kernel's memory alone.
+double Rates::movingSeconds(const KernelLoad &load) const {
+  const config::DeviceSpec &device = machine.device;
+  if (device.cachedBytesPerSecond.empty())
+    return load.bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+  if (load.reuse.empty())
+    return (load.bytes + load.freshBytes) / bandwidth(load, load.bytes);
+  double seconds = 0;
+  for (auto [bytes, since] : load.reuse)
+    seconds += bytes / bandwidth(load, std::max(load.bytes, since));
+  return seconds;
+}
+
+double Rates::kernelSeconds(const KernelLoad &load) const {
+  const config::DeviceSpec &device = machine.device;
+  double moving = movingSeconds(load);
+  double work =
+      load.additions + load.divisions * device.divisionAdditions + load.roots * device.rootAdditions;
+  double working = device.vectorFlops > 0 ? work / device.vectorFlops + load.rows * device.rowSeconds : 0.0;
   // Loads run ahead of arithmetic, but not all the time: of the shorter part a third was seen to be left.
   double seconds = std::max(moving, working) + std::min(moving, working) / 3;
   // What takes less than dividing it stays on one core.

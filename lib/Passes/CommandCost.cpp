@@ -2,6 +2,7 @@
 #include "CommandCost.h"
 
 #include "LibraryTable.h"
+#include "ds/Codegen/KernelClass.h"
 #include "ds/Codegen/KernelWork.h"
 
 using namespace mlir;
@@ -40,13 +41,39 @@ static double bytesOf(ValueRange buffers) {
   return bytes;
 }
 
-static double launchSeconds(LaunchOp launch, const cost::Rates &rates) {
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
-  double fresh = 0;
+/// Bytes of a row that one unit of work takes, in kernels that add down columns; 0 in others.
+static double stripBytes(KernelOp kernel, LaunchOp launch) {
+  KernelClass of;
+  if (failed(classify(kernel.getBody().front(), of)) || of.kind != KernelKind::Column)
+    return 0;
+  // The units share the columns, which are as many as the shortest result has elements.
+  auto shorter = [](Value a, Value b) { return bytesOf(a) < bytesOf(b); };
+  return bytesOf(*llvm::min_element(launch.getOutputs(), shorter)) / double(std::max<int64_t>(of.extent, 1));
+}
+
+/// What the kernel of `launch` moves and computes.
+static cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances) {
+  cost::KernelLoad load{bytesOf(launch->getOperands())};
+  int64_t inPlace = 0;
   for (Value output : launch.getOutputs())
-    fresh += llvm::is_contained(launch.getInputs(), output) ? 0 : bytesOf(output);
-  return rates.kernelSeconds(bytesOf(launch->getOperands()), fresh,
-                             kernel ? kernelWork(kernel, int64_t(launch.getExtent().value_or(1))) : 0);
+    if (llvm::is_contained(launch.getInputs(), output))
+      ++inPlace;
+    else
+      load.freshBytes += bytesOf(output);
+  load.updates = inPlace >= 3;
+  for (auto [index, distance] : llvm::enumerate(distances)) {
+    Value operand = launch->getOperand(index);
+    bool isFresh = !llvm::is_contained(launch.getInputs(), operand);
+    load.reuse.push_back({bytesOf(operand) * (isFresh ? 2 : 1), distance});
+  }
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
+  if (!kernel)
+    return load;
+  KernelWork work = kernelWork(kernel, int64_t(launch.getExtent().value_or(1)));
+  load.additions = work.additions, load.divisions = work.divisions, load.roots = work.roots;
+  load.rows = work.rows;
+  load.stripBytes = stripBytes(kernel, launch);
+  return load;
 }
 
 /// Whether an operand of a product lies in memory by columns: its last dimension is not the contiguous one.
@@ -102,9 +129,9 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
 }
 
-double mlir::ds::computeSeconds(Operation *command, const cost::Rates &rates) {
+double mlir::ds::computeSeconds(Operation *command, const cost::Rates &rates, ArrayRef<double> distances) {
   if (auto launch = dyn_cast<LaunchOp>(command))
-    return launchSeconds(launch, rates);
+    return rates.kernelSeconds(loadOf(launch, distances));
   return callSeconds(cast<CallOp>(command), rates);
 }
 

@@ -18,8 +18,9 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
 FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 
-/// Seconds that a launch or call takes.
-double computeSeconds(Operation *command, const ::ds::cost::Rates &rates);
+/// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
+/// are known.
+double computeSeconds(Operation *command, const ::ds::cost::Rates &rates, ArrayRef<double> distances = {});
 
 /// Seconds that a collective takes when its stream is free.
 double collectiveSeconds(CommunicateOp op, const ::ds::cost::Rates &rates);

@@ -2,6 +2,7 @@
 #include "StepPlay.h"
 
 #include "CommandCost.h"
+#include "ReuseDistance.h"
 #include "TrainingAttr.h"
 
 using namespace mlir;
@@ -24,15 +25,17 @@ int64_t mlir::ds::runsPerStep(func::FuncOp func, int64_t accumulation) {
 }
 
 /// `command` as the simulation sees it, on stream number `stream`.
-static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, const cost::Rates &rates) {
+static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, const cost::Rates &rates,
+                                     ReuseDistance &memory) {
   using Kind = cost::SimCommand::Kind;
   if (auto record = dyn_cast<RecordOp>(command))
     return {Kind::Record, stream, 0, 0, static_cast<uint32_t>(record.getEvent())};
   if (auto wait = dyn_cast<WaitOp>(command))
     return {Kind::Wait, stream, 0, 0, static_cast<uint32_t>(wait.getEvent())};
+  SmallVector<double> distances = memory.touch(command);
   if (auto communicate = dyn_cast<CommunicateOp>(command))
     return {Kind::Collective, stream, collectiveSeconds(communicate, rates), kFabric};
-  return {Kind::Compute, stream, computeSeconds(command, rates)};
+  return {Kind::Compute, stream, computeSeconds(command, rates, distances)};
 }
 
 /// The streams of all segments, compute first.
@@ -50,9 +53,13 @@ static SmallVector<StreamKind> findStreams(ArrayRef<func::FuncOp> segments) {
 static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, const cost::Rates &rates) {
   SegmentPlay segment{ScheduledFunction(func), {}, 0, {}};
   std::vector<cost::SimCommand> commands;
+  ReuseDistance memory;
+  for (Operation *command : segment.scheduled.commands) // as the run before leaves the caches
+    if (!isa<RecordOp, WaitOp>(command))
+      memory.touch(command);
   for (Operation *command : segment.scheduled.commands)
     commands.push_back(
-        toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), rates));
+        toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), rates, memory));
   segment.play = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
   double reached = 0;
   for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans)) {

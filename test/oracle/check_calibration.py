@@ -7,7 +7,8 @@ import json
 import re
 import sys
 
-DEVICE = ["launch_seconds", "memory_bytes_per_second", "cached_bytes_per_second", "vector_flops", "peak_flops",
+DEVICE = ["launch_seconds", "memory_bytes_per_second", "cached_bytes_per_second", "column_bytes_per_second",
+          "update_bytes_per_second", "vector_flops", "division_additions", "root_additions", "row_seconds", "peak_flops",
           "matmul_flops", "matmul_shapes", "attention_shapes", "function_bytes_per_second"]
 COLLECTIVES = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_to_all", "send_receive"]
 

@@ -122,6 +122,9 @@ TEST(Cluster, ShapesAreAFullGridOfSizes) {
       "[1, 8, 1, 1e9, 1e9, 1e9], [1, 8, 4, 4e9, 1e9, 1e9]]}}";
   EXPECT_EQ(change(full), "ok");
   EXPECT_EQ(change("device: {attention_shapes: [[128, 64, 1e12, 2e12]]}"), "ok");
+  EXPECT_EQ(change("device: {column_bytes_per_second: [[64, 1e6, 1e9], [256, 1e6, 2e9]]}"), "ok");
+  EXPECT_THAT(change("device: {column_bytes_per_second: [[64, 1e6, 1e9, 1e9]]}"),
+              HasSubstr("device.column_bytes_per_second"));
   const std::string shapes = "device: {matmul_shapes: {fp16: [", row = "[1, 1, 1, 1, 1, 1]";
   const std::vector<std::string> cases = {
       shapes + "]}}",

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 using namespace ds;
 using namespace ds::cost;
 
@@ -190,16 +192,57 @@ TEST(CalibratedRates, ProductsByTheirShapeAndForm) {
 TEST(CalibratedRates, KernelsByBytesArithmeticAndForks) {
   Rates rates(calibrated());
   // Memory alone: 1e8 bytes at 1e10 bytes/s, a launch and a fork.
-  EXPECT_WITHIN(rates.kernelSeconds(1e8, 0, 0), 1e-2 + 6e-6, 1e-9);
+  EXPECT_WITHIN(rates.kernelSeconds({1e8}), 1e-2 + 6e-6, 1e-9);
   // What is written without having been read is read all the same.
-  EXPECT_WITHIN(rates.kernelSeconds(1e8, 5e7, 0), 1.5e-2 + 6e-6, 1e-9);
+  EXPECT_WITHIN(rates.kernelSeconds({1e8, 5e7}), 1.5e-2 + 6e-6, 1e-9);
   // Arithmetic that takes longer, with a third of the memory's time.
-  EXPECT_WITHIN(rates.kernelSeconds(1e8, 0, 3e9), 3e-2 + 1e-2 / 3 + 6e-6, 1e-9);
+  EXPECT_WITHIN(rates.kernelSeconds({1e8, 0, 3e9}), 3e-2 + 1e-2 / 3 + 6e-6, 1e-9);
   // Short ones are not divided: 1e4 bytes at 1e11.
-  EXPECT_WITHIN(rates.kernelSeconds(1e4, 0, 0), 1e-7 + 1e-6, 1e-9);
+  EXPECT_WITHIN(rates.kernelSeconds({1e4}), 1e-7 + 1e-6, 1e-9);
   // Elsewhere the bytes count, and the launch.
   Rates gpu = ratesOf("a100-80g");
-  EXPECT_EQ(gpu.kernelSeconds(1e8, 5e7, 1e9), gpu.memorySeconds(1e8));
+  EXPECT_EQ(gpu.kernelSeconds({1e8, 5e7, 1e9}), gpu.memorySeconds(1e8));
+}
+
+TEST(CalibratedRates, DivisionsAndRootsCountAsTheMachineHasThem) {
+  config::Cluster cluster = calibrated(); // 1e11 additions a second
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds({0, 0, 0, 1e9}), 9e9 / 1e11 + 6e-6, 1e-9);
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds({0, 0, 0, 0, 1e9}), 11e9 / 1e11 + 6e-6, 1e-9);
+  cluster.device.divisionAdditions = 30;
+  cluster.device.rootAdditions = 40;
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds({0, 0, 0, 1e9, 1e9}), 70e9 / 1e11 + 6e-6, 1e-9);
+}
+
+TEST(CalibratedRates, RowsAreAddedUp) {
+  config::Cluster cluster = calibrated();
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds({0, 0, 1e9, 0, 0, 1e5}), 1e-2 + 6e-6, 1e-9); // no figure
+  cluster.device.rowSeconds = 1e-8;
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds({0, 0, 1e9, 0, 0, 1e5}), 1e-2 + 1e-3 + 6e-6, 1e-9);
+}
+
+TEST(CalibratedRates, ColumnsAndUpdatesHaveTheirOwnMemory) {
+  config::Cluster cluster = calibrated();
+  KernelLoad columns{1e8}, updates{1e8};
+  columns.stripBytes = 128;
+  updates.updates = true;
+  for (const KernelLoad &load : {columns, updates}) // no figures: as any kernel
+    EXPECT_EQ(Rates(cluster).kernelSeconds(load), Rates(cluster).kernelSeconds({1e8}));
+  cluster.device.columnBytesPerSecond = {{{64, 256}, {1e6}}, {{2e9}, {8e9}}};
+  cluster.device.updateBytesPerSecond = {{{1e6, 2e10}, {1e8, 5e9}}};
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds(columns), 1e8 / 4e9 + 6e-6, 1e-9); // half way in powers
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds(updates), 1e8 / 5e9 + 6e-6, 1e-9);
+  EXPECT_WITHIN(Rates(cluster).kernelSeconds({1e8}), 1e8 / 1e10 + 6e-6, 1e-9);
+}
+
+TEST(CalibratedRates, OperandsThatWereNotTouchedForLongComeFromMemory) {
+  Rates rates(calibrated()); // 1e11 bytes/s at 1e4 bytes, 1e10 at 1e8
+  KernelLoad load{1e4};
+  load.reuse = {{5e3, 0}, {5e3, 1e8}};
+  EXPECT_WITHIN(rates.kernelSeconds(load), 5e3 / 1e11 + 5e3 / 1e10 + 1e-6, 1e-9);
+  load.reuse = {{1e4, std::numeric_limits<double>::infinity()}};
+  EXPECT_WITHIN(rates.kernelSeconds(load), 1e4 / 1e10 + 1e-6, 1e-9);
+  Rates gpu = ratesOf("a100-80g"); // has no caches to tell apart
+  EXPECT_EQ(gpu.kernelSeconds(load), gpu.memorySeconds(1e4));
 }
 
 TEST(CalibratedRates, FunctionsAttentionAndCollectivesByTheirTables) {

@@ -6,11 +6,21 @@
 
 namespace mlir::ds {
 
-/// What the generated code of `kernel` computes, in additions: an exponential counts 40, as long as it takes,
-/// and what several passes over a row compute counts in each.
+/// Operations on single elements, and rows to be added up.
+struct KernelWork {
+  double additions = 0; ///< and what takes as long; an exponential counts 40
+  double divisions = 0, roots = 0;
+  double rows = 0; ///< reductions of a row that something waits for, once for each level of them
+
+  KernelWork &operator+=(const KernelWork &other);
+  friend KernelWork operator*(KernelWork work, double times);
+  bool operator==(const KernelWork &) const = default;
+};
+
+/// What the generated code of `kernel` computes, what several passes over a row compute counted in each.
 /// `extent` is the number of elements of a body over `tensor<?x...>`. What ops are made of is asked of
 /// ScalarBodyOpInterface; ops without a body count what CostOpInterface says.
-double kernelWork(KernelOp kernel, int64_t extent = 1);
+KernelWork kernelWork(KernelOp kernel, int64_t extent = 1);
 
 } // namespace mlir::ds
 

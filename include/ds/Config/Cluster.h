@@ -60,8 +60,13 @@ struct DeviceSpec {
   double forkSeconds = 0;          ///< of dividing one kernel among the cores; 0: a GPU's launch does it
   double vectorFlops = 0;          ///< arithmetic of generated kernels; 0: memory alone counts
   Curve cachedBytesPerSecond;      ///< of a kernel, by the bytes that it touches; empty: as memory
-  PerDtype<double> peakFlops;      ///< dense, operations per second; 0: no such unit
-  PerDtype<Curve> matmulFlops;     ///< achieved, by the cube root of m * n * k; empty: as fp32
+  ShapeTable columnBytesPerSecond; ///< of a kernel that adds down columns, by the bytes of a row that one
+                                   ///< unit of work takes and all bytes; empty: as any kernel
+  Curve updateBytesPerSecond;      ///< of a kernel that writes three streams again; empty: as any kernel
+  double divisionAdditions = 9, rootAdditions = 11; ///< that take as long, in generated kernels
+  double rowSeconds = 0;                            ///< to add up a row, beyond its elements
+  PerDtype<double> peakFlops;                       ///< dense, operations per second; 0: no such unit
+  PerDtype<Curve> matmulFlops; ///< achieved, by the cube root of m * n * k; empty: as fp32
   PerDtype<ShapeTable>
       matmulShapes; ///< achieved, by m, n and k: of a b, a b^T and a^T b; empty: by the curve
   ShapeTable

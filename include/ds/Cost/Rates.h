@@ -36,6 +36,20 @@ struct Matmul {
   bool transposeA = false, transposeB = false; ///< how the operands lie in memory
 };
 
+/// What a generated kernel moves and computes.
+struct KernelLoad {
+  double bytes = 0;      ///< read and written; what is read and written again counts twice
+  double freshBytes = 0; ///< those among them that are written without having been read
+  double additions = 0, divisions = 0, roots = 0;
+  double rows = 0; ///< sums of rows that something waits for
+  double stripBytes =
+      0; ///< of a kernel that adds down columns: bytes of a row that a unit takes; 0: it does not
+  bool updates = false; ///< at least three operands are read and written again, as an optimizer does
+  /// Bytes of operands, fresh ones twice, and the bytes touched since their last use, which are looked up in
+  /// place of the kernel's own where they are more. Empty: nothing is known.
+  std::vector<std::pair<double, double>> reuse;
+};
+
 class Rates {
 public:
   /// The built-in cluster "cpu".
@@ -61,10 +75,10 @@ public:
   double attentionCallSeconds(double flops, double bytes, double positions, double width, bool backward,
                               DType dtype) const;
 
-  /// One generated kernel: the bytes that it reads and writes, those among them that it writes without having
-  /// read them, and its arithmetic counted in additions. A processor reads a line before it writes to it, so
-  /// by the table of cached bandwidth, which is of processors, the latter count once more.
-  double kernelSeconds(double bytes, double freshBytes, double work) const;
+  /// One generated kernel: the longer of what it moves and what it computes, and a third of the shorter. A
+  /// processor reads a line before it writes to it, so by the tables of cached bandwidth, which are of
+  /// processors, fresh bytes count once more.
+  double kernelSeconds(const KernelLoad &load) const;
 
   /// A library function that is no product, by the bytes that it touches.
   double functionSeconds(std::string_view name, double bytes) const;
@@ -98,6 +112,8 @@ public:
 
 private:
   double matmulRate(double size, DType dtype) const;
+  double bandwidth(const KernelLoad &load, double reach) const;
+  double movingSeconds(const KernelLoad &load) const;
   double workingSeconds(const Matmul &shape, DType dtype) const;
   double shapeSeconds(const Matmul &shape, const config::ShapeTable &table) const;
   double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const;

@@ -87,15 +87,22 @@ void fillRandom(const RandomCall &call, Isa isa);
 /// One run of a loop that isolates a resource of the machine, for calibration.
 enum class ProbeKind : uint8_t {
   Add,         ///< out[i] = a[i] + b[i]: memory
+  Columns,     ///< out[c] = sum of a[r * width + c]: memory in strips of columns
+  Update,      ///< out, and two streams behind it, of themselves and of b: memory in four streams
   Exp,         ///< out[i] = e^a[i] for whole vectors: arithmetic, where the elements stay in a cache
+  Divide,      ///< out[i] = a[i] / b[i]
+  Root,        ///< out[i] = the square root of a[i]
+  Rows,        ///< out[r] = the variance of row r of a, whose rows have a multiple of 64 elements
   MultiplyAdd, ///< `elements` multiply-adds in registers; reads 256 elements of a and 16 of b
 };
 struct ProbeCall {
   ProbeKind kind;
   const float *a, *b;
-  float *out; ///< has `elements` elements; for MultiplyAdd one for every 4096 of them
+  float *out; ///< `elements` elements; Update: three times as many; MultiplyAdd: one for every 4096
   int64_t elements;
   uint32_t threads;
+  int64_t width = 0; ///< of Columns and Rows: elements of a row
+  int64_t strip = 0; ///< of Columns: elements of a row that one unit of work takes, a multiple of 16
 };
 void probe(const ProbeCall &call, Isa isa);
 

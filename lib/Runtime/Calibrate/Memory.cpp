@@ -19,10 +19,12 @@ constexpr int64_t kFloat = sizeof(float);
 /// counts 40 in the cost model (lib/Codegen/KernelWork.cpp).
 constexpr double kWorkOfExp = 20;
 
-/// Seconds of out = a + b over `elements`, successive runs in different places.
-Result<Sample> measureAdd(Calibration &c, const std::string &figure, int64_t elements, uint32_t threads) {
+/// Seconds of a probe over the pool, of `streams` times `elements` floats, successive runs in different
+/// places.
+Result<Sample> measureStreams(Calibration &c, const std::string &figure, const ProbeCall &call,
+                              int64_t streams) {
   constexpr int64_t kFootprint = int64_t(12) << 20, kMostPlaces = 6;
-  const int64_t stride = (elements + 15) / 16 * 16, bytes = 3 * stride * kFloat;
+  const int64_t stride = (call.elements + 15) / 16 * 16, bytes = streams * stride * kFloat;
   const int64_t places = std::clamp<int64_t>(
       std::min<int64_t>(kFootprint, static_cast<int64_t>(c.pool.size())) / bytes, 1, kMostPlaces);
   c.pool.refill(static_cast<uint64_t>(places * bytes));
@@ -32,27 +34,111 @@ Result<Sample> measureAdd(Calibration &c, const std::string &figure, int64_t ele
   return c.measure(figure, [&] {
     return measureRepeatedly(
         [&](uint32_t run) {
-          float *at = base + (run % places) * 3 * stride;
-          probe({ProbeKind::Add, at, at + stride, at + 2 * stride, elements, threads}, bestIsa());
+          float *at = base + (run % places) * streams * stride;
+          ProbeCall placed = call;
+          placed.a = at;
+          placed.b = call.kind == ProbeKind::Add ? at + stride : at;
+          if (!placed.out) // sums have a place of their own
+            placed.out = at + (placed.b - at) + stride;
+          probe(placed, bestIsa());
           return Status();
         },
         options, c.clock);
   });
 }
 
-Result<Sample> measureArithmetic(Calibration &c, const std::string &figure, ProbeKind kind,
-                                 int64_t elements) {
+/// Seconds of out = a + b over `elements`.
+Result<Sample> measureAdd(Calibration &c, const std::string &figure, int64_t elements, uint32_t threads) {
+  return measureStreams(c, figure, {ProbeKind::Add, nullptr, nullptr, nullptr, elements, threads}, 3);
+}
+
+/// Seconds of a probe whose operands stay in the nearest caches.
+Result<Sample> measureArithmetic(Calibration &c, const std::string &figure, ProbeKind kind, int64_t elements,
+                                 int64_t width = 0) {
   auto *base = reinterpret_cast<float *>(c.pool.data());
   c.pool.refill(uint64_t(1) << 20);
+  ProbeCall call{kind, base, base + (int64_t(1) << 17), base + (int64_t(1) << 18), elements, c.threads};
+  call.width = width;
   return c.measure(figure, [&] {
-    return measureRepeatedly(
-        [&](uint32_t) {
-          probe({kind, base, base + (int64_t(1) << 17), base + (int64_t(1) << 18), elements, c.threads},
-                bestIsa());
-          return Status();
-        },
-        c.sampling(), c.clock);
+    return measureRepeatedly([&](uint32_t) { return probe(call, bestIsa()), Status(); }, c.sampling(),
+                             c.clock);
   });
+}
+
+/// What is left of a measurement when dividing it among the threads is taken off: not less than a quarter,
+/// where noise would be left.
+double withoutFork(const Calibration &c, const Sample &sample) {
+  return std::max(sample.seconds - c.forkSeconds, sample.seconds / 4);
+}
+
+/// Kernels that write three operands again; the bytes count as the cost model counts them.
+Status measureUpdates(Calibration &c) {
+  std::vector<std::vector<double>> rows;
+  double spread = 0;
+  const std::vector<int64_t> sizes = c.quick
+                                         ? std::vector<int64_t>{48 << 10}
+                                         : std::vector<int64_t>{48 << 10, 1536 << 10, 24 << 20, 160 << 20};
+  for (const int64_t bytes : sizes) {
+    const int64_t elements = bytes / (4 * kFloat) / 64 * 64;
+    Result<Sample> sample = measureStreams(
+        c, "update_bytes_per_second", {ProbeKind::Update, nullptr, nullptr, nullptr, elements, c.threads}, 4);
+    if (!sample)
+      return sample.error();
+    const auto moved = static_cast<double>(7 * elements * kFloat);
+    rows.push_back({moved, moved / withoutFork(c, *sample)});
+    spread = std::max(spread, sample->spread);
+  }
+  c.figures.rows("device.update_bytes_per_second", rows, c.provenance(spread));
+  return {};
+}
+
+/// Kernels that add down columns, in strips of one and of four vectors.
+Status measureColumns(Calibration &c) {
+  std::vector<std::vector<double>> rows;
+  double spread = 0;
+  const std::vector<int64_t> sizes =
+      c.quick ? std::vector<int64_t>{384 << 10}
+              : std::vector<int64_t>{48 << 10, 384 << 10, 1536 << 10, 6 << 20, 24 << 20, 96 << 20};
+  constexpr int64_t kWidth = 768; // of a row; a page holds one and a third
+  for (const int64_t strip : {16, 64})
+    for (const int64_t bytes : sizes) {
+      ProbeCall call{ProbeKind::Columns, nullptr, nullptr, nullptr, bytes / kFloat, c.threads, kWidth, strip};
+      call.out = reinterpret_cast<float *>(c.pool.data() + c.pool.size()) - kWidth;
+      Result<Sample> sample = measureStreams(c, "column_bytes_per_second", call, 1);
+      if (!sample)
+        return sample.error();
+      const auto moved = static_cast<double>(bytes);
+      rows.push_back({static_cast<double>(strip * kFloat), moved, moved / withoutFork(c, *sample)});
+      spread = std::max(spread, sample->spread);
+    }
+  c.figures.rows("device.column_bytes_per_second", rows, c.provenance(spread));
+  return {};
+}
+
+/// The arithmetic of generated kernels: additions, and what does not go at their rate.
+Status measureVectors(Calibration &c) {
+  constexpr int64_t kElements = 1 << 16, kShort = 64, kLong = 1024;
+  Result<Sample> exps = measureArithmetic(c, "vector_flops", ProbeKind::Exp, kElements);
+  Result<Sample> divisions = measureArithmetic(c, "division_additions", ProbeKind::Divide, kElements);
+  Result<Sample> roots = measureArithmetic(c, "root_additions", ProbeKind::Root, kElements);
+  Result<Sample> shortRows = measureArithmetic(c, "row_seconds", ProbeKind::Rows, kElements, kShort);
+  Result<Sample> longRows = measureArithmetic(c, "row_seconds", ProbeKind::Rows, kElements, kLong);
+  for (const Result<Sample> *sample : {&exps, &divisions, &roots, &shortRows, &longRows})
+    if (!*sample)
+      return sample->error();
+  const double rate = kWorkOfExp * kElements / withoutFork(c, *exps);
+  c.figures.number("device.vector_flops", rate, c.provenance(exps->spread));
+  auto additions = [&](const char *key, const Sample &sample) {
+    c.figures.number(key, std::max(1.0, rate * withoutFork(c, sample) / kElements),
+                     c.provenance(sample.spread));
+  };
+  additions("device.division_additions", *divisions);
+  additions("device.root_additions", *roots);
+  // Both add up every row twice; the elements are as many.
+  const double rows = 2.0 * (kElements / kShort - kElements / kLong);
+  c.figures.number("device.row_seconds", std::max((shortRows->seconds - longRows->seconds) / rows, 1e-12),
+                   c.provenance(shortRows->spread));
+  return {};
 }
 
 } // namespace
@@ -104,10 +190,9 @@ Status measureMemory(Calibration &c) {
     Result<Sample> sample = measureAdd(c, "cached_bytes_per_second", bytes / (3 * kFloat), c.threads);
     if (!sample)
       return sample.error();
-    // The launch counts on its own; where it is most of the time, what is left would be noise.
-    const double moving = std::max(sample->seconds - c.forkSeconds, sample->seconds / 4);
     // A third of them is written without having been read, and so read all the same.
-    rows.push_back({static_cast<double>(bytes), static_cast<double>(bytes) * 4 / 3 / moving});
+    rows.push_back(
+        {static_cast<double>(bytes), static_cast<double>(bytes) * 4 / 3 / withoutFork(c, *sample)});
     spread = std::max(spread, sample->spread);
   }
   const std::string note = c.provenance(spread);
@@ -115,14 +200,13 @@ Status measureMemory(Calibration &c) {
   c.figures.number("device.memory_bytes_per_second", c.memoryRate, note);
   c.figures.add("device.memory_efficiency", "1", "the figure above is what a kernel reaches");
   c.figures.rows("device.cached_bytes_per_second", rows, note);
-  constexpr int64_t kExps = 1 << 16, kMultiplyAdds = 1 << 24;
-  Result<Sample> exps = measureArithmetic(c, "vector_flops", ProbeKind::Exp, kExps);
+  for (Status (*part)(Calibration &) : {measureColumns, measureUpdates, measureVectors})
+    if (Status status = part(c); !status)
+      return status;
+  constexpr int64_t kMultiplyAdds = 1 << 24;
   Result<Sample> peak = measureArithmetic(c, "peak_flops", ProbeKind::MultiplyAdd, kMultiplyAdds);
-  if (!exps || !peak)
-    return exps ? peak.error() : exps.error();
-  c.figures.number("device.vector_flops",
-                   kWorkOfExp * kExps / std::max(exps->seconds - c.forkSeconds, exps->seconds / 4),
-                   c.provenance(exps->spread));
+  if (!peak)
+    return peak.error();
   c.peakFlops = 2.0 * kMultiplyAdds / peak->seconds;
   return {};
 }
