@@ -1,0 +1,229 @@
+//===- ReadTrainingAttr.cpp - How to train, from the module's attribute ---------===//
+//
+// Whatever the attribute says that could not be done is refused here: a key that nobody knows, a value of
+// another type, a size below one.
+//
+//===----------------------------------------------------------------------------===//
+#include "TrainingFields.h"
+
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+/// Reads fields of one dictionary; every key must be taken by some field.
+class FieldReader {
+public:
+  FieldReader(ModuleOp module, StringRef section, DictionaryAttr dictionary)
+      : module(module), section(section), dictionary(dictionary) {}
+
+  void operator()(StringRef key, double &field) {
+    take<FloatAttr>(key, "float", [&](FloatAttr value) { field = value.getValueAsDouble(); });
+  }
+  void operator()(StringRef key, int64_t &field) {
+    take<IntegerAttr>(key, "integer", [&](IntegerAttr value) { field = value.getInt(); });
+  }
+  void operator()(StringRef key, bool &field) {
+    take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
+  }
+  void operator()(StringRef key, std::optional<bool> &field) {
+    take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
+  }
+  void operator()(StringRef key, FloatKind &field) {
+    take<StringAttr>(key, "string", [&](StringAttr value) {
+      const auto *found =
+          llvm::find_if(kFloats, [&](const auto &entry) { return entry.first == value.getValue(); });
+      if (found != std::end(kFloats))
+        field = found->second;
+      else
+        fail() << "expects \"f32\", \"bf16\" or \"f16\" for " << section << "." << key << ", but got "
+               << value;
+    });
+  }
+
+  /// Success when all keys were known and of the right type; `type` selected the kind.
+  LogicalResult finish() {
+    for (NamedAttribute entry : dictionary)
+      if (entry.getName() != "type" && !taken.contains(entry.getName()))
+        return fail() << "has no key " << entry.getName() << " in " << section;
+    return success(!failed);
+  }
+
+private:
+  template <class Attr, class Set>
+  void take(StringRef key, StringRef expected, Set set) {
+    Attribute value = dictionary.get(key);
+    taken.insert(StringAttr::get(dictionary.getContext(), key));
+    if (!value)
+      return;
+    if (auto typed = dyn_cast<Attr>(value))
+      return set(typed);
+    fail() << "expects a " << expected << " for " << section << "." << key << ", but got " << value;
+  }
+  InFlightDiagnostic fail() {
+    failed = true;
+    return module.emitError() << DsDialect::kTrainingAttr << " ";
+  }
+
+  ModuleOp module;
+  StringRef section;
+  DictionaryAttr dictionary;
+  DenseSet<StringAttr> taken;
+  bool failed = false;
+};
+} // namespace
+
+/// The kind that `section.type` names; the first of `kinds` without one.
+template <class Kind, size_t N>
+static FailureOr<Kind> readKind(ModuleOp module, StringRef section, DictionaryAttr dictionary,
+                                const std::pair<StringLiteral, Kind> (&kinds)[N], Kind fallback) {
+  Attribute type = dictionary.get("type");
+  if (!type)
+    return fallback;
+  auto name = dyn_cast<StringAttr>(type);
+  for (const auto &[spelling, kind] : kinds)
+    if (name && name.getValue() == spelling)
+      return kind;
+  InFlightDiagnostic error = module.emitError()
+                             << DsDialect::kTrainingAttr << " expects " << section << ".type to be one of ";
+  llvm::interleaveComma(kinds, error, [&](const auto &entry) { error << '"' << entry.first << '"'; });
+  return error << ", but got " << type;
+}
+
+static LogicalResult readOptimizer(ModuleOp module, DictionaryAttr dictionary, OptimizerOptions &options) {
+  auto kind = readKind(module, "optimizer", dictionary, kOptimizers, OptimizerKind::Adam);
+  if (failed(kind))
+    return failure();
+  options = OptimizerOptions::defaults(*kind);
+  FieldReader reader(module, "optimizer", dictionary);
+  visitFields(reader, options);
+  return reader.finish();
+}
+
+static LogicalResult readSchedule(ModuleOp module, DictionaryAttr dictionary, ScheduleOptions &options) {
+  auto kind = readKind(module, "scheduler", dictionary, kSchedules, ScheduleKind::Constant);
+  if (failed(kind))
+    return failure();
+  options.kind = *kind;
+  FieldReader reader(module, "scheduler", dictionary);
+  visitFields(reader, options);
+  if (failed(reader.finish()))
+    return failure();
+  bool needsTotal = *kind == ScheduleKind::WarmupDecay || *kind == ScheduleKind::WarmupCosine;
+  if (needsTotal && options.totalSteps <= 0)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects a positive scheduler.total_num_steps, but got "
+                              << options.totalSteps;
+  return success();
+}
+
+/// The sections without a kind.
+template <class Options>
+static LogicalResult readSection(ModuleOp module, StringRef name, DictionaryAttr dictionary,
+                                 Options &options) {
+  FieldReader reader(module, name, dictionary);
+  visitFields(reader, options);
+  return reader.finish();
+}
+
+/// A scaler that could never work is refused.
+static LogicalResult checkLossScale(ModuleOp module, const LossScaleOptions &options) {
+  auto fail = [&] { return module.emitError() << DsDialect::kTrainingAttr << " expects "; };
+  if (options.scales && !(options.initial > 0))
+    return fail() << "a positive loss_scale.initial, but got " << options.initial;
+  if (options.dynamic && options.window < 1)
+    return fail() << "at least 1 for loss_scale.window, but got " << options.window;
+  if (options.scales && !options.skips)
+    return fail() << "loss_scale.skip where losses are scaled, but got false";
+  return success();
+}
+
+static LogicalResult readNoDecay(ModuleOp module, Attribute attribute, std::vector<std::string> &patterns) {
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  if (!list || !llvm::all_of(list, [](Attribute entry) { return isa<StringAttr>(entry); }))
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects a list of strings for no_decay, but got " << attribute;
+  for (StringAttr pattern : list.getAsRange<StringAttr>()) {
+    std::string reason;
+    if (!llvm::Regex(pattern.getValue()).isValid(reason))
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects a regular expression in no_decay, but got " << pattern << ": "
+                                << reason;
+    patterns.push_back(pattern.str());
+  }
+  return success();
+}
+
+static LogicalResult readSharding(ModuleOp module, DictionaryAttr dictionary, ShardingOptions &options) {
+  FieldReader reader(module, "zero_optimization", dictionary);
+  visitFields(reader, options);
+  if (failed(reader.finish()))
+    return failure();
+  if (options.stage < 0 || options.stage > 3)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects 0 to 3 for zero_optimization.stage, but got " << options.stage;
+  for (int64_t size : {options.reduceBucketSize, options.gatherBucketSize, options.subGroupSize})
+    if (size < 1 && size != ShardingOptions::kChosen)
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects bucket sizes of at least 1 element, but got " << size;
+  return success();
+}
+
+/// Reads what ranks do with each other's gradients.
+static LogicalResult readRanks(ModuleOp module, DictionaryAttr dictionary, TrainingOptions &options) {
+  if (auto value = dictionary.getAs<IntegerAttr>("world"))
+    options.world = value.getInt();
+  if (options.world < 1)
+    return module.emitError() << DsDialect::kTrainingAttr << " expects at least 1 for world, but got "
+                              << options.world;
+  if (Attribute value = dictionary.get("reduce_op")) {
+    auto name = dyn_cast<StringAttr>(value);
+    if (!name || (name.getValue() != "mean" && name.getValue() != "sum"))
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects \"mean\" or \"sum\" for reduce_op, but got " << value;
+    options.averagesRanks = name.getValue() == "mean";
+  }
+  if (Attribute value = dictionary.get("communication_data_type")) {
+    auto type = dyn_cast<TypeAttr>(value);
+    if (!type || !isa<FloatType>(type.getValue()))
+      return module.emitError() << DsDialect::kTrainingAttr
+                                << " expects a float type for communication_data_type, but got " << value;
+    options.communicationType = type.getValue();
+  }
+  return success();
+}
+
+FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
+  TrainingOptions options;
+  auto dictionary = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
+  if (!dictionary)
+    return options;
+  auto section = [&](StringRef name) {
+    auto entry = dictionary.getAs<DictionaryAttr>(name);
+    return entry ? entry : DictionaryAttr::get(module.getContext());
+  };
+  if (auto value = dictionary.getAs<IntegerAttr>("gradient_accumulation_steps"))
+    options.accumulation = value.getInt();
+  if (auto value = dictionary.getAs<FloatAttr>("gradient_clipping"))
+    options.clipping = value.getValueAsDouble();
+  if (options.accumulation < 1)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects at least 1 for gradient_accumulation_steps, but got "
+                              << options.accumulation;
+  if (!(options.clipping >= 0))
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects at least 0 for gradient_clipping, but got " << options.clipping;
+  if (failed(readOptimizer(module, section("optimizer"), options.optimizer)) ||
+      failed(readSchedule(module, section("scheduler"), options.schedule)) ||
+      failed(readSection(module, "precision", section("precision"), options.precision)) ||
+      failed(readSection(module, "loss_scale", section("loss_scale"), options.lossScale)) ||
+      failed(checkLossScale(module, options.lossScale)) ||
+      failed(readSharding(module, section("zero_optimization"), options.sharding)) ||
+      failed(readRanks(module, dictionary, options)))
+    return failure();
+  if (Attribute value = dictionary.get("no_decay"))
+    if (failed(readNoDecay(module, value, options.noDecay)))
+      return failure();
+  return options;
+}
