@@ -1,18 +1,15 @@
 //===- RaiseAttention.cpp - Spelled-out attention becomes one op ----------------===//
 //
-// softmax(q k^T * scale + mask) v is written in many spellings, all of which store a T x S matrix per head.
-// The match starts at the last product and walks up: softmax, then scalings, masks and reshapes in any order,
-// then the first product. Heads are put last but one, as ds.attention wants them, which is where models have
-// them before they transpose: the transpositions cancel. Where a model never had them there, heads count as
-// batch instead, so that no transposition is ever added for a tensor that had none.
+// Every spelling of attention stores a T x S matrix per head, which ds.attention does not. Heads are put last
+// but one, as ds.attention wants them, which is where models have them before they transpose: the
+// transpositions cancel. Where a model never had them there, heads count as batch instead, so that no
+// transposition is ever added for a tensor that had none.
 //
 //===----------------------------------------------------------------------------===//
-#include "CausalMask.h"
-#include "FindTrained.h"
+#include "MatchAttention.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::ds {
@@ -22,188 +19,6 @@ namespace mlir::ds {
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// From here on a finite number fills the place of minus infinity: exp(-10^4) is 0 in every format. A causal
-/// row always sees itself, so that it cannot be filled wholly.
-static constexpr double kHiddenScore = -1e4;
-
-namespace {
-/// A mask that is added to the scores.
-struct AdditiveMask {
-  Value value;   ///< of the scores' shape where it is added
-  double factor; ///< what the scores are multiplied by afterwards
-};
-
-/// What was found between the two products.
-struct Match {
-  MatmulOp scores, result;
-  double scale = 1;
-  bool causal = false;
-  std::optional<AdditiveMask> mask;
-};
-
-/// A factor that `value` carries: x * c, c * x or x / c with a constant c. Returns x and multiplies `scale`.
-Value stripScale(Value value, double &scale) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<MulOp, DivOp>(op))
-      break;
-    std::optional<double> right = getSplatValue(op->getOperand(1)), left = getSplatValue(op->getOperand(0));
-    if (right && isa<DivOp>(op))
-      scale /= *right;
-    else if (right)
-      scale *= *right;
-    else if (left && isa<MulOp>(op))
-      scale *= *left;
-    else
-      break;
-    value = op->getOperand(right ? 0 : 1);
-  }
-  return value;
-}
-
-/// Walks from the last product to the first.
-class Matcher {
-public:
-  Matcher(func::FuncOp func, SymbolTable &symbols) : func(func), symbols(symbols) {}
-
-  std::optional<Match> match(MatmulOp result);
-
-private:
-  Value stepUp(Value value, Match &match);
-  Value stepThroughSelect(SelectOp op, Match &match);
-  Value stepThroughAdd(AddOp op, Match &match);
-  std::optional<Visibility> matchCausalOnce(Value condition);
-
-  func::FuncOp func;
-  SymbolTable &symbols;
-  DenseMap<Value, std::optional<Visibility>> causal; ///< layers share their mask
-};
-} // namespace
-
-std::optional<Visibility> Matcher::matchCausalOnce(Value condition) {
-  auto [entry, isNew] = causal.try_emplace(condition);
-  if (isNew)
-    entry->second = matchCausal(condition);
-  return entry->second;
-}
-
-/// A product without extras, of matrices with leading dimensions of their own.
-static bool isPlainBatched(MatmulOp op) {
-  return op && !op.getBias() && !op.getAccumulator() && !op.getRelu() &&
-         tensorType(op.getRhs()).getRank() >= 3 && tensorType(op.getRhs()).getRank() <= 4;
-}
-
-/// The input of a reshape that keeps the last two dimensions; null otherwise.
-static Value stripLeadingReshape(Value value) {
-  auto reshape = value.getDefiningOp<ReshapeOp>();
-  if (!reshape)
-    return {};
-  ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape(), to = tensorType(value).getShape();
-  bool keepsMatrix = from.size() >= 3 && to.size() >= 3 && from.take_back(2) == to.take_back(2);
-  return keepsMatrix ? reshape.getInput() : Value();
-}
-
-/// select(condition, scores, fill) or with its branches swapped: causal, or minus infinity as an additive
-/// mask.
-Value Matcher::stepThroughSelect(SelectOp op, Match &match) {
-  std::optional<double> onFalse = getSplatValue(op.getOnFalse()), onTrue = getSplatValue(op.getOnTrue());
-  if (onFalse.has_value() == onTrue.has_value())
-    return {};
-  double fill = onFalse ? *onFalse : *onTrue;
-  std::optional<Visibility> visibility = matchCausalOnce(op.getCondition());
-  if (!visibility || fill * match.scale > kHiddenScore || match.scale <= 0)
-    return {};
-  bool hidesFuture = (*visibility == Visibility::Visible) == onFalse.has_value();
-  if (!hidesFuture)
-    return {};
-  match.causal = true;
-  return onFalse ? op.getOnTrue() : op.getOnFalse();
-}
-
-/// True when `mask` is 0 where visible and hidden elsewhere, by a select over a causal condition.
-static bool isCausalAddend(Value mask, double scale,
-                           llvm::function_ref<std::optional<Visibility>(Value)> matchCausal) {
-  while (auto broadcast = mask.getDefiningOp<BroadcastOp>())
-    mask = broadcast.getInput();
-  auto select = mask.getDefiningOp<SelectOp>();
-  if (!select || scale <= 0)
-    return false;
-  std::optional<double> onTrue = getSplatValue(select.getOnTrue()),
-                        onFalse = getSplatValue(select.getOnFalse());
-  std::optional<Visibility> visibility =
-      onTrue && onFalse ? matchCausal(select.getCondition()) : std::nullopt;
-  if (!visibility)
-    return false;
-  double visible = *visibility == Visibility::Visible ? *onTrue : *onFalse;
-  double hidden = *visibility == Visibility::Visible ? *onFalse : *onTrue;
-  return visible == 0 && hidden * scale <= kHiddenScore;
-}
-
-/// True for what holds scores: the way up to the first product.
-static bool leadsToProduct(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto matmul = dyn_cast<MatmulOp>(op))
-      return isPlainBatched(matmul);
-    if (isa<MulOp, DivOp, ReshapeOp, AddOp>(op))
-      value = getSplatValue(op->getOperand(0)) ? op->getOperand(1) : op->getOperand(0);
-    else if (auto select = dyn_cast<SelectOp>(op))
-      value = getSplatValue(select.getOnTrue()) ? select.getOnFalse() : select.getOnTrue();
-    else
-      return false;
-  }
-  return false;
-}
-
-Value Matcher::stepThroughAdd(AddOp op, Match &match) {
-  bool isLeft = leadsToProduct(op.getLhs());
-  Value scores = isLeft ? op.getLhs() : op.getRhs(), mask = isLeft ? op.getRhs() : op.getLhs();
-  if (isCausalAddend(mask, match.scale, [&](Value condition) { return matchCausalOnce(condition); })) {
-    match.causal = true;
-    return scores;
-  }
-  if (match.mask || findTrained(func, symbols, mask))
-    return {};
-  match.mask = AdditiveMask{mask, match.scale};
-  return scores;
-}
-
-/// One op further up, or null.
-Value Matcher::stepUp(Value value, Match &match) {
-  if (Value scaled = stripScale(value, match.scale); scaled != value)
-    return scaled;
-  if (Value reshaped = stripLeadingReshape(value))
-    return reshaped;
-  if (auto select = value.getDefiningOp<SelectOp>())
-    return stepThroughSelect(select, match);
-  if (auto add = value.getDefiningOp<AddOp>())
-    return stepThroughAdd(add, match);
-  return {};
-}
-
-std::optional<Match> Matcher::match(MatmulOp result) {
-  Match match;
-  match.result = result;
-  if (!isPlainBatched(result) || result.getTransposeLhs())
-    return std::nullopt;
-  Value probabilities = result.getLhs();
-  if (Value reshaped = stripLeadingReshape(probabilities); reshaped && probabilities.hasOneUse())
-    probabilities = reshaped;
-  auto softmax = probabilities.getDefiningOp<SoftmaxOp>();
-  if (!softmax || softmax.getLog() || !probabilities.hasOneUse() ||
-      static_cast<int64_t>(softmax.getDim()) != tensorType(probabilities).getRank() - 1)
-    return std::nullopt;
-  Value value = softmax.getInput();
-  while (value && value.hasOneUse() && !isPlainBatched(value.getDefiningOp<MatmulOp>()))
-    value = stepUp(value, match);
-  if (!value || !value.hasOneUse())
-    return std::nullopt;
-  match.scores = value.getDefiningOp<MatmulOp>();
-  return match.scores.getTransposeLhs() ? std::nullopt : std::optional(match);
-}
-
-//===----------------------------------------------------------------------------===//
-// Operands
-//===----------------------------------------------------------------------------===//
 
 /// Undoes a repetition of key heads: x = reshape(broadcast(z)) where heads H at `dim` are G heads, each
 /// repeated H / G times side by side. Returns z with G heads, or null.
@@ -240,7 +55,7 @@ struct Operand {
 /// Emits a ds.attention for a match.
 class Raiser {
 public:
-  Raiser(OpBuilder &builder, Match match)
+  Raiser(OpBuilder &builder, AttentionMatch match)
       : match(match), scale(match.scale), emit(builder, this->match.result.getLoc()) {
     operands = {Operand{this->match.scores.getLhs(), match.scores.getTransposeLhs()},
                 Operand{match.scores.getRhs(), !match.scores.getTransposeRhs()},
@@ -261,7 +76,7 @@ private:
   Value shapeMask(bool asBatch);
   Value buildAttention(ArrayRef<Value> inputs, Value mask);
 
-  Match match;
+  AttentionMatch match;
   double scale;
   Emitter emit;
   SmallVector<Operand> operands;
@@ -406,11 +221,11 @@ struct RaiseAttention : ds::impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      Matcher matcher(func, symbols);
+      AttentionMatcher matcher(func, symbols);
       SmallVector<MatmulOp> products(func.getOps<MatmulOp>());
       bool changed = false;
       for (MatmulOp product : products) {
-        std::optional<Match> match = matcher.match(product);
+        std::optional<AttentionMatch> match = matcher.match(product);
         if (!match)
           continue;
         OpBuilder builder(product);
