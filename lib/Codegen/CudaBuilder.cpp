@@ -72,20 +72,8 @@ void CudaBuilder::setDims(Value position, bool reducedOnes) {
 }
 
 //===----------------------------------------------------------------------===//
-// Outputs and totals of one thread
+// Totals of one thread
 //===----------------------------------------------------------------------===//
-
-bool CudaBuilder::hasFullOutputs() const {
-  return llvm::any_of(nest.outputs, [](const NestOutput &output) { return output.full; });
-}
-
-SmallVector<Node *> CudaBuilder::ofLevel(unsigned level) const {
-  SmallVector<Node *> result;
-  for (Node *reduction : nest.reductions)
-    if (reduction->level == level)
-      result.push_back(reduction);
-  return result;
-}
 
 SmallVector<Value> CudaBuilder::neutralTotals(ArrayRef<Node *> level) {
   SmallVector<Value> totals;

@@ -39,11 +39,6 @@ public:
   SmallVector<Value> neutralTotals(ArrayRef<Node *> level);
   /// Combines the current position of `copy` with the totals, where `valid` (null: everywhere).
   void accumulate(ArrayRef<Node *> level, unsigned copy, Value valid, SmallVectorImpl<Value> &totals);
-  /// Reductions of `level`, in order.
-  SmallVector<Node *> ofLevel(unsigned level) const;
-  unsigned lastLevel() const { return nest.reductions.empty() ? 0 : nest.reductions.back()->level; }
-
-  bool hasFullOutputs() const;
 
   /// Combines `values`, one per reduction of `level`, over the `threads` threads of a row; all get the
   /// result. Threads are neighbours in a warp if there are at most 32, else the block.

@@ -90,7 +90,7 @@ Value ColumnEmitter::meet(const Node *reduction, Value total) {
 }
 
 void ColumnEmitter::storeOutputs() {
-  if (c.hasFullOutputs()) {
+  if (nest.hasFullOutputs()) {
     Block *exit = hasColumn ? s.beginIf(hasColumn) : nullptr;
     auto loop = s.beginLoop(down, s.constant(nest.countOuter(true)), m.rowThreads);
     c.setDims(loop.iv, true);
@@ -117,8 +117,8 @@ void ColumnEmitter::emit() {
   auto loop = s.beginLoop(c.blockIndex, s.constant(m.extent), c.blockCount);
   setTile(loop.iv);
   c.nodes.setReductionScope(s.depth());
-  for (unsigned level = 1; level <= c.lastLevel(); ++level) {
-    SmallVector<Node *> reductions = c.ofLevel(level);
+  for (unsigned level = 1; level <= nest.lastLevel(); ++level) {
+    SmallVector<Node *> reductions = nest.reductionsOf(level);
     SmallVector<Value> totals = walk(reductions);
     for (auto [reduction, total] : llvm::zip_equal(reductions, totals))
       c.nodes.define(reduction, 0, c.nodes.fromCompute(meet(reduction, total), reduction->type));

@@ -16,8 +16,8 @@ void emitSingle(CudaBuilder &c) {
   Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
   Block *exit = c.s.beginIf(c.isBelow(number, 1));
   c.nodes.setReductionScope(c.s.depth());
-  for (unsigned level = 1; level <= c.lastLevel(); ++level) {
-    SmallVector<Node *> reductions = c.ofLevel(level);
+  for (unsigned level = 1; level <= c.nest.lastLevel(); ++level) {
+    SmallVector<Node *> reductions = c.nest.reductionsOf(level);
     SmallVector<Value> totals = c.neutralTotals(reductions);
     c.accumulate(reductions, 0, Value(), totals);
     for (auto [reduction, total] : llvm::zip_equal(reductions, totals))

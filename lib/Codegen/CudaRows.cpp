@@ -74,7 +74,7 @@ SmallVector<Value> RowEmitter::walk(ArrayRef<Node *> level) {
 }
 
 void RowEmitter::reduceLevel(unsigned level) {
-  SmallVector<Node *> reductions = c.ofLevel(level);
+  SmallVector<Node *> reductions = nest.reductionsOf(level);
   SmallVector<Value> totals;
   if (isHeld()) {
     totals = c.neutralTotals(reductions);
@@ -97,10 +97,10 @@ void RowEmitter::storeOutputs() {
     if (exit)
       s.endIf(exit);
   };
-  if (c.hasFullOutputs() && isHeld()) {
+  if (nest.hasFullOutputs() && isHeld()) {
     for (int64_t copy = 0; copy < m.copies; ++copy)
       guarded(c.both(hasRow, valid[copy]), [&] { c.nodes.storeFull(nest, copy); });
-  } else if (c.hasFullOutputs()) {
+  } else if (nest.hasFullOutputs()) {
     guarded(hasRow, [&] {
       auto loop = s.beginLoop(place, s.constant(m.rowVectors), m.rowThreads);
       setVector(loop.iv);
@@ -136,7 +136,7 @@ void RowEmitter::emit() {
   if (isHeld())
     placeCopies();
   c.nodes.setReductionScope(s.depth());
-  for (unsigned level = 1; level <= c.lastLevel(); ++level)
+  for (unsigned level = 1; level <= nest.lastLevel(); ++level)
     reduceLevel(level);
   storeOutputs();
   s.endLoop(loop);

@@ -31,6 +31,15 @@ int64_t LoopNest::countOuter(bool reducedOnes) const {
   return count;
 }
 
+SmallVector<Node *> LoopNest::reductionsOf(unsigned level) const {
+  return llvm::to_vector(
+      llvm::make_filter_range(reductions, [&](const Node *reduction) { return reduction->level == level; }));
+}
+
+bool LoopNest::hasFullOutputs() const {
+  return llvm::any_of(outputs, [](const NestOutput &output) { return output.full; });
+}
+
 /// The anchor shape of a body; see KernelClass.h.
 static LoopSpace anchorSpace(const Body &body) {
   LoopSpace space;

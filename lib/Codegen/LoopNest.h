@@ -38,6 +38,10 @@ struct LoopNest {
   int64_t vectorSize() const { return vectorDim ? space.sizes[*vectorDim] : 1; }
   /// Product of the sizes of the kept (or reduced) dimensions but the vector dimension.
   int64_t countOuter(bool reducedOnes) const;
+  /// Reductions of `level`, in order; levels start at 1.
+  llvm::SmallVector<Node *> reductionsOf(unsigned level) const;
+  unsigned lastLevel() const { return reductions.empty() ? 0 : reductions.back()->level; }
+  bool hasFullOutputs() const;
 };
 
 /// Memory layout of the operands; contiguous where it is not given.
