@@ -2,12 +2,11 @@
 
 #include "NodeEmitter.h"
 #include "NarrowFloats.h"
+#include <array>
 
 namespace mlir::ds::codegen {
 
 /// Variant numbers of the memo beside those of copies.
-static constexpr unsigned kSplat = 1u << 16;
-
 Type NodeEmitter::computeType(Type type) {
   if (isNarrow(type))
     return Float32Type::get(type.getContext());
@@ -183,10 +182,27 @@ Value NodeEmitter::guard(const Node *node, unsigned copy) {
   return b.create<arith::SelectOp>(s.loc, all, operand(0), operand(1));
 }
 
-/// High and low word of a 32 x 32 bit product.
-static std::pair<Value, Value> multiplyWide(OpBuilder &b, Location loc, Value x, Value factor) {
-  auto product = b.create<arith::MulUIExtendedOp>(loc, x, factor);
-  return {product.getHigh(), product.getLow()};
+/// Number `lane` of the four words that ten rounds of Philox 4x32 make of `counters`; `word` writes a
+/// constant of their type.
+static Value drawPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counters, Value key0, Value key1,
+                        Value lane, llvm::function_ref<Value(int64_t)> word) {
+  auto mix = [&](Value x, Value y, Value z) -> Value {
+    return b.create<arith::XOrIOp>(loc, b.create<arith::XOrIOp>(loc, x, y), z);
+  };
+  for (int round = 0; round < 10; ++round) {
+    auto even = b.create<arith::MulUIExtendedOp>(loc, counters[0], word(0xD2511F53));
+    auto odd = b.create<arith::MulUIExtendedOp>(loc, counters[2], word(0xCD9E8D57));
+    Value first = mix(odd.getHigh(), counters[1], key0), third = mix(even.getHigh(), counters[3], key1);
+    counters = {first, odd.getLow(), third, even.getLow()};
+    key0 = b.create<arith::AddIOp>(loc, key0, word(0x9E3779B9));
+    key1 = b.create<arith::AddIOp>(loc, key1, word(0xBB67AE85));
+  }
+  Value drawn = counters[3];
+  for (int k = 2; k >= 0; --k) {
+    Value isThis = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, lane, word(k));
+    drawn = b.create<arith::SelectOp>(loc, isThis, counters[k], drawn);
+  }
+  return drawn;
 }
 
 Value NodeEmitter::random(const Node *node, unsigned copy) {
@@ -215,26 +231,10 @@ Value NodeEmitter::random(const Node *node, unsigned copy) {
   Value block = b.create<arith::ShRUIOp>(loc, draw, asVector ? splat(two) : two);
   Value lane = b.create<arith::AndIOp>(loc, halves(draw).first, word(3));
   auto [key0, key1] = halves(emit(node->operands[0], copy));
-  key0 = spread(key0), key1 = spread(key1);
   auto op = cast<ds::RandomUniformOp>(node->op);
-  Value c[4] = {halves(block).first, halves(block).second, word(int64_t(op.getId())),
-                spread(halves(emit(node->operands[1], copy)).first)};
-  for (int round = 0; round < 10; ++round) {
-    auto [high0, low0] = multiplyWide(b, loc, c[0], word(0xD2511F53));
-    auto [high1, low1] = multiplyWide(b, loc, c[2], word(0xCD9E8D57));
-    auto mix = [&](Value x, Value y, Value z) {
-      return b.create<arith::XOrIOp>(loc, b.create<arith::XOrIOp>(loc, x, y), z);
-    };
-    Value next0 = mix(high1, c[1], key0), next2 = mix(high0, c[3], key1);
-    c[0] = next0, c[1] = low1, c[2] = next2, c[3] = low0;
-    key0 = b.create<arith::AddIOp>(loc, key0, word(0x9E3779B9));
-    key1 = b.create<arith::AddIOp>(loc, key1, word(0xBB67AE85));
-  }
-  Value bits = c[3];
-  for (int k = 2; k >= 0; --k) {
-    Value isThis = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, lane, word(k));
-    bits = b.create<arith::SelectOp>(loc, isThis, c[k], bits);
-  }
+  std::array<Value, 4> counters = {halves(block).first, halves(block).second, word(int64_t(op.getId())),
+                                   spread(halves(emit(node->operands[1], copy)).first)};
+  Value bits = drawPhilox(b, loc, counters, spread(key0), spread(key1), lane, word);
   Type f32 = b.getF32Type(), floats = asVector ? vectorOf(f32) : f32;
   Value number = b.create<arith::SIToFPOp>(loc, floats, b.create<arith::ShRUIOp>(loc, bits, word(8)));
   TypedAttr scale = b.getF32FloatAttr(0x1p-24f);

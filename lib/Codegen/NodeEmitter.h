@@ -76,6 +76,11 @@ public:
   mlir::Value fromCompute(mlir::Value value, mlir::Type type);
 
 private:
+  /// Variants of a key in the memo beside its scalar and a node's copies: a vector of all lanes or a pointer
+  /// that nothing else tells apart, an index with i32 lanes, a pointer into a row. Copies and numbers of
+  /// buffers are added.
+  static constexpr unsigned kSplat = 1u << 16, kNarrowLanes = 2 * kSplat, kRowPointer = 4 * kSplat;
+
   unsigned scopeOf(uint32_t dims, unsigned level) const;
   mlir::Value compute(const Node *node, unsigned copy);
   mlir::Value elementwise(const Node *node, unsigned copy);
@@ -86,22 +91,24 @@ private:
   mlir::Value guard(const Node *node, unsigned copy);
   mlir::Value throughCache(const Node *node, unsigned copy, const RowCache &cache);
 
-  // Indices and memory (NodeMemory.cpp).
+  // Indices (NodeIndex.cpp).
   mlir::Value scalarIndex(Index index);
   mlir::Value scalarAtom(const IndexAtom &atom);
   mlir::Value vectorIndex(Index index, unsigned copy, mlir::Type element);
   mlir::Value vectorAtom(const IndexAtom &atom, unsigned copy, mlir::Type element);
+  mlir::Value startOf(unsigned copy);
+
+  // Memory (NodeMemory.cpp).
   mlir::Value bufferPointer(unsigned number);
   mlir::Value tablePointer(const Node *node);
   mlir::Value elementPointer(mlir::Value base, mlir::Type type, mlir::Value offset);
   mlir::Value rowPointer(unsigned number, mlir::Value base, mlir::Type type, Index rest);
+  /// Pointer to the first element when the lanes of `index` are consecutive, else a vector of pointers.
+  mlir::Value pointerTo(unsigned number, mlir::Value base, mlir::Type type, Index index, unsigned copy);
+  unsigned alignmentOf(unsigned number, mlir::Type type, Index index) const;
   mlir::Value load(const Node *node, unsigned copy);
   mlir::Value loadAt(mlir::Value pointer, mlir::Type type, unsigned copy, unsigned alignment);
   void storeAt(mlir::Value pointer, mlir::Type type, mlir::Value value, unsigned copy, unsigned alignment);
-  mlir::Value startOf(unsigned copy);
-  unsigned alignmentOf(unsigned number, mlir::Type type, Index index) const;
-  /// Pointer to the first element when the lanes of `index` are consecutive, else a vector of pointers.
-  mlir::Value pointerTo(unsigned number, mlir::Value base, mlir::Type type, Index index, unsigned copy);
 
   ScopedBuilder &s;
   mlir::OpBuilder &b;

@@ -1,4 +1,4 @@
-//===- NodeMemory.cpp - Indices, loads and stores of a node --------------------===//
+//===- NodeMemory.cpp - Loads and stores of a node -----------------------------===//
 //
 // Consecutive lanes load and store as one vector (masked at a row's end), a constant distance between lanes
 // becomes a gather from one base, and only what is left computes an address per lane.
@@ -10,8 +10,6 @@
 #include <numeric>
 
 namespace mlir::ds::codegen {
-
-static constexpr unsigned kSplat = 1u << 16;
 
 /// Tables are numbered behind all buffers.
 static constexpr unsigned kFirstTable = 1u << 20;
@@ -27,174 +25,6 @@ Type memoryType(Type type) {
 }
 
 static unsigned byteSize(Type type) { return memoryType(type).getIntOrFloatBitWidth() / 8; }
-
-Value NodeEmitter::splat(Value scalar) {
-  if (auto constant = scalar.getDefiningOp<arith::ConstantOp>()) {
-    auto type = cast<ShapedType>(vectorOf(scalar.getType()));
-    return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, Attribute(constant.getValue())));
-  }
-  Type type = vectorOf(scalar.getType());
-  Value undefined = b.create<LLVM::UndefOp>(s.loc, type);
-  Value zero = b.create<LLVM::ConstantOp>(s.loc, b.getI32Type(), b.getI32IntegerAttr(0));
-  Value one = b.create<LLVM::InsertElementOp>(s.loc, type, undefined, scalar, zero);
-  return b.create<LLVM::ShuffleVectorOp>(s.loc, one, undefined, SmallVector<int32_t>(lanes, 0));
-}
-
-Value NodeEmitter::laneNumbers(Type element, int64_t step) {
-  SmallVector<APInt> numbers;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    numbers.emplace_back(element.getIntOrFloatBitWidth(), lane * step, /*isSigned=*/true);
-  auto type = cast<ShapedType>(vectorOf(element));
-  return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, numbers));
-}
-
-Value NodeEmitter::allLanes() {
-  auto type = cast<ShapedType>(vectorOf(b.getI1Type()));
-  return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, true));
-}
-
-Value NodeEmitter::lanesBelow(Value base, unsigned copy, Value end) {
-  Value room = b.create<arith::SubIOp>(s.loc, end, base);
-  if (copy)
-    room = b.create<arith::SubIOp>(s.loc, room, s.constant(copy * lanes));
-  // Compared in 32 bits, one vector for 16 lanes; the clamp keeps distances beyond them on the right side.
-  Value low = s.constant(0), high = s.constant(lanes);
-  room = b.create<arith::MinSIOp>(s.loc, b.create<arith::MaxSIOp>(s.loc, room, low), high);
-  Value narrow = b.create<arith::TruncIOp>(s.loc, b.getI32Type(), room);
-  return b.create<arith::CmpIOp>(s.loc, arith::CmpIPredicate::slt, laneNumbers(b.getI32Type(), 1),
-                                 splat(narrow));
-}
-
-Value NodeEmitter::maskOf(unsigned copy) const {
-  auto it = masks.find(copy);
-  return it == masks.end() ? Value() : it->second;
-}
-
-//===----------------------------------------------------------------------===//
-// Indices
-//===----------------------------------------------------------------------===//
-
-Value NodeEmitter::scalarIndex(Index index) {
-  if (index->isConstant())
-    return s.constant(index->constant);
-  if (Value known = s.lookup(index, 0))
-    return known;
-  unsigned scope = scopeOf(index->dims, 0);
-  Value sum = s.at(scope, [&] {
-    Value sum;
-    for (const IndexTerm &term : index->terms) {
-      Value value = scalarAtom(*term.atom);
-      if (term.coefficient != 1)
-        value = b.create<arith::MulIOp>(s.loc, value, s.constant(term.coefficient));
-      sum = sum ? b.create<arith::AddIOp>(s.loc, sum, value).getResult() : value;
-    }
-    if (index->constant != 0)
-      sum = b.create<arith::AddIOp>(s.loc, sum, s.constant(index->constant));
-    return sum;
-  });
-  s.remember(scope, index, 0, sum);
-  return sum;
-}
-
-/// Division by a constant, rounding down; remainders are of positive divisors. `bounds` tell whether a plain
-/// unsigned division does.
-static Value divide(OpBuilder &b, Location loc, Value x, Value divisor, bool remainder, bool mayBeNegative) {
-  if (!mayBeNegative && remainder)
-    return b.create<arith::RemUIOp>(loc, x, divisor);
-  if (!mayBeNegative)
-    return b.create<arith::DivUIOp>(loc, x, divisor);
-  Value rest = b.create<arith::RemSIOp>(loc, x, divisor);
-  Value zero = b.create<arith::SubIOp>(loc, x, x);
-  Value negative = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, rest, zero);
-  Value up = b.create<arith::AddIOp>(loc, rest, divisor);
-  rest = b.create<arith::SelectOp>(loc, negative, up, rest);
-  if (remainder)
-    return rest;
-  return b.create<arith::DivSIOp>(loc, b.create<arith::SubIOp>(loc, x, rest), divisor);
-}
-
-/// The atom's operation on the value of its inner expression.
-static Value applyAtom(OpBuilder &b, Location loc, const IndexAtom &atom, Value inner, Value first,
-                       Value second, bool mayBeNegative) {
-  switch (atom.kind) {
-  case IndexAtom::Kind::FloorDiv:
-    return divide(b, loc, inner, first, false, mayBeNegative);
-  case IndexAtom::Kind::Mod:
-    return divide(b, loc, inner, first, true, mayBeNegative);
-  case IndexAtom::Kind::Clamp:
-    return b.create<arith::MinSIOp>(loc, b.create<arith::MaxSIOp>(loc, inner, first), second);
-  case IndexAtom::Kind::Dim:
-    break;
-  }
-  llvm_unreachable("dimensions have values");
-}
-
-Value NodeEmitter::scalarAtom(const IndexAtom &atom) {
-  if (atom.kind == IndexAtom::Kind::Dim)
-    return dims[atom.dim].value;
-  Value inner = scalarIndex(atom.inner);
-  return applyAtom(b, s.loc, atom, inner, s.constant(atom.a), s.constant(atom.b),
-                   nest->context.range(atom.inner).low < 0);
-}
-
-Value NodeEmitter::vectorAtom(const IndexAtom &atom, unsigned copy, Type element) {
-  if (atom.kind == IndexAtom::Kind::Dim) {
-    Value start = startOf(copy);
-    if (element != start.getType())
-      start = b.create<arith::TruncIOp>(s.loc, element, start);
-    return b.create<arith::AddIOp>(s.loc, splat(start), laneNumbers(element, 1));
-  }
-  auto number = [&](int64_t value) {
-    return splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, value)));
-  };
-  Value inner = vectorIndex(atom.inner, copy, element);
-  return applyAtom(b, s.loc, atom, inner, number(atom.a), number(atom.b),
-                   nest->context.range(atom.inner).low < 0);
-}
-
-Value NodeEmitter::vectorIndex(Index index, unsigned copy, Type element) {
-  unsigned v = *nest->vectorDim, variant = copy + (element.isInteger(32) ? 2 * kSplat : kSplat);
-  if (Value known = s.lookup(index, variant))
-    return known;
-  unsigned scope = scopeOf(index->dims, 0);
-  Value sum = s.at(scope, [&] {
-    Value sum;
-    IndexSum rest;
-    auto accumulate = [&](Value value) {
-      sum = sum ? b.create<arith::AddIOp>(s.loc, sum, value).getResult() : value;
-    };
-    Value uniform;
-    for (const IndexTerm &term : index->terms) {
-      bool varies =
-          term.atom->kind == IndexAtom::Kind::Dim ? term.atom->dim == v : (term.atom->inner->dims >> v) & 1;
-      Value value = varies ? vectorAtom(*term.atom, copy, element) : scalarAtom(*term.atom);
-      Value factor =
-          varies ? splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, term.coefficient)))
-                 : s.constant(term.coefficient);
-      if (term.coefficient != 1)
-        value = b.create<arith::MulIOp>(s.loc, value, factor);
-      if (varies)
-        accumulate(value);
-      else
-        uniform = uniform ? b.create<arith::AddIOp>(s.loc, uniform, value).getResult() : value;
-    }
-    if (index->constant != 0)
-      uniform = uniform ? b.create<arith::AddIOp>(s.loc, uniform, s.constant(index->constant)).getResult()
-                        : s.constant(index->constant);
-    if (uniform) {
-      if (!element.isInteger(64))
-        uniform = b.create<arith::TruncIOp>(s.loc, element, uniform);
-      accumulate(splat(uniform));
-    }
-    return sum;
-  });
-  s.remember(scope, index, variant, sum);
-  return sum;
-}
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
 
 /// Key of a buffer's pointer in the memo: numbers are offset so that none is null.
 static const void *bufferKey(unsigned number) {
@@ -279,7 +109,7 @@ Value NodeEmitter::rowPointer(unsigned number, Value base, Type type, Index rest
     return base;
   // A pointer is known by its buffer and offset; offsets are interned, so the buffer's number picks the
   // variant.
-  unsigned variant = 4 * kSplat + number;
+  unsigned variant = kRowPointer + number;
   if (Value known = s.lookup(rest, variant))
     return known;
   // A constant belongs beside the pointer: written here, it might stand behind it.
@@ -313,14 +143,6 @@ Value NodeEmitter::pointerTo(unsigned number, Value base, Type type, Index index
   if (distance == 1)
     return pointer;
   return elementPointer(pointer, type, laneNumbers(b.getI64Type(), distance));
-}
-
-/// First element of `copy` in the vector dimension.
-Value NodeEmitter::startOf(unsigned copy) {
-  if (auto it = copyStarts.find(copy); it != copyStarts.end())
-    return it->second;
-  Value start = dims[*nest->vectorDim].value;
-  return copy ? b.create<arith::AddIOp>(s.loc, start, s.constant(copy * lanes)).getResult() : start;
 }
 
 void NodeEmitter::setBuffer(unsigned number, Value pointer, unsigned alignment) {
