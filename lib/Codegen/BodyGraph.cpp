@@ -128,14 +128,7 @@ Node *BodyGraph::build(Value value, ArrayRef<Index> indices) {
           inner.push_back(size == 1 ? context.constant(0) : indices[dim]);
         return resolve(broadcast.getInput(), inner);
       })
-      .Case([&](ds::ReshapeOp reshape) -> Node * {
-        RankedTensorType from = tensorType(reshape.getInput()), to = tensorType(value);
-        if (!from.hasStaticShape() || !to.hasStaticShape())
-          return from == to ? resolve(reshape.getInput(), indices)
-                            : fail("reshape of a tensor of unknown size");
-        return resolve(reshape.getInput(),
-                       context.delinearize(context.linearize(indices, to.getShape()), from.getShape()));
-      })
+      .Case([&](ds::ReshapeOp reshape) { return buildReshape(reshape, indices); })
       .Case([&](ds::TransposeOp transpose) {
         SmallVector<Index> inner(indices.size());
         for (auto [k, source] : llvm::enumerate(transpose.getPerm()))
@@ -158,6 +151,14 @@ Node *BodyGraph::build(Value value, ArrayRef<Index> indices) {
       .Case([&](ds::ConcatOp concat) { return buildConcat(concat, indices); })
       .Case([&](ds::ReduceOp reduce) { return buildReduce(reduce, indices); })
       .Default([&](Operation *other) { return fail(other->getName().getStringRef() + " cannot be fused"); });
+}
+
+Node *BodyGraph::buildReshape(ds::ReshapeOp op, ArrayRef<Index> indices) {
+  RankedTensorType from = tensorType(op.getInput()), to = tensorType(op.getResult());
+  if (!from.hasStaticShape() || !to.hasStaticShape())
+    return from == to ? resolve(op.getInput(), indices) : fail("reshape of a tensor of unknown size");
+  return resolve(op.getInput(),
+                 context.delinearize(context.linearize(indices, to.getShape()), from.getShape()));
 }
 
 Node *BodyGraph::buildLeaf(Value value, ArrayRef<Index> indices) {

@@ -94,6 +94,7 @@ private:
   Node *buildLeaf(mlir::Value value, llvm::ArrayRef<Index> indices);
   Node *buildElementwise(mlir::Operation *op, mlir::Type type, llvm::ArrayRef<Index> indices);
   Node *buildConstant(mlir::ds::ConstantOp op, llvm::ArrayRef<Index> indices);
+  Node *buildReshape(mlir::ds::ReshapeOp op, llvm::ArrayRef<Index> indices);
   Node *buildRandom(mlir::ds::RandomUniformOp op, llvm::ArrayRef<Index> indices);
   Node *buildPad(mlir::ds::PadOp op, llvm::ArrayRef<Index> indices);
   Node *buildConcat(mlir::ds::ConcatOp op, llvm::ArrayRef<Index> indices);

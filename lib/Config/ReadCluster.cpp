@@ -100,9 +100,7 @@ static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
     return value.is(Value::Kind::Bool) ? std::optional(figure) : std::nullopt;
   case FigureKind::Count:
   case FigureKind::Bytes:
-    if (std::optional<int64_t> integer =
-            value.is(Value::Kind::Number) ? exactInteger(value.text) : std::nullopt)
-      figure.integer = *integer;
+    figure.integer = (value.is(Value::Kind::Number) ? exactInteger(value.text) : std::nullopt).value_or(0);
     return figure.integer > 0 && (kind == FigureKind::Bytes || figure.integer <= INT32_MAX)
                ? std::optional(figure)
                : std::nullopt;

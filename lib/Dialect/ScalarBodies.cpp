@@ -255,45 +255,56 @@ static Value floatToInteger(OpBuilder &builder, Location loc, Type type, bool to
   return builder.create<arith::FPToSIOp>(loc, type, x);
 }
 
-Value ConvertOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
-  Value x = operands[0];
-  Type from = getElementTypeOrSelf(x), to = getElementTypeOrSelf(getResult());
-  bool toUnsigned = to.isUnsignedInteger();
-  bool fromUnsigned = isUnsigned(getInput()) || from.isInteger(1);
-  if (toUnsigned)
-    to = builder.getIntegerType(to.getIntOrFloatBitWidth());
-  Type type = to;
-  if (auto vector = dyn_cast<VectorType>(x.getType()))
-    type = vector.clone(to);
-  if (to == from)
-    return x;
-  unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
-  Value zero = splat(builder, loc, x.getType(), 0);
-  if (isa<FloatType>(from)) {
-    if (to.isInteger(1))
-      return builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNE, x, zero);
-    if (isa<IntegerType>(to))
-      return floatToInteger(builder, loc, type, toUnsigned, x);
-    if (toWidth > fromWidth)
-      return builder.create<arith::ExtFOp>(loc, type, x);
-    if (toWidth < fromWidth)
-      return builder.create<arith::TruncFOp>(loc, type, x);
-    // f16 and bf16 have no conversion into each other: go through f32, which holds both.
-    Type wide = type.isF32() ? type : Type(builder.getF32Type());
-    if (auto vector = dyn_cast<VectorType>(type))
-      wide = vector.clone(builder.getF32Type());
-    return builder.create<arith::TruncFOp>(loc, type, builder.create<arith::ExtFOp>(loc, wide, x));
-  }
+/// `x`, of floats, as `type`, which differs; `toUnsigned` where that stands for unsigned integers.
+static Value convertFloat(OpBuilder &builder, Location loc, Type type, bool toUnsigned, Value x) {
+  Type from = getElementTypeOrSelf(x), to = getElementTypeOrSelf(type);
   if (to.isInteger(1))
-    return builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, x, zero);
+    return builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNE, x,
+                                         splat(builder, loc, x.getType(), 0));
+  if (isa<IntegerType>(to))
+    return floatToInteger(builder, loc, type, toUnsigned, x);
+  unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
+  if (toWidth > fromWidth)
+    return builder.create<arith::ExtFOp>(loc, type, x);
+  if (toWidth < fromWidth)
+    return builder.create<arith::TruncFOp>(loc, type, x);
+  // f16 and bf16 have no conversion into each other: go through f32, which holds both.
+  Type wide = type.isF32() ? type : Type(builder.getF32Type());
+  if (auto vector = dyn_cast<VectorType>(type))
+    wide = vector.clone(builder.getF32Type());
+  return builder.create<arith::TruncFOp>(loc, type, builder.create<arith::ExtFOp>(loc, wide, x));
+}
+
+/// `x`, of integers, as `type`, which differs.
+static Value convertInteger(OpBuilder &builder, Location loc, Type type, bool fromUnsigned, Value x) {
+  Type from = getElementTypeOrSelf(x), to = getElementTypeOrSelf(type);
+  if (to.isInteger(1))
+    return builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, x,
+                                         splat(builder, loc, x.getType(), 0));
   if (isa<FloatType>(to)) {
     if (fromUnsigned)
       return builder.create<arith::UIToFPOp>(loc, type, x);
     return builder.create<arith::SIToFPOp>(loc, type, x);
   }
-  if (toWidth < fromWidth)
+  if (to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
     return builder.create<arith::TruncIOp>(loc, type, x);
   if (fromUnsigned)
     return builder.create<arith::ExtUIOp>(loc, type, x);
   return builder.create<arith::ExtSIOp>(loc, type, x);
+}
+
+Value ConvertOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
+  Value x = operands[0];
+  Type from = getElementTypeOrSelf(x), to = getElementTypeOrSelf(getResult());
+  bool toUnsigned = to.isUnsignedInteger();
+  if (toUnsigned)
+    to = builder.getIntegerType(to.getIntOrFloatBitWidth());
+  if (to == from)
+    return x;
+  Type type = to;
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    type = vector.clone(to);
+  if (isa<FloatType>(from))
+    return convertFloat(builder, loc, type, toUnsigned, x);
+  return convertInteger(builder, loc, type, isUnsigned(getInput()) || from.isInteger(1), x);
 }

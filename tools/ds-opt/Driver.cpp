@@ -218,6 +218,27 @@ static Result<analysis::PlanReport> planAgain(Options options, mlir::DialectRegi
   return makeReport(*model, options, {*config, rates, Basis(), threads, nullptr});
 }
 
+/// Takes a model as far as it is asked for, and writes it or what was found out about it.
+static Status compileModel(const Options &options, config::Config &config, const config::Cluster &cluster,
+                           const Basis &basis, mlir::DialectRegistry &registry) {
+  mlir::MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  context.loadAllAvailableDialects(); // code generation builds ops of dialects that no input names
+  Result<Model> model = loadModel(options, config, context);
+  if (!model)
+    return model.error();
+  uint32_t threads = options.threads ? options.threads : availableThreads();
+  bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
+  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, config, threads);
+  if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
+    return status;
+  if (isIr)
+    return writeIr(*model, options);
+  cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(cluster);
+  auto again = [&](const Options &changed) { return planAgain(changed, registry); };
+  return writePlanAndProgram(*model, options, {config, rates, basis, threads, again});
+}
+
 /// Compiles: everything after the command line is known to make sense.
 static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Cluster> cluster = clusterFor(options);
@@ -245,22 +266,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
       return report(status.error());
-
-  mlir::MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  context.loadAllAvailableDialects(); // code generation builds ops of dialects that no input names
-  Result<Model> model = loadModel(options, *config, context);
-  if (!model)
-    return report(model.error());
-  uint32_t threads = options.threads ? options.threads : availableThreads();
-  bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
-  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, *config, threads);
-  if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
-    return report(status.error());
-  cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
-  auto again = [&](const Options &changed) { return planAgain(changed, registry); };
-  Status written = isIr ? writeIr(*model, options)
-                        : writePlanAndProgram(*model, options, {*config, rates, *basis, threads, again});
+  Status written = compileModel(options, *config, *cluster, *basis, registry);
   return written ? ExitCode::Ok : report(written.error());
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace ds::ts {
 
@@ -153,46 +154,40 @@ std::vector<std::string> operatorNames() {
 }
 
 bool readsShapeOnly(const std::string &name, size_t argument) {
-  static const std::unordered_map<std::string, size_t> table = {
-      {"aten::size", 0},
-      {"aten::dim", 0},
-      {"aten::numel", 0},
-      {"aten::len", 0},
-      {"aten::zeros_like", 0},
-      {"aten::ones_like", 0},
-      {"aten::full_like", 0},
-      {"aten::new_zeros", 0},
-      {"aten::new_ones", 0},
-      {"aten::new_full", 0},
-      {"aten::new_tensor", 0},
-      {"aten::type_as", 1},
-      {"aten::to", 1},
-      {"aten::expand_as", 1},
-      {"aten::view_as", 1},
-      {"aten::reshape_as", 1},
-      {"prim::dtype", 0},
-      {"prim::device", 0},
-      {"prim::shape", 0},
-      {"prim::layout", 0},
-      {"aten::is_floating_point", 0},
-      {"aten::is_complex", 0},
-      {"prim::is_cuda", 0},
-      {"prim::is_sparse", 0},
-      {"prim::is_mkldnn", 0},
-      {"prim::is_quantized", 0},
-      {"prim::is_nested", 0},
-      {"prim::requires_grad", 0},
-      {"aten::element_size", 0},
-      {"aten::get_device", 0},
-      {"aten::result_type", 0},
-      {"prim::is_meta", 0},
-      {"aten::is_contiguous", 0},
-      {"aten::_shape_as_tensor", 0},
-      {"prim::ndim", 0},
-      {"prim::type", 0},
-  };
-  auto found = table.find(name);
-  return found != table.end() && found->second == argument;
+  static const std::unordered_set<std::string> ofFirst = {"aten::size",
+                                                          "aten::dim",
+                                                          "aten::numel",
+                                                          "aten::len",
+                                                          "aten::zeros_like",
+                                                          "aten::ones_like",
+                                                          "aten::full_like",
+                                                          "aten::new_zeros",
+                                                          "aten::new_ones",
+                                                          "aten::new_full",
+                                                          "aten::new_tensor",
+                                                          "prim::dtype",
+                                                          "prim::device",
+                                                          "prim::shape",
+                                                          "prim::layout",
+                                                          "aten::is_floating_point",
+                                                          "aten::is_complex",
+                                                          "prim::is_cuda",
+                                                          "prim::is_sparse",
+                                                          "prim::is_mkldnn",
+                                                          "prim::is_quantized",
+                                                          "prim::is_nested",
+                                                          "prim::requires_grad",
+                                                          "aten::element_size",
+                                                          "aten::get_device",
+                                                          "aten::result_type",
+                                                          "prim::is_meta",
+                                                          "aten::is_contiguous",
+                                                          "aten::_shape_as_tensor",
+                                                          "prim::ndim",
+                                                          "prim::type"};
+  static const std::unordered_set<std::string> ofSecond = {"aten::type_as", "aten::to", "aten::expand_as",
+                                                           "aten::view_as", "aten::reshape_as"};
+  return (argument == 0 && ofFirst.count(name) > 0) || (argument == 1 && ofSecond.count(name) > 0);
 }
 
 const char *introducedIn(const std::string &name) {

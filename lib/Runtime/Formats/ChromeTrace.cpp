@@ -101,17 +101,8 @@ void ChromeTrace::appendLabels(std::string &out) const {
     appendLabel(out, "thread", track, label.name, label.sortIndex);
 }
 
-void ChromeTrace::appendEvent(std::string &out, const Event &event, int64_t originNs) const {
-  static constexpr const char *kPhases[] = {"X", "i", "C", "s", "f"};
-  out += std::string("{\"ph\":\"") + kPhases[size_t(event.phase)] + "\",\"name\":";
-  appendJsonString(out, strings[event.name]);
-  if (const std::string &category = strings[event.category]; !category.empty()) {
-    out += ",\"cat\":";
-    appendJsonString(out, category);
-  }
-  out += ",\"ts\":";
-  appendMicroseconds(out, event.timeNs - originNs);
-  appendTrack(out, event.track);
+/// What only events of one phase have.
+void ChromeTrace::appendDetails(std::string &out, const Event &event) const {
   Amounts values = event.amounts ? amounts[event.amounts - 1] : Amounts{0, 0};
   switch (event.phase) {
   case Phase::Slice:
@@ -140,6 +131,20 @@ void ChromeTrace::appendEvent(std::string &out, const Event &event, int64_t orig
     out += ",\"id\":" + std::to_string(uint64_t(event.durationNs)) + ",\"bp\":\"e\"";
     break;
   }
+}
+
+void ChromeTrace::appendEvent(std::string &out, const Event &event, int64_t originNs) const {
+  static constexpr const char *kPhases[] = {"X", "i", "C", "s", "f"};
+  out += std::string("{\"ph\":\"") + kPhases[size_t(event.phase)] + "\",\"name\":";
+  appendJsonString(out, strings[event.name]);
+  if (const std::string &category = strings[event.category]; !category.empty()) {
+    out += ",\"cat\":";
+    appendJsonString(out, category);
+  }
+  out += ",\"ts\":";
+  appendMicroseconds(out, event.timeNs - originNs);
+  appendTrack(out, event.track);
+  appendDetails(out, event);
   out += '}';
 }
 

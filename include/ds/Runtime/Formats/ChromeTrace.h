@@ -89,6 +89,7 @@ private:
   uint32_t intern(std::string_view text);
   void add(Event event, Amounts amounts = {0, 0});
   void appendLabels(std::string &out) const;
+  void appendDetails(std::string &out, const Event &event) const;
   void appendEvent(std::string &out, const Event &event, int64_t originNs) const;
   template <class Sink>
   Status emit(Sink &&sink) const;
