@@ -44,6 +44,16 @@ public:
 
   /// What the rules of lib/Cost know of it, without `seq`. The error's message starts with the key.
   virtual Result<cost::ModelShape> sizes() const;
+
+protected:
+  /// Reads the sizes under the names that most families give them: all but heads.
+  void readSizes(const Section &config);
+  /// What is said alike of every family.
+  cost::ModelShape commonShape() const;
+
+  int64_t hidden = 1, inner = 1, layers = 1, heads = 1; ///< `inner`: width of the feed-forward
+  int64_t size = 1;                                     ///< of a head
+  bool tied = false;                                    ///< the head is the table of tokens
 };
 
 /// hidden_size / heads; refuses `headsKey` where heads do not divide it.

@@ -26,19 +26,14 @@ private:
   Value norm(Graph &g, Value x) const;
   Value predict(Graph &g, Value x) const;
 
-  int64_t hidden, inner, layers, heads, size, segments;
+  int64_t segments;
   std::string activation;
   double hiddenDropout, attentionDropout, epsilon, deviation;
-  bool tied;
 };
 } // namespace
 
 Bert::Bert(const Section &config) {
-  vocabulary = config.integer("vocab_size", kVocabularies);
-  positions = config.integer("max_position_embeddings", kPositions);
-  hidden = config.integer("hidden_size", kWidths);
-  inner = config.integer("intermediate_size", kInnerWidths);
-  layers = config.integer("num_hidden_layers", kLayers);
+  readSizes(config);
   heads = config.integer("num_attention_heads", kHeads);
   segments = config.integer("type_vocab_size", {1, 65536}, 2);
   size = headSize(config, hidden, heads, "hidden_size", "num_attention_heads");

@@ -155,54 +155,45 @@ void Section::refuseMissing(std::string_view key, const std::string &what) const
 static std::string spellRange(Range<int64_t> range) {
   return llvm::formatv("an integer from {0} to {1}", range.min, range.max).str();
 }
+static std::string spellRange(Range<double> range) {
+  return "a number from " + config::spellDouble(range.min) + " to " + config::spellDouble(range.max);
+}
 
-std::optional<int64_t> Section::optionalInteger(std::string_view key, Range<int64_t> range) const {
+/// The value as a number of T, if it is one.
+template <class T>
+static std::optional<T> as(const Value &value) {
+  if (!value.is(Value::Kind::Number))
+    return std::nullopt;
+  if constexpr (std::is_integral_v<T>)
+    return config::exactInteger(value.text);
+  else
+    return value.number;
+}
+
+template <class T>
+std::optional<T> Section::optional(std::string_view key, Range<T> range) const {
   const Value *value = find(key);
   if (!value)
     return std::nullopt;
-  std::optional<int64_t> number =
-      value->is(Value::Kind::Number) ? config::exactInteger(value->text) : std::nullopt;
+  std::optional<T> number = as<T>(*value);
   if (number && *number >= range.min && *number <= range.max)
     return number;
   expect(key, spellRange(range));
   return range.min;
 }
 
-int64_t Section::integer(std::string_view key, Range<int64_t> range, int64_t fallback) const {
-  return optionalInteger(key, range).value_or(fallback);
-}
-
-int64_t Section::integer(std::string_view key, Range<int64_t> range) const {
-  if (std::optional<int64_t> number = optionalInteger(key, range))
+template <class T>
+T Section::required(std::string_view key, Range<T> range) const {
+  if (std::optional<T> number = optional(key, range))
     return *number;
   refuseMissing(key, spellRange(range));
   return range.min;
 }
 
-static std::string spellRange(Range<double> range) {
-  return "a number from " + config::spellDouble(range.min) + " to " + config::spellDouble(range.max);
-}
-
-std::optional<double> Section::optionalNumber(std::string_view key, Range<double> range) const {
-  const Value *value = find(key);
-  if (!value)
-    return std::nullopt;
-  if (value->is(Value::Kind::Number) && value->number >= range.min && value->number <= range.max)
-    return value->number;
-  expect(key, spellRange(range));
-  return range.min;
-}
-
-double Section::number(std::string_view key, Range<double> range, double fallback) const {
-  return optionalNumber(key, range).value_or(fallback);
-}
-
-double Section::number(std::string_view key, Range<double> range) const {
-  if (std::optional<double> number = optionalNumber(key, range))
-    return *number;
-  refuseMissing(key, spellRange(range));
-  return range.min;
-}
+template std::optional<int64_t> Section::optional(std::string_view, Range<int64_t>) const;
+template std::optional<double> Section::optional(std::string_view, Range<double>) const;
+template int64_t Section::required(std::string_view, Range<int64_t>) const;
+template double Section::required(std::string_view, Range<double>) const;
 
 //===----------------------------------------------------------------------===//
 // Other kinds

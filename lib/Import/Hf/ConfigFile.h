@@ -33,14 +33,18 @@ struct Range {
 class Section {
 public:
   /// A number that must be there.
-  int64_t integer(std::string_view key, Range<int64_t> range) const;
+  int64_t integer(std::string_view key, Range<int64_t> range) const { return required(key, range); }
+  double number(std::string_view key, Range<double> range) const { return required(key, range); }
   /// A number that has a default.
-  int64_t integer(std::string_view key, Range<int64_t> range, int64_t fallback) const;
+  int64_t integer(std::string_view key, Range<int64_t> range, int64_t fallback) const {
+    return optional(key, range).value_or(fallback);
+  }
+  double number(std::string_view key, Range<double> range, double fallback) const {
+    return optional(key, range).value_or(fallback);
+  }
   /// A number that may be missing or null.
-  std::optional<int64_t> optionalInteger(std::string_view key, Range<int64_t> range) const;
-  double number(std::string_view key, Range<double> range) const;
-  double number(std::string_view key, Range<double> range, double fallback) const;
-  std::optional<double> optionalNumber(std::string_view key, Range<double> range) const;
+  template <class T>
+  std::optional<T> optional(std::string_view key, Range<T> range) const;
   bool flag(std::string_view key, bool fallback) const;
   /// A text; empty when it is missing or null.
   std::string text(std::string_view key) const;
@@ -66,6 +70,8 @@ private:
   /// The member under any of the spellings of `key`; null when missing or null. Two that disagree are
   /// refused.
   const config::Value *find(std::string_view key) const;
+  template <class T>
+  T required(std::string_view key, Range<T> range) const;
   void expect(std::string_view key, const std::string &what) const;
   void refuseMissing(std::string_view key, const std::string &what) const;
 

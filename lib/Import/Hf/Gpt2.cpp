@@ -24,10 +24,9 @@ private:
   Value block(Graph &g, Value x, int64_t index) const;
   Value attend(Graph &g, Value x, int64_t index) const;
 
-  int64_t hidden, inner, layers, heads, size;
   std::string activation;
   double embeddingDropout, residualDropout, attentionDropout, epsilon, deviation;
-  bool scales, scalesByLayer, tied;
+  bool scales, scalesByLayer;
 };
 } // namespace
 
@@ -102,14 +101,8 @@ Value Gpt2::forward(Graph &g, Value ids, Value labels) const {
 }
 
 ::ds::Result<::ds::cost::ModelShape> Gpt2::sizes() const {
-  ::ds::cost::ModelShape shape;
-  shape.layers = layers;
-  shape.hidden = hidden;
-  shape.heads = heads;
-  shape.ffn = inner;
-  shape.vocab = vocabulary;
+  ::ds::cost::ModelShape shape = commonShape();
   shape.positions = positions;
-  shape.tied = tied;
   shape.dropout = std::max({embeddingDropout, residualDropout, attentionDropout}) > 0;
   return shape;
 }

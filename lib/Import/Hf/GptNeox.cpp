@@ -26,20 +26,15 @@ private:
   Value attend(Graph &g, Value x, const RotaryTables &tables) const;
   Value feedForward(Graph &g, Value x) const;
 
-  int64_t hidden, inner, layers, heads, size;
   std::string activation;
   double hiddenDropout, attentionDropout, epsilon, deviation;
-  bool parallel, attentionBias, tied;
+  bool parallel, attentionBias;
   Rotary rotary;
 };
 } // namespace
 
 GptNeox::GptNeox(const Section &config) {
-  vocabulary = config.integer("vocab_size", kVocabularies);
-  positions = config.integer("max_position_embeddings", kPositions);
-  hidden = config.integer("hidden_size", kWidths);
-  inner = config.integer("intermediate_size", kInnerWidths);
-  layers = config.integer("num_hidden_layers", kLayers);
+  readSizes(config);
   heads = config.integer("num_attention_heads", kHeads);
   size = headSize(config, hidden, heads, "hidden_size", "num_attention_heads");
   activation = readActivation(config, "hidden_act", "gelu");
@@ -115,16 +110,10 @@ Value GptNeox::forward(Graph &g, Value ids, Value labels) const {
 }
 
 ::ds::Result<::ds::cost::ModelShape> GptNeox::sizes() const {
-  ::ds::cost::ModelShape shape;
-  shape.layers = layers;
-  shape.hidden = hidden;
-  shape.heads = heads;
-  shape.ffn = inner;
-  shape.vocab = vocabulary;
+  ::ds::cost::ModelShape shape = commonShape();
   shape.biases = attentionBias;
   shape.moreLayerParameters = attentionBias ? 0 : inner + hidden; // of the feed-forward
   shape.learnedPositions = false;
-  shape.tied = tied;
   shape.dropout = std::max(hiddenDropout, attentionDropout) > 0;
   return shape;
 }

@@ -20,6 +20,25 @@ static constexpr Family kFamilies[] = {{"bert", readBert},        {"gpt2", readG
                                        {"gpt_neox", readGptNeox}, {"llama", readLlama},
                                        {"mistral", readMistral},  {"qwen2", readQwen2}};
 
+void Architecture::readSizes(const Section &config) {
+  vocabulary = config.integer("vocab_size", kVocabularies);
+  positions = config.integer("max_position_embeddings", kPositions);
+  hidden = config.integer("hidden_size", kWidths);
+  inner = config.integer("intermediate_size", kInnerWidths);
+  layers = config.integer("num_hidden_layers", kLayers);
+}
+
+cost::ModelShape Architecture::commonShape() const {
+  cost::ModelShape shape;
+  shape.layers = layers;
+  shape.hidden = hidden;
+  shape.heads = heads;
+  shape.ffn = inner;
+  shape.vocab = vocabulary;
+  shape.tied = tied;
+  return shape;
+}
+
 int64_t ds::hf::headSize(const Section &config, int64_t width, int64_t heads, std::string_view widthKey,
                          std::string_view headsKey) {
   if (width % heads == 0)

@@ -28,10 +28,10 @@ private:
   Value attend(Graph &g, Value x, const RotaryTables &tables, int64_t window) const;
   Value feedForward(Graph &g, Value x) const;
 
-  int64_t hidden, inner, layers, heads, groups, size;
+  int64_t groups;
   std::string activation;
   double dropout, epsilon, deviation;
-  bool queryBias, outputBias, innerBias, tied;
+  bool queryBias, outputBias, innerBias;
   Rotary rotary;
   std::vector<int64_t> windows; ///< by layer; 0: none
 };
@@ -44,7 +44,7 @@ void Llama::readHeads(const Section &config, Kind kind) {
   if (heads % groups != 0)
     config.refuse("num_key_value_heads", "expects a divisor of num_attention_heads, which is " +
                                              std::to_string(heads) + ", but got " + std::to_string(groups));
-  std::optional<int64_t> given = config.optionalInteger("head_dim", kHeads);
+  std::optional<int64_t> given = config.optional("head_dim", kHeads);
   size = given ? *given : headSize(config, hidden, heads, "hidden_size", "num_attention_heads");
   if (heads * size > kInnerWidths.max)
     config.refuse("head_dim", "expects heads of at most " + std::to_string(kInnerWidths.max) +
@@ -79,11 +79,7 @@ void Llama::readWindows(const Section &config, Kind kind) {
 }
 
 Llama::Llama(const Section &config, Kind kind) {
-  vocabulary = config.integer("vocab_size", kVocabularies);
-  positions = config.integer("max_position_embeddings", kPositions);
-  hidden = config.integer("hidden_size", kWidths);
-  inner = config.integer("intermediate_size", kInnerWidths);
-  layers = config.integer("num_hidden_layers", kLayers);
+  readSizes(config);
   readHeads(config, kind);
   readWindows(config, kind);
   activation = readActivation(config, "hidden_act", "silu");
@@ -151,18 +147,12 @@ Value Llama::forward(Graph &g, Value ids, Value labels) const {
                            std::to_string(hidden) + " / " + std::to_string(heads) + ", but got " +
                            std::to_string(size),
                        "leave --cluster out to plan the program itself"};
-  ::ds::cost::ModelShape shape;
-  shape.layers = layers;
-  shape.hidden = hidden;
-  shape.heads = heads;
+  ::ds::cost::ModelShape shape = commonShape();
   shape.kvHeads = groups;
-  shape.ffn = inner;
-  shape.vocab = vocabulary;
   shape.gated = shape.rmsNorm = true;
   shape.biases = shape.learnedPositions = false;
   shape.moreLayerParameters = (queryBias ? (heads + 2 * groups) * size : 0) + (outputBias ? hidden : 0) +
                               (innerBias ? 2 * inner + hidden : 0);
-  shape.tied = tied;
   shape.dropout = dropout > 0;
   return shape;
 }

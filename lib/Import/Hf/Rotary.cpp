@@ -86,15 +86,15 @@ static void scaleFrequencies(const Section &scaling, int64_t positions, std::vec
 Rotary hf::readRotary(const Section &config, int64_t size, const RotaryKeys &keys) {
   static constexpr Range<double> kThetas{1, 1e12};
   Section scaling = findScaling(config);
-  std::optional<double> outer = config.optionalNumber(keys.theta, kThetas);
-  std::optional<double> inner = scaling.optionalNumber("rope_theta", kThetas);
+  std::optional<double> outer = config.optional(keys.theta, kThetas);
+  std::optional<double> inner = scaling.optional("rope_theta", kThetas);
   if (outer && inner && *outer != *inner)
     config.refuse(keys.theta,
                   "contradicts the rope_theta of rope_parameters, " + scaling.describe("rope_theta") +
                       ": got " + config.describe(keys.theta),
                   "keep one of them");
   double theta = inner ? *inner : outer.value_or(keys.defaultTheta);
-  std::optional<double> share = scaling.optionalNumber("partial_rotary_factor", {0, 1});
+  std::optional<double> share = scaling.optional("partial_rotary_factor", Range<double>{0, 1});
   if (!share)
     share = config.number(keys.share, {0, 1}, keys.defaultShare);
   if (!keys.allowsPartial && *share != 1)
