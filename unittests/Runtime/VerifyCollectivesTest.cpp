@@ -4,12 +4,7 @@
 // expects the message that names it.
 //
 //===---------------------------------------------------------------------------===//
-#include "ProgramBuilder.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
+#include "Verdict.h"
 
 namespace ds::rt {
 namespace {
@@ -44,15 +39,9 @@ ProgramBuilder sample() {
   return b;
 }
 
-/// The verifier's message after `change`, or "accepted".
+/// The verifier's message on the sample after `change`, or "accepted".
 std::string after(const std::function<void(Program &)> &change) {
-  Program program = sample().program;
-  change(program);
-  Status status = verifyProgram(program);
-  if (status)
-    return "accepted";
-  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
-  return status.error().message;
+  return test::verdict(sample().program, change);
 }
 
 /// Makes operand `k` of a command of the sample name `buffer`.

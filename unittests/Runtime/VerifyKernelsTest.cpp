@@ -1,9 +1,5 @@
 //===- VerifyKernelsTest.cpp - What launches of CUDA kernels must obey ---------===//
-#include "ProgramBuilder.h"
-
-#include <functional>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "Verdict.h"
 
 namespace ds::rt {
 namespace {
@@ -21,12 +17,7 @@ std::string after(const std::function<void(Program &)> &change) {
   b.program.target = "cuda:sm_90";
   b.program.kernels[0] = {"norm", 16, 1, 256, 0, 8, true, {16, 4, 4}};
   b.program.image = {'/', 0};
-  change(b.program);
-  Status status = verifyProgram(b.program);
-  if (status)
-    return "accepted";
-  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
-  return status.error().message;
+  return test::verdict(b.program, change);
 }
 
 TEST(VerifyKernels, Geometry) {

@@ -4,13 +4,9 @@
 // param.
 //
 //===---------------------------------------------------------------------------===//
-#include "ProgramBuilder.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "Verdict.h"
 
 #include <cmath>
-#include <functional>
 
 namespace ds::rt {
 namespace {
@@ -33,9 +29,7 @@ public:
       ids.push_back(b.keep(shape, dtype));
     b.library(fn, ids, params);
     b.segment(SegmentKind::Last);
-    change(b.program);
-    Status status = verifyProgram(b.program);
-    return status ? "accepted" : status.error().message;
+    return test::verdict(b.program, change);
   }
 
 private:

@@ -3,12 +3,7 @@
 // Each case takes a valid program, breaks one rule and expects the message that names it.
 //
 //===---------------------------------------------------------------------------===//
-#include "ProgramBuilder.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
+#include "Verdict.h"
 
 namespace ds::rt {
 namespace {
@@ -31,15 +26,9 @@ ProgramBuilder sample() {
   return b;
 }
 
-/// The verifier's message after `change`, or "accepted".
+/// The verifier's message on the sample after `change`, or "accepted".
 std::string after(const std::function<void(Program &)> &change) {
-  Program program = sample().program;
-  change(program);
-  Status status = verifyProgram(program);
-  if (status)
-    return "accepted";
-  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
-  return status.error().message;
+  return test::verdict(sample().program, change);
 }
 
 TEST(VerifyProgram, AcceptsTheSample) {
