@@ -5,13 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "../Runtime/KernelTestUtil.h"
-#include "CudaEmulation.h"
-
-#include "../../kernels/Attention.cu"
-#include "../../kernels/CrossEntropy.cu"
-#include "../../kernels/Embedding.cu"
-#include "../../kernels/FillCopy.cu"
-#include "../../kernels/Random.cu"
+#include "EmulatedKernels.h"
 
 #include <algorithm>
 
@@ -20,50 +14,13 @@ namespace {
 
 using test::Tensor;
 
-/// Calls an entry by name; `Call` is what it takes.
-struct Entry {
-  const char *name;
-  void (*run)(const unsigned char *argument);
-};
-template <class Call, void (*kernel)(Call)>
-void enter(const unsigned char *argument) {
-  Call call;
-  memcpy(&call, argument, sizeof call);
-  kernel(call);
-}
-#define ENTRY(name, Call)                                                                                    \
-  { #name, enter < cuda::Call, name> }
-#define ENTRIES(name, Call) ENTRY(name##_f32, Call), ENTRY(name##_bf16, Call), ENTRY(name##_f16, Call)
-constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall),
-                              ENTRIES(ds_embedding_backward, EmbeddingCall),
-                              ENTRIES(ds_cross_entropy_rows, CrossEntropyCall),
-                              ENTRIES(ds_cross_entropy_mean, CrossEntropyCall),
-                              ENTRIES(ds_cross_entropy_backward, CrossEntropyCall),
-                              ENTRIES(ds_attention_forward, AttentionCall),
-                              ENTRIES(ds_attention_dq, AttentionCall),
-                              ENTRIES(ds_attention_dkdv, AttentionCall),
-                              ENTRY(ds_walk_1, WalkCall),
-                              ENTRY(ds_walk_2, WalkCall),
-                              ENTRY(ds_walk_4, WalkCall),
-                              ENTRY(ds_walk_8, WalkCall),
-                              ENTRY(ds_move_16, WalkCall),
-                              ENTRY(ds_fill_random, FillRandomCall)};
-
 void launch(const cuda::CudaLaunch &launch) {
   namespace e = cuda::emulation;
-  const Entry *entry = std::find_if(std::begin(kEntries), std::end(kEntries),
-                                    [&](const Entry &e) { return std::string(e.name) == launch.entry; });
-  ASSERT_NE(entry, std::end(kEntries)) << launch.entry;
+  const e::Entry *entry = e::findEntry(launch.entry);
+  ASSERT_TRUE(entry) << launch.entry;
   ASSERT_LE(launch.sharedBytes, sizeof e::dynamicShared);
-  ds::test::Block block(launch.threads);
-  e::block = &block;
-  e::blocks = launch.blocks;
-  e::threads = launch.threads;
-  for (e::blockNumber = 0; e::blockNumber < launch.blocks; ++e::blockNumber) {
-    memset(e::dynamicShared, 0xff, launch.sharedBytes); // NaN
-    ASSERT_TRUE(block.run([&](unsigned) { entry->run(launch.argument); }))
-        << launch.entry << " waits for ever";
-  }
+  ASSERT_TRUE(e::run(*entry, launch.argument, launch.blocks, launch.threads, launch.sharedBytes))
+      << launch.entry << " waits for ever";
 }
 
 /// Runs `fn` as CUDA launches.

@@ -1,0 +1,79 @@
+//===- EmulatedKernels.h - The runtime's CUDA kernels, run by name -------------===//
+//
+// The .cu files as C++, a block at a time and thread by thread.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_UNITTESTS_CUDA_EMULATEDKERNELS_H
+#define DS_UNITTESTS_CUDA_EMULATEDKERNELS_H
+
+#include "CudaEmulation.h"
+
+#include "../../kernels/Attention.cu"
+#include "../../kernels/CrossEntropy.cu"
+#include "../../kernels/Embedding.cu"
+#include "../../kernels/FillCopy.cu"
+#include "../../kernels/Random.cu"
+
+#include <string_view>
+
+namespace ds::rt::cuda::emulation {
+
+struct Entry {
+  const char *name;
+  size_t bytes; ///< of the argument
+  void (*run)(const unsigned char *argument);
+};
+
+/// What an entry runs; `Call` is what the kernel takes.
+template <class Call, void (*kernel)(Call)>
+void enter(const unsigned char *argument) {
+  Call call;
+  std::memcpy(&call, argument, sizeof call);
+  kernel(call);
+}
+
+#define ENTRY(NAME, CALL)                                                                                    \
+  { #NAME, sizeof(CALL), enter < CALL, NAME> }
+#define ENTRIES(NAME, CALL) ENTRY(NAME##_f32, CALL), ENTRY(NAME##_bf16, CALL), ENTRY(NAME##_f16, CALL)
+
+static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall),
+                                     ENTRIES(ds_embedding_backward, EmbeddingCall),
+                                     ENTRIES(ds_cross_entropy_rows, CrossEntropyCall),
+                                     ENTRIES(ds_cross_entropy_mean, CrossEntropyCall),
+                                     ENTRIES(ds_cross_entropy_backward, CrossEntropyCall),
+                                     ENTRIES(ds_attention_forward, AttentionCall),
+                                     ENTRIES(ds_attention_dq, AttentionCall),
+                                     ENTRIES(ds_attention_dkdv, AttentionCall),
+                                     ENTRY(ds_walk_1, WalkCall),
+                                     ENTRY(ds_walk_2, WalkCall),
+                                     ENTRY(ds_walk_4, WalkCall),
+                                     ENTRY(ds_walk_8, WalkCall),
+                                     ENTRY(ds_move_16, WalkCall),
+                                     ENTRY(ds_fill_random, FillRandomCall)};
+
+/// The kernel of that name, or null.
+inline const Entry *findEntry(std::string_view name) {
+  for (const Entry &entry : kEntries)
+    if (name == entry.name)
+      return &entry;
+  return nullptr;
+}
+
+/// Runs all blocks of a launch; false if threads of one wait for one another for ever.
+inline bool run(const Entry &entry, const unsigned char *argument, unsigned numBlocks, unsigned numThreads,
+                unsigned sharedBytes) {
+  ds::test::Block shared(numThreads);
+  block = &shared;
+  blocks = numBlocks;
+  threads = numThreads;
+  for (blockNumber = 0; blockNumber < numBlocks; ++blockNumber) {
+    std::memset(dynamicShared, 0xff, sharedBytes); // NaN
+    if (!shared.run([&](unsigned) { entry.run(argument); }))
+      return false;
+  }
+  return true;
+}
+
+} // namespace ds::rt::cuda::emulation
+
+#endif // DS_UNITTESTS_CUDA_EMULATEDKERNELS_H
