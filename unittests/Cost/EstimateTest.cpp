@@ -3,6 +3,7 @@
 #include "ds/Cost/Formulas.h"
 
 #include "Published.h"
+#include "Terms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -190,14 +191,6 @@ TEST(Estimate, BytesSentAreThePapersVolumes) {
   EXPECT_NEAR(elements(1), 2, 1e-9);
   EXPECT_NEAR(elements(2), 4 + 1, 1e-9);
   EXPECT_NEAR(elements(3), 4 * 3, 1e-9);
-}
-
-static double termOf(const StepEstimate &step, std::string_view name) {
-  double seconds = 0;
-  for (const Term &term : step.terms)
-    if (term.name == name)
-      seconds += term.seconds;
-  return seconds;
 }
 
 TEST(Estimate, TermsFollowThePlan) {

@@ -6,6 +6,7 @@
 #include "ds/Cost/Estimate.h"
 
 #include "Published.h"
+#include "Terms.h"
 
 #include <gtest/gtest.h>
 
@@ -35,14 +36,6 @@ static ModelShape smallGpt() {
   shape.seq = 512;
   shape.vocab = 32000;
   return shape;
-}
-
-static double termOf(const StepEstimate &step, std::string_view name) {
-  double seconds = 0;
-  for (const Term &term : step.terms)
-    if (term.name == name)
-      seconds += term.seconds;
-  return seconds;
 }
 
 TEST(Layer, ProductsByTheirOperations) {
