@@ -101,7 +101,7 @@ void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
                                           [](OpPassManager &manager) { buildShardPipeline(manager, {}); });
   static PassPipelineRegistration<> schedule(
-      "ds-schedule-pipeline", "From the step to buffers in issue order",
+      "ds-schedule-pipeline", "From what one rank does to buffers in issue order",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });
   static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
                                          [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });

@@ -1,11 +1,11 @@
-//===- SchedulePasses.td - From the step to a memory plan -----------*- tablegen -*-===//
+//===- SchedulePasses.td - From one rank's step to a memory plan -----*- tablegen -*-===//
 #ifndef DS_SCHEDULE_PASSES
 #define DS_SCHEDULE_PASSES
 
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// Step -> scheduled
+// sharded -> scheduled
 //===----------------------------------------------------------------------===//
 
 def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
@@ -14,7 +14,7 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
     Reshapes that stand between elementwise ops sink below them, unit dimensions of broadcasts are dropped, and
     reductions along inner dimensions read a transposed view.
 
-    Requires: phase step.
+    Requires: phase sharded, or step on one rank.
     Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape;
     (E2) no broadcast reads a reshape that only adds unit dimensions; (E3) every reduction is over leading or
     trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first, where there are rows (rank >= 2).
@@ -34,7 +34,7 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
     and broadcasts are copied into every region that reads them; a column reduction copies the cheap elementwise
     ops before it. Row-wise and column-wise reductions never share a region.
 
-    Requires: phase step, shapes normalised (ds-normalize-shapes).
+    Requires: phase sharded, or step on one rank; shapes normalised (ds-normalize-shapes).
     Ensures: (E1) every fusable op but reshape, transpose, slice, pad and concat stands in a `ds.fused`;
     (E2) values that only one region reads do not leave it; (E3) regions are convex: the block stays in
     topological order.
@@ -57,7 +57,7 @@ def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
     Keeps the given order unless another topological order has a lower peak; an op that replaces a state in place
     comes after every reader of the old value where the dependences allow it.
 
-    Requires: phase step, regions fused.
+    Requires: phase sharded, or step on one rank; regions fused.
     Ensures: (E1) the block is in topological order; (E2) the peak of live bytes is not higher than before;
     (E3) an op that makes a state's new value stands behind the last reader of the old one, unless an op that
     comes before needs the new value.
@@ -79,7 +79,7 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     there when its access pattern allows it; the new value of a state is made in the state's place. Regions become
     kernels, equal ones only one; library ops become calls.
 
-    Requires: phase step, regions fused, issue order final.
+    Requires: phase sharded, or step on one rank; regions fused, issue order final.
     Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
     (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
     are one symbol.
