@@ -55,6 +55,34 @@ static void launch(Function function, void *const *buffers, int64_t extent, int6
   });
 }
 
+/// Microseconds of the fastest of `runs` launches.
+static double fastest(Function function, void *const *buffers, int64_t extent, int64_t grain, int runs) {
+  double best = 1e30;
+  for (int run = 0; run < runs; ++run) {
+    auto begin = Clock::now();
+    launch(function, buffers, extent, grain);
+    best = std::min(best, microsecondsSince(begin));
+  }
+  return best;
+}
+
+/// Measures every kernel of the image and prints a line for each.
+static void measure(void *handle, ArrayRef<mlir::ds::KernelOp> kernels,
+                    ArrayRef<mlir::ds::CompiledKernel> compiled, int64_t elements) {
+  for (auto [kernel, info] : llvm::zip(kernels, compiled)) {
+    bool isDynamic = info.extent == 0;
+    auto function = reinterpret_cast<Function>(dlsym(handle, info.symbol.c_str()));
+    std::vector<void *> buffers = makeOperands(kernel, elements);
+    double best = fastest(function, buffers.data(), isDynamic ? elements : info.extent, info.grain,
+                          isDynamic ? 12 : 300);
+    double bytes = info.bytes * double(isDynamic ? elements : 1);
+    llvm::outs() << llvm::formatv("{{\"kernel\":\"{0}\",\"us\":{1:F1},\"gbytes_per_second\":{2:F1}}\n",
+                                  info.symbol, best, bytes / best / 1e3);
+    for (void *buffer : buffers)
+      std::free(buffer);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     llvm::errs() << "usage: kernels FILE.mlir [ELEMENTS]\n";
@@ -85,22 +113,6 @@ int main(int argc, char **argv) {
   if (write(file, compiled->image.data(), compiled->image.size()) != ssize_t(compiled->image.size()))
     return 6;
   void *handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW);
-  for (auto [kernel, info] : llvm::zip(kernels, compiled->kernels)) {
-    bool isDynamic = info.extent == 0;
-    int64_t extent = isDynamic ? elements : info.extent;
-    auto function = reinterpret_cast<Function>(dlsym(handle, info.symbol.c_str()));
-    std::vector<void *> buffers = makeOperands(kernel, elements);
-    double best = 1e30;
-    for (int run = 0; run < (isDynamic ? 12 : 300); ++run) {
-      auto begin = Clock::now();
-      launch(function, buffers.data(), extent, info.grain);
-      best = std::min(best, microsecondsSince(begin));
-    }
-    double bytes = info.bytes * double(isDynamic ? elements : 1);
-    llvm::outs() << llvm::formatv("{{\"kernel\":\"{0}\",\"us\":{1:F1},\"gbytes_per_second\":{2:F1}}\n",
-                                  info.symbol, best, bytes / best / 1e3);
-    for (void *buffer : buffers)
-      std::free(buffer);
-  }
+  measure(handle, kernels, compiled->kernels, elements);
   return 0;
 }
