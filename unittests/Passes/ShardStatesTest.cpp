@@ -1,7 +1,7 @@
 //===- ShardStatesTest.cpp - ZeRO's formulas, to the byte -------------------------===//
 //
-// A mixed-precision Adam step with 16-bit gradients that are kept to the update, as the ZeRO paper counts it
-// (published.md, table 1): 2 + 2 bytes per parameter in 16 bits, 4 + 4 + 4 for the master and two moments.
+// A mixed-precision Adam step with 16-bit gradients that are kept to the update, as ZeRO's paper counts it
+// (arXiv 1910.02054): 2 + 2 bytes per parameter in 16 bits, 4 + 4 + 4 for the master and two moments.
 //
 //===---------------------------------------------------------------------------===//
 #include "../../lib/Passes/CountStates.h"
