@@ -166,6 +166,12 @@ public:
   }
 };
 
+/// Scratch memory for a product, which cuBLASLt wants on 256 bytes.
+inline uint32_t keepWorkspace(ProgramBuilder &b, int64_t bytes) {
+  b.program.arenas.device = (b.program.arenas.device + 255) / 256 * 256;
+  return b.keep({bytes}, DType::U8);
+}
+
 } // namespace ds::rt::test
 
 #endif // DS_UNITTESTS_RUNTIME_PROGRAMBUILDER_H

@@ -25,8 +25,7 @@ public:
     d = b.place({rows, kOut});
     w = b.view(full, 0, {kOut, kIn}, {kIn, 1});
     g = b.view(grad, 0, {kOut, kIn}, {kIn, 1});
-    b.program.arenas.device = (b.program.arenas.device + 255) / 256 * 256; // cuBLASLt's wish
-    workspace = b.keep({1 << 16}, DType::U8);
+    workspace = keepWorkspace(b, 1 << 16);
     b.sharded("w", {kOut, kIn}, shard, 0, {Init::Kind::Normal, 0.0, 0.5});
     b.program.states[0].aliases = {"tied.w"};
     addStep(b.output("loss"), part);

@@ -31,6 +31,34 @@ namespace fs = std::filesystem;
 /// The regression: 8 rows of x [6] and t [3] are one global batch.
 inline constexpr int64_t kRows = 8, kIn = 6, kOut = 3;
 
+/// y = x w^T, loss = mean (y - t)^2, w -= 0.05 * (y - t)^T x; the same loss for evaluation.
+inline Program regression() {
+  ProgramBuilder b;
+  const uint32_t x = b.input("x", {kRows, kIn}), t = b.input("t", {kRows, kOut});
+  const uint32_t w = b.state("w", {kOut, kIn}, {Init::Kind::Normal, 0.0, 0.5});
+  b.state("steps_seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
+  const uint32_t loss = b.output("loss"), evalLoss = b.output("eval_loss");
+  const uint32_t workspace = keepWorkspace(b, 1 << 16);
+  const uint32_t y = b.place({kRows, kOut}), d = b.place({kRows, kOut}), g = b.place({kOut, kIn});
+  auto forward = [&](uint32_t segment, uint32_t to) {
+    b.live(y, segment, 0, 2);
+    b.live(d, segment, 1, segment == 0 ? 4 : 3);
+    b.library(LibraryFn::Matmul, {x, w, y}, {0, 1, 0, 0}).workspace = workspace;
+    b.launch("ds_subtract", kRows * kOut, {y, t, d});
+    b.launch("ds_mean_square", 1, {d, to}, {kRows * kOut});
+  };
+  forward(0, loss);
+  b.live(g, 0, 3, 5);
+  b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
+  b.launch("ds_descend", 0, {w, g}, {kOut * kIn, 50});
+  b.segment(SegmentKind::Last);
+  forward(1, evalLoss);
+  b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+  b.program.microBatch = kRows;
+  b.program.image = readBytes(DS_TEST_KERNELS);
+  return b.program;
+}
+
 struct Outcome {
   int code = -1;
   std::string out, err;

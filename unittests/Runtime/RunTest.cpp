@@ -14,40 +14,18 @@ namespace {
 using namespace test;
 using testing::HasSubstr;
 
-/// y = x w^T, loss = mean (y - t)^2, w -= 0.05 * (y - t)^T x; the same loss for evaluation.
-Program regression() {
-  ProgramBuilder b;
-  const uint32_t x = b.input("x", {kRows, kIn}), t = b.input("t", {kRows, kOut});
-  const uint32_t w = b.state("w", {kOut, kIn}, {Init::Kind::Normal, 0.0, 0.5});
-  b.program.states[0].aliases = {"tied.w"};
-  b.state("steps_seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
-  const uint32_t loss = b.output("loss"), evalLoss = b.output("eval_loss");
-  const uint32_t workspace = b.keep({1 << 16}, DType::U8);
-  const uint32_t y = b.place({kRows, kOut}), d = b.place({kRows, kOut}), g = b.place({kOut, kIn});
-  auto forward = [&](uint32_t segment, uint32_t to) {
-    b.live(y, segment, 0, 2);
-    b.live(d, segment, 1, segment == 0 ? 4 : 3);
-    b.library(LibraryFn::Matmul, {x, w, y}, {0, 1, 0, 0}).workspace = workspace;
-    b.launch("ds_subtract", kRows * kOut, {y, t, d});
-    b.launch("ds_mean_square", 1, {d, to}, {kRows * kOut});
-  };
-  forward(0, loss);
-  b.live(g, 0, 3, 5);
-  b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
-  b.launch("ds_descend", 0, {w, g}, {kOut * kIn, 50});
-  b.segment(SegmentKind::Last);
-  forward(1, evalLoss);
-  b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
-  b.program.microBatch = kRows;
-  b.program.image = test::readBytes(DS_TEST_KERNELS);
-  b.program.configText = "train_batch_size  8";
-  b.program.weightsFile = "p.safetensors";
-  return b.program;
+/// The regression, with everything that a run may find in a program.
+Program fullRegression() {
+  Program program = regression();
+  program.states[0].aliases = {"tied.w"};
+  program.configText = "train_batch_size  8";
+  program.weightsFile = "p.safetensors";
+  return program;
 }
 
 class RunTest : public RunFixture {
 protected:
-  RunTest() { write(regression()); }
+  RunTest() { write(fullRegression()); }
 };
 
 TEST_F(RunTest, TrainsLogsTracesEvaluatesAndSaves) {
@@ -62,7 +40,7 @@ TEST_F(RunTest, TrainsLogsTracesEvaluatesAndSaves) {
   const auto lines = log("log.jsonl");
   ASSERT_EQ(lines.size(), 40u);
   EXPECT_LT(lines.back()["loss"].get<double>(), 0.01 * lines.front()["loss"].get<double>());
-  EXPECT_EQ(lines[0]["peak_bytes"]["device"], regression().arenas.device);
+  EXPECT_EQ(lines[0]["peak_bytes"]["device"], fullRegression().arenas.device);
   EXPECT_FALSE(lines[8].contains("eval_loss"));
   EXPECT_TRUE(lines[9].contains("eval_loss"));
   const auto trace = nlohmann::json::parse(std::ifstream(at("trace.json")));
@@ -118,7 +96,7 @@ TEST_F(RunTest, ListsHowWeightsDiffer) {
 }
 
 TEST_F(RunTest, ReadsWeightsByOtherNamesAndFromOtherFloatTypes) {
-  Program program = regression();
+  Program program = fullRegression();
   program.states[0].readNames = {"bare.w"};
   const std::vector<uint16_t> halves(kOut * kIn, 0x3f80); // 1 in BF16
   const std::vector<float> seen(2);
@@ -145,7 +123,7 @@ TEST_F(RunTest, ReadsWeightsByOtherNamesAndFromOtherFloatTypes) {
 }
 
 TEST_F(RunTest, PassesOverWeightsThatTheProgramNames) {
-  Program program = regression();
+  Program program = fullRegression();
   program.unusedWeights = {"mask"};
   write(program);
   const std::vector<float> w(kOut * kIn);
@@ -159,7 +137,7 @@ TEST_F(RunTest, PassesOverWeightsThatTheProgramNames) {
 }
 
 TEST_F(RunTest, StateThatOnlyAFileCanGive) {
-  Program program = regression();
+  Program program = fullRegression();
   program.states[0].init.kind = Init::Kind::Required;
   write(program);
   const Outcome outcome = run("--data data.safetensors");
@@ -205,18 +183,18 @@ TEST_F(RunTest, RefusesByNameWhatItCannotDo) {
 }
 
 TEST_F(RunTest, RefusesProgramsItCannotRun) {
-  Program program = regression();
+  Program program = fullRegression();
   program.world = program.mesh.dp = 2;
   write(program);
   EXPECT_EQ(run("--data data.safetensors").code, 3);
-  program = regression();
+  program = fullRegression();
   program.targetCpu = "planet-9000";
   program.cpuFeatures = {"warp-drive"};
   write(program);
   const Outcome newer = run("--data data.safetensors");
   EXPECT_EQ(newer.code, 9);
   EXPECT_THAT(newer.err, HasSubstr("lacks warp-drive"));
-  std::vector<uint8_t> bytes = serializeProgram(regression()).value();
+  std::vector<uint8_t> bytes = serializeProgram(fullRegression()).value();
   bytes[bytes.size() / 2] ^= 1;
   std::ofstream(at("p.dsx"), std::ios::binary)
       .write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
@@ -256,7 +234,7 @@ TEST_F(RunTest, AClosedOutputDoesNotEndTheRun) {
 /// The regression, but every step says `skipped` at a loss scale of 4.
 Program overflowing(double skipped) {
   ProgramBuilder b;
-  b.program = regression();
+  b.program = fullRegression();
   const uint32_t scale = b.state("loss_scale", {}, {Init::Kind::Constant, 4.0, 0}, Role::Scalar);
   b.program.outputs.push_back({"loss_scale", scale});
   b.library(LibraryFn::Fill, {b.output("skipped")}, {bits(skipped)});

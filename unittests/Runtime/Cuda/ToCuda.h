@@ -6,12 +6,6 @@
 
 namespace ds::rt::test {
 
-/// Scratch memory for a product, which cuBLASLt wants on 256 bytes.
-inline uint32_t keepWorkspace(ProgramBuilder &b, int64_t bytes) {
-  b.program.arenas.device = (b.program.arenas.device + 255) / 256 * 256;
-  return b.keep({bytes}, DType::U8);
-}
-
 /// Makes the kernels of a program built by hand into entries of PTX for `target`, and its launches CUDA's.
 inline void toCuda(Program &program, const std::string &target = "sm_90") {
   program.target = "cuda:" + target;
