@@ -30,7 +30,7 @@ constexpr ClusterKey kTable[] = {
   {"device.contention", Share, false, "", "share of the time of an exchange beside compute that compute loses; default 0", SET(device.contention, number)},
   {"device.attention_efficiency", Share, false, "", "share of the products' rate that fused attention reaches; default 1", SET(device.attentionEfficiency, number)},
   {"device.fork_seconds", Positive, false, "s", "dividing one kernel among the cores and waiting for them; absent: part of the launch", SET(device.forkSeconds, number)},
-  {"device.vector_flops", Positive, false, "op/s", "arithmetic of generated kernels, in additions (an exponential is 20); absent: only their bytes count", SET(device.vectorFlops, number)},
+  {"device.vector_flops", Positive, false, "op/s", "arithmetic of generated kernels, in additions (an exponential is 40); absent: only their bytes count", SET(device.vectorFlops, number)},
   {"device.cached_bytes_per_second", Rates, false, "bytes/s", "achieved by a kernel, by the bytes that it touches, those that it writes without reading them counted twice; absent: as memory", SET(device.cachedBytesPerSecond, curve)},
   {"device.column_bytes_per_second", Strips, false, "bytes/s", "the same of kernels that add down columns, by the bytes of each row that one unit of work takes and by all bytes; absent: as any kernel", SET(device.columnBytesPerSecond, shapes)},
   {"device.update_bytes_per_second", Rates, false, "bytes/s", "the same of kernels that write three operands again, as an optimizer's update does; absent: as any kernel", SET(device.updateBytesPerSecond, curve)},

@@ -98,7 +98,7 @@ private:
 
   Plan plan;
   int64_t limit;
-  Point low;                ///< fits; size 0: none known
+  Point low;                 ///< fits; size 0: none known
   std::optional<Point> high; ///< does not
   std::optional<Error> error;
   std::string refused;
