@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,9 +39,7 @@ std::map<uint32_t, Shared> &questions() {
 }
 
 pmix_proc_t processOf(uint32_t rank) {
-  pmix_proc_t process;
-  PMIX_PROC_CONSTRUCT(&process);
-  std::strncpy(process.nspace, self.nspace, PMIX_MAX_NSLEN);
+  pmix_proc_t process = self;
   process.rank = rank;
   return process;
 }
