@@ -123,7 +123,8 @@ std::string PeakExplainer::remedyFor(Category category, const Uses &use, Operati
   if (category == Category::Communication || isa<CommunicateOp>(scheduled.commands[use.last]))
     return "a smaller zero_optimization.reduce_bucket_size";
   if (use.first < backward && use.last >= backward && !layer.empty())
-    return "recomputing " + repeatedLayer(layer) + " in the backward pass (activation_checkpointing)";
+    return "recomputing " + repeatedLayer(layer) +
+           " in the backward pass: activation_checkpointing, for which programs have no pass yet";
   return "a smaller train_micro_batch_size_per_gpu, or shorter sequences";
 }
 

@@ -125,6 +125,9 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   analysis::PlanReport report = makeReport(model, options, what);
   if (!report.fits() && what.planAgain)
     report.changes = changesOfProgram(options, what.config, what.planAgain);
+  if (options.explainPeak && what.planAgain && report.changes.empty())
+    report.smaller =
+        smallerPlansOfProgram(options, what.config, what.planAgain, report.ranks.front().deviceArena);
   bool asks = !options.question().empty();
   if (asks)
     if (Status status = addAnswers(options, what.config, what.planAgain, report); !status)

@@ -1,6 +1,7 @@
 //===- ProgramChanges.cpp - What would make a program's plan fit ------------------===//
 #include "ProgramChanges.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -44,21 +45,39 @@ static std::vector<Proposal> propose(const Options &options, const config::Confi
   return all;
 }
 
+/// The change joins two others.
+static bool isJoined(const Proposal &proposal) {
+  return llvm::StringRef(proposal.choice.change).contains(" and ");
+}
+
+/// The first few of `changes` by `key`.
+template <class Key>
+static std::vector<PlanChoice> firstOf(std::vector<PlanChoice> changes, Key key) {
+  llvm::stable_sort(changes, [&](const PlanChoice &a, const PlanChoice &b) { return key(a) < key(b); });
+  changes.resize(std::min(changes.size(), kMostChanges));
+  return changes;
+}
+
 std::vector<PlanChoice> ds::opt::changesOfProgram(const Options &options, const config::Config &config,
                                                   const Planner &plan) {
   std::vector<PlanChoice> changes;
   std::vector<Proposal> proposals = propose(options, config);
   size_t plans = 0;
   for (Proposal &proposal : proposals) {
-    bool several = llvm::StringRef(proposal.choice.change).contains(" and ");
-    if (plans++ == kMostPlans || (several && !changes.empty()))
+    if (plans++ == kMostPlans || (isJoined(proposal) && !changes.empty()))
       break;
     if (proposal.plan(plan) && proposal.choice.fits)
       changes.push_back(proposal.choice);
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const PlanChoice &a, const PlanChoice &b) {
-    return a.stepSeconds.value_or(0) < b.stepSeconds.value_or(0);
-  });
-  changes.resize(std::min(changes.size(), kMostChanges));
-  return changes;
+  return firstOf(std::move(changes), [](const PlanChoice &choice) { return choice.stepSeconds.value_or(0); });
+}
+
+std::vector<PlanChoice> ds::opt::smallerPlansOfProgram(const Options &options, const config::Config &config,
+                                                       const Planner &plan, int64_t peak) {
+  std::vector<PlanChoice> changes;
+  std::vector<Proposal> proposals = propose(options, config);
+  for (Proposal &proposal : llvm::MutableArrayRef(proposals).take_front(kMostPlans))
+    if (!isJoined(proposal) && proposal.plan(plan) && proposal.choice.deviceBytes < peak)
+      changes.push_back(proposal.choice);
+  return firstOf(std::move(changes), [](const PlanChoice &choice) { return choice.deviceBytes; });
 }

@@ -17,6 +17,11 @@ namespace ds::opt {
 std::vector<analysis::PlanChoice> changesOfProgram(const Options &options, const config::Config &config,
                                                    const Planner &plan);
 
+/// At most three single changes whose plans have a smaller peak than `peak` bytes on the device, the smallest
+/// first; the samples of a step stay as many.
+std::vector<analysis::PlanChoice> smallerPlansOfProgram(const Options &options, const config::Config &config,
+                                                        const Planner &plan, int64_t peak);
+
 } // namespace ds::opt
 
 #endif // DS_TOOLS_DSOPT_PROGRAMCHANGES_H

@@ -1,6 +1,7 @@
 //===- PlanExplain.cpp - The peak of a plan, explained for people ------------------===//
 #include "ds/Passes/Analysis/PlanReport.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace ds::analysis {
@@ -21,6 +22,27 @@ static std::string describe(size_t number, const PeakValue &value) {
   return text + "\n       change  " + value.remedy + "\n";
 }
 
+/// Changes that were planned, beside the plan that they would change.
+static std::string describeSmaller(const PlanReport &report) {
+  int64_t peak = 0;
+  for (const RankPlan &rank : report.ranks)
+    peak = std::max(peak, rank.peakBytes);
+  std::string text = report.smaller.empty() ? "" : "\nPlanned anew, each change alone:\n";
+  for (const PlanChoice &choice : report.smaller) {
+    char figures[96] = "";
+    double ratio = static_cast<double>(choice.deviceBytes) / static_cast<double>(peak);
+    std::snprintf(figures, sizeof figures, " (%+.1f %%)", 100 * (ratio - 1));
+    text += "  " + choice.change + ": peak " + formatBytes(choice.deviceBytes) + figures;
+    if (choice.stepSeconds && report.predicted.stepSeconds) {
+      std::snprintf(figures, sizeof figures, ", %.4g s a step (%+.1f %%)", *choice.stepSeconds,
+                    100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1));
+      text += figures;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::string explainPeaks(const PlanReport &report) {
   std::string text;
   for (const RankPlan &rank : report.ranks) {
@@ -39,7 +61,7 @@ std::string explainPeaks(const PlanReport &report) {
     for (size_t index = 0; index < peak.largest.size(); ++index)
       text += describe(index + 1, peak.largest[index]);
   }
-  return text;
+  return text + describeSmaller(report);
 }
 
 } // namespace ds::analysis

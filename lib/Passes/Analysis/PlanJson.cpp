@@ -105,6 +105,8 @@ static Json choiceJson(const PlanChoice &choice, const std::optional<double> &be
 static void addAnswers(Json &json, const PlanReport &report) {
   for (const PlanChoice &choice : report.changes)
     json["changes"].push_back(choiceJson(choice, report.predicted.stepSeconds));
+  for (const PlanChoice &choice : report.smaller)
+    json["smaller_peaks"].push_back(choiceJson(choice, report.predicted.stepSeconds));
   for (const PlanChoice &choice : report.whatIf)
     json["what_if"].push_back(choiceJson(choice, std::nullopt));
   if (report.maxBatch)

@@ -122,6 +122,7 @@ struct PlanReport {
   int64_t parameters = 0;                  ///< elements
   std::vector<std::string> notes;          ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes;         ///< that make a plan fit which does not, the fastest first
+  std::vector<PlanChoice> smaller;         ///< of --explain-peak: one change each, the smallest peak first
   std::vector<PlanChoice> whatIf;          ///< the table of --what-if
   std::optional<int64_t> maxBatch, maxSeq; ///< the largest micro-batch and the longest sequence; 0: none
 
