@@ -7,6 +7,8 @@
 // RUN: sed 's/STAGE/1/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/STAGE : i64/1 : i64, reduce_each_micro_step = true/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=EACH
 // RUN: sed 's/STAGE : i64/2 : i64, reduce_each_micro_step = false/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ONCE
+// RUN: sed 's/STAGE/3/;s/threshold = 8/threshold = 8 : i64, stage3_model_persistence_threshold = 8/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=WHOLE
+// RUN: sed 's/STAGE/3/;s/threshold = 8/threshold = 8 : i64, stage3_model_persistence_threshold = 7/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=DIVIDED
 
 // Two ranks over loopback: 62 us (60 and 2 for the launch), 1.5 GB/s for the half that is sent, so 3 GB/s of the whole.
 // Nine tenths of that: 9 * 62 us * 3 GB/s / 4 bytes = 418500 elements, so 2^19. Half: 62 us * 3 GB/s / 4 = 46500.
@@ -32,3 +34,9 @@
 // ONCE: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) init
 // EACH: gradients are reduced in each micro-step; a rank keeps its part of them (256 B)
 // EACH: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) shards [dp] init
+
+// The bias of 8 elements stays whole where all that do may have 8, and not where they may have 7.
+// WHOLE: ds.bucket @bucket_1 members [@h.0.b]
+// WHOLE-NEXT: ds.state @bucket_1.parameter role (parameter) bucket(@bucket_1) init
+// DIVIDED: ds.bucket @bucket_0 members [@h.0.w, @h.0.b]
+// DIVIDED-NEXT: ds.state @bucket_0.parameter role (parameter) bucket(@bucket_0) shards [dp] init
