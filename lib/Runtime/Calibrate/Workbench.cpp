@@ -14,8 +14,9 @@
 namespace ds::rt {
 namespace {
 
-/// Successive runs walk through as much memory as this, but through at most so many places.
-constexpr uint64_t kFootprint = uint64_t(12) << 20, kMostPlaces = 6;
+/// Successive runs walk through as much memory as this, but through at most so many places. A step finds in a
+/// shared cache what the last command wrote, and not its weights: between all of it and nothing.
+constexpr uint64_t kFootprint = uint64_t(32) << 20, kMostPlaces = 12;
 
 uint64_t alignedTo64(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
