@@ -5,6 +5,7 @@
 #include "Pictures.h"
 #include "ProgramAnswers.h"
 #include "Rules.h"
+#include "RulesAnswers.h"
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
@@ -109,8 +110,7 @@ static Status writeAnswers(const Options &options, const ProgramCase &what,
   int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
   if (Status status = writeText(options.output, printAnswers(options, report, context)); !status)
     return status;
-  bool some = report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
-  return some ? Status() : analysis::doesNotFit(report);
+  return someFit(report) ? Status() : analysis::doesNotFit(report);
 }
 
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {

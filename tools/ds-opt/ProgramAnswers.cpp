@@ -32,13 +32,13 @@ static std::vector<int64_t> microBatches(const Options &options, const config::C
   return sizes;
 }
 
-static void markBest(std::vector<PlanChoice> &table) {
-  PlanChoice *best = nullptr;
-  for (PlanChoice &choice : table)
-    if (choice.fits && choice.stepSeconds && (!best || *choice.stepSeconds < *best->stepSeconds * (1 - 1e-9)))
-      best = &choice;
-  if (best)
-    best->best = true;
+/// Plans a proposal, unless it is the present setting, whose plan the report already is.
+static Status planUnlessPresent(Proposal &proposal, bool isPresent, const Planner &planner,
+                                const PlanReport &report) {
+  if (!isPresent)
+    return proposal.plan(planner);
+  proposal.take(report);
+  return {};
 }
 
 static Status addTable(const Options &options, const config::Config &config, const Planner &planner,
@@ -52,7 +52,8 @@ static Status addTable(const Options &options, const config::Config &config, con
         proposal.setStage(stage);
       if (micro != config.batch.micro)
         proposal.setMicroBatch(micro);
-      if (Status planned = proposal.plan(planner); !planned) {
+      bool isPresent = proposal.choice.change.empty();
+      if (Status planned = planUnlessPresent(proposal, isPresent, planner, report); !planned) {
         if (!first)
           first = planned.error();
         report.notes.push_back("left out of the table: " + proposal.choice.change + ": " +
@@ -152,9 +153,10 @@ static Status addMaxBatch(const Options &options, const config::Config &config, 
                           PlanReport &report) {
   auto plan = [&](int64_t size, PlanChoice &choice) {
     Proposal proposal(options, config);
-    if (size != config.batch.micro)
+    bool isPresent = size == config.batch.micro;
+    if (!isPresent)
       proposal.growMicroBatch(size);
-    Status planned = proposal.plan(planner);
+    Status planned = planUnlessPresent(proposal, isPresent, planner, report);
     choice = proposal.choice;
     return planned;
   };
@@ -190,7 +192,7 @@ static Status addMaxSeq(Options options, const config::Config &config, const Pla
   auto plan = [&](int64_t units, PlanChoice &choice) {
     Proposal proposal(options, config);
     proposal.resizeInputs(1, *length, units * unit);
-    Status planned = proposal.plan(planner);
+    Status planned = planUnlessPresent(proposal, units * unit == *length, planner, report);
     choice = proposal.choice;
     return planned;
   };
@@ -217,10 +219,7 @@ std::string ds::opt::printAnswers(const Options &options, const PlanReport &repo
                      (report.world == 1 ? " rank" : " ranks") + ", every plan made\n";
   if (options.whatIf)
     text += printWhatIf(contextBytes, report);
-  if (report.maxBatch)
-    text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
-  if (report.maxSeq)
-    text += "longest sequence that fits: " + std::to_string(*report.maxSeq) + "\n";
+  text += printLargest(report);
   for (const std::string &note : report.notes)
     text += "note: " + note + "\n";
   return text;

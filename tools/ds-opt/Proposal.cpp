@@ -77,16 +77,20 @@ void Proposal::growMicroBatch(int64_t micro) {
   resizeInputs(0, before, micro);
 }
 
-Status Proposal::plan(const Planner &planner) {
-  Result<analysis::PlanReport> report = planner(options);
-  if (!report)
-    return report.error();
-  for (const analysis::RankPlan &rank : report->ranks) {
+void Proposal::take(const analysis::PlanReport &report) {
+  for (const analysis::RankPlan &rank : report.ranks) {
     choice.deviceBytes = std::max(choice.deviceBytes, rank.deviceArena);
     choice.hostBytes = std::max(choice.hostBytes, rank.hostArena);
     choice.nvmeBytes = std::max(choice.nvmeBytes, rank.nvmeArena);
   }
-  choice.stepSeconds = report->predicted.stepSeconds;
-  choice.fits = report->fits();
+  choice.stepSeconds = report.predicted.stepSeconds;
+  choice.fits = report.fits();
+}
+
+Status Proposal::plan(const Planner &planner) {
+  Result<analysis::PlanReport> report = planner(options);
+  if (!report)
+    return report.error();
+  take(*report);
   return {};
 }

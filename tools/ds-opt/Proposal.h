@@ -35,6 +35,8 @@ struct Proposal {
   /// Dimension `index` of every `--input` that has it, where it is `from`.
   void resizeInputs(unsigned index, int64_t from, int64_t to);
 
+  /// Takes the figures of its plan into `choice`.
+  void take(const analysis::PlanReport &report);
   /// Plans it; its figures are then in `choice`. Fails as the compilation does.
   Status plan(const Planner &planner);
 };

@@ -134,15 +134,10 @@ static Status printAnswers(const Options &options, const RulesCase &what,
   std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) + "\n";
   if (options.whatIf)
     text += printWhatIf(what.rates.cluster().device.contextBytes, report);
-  if (report.maxBatch)
-    text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
-  if (report.maxSeq)
-    text += "longest sequence that fits: " + std::to_string(*report.maxSeq) + " (config.json has " +
-            std::to_string(what.positions) + " positions)\n";
+  text += printLargest(report, " (config.json has " + std::to_string(what.positions) + " positions)");
   if (Status status = writeText(options.output, text); !status)
     return status;
-  bool fits = report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
-  return fits ? Status() : doesNotFit(what, report.changes);
+  return someFit(report) ? Status() : doesNotFit(what, report.changes);
 }
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,

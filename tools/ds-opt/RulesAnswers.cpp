@@ -40,17 +40,34 @@ std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Change> &chan
   return choices;
 }
 
+void ds::opt::markBest(std::vector<PlanChoice> &table) {
+  PlanChoice *best = nullptr;
+  for (PlanChoice &choice : table)
+    if (choice.fits && choice.stepSeconds && (!best || *choice.stepSeconds < *best->stepSeconds * (1 - 1e-9)))
+      best = &choice;
+  if (best)
+    best->best = true;
+}
+
 std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Candidate> &table) {
   std::vector<PlanChoice> choices;
-  std::optional<size_t> best;
-  for (const cost::Candidate &candidate : table) {
+  for (const cost::Candidate &candidate : table)
     choices.push_back(choiceOf(candidate));
-    if (candidate.fits && (!best || candidate.seconds < table[*best].seconds * (1 - 1e-9)))
-      best = choices.size() - 1;
-  }
-  if (best)
-    choices[*best].best = true;
+  markBest(choices);
   return choices;
+}
+
+std::string ds::opt::printLargest(const analysis::PlanReport &report, const std::string &bound) {
+  std::string text;
+  if (report.maxBatch)
+    text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
+  if (report.maxSeq)
+    text += "longest sequence that fits: " + std::to_string(*report.maxSeq) + bound + "\n";
+  return text;
+}
+
+bool ds::opt::someFit(const analysis::PlanReport &report) {
+  return report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
 }
 
 /// What a device needs, its context included.
