@@ -159,8 +159,7 @@ def main():
     unknown = set(args.models) - set(MODELS)
     if unknown:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
-    build = os.environ.get("BUILD_DIR", os.path.join(step.ROOT, "build"))
-    os.environ["PATH"] = os.path.join(build, "bin") + ":" + os.environ["PATH"]
+    step.use_build()
     names = args.models or list(MODELS)
     if args.prepare:
         for name in names:
@@ -172,11 +171,7 @@ def main():
         for name in names:
             print(f"{name} on {ranks}", file=sys.stderr)
             rows.append(compare(name, ranks, cluster, args))
-    with open(os.path.join(args.out, "predicted.json"), "w") as file:
-        json.dump(rows, file, indent=1)
-    with open(os.path.join(args.out, "predicted.md"), "w") as file:
-        file.write(table(rows))
-    print(table(rows))
+    step.write_results(args.out, "predicted", rows, table(rows))
 
 
 if __name__ == "__main__":

@@ -95,8 +95,7 @@ def main():
     args = parser.parse_args()
     if 0 not in args.stages:
         parser.error("--stages: stage 0 must be among them, the others are compared with it")
-    build = os.environ.get("BUILD_DIR", os.path.join(step.ROOT, "build"))
-    os.environ["PATH"] = os.path.join(build, "bin") + ":" + os.environ["PATH"]
+    step.use_build()
     os.makedirs(args.out, exist_ok=True)
     files = prepare(args)
     programs = {"one rank alone": (*compile_stage(files, args, 0, 1), 1)}
@@ -106,12 +105,7 @@ def main():
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
         rounds.append({name: {**measure(files, args, program, ranks), "states": states}
                        for name, (program, states, ranks) in programs.items()})
-    with open(os.path.join(args.out, "ranks.json"), "w") as file:
-        json.dump(rounds, file, indent=1)
-    text = table(rounds)
-    with open(os.path.join(args.out, "ranks.md"), "w") as file:
-        file.write(text)
-    print(text)
+    step.write_results(args.out, "ranks", rounds, table(rounds))
     if 3 in args.stages:
         print(f"stage 3 against stage 0: {against_stage_0(rounds, 'stage 3'):.2f} (limit {LIMIT})")
 

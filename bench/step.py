@@ -207,6 +207,21 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
+def use_build():
+    """Puts the tools of the build first on the path."""
+    build = os.environ.get("BUILD_DIR", os.path.join(ROOT, "build"))
+    os.environ["PATH"] = os.path.join(build, "bin") + ":" + os.environ["PATH"]
+
+
+def write_results(folder, name, results, text):
+    """NAME.json with the figures and NAME.md with their table, which is printed too."""
+    with open(os.path.join(folder, f"{name}.json"), "w") as file:
+        json.dump(results, file, indent=1)
+    with open(os.path.join(folder, f"{name}.md"), "w") as file:
+        file.write(text)
+    print(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}")
@@ -222,18 +237,13 @@ def main():
     if unknown:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    build = os.environ.get("BUILD_DIR", os.path.join(ROOT, "build"))
-    os.environ["PATH"] = os.path.join(build, "bin") + ":" + os.environ["PATH"]
+    use_build()
     if not shutil.which("ds-run"):
         sys.exit("step.py: no ds-run; run script/build first")
     os.makedirs(args.out, exist_ok=True)
     rate = sgemm_rate(args.out)
     results = [measure(name, args, rate) for name in args.models or MODELS]
-    with open(os.path.join(args.out, "step.json"), "w") as file:
-        json.dump(results, file, indent=1)
-    with open(os.path.join(args.out, "step.md"), "w") as file:
-        file.write(table(results))
-    print(table(results))
+    write_results(args.out, "step", results, table(results))
 
 
 if __name__ == "__main__":
