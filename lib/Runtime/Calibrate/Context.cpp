@@ -5,12 +5,21 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
+
+#include <sys/resource.h>
 
 namespace ds::rt {
 
 /// Seconds after which a machine that is slow, or shared, is asked less: `elapsed` is the same on every rank.
 static constexpr double kHurry = 40;
+
+int64_t countPreemptions() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
 
 SamplingOptions Calibration::sampling() const {
   if (quick)
@@ -25,17 +34,18 @@ void Calibration::progress(const std::string &what) const {
 
 Status Calibration::start() { return world() > 1 ? group->channel(0).barrier("calibration") : Status(); }
 
-Status Calibration::agree(Sample &sample) {
+Status Calibration::agree(Sample &sample, int64_t &preempted) {
   elapsed = static_cast<double>(clock() - begin) * 1e-9;
   if (world() == 1)
     return {};
-  double values[3] = {sample.seconds, sample.spread, elapsed};
+  double values[4] = {sample.seconds, sample.spread, elapsed, static_cast<double>(preempted)};
   alignas(64) std::byte staging[4096];
   Status status =
-      group->channel(0).allReduce(values, values, staging, 3, DType::F64, Reduction::Max, "calibration");
+      group->channel(0).allReduce(values, values, staging, 4, DType::F64, Reduction::Max, "calibration");
   sample.seconds = values[0];
   sample.spread = values[1];
   elapsed = values[2];
+  preempted = static_cast<int64_t>(values[3]);
   return status;
 }
 
@@ -43,19 +53,24 @@ Result<Sample> Calibration::measure(const std::string &figure,
                                     const std::function<Result<Sample>()> &measure) {
   constexpr double kCalm = 0.2;
   constexpr int kAttempts = 5;
-  constexpr double kPatience = 30; // seconds: on a machine that is never calm, once has to do
+  constexpr std::chrono::milliseconds kPause(10); // doubled each time
+  constexpr double kPatience = 30;                // seconds: on a machine that is never calm, once has to do
   Sample best;
   for (int attempt = 0; attempt < (quick ? 1 : kAttempts); ++attempt) {
+    if (attempt > 0)
+      std::this_thread::sleep_for(kPause * (1 << (attempt - 1)));
     if (Status status = start(); !status)
       return status.error();
+    const int64_t before = preemptions();
     Result<Sample> sample = measure();
     if (!sample)
       return sample;
-    if (Status status = agree(*sample); !status)
+    int64_t preempted = preemptions() - before;
+    if (Status status = agree(*sample, preempted); !status)
       return status.error();
     if (attempt == 0 || sample->seconds < best.seconds)
       best = *sample;
-    if (sample->spread < kCalm || elapsed > kPatience) // on every rank
+    if ((sample->spread < kCalm && preempted == 0) || elapsed > kPatience) // on every rank
       break;
   }
   if (best.spread > worstSpread) {

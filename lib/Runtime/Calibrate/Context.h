@@ -9,6 +9,9 @@
 
 namespace ds::rt {
 
+/// How often the system has taken a processor from a thread of this process that could have gone on.
+int64_t countPreemptions();
+
 /// One calibration on one rank. All ranks measure the same things at the same time, as they run a step, and a
 /// figure is that of the slowest.
 struct Calibration {
@@ -16,6 +19,7 @@ struct Calibration {
   uint32_t threads = 1; ///< of this rank
   RankGroup *group = nullptr;
   CalibrationClock clock;
+  std::function<int64_t()> preemptions = countPreemptions; ///< tests bring their own
   std::string date, processor;
   std::string storageDirectory; ///< where a temporary file may be written
   Pool pool;
@@ -35,15 +39,16 @@ struct Calibration {
   /// A line of progress, from the first rank.
   void progress(const std::string &what) const;
 
-  /// Runs `measure` on all ranks at the same time; the sample is that of the slowest. Where it scatters,
-  /// others use the machine: then again, a few times, and the fastest counts, for they can only make it
+  /// Runs `measure` on all ranks at the same time; the sample is that of the slowest. Where it scatters, or a
+  /// thread lost its processor (all runs are slow alike then: threads wait for each other), others use the
+  /// machine: then again, a few times and a little later, and the fastest counts, for they can only make it
   /// slower.
   Result<Sample> measure(const std::string &figure, const std::function<Result<Sample>()> &measure);
   /// The same for a command of a workbench.
   Result<Sample> measure(const std::string &figure, Workbench &bench, uint32_t command);
 
   Status start();
-  Status agree(Sample &sample);
+  Status agree(Sample &sample, int64_t &preempted);
 
   /// "measured 2026-11-21, PROCESSOR, spread 3 %".
   std::string provenance(double spread) const;
