@@ -4,6 +4,7 @@
 
 #include "Boxing.h"
 #include "Skyline.h"
+#include "WasteSearch.h"
 
 #include <algorithm>
 #include <array>
@@ -47,6 +48,8 @@ public:
   std::vector<int32_t> sequence(Sequence kind) const;
   /// Fills valleys and keeps the result if it is the best.
   void tryFilling(Filling filling, const Weights &weights);
+  /// Asks for less and less, down to `target`, of a search that knows what may be lost.
+  void tighten(int64_t target, int64_t maxSteps);
   /// Fills valleys again and again; each time what stuck out of `target` counts for more.
   void reweigh(Filling filling, int64_t target, int64_t maxSteps);
   /// Improves the best order by moving what sticks out of `target` forward.
@@ -54,6 +57,7 @@ public:
   /// For a handful of items only.
   void tryAllOrders(int64_t target);
 
+  Packing packed(std::vector<int64_t> offsets) const;
   int64_t steps() const { return placer.steps() + fillingSteps; }
   Weights unitWeights() const { return Weights(items.size(), kUnitWeight); }
   bool sticksOut(const Packing &packing, int32_t id, int64_t target) const {
@@ -63,6 +67,9 @@ public:
 private:
   /// Takes `packing` over if it is better than the best.
   bool keep(const Packing &packing, std::vector<int32_t> order, Fit fit);
+  /// The same for addresses that came from elsewhere.
+  void keepIfBetter(const Packing &packing);
+  bool findBelow(int64_t top, uint32_t attempts, int64_t endSteps);
   std::vector<int32_t> movedForward(const std::vector<int32_t> &order, const Packing &packing, int64_t target,
                                     Random &random) const;
 
@@ -109,19 +116,47 @@ void Search::tryOrder(std::vector<int32_t> order, Fit fit) {
   keep(packing, std::move(order), fit);
 }
 
-void Search::tryFilling(Filling filling, const Weights &weights) {
-  lastFilled.offsets = fillValleys(items, weights, component.horizon, component.floor, filling, fillingSteps);
-  lastFilled.top = component.floor;
-  for (size_t i = 0; i < items.size(); ++i)
-    lastFilled.top = std::max(lastFilled.top, lastFilled.offsets[i] + items[i].size);
-  if (!best.offsets.empty() && lastFilled.top >= best.top)
+void Search::keepIfBetter(const Packing &packing) {
+  if (!best.offsets.empty() && packing.top >= best.top)
     return;
   std::vector<int32_t> order(items.size()); // first fit in this order gives no worse packing
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return std::pair(lastFilled.offsets[a], a) < std::pair(lastFilled.offsets[b], b);
+    return std::pair(packing.offsets[a], a) < std::pair(packing.offsets[b], b);
   });
-  keep(lastFilled, std::move(order), Fit::First);
+  keep(packing, std::move(order), Fit::First);
+}
+
+Packing Search::packed(std::vector<int64_t> offsets) const {
+  Packing packing{std::move(offsets), component.floor};
+  for (size_t i = 0; i < items.size(); ++i)
+    packing.top = std::max(packing.top, packing.offsets[i] + items[i].size);
+  return packing;
+}
+
+void Search::tryFilling(Filling filling, const Weights &weights) {
+  lastFilled = packed(fillValleys(items, weights, component.horizon, component.floor, filling, fillingSteps));
+  keepIfBetter(lastFilled);
+}
+
+/// Whether a packing below `top` was found.
+bool Search::findBelow(int64_t top, uint32_t attempts, int64_t endSteps) {
+  for (uint32_t seed = 0; seed < attempts && steps() < endSteps; ++seed)
+    if (std::optional<std::vector<int64_t>> offsets =
+            packBelow(items, component.floor, top, seed, endSteps - placer.steps(), fillingSteps)) {
+      keepIfBetter(packed(std::move(*offsets)));
+      return true;
+    }
+  return false;
+}
+
+void Search::tighten(int64_t target, int64_t maxSteps) {
+  const int64_t endSteps = steps() + maxSteps;
+  // Where nothing may be lost nearly every move is forced, and another order is soon tried.
+  if (findBelow(target, 8, steps() + maxSteps / 8))
+    return;
+  while (best.top > target && findBelow(target + (best.top - target) / 2, 3, endSteps)) {
+  }
 }
 
 void Search::reweigh(Filling filling, int64_t target, int64_t maxSteps) {
@@ -266,10 +301,10 @@ public:
   }
   /// Spends what is left of the budget.
   void improve();
-
   Packing best;
 
 private:
+  bool constructFew();
   /// Whether the target is met or the budget spent after `action` on the view.
   template <class Action>
   bool runs(View &view, Action action) {
@@ -293,8 +328,25 @@ private:
 
 } // namespace
 
+/// First the boxes where they are few: all is soon tried with them, and exact where the packing was cut.
+bool Portfolio::constructFew() {
+  constexpr size_t kFewItems = 1000;
+  for (auto &view : views) {
+    if (view->search.items.size() > kFewItems || !fillable)
+      continue;
+    if (runs(*view,
+             [](Search &search) { search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First); }) ||
+        runs(*view, [&](Search &search) { search.tryFilling(Filling::Touching, search.unitWeights()); }) ||
+        runs(*view, [&](Search &search) { search.tighten(target, budget / 16); }))
+      return true;
+  }
+  return false;
+}
+
 bool Portfolio::construct() {
-  // First what training steps are: lifetimes that nest.
+  if (constructFew())
+    return true;
+  // What training steps are: lifetimes that nest.
   if (runsAll([](Search &search) { search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First); }))
     return true;
   for (Filling filling : kFillings)
@@ -311,6 +363,12 @@ void Portfolio::improve() {
   // The last 0.02 % are not worth a search: mixed alignments often make them unreachable.
   target += target / 4096;
   if (best.top <= target)
+    return;
+  constexpr size_t kManyItems = 2500;
+  if (fillable && runsAll([&](Search &search) {
+        if (search.items.size() <= kManyItems)
+          search.tighten(target, budget / 2);
+      }))
     return;
   int64_t parts =
       int64_t(views.size() * (fillable ? kFillings.size() + 1 : 1)); // each gets as much as the others

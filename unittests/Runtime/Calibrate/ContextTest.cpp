@@ -8,7 +8,8 @@ using namespace ds::rt;
 
 namespace {
 
-/// A calibration on one rank whose measurements are a list: seconds, spread and how often a thread was preempted.
+/// A calibration on one rank whose measurements are a list: seconds, spread and how often a thread was
+/// preempted.
 struct Listed {
   struct Attempt {
     double seconds, spread;

@@ -1,0 +1,242 @@
+//===- WasteSearch.cpp - Packing below a given height, depth first -----------------===//
+
+#include "WasteSearch.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+namespace ds::analysis::detail {
+
+namespace {
+
+constexpr int64_t kNoWall = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMovesPerItem = 4;
+constexpr int32_t kRise = -1; ///< the move that fills a valley with nothing
+
+class WasteSearch {
+public:
+  WasteSearch(const std::vector<Item> &items, int64_t floor, int64_t top, uint32_t seed, int64_t endSteps,
+              int64_t &steps);
+  bool run();
+  std::vector<int64_t> offsets;
+
+private:
+  /// A stretch of equal heights between higher walls; times are indices of `height`.
+  struct Valley {
+    int32_t begin = 0, end = 0;
+    int64_t height = 0, leftWall = kNoWall, rightWall = kNoWall;
+    int64_t lowerWall() const { return std::min(leftWall, rightWall); }
+  };
+  using Moves = std::vector<int32_t>;
+
+  void sortItems(uint32_t seed);
+  Valley valleyAt(int32_t begin) const;
+  void findMoves(const Valley &valley, size_t enough, Moves &moves);
+  bool isTwinOfOpen(int32_t position) const;
+  bool chooseValley(Valley &chosen, Moves &moves);
+  bool search();
+  bool tryItem(const Valley &valley, int32_t id);
+  bool tryRise(const Valley &valley);
+  void lift(int32_t begin, int32_t end, int64_t from, int64_t to);
+
+  std::vector<Item> items; ///< their times are indices of `height`
+  int64_t movesLeft;
+  int64_t endSteps;
+  int64_t &steps;
+  std::vector<int32_t> order;    ///< items by begin, then as they are tried
+  std::vector<int32_t> firstAt;  ///< of `order`, by begin
+  std::vector<int64_t> height;   ///< of what is packed or lost, by time
+  std::vector<int64_t> mayLose;  ///< bytes, by time
+  std::vector<uint8_t> isPlaced; ///< by item
+  size_t open;                   ///< items that are not placed
+};
+
+} // namespace
+
+WasteSearch::WasteSearch(const std::vector<Item> &given, int64_t floor, int64_t top, uint32_t seed,
+                         int64_t endSteps, int64_t &steps)
+    : offsets(given.size()), items(given), movesLeft(kMovesPerItem * int64_t(given.size())),
+      endSteps(endSteps), steps(steps), isPlaced(given.size()), open(given.size()) {
+  std::vector<int32_t> times;
+  for (const Item &item : items) {
+    times.push_back(item.begin);
+    times.push_back(item.end);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  auto indexOf = [&](int32_t time) {
+    return int32_t(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  };
+  height.assign(times.size(), floor);
+  mayLose.assign(times.size(), top - floor);
+  for (Item &item : items) {
+    item.begin = indexOf(item.begin);
+    item.end = indexOf(item.end);
+    for (int32_t time = item.begin; time < item.end; ++time)
+      mayLose[time] -= item.size;
+  }
+  height.pop_back(); // nothing lives after the last end
+  mayLose.pop_back();
+  sortItems(seed);
+}
+
+void WasteSearch::sortItems(uint32_t seed) {
+  std::vector<int64_t> length(items.size());
+  uint64_t state = 0x9E3779B97F4A7C15ULL * (seed + 1);
+  for (size_t i = 0; i < items.size(); ++i) {
+    state ^= state >> 12, state ^= state << 25, state ^= state >> 27;
+    const auto noise = int64_t(state >> 54); // 10 bits
+    length[i] = (items[i].end - items[i].begin) * (1024 + (seed == 0 ? 0 : noise));
+  }
+  order.resize(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return std::tuple(items[a].begin, -length[a], -items[a].size, a) <
+           std::tuple(items[b].begin, -length[b], -items[b].size, b);
+  });
+  firstAt.assign(height.size() + 1, 0);
+  for (const Item &item : items)
+    ++firstAt[item.begin + 1];
+  std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
+}
+
+WasteSearch::Valley WasteSearch::valleyAt(int32_t begin) const {
+  const auto count = int32_t(height.size());
+  Valley valley{begin, begin + 1, height[begin]};
+  while (valley.end < count && height[valley.end] == valley.height)
+    ++valley.end;
+  if (begin > 0)
+    valley.leftWall = height[begin - 1];
+  if (valley.end < count)
+    valley.rightWall = height[valley.end];
+  return valley;
+}
+
+/// Whether the item before is the same and was not taken either: then neither is this one.
+bool WasteSearch::isTwinOfOpen(int32_t position) const {
+  const Item &item = items[order[position]];
+  if (position == firstAt[item.begin] || isPlaced[order[position - 1]])
+    return false;
+  const Item &before = items[order[position - 1]];
+  return std::tuple(before.end, before.size, before.align) == std::tuple(item.end, item.size, item.align);
+}
+
+/// What may lie leftmost on the valley's ground, until there are more than `enough`. What is left free before
+/// it is lost up to its top or the wall's.
+void WasteSearch::findMoves(const Valley &valley, size_t enough, Moves &moves) {
+  moves.clear();
+  int64_t may = kNoWall; // be lost in all of [valley.begin, begin)
+  for (int32_t begin = valley.begin; begin < valley.end && may > 0; ++begin) {
+    for (int32_t position = firstAt[begin]; position < firstAt[begin + 1]; ++position) {
+      const int32_t id = order[position];
+      ++steps;
+      if (isPlaced[id] || items[id].end > valley.end || isTwinOfOpen(position))
+        continue;
+      if (begin > valley.begin && std::min(valley.leftWall, valley.height + items[id].size) - valley.height > may)
+        continue;
+      moves.push_back(id);
+      if (moves.size() > enough)
+        return;
+    }
+    may = std::min(may, mayLose[begin]);
+  }
+  if (valley.lowerWall() != kNoWall && valley.lowerWall() - valley.height <= may)
+    moves.push_back(kRise);
+}
+
+/// The valley with the fewest moves, the lowest of equals. False if one has none.
+bool WasteSearch::chooseValley(Valley &chosen, Moves &moves) {
+  Moves here;
+  size_t fewest = std::numeric_limits<size_t>::max() - 1;
+  const auto count = int32_t(height.size());
+  steps += int64_t(count);
+  for (int32_t begin = 0; begin < count && fewest > 1;) {
+    const Valley valley = valleyAt(begin);
+    begin = valley.end;
+    if (valley.lowerWall() < valley.height)
+      continue;
+    findMoves(valley, fewest, here);
+    if (here.empty())
+      return false;
+    if (here.size() < fewest || (here.size() == fewest && valley.height < chosen.height)) {
+      moves.swap(here);
+      chosen = valley;
+      fewest = moves.size();
+    }
+  }
+  return true;
+}
+
+void WasteSearch::lift(int32_t begin, int32_t end, int64_t from, int64_t to) {
+  for (int32_t time = begin; time < end; ++time) {
+    height[time] = to;
+    mayLose[time] -= to - from;
+  }
+}
+
+bool WasteSearch::tryRise(const Valley &valley) {
+  lift(valley.begin, valley.end, valley.height, valley.lowerWall());
+  if (search())
+    return true;
+  lift(valley.begin, valley.end, valley.lowerWall(), valley.height);
+  return false;
+}
+
+bool WasteSearch::tryItem(const Valley &valley, int32_t id) {
+  const Item &item = items[id];
+  const int64_t at = (valley.height + item.align - 1) & -item.align, top = at + item.size;
+  const int64_t lost = at - valley.height, gap = std::min(valley.leftWall, top);
+  for (int32_t time = item.begin; time < item.end; ++time)
+    if (mayLose[time] < lost)
+      return false;
+  auto put = [&](int64_t to, int64_t loss) {
+    for (int32_t time = item.begin; time < item.end; ++time) {
+      height[time] = to;
+      mayLose[time] -= loss;
+    }
+  };
+  lift(valley.begin, item.begin, valley.height, gap);
+  put(top, lost);
+  offsets[id] = at;
+  isPlaced[id] = 1;
+  --open;
+  if (search())
+    return true;
+  ++open;
+  isPlaced[id] = 0;
+  put(valley.height, -lost);
+  lift(valley.begin, item.begin, gap, valley.height);
+  return false;
+}
+
+bool WasteSearch::search() {
+  if (open == 0)
+    return true;
+  Valley valley;
+  Moves moves;
+  if (!chooseValley(valley, moves))
+    return false;
+  for (int32_t move : moves) {
+    if (movesLeft-- <= 0 || steps >= endSteps)
+      return false;
+    if (move == kRise ? tryRise(valley) : tryItem(valley, move))
+      return true;
+  }
+  return false;
+}
+
+bool WasteSearch::run() {
+  return std::all_of(mayLose.begin(), mayLose.end(), [](int64_t may) { return may >= 0; }) && search();
+}
+
+std::optional<std::vector<int64_t>> packBelow(const std::vector<Item> &items, int64_t floor, int64_t top,
+                                              uint32_t seed, int64_t endSteps, int64_t &steps) {
+  WasteSearch search(items, floor, top, seed, endSteps, steps);
+  if (!search.run())
+    return std::nullopt;
+  return std::move(search.offsets);
+}
+
+} // namespace ds::analysis::detail
