@@ -9,6 +9,7 @@
 #include "PlanBuffers.h"
 #include "TrainingAttr.h"
 #include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/Pipeline.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,16 +18,16 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 using analysis::Category;
+using analysis::PeakPart;
 using analysis::PeakValue;
+using analysis::repeatedLayer;
 
 namespace {
 class PeakExplainer {
 public:
+  /// Requires a moment at which a command runs.
   PeakExplainer(ModuleOp module, const Moment &peak)
-      : module(module), symbols(module), peak(peak), scheduled(peak.func) {
-    if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
-      training = *read;
-  }
+      : module(module), symbols(module), peak(peak), scheduled(peak.func) {}
   analysis::PeakExplanation explain();
 
 private:
@@ -39,16 +40,16 @@ private:
   void findBackward();
   std::string spell(int64_t command);
   PeakValue describe(const AllocLifetime &lifetime);
-  PeakValue describe(const WholeBuffer &whole);
+  bool isSaved(const Uses &use) const { return use.first < backward && use.last >= backward; }
+  PeakPart partOf(const AllocLifetime &lifetime, const Uses &use) const;
+  std::string sourceFor(PeakPart part, Operation *writer);
   std::string reasonFor(Category category, const Uses &uses, Operation *writer);
   std::string remedyFor(Category category, const Uses &uses, Operation *writer, const std::string &layer);
-  std::string remedyFor(const WholeBuffer &whole) const;
 
   ModuleOp module;
   SymbolTable symbols;
   const Moment &peak;
   ScheduledFunction scheduled;
-  TrainingOptions training;
   DenseMap<Value, Uses> uses;
   int64_t backward = 0; ///< the first command of the backward pass
 };
@@ -100,13 +101,13 @@ std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operati
     return "scratch memory of " + next;
   auto communicate = dyn_cast<CommunicateOp>(writer);
   if (communicate && communicate.getKind() == CollectiveKind::AllGather) {
-    bool kept = use.first < backward && use.last >= backward && peak.command < use.last;
+    bool kept = isSaved(use) && peak.command < use.last;
     return "gathered for " + next + (kept ? ", and kept for " + last : "");
   }
   bool isReduced = isa<CommunicateOp>(scheduled.commands[use.last]);
   if (category == Category::Communication || isReduced)
     return isReduced ? "gradients on their way into " + last : "what " + next + " exchanges";
-  if (use.first < backward && use.last >= backward)
+  if (isSaved(use))
     return "saved for the backward pass: " + last + " reads it";
   return (use.first < backward ? "result that " : "gradient that ") + next + " uses";
 }
@@ -117,15 +118,48 @@ std::string PeakExplainer::remedyFor(Category category, const Uses &use, Operati
     return "fewer --threads-per-rank";
   auto communicate = dyn_cast<CommunicateOp>(writer);
   if (communicate && communicate.getKind() == CollectiveKind::AllGather)
-    return use.first < backward && use.last >= backward
+    return isSaved(use)
                ? "a lower zero_optimization.stage3_max_live_parameters: it is gathered again for backward"
                : "a smaller zero_optimization.stage3_prefetch_bucket_size: it is gathered later";
   if (category == Category::Communication || isa<CommunicateOp>(scheduled.commands[use.last]))
     return "a smaller zero_optimization.reduce_bucket_size";
-  if (use.first < backward && use.last >= backward && !layer.empty())
+  if (isSaved(use) && !layer.empty())
     return "recomputing " + repeatedLayer(layer) +
            " in the backward pass: activation_checkpointing, for which programs have no pass yet";
   return "a smaller train_micro_batch_size_per_gpu, or shorter sequences";
+}
+
+PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) const {
+  auto communicate = dyn_cast<CommunicateOp>(lifetime.writer);
+  switch (categoryOf(lifetime.alloc)) {
+  case Category::Gradients:
+    return PeakPart::Gradients;
+  case Category::Workspace:
+    return PeakPart::Workspace;
+  case Category::Communication:
+    return communicate && communicate.getKind() == CollectiveKind::AllGather ? PeakPart::Gathered
+                                                                             : PeakPart::Exchanged;
+  default:
+    return isSaved(use) ? PeakPart::Activations : PeakPart::Temporaries;
+  }
+}
+
+std::string PeakExplainer::sourceFor(PeakPart part, Operation *writer) {
+  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
+  switch (part) {
+  case PeakPart::Gradients:
+    return "gradients of parameters";
+  case PeakPart::Gathered:
+    return "gathered for their use";
+  case PeakPart::Exchanged:
+    return "operands of " + nameOfCommand(writer, symbols);
+  case PeakPart::Workspace:
+    return (target ? "budgets of cuBLASLt for " : "scratch memory of ") + nameOfCommand(writer, symbols);
+  case PeakPart::Activations:
+    return "read by the backward pass";
+  default:
+    return "made and read by one pass";
+  }
 }
 
 PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
@@ -135,37 +169,14 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
   PeakValue value;
   value.name = nameOfCommand(lifetime.writer, symbols);
   value.layer = layerOf(alloc.getLoc());
-  value.category = analysis::spell(category);
+  value.part = partOf(lifetime, use);
+  value.source = sourceFor(value.part, lifetime.writer);
   value.type = spellType(alloc.getBuffer().getType());
   value.bytes = alloc.getBuffer().getType().getSizeInBytes();
   value.madeBy = spell(use.first);
   value.lastUsedBy = spell(use.last);
   value.reason = reasonFor(category, use, lifetime.writer);
   value.remedy = remedyFor(category, use, lifetime.writer, value.layer);
-  return value;
-}
-
-std::string PeakExplainer::remedyFor(const WholeBuffer &whole) const {
-  if (whole.isInput)
-    return "a smaller train_micro_batch_size_per_gpu";
-  int64_t stage = whole.category == Category::Parameters ? 3 : whole.category == Category::Gradients ? 2 : 1;
-  if (training.world > 1 && training.sharding.stage < stage)
-    return "zero_optimization.stage = " + std::to_string(stage) + " divides it by " +
-           std::to_string(training.world) + " ranks";
-  if (training.world > 1)
-    return "more --ranks: it is divided already";
-  return "more --ranks with zero_optimization.stage = " + std::to_string(stage);
-}
-
-PeakValue PeakExplainer::describe(const WholeBuffer &whole) {
-  PeakValue value;
-  value.name = whole.name;
-  value.category = analysis::spell(whole.category);
-  value.type = spellType(whole.type);
-  value.bytes = whole.type.getSizeInBytes();
-  value.reason =
-      whole.isInput ? "input: the host fills it before each micro-step" : "state: kept from step to step";
-  value.remedy = remedyFor(whole);
   return value;
 }
 
@@ -177,20 +188,78 @@ analysis::PeakExplanation PeakExplainer::explain() {
   result.op = nameOfCommand(op, symbols);
   result.layer = layerOf(op->getLoc());
   result.segment = func::FuncOp(peak.func).getSymName().str();
-  for (const WholeBuffer &whole : findWholeBuffers(module))
-    result.largest.push_back(describe(whole));
+  std::vector<const AllocLifetime *> live;
   for (const AllocLifetime &lifetime : scheduled.lifetimes)
     if (lifetime.begin <= peak.command && peak.command < lifetime.end)
-      result.largest.push_back(describe(lifetime));
-  llvm::stable_sort(result.largest, [](const PeakValue &a, const PeakValue &b) { return a.bytes > b.bytes; });
-  if (result.largest.size() > 10)
-    result.largest.resize(10);
+      live.push_back(&lifetime);
+  // As they are made: layers then stand in the model's order.
+  llvm::sort(live, [](const AllocLifetime *a, const AllocLifetime *b) {
+    return std::pair(a->begin, a) < std::pair(b->begin, b);
+  });
+  for (const AllocLifetime *lifetime : live)
+    result.largest.push_back(describe(*lifetime));
   return result;
 }
 
-std::optional<analysis::PeakExplanation> mlir::ds::explainPeak(ModuleOp module) {
+//===----------------------------------------------------------------------===//
+// States and inputs
+//===----------------------------------------------------------------------===//
+
+/// What would make a state or an input smaller.
+static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training) {
+  if (whole.part == PeakPart::Inputs)
+    return "a smaller train_micro_batch_size_per_gpu";
+  Category category = categoryOf(whole.part);
+  int64_t stage = category == Category::Parameters ? 3 : category == Category::Gradients ? 2 : 1;
+  if (training.world > 1 && training.sharding.stage < stage)
+    return "zero_optimization.stage = " + std::to_string(stage) + " divides it by " +
+           std::to_string(training.world) + " ranks";
+  if (training.world > 1)
+    return "more --ranks: it is divided already";
+  return "more --ranks with zero_optimization.stage = " + std::to_string(stage);
+}
+
+/// What gives a state or an input its size.
+static std::string sourceFor(const WholeBuffer &whole, const TrainingOptions &training) {
+  if (whole.part == PeakPart::Inputs)
+    return "inputs of one micro-step";
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "states of " << whole.type.getTensor().getElementType();
+  if (whole.part == PeakPart::Gathered)
+    out << ", gathered once a step";
+  else if (whole.isSharded)
+    out << ", divided by " << training.world << " ranks";
+  else if (training.world > 1)
+    out << ", the same on each rank";
+  return text;
+}
+
+static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &training) {
+  PeakValue value;
+  value.name = whole.name;
+  value.part = whole.part;
+  value.source = sourceFor(whole, training);
+  value.type = spellType(whole.type);
+  value.bytes = whole.type.getSizeInBytes();
+  value.reason = whole.part == PeakPart::Inputs ? "input: the host fills it before each micro-step"
+                                                : "state: kept from step to step";
+  value.remedy = remedyFor(whole, training);
+  return value;
+}
+
+analysis::PeakExplanation mlir::ds::explainPeak(ModuleOp module) {
+  TrainingOptions training;
+  if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
+    training = *read;
   Moment peak = findPeak(module);
-  if (!peak.func)
-    return std::nullopt;
-  return PeakExplainer(module, peak).explain();
+  analysis::PeakExplanation result;
+  if (peak.func)
+    result = PeakExplainer(module, peak).explain();
+  std::vector<PeakValue> all;
+  for (const WholeBuffer &whole : findWholeBuffers(module))
+    all.push_back(describe(whole, training));
+  std::move(result.largest.begin(), result.largest.end(), std::back_inserter(all));
+  result.largest = std::move(all);
+  return result;
 }

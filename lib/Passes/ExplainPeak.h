@@ -5,12 +5,11 @@
 #include "ds/Dialect/Ds.h"
 #include "ds/Passes/Analysis/PeakExplanation.h"
 
-#include <optional>
-
 namespace mlir::ds {
 
-/// Explains the fullest moment of `module` (phase planned); empty where it has no segment.
-std::optional<::ds::analysis::PeakExplanation> explainPeak(ModuleOp module);
+/// Explains the fullest moment of `module` (phase planned): all that lies in the arena then, states and
+/// inputs first, then allocations as they are made. Where no segment has a command, the states alone.
+::ds::analysis::PeakExplanation explainPeak(ModuleOp module);
 
 } // namespace mlir::ds
 

@@ -12,6 +12,7 @@
 using namespace mlir;
 using namespace mlir::ds;
 using ::ds::analysis::Category;
+using ::ds::analysis::PeakPart;
 
 Category mlir::ds::categoryOf(AllocOp alloc) {
   return llvm::StringSwitch<Category>(alloc.getCategory())
@@ -21,16 +22,25 @@ Category mlir::ds::categoryOf(AllocOp alloc) {
       .Default(Category::Activations);
 }
 
-Category mlir::ds::categoryOf(Role role) {
-  switch (role) {
+/// The part of a peak that a state of the step is.
+static PeakPart partOf(StateOp state) {
+  if (state->hasAttr(kGatheredFromAttr))
+    return PeakPart::Gathered;
+  switch (state.getRole()) {
   case Role::Parameter:
+    return PeakPart::Parameters;
   case Role::Buffer:
-    return Category::Parameters;
+    return PeakPart::ModelBuffers;
   case Role::Gradient:
-    return Category::Gradients;
-  default:
-    return Category::Optimizer;
+    return PeakPart::Accumulators;
+  case Role::Moment:
+    return PeakPart::Moments;
+  case Role::Master:
+    return PeakPart::Masters;
+  case Role::Scalar:
+    return PeakPart::Scalars;
   }
+  llvm_unreachable("all roles are parts");
 }
 
 std::string mlir::ds::spellType(BufferType type) {
@@ -51,17 +61,15 @@ static int64_t toOffset(Attribute offset) {
 std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   std::vector<WholeBuffer> whole;
   for (StateOp state : getPlacedStates(module))
-    whole.push_back(
-        {state.getSymName().str(),
-         state->hasAttr(kGatheredFromAttr) ? Category::Communication : categoryOf(state.getRole()),
-         BufferType::getContiguous(state.getLocalType(), state.getHome()),
-         toOffset(state->getAttr(kOffsetAttr))});
+    whole.push_back({state.getSymName().str(), partOf(state),
+                     BufferType::getContiguous(state.getLocalType(), state.getHome()),
+                     toOffset(state->getAttr(kOffsetAttr)), state.isSharded()});
   llvm::StringSet<> seen;
   for (func::FuncOp func : getSegments(module))
     for (unsigned index = 0; index < func.getNumArguments(); ++index)
       if (StringAttr name = getInputOf(func, index); name && seen.insert(name.getValue()).second)
-        whole.push_back({name.str(), Category::Activations, cast<BufferType>(func.getArgumentTypes()[index]),
-                         toOffset(func.getArgAttr(index, kOffsetAttr)), true});
+        whole.push_back({name.str(), PeakPart::Inputs, cast<BufferType>(func.getArgumentTypes()[index]),
+                         toOffset(func.getArgAttr(index, kOffsetAttr))});
   return whole;
 }
 

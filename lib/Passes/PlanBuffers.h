@@ -14,22 +14,17 @@ namespace mlir::ds {
 /// A buffer that lives for the whole step: a state or an input.
 struct WholeBuffer {
   std::string name;
-  ::ds::analysis::Category category;
+  ::ds::analysis::PeakPart part;
   BufferType type;
-  int64_t offset = 0; ///< in its arena
-  bool isInput = false;
+  int64_t offset = 0;     ///< in its arena
+  bool isSharded = false; ///< the rank's part of it
 };
 
 /// All of them: states in the module's order, then inputs.
 std::vector<WholeBuffer> findWholeBuffers(ModuleOp module);
 
-/// The line of the report that an allocation, a state or an input of a model counts in.
+/// The category of the report that an allocation counts in.
 ::ds::analysis::Category categoryOf(AllocOp alloc);
-::ds::analysis::Category categoryOf(Role role);
-
-/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing
-/// repeats.
-std::string repeatedLayer(StringRef layer);
 
 /// "4x64xbf16".
 std::string spellType(BufferType type);

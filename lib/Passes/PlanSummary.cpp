@@ -1,8 +1,7 @@
 //===- PlanSummary.cpp - What a planned module says of itself --------------------===//
 //
-// Sweeps each segment's commands once to find the moment at which most bytes are live, then lists what is
-// live there, by category and by layer. What the arena has beyond those bytes (alignment, and gaps that the
-// packing could not fill) counts as workspace, so that the categories add up to the arena.
+// Every figure of memory comes from the sizes and lifetimes of the planned buffers, every figure of time from
+// the play of their commands.
 //
 //===---------------------------------------------------------------------------===//
 #include "CountStates.h"
@@ -47,66 +46,20 @@ std::string mlir::ds::nameOfCommand(Operation *command, SymbolTable &symbols) {
   return name.str();
 }
 
-/// Adds what lives all the time to `rank`: inputs to the bytes of its peak, states to the values there too.
-/// Returns its bytes.
-static int64_t addWhole(ModuleOp module, analysis::RankPlan &rank) {
-  int64_t total = 0;
+/// What the rank keeps, what lies in its arena at the peak, and the curve of which that is the top.
+static void addMemory(ModuleOp module, analysis::RankPlan &rank) {
   rank.states = countStateBytes(module, analysis::PackProblem().alignment);
-  for (const WholeBuffer &whole : findWholeBuffers(module)) {
-    int64_t bytes = whole.type.getSizeInBytes();
-    rank.atPeak[static_cast<size_t>(whole.category)] += bytes;
-    if (!whole.isInput)
-      rank.largest.push_back({whole.name, "", bytes, whole.category});
-    total += bytes;
-  }
-  return total;
-}
-
-std::string mlir::ds::repeatedLayer(StringRef layer) {
-  SmallVector<StringRef> parts;
-  layer.split(parts, '.');
-  for (size_t length = 0; length < parts.size(); ++length)
-    if (!parts[length].empty() && llvm::all_of(parts[length], llvm::isDigit))
-      return llvm::join(ArrayRef(parts).take_front(length + 1), ".");
-  return layer.str();
-}
-
-/// Adds what is live at `peak` to `rank`; returns its bytes.
-static int64_t addLiveValues(const ScheduledFunction &scheduled, const Moment &peak, SymbolTable &symbols,
-                             analysis::RankPlan &rank) {
-  int64_t total = 0;
-  for (const AllocLifetime &lifetime : scheduled.lifetimes) {
-    if (lifetime.begin > peak.command || lifetime.end <= peak.command)
-      continue;
-    AllocOp alloc = lifetime.alloc;
-    analysis::LiveValue value;
-    value.bytes = alloc.getBuffer().getType().getSizeInBytes();
-    value.category = categoryOf(alloc);
-    value.layer = layerOf(alloc.getLoc());
-    value.name = nameOfCommand(lifetime.writer, symbols);
-    rank.atPeak[static_cast<size_t>(value.category)] += value.bytes;
-    total += value.bytes;
-    std::string group = repeatedLayer(value.layer);
-    auto layer =
-        llvm::find_if(rank.byLayer, [&](const analysis::LayerBytes &entry) { return entry.layer == group; });
-    if (layer == rank.byLayer.end())
-      rank.byLayer.push_back({group, value.bytes});
-    else
-      layer->bytes += value.bytes;
-    rank.largest.push_back(std::move(value));
-  }
-  return total;
-}
-
-/// What the module's plan says of the arena, and the curve of live bytes on top of what lives always.
-static void addArena(ModuleOp module, int64_t accounted, int64_t permanent, analysis::RankPlan &rank) {
-  if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
-    rank.deviceArena = rank.peakBytes = plan.getAs<IntegerAttr>("arena").getInt();
-    rank.lowerBound = plan.getAs<IntegerAttr>("lower_bound").getInt();
-  }
-  rank.atPeak[static_cast<size_t>(analysis::Category::Workspace)] += rank.peakBytes - accounted;
-  for (int64_t &live : rank.liveBytes)
-    live += permanent;
+  auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  rank.lowerBound = plan ? plan.getAs<IntegerAttr>("lower_bound").getInt() : 0;
+  SymbolTable symbols(module);
+  rank.peakAt = findPeak(module).spell(symbols);
+  describePeak(explainPeak(module), plan ? plan.getAs<IntegerAttr>("arena").getInt() : 0, rank);
+  int64_t wholeStep = 0;
+  for (const WholeBuffer &whole : findWholeBuffers(module))
+    wholeStep += whole.type.getSizeInBytes();
+  for (func::FuncOp func : getSegments(module))
+    for (int64_t live : liveAllocations(ScheduledFunction(func)))
+      rank.liveBytes.push_back(wholeStep + live);
 }
 
 /// Operations of the library functions that one rank runs in a step.
@@ -121,34 +74,16 @@ static double flopsPerStep(ModuleOp module) {
   return flops;
 }
 
-/// What is live at the peak, largest first, and the curve that it is the top of.
-static int64_t addPeak(ModuleOp module, SymbolTable &symbols, analysis::RankPlan &rank) {
-  for (func::FuncOp func : getSegments(module))
-    llvm::append_range(rank.liveBytes, liveAllocations(ScheduledFunction(func)));
-  Moment peak = findPeak(module);
-  rank.peakAt = peak.spell(symbols);
-  int64_t bytes = peak.func ? addLiveValues(ScheduledFunction(peak.func), peak, symbols, rank) : 0;
-  llvm::stable_sort(rank.largest, [](const analysis::LiveValue &a, const analysis::LiveValue &b) {
-    return a.bytes > b.bytes;
-  });
-  if (rank.largest.size() > 10)
-    rank.largest.resize(10);
-  return bytes;
-}
-
 analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
   analysis::PlanReport report;
   analysis::RankPlan rank;
-  SymbolTable symbols(module);
   report.parameters = countParameters(module);
-  int64_t permanent = addWhole(module, rank);
-  addArena(module, permanent + addPeak(module, symbols, rank), permanent, rank);
+  addMemory(module, rank);
   double flops = flopsPerStep(module);
   report.predicted = predictStep(module, rates, flops);
   addCommunication(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
-  rank.explanation = explainPeak(module);
   report.ranks.push_back(std::move(rank));
   report.target = "cpu";
   return report;

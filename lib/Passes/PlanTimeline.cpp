@@ -125,7 +125,7 @@ void TimelineBuilder::addWhole() {
   for (const WholeBuffer &each : findWholeBuffers(module)) {
     Buffer &buffer = whole.emplace_back();
     buffer.name = each.name;
-    buffer.category = each.category;
+    buffer.category = categoryOf(each.part);
     buffer.space = stringifySpace(each.type.getSpace()).str();
     buffer.offset = each.offset;
     buffer.bytes = each.type.getSizeInBytes();

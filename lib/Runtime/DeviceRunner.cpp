@@ -3,6 +3,7 @@
 
 #include "Clock.h"
 #include "Verify.h"
+#include "ds/Runtime/HostNeeds.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr uint32_t kWholeStep = UINT32_MAX;
 constexpr uint32_t kNoCommand = UINT32_MAX;
-constexpr uint64_t kStagingAlignment = 256;
 constexpr uint32_t kMarks = 64;          ///< in a graph: each takes a few microseconds of its stream
 constexpr uint64_t kMaxNodes = 1u << 18; ///< of one graph; longer steps are started command by command
 
@@ -66,11 +66,7 @@ Status DeviceRunner::prepare() {
 }
 
 Status DeviceRunner::allocate() {
-  for (const Input &input : program.inputs) {
-    stagedOffsets.push_back(stagedBytes);
-    const uint64_t bytes = extentBytes(program.buffers[input.buffer]);
-    stagedBytes += (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment;
-  }
+  stagedOffsets = stagedInputOffsets(program);
   struct Wish {
     std::byte *&at;
     Space space;
@@ -79,7 +75,7 @@ Status DeviceRunner::allocate() {
   };
   for (const Wish &wish : {Wish{deviceBase, Space::Device, program.arenas.device, "device arena"},
                            Wish{hostBase, Space::Host, program.arenas.host, "host arena"},
-                           Wish{staging, Space::Host, stagedBytes * program.accumulation, "input staging"}}) {
+                           Wish{staging, Space::Host, inputStagingBytes(program), "input staging"}}) {
     if (wish.bytes == 0)
       continue;
     Result<std::byte *> memory = device.allocate(wish.space, wish.bytes, wish.what);
@@ -91,7 +87,7 @@ Status DeviceRunner::allocate() {
 }
 
 std::byte *DeviceRunner::staged(size_t input, uint32_t microStep) const {
-  return staging + microStep * stagedBytes + stagedOffsets[input];
+  return staging + microStep * stagedOffsets.back() + stagedOffsets[input];
 }
 
 std::vector<void *> DeviceRunner::inputs(uint32_t microStep) const {

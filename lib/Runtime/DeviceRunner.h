@@ -72,8 +72,7 @@ private:
   const Program &program;
   const uint32_t rank;
   std::byte *deviceBase = nullptr, *hostBase = nullptr, *staging = nullptr;
-  std::vector<uint64_t> stagedOffsets; ///< by input; bytes within a micro-step's part
-  uint64_t stagedBytes = 0;            ///< of a micro-step
+  std::vector<uint64_t> stagedOffsets; ///< by input; bytes within a micro-step's part, its size behind them
   Parts step;                          ///< the schedule
   bool checksAlways = false;           ///< DS_CUDA_CHECK
   bool mayRecord = true;               ///< the program and the user allow it

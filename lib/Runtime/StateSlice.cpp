@@ -24,13 +24,6 @@ StateSlice sliceOf(const Program &program, const State &state, uint32_t rank) {
   return {from - part.offset, to - from, from - begin};
 }
 
-LocalSlice localSlice(const Executor &executor, const State &state) {
-  const StateSlice slice = sliceOf(executor.program(), state, executor.rank());
-  const DType dtype = executor.program().buffers[state.buffer].dtype;
-  return {slice.first, slice.count,
-          static_cast<std::byte *>(executor.data(state.buffer)) + slice.at * byteSize(dtype), dtype};
-}
-
 /// State numbers by name.
 static std::unordered_map<std::string_view, size_t> numberStates(const Program &program) {
   std::unordered_map<std::string_view, size_t> numbers;

@@ -25,7 +25,12 @@ struct LocalSlice {
   std::byte *data = nullptr;
   DType dtype = DType::F32;
 };
-LocalSlice localSlice(const Executor &executor, const State &state);
+inline LocalSlice localSlice(const Executor &executor, const State &state) {
+  const StateSlice slice = sliceOf(executor.program(), state, executor.rank());
+  const DType dtype = executor.program().buffers[state.buffer].dtype;
+  return {slice.first, slice.count,
+          static_cast<std::byte *>(executor.data(state.buffer)) + slice.at * byteSize(dtype), dtype};
+}
 
 /// By state: the one whose name and initialisation give it its value. A master's is its parameter, any other
 /// state's is itself.

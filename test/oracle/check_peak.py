@@ -2,7 +2,7 @@
 """check_peak.py - the peak of a plan is what a run takes, to the byte.
 
 Plans, compiles and runs each example on one rank and two and under two stages of ZeRO, and compares the plan's peak
-and arena with the program's arena as ds-run maps it and logs it.
+and arena, and the sum of its parts, with the program's arena as ds-run maps it and logs it.
 """
 import argparse
 import json
@@ -31,6 +31,9 @@ def check(out, inputs, ranks, stage):
         measured = [json.loads(line) for line in file][-1]["peak_bytes"]["device"]
     place = f"{archive}, {ranks} ranks, stage {stage}"
     assert planned["peak"]["bytes"] == planned["arenas"]["device"] == measured > 0, f"{place}: {planned}, {measured}"
+    lines = [line for line in planned["memory"] if line["where"] == "device"]
+    beyond = [line["bytes"] for line in lines if line["beyond_arenas"]]
+    assert len(beyond) == 1 and sum(line["bytes"] for line in lines) == measured + beyond[0], f"{place}: {lines}"
 
 
 def main():

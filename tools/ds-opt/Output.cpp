@@ -9,6 +9,7 @@
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/HostNeeds.h"
 #include "ds/Runtime/ProgramFile.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -36,14 +37,36 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
   return writeText(options.output, text);
 }
 
-/// What a process takes of its GPU beyond the arenas: a line of its own, for no plan decides it.
+/// What a process takes beyond its arenas: a line of its own, for no plan decides it.
 static void addBeyondArenas(analysis::PlanReport &report, const Options &options, const ProgramCase &what) {
-  if (options.target == "cpu")
-    return;
-  const config::Cluster cluster = options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster();
+  bool isCpu = options.target == "cpu";
+  config::Cluster cluster = !options.cluster.empty() ? what.rates.cluster()
+                            : isCpu                  ? config::builtinCluster("cpu")
+                                                     : deviceOfTarget(options);
+  const char *name = isCpu ? "memory of the process beyond the arenas (code, stacks, libraries)"
+                           : "device memory beyond the arenas (context, modules, handles of libraries)";
   for (analysis::RankPlan &rank : report.ranks)
-    rank.memory.push_back({"device memory beyond the arenas (context, modules, handles of libraries)",
-                           "device", cluster.device.contextBytes, "device.context_bytes of " + cluster.name});
+    rank.memory.push_back({name, "device", cluster.device.contextBytes,
+                           "device.context_bytes of " + cluster.name, /*beyondArenas=*/true});
+}
+
+/// What the host of a GPU has of a rank's program. The process itself is not counted.
+static void addHostMemory(analysis::PlanReport &report, const rt::Program &program) {
+  if (program.target == "cpu")
+    return;
+  auto add = [&](const char *name, const char *where, uint64_t bytes, const std::string &source) {
+    for (analysis::RankPlan &rank : report.ranks)
+      if (bytes > 0)
+        rank.memory.push_back({name, where, static_cast<int64_t>(bytes), source, /*beyondArenas=*/true});
+  };
+  const char *pinned = "host, page-locked";
+  add("staging of inputs", pinned, rt::inputStagingBytes(program),
+      "a place for each input of each micro-step: " + std::to_string(program.inputs.size()) + " x " +
+          std::to_string(program.accumulation));
+  add("marks of streams", pinned, rt::markBytes(program),
+      "one for each stream: " + std::to_string(program.streams.size()));
+  add("copy of a state", "host", rt::largestPartBytes(program),
+      "the largest one, while states get their first values or are saved");
 }
 
 analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &options,
@@ -122,7 +145,9 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
+  program->target = options.target;
   analysis::PlanReport report = makeReport(model, options, what);
+  addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)
     report.changes = changesOfProgram(options, what.config, what.planAgain);
   if (options.explainPeak && what.planAgain && report.changes.empty())

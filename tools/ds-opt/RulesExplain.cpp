@@ -11,7 +11,7 @@
 
 using namespace ds;
 using namespace ds::opt;
-using analysis::Category;
+using analysis::PeakPart;
 using analysis::PeakValue;
 
 namespace {
@@ -23,7 +23,7 @@ public:
   analysis::PeakExplanation explain();
 
 private:
-  void add(const std::string &name, Category category, double bytes, const std::string &reason,
+  void add(const std::string &name, PeakPart part, double bytes, const std::string &reason,
            const std::string &remedy);
   void addStates();
   void addActivations();
@@ -39,13 +39,13 @@ private:
 };
 } // namespace
 
-void StageExplainer::add(const std::string &name, Category category, double bytes, const std::string &reason,
+void StageExplainer::add(const std::string &name, PeakPart part, double bytes, const std::string &reason,
                          const std::string &remedy) {
   if (bytes < 1)
     return;
   PeakValue value;
   value.name = name;
-  value.category = spell(category);
+  value.part = part;
   value.bytes = static_cast<int64_t>(std::ceil(std::min(bytes, 1e18)));
   value.reason = reason;
   value.remedy = remedy;
@@ -65,17 +65,16 @@ std::string StageExplainer::divide(int64_t stageOfZero, const char *offload, con
 
 void StageExplainer::addStates() {
   std::string held = " of the stage's " + std::to_string(layers) + " layers: kept from step to step";
-  add("parameters", Category::Parameters, memory.parameters, "state" + held,
+  add("parameters", PeakPart::Parameters, memory.parameters, "state" + held,
       divide(3, "offload_param", plan.parameterHome));
-  add("gradients", Category::Gradients, memory.gradients,
+  add("gradients", PeakPart::Accumulators, memory.gradients,
       "sums of the stage's " + std::to_string(layers) + " layers until the update",
       divide(2, "offload_optimizer", plan.optimizerHome));
-  add("optimizer states", Category::Optimizer, memory.optimizer, "state" + held,
+  add("optimizer states", PeakPart::Moments, memory.optimizer, "state" + held,
       divide(1, "offload_optimizer", plan.optimizerHome));
-  add("gathered buckets", Category::Communication, memory.gathered,
-      "gathered for the layer at work and the next",
+  add("gathered buckets", PeakPart::Gathered, memory.gathered, "gathered for the layer at work and the next",
       "a smaller zero_optimization.stage3_prefetch_bucket_size");
-  add("reduced buckets", Category::Communication, memory.reduced,
+  add("reduced buckets", PeakPart::Exchanged, memory.reduced,
       "gradients on their way into a reduction, the running bucket and the next",
       "a smaller zero_optimization.reduce_bucket_size");
 }
@@ -91,7 +90,7 @@ void StageExplainer::addActivations() {
   double each = activationsOf(2) - activationsOf(1); // of one layer per chunk, over what is in flight
   double kept = each * static_cast<double>(layers / plan.interleave);
   bool recomputes = plan.recompute == cost::Recompute::Full;
-  add("activations of " + std::to_string(layers) + " layers", Category::Activations, kept,
+  add("activations of " + std::to_string(layers) + " layers", PeakPart::Activations, kept,
       std::string(recomputes ? "inputs of layers, to compute them again"
                              : "saved for the backward pass of each layer") +
           (plan.pp > 1 ? ", for each micro-batch in flight" : ""),
@@ -101,7 +100,7 @@ void StageExplainer::addActivations() {
                                           : "dropout masks of the embedding";
   if (plan.recompute != cost::Recompute::None)
     rest += ", and the layer that is computed again";
-  add("activations outside the layers", Category::Activations, memory.activations - kept, rest,
+  add("activations outside the layers", PeakPart::Activations, memory.activations - kept, rest,
       "a smaller train_micro_batch_size_per_gpu, or tensor parallelism");
 }
 
@@ -111,8 +110,7 @@ analysis::PeakExplanation StageExplainer::explain() {
   result.segment = "stage " + std::to_string(stage);
   addStates();
   addActivations();
-  std::stable_sort(result.largest.begin(), result.largest.end(),
-                   [](const PeakValue &a, const PeakValue &b) { return a.bytes > b.bytes; });
+  result.largest = analysis::takeLargest(std::move(result.largest));
   return std::move(result);
 }
 

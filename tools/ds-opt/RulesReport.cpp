@@ -73,9 +73,10 @@ std::string ds::opt::spellPlan(const cost::ParallelPlan &plan) {
 
 /// Every part of a rank's memory, on its device and its share of the node's host and storage.
 static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memory, double onNode) {
-  auto add = [&](const char *name, const char *where, double bytes, const char *source) {
+  auto add = [&](const char *name, const char *where, double bytes, const char *source,
+                 bool isBeyond = false) {
     if (bytes > 0)
-      rank.memory.push_back({name, where, whole(bytes), source});
+      rank.memory.push_back({name, where, whole(bytes), source, isBeyond});
   };
   const char *zero = "ZeRO's shares of 2, 2 and 12 bytes per parameter in 16 bits, 4, 4 and 8 in fp32";
   add("parameters", "device", memory.parameters, zero);
@@ -84,7 +85,8 @@ static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memor
   add("activations", "device", memory.activations, "the published bytes per layer, arXiv 2205.05198");
   add("buckets of gathered parameters", "device", memory.gathered, "two layers or buckets of 5e8 elements");
   add("buckets of gradients", "device", memory.reduced, "two layers or buckets of 5e8 elements");
-  add("device context and libraries", "device", memory.context, "device.context_bytes");
+  add("device context and libraries", "device", memory.context, "device.context_bytes",
+      /*isBeyond=*/true);
   const char *pinned = "host, page-locked";
   add("parameters", pinned, memory.host.parameters / onNode, zero);
   add("gradients", pinned, memory.host.gradients / onNode, zero);

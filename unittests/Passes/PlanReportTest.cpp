@@ -254,6 +254,32 @@ TEST(PlanReport, UnknownKeysAreIgnored) {
       replaced(printPlanJson(sample()), "\"world\": 1", "\"world\": 1, \"new\": {\"a\": []}"), "p"));
 }
 
+TEST(PlanReport, MemoryByPartComesBack) {
+  PlanReport report = sample();
+  report.ranks[0].memory = {
+      {"parameters", "device", 474 * kMiB, "states of f32: 148"},
+      {"activations of h.0 .. 11", "device", 1526 * kMiB, "12 layers of 512 bytes; read: 24"},
+      {"device context", "device", kMiB, "device.context_bytes", true},
+      {"staging of inputs", "host, page-locked", 4096, "places: 2", true}};
+  std::string text = printPlanText(report);
+  EXPECT_THAT(text, HasSubstr("\n    474.0 MiB  parameters                            states of f32: 148\n"));
+  EXPECT_THAT(text, HasSubstr("  12 layers of 512 bytes\n" + std::string(53, ' ') + "read: 24\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n      2.0 GiB  together                              2,097,152,000 bytes\n"));
+  EXPECT_THAT(text, HasSubstr("\n  Beyond the arenas\n    1.0 MiB  device context, device.context_bytes\n"
+                              "    4.0 KiB  staging of inputs (host, page-locked), places: 2\n"));
+  ::ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(printPlanJson(*read), printPlanJson(report));
+  PlanReport after = report;
+  after.ranks[0].memory[0].bytes -= kMiB;
+  EXPECT_THAT(diffPlans(report, after, "a", "b"), HasSubstr("device: parameters"));
+  ::ds::Result<PlanReport> wrong = readPlanJson(
+      replaced(printPlanJson(report), "\"beyond_arenas\": true", "\"beyond_arenas\": 1"), "plan.json");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("memory[2].beyond_arenas: expects true or false"));
+}
+
 TEST(PlanReport, TextSaysWhatFits) {
   std::string text = printPlanText(sample());
   EXPECT_THAT(text,
@@ -262,7 +288,7 @@ TEST(PlanReport, TextSaysWhatFits) {
               HasSubstr("  peak        2.0 GiB  2,097,152,000 bytes, at cross_entropy backward, lm_head\n"));
   EXPECT_THAT(text, HasSubstr("the plan is 0.50 % above\n"));
   EXPECT_THAT(text, HasSubstr("  optimizer       949.0 MiB   47.5 %  █"));
-  EXPECT_THAT(text, HasSubstr("  h.0 .. h.2                           24.0 MiB x 3 "));
+  EXPECT_THAT(text, HasSubstr("  h.0 .. 2                             24.0 MiB x 3 "));
   EXPECT_THAT(text, HasSubstr("  live            1 B  ▁▂▄█▇▃  8 B\n"));
   EXPECT_THAT(text, ::testing::EndsWith("\nfits: 2.0 GiB of 16.0 GiB\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));

@@ -62,6 +62,8 @@ void Flattener::rank(const RankPlan &rank) {
   bytes("states: padding", rank.states.padding);
   for (unsigned i = 0; i < kNumCategories; ++i)
     bytes(std::string("at peak: ") + spell(Category(i)), rank.atPeak[i]);
+  for (const MemoryLine &line : rank.memory)
+    bytes(line.where + ": " + line.name, line.bytes);
   for (const LayerBytes &layer : rank.byLayer)
     bytes("layer: " + (layer.layer.empty() ? "(none)" : layer.layer), layer.bytes);
 }

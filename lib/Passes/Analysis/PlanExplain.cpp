@@ -12,7 +12,7 @@ static std::string inBrackets(const std::string &text) { return text.empty() ? "
 static std::string describe(size_t number, const PeakValue &value) {
   char head[64];
   std::snprintf(head, sizeof head, "\n  %2zu %11s  %-13s ", number, formatBytes(value.bytes).c_str(),
-                value.category.c_str());
+                spell(categoryOf(value.part)));
   std::string text = head + value.name + (value.layer.empty() ? "" : " in " + value.layer);
   if (!value.type.empty())
     text += "  " + value.type;

@@ -75,6 +75,9 @@ static Json rankData(const RankPlan &rank, const PlanTimeline *timeline) {
   json["byLayer"] = Json::array();
   for (const LayerBytes &layer : rank.byLayer)
     json["byLayer"].push_back({layer.layer, layer.bytes});
+  json["memory"] = Json::array();
+  for (const MemoryLine &line : rank.memory)
+    json["memory"].push_back({line.name, line.where, line.bytes, line.source, line.beyondArenas});
   return json;
 }
 

@@ -56,8 +56,11 @@ static Json rankJson(const RankPlan &rank) {
   for (const LayerBytes &layer : rank.byLayer)
     json["by_layer"].push_back({{"layer", layer.layer}, {"bytes", layer.bytes}});
   for (const MemoryLine &line : rank.memory)
-    json["memory"].push_back(
-        {{"name", line.name}, {"where", line.where}, {"bytes", line.bytes}, {"source", line.source}});
+    json["memory"].push_back({{"name", line.name},
+                              {"where", line.where},
+                              {"bytes", line.bytes},
+                              {"source", line.source},
+                              {"beyond_arenas", line.beyondArenas}});
   if (rank.explanation)
     json["peak_explained"] = explanationJson(*rank.explanation);
   return json;
@@ -68,7 +71,7 @@ static Json explanationJson(const PeakExplanation &peak) {
   for (const PeakValue &value : peak.largest)
     json["largest"].push_back({{"name", value.name},
                                {"layer", value.layer},
-                               {"category", value.category},
+                               {"category", spell(categoryOf(value.part))},
                                {"type", value.type},
                                {"bytes", value.bytes},
                                {"made_by", value.madeBy},

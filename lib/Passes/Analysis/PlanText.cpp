@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace ds::analysis {
 
@@ -92,6 +93,7 @@ private:
   void states(const RankPlan &rank);
   void largest(const RankPlan &rank);
   void layers(const RankPlan &rank);
+  void parts(const RankPlan &rank);
   void beyond(const RankPlan &rank);
 
   const PlanReport &report;
@@ -190,12 +192,6 @@ void Printer::largest(const RankPlan &rank) {
   }
 }
 
-/// The name of a run of layers: "h.0 .. h.11".
-static std::string runName(const std::vector<LayerBytes> &layers, size_t first, size_t last) {
-  auto name = [&](size_t i) { return layers[i].layer.empty() ? std::string("(no layer)") : layers[i].layer; };
-  return last - first == 1 ? name(first) : name(first) + " .. " + name(last - 1);
-}
-
 void Printer::layers(const RankPlan &rank) {
   if (rank.byLayer.empty())
     return;
@@ -204,24 +200,55 @@ void Printer::layers(const RankPlan &rank) {
   for (const LayerBytes &layer : rank.byLayer)
     most = std::max(most, layer.bytes);
   const unsigned nameRoom = width * 34 / 100, room = width - nameRoom - 24;
-  for (size_t first = 0, last; first < rank.byLayer.size(); first = last) {
-    int64_t bytes = rank.byLayer[first].bytes;
-    for (last = first + 1; last < rank.byLayer.size() && rank.byLayer[last].bytes == bytes;)
-      ++last;
-    if (last - first == 2) // two lines say it better than one
-      last = first + 1;
-    std::string each = last - first > 1 ? " x " + std::to_string(last - first) : "";
-    line("  " + left(runName(rank.byLayer, first, last), nameRoom) + right(formatBytes(bytes), 11) +
-         left(each, 7) + "  " + paint(bar(bytes, most, room), "36"));
+  for (LayerRun run : findLayerRuns(rank.byLayer)) {
+    int64_t bytes = rank.byLayer[run.first].bytes;
+    std::string each = run.count() > 1 ? " x " + std::to_string(run.count()) : "";
+    line("  " + left(nameRun(rank.byLayer, run), nameRoom) + right(formatBytes(bytes), 11) + left(each, 7) +
+         "  " + paint(bar(bytes, most, room), "36"));
   }
 }
 
-/// What lies outside the arenas, a line each with its source.
-void Printer::beyond(const RankPlan &rank) {
-  if (!rank.memory.empty())
-    heading("Beyond the arenas");
+/// The parts of "12 layers of 512 bytes; read by the backward pass: 144"; at least one.
+static std::vector<std::string> splitSource(const std::string &source) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0, end; begin != std::string::npos; begin = end == source.npos ? end : end + 2) {
+    end = source.find("; ", begin);
+    parts.push_back(source.substr(begin, end - begin));
+  }
+  return parts;
+}
+
+/// What the device's arena holds at its peak, a line each with its source.
+void Printer::parts(const RankPlan &rank) {
+  if (report.basis != "program" || rank.memory.empty())
+    return;
+  heading("Memory by part, at the peak of the device's arena");
+  const unsigned room = width - 15, nameRoom = room * 45 / 100;
+  int64_t total = 0;
+  auto row = [&](int64_t bytes, const std::string &name, const std::string &source) {
+    std::string head = right(formatBytes(bytes), 11) + "  " + left(name, nameRoom - 2);
+    for (const std::string &part : splitSource(source)) {
+      line("  " + head + "  " + left(part, room - nameRoom));
+      head.assign(11 + nameRoom, ' ');
+    }
+  };
   for (const MemoryLine &memory : rank.memory)
-    line("    " + formatBytes(memory.bytes) + "  " + memory.name + ", " + memory.source);
+    if (!memory.beyondArenas)
+      row(memory.bytes, memory.name, memory.source), total += memory.bytes;
+  row(total, "together", formatExact(total) + " bytes");
+}
+
+/// What lies outside the arenas, on the device or on the host, a line each with its source.
+void Printer::beyond(const RankPlan &rank) {
+  bool isFirst = true;
+  for (const MemoryLine &memory : rank.memory) {
+    if (!memory.beyondArenas)
+      continue;
+    if (std::exchange(isFirst, false))
+      heading("Beyond the arenas");
+    line("    " + formatBytes(memory.bytes) + "  " + memory.name +
+         (memory.where == "device" ? "" : " (" + memory.where + ")") + ", " + memory.source);
+  }
 }
 
 void Printer::rank(const RankPlan &rank) {
@@ -246,7 +273,7 @@ void Printer::rank(const RankPlan &rank) {
     line("  live    " + right(formatBytes(*least), 11) + "  " +
          paint(curve(rank.liveBytes, width - 36), "36") + "  " + formatBytes(*most));
   }
-  categories(rank), states(rank), largest(rank), layers(rank), beyond(rank);
+  categories(rank), parts(rank), states(rank), largest(rank), layers(rank), beyond(rank);
 }
 
 void Printer::communication() {

@@ -45,10 +45,12 @@ private:
   }
   std::string text(const Json &json, const std::string &path, const char *key, bool required = true);
   std::optional<double> real(const Json &json, const std::string &path, const char *key);
+  bool flag(const Json &json, const std::string &path, const char *key);
   const Json &list(const Json &json, const std::string &path, const char *key, bool required = true);
   RankPlan rank(const Json &json, const std::string &path);
   void figures(RankPlan &rank, const Json &json, const std::string &path);
   void details(RankPlan &rank, const Json &json, const std::string &path);
+  void memory(RankPlan &rank, const Json &json, const std::string &path);
   Prediction prediction(const Json &json, const std::string &path);
   void checkRanks(const PlanReport &report);
   static std::string join(const std::string &path, const std::string &key) {
@@ -105,6 +107,14 @@ std::optional<double> Reader::real(const Json &json, const std::string &path, co
   return value.get<double>();
 }
 
+/// False where the key is missing.
+bool Reader::flag(const Json &json, const std::string &path, const char *key) {
+  const Json &value = member(json, path, key, false);
+  if (!error && !value.is_null() && !value.is_boolean())
+    fail(join(path, key), "expects true or false, but got " + std::string(value.type_name()));
+  return value.is_boolean() && value.get<bool>();
+}
+
 const Json &Reader::list(const Json &json, const std::string &path, const char *key, bool required) {
   const Json &value = member(json, path, key, required);
   if (!error && !value.is_array() && (required || !value.is_null()))
@@ -154,6 +164,20 @@ void Reader::details(RankPlan &rank, const Json &json, const std::string &path) 
   }
 }
 
+void Reader::memory(RankPlan &rank, const Json &json, const std::string &path) {
+  const Json &lines = list(json, path, "memory", false);
+  for (size_t i = 0; i < lines.size() && !error; ++i) {
+    const std::string at = join(path, "memory[" + std::to_string(i) + "]");
+    MemoryLine line;
+    line.name = text(lines[i], at, "name");
+    line.where = text(lines[i], at, "where");
+    line.bytes = bytes(lines[i], at, "bytes");
+    line.source = text(lines[i], at, "source");
+    line.beyondArenas = flag(lines[i], at, "beyond_arenas");
+    rank.memory.push_back(std::move(line));
+  }
+}
+
 RankPlan Reader::rank(const Json &json, const std::string &path) {
   RankPlan rank;
   if (json.is_object() && json.contains("ranks")) {
@@ -170,6 +194,7 @@ RankPlan Reader::rank(const Json &json, const std::string &path) {
   }
   figures(rank, json, path);
   details(rank, json, path);
+  memory(rank, json, path);
   return rank;
 }
 

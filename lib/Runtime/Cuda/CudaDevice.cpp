@@ -3,6 +3,7 @@
 
 #include "Nvml.h"
 #include "Nvtx.h"
+#include "ds/Runtime/HostNeeds.h"
 
 #include <fmt/format.h>
 
@@ -175,9 +176,8 @@ Status CudaDevice::makeStreams() {
     (i < program->numEvents ? events : meetings).push_back(*event);
   }
   void *memory = nullptr;
-  if (Status status =
-          check(driver.memHostAlloc(&memory, streams.size() * sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP),
-                "allocating marks");
+  if (Status status = check(driver.memHostAlloc(&memory, markBytes(*program), CU_MEMHOSTALLOC_DEVICEMAP),
+                            "allocating marks");
       !status)
     return status;
   hostMemory.push_back(memory);

@@ -48,6 +48,9 @@ def check_peaks(page, plan):
         curve = "(c => Math.max(...c.time.map((_, i) => c.bytes.reduce((sum, b) => sum + b[i], 0))))(timelineNow().curve)"
         expect(page.value(curve), peak, f"the maximum of the curve of entry {index}")
         expect(page.value("timelineNow().peak"), peak, "the peak that is marked")
+        cells = page.value("[...$('memory-parts').querySelectorAll('tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+        lines = [[line["name"], line["where"], f"{line['bytes']:,}"] for line in plan["ranks"][index]["memory"]]
+        expect([[name, where, exact] for name, where, _, exact, _ in cells if name != "together"], lines, "what takes memory")
     page.value(f"chooseRank({peaks.index(max(peaks))})")
     verdict = page.value("$('verdict').textContent")
     expect_true(("Does not fit" in verdict) != plan["fits"], f"the verdict {verdict!r}")

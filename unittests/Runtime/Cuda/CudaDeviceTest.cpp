@@ -1,6 +1,9 @@
 //===- CudaDeviceTest.cpp - The CUDA part on a device made of host memory ---------------===//
 #include "CudaFixture.h"
 
+#include "ds/Runtime/HostNeeds.h"
+
+#include <sstream>
 #include <thread>
 
 namespace ds::rt {
@@ -80,11 +83,19 @@ TEST_F(Cuda, RunsWithoutGraphsWhereTheUserSaysSo) {
 }
 
 TEST_F(Cuda, TakesItsMemoryOnce) {
-  Adder a;
+  Adder a(3);
   dsFakeCalls();
   ASSERT_TRUE(load(a.b.program));
-  EXPECT_THAT(std::string(dsFakeCalls()),
-              HasSubstr("cuMemAlloc " + std::to_string(a.b.program.arenas.device)));
+  const std::string calls = dsFakeCalls();
+  EXPECT_THAT(calls, HasSubstr("cuMemAlloc " + std::to_string(a.b.program.arenas.device)));
+  // Of the host what plans say: 4 bytes for each stream, and a place for the input of each micro-step.
+  std::vector<uint64_t> pinned;
+  std::istringstream lines(calls);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("cuMemHostAlloc "))
+      pinned.push_back(std::stoull(line.substr(line.find(' '))));
+  EXPECT_THAT(pinned, testing::UnorderedElementsAre(markBytes(a.b.program), inputStagingBytes(a.b.program)));
+  EXPECT_EQ(inputStagingBytes(a.b.program), 3 * 256 * sizeof(float));
   for (int step = 0; step < 3; ++step)
     ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
   EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("Alloc")));

@@ -12,7 +12,6 @@
 #include "ds/Passes/Analysis/PeakExplanation.h"
 #include "ds/Support/Error.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,16 +19,6 @@
 #include <vector>
 
 namespace ds::analysis {
-
-/// What a live byte is for. Every byte of a peak belongs to exactly one category.
-enum class Category : uint8_t { Parameters, Gradients, Optimizer, Activations, Communication, Workspace };
-constexpr unsigned kNumCategories = 6;
-
-/// Spelling in text and JSON: "parameters", "gradients", ...
-const char *spell(Category category);
-
-/// Bytes of each category, indexed by Category.
-using CategoryBytes = std::array<int64_t, kNumCategories>;
 
 /// What a rank keeps for the whole step. fp32 masters count as optimizer.
 struct StateBytes {
@@ -52,12 +41,29 @@ struct LayerBytes {
   int64_t bytes = 0;
 };
 
+/// A run [first, last) of neighbouring layers that take the same.
+struct LayerRun {
+  size_t first = 0, last = 0;
+  size_t count() const { return last - first; }
+};
+
+/// The runs that `layers` consist of; two equal neighbours are a run each.
+std::vector<LayerRun> findLayerRuns(const std::vector<LayerBytes> &layers);
+
+/// "h.0 .. 11".
+std::string nameRun(const std::vector<LayerBytes> &layers, LayerRun run);
+
+/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing
+/// repeats.
+std::string repeatedLayer(const std::string &layer);
+
 /// One thing that takes memory, and where its size comes from.
 struct MemoryLine {
   std::string name;  ///< "parameters", "buckets of gradients", "device context"
   std::string where; ///< "device", "host", "host, page-locked" or "nvme"
   int64_t bytes = 0;
   std::string source;
+  bool beyondArenas = false; ///< outside of what the plan gives out
 };
 
 /// The plan of one rank, or of several ranks with equal plans.
@@ -72,7 +78,9 @@ struct RankPlan {
   int64_t lowerBound = 0;
   std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
   std::vector<LayerBytes> byLayer; ///< at the peak, in the model's order
-  std::vector<MemoryLine> memory;  ///< of this rank, with what lies outside the arenas; may be empty
+  /// Of this rank. Of a program: the parts of the device's arena at its peak, which add up to `peakBytes`,
+  /// then what lies outside the arenas.
+  std::vector<MemoryLine> memory;
   std::optional<PeakExplanation> explanation;
   std::vector<int64_t> liveBytes; ///< at each op of the step, in issue order, for the curve; may be empty
 };
@@ -129,6 +137,12 @@ struct PlanReport {
   /// Whether every rank's device arena is within the limit, and the hosts suffice.
   bool fits() const;
 };
+
+/// Fills what `rank` says of its peak (arena, categories, layers, lines of memory, largest values,
+/// explanation) from `peak`, in which all values that are live then stand in the model's order, and the size
+/// of the arena that they lie in. What the arena has beyond them is alignment and gaps of the packing, and
+/// counts as workspace. Requires a `rank` that says nothing of a peak yet.
+void describePeak(PeakExplanation peak, int64_t arenaBytes, RankPlan &rank);
 
 struct TextOptions {
   bool colour = false;  ///< ANSI colours

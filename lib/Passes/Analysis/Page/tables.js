@@ -129,6 +129,12 @@ function fillTables() {
   fillSection("layers", rank.byLayer.length > 0 && table("Bytes live at the peak by layer",
     [["Layer", "text"], ["Size", number], ["", "bar"]],
     rank.byLayer.map(([layer, bytes]) => [layer || "(no layer)", formatBytes(bytes), bar(bytes, widest, "activations")])));
+  const inArena = rank.memory.filter(([, where, , , isBeyond]) => where === "device" && !isBeyond);
+  const outside = rank.memory.filter(line => !inArena.includes(line));
+  const part = ([name, where, bytes, source]) => [name, where, formatBytes(bytes), formatExact(bytes), source];
+  fillSection("memory-parts", rank.memory.length > 0 && table("What takes memory",
+    [["Part", "text"], ["Where", "text"], ["Size", number], ["Bytes", number], ["From", "text"]],
+    [...inArena.map(part), ["together", "device", formatBytes(rank.peak), formatExact(rank.peak), "the peak"], ...outside.map(part)]));
   const notes = [...(report.basisReason ? [`basis ${report.basis}: ${report.basisReason}`] : []), ...report.notes, ...(timelineNow() ? timelineNow().notes : [])];
   $("notes-section").hidden = notes.length === 0;
   $("notes").replaceChildren(...notes.map(note => make("li", note)));

@@ -1,0 +1,42 @@
+//===- HostNeeds.cpp - What a program on an accelerator takes of its host ---------===//
+#include "ds/Runtime/HostNeeds.h"
+
+#include "StateSlice.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include <algorithm>
+
+namespace ds::rt {
+
+/// Of which each staged input's place is a multiple, in bytes.
+static constexpr uint64_t kStagingAlignment = 256;
+
+std::vector<uint64_t> stagedInputOffsets(const Program &program) {
+  std::vector<uint64_t> offsets = {0};
+  for (const Input &input : program.inputs) {
+    const uint64_t bytes = extentBytes(program.buffers[input.buffer]);
+    offsets.push_back(offsets.back() + (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment);
+  }
+  return offsets;
+}
+
+uint64_t inputStagingBytes(const Program &program) {
+  return stagedInputOffsets(program).back() * program.accumulation;
+}
+
+uint64_t markBytes(const Program &program) { return program.streams.size() * sizeof(uint32_t); }
+
+uint64_t largestPartBytes(const Program &program) {
+  uint64_t most = 0;
+  for (const State &state : program.states) {
+    const Partition &part = state.partition;
+    const uint64_t first = part.sharded && part.shardElements > 0 ? part.offset / part.shardElements : 0;
+    // The first rank may hold a rest; the next one has a whole shard, or all that is left.
+    for (uint64_t rank = first; rank <= first + 1 && rank < program.world; ++rank)
+      most = std::max(most, sliceOf(program, state, static_cast<uint32_t>(rank)).count *
+                                byteSize(program.buffers[state.buffer].dtype));
+  }
+  return most;
+}
+
+} // namespace ds::rt
