@@ -88,6 +88,9 @@ constexpr unsigned kMaxCudaLaunches = 4;
 /// library (Matmul). No command needs a workspace here. A launch of no blocks is left out.
 unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *launches);
 
+/// What the kernels of attention take, for either of its commands.
+AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
+
 /// The launch that fills device memory with random numbers; 0 if there are none.
 unsigned cudaLaunches(const RandomCall &call, CudaLaunch *launches);
 

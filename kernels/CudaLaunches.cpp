@@ -245,6 +245,7 @@ void addCrossEntropyGradient(Launches &launches, const LibraryCall &call) {
 
 Heads headsOf(const View &view) { return {view.data, view.strides[0], view.strides[1], view.strides[2]}; }
 
+/// What forward and backward share.
 AttentionCall attentionOf(const LibraryCall &call, uint32_t maskOperand) {
   const View &q = call.operands[0], &k = call.operands[1], &lse = call.operands[4];
   double scale;
@@ -274,6 +275,15 @@ AttentionCall attentionOf(const LibraryCall &call, uint32_t maskOperand) {
   return c;
 }
 
+AttentionCall attentionGradientOf(const LibraryCall &call) {
+  AttentionCall c = attentionOf(call, 9);
+  c.dout = headsOf(call.operands[5]);
+  c.dq = headsOf(call.operands[6]);
+  c.dk = headsOf(call.operands[7]);
+  c.dv = headsOf(call.operands[8]);
+  return c;
+}
+
 constexpr int64_t kTileRows = 32; // of queries or keys that a block has; Attention.cu
 
 /// Two tiles: rows of the other side one float longer than a head, and the block's own rows.
@@ -291,11 +301,7 @@ void addAttention(Launches &launches, const LibraryCall &call) {
 }
 
 void addAttentionGradient(Launches &launches, const LibraryCall &call) {
-  AttentionCall c = attentionOf(call, 9);
-  c.dout = headsOf(call.operands[5]);
-  c.dq = headsOf(call.operands[6]);
-  c.dk = headsOf(call.operands[7]);
-  c.dv = headsOf(call.operands[8]);
+  const AttentionCall c = attentionGradientOf(call);
   const DType dtype = call.operands[0].dtype;
   const int64_t queryBlocks = int64_t(c.batch) * c.heads * divideUp(c.queries, kTileRows);
   const int64_t keyBlocks = int64_t(c.batch) * c.groups * divideUp(c.keys, kTileRows);
@@ -338,6 +344,10 @@ unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *list) {
     break;
   }
   return launches.count;
+}
+
+AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
+  return fn == LibraryFn::AttentionBackward ? attentionGradientOf(call) : attentionOf(call, 5);
 }
 
 unsigned cudaLaunches(const RandomCall &call, CudaLaunch *list) {

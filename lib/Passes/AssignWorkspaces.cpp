@@ -6,14 +6,16 @@
 // that sum 16-bit gradients in f32 name theirs in Library.h.
 //
 // Programs for CUDA are compiled where cuBLASLt cannot be asked, for it answers only beside a GPU. There the
-// plan sets a budget and the runtime chooses among the algorithms within it. The other kernels need nothing,
-// and NCCL's buffers are NCCL's own.
+// plan sets a budget and the runtime chooses among the algorithms within it. So it does for attention, which
+// cuDNN computes where it is (AttentionPieces.h). The other kernels need nothing, and NCCL's buffers are
+// NCCL's own.
 //
 //===---------------------------------------------------------------------------===//
 #include "RuntimeBuffer.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/ProductBlocks.h"
 
@@ -33,13 +35,21 @@ static SmallVector<int64_t> integerParams(CallOp call) {
   return params;
 }
 
+/// The operands of `call`, as the runtime sees them.
+static SmallVector<::ds::rt::Buffer> runtimeBuffers(CallOp call) {
+  return llvm::map_to_vector(
+      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
+}
+
+static SmallVector<const ::ds::rt::Buffer *> addressesOf(ArrayRef<::ds::rt::Buffer> buffers) {
+  return llvm::map_to_vector(buffers, [](const ::ds::rt::Buffer &buffer) { return &buffer; });
+}
+
 /// Bytes of scratch memory that `call` asks for, or why that is unknown.
 static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
   namespace rt = ::ds::rt;
-  SmallVector<rt::Buffer> buffers = llvm::map_to_vector(
-      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
-  SmallVector<const rt::Buffer *> operands =
-      llvm::map_to_vector(buffers, [](const rt::Buffer &buffer) { return &buffer; });
+  SmallVector<rt::Buffer> buffers = runtimeBuffers(call);
+  SmallVector<const rt::Buffer *> operands = addressesOf(buffers);
   std::span<const rt::Buffer *const> view(operands.data(), operands.size());
   if (call.getCallee() == "attention_backward")
     return rt::libraryWorkspaceBytes(rt::LibraryFn::AttentionBackward, view, threads);
@@ -53,18 +63,37 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
       rt::describeMatmul(buffers[0], buffers[1], buffers[2], bias, params.data()), threads);
 }
 
-/// Of which cuBLASLt's workspace is to be a multiple.
-static constexpr int64_t kBlasAlignment = 256;
+/// Of which the workspaces of cuBLASLt and cuDNN are to be multiples.
+static constexpr int64_t kCudaAlignment = 256;
+static_assert(kCudaAlignment % ::ds::rt::kAttentionAlignment == 0);
 
 /// Bytes that cuBLASLt may use for `call`: sixteen partial results in f32 of products whose sum is split, and
 /// no more than NVIDIA recommends for the architecture.
 static uint64_t blasBudget(CallOp call, StringRef target) {
-  if (call.getCallee() != "matmul")
-    return 0;
   auto result = cast<BufferType>(call.getBuffers()[2].getType()).getTensor();
   uint64_t partials = 16 * sizeof(float) * static_cast<uint64_t>(result.getNumElements());
   uint64_t most = uint64_t(target == "cuda:sm_90" ? 32 : 4) << 20;
-  return std::min(most, llvm::alignTo(partials, kBlasAlignment));
+  return std::min(most, llvm::alignTo(partials, kCudaAlignment));
+}
+
+/// Bytes that cuDNN may use for `call`, an attention; 0 where it is not asked.
+static uint64_t attentionBudget(CallOp call, ::ds::rt::LibraryFn function) {
+  SmallVector<::ds::rt::Buffer> buffers = runtimeBuffers(call);
+  SmallVector<const ::ds::rt::Buffer *> operands = addressesOf(buffers);
+  auto pieces =
+      ::ds::rt::attentionPieces(function, {operands.data(), operands.size()}, integerParams(call)[0] != 0);
+  return pieces ? pieces->workspaceBytes : 0;
+}
+
+/// Bytes that NVIDIA's libraries may use for `call`.
+static uint64_t cudaBudget(CallOp call, StringRef target) {
+  if (call.getCallee() == "matmul")
+    return blasBudget(call, target);
+  if (call.getCallee() == "attention_forward")
+    return attentionBudget(call, ::ds::rt::LibraryFn::AttentionForward);
+  if (call.getCallee() == "attention_backward")
+    return attentionBudget(call, ::ds::rt::LibraryFn::AttentionBackward);
+  return 0;
 }
 
 /// Bytes of staging memory that the ranks' parts need in `op`.
@@ -94,7 +123,7 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
     auto target = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(kTargetAttr);
     if (target && target.getValue().starts_with("cuda:")) {
       getOperation().walk([&](CallOp call) {
-        assign(call, call.getWorkspaceMutable(), blasBudget(call, target), kBlasAlignment);
+        assign(call, call.getWorkspaceMutable(), cudaBudget(call, target), kCudaAlignment);
       });
       return;
     }

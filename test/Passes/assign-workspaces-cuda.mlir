@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-assign-workspaces=threads=2 | FileCheck %s
 
-// Programs for CUDA: what cuBLASLt may use is a budget on 256 bytes; nothing else needs scratch memory.
+// Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; nothing else needs scratch memory.
 module attributes {ds.target = "cuda:sm_90"} {
 // 64 * 32 results * 4 bytes * 16 partial sums = 131072.
 // CHECK-LABEL: @gives_a_product_room_for_partial_results
@@ -32,6 +32,84 @@ func.func @knows_a_limit(%a: !ds.buffer<tensor<1024x768xbf16>, [768, 1], device>
 func.func @leaves_other_kernels_without(%ids: !ds.buffer<tensor<2x3xi64>, [3, 1], device>, %g: !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, %t: !ds.buffer<tensor<10x6xbf16>, [6, 1], device>) {
   // CHECK-NEXT: ds.call "embedding_backward"
   ds.call "embedding_backward"(%ids, %g, %t) writes [2] params [0] on compute : !ds.buffer<tensor<2x3xi64>, [3, 1], device>, !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, !ds.buffer<tensor<10x6xbf16>, [6, 1], device>
+  return
+}
+
+// Counters and descriptors of an engine: 512 bytes.
+// CHECK-LABEL: @gives_attention_a_little
+func.func @gives_attention_a_little(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
+  // CHECK-NEXT: %[[W:.*]] = ds.alloc "workspace" {ds.alignment = 256 : i64} : !ds.buffer<tensor<512xi8>, [1], device>
+  // CHECK-NEXT: ds.call "attention_forward"({{.*}}) {{.*}}workspace(%[[W]]
+  ds.call "attention_forward"(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
+  return
+}
+
+// 4 bytes for each of 2 * 4 * 128 rows, 2 bytes for each of 2 * 4 * 128 * 128 scores, and 512: 266752.
+// CHECK-LABEL: @gives_its_gradient_room_for_the_scores
+func.func @gives_its_gradient_room_for_the_scores(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace" {ds.alignment = 256 : i64} : !ds.buffer<tensor<266752xi8>, [1], device>
+  ds.call "attention_backward"(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>
+  return
+}
+
+// 12 heads of 1024 * 1024 scores take 24 MiB a sample, their row sums 48 KiB. Of 64 samples 8 at once stay within 256 MiB:
+// 8 * (25165824 + 49152) + 512 = 201720320.
+// CHECK-LABEL: @cuts_large_batches
+func.func @cuts_large_batches(%q: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, %k: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, %lse: !ds.buffer<tensor<64x12x1024xf32>, [12288, 1024, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace" {ds.alignment = 256 : i64} : !ds.buffer<tensor<201720320xi8>, [1], device>
+  ds.call "attention_backward"(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x12x1024xf32>, [12288, 1024, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>
+  return
+}
+
+// Eight key heads, each read by four heads of 8192 * 8192 scores: 4 * 128 MiB, 4 * 8192 * 4 for the rows, and for the
+// gradients of keys and values of each head 4 * 4 * 8192 * 128, and 512: 553779712, one key head at once.
+// CHECK-LABEL: @cuts_long_sequences
+func.func @cuts_long_sequences(%q: !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, %k: !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, %lse: !ds.buffer<tensor<1x32x8192xf32>, [262144, 8192, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace" {ds.alignment = 256 : i64} : !ds.buffer<tensor<553779712xi8>, [1], device>
+  ds.call "attention_backward"(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x32x8192xf32>, [262144, 8192, 1], device>, !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>
+  return
+}
+
+// 2 GiB for the scores of one head: the runtime's kernels, which need nothing, do it.
+// CHECK-LABEL: @leaves_very_long_sequences
+func.func @leaves_very_long_sequences(%q: !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, %k: !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, %lse: !ds.buffer<tensor<1x4x32768xf32>, [131072, 32768, 1], device>) {
+  // CHECK-NEXT: ds.call "attention_backward"
+  ds.call "attention_backward"(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x4x32768xf32>, [131072, 32768, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>, !ds.buffer<tensor<1x32768x4x64xbf16>, [8388608, 256, 64, 1], device>
+  return
+}
+
+// CHECK-LABEL: @leaves_single_precision
+func.func @leaves_single_precision(%q: !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
+  // CHECK-NEXT: ds.call "attention_backward"
+  ds.call "attention_backward"(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xf32>, [32768, 256, 64, 1], device>
+  return
+}
+
+// CHECK-LABEL: @leaves_odd_heads
+func.func @leaves_odd_heads(%q: !ds.buffer<tensor<2x128x4x7xbf16>, [3584, 28, 7, 1], device>, %k: !ds.buffer<tensor<2x128x4x7xbf16>, [3584, 28, 7, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
+  // CHECK-NEXT: ds.call "attention_forward"
+  ds.call "attention_forward"(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x7xbf16>, [3584, 28, 7, 1], device>, !ds.buffer<tensor<2x128x4x7xbf16>, [3584, 28, 7, 1], device>, !ds.buffer<tensor<2x128x4x7xbf16>, [3584, 28, 7, 1], device>, !ds.buffer<tensor<2x128x4x7xbf16>, [3584, 28, 7, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
+  return
+}
+
+// CHECK-LABEL: @leaves_fewer_keys_than_queries
+func.func @leaves_fewer_keys_than_queries(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
+  // CHECK-NEXT: ds.call "attention_forward"
+  ds.call "attention_forward"(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
+  return
+}
+
+// CHECK-LABEL: @takes_them_where_all_see_all
+func.func @takes_them_where_all_see_all(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace"
+  ds.call "attention_forward"(%q, %k, %k, %q, %lse) writes [3, 4] params [0, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
+  return
+}
+
+// CHECK-LABEL: @leaves_masks
+func.func @leaves_masks(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, %mask: !ds.buffer<tensor<1x1x128x128xf32>, [16384, 16384, 128, 1], device>) {
+  // CHECK-NEXT: ds.call "attention_forward"
+  ds.call "attention_forward"(%q, %q, %q, %q, %lse, %mask) writes [3, 4] params [0, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<1x1x128x128xf32>, [16384, 16384, 128, 1], device>
   return
 }
 }

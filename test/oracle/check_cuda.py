@@ -4,12 +4,14 @@
     check_cuda.py gpt --out DIR --config ds_config.json --types fp32,bf16 --ranks 2 --steps 3
 
 The program is what a GPU would get: the runtime's CUDA part launches its kernels, whose PTX is translated to host code
-instruction by instruction (ptx_to_cpp.py), and calls cuBLASLt and NCCL of the fake device. Losses, gradient norms and
-the saved weights must agree with those of the same model compiled for the CPU. Unknown options go to examples/export.py.
+instruction by instruction (ptx_to_cpp.py), and calls cuBLASLt, cuDNN and NCCL of the fake device. Losses, gradient norms
+and the saved weights must agree with those of the same model compiled for the CPU. Attention in 16 bits must be cuDNN's.
+Unknown options go to examples/export.py.
 """
 
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -25,7 +27,7 @@ import safetensors_io
 TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
          "fp16": {"fp16": {"enabled": True, "initial_scale_power": 12}}}
 TOLERANCE = {"fp32": 1e-4, "bf16": 2 ** -8, "fp16": 2 ** -8}
-LIBRARIES = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_NCCL", "DS_NVML")
+LIBRARIES = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NCCL", "DS_NVML")
 
 
 def parse():
@@ -38,7 +40,7 @@ def parse():
 
 
 def train(args, folder, files, target):
-    """(log, weights) of the model on one target."""
+    """(log, weights, printed) of the model on one target."""
     name = target.split(":")[0]
     paths = {key: os.path.join(folder, f"{name}.{key}") for key in ("dsx", "jsonl", "safetensors")}
     ranks = ["--ranks", str(args.ranks)] if args.ranks > 1 else []
@@ -49,9 +51,9 @@ def train(args, folder, files, target):
         run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), paths["dsx"], "-o", kernels)
         os.environ.update({key: args.fake for key in LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=folder,
                           DS_FAKE_DEVICES=str(args.ranks))
-    run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
+    printed = run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
         paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")
-    return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after")
+    return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after"), printed
 
 
 def check(args, kind, files, config):
@@ -60,9 +62,12 @@ def check(args, kind, files, config):
     files["config"] = os.path.join(folder, "ds_config.json")
     with open(files["config"], "w") as file:
         json.dump({**config, **TYPES[kind]}, file, indent=2)
-    (log, weights), (expected, expected_weights) = (train(args, folder, files, target)
-                                                    for target in (args.target, "cpu"))
+    (log, weights, printed), (expected, expected_weights, _) = (train(args, folder, files, target)
+                                                                for target in (args.target, "cpu"))
     complaints, summary = compare.compare(log, expected, TOLERANCE[kind], TOLERANCE[kind])
+    attention = re.search("; (attention by .*); device memory", printed)
+    if kind != "fp32" and attention and attention.group(1) != "attention by cuDNN 9.19.0":
+        complaints.append(attention.group(1))
     theirs = {name: np.asarray(value, np.float64) for name, value in expected_weights.items()}
     if set(weights) != set(theirs):
         complaints.append("other weights: " + " ".join(sorted(set(weights) ^ set(theirs))))

@@ -1,6 +1,7 @@
 //===- CudaDevice.cpp - Streams, events and graphs of one GPU ---------------------===//
 #include "CudaDevice.h"
 
+#include "Attention.h"
 #include "Nvml.h"
 #include "Nvtx.h"
 #include "ds/Runtime/HostNeeds.h"
@@ -99,8 +100,10 @@ CudaDevice::~CudaDevice() {
 std::string CudaDevice::describe() const {
   int version = 0;
   driver.driverGetVersion(&version);
-  return fmt::format("{} (sm_{}{}, {} multiprocessors), driver for CUDA {}", hardware.name, hardware.major,
-                     hardware.minor, hardware.multiprocessors, spellVersion(version));
+  const std::string attention = libraries ? libraries->attention->describe() : "";
+  return fmt::format("{} (sm_{}{}, {} multiprocessors), driver for CUDA {}{}{}", hardware.name,
+                     hardware.major, hardware.minor, hardware.multiprocessors, spellVersion(version),
+                     attention.empty() ? "" : "; ", attention);
 }
 
 //===----------------------------------------------------------------------===//

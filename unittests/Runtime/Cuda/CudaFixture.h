@@ -21,7 +21,7 @@ namespace ds::rt::test {
 class CudaFixture : public testing::Test {
 protected:
   CudaFixture() {
-    for (const char *name : {"DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_NVML"})
+    for (const char *name : {"DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NVML"})
       ::setenv(name, DS_FAKE_CUDA, 1);
     char pattern[] = "/tmp/ds-cuda-test-XXXXXX";
     cache = ::mkdtemp(pattern);
@@ -29,8 +29,9 @@ protected:
     dsFakeReset();
   }
   ~CudaFixture() override {
-    for (const char *name : {"DS_FAKE_DEVICES", "DS_FAKE_ARCH", "DS_FAKE_MEMORY", "DS_FAKE_HOLDER",
-                             "DS_FAKE_FAULT", "DS_CUDA_CHECK", "DS_CUDA_GRAPH", "DS_FAKE_CUBLASLT"})
+    for (const char *name :
+         {"DS_FAKE_DEVICES", "DS_FAKE_ARCH", "DS_FAKE_MEMORY", "DS_FAKE_HOLDER", "DS_FAKE_FAULT",
+          "DS_CUDA_CHECK", "DS_CUDA_GRAPH", "DS_FAKE_CUBLASLT", "DS_FAKE_CUDNN"})
       ::unsetenv(name);
     executor.reset();
     device.reset();

@@ -5,13 +5,13 @@
 // The workspace must lie on 256 bytes.
 //
 //===---------------------------------------------------------------------------===//
+#include "Elements.h"
 #include "Fake.h"
 #include "State.h"
 
 #include <cublasLt.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <map>
 
@@ -43,25 +43,6 @@ struct Layout : Attributes {
   int64_t batch() const { return get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1); }
   int64_t stride() const { return get<int64_t>(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 0); }
 };
-
-float load(const void *at, int64_t index, int type) {
-  if (type == CUDA_R_32F)
-    return static_cast<const float *>(at)[index];
-  const uint16_t bits = static_cast<const uint16_t *>(at)[index];
-  return type == CUDA_R_16F ? static_cast<float>(std::bit_cast<_Float16>(bits))
-                            : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
-void store(void *at, int64_t index, int type, float value) {
-  if (type == CUDA_R_32F) {
-    static_cast<float *>(at)[index] = value;
-    return;
-  }
-  const auto bits = std::bit_cast<uint32_t>(value);
-  static_cast<uint16_t *>(at)[index] =
-      type == CUDA_R_16F ? std::bit_cast<uint16_t>(static_cast<_Float16>(value))
-                         : static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
 
 /// Everything of one product, copied: the descriptions may be gone when it runs.
 struct Product {

@@ -1,6 +1,6 @@
 //===- Fake.h - A CUDA device made of host memory, for tests ---------------------===//
 //
-// libds-fake-cuda.so has the symbols of the driver, of cuBLASLt, of NCCL and of NVML that the plugin uses.
+// libds-fake-cuda.so has the symbols of the driver, cuBLASLt, cuDNN, NCCL and NVML that the plugin uses.
 // Device memory is host memory. Work runs late, when somebody synchronises, and in an unkind order: whenever
 // several streams could go on, the one that was made last does. A missing event changes numbers.
 //

@@ -1,0 +1,134 @@
+//===- CudnnAttention.cpp - Attention as graphs that cuDNN has engines for ----------===//
+#include "CudnnAttention.h"
+
+namespace ds::rt::cuda {
+namespace {
+
+using Sizes = CudnnGraph::Sizes;
+using Tensor = CudnnGraph::Tensor;
+
+/// The parts of both graphs, with names for sizes: rows are queries, columns keys.
+class Builder {
+public:
+  Builder(const Cudnn &cudnn, const AttentionShape &s)
+      : result{CudnnGraph(cudnn), {}}, graph(result.graph),
+        shape(s), queries{s.batch, s.heads(), s.call.queries, s.call.size}, keys{s.batch, s.groups,
+                                                                                 s.call.keys, s.call.size},
+        scores{s.batch, s.heads(), s.call.queries, s.call.keys}, row{s.batch, s.heads(), s.call.queries, 1} {}
+
+  void forward();
+  void backward();
+  Result<AttentionGraph> finish() {
+    Status status = graph.finish();
+    return status ? Result<AttentionGraph>(std::move(result)) : status.error();
+  }
+
+private:
+  Tensor named(AttentionTensor name, const Tensor &tensor) {
+    result.tensors.emplace_back(name, tensor.id);
+    return tensor;
+  }
+  Tensor scalar(AttentionTensor name) { return named(name, graph.scalar()); }
+  Tensor memory(AttentionTensor name, const Heads &heads, const Sizes &sizes) {
+    const Sizes strides = {heads.batchStride, heads.headStride, heads.rowStride, 1};
+    return named(name, graph.memory(sizes, strides, shape.type));
+  }
+  /// The same memory with the last two dimensions changed over.
+  Tensor transposed(AttentionTensor name, const Heads &heads, const Sizes &sizes) {
+    const Sizes strides = {heads.batchStride, heads.headStride, 1, heads.rowStride};
+    return named(name, graph.memory({sizes[0], sizes[1], sizes[3], sizes[2]}, strides, shape.type));
+  }
+  Tensor rows(AttentionTensor name) {
+    return named(name, graph.memory(row, packedStrides(row), CUDNN_DATA_FLOAT));
+  }
+  /// q k^T, scaled.
+  Tensor scaledScores(const Tensor &q, const Tensor &kTransposed, const Tensor &scale) {
+    const Tensor product = graph.value(scores);
+    graph.matmul(q, kTransposed, product);
+    return graph.apply(CUDNN_POINTWISE_MUL, product, &scale);
+  }
+  Tensor masked(const Tensor &x) {
+    return shape.call.causal ? graph.keepLower(x, scalar(AttentionTensor::MinusInfinity)) : x;
+  }
+  Tensor dotOfRows(const Tensor &dout, const Tensor &out);
+  void multiplyByColumns(const Tensor &x, const Tensor &y, const Tensor &to);
+
+  AttentionGraph result;
+  CudnnGraph &graph;
+  const AttentionShape &shape;
+  const Sizes queries, keys, scores, row;
+};
+
+void Builder::forward() {
+  using enum AttentionTensor;
+  const AttentionCall &call = shape.call;
+  const Tensor q = memory(Q, call.q, queries), kTransposed = transposed(K, call.k, keys);
+  const Tensor x = masked(scaledScores(q, kTransposed, scalar(Scale)));
+  const Tensor top = graph.value(row), total = graph.value(row);
+  graph.reduce(CUDNN_REDUCE_TENSOR_MAX, x, top);
+  const Tensor exponentials = graph.apply(CUDNN_POINTWISE_EXP, graph.apply(CUDNN_POINTWISE_SUB, x, &top));
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, total);
+  const Tensor logarithm = graph.apply(CUDNN_POINTWISE_LOG, total);
+  graph.pointwise(CUDNN_POINTWISE_ADD, rows(Lse), top, &logarithm);
+  const Tensor probabilities = graph.value(scores, shape.type);
+  graph.pointwise(CUDNN_POINTWISE_DIV, probabilities, exponentials, &total);
+  graph.matmul(probabilities, memory(V, call.v, keys), memory(Out, call.out, queries));
+}
+
+/// Sums of dout * out over the elements of a head, in memory: several engines read them. The product with 1
+/// is where a dropout's scale would be; engines want it there.
+Tensor Builder::dotOfRows(const Tensor &dout, const Tensor &out) {
+  const Tensor products = graph.apply(CUDNN_POINTWISE_MUL, dout, &out), sums = graph.value(row);
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, products, sums);
+  const Tensor one = scalar(AttentionTensor::One), dots = rows(AttentionTensor::RowSums);
+  graph.pointwise(CUDNN_POINTWISE_MUL, dots, sums, &one);
+  return dots;
+}
+
+/// to = x^T y, summed over the query heads that share a key head.
+void Builder::multiplyByColumns(const Tensor &x, const Tensor &y, const Tensor &to) {
+  const Sizes sizes = {scores[0], scores[1], scores[3], scores[2]};
+  const Sizes strides = {scores[1] * scores[2] * scores[3], scores[2] * scores[3], 1, scores[3]};
+  const Tensor xTransposed = graph.value(sizes, strides, shape.type);
+  graph.reshape(x, xTransposed);
+  if (shape.heads() == shape.groups)
+    return graph.matmul(xTransposed, y, to);
+  const Tensor each = graph.value({keys[0], scores[1], keys[2], keys[3]}, shape.type);
+  graph.matmul(xTransposed, y, each);
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, each, to);
+}
+
+void Builder::backward() {
+  using enum AttentionTensor;
+  const AttentionCall &call = shape.call;
+  const Tensor q = memory(Q, call.q, queries), out = memory(Out, call.out, queries),
+               dout = memory(Dout, call.dout, queries), kTransposed = transposed(K, call.k, keys),
+               vTransposed = transposed(V, call.v, keys), scale = scalar(Scale);
+  const Tensor dots = dotOfRows(dout, out), lse = rows(Lse);
+  const Tensor logits = graph.apply(CUDNN_POINTWISE_SUB, scaledScores(q, kTransposed, scale), &lse);
+  const Tensor probabilities = graph.apply(CUDNN_POINTWISE_EXP, masked(logits));
+  multiplyByColumns(probabilities, dout, memory(Dv, call.dv, keys));
+
+  const Tensor products = graph.value(scores);
+  graph.matmul(dout, vTransposed, products);
+  const Tensor differences = graph.apply(CUDNN_POINTWISE_SUB, products, &dots);
+  const Tensor gradients = graph.apply(CUDNN_POINTWISE_MUL, differences, &probabilities);
+  const Tensor dscores = graph.value(scores, shape.type);
+  graph.pointwise(CUDNN_POINTWISE_MUL, dscores, gradients, &scale);
+  multiplyByColumns(dscores, q, memory(Dk, call.dk, keys));
+
+  const Heads &k = call.k;
+  const Tensor kAgain = graph.value(keys, {k.batchStride, k.headStride, k.rowStride, 1}, shape.type);
+  graph.reshape(kTransposed, kAgain);
+  graph.matmul(dscores, kAgain, memory(Dq, call.dq, queries));
+}
+
+} // namespace
+
+Result<AttentionGraph> describeAttention(const Cudnn &cudnn, const AttentionShape &shape) {
+  Builder builder(cudnn, shape);
+  shape.gradient ? builder.backward() : builder.forward();
+  return builder.finish();
+}
+
+} // namespace ds::rt::cuda

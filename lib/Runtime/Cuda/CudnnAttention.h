@@ -1,0 +1,46 @@
+//===- CudnnAttention.h - Attention as graphs that cuDNN has engines for ------------===//
+//
+// cuDNN recognises attention by its parts: product, scale, mask, softmax, product; and backwards the flash
+// attention of Dao et al. (arXiv:2205.14135) with the scores recomputed from the rows' log-sum-exp. The
+// gradient of the queries is written by the product itself, not added up by its tiles: that is what makes
+// two runs equal in every bit.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CUDA_CUDNNATTENTION_H
+#define DS_LIB_RUNTIME_CUDA_CUDNNATTENTION_H
+
+#include "CudnnGraph.h"
+
+#include "../../../kernels/CudaCalls.h"
+
+#include <vector>
+
+namespace ds::rt::cuda {
+
+/// One piece of an attention command: sizes and strides of `call`, whose addresses are not looked at, over
+/// `batch` samples and `groups` key heads.
+struct AttentionShape {
+  const AttentionCall &call;
+  int64_t batch, groups;
+  cudnnDataType_t type; ///< of all but lse
+  bool gradient;
+
+  int64_t heads() const { return groups * (call.heads / call.groups); }
+};
+
+/// Which tensor an execution brings.
+enum class AttentionTensor { Q, K, V, Out, Lse, Dout, Dq, Dk, Dv, RowSums, Scale, One, MinusInfinity };
+
+/// The graph of a piece, and the number of each tensor in it. RowSums is packed f32 memory, one for each
+/// query of each head; Scale, One and MinusInfinity are f32 in host memory.
+struct AttentionGraph {
+  CudnnGraph graph;
+  std::vector<std::pair<AttentionTensor, int64_t>> tensors;
+};
+
+/// Fails with what the library refuses to describe.
+Result<AttentionGraph> describeAttention(const Cudnn &cudnn, const AttentionShape &shape);
+
+} // namespace ds::rt::cuda
+
+#endif // DS_LIB_RUNTIME_CUDA_CUDNNATTENTION_H

@@ -1,0 +1,136 @@
+//===- CudnnGraph.cpp - A computation described to cuDNN -------------------------------===//
+#include "CudnnGraph.h"
+
+namespace ds::rt::cuda {
+
+constexpr int64_t kTensorAlignment = 16; ///< bytes
+
+CudnnGraph::Sizes packedStrides(const CudnnGraph::Sizes &sizes) {
+  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+}
+
+/// Finalises a descriptor and keeps it as long as the graph, for others name it; as one of its operations if
+/// asked.
+void CudnnGraph::keep(Descriptor descriptor, const char *what, bool operation) {
+  if (status)
+    status = descriptor.finalize(what);
+  if (operation)
+    ops.push_back(descriptor.get());
+  owned.push_back(std::move(descriptor));
+}
+
+CudnnGraph::Tensor CudnnGraph::tensor(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type,
+                                      bool intermediate, bool byValue) {
+  Descriptor tensor(*cudnn, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  const Tensor result{tensor.get(), ++numTensors, sizes};
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, result.id)
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes.size(), sizes.data())
+      .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides.size(), strides.data())
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kTensorAlignment)
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, intermediate)
+      .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, byValue);
+  keep(std::move(tensor), "describing a tensor", false);
+  return result;
+}
+
+CudnnGraph::Tensor CudnnGraph::memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type) {
+  return tensor(sizes, strides, type, false, false);
+}
+CudnnGraph::Tensor CudnnGraph::scalar() {
+  return tensor({1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true);
+}
+CudnnGraph::Tensor CudnnGraph::value(const Sizes &sizes, cudnnDataType_t type) {
+  return value(sizes, packedStrides(sizes), type);
+}
+CudnnGraph::Tensor CudnnGraph::value(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type) {
+  return tensor(sizes, strides, type, true, false);
+}
+
+void CudnnGraph::matmul(const Tensor &x, const Tensor &y, const Tensor &to) {
+  Descriptor matmul(*cudnn, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  matmul.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
+  const cudnnBackendDescriptor_t how = matmul.get();
+  keep(std::move(matmul), "describing a product", false);
+  Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, how)
+      .set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, x.descriptor)
+      .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, y.descriptor)
+      .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, to.descriptor);
+  keep(std::move(operation), "describing a product", true);
+}
+
+void CudnnGraph::reduce(cudnnReduceTensorOp_t kind, const Tensor &x, const Tensor &to) {
+  Descriptor reduction(*cudnn, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  reduction.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &kind)
+      .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  const cudnnBackendDescriptor_t how = reduction.get();
+  keep(std::move(reduction), "describing a reduction", false);
+  Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how)
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x.descriptor)
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, to.descriptor);
+  keep(std::move(operation), "describing a reduction", true);
+}
+
+void CudnnGraph::reshape(const Tensor &x, const Tensor &to) {
+  Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x.descriptor)
+      .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, to.descriptor);
+  keep(std::move(operation), "describing a change of shape", true);
+}
+
+void CudnnGraph::add(const Pointwise &what) {
+  Descriptor pointwise(*cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &what.mode)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, what.type);
+  if (what.axis)
+    pointwise.set(CUDNN_ATTR_POINTWISE_AXIS, *what.axis);
+  const cudnnBackendDescriptor_t how = pointwise.get();
+  keep(std::move(pointwise), "describing an operation", false);
+  Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, what.x.descriptor)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, what.to.descriptor);
+  if (what.y)
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, what.y->descriptor);
+  if (what.condition)
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, what.condition->descriptor);
+  keep(std::move(operation), "describing an operation", true);
+}
+
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Tensor &to, const Tensor &x, const Tensor *y) {
+  add({.mode = mode, .type = CUDNN_DATA_FLOAT, .to = to, .x = x, .y = y});
+}
+
+CudnnGraph::Tensor CudnnGraph::apply(cudnnPointwiseMode_t mode, const Tensor &x, const Tensor *y) {
+  const Tensor to = value(x.sizes);
+  pointwise(mode, to, x, y);
+  return to;
+}
+
+CudnnGraph::Tensor CudnnGraph::keepLower(const Tensor &x, const Tensor &otherwise) {
+  const Tensor row = value(x.sizes, CUDNN_DATA_INT32), column = value(x.sizes, CUDNN_DATA_INT32),
+               lower = value(x.sizes, CUDNN_DATA_BOOLEAN), to = value(x.sizes);
+  add({.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_INT32, .to = row, .x = x, .axis = 2});
+  add({.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_INT32, .to = column, .x = x, .axis = 3});
+  add({.mode = CUDNN_POINTWISE_CMP_GE, .type = CUDNN_DATA_BOOLEAN, .to = lower, .x = row, .y = &column});
+  add({.mode = CUDNN_POINTWISE_BINARY_SELECT,
+       .type = CUDNN_DATA_FLOAT,
+       .to = to,
+       .x = x,
+       .y = &otherwise,
+       .condition = &lower});
+  return to;
+}
+
+Status CudnnGraph::finish() {
+  if (!status)
+    return status;
+  graph = Descriptor(*cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(ops.size()),
+            ops.data());
+  return status = graph.finalize("describing attention");
+}
+
+} // namespace ds::rt::cuda

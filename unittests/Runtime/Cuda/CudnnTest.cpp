@@ -1,0 +1,213 @@
+//===- CudnnTest.cpp - cuDNN itself, without a GPU ---------------------------------------===//
+//
+// The real library chooses and compiles engines for a device that only its properties describe: which graphs
+// it takes, how much memory it asks for and whether it notes that bits may vary is its own word. Nothing is
+// executed.
+//
+//===---------------------------------------------------------------------------===//
+#include "Cuda/CudnnAttention.h"
+#include "Cuda/CudnnPlan.h"
+
+#include "ds/Runtime/AttentionPieces.h"
+#include "ds/Runtime/Kernels.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+
+namespace ds::rt::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+/// A device as the library would describe it: an H100 for 90, else an A100.
+std::string describeDevice(int architecture) {
+  const bool hopper = architecture == 90;
+  return fmt::format(
+      R"({{"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
+      R"("multiProcessorCount":{},"warpSize":32,"maxSharedMemoryPerBlock":49152,)"
+      R"("maxSharedMemoryPerBlockOptin":{},"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
+      R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,)"
+      R"("supportCoopLaunch":1,"totalGlobalMem":{},"smClockRateKHz":{},"memClockRateKHz":{},"l2CacheSize":{},)"
+      R"("cudaDeviceId":0,"deviceVer":{},"driverVer":13000,"deviceName":"{}"}})",
+      hopper ? 132 : 108, hopper ? 232448 : 166912, hopper ? 85017624576 : 84987740160,
+      hopper ? 1980000 : 1410000, hopper ? 2619000 : 1512000, hopper ? 52428800 : 41943040, architecture * 10,
+      hopper ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-80GB");
+}
+
+/// An attention of packed operands, but for queries, keys and values, which may be parts of one matrix.
+struct Form {
+  int64_t batch, queries, keys, heads, groups, size;
+  bool causal;
+  DType dtype = DType::BF16;
+  bool joined = false; ///< q, k and v are columns of one [batch, row, 3 * heads * size]
+};
+
+/// Operands of the command as Library.h lists them.
+std::vector<Buffer> operandsOf(const Form &f, bool gradient) {
+  const int64_t h = f.heads, d = f.size, width = f.joined ? 3 * h * d : h * d;
+  const auto strided = [&](int64_t rows, int64_t heads, int64_t row) {
+    return Buffer{Space::Device, f.dtype, 0, {f.batch, rows, heads, d}, {rows * row, row, d, 1}};
+  };
+  const Buffer q = strided(f.queries, h, width),
+               k = strided(f.keys, f.groups, f.joined ? width : f.groups * d);
+  const Buffer out = strided(f.queries, h, h * d), dk = strided(f.keys, f.groups, f.groups * d);
+  const Buffer lse{Space::Device, DType::F32, 0, {f.batch, h, f.queries}, {h * f.queries, f.queries, 1}};
+  if (!gradient)
+    return {q, k, k, out, lse};
+  return {q, k, k, out, lse, out, out, dk, dk};
+}
+
+class CudnnTest : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    ASSERT_TRUE(::dlopen(DS_COMPILE_ONLY_DRIVER, RTLD_NOW | RTLD_GLOBAL)) << ::dlerror();
+    ASSERT_TRUE(::dlopen(DS_CUDA_LIBRARIES "/libnvrtc.so.13", RTLD_NOW)) << ::dlerror();
+    ::setenv("DS_CUDNN", DS_CUDA_LIBRARIES "/libcudnn.so.9", 1);
+    Result<std::unique_ptr<Cudnn>> opened = Cudnn::open();
+    ASSERT_TRUE(opened) << opened.error().message;
+    cudnn = std::move(*opened);
+  }
+  static void TearDownTestSuite() { cudnn.reset(); }
+
+  static std::optional<AttentionPieces> piecesOf(const Form &form, bool gradient) {
+    const std::vector<Buffer> buffers = operandsOf(form, gradient);
+    std::vector<const Buffer *> operands;
+    for (const Buffer &buffer : buffers)
+      operands.push_back(&buffer);
+    return attentionPieces(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward, operands,
+                           form.causal);
+  }
+
+  /// The graph of the form's pieces.
+  static Result<AttentionGraph> describe(const Form &form, bool gradient, const AttentionPieces &pieces) {
+    const std::vector<Buffer> buffers = operandsOf(form, gradient);
+    std::vector<View> views;
+    for (const Buffer &b : buffers)
+      views.push_back(
+          {nullptr, b.shape.data(), b.strides.data(), static_cast<uint32_t>(b.shape.size()), b.dtype});
+    const int64_t params[] = {form.causal, std::bit_cast<int64_t>(0.125)};
+    const AttentionCall call =
+        attentionCall(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward,
+                      {views.data(), params, static_cast<uint32_t>(views.size()), 1});
+    const cudnnDataType_t type = form.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+    return describeAttention(*cudnn, {call, pieces.batch, pieces.groups, type, gradient});
+  }
+
+  static Descriptor device(int architecture) {
+    Result<Descriptor> properties = deviceProperties(*cudnn, describeDevice(architecture));
+    EXPECT_TRUE(properties) << properties.error().message;
+    return std::move(*properties);
+  }
+
+  /// Bytes that the library's first supported proposal asks for, uncompiled; -1 if it has none.
+  static int64_t asked(const CudnnGraph &graph, const Descriptor &device) {
+    Descriptor heuristics(*cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.operations())
+        .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode)
+        .set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device.get());
+    if (!heuristics.finalize("asking"))
+      return -1;
+    const Descriptor first(*cudnn, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    cudnnBackendDescriptor_t raw = first.get();
+    heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+    int64_t bytes = -1;
+    first.get(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
+    return bytes;
+  }
+
+  static std::unique_ptr<Cudnn> cudnn;
+};
+std::unique_ptr<Cudnn> CudnnTest::cudnn;
+
+TEST_F(CudnnTest, CompilesAnEngineForEveryForm) {
+  const Form gpt{2, 128, 128, 4, 4, 64, true, DType::BF16, true}, llama{1, 256, 256, 8, 2, 128, true},
+      half{2, 200, 200, 3, 3, 64, true, DType::F16}, open{2, 64, 192, 2, 2, 32, false};
+  for (int architecture : {80, 90})
+    for (const Form &form : {gpt, llama, half, open})
+      for (bool gradient : {false, true}) {
+        SCOPED_TRACE(fmt::format("sm_{}, {} rows of {}, gradient {}", architecture, form.queries, form.size,
+                                 gradient));
+        const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
+        ASSERT_TRUE(pieces);
+        Result<AttentionGraph> graph = describe(form, gradient, *pieces);
+        ASSERT_TRUE(graph) << graph.error().message;
+        const uint64_t budget = pieces->workspaceBytes - pieces->rowSumBytes;
+        Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, device(architecture), budget);
+        ASSERT_TRUE(plan) << plan.error().message;
+        EXPECT_LE(plan->workspaceBytes(), budget);
+        // Gradients of all scores are kept: the engine does not add up the queries' as they come.
+        if (gradient)
+          EXPECT_GE(plan->workspaceBytes(),
+                    uint64_t(2 * pieces->batch * pieces->groups * form.queries * form.keys));
+      }
+}
+
+TEST_F(CudnnTest, TheLibraryAsksForNoMoreThanIsPlanned) {
+  int known = 0;
+  for (int architecture : {80, 90}) {
+    const Descriptor properties = device(architecture);
+    for (int64_t batch : {1, 3})
+      for (int64_t rows : {8, 100, 1000, 4096})
+        for (int64_t heads : {1, 12})
+          for (int64_t share : {1, 4})
+            for (int64_t size : {8, 96, 128})
+              for (bool gradient : {false, true}) {
+                const Form form{batch, rows, rows, heads, std::max<int64_t>(heads / share, 1), size, true};
+                const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
+                ASSERT_TRUE(pieces);
+                Result<AttentionGraph> graph = describe(form, gradient, *pieces);
+                ASSERT_TRUE(graph) << graph.error().message;
+                const int64_t bytes = asked(graph->graph, properties);
+                ASSERT_LE(bytes, int64_t(pieces->workspaceBytes - pieces->rowSumBytes))
+                    << architecture << ": " << batch << " x " << rows << " x " << heads << "/" << share
+                    << " x " << size << (gradient ? " gradient" : "");
+                known += bytes >= 0;
+              }
+  }
+  EXPECT_EQ(known, 2 * 2 * 4 * 2 * 2 * 3 * 2); // every form has an engine
+}
+
+TEST_F(CudnnTest, FindsAnEngineAgain) {
+  const Form form{2, 128, 128, 4, 4, 64, true};
+  const AttentionPieces pieces = *piecesOf(form, true);
+  Result<AttentionGraph> graph = describe(form, true, pieces);
+  ASSERT_TRUE(graph);
+  const Descriptor properties = device(90);
+  Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, pieces.workspaceBytes);
+  ASSERT_TRUE(plan);
+  Result<CudnnPlan> again =
+      CudnnPlan::recall(*cudnn, graph->graph, properties, plan->choice(), pieces.workspaceBytes);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->choice(), plan->choice());
+  EXPECT_EQ(again->workspaceBytes(), plan->workspaceBytes());
+}
+
+TEST_F(CudnnTest, RefusesAChoiceThatDoesNotFit) {
+  const Form form{2, 128, 128, 4, 4, 64, true};
+  const AttentionPieces pieces = *piecesOf(form, true);
+  Result<AttentionGraph> graph = describe(form, true, pieces);
+  ASSERT_TRUE(graph);
+  const Descriptor properties = device(90);
+  Result<CudnnPlan> none = CudnnPlan::choose(*cudnn, graph->graph, properties, 4096);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("bytes of workspace, but 4096 are planned"));
+  Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, pieces.workspaceBytes);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, plan->choice(), 4096));
+  EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, {}, 1 << 30));
+  EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, {1000}, 1 << 30));
+}
+
+TEST_F(CudnnTest, SaysWhatTheLibraryRefuses) {
+  Result<Descriptor> properties = deviceProperties(*cudnn, std::string("{}"));
+  ASSERT_FALSE(properties);
+  EXPECT_EQ(properties.error().code, ExitCode::Device);
+  EXPECT_THAT(properties.error().message, HasSubstr("cuDNN, describing a device: CUDNN_STATUS_"));
+}
+
+} // namespace
+} // namespace ds::rt::cuda
