@@ -31,14 +31,14 @@ DeviceRunner::DeviceRunner(Device &device, const Program &program, uint32_t rank
       mayRecord(isSet("DS_CUDA_GRAPH", true) && !checksAlways) {}
 
 Result<std::unique_ptr<DeviceRunner>> DeviceRunner::load(Device &device, const Program &program,
-                                                         uint32_t rank) {
+                                                         uint32_t rank, bool poison) {
   std::unique_ptr<DeviceRunner> runner(new DeviceRunner(device, program, rank));
-  if (Status status = runner->prepare(); !status)
+  if (Status status = runner->prepare(poison); !status)
     return status.error();
   return runner;
 }
 
-Status DeviceRunner::prepare() {
+Status DeviceRunner::prepare(bool poisons) {
   if (Status status = device.load(program, rank); !status)
     return status;
   if (Status status = allocate(); !status)
@@ -62,6 +62,23 @@ Status DeviceRunner::prepare() {
       if (Status status = device.bind(i, address); !status)
         return explainAt(status.error(), i);
   }
+  if (Status status = device.synchronize(); !status || !poisons)
+    return status;
+  checksAlways = true;
+  poison = std::make_unique<Poison>(
+      program, [this](const Lifetime &lifetime, uint8_t byte) { return setBytes(lifetime, byte); });
+  return poison->start();
+}
+
+/// At once: the next command may be on any stream.
+Status DeviceRunner::setBytes(const Lifetime &lifetime, uint8_t byte) {
+  std::byte *at = base(lifetime.space) + lifetime.offset;
+  if (lifetime.space == Space::Host) {
+    std::memset(at, byte, lifetime.bytes);
+    return {};
+  }
+  if (Status status = device.fill(at, byte, lifetime.bytes); !status)
+    return status;
   return device.synchronize();
 }
 
@@ -191,7 +208,7 @@ Status DeviceRunner::issueParts(const Parts &parts, Way way) {
         return status;
     if (Status status = device.fork(); !status)
       return status;
-    if (Status status = issueSegment(segment, way); !status)
+    if (Status status = poison ? issuePoisoned(part.segment) : issueSegment(part.segment, way); !status)
       return status;
     if (Status status = device.join(); !status)
       return status;
@@ -210,7 +227,23 @@ Status DeviceRunner::stageInputs(uint32_t microStep) {
   return {};
 }
 
-Status DeviceRunner::issueSegment(const Segment &segment, Way way) {
+/// One command after another.
+Status DeviceRunner::issuePoisoned(uint32_t index) {
+  const Segment &segment = program.segments[index];
+  for (uint32_t t = 0; t < segment.numCommands; ++t) {
+    Status status = poison->before(index, t);
+    if (status)
+      status = issueCommand(segment.firstCommand + t, Way::Checked);
+    if (status)
+      status = poison->after(index, t);
+    if (!status)
+      return explainAt(status.error(), segment.firstCommand + t);
+  }
+  return {};
+}
+
+Status DeviceRunner::issueSegment(uint32_t segmentIndex, Way way) {
+  const Segment &segment = program.segments[segmentIndex];
   const auto every = static_cast<uint32_t>((segment.numCommands * step.size() + kMarks - 1) / kMarks);
   for (uint32_t i = 0; i < segment.numCommands; ++i) {
     const uint32_t index = segment.firstCommand + i;

@@ -12,6 +12,8 @@
 #ifndef DS_LIB_RUNTIME_DEVICERUNNER_H
 #define DS_LIB_RUNTIME_DEVICERUNNER_H
 
+#include "Poison.h"
+
 #include "ds/Runtime/Device.h"
 #include "ds/Runtime/Executor.h"
 
@@ -21,8 +23,10 @@ namespace ds::rt {
 
 class DeviceRunner {
 public:
-  /// Makes `program` ready to run on `device`; both outlive the runner.
-  static Result<std::unique_ptr<DeviceRunner>> load(Device &device, const Program &program, uint32_t rank);
+  /// Makes `program` ready to run on `device`; both outlive the runner. With `poison` nothing is recorded,
+  /// and every run waits after each command.
+  static Result<std::unique_ptr<DeviceRunner>> load(Device &device, const Program &program, uint32_t rank,
+                                                    bool poison);
 
   std::byte *base(Space space) const { return space == Space::Device ? deviceBase : hostBase; }
 
@@ -52,14 +56,16 @@ private:
   enum class Way { Checked, Free, Measured };
 
   DeviceRunner(Device &device, const Program &program, uint32_t rank);
-  Status prepare();
+  Status prepare(bool poisons);
   Status allocate();
   Status runParts(uint32_t key, const Parts &parts);
   Status runDirectly(const Parts &parts, Way way);
   Status runGraph(uint32_t key, const Parts &parts);
   Result<bool> record(uint32_t key, const Parts &parts);
   Status issueParts(const Parts &parts, Way way);
-  Status issueSegment(const Segment &segment, Way way);
+  Status issueSegment(uint32_t segmentIndex, Way way);
+  Status issuePoisoned(uint32_t index);
+  Status setBytes(const Lifetime &lifetime, uint8_t byte);
   Status issueCommand(uint32_t index, Way way);
   Status issueOnly(uint32_t index);
   Status stageInputs(uint32_t microStep);
@@ -80,6 +86,7 @@ private:
   std::map<uint32_t, GraphId> graphs; ///< by segment, or kWholeStep
   std::map<uint32_t, bool> known;     ///< what has run once
   uint32_t numStamps = 0;
+  std::unique_ptr<Poison> poison; ///< null without
 };
 
 } // namespace ds::rt

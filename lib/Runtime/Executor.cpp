@@ -9,6 +9,7 @@
 #include "Clock.h"
 #include "Convert.h"
 #include "DeviceRunner.h"
+#include "Poison.h"
 #include "StreamWorkers.h"
 #include "Task.h"
 
@@ -49,8 +50,8 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
     Status status = executor->loadHere(options);
     return status ? Result(std::move(executor)) : status.error();
   }
-  Result<std::unique_ptr<DeviceRunner>> runner =
-      DeviceRunner::load(*options.device, executor->prog, options.rank);
+  Result<std::unique_ptr<DeviceRunner>> runner = DeviceRunner::load(
+      *options.device, executor->prog, options.rank, options.poison.value_or(poisoningRequested()));
   if (!runner)
     return runner.error();
   executor->runner = std::move(*runner);
@@ -81,10 +82,9 @@ Status Executor::bindAll(const ExecutorOptions &options) {
       return task.error();
     tasks.push_back(std::move(*task));
   }
-  poisoning = options.poison.value_or(poisoningRequested());
-  if (poisoning)
-    planPoison();
-  else if (prog.streams.size() > 1)
+  if (options.poison.value_or(poisoningRequested()))
+    return startPoison();
+  if (prog.streams.size() > 1)
     workers = std::make_unique<StreamWorkers>(
         prog, [this](uint32_t command) { return runTask(command); }, failed);
   return {};
@@ -161,7 +161,7 @@ Status Executor::runInOrder(const Segment &segment) {
 Status Executor::run(uint32_t segment) {
   if (runner)
     return runner->run(segment);
-  if (poisoning)
+  if (poison)
     return runPoisoned(segment);
   if (workers)
     return workers->run(segment);
@@ -206,40 +206,25 @@ std::vector<Timing> Executor::takeTimings() { return std::exchange(runner ? runn
 // Poisoning
 //===----------------------------------------------------------------------===//
 
-void Executor::poison(const Lifetime &lifetime) {
-  // All ones: a NaN in every floating-point type, and an id that no table has.
-  Arena &arena = lifetime.space == Space::Device ? device : host;
-  std::memset(arena.data() + lifetime.offset, 0xff, lifetime.bytes);
+Status Executor::startPoison() {
+  poison = std::make_unique<Poison>(prog, [this](const Lifetime &lifetime, uint8_t byte) -> Status {
+    Arena &arena = lifetime.space == Space::Device ? device : host;
+    std::memset(arena.data() + lifetime.offset, byte, lifetime.bytes);
+    return {};
+  });
+  return poison->start();
 }
 
-/// Everything that no value of the whole step holds starts as poison.
-void Executor::planPoison() {
-  lifetimesBySegment.resize(prog.segments.size());
-  for (Arena *arena : {&device, &host})
-    if (arena->size() > 0)
-      std::memset(arena->data(), 0xff, arena->size());
-  for (uint32_t i = 0; i < prog.lifetimes.size(); ++i) {
-    const Lifetime &l = prog.lifetimes[i];
-    if (l.segment != Lifetime::kWholeStep)
-      lifetimesBySegment[l.segment].push_back(i);
-    else
-      std::memset((l.space == Space::Device ? device : host).data() + l.offset, 0, l.bytes);
-  }
-}
-
-/// Runs a segment in issue order, poisoning each lifetime's bytes before its first command and after its
-/// last.
+/// Runs a segment in issue order.
 Status Executor::runPoisoned(uint32_t index) {
   const Segment &segment = prog.segments[index];
   for (uint32_t t = 0; t < segment.numCommands; ++t) {
-    for (uint32_t i : lifetimesBySegment[index])
-      if (prog.lifetimes[i].begin == t)
-        poison(prog.lifetimes[i]);
+    if (Status status = poison->before(index, t); !status)
+      return status;
     if (Status status = runHere(segment.firstCommand + t); !status)
       return status;
-    for (uint32_t i : lifetimesBySegment[index])
-      if (prog.lifetimes[i].end == t + 1)
-        poison(prog.lifetimes[i]);
+    if (Status status = poison->after(index, t); !status)
+      return status;
   }
   return {};
 }

@@ -35,6 +35,7 @@ def parse():
     parser.add_argument("--fake", required=True, metavar="LIBRARY", help="libds-fake-cuda.so")
     parser.add_argument("--types", type=lambda text: text.split(","), default=["fp32"])
     parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--poison", action="store_true", help="fill device memory outside lifetimes with NaNs")
     parser.add_argument("--target", default="cuda:sm_90")
     return parser.parse_known_args()
 
@@ -50,7 +51,7 @@ def train(args, folder, files, target):
         kernels = os.path.join(folder, "kernels.so")
         run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), paths["dsx"], "-o", kernels)
         os.environ.update({key: args.fake for key in LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=folder,
-                          DS_FAKE_DEVICES=str(args.ranks))
+                          DS_FAKE_DEVICES=str(args.ranks), DS_POISON=str(int(args.poison)))
     printed = run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
         paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")
     return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after"), printed

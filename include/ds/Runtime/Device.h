@@ -71,6 +71,9 @@ public:
   /// Copies between any two places, in order with the compute stream's work.
   virtual Status copy(std::byte *to, const std::byte *from, uint64_t bytes) = 0;
 
+  /// Sets every byte, in order with the compute stream's work.
+  virtual Status fill(std::byte *at, uint8_t byte, uint64_t bytes) = 0;
+
   /// Between the two calls work is recorded and does not run. The device may refuse to record (a library that
   /// cannot); the calls that follow then run as usual.
   virtual Status beginGraph() = 0;

@@ -12,7 +12,7 @@
 //
 // Poisoning (the environment variable DS_POISON=1, or the build option DS_POISON) fills the bytes outside
 // planned lifetimes with NaNs, so that a wrong plan changes numbers; commands, collectives too, then run in
-// issue order on one thread.
+// issue order on one thread, or one after another on a device.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_EXECUTOR_H
@@ -33,6 +33,7 @@ namespace ds::rt {
 class Communicator;
 class Device;
 class DeviceRunner;
+class Poison;
 class Task;
 class StreamWorkers;
 
@@ -105,10 +106,9 @@ private:
   Status bindAll(const ExecutorOptions &options);
   Status runInOrder(const Segment &segment);
   Status runPoisoned(uint32_t index);
+  Status startPoison();
   Status runTask(uint32_t command);
   Status runHere(uint32_t command);
-  void planPoison();
-  void poison(const Lifetime &lifetime);
 
   Program prog;
   Arena device, host;
@@ -119,8 +119,8 @@ private:
   std::function<void(const Error &)> failed;
   uint32_t thisRank = 0;
   int64_t exposedNs = 0; ///< in collectives that ran on the calling thread
-  bool poisoning = false, measuring = false;
-  std::vector<std::vector<uint32_t>> lifetimesBySegment; ///< for poisoning only
+  bool measuring = false;
+  std::unique_ptr<Poison> poison; ///< null without, and on a device, whose runner has its own
   std::vector<Timing> timings;
 };
 

@@ -246,6 +246,11 @@ Status CudaDevice::copy(std::byte *to, const std::byte *from, uint64_t bytes) {
                "copying");
 }
 
+Status CudaDevice::fill(std::byte *at, uint8_t byte, uint64_t bytes) {
+  return check(driver.memsetD8Async(reinterpret_cast<CUdeviceptr>(at), byte, bytes, streams[computeStream]),
+               "filling");
+}
+
 Status CudaDevice::synchronize() {
   if (ranks)
     if (Status status = watch(); !status)

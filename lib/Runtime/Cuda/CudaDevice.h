@@ -34,6 +34,7 @@ public:
   Status fork() override;
   Status join() override;
   Status copy(std::byte *to, const std::byte *from, uint64_t bytes) override;
+  Status fill(std::byte *at, uint8_t byte, uint64_t bytes) override;
   Status beginGraph() override;
   Result<GraphId> endGraph() override;
   Status launch(GraphId graph) override;

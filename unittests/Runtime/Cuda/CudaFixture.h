@@ -46,7 +46,7 @@ protected:
                    static_cast<uint32_t>(kernel.alignments.size()), kernel.extent);
   }
 
-  Status load(const Program &program) {
+  Status load(const Program &program, bool poison = false) {
     know(program);
     executor.reset();
     Result<std::unique_ptr<Device>> opened = openCudaDevice({});
@@ -55,6 +55,7 @@ protected:
     device = std::move(*opened);
     ExecutorOptions options;
     options.device = device.get();
+    options.poison = poison;
     Result<std::unique_ptr<Executor>> loaded = Executor::load(program, options);
     if (!loaded)
       return loaded.error();
