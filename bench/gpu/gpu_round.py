@@ -148,6 +148,54 @@ def numbers(r):
         r.check(f"{name} repeats", logs[0] == logs[1] and saved[0] == saved[1], "losses and weights of two runs")
 
 
+ATTENTION = re.compile(r"; (attention by .*?); device memory")
+
+
+def attention_of(stderr):
+    """What ds-run's log says that attention ran on; None without attention."""
+    found = ATTENTION.search(stderr)
+    return found.group(1) if found else None
+
+
+def attention(r):
+    """Attention in 16 bits: on cuDNN, with the numbers of the runtime's own kernels, every bit again, and faster."""
+    for name in [n for n in r.models if gpu_models.MODELS[n]["config"]["bf16"]["enabled"]]:
+        compared = "example" in gpu_models.MODELS[name]
+        data, steps = tokens(r, name), 10 if compared else r.steps + 5
+        runs = []
+        for label, choice in (("cudnn", None), ("cudnn again", None), ("kernels", "0")):
+            environment = {"DS_CUDNN": choice} if choice else {}
+            records, result = r.trained(name, f"{name} {label}", os.path.join(r.out, f"{name}.{label}.jsonl"), data=data,
+                                        steps=steps, environment=environment, extra=["--token-dtype", "u16"] if data else [])
+            if records is None:
+                break
+            runs.append((records, attention_of(result.stderr)))
+        if len(runs) < 3:
+            continue
+        (fast, said), (again, _), (slow, _) = runs
+        r.check(f"{name} attention", said is not None and re.fullmatch(r"attention by cuDNN [\d.]+", said) is not None,
+                str(said))
+        losses, own = ([record["loss"] for record in records] for records in (fast, slow))
+        r.check(f"{name} attention repeats", losses == [record["loss"] for record in again], "losses of two runs with cuDNN")
+        worst = relative(losses, own)
+        r.check(f"{name} attention numbers", worst <= 2e-2, f"{worst:.2e} from the runtime's kernels, limit 2e-02")
+        if not compared:
+            seconds = [statistics.median(record["step_seconds"] for record in records[5:]) for records in (fast, slow)]
+            r.figure(f"{name} step seconds with cuDNN and without", seconds)
+            r.check(f"{name} attention speed", seconds[0] < seconds[1],
+                    f"a step takes {seconds[0]:.4g} s with cuDNN, {seconds[1]:.4g} s without")
+
+
+def poison(r):
+    """The same losses when all memory outside planned lifetimes is NaN."""
+    for name in [n for n in r.models if "example" in gpu_models.MODELS[n]]:
+        runs = [r.trained(name, f"{name} poison {way}", os.path.join(r.out, f"{name}.poison.jsonl"), steps=3,
+                          environment={"DS_POISON": way})[0] for way in ("0", "1")]
+        if None not in runs:
+            plain, poisoned = ([record["loss"] for record in records] for records in runs)
+            r.check(f"{name} poison", plain == poisoned, "losses with memory outside lifetimes full of NaNs, and without")
+
+
 def torch(r):
     """Losses against PyTorch's on this GPU, from the same weights and data."""
     for name in [n for n in r.models if "torch" in gpu_models.MODELS[n]]:
@@ -285,7 +333,7 @@ def run(folder, out, parts, steps):
         sys.exit(f"gpu-test: {folder} was not made by gpu-test --pack")
     r = Round(folder, out, steps)
     found = device(r)
-    for part in [numbers, torch, memory, sanitizer, speed] if found else []:
+    for part in [numbers, attention, poison, torch, memory, sanitizer, speed] if found else []:
         if part.__name__ not in parts:
             continue
         try:
