@@ -4,6 +4,7 @@ Every check is a line on stdout and an entry of the summary, the last line. A ch
 is missing is skipped and says so; anything else that does not hold is a failure.
 """
 
+import collections
 import json
 import os
 import re
@@ -196,6 +197,27 @@ def poison(r):
             r.check(f"{name} poison", plain == poisoned, "losses with memory outside lifetimes full of NaNs, and without")
 
 
+def trace(r):
+    """Commands in a trace by CUPTI are those in one by events, and take no longer in sum."""
+    name = next((n for n in r.models if "example" in gpu_models.MODELS[n]), None)
+    if name is None:
+        return
+    found = []
+    for label, choice in (("cupti", None), ("events", "0")):
+        path = os.path.join(r.out, f"{name}.{label}.trace.json")
+        records, _ = r.trained(name, f"{name} trace {label}", os.path.join(r.out, "trace.jsonl"), steps=3,
+                               extra=["--trace", path], environment={"DS_CUPTI": choice} if choice else {})
+        if records is None:
+            return
+        with open(path) as file:
+            events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+        found.append((sorted(event["name"] for event in events), sum(event["dur"] for event in events)))
+    (names, microseconds), (others, more) = found
+    r.figure(f"{name} traced microseconds by CUPTI and by events", [microseconds, more])
+    r.check(f"{name} trace", not collections.Counter(names) - collections.Counter(others) and 0 < microseconds <= more,
+            f"{len(names)} commands take {microseconds:.0f} us by CUPTI, {len(others)} take {more:.0f} us by events")
+
+
 def torch(r):
     """Losses against PyTorch's on this GPU, from the same weights and data."""
     for name in [n for n in r.models if "torch" in gpu_models.MODELS[n]]:
@@ -333,7 +355,7 @@ def run(folder, out, parts, steps):
         sys.exit(f"gpu-test: {folder} was not made by gpu-test --pack")
     r = Round(folder, out, steps)
     found = device(r)
-    for part in [numbers, attention, poison, torch, memory, sanitizer, speed] if found else []:
+    for part in [numbers, attention, poison, trace, torch, memory, sanitizer, speed] if found else []:
         if part.__name__ not in parts:
             continue
         try:

@@ -143,7 +143,7 @@ Status DeviceRunner::runParts(uint32_t key, const Parts &parts) {
   if (checksAlways || !std::exchange(known[key], true))
     return runDirectly(parts, Way::Checked);
   if (measuring)
-    return runDirectly(parts, Way::Measured);
+    return device.startObserving() ? runObserved(parts) : runDirectly(parts, Way::Measured);
   if (mayRecord)
     return runGraph(key, parts);
   return runDirectly(parts, Way::Free);
@@ -168,6 +168,27 @@ Status DeviceRunner::runDirectly(const Parts &parts, Way way) {
     timings[i].endNs += origin;
   }
   return status;
+}
+
+/// Directly, while the device notes when each command's work runs.
+Status DeviceRunner::runObserved(const Parts &parts) {
+  const int64_t origin = nowNs();
+  numStamps = 0;
+  Status status = issueParts(parts, Way::Observed);
+  device.observe(Device::kNoIndex);
+  if (Status done = device.synchronize(); status && !done)
+    status = explain(done.error());
+  const std::vector<Device::Observed> observed = device.takeObserved();
+  if (!status)
+    return status;
+  std::vector<uint32_t> commands; // by index: as they were issued
+  for (const Part &part : parts)
+    for (uint32_t i = 0; i < program.segments[part.segment].numCommands; ++i)
+      commands.push_back(program.segments[part.segment].firstCommand + i);
+  for (const Device::Observed &each : observed)
+    timings.push_back({commands[each.index], program.commands[commands[each.index]].stream,
+                       origin + each.beginNs, origin + each.endNs});
+  return {};
 }
 
 Status DeviceRunner::runGraph(uint32_t key, const Parts &parts) {
@@ -204,7 +225,7 @@ Status DeviceRunner::issueParts(const Parts &parts, Way way) {
   for (const Part &part : parts) {
     const Segment &segment = program.segments[part.segment];
     if (segment.kind != SegmentKind::Update)
-      if (Status status = stageInputs(part.microStep); !status)
+      if (Status status = stageInputs(part.microStep, way); !status)
         return status;
     if (Status status = device.fork(); !status)
       return status;
@@ -216,7 +237,9 @@ Status DeviceRunner::issueParts(const Parts &parts, Way way) {
   return {};
 }
 
-Status DeviceRunner::stageInputs(uint32_t microStep) {
+Status DeviceRunner::stageInputs(uint32_t microStep, Way way) {
+  if (way == Way::Observed)
+    device.observe(Device::kNoIndex);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Buffer &buffer = program.buffers[program.inputs[i].buffer];
     if (Status status = device.copy(base(buffer.space) + buffer.offset + rank * buffer.rankStride,
@@ -262,6 +285,8 @@ Status DeviceRunner::issueCommand(uint32_t index, Way way) {
   if (way == Way::Measured)
     if (Status status = device.stamp(numStamps++, stream); !status)
       return status;
+  if (way == Way::Observed)
+    device.observe(numStamps++);
   if (Status status = issueOnly(index); !status)
     return status;
   if (way == Way::Measured)

@@ -53,7 +53,7 @@ private:
     uint32_t microStep;
   };
   using Parts = std::vector<Part>;
-  enum class Way { Checked, Free, Measured };
+  enum class Way { Checked, Free, Measured, Observed };
 
   DeviceRunner(Device &device, const Program &program, uint32_t rank);
   Status prepare(bool poisons);
@@ -68,7 +68,8 @@ private:
   Status setBytes(const Lifetime &lifetime, uint8_t byte);
   Status issueCommand(uint32_t index, Way way);
   Status issueOnly(uint32_t index);
-  Status stageInputs(uint32_t microStep);
+  Status stageInputs(uint32_t microStep, Way way);
+  Status runObserved(const Parts &parts);
   Status takeTimings(const Parts &parts);
   Error explain(const Error &error) const;
   Error explainAt(const Error &error, uint32_t command) const;
@@ -85,8 +86,8 @@ private:
   bool measuring = false;
   std::map<uint32_t, GraphId> graphs; ///< by segment, or kWholeStep
   std::map<uint32_t, bool> known;     ///< what has run once
-  uint32_t numStamps = 0;
-  std::unique_ptr<Poison> poison; ///< null without
+  uint32_t numStamps = 0;             ///< of a measured run; of an observed one the commands issued
+  std::unique_ptr<Poison> poison;     ///< null without
 };
 
 } // namespace ds::rt

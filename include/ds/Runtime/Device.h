@@ -92,6 +92,19 @@ public:
   virtual Status stamp(uint32_t index, uint32_t stream) = 0;
   virtual Result<double> secondsBetween(uint32_t from, uint32_t to) = 0;
 
+  /// When the work of one command ran, in nanoseconds since `startObserving`.
+  struct Observed {
+    uint32_t index;
+    int64_t beginNs, endNs;
+  };
+  /// Where the device can tell when the work itself ran, it does from here to `takeObserved`, which requires
+  /// that all work is done: what is issued after `observe(index)` belongs to that index, until the next call;
+  /// kNoIndex: to none. False where it cannot: stamps then have to do.
+  virtual bool startObserving() = 0;
+  virtual void observe(uint32_t index) = 0;
+  virtual std::vector<Observed> takeObserved() = 0;
+  static constexpr uint32_t kNoIndex = UINT32_MAX;
+
   /// Returns when all work is done, or with the first error of any of it.
   virtual Status synchronize() = 0;
 

@@ -1,6 +1,7 @@
 //===- CudaDevice.cpp - Streams, events and graphs of one GPU ---------------------===//
 #include "CudaDevice.h"
 
+#include "Activity.h"
 #include "Attention.h"
 #include "Nvml.h"
 #include "Nvtx.h"
@@ -325,6 +326,10 @@ Result<double> CudaDevice::secondsBetween(uint32_t from, uint32_t to) {
     return status.error();
   return static_cast<double>(milliseconds) * 1e-3;
 }
+
+bool CudaDevice::startObserving() { return startActivity(); }
+void CudaDevice::observe(uint32_t index) { enterActivity(index == kNoIndex ? kNoActivity : index); }
+std::vector<Device::Observed> CudaDevice::takeObserved() { return finishActivity(); }
 
 void CudaDevice::beginRange(const char *text) { nvtxRangePushA(text); }
 void CudaDevice::endRange() { nvtxRangePop(); }

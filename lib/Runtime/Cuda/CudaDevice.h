@@ -43,6 +43,9 @@ public:
   void resetMarks(uint32_t command) override;
   Status stamp(uint32_t index, uint32_t stream) override;
   Result<double> secondsBetween(uint32_t from, uint32_t to) override;
+  bool startObserving() override;
+  void observe(uint32_t index) override;
+  std::vector<Observed> takeObserved() override;
   Status synchronize() override;
   DeviceMemory memory() const override;
   void beginRange(const char *name) override;

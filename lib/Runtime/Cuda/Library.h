@@ -2,7 +2,8 @@
 //
 // None is linked, so that the plugin loads where they are missing and can say which one is, what version was
 // found and what is needed. A table holds one pointer for each function, of the type that the header
-// declares. DS_CUDA_DRIVER, DS_CUBLASLT, DS_CUDNN, DS_NCCL and DS_NVML name other files than the usual ones.
+// declares. DS_CUDA_DRIVER, DS_CUBLASLT, DS_CUDNN, DS_CUPTI, DS_NCCL and DS_NVML name other files than the
+// usual ones.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_CUDA_LIBRARY_H

@@ -171,6 +171,42 @@ TEST_F(Cuda, MeasuresEveryCommand) {
   }
 }
 
+TEST_F(Cuda, ObservesTheWorkOfEveryCommand) {
+  // One microsecond each: what events would see besides, the other stream's work in between, is left out.
+  // Only the first run, which waits after each command, tells nothing.
+  ::unsetenv("DS_FAKE_PROFILER");
+  ProgramBuilder b = roundTrip();
+  ASSERT_TRUE(load(b.program));
+  executor->measure(true);
+  ASSERT_TRUE(executor->run(0) && executor->run(0) && executor->run(0));
+  const std::vector<Timing> timings = executor->takeTimings();
+  ASSERT_EQ(timings.size(), 8u);
+  const std::vector<uint32_t> commands = {0, 3, 6, 9};
+  for (size_t i = 0; i < timings.size(); ++i) {
+    EXPECT_EQ(timings[i].command, commands[i % 4]);
+    EXPECT_EQ(timings[i].stream, b.program.commands[commands[i % 4]].stream);
+    EXPECT_EQ(timings[i].endNs - timings[i].beginNs, 1000);
+    EXPECT_TRUE(i % 4 == 0 || timings[i - 1].endNs <= timings[i].beginNs);
+  }
+}
+
+TEST_F(Cuda, ObservesEveryMicroStepButNotItsInputs) {
+  ::unsetenv("DS_FAKE_PROFILER");
+  Adder a(2);
+  a.b.library(LibraryFn::Fill, {a.s}, {bits(0)});
+  a.b.program.segments[0].numCommands = 3;
+  ASSERT_TRUE(load(a.b.program));
+  executor->measure(true);
+  for (int step = 0; step < 2; ++step)
+    ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
+  std::vector<uint32_t> commands;
+  for (const Timing &timing : executor->takeTimings()) {
+    commands.push_back(timing.command);
+    EXPECT_EQ(timing.endNs - timing.beginNs, 1000) << "with the copy of the next inputs";
+  }
+  EXPECT_EQ(commands, (std::vector<uint32_t>{0, 1, 2, 0, 1, 2}));
+}
+
 //===----------------------------------------------------------------------===//
 // Poisoning
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,8 @@ protected:
   CudaFixture() {
     for (const char *name : {"DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NVML"})
       ::setenv(name, DS_FAKE_CUDA, 1);
+    ::setenv("DS_CUPTI", DS_FAKE_CUDA, 1);
+    ::setenv("DS_FAKE_PROFILER", "1", 1); // times by events, unless a test wants others
     char pattern[] = "/tmp/ds-cuda-test-XXXXXX";
     cache = ::mkdtemp(pattern);
     ::setenv("DS_CACHE_DIR", cache.c_str(), 1);
@@ -31,7 +33,7 @@ protected:
   ~CudaFixture() override {
     for (const char *name :
          {"DS_FAKE_DEVICES", "DS_FAKE_ARCH", "DS_FAKE_MEMORY", "DS_FAKE_HOLDER", "DS_FAKE_FAULT",
-          "DS_CUDA_CHECK", "DS_CUDA_GRAPH", "DS_FAKE_CUBLASLT", "DS_FAKE_CUDNN"})
+          "DS_CUDA_CHECK", "DS_CUDA_GRAPH", "DS_FAKE_CUBLASLT", "DS_FAKE_CUDNN", "DS_FAKE_PROFILER"})
       ::unsetenv(name);
     executor.reset();
     device.reset();

@@ -1,14 +1,15 @@
 //===- Fake.h - A CUDA device made of host memory, for tests ---------------------===//
 //
-// libds-fake-cuda.so has the symbols of the driver, cuBLASLt, cuDNN, NCCL and NVML that the plugin uses.
-// Device memory is host memory. Work runs late, when somebody synchronises, and in an unkind order: whenever
-// several streams could go on, the one that was made last does. A missing event changes numbers.
+// libds-fake-cuda.so has the symbols of the driver, cuBLASLt, cuDNN, NCCL, NVML and CUPTI that the plugin
+// uses. Device memory is host memory. Work runs late, when somebody synchronises, and in an unkind order:
+// whenever several streams could go on, the one that was made last does. A missing event changes numbers.
 //
 // Kernels come from elsewhere: a test registers functions; DS_FAKE_PROGRAM names a program for CUDA and
 // DS_FAKE_TWIN one for the CPU that has kernels of the same names; or DS_FAKE_KERNELS names the program's own
 // PTX as ptx_to_cpp.py translates it, which is then run thread by thread. The environment says what device it
 // is: DS_FAKE_DEVICES, DS_FAKE_ARCH (90), DS_FAKE_DRIVER (13000), DS_FAKE_MEMORY (bytes), DS_FAKE_HOLDER
-// ("4711 1048576": pid and bytes), DS_FAKE_FAULT ("ds_count 3": the third run of this kernel faults).
+// ("4711 1048576": pid and bytes), DS_FAKE_PROFILER (1: it has CUPTI), DS_FAKE_FAULT ("ds_count 3": the third
+// run of this kernel faults).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_UNITTESTS_RUNTIME_CUDA_FAKE_H

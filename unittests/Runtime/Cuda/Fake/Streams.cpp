@@ -3,6 +3,7 @@
 // A graph is a set of queues of its own, one for each stream that took part in recording it.
 //
 //===---------------------------------------------------------------------------===//
+#include "Cupti.h"
 #include "Fake.h"
 #include "State.h"
 
@@ -126,6 +127,12 @@ CUresult put(CUstream stream, Work work) {
 } // namespace
 
 CUresult enqueue(CUstream stream, std::function<CUresult()> body) {
+  if (const auto number = noteLaunch())
+    body = [body = std::move(body), number] {
+      const CUresult result = body();
+      noteRun(*number);
+      return result;
+    };
   return put(stream, {Work::Kind::Do, std::move(body)});
 }
 
