@@ -130,7 +130,7 @@ Status CudnnGraph::finish() {
   graph = Descriptor(*cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(ops.size()),
             ops.data());
-  return status = graph.finalize("describing attention");
+  return status = graph.finalize("describing a graph");
 }
 
 } // namespace ds::rt::cuda

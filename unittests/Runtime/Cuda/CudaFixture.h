@@ -90,6 +90,32 @@ protected:
   std::unique_ptr<Executor> executor;
 };
 
+/// Each step adds its micro-steps' inputs to a sum: x is an input, s a state.
+struct Adder {
+  ProgramBuilder b;
+  uint32_t x, s, loss;
+
+  explicit Adder(uint32_t accumulation = 1) {
+    x = b.input("x", {256});
+    s = b.state("s", {256});
+    loss = b.output("loss");
+    b.launch("ds_descend", 0, {s, x}, {256, -1000}); // s += x
+    b.program.strings.push_back("add of layer 0");
+    b.program.commands.back().location = 1;
+    b.launch("ds_mean_square", 1, {s, loss}, {256});
+    b.segment(SegmentKind::Last);
+    b.program.accumulation = accumulation;
+    b.program.schedule = {{0, accumulation}};
+    toCuda(b.program);
+  }
+};
+
+/// Writes an Adder's input.
+inline Status fillWith(Executor &executor, uint32_t microStep, float value) {
+  std::fill_n(static_cast<float *>(executor.inputs(microStep)[0]), 256, value);
+  return {};
+}
+
 } // namespace ds::rt::test
 
 #endif // DS_UNITTESTS_RUNTIME_CUDA_CUDAFIXTURE_H

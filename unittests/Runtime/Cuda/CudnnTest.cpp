@@ -64,8 +64,8 @@ class CudnnTest : public testing::Test {
 protected:
   static void SetUpTestSuite() {
     ASSERT_TRUE(::dlopen(DS_COMPILE_ONLY_DRIVER, RTLD_NOW | RTLD_GLOBAL)) << ::dlerror();
-    ASSERT_TRUE(::dlopen(DS_CUDA_LIBRARIES "/libnvrtc.so.13", RTLD_NOW)) << ::dlerror();
-    ::setenv("DS_CUDNN", DS_CUDA_LIBRARIES "/libcudnn.so.9", 1);
+    ASSERT_TRUE(::dlopen(DS_NVRTC_LIBRARY, RTLD_NOW)) << ::dlerror();
+    ::setenv("DS_CUDNN", DS_CUDNN_LIBRARY, 1);
     Result<std::unique_ptr<Cudnn>> opened = Cudnn::open();
     ASSERT_TRUE(opened) << opened.error().message;
     cudnn = std::move(*opened);
