@@ -36,10 +36,10 @@ struct AttentionPieces {
 
 /// How an attention command with these operands and params (Library.h) is cut for cuDNN; nothing for what
 /// cuDNN is not asked: f32, masks, head sizes and strides that are no multiple of 8 elements, causal
-/// attention of fewer queries than keys, and gradients of which a single key head would take more than 1 GiB.
-/// Else a piece takes at most `usual` bytes where one key head does not take more: the runtime asks with what
-/// is planned, so that it finds what was planned. Operands are such as verifyProgram accepts, but for the
-/// workspace.
+/// attention with other numbers of queries than of keys, and gradients of which a single key head would take
+/// more than 1 GiB. Else a piece takes at most `usual` bytes where one key head does not take more: the
+/// runtime asks with what is planned, so that it finds what was planned. Operands are such as verifyProgram
+/// accepts, but for the workspace.
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
                                                bool causal, uint64_t usual = kUsualPieceBytes);
 
