@@ -143,7 +143,7 @@ Status DeviceRunner::runParts(uint32_t key, const Parts &parts) {
   if (checksAlways || !std::exchange(known[key], true))
     return runDirectly(parts, Way::Checked);
   if (measuring)
-    return device.startObserving() ? runObserved(parts) : runDirectly(parts, Way::Measured);
+    return observes && device.startObserving() ? runObserved(parts) : runDirectly(parts, Way::Measured);
   if (mayRecord)
     return runGraph(key, parts);
   return runDirectly(parts, Way::Free);
@@ -181,6 +181,7 @@ Status DeviceRunner::runObserved(const Parts &parts) {
   const std::vector<Device::Observed> observed = device.takeObserved();
   if (!status)
     return status;
+  observes = !observed.empty(); // else the next run asks events
   std::vector<uint32_t> commands; // by index: as they were issued
   for (const Part &part : parts)
     for (uint32_t i = 0; i < program.segments[part.segment].numCommands; ++i)

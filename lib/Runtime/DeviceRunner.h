@@ -84,6 +84,7 @@ private:
   bool checksAlways = false;           ///< DS_CUDA_CHECK
   bool mayRecord = true;               ///< the program and the user allow it
   bool measuring = false;
+  bool observes = true;               ///< the device has told of commands when it was asked to
   std::map<uint32_t, GraphId> graphs; ///< by segment, or kWholeStep
   std::map<uint32_t, bool> known;     ///< what has run once
   uint32_t numStamps = 0;             ///< of a measured run; of an observed one the commands issued

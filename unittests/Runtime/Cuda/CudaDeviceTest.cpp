@@ -167,6 +167,17 @@ TEST_F(Cuda, ObservesTheWorkOfEveryCommand) {
   }
 }
 
+TEST_F(Cuda, AsksEventsWhereNothingIsObserved) {
+  ::setenv("DS_FAKE_PROFILER", "2", 1);
+  ProgramBuilder b = roundTrip();
+  ASSERT_TRUE(load(b.program));
+  executor->measure(true);
+  ASSERT_TRUE(executor->run(0) && executor->run(0));
+  EXPECT_EQ(executor->takeTimings().size(), 0u);
+  ASSERT_TRUE(executor->run(0));
+  EXPECT_EQ(executor->takeTimings().size(), 4u);
+}
+
 TEST_F(Cuda, ObservesEveryMicroStepButNotItsInputs) {
   ::unsetenv("DS_FAKE_PROFILER");
   Adder a(2);

@@ -1,7 +1,8 @@
 //===- Cupti.cpp - CUPTI's activity records on the fake device ---------------------------===//
 //
 // Every piece of work that a stream runs takes one tick of a microsecond, and gives a kernel's record if it
-// was put there while collecting. With DS_FAKE_PROFILER=1 somebody else has the library.
+// was put there while collecting. With DS_FAKE_PROFILER=1 somebody else has the library; with 2 nobody says so,
+// but no record comes.
 //
 //===---------------------------------------------------------------------------===//
 #include "Cupti.h"
@@ -73,9 +74,10 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc give
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind) {
-  if (setting("DS_FAKE_PROFILER", 0) != 0)
+  const uint64_t profiler = setting("DS_FAKE_PROFILER", 0);
+  if (profiler == 1)
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  enabled = true;
+  enabled = profiler == 0;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind) {

@@ -8,7 +8,7 @@
 // DS_FAKE_TWIN one for the CPU that has kernels of the same names; or DS_FAKE_KERNELS names the program's own
 // PTX as ptx_to_cpp.py translates it, which is then run thread by thread. The environment says what device it
 // is: DS_FAKE_DEVICES, DS_FAKE_ARCH (90), DS_FAKE_DRIVER (13000), DS_FAKE_MEMORY (bytes), DS_FAKE_HOLDER
-// ("4711 1048576": pid and bytes), DS_FAKE_PROFILER (1: it has CUPTI), DS_FAKE_FAULT ("ds_count 3": the third
+// ("4711 1048576": pid and bytes), DS_FAKE_PROFILER (see Cupti.cpp), DS_FAKE_FAULT ("ds_count 3": the third
 // run of this kernel faults).
 //
 //===---------------------------------------------------------------------------===//
