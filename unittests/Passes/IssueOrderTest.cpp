@@ -1,5 +1,6 @@
 //===- IssueOrderTest.cpp - Orders against brute force and their judge ----------===//
 
+#include "Analysis/OrderGraph.h"
 #include "OrderInstances.h"
 
 #include <gtest/gtest.h>
@@ -128,6 +129,67 @@ TEST(IssueOrder, TinyProblemsAreMostlyOptimal) {
 TEST(IssueOrder, RandomProblemsGetRightOrders) {
   for (uint64_t seed = 1; seed <= 60; ++seed)
     ordered(randomOrderProblem(200, 80, seed), {.maxSteps = 2'000'000});
+}
+
+/// Backward of `layers` layers: op 2i makes the gradient of layer i's input (10) from that of its output, op
+/// 2i + 1 the weight's (4) from the output's gradient and the saved input (100).
+static OrderProblem backward(uint32_t layers) {
+  OrderProblem problem;
+  problem.buffers.push_back({10, true, false});
+  uint32_t outer = 0;
+  for (uint32_t i = 0; i < layers; ++i) {
+    const auto saved = uint32_t(problem.buffers.size());
+    problem.buffers.push_back({100, true, false});
+    problem.buffers.push_back({10, false, i + 1 == layers});
+    problem.buffers.push_back({4, false, true});
+    problem.ops.push_back({{outer}, {saved + 1}, {}, 0});
+    problem.ops.push_back({{outer, saved}, {saved + 2}, {}, 0});
+    outer = saved + 1;
+  }
+  return problem;
+}
+
+TEST(HoistFreeing, PutsGradientsOfWeightsBackIntoTheirLayers) {
+  const OrderProblem problem = backward(20);
+  const detail::OrderGraph graph(problem);
+  detail::Order late;
+  for (uint32_t first : {0, 1})
+    for (uint32_t op = first; op < problem.ops.size(); op += 2)
+      late.push_back(op);
+  int64_t steps = 0;
+  const int64_t peak = detail::profileOf(graph, late, steps).peak;
+  const detail::Order hoisted = detail::hoistFreeing(graph, late, peak, steps, INT64_MAX);
+  ASSERT_EQ(hoisted.size(), 40u);
+  for (uint32_t i = 0; i < 40; ++i)
+    EXPECT_EQ(hoisted[i], i ^ 1) << "the weight's first, for it frees the saved input";
+  EXPECT_TRUE(detail::hoistFreeing(graph, late, peak, steps, steps).empty()) << "no effort is left";
+}
+
+TEST(HoistFreeing, NeverNeedsMoreThanTheOrderItIsGiven) {
+  int lower = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const OrderProblem problem = randomOrderProblem(200, 120, seed);
+    const detail::OrderGraph graph(problem);
+    int64_t steps = 0;
+    for (detail::Policy policy : {detail::Policy::FreeFirst, detail::Policy::LeastDelta}) {
+      detail::Order base = detail::listSchedule(graph, programOrder(200), policy, steps, INT64_MAX);
+      const int64_t peak = detail::profileOf(graph, base, steps).peak;
+      IssueOrder hoisted;
+      hoisted.order = detail::hoistFreeing(graph, base, peak, steps, INT64_MAX);
+      hoisted.peakBytes = detail::profileOf(graph, hoisted.order, steps).peak;
+      hoisted.programPeakBytes = detail::profileOf(graph, programOrder(200), steps).peak;
+      EXPECT_LE(hoisted.peakBytes, peak) << "seed " << seed;
+      EXPECT_EQ(check(hoisted, problem).value_or(""), "") << "seed " << seed;
+      lower += hoisted.peakBytes < peak ? 1 : 0;
+    }
+  }
+  EXPECT_GT(lower, 10);
+}
+
+TEST(IssueOrder, EarlyFreeingAndLocalMovesHelpEachOther) {
+  // Reached: 0.77; without the one 0.86.
+  IssueOrder result = ordered(randomOrderProblem(5000, 3000, 1));
+  EXPECT_LE(double(result.peakBytes) / double(result.programPeakBytes), 0.80);
 }
 
 TEST(IssueOrder, EqualInputGivesAnEqualOrder) {

@@ -23,7 +23,8 @@ std::vector<Item> itemsOf(const PackProblem &problem) {
 }
 
 /// What is wrong with the addresses, or nothing.
-std::string fault(const std::vector<Item> &items, const std::vector<int64_t> &offsets, int64_t floor, int64_t top) {
+std::string fault(const std::vector<Item> &items, const std::vector<int64_t> &offsets, int64_t floor,
+                  int64_t top) {
   for (size_t i = 0; i < items.size(); ++i) {
     if (offsets[i] < floor || offsets[i] + items[i].size > top || offsets[i] % items[i].align != 0)
       return "item " + std::to_string(i) + " at " + std::to_string(offsets[i]);

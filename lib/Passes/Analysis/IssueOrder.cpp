@@ -211,6 +211,21 @@ static std::vector<Order> schedules(const OrderGraph &graph, const Order &progra
   return candidates;
 }
 
+/// Local moves around the peak and early freeing by turns, until neither helps. Returns the peak.
+static int64_t polish(const OrderGraph &graph, Order &order, int64_t &steps, int64_t maxSteps) {
+  for (int64_t peak = INT64_MAX;;) {
+    improveAroundPeak(graph, order, steps, maxSteps);
+    const int64_t moved = profileOf(graph, order, steps).peak;
+    Order hoisted = hoistFreeing(graph, order, moved, steps, 2 * maxSteps);
+    if (!hoisted.empty())
+      order = std::move(hoisted);
+    const int64_t now = profileOf(graph, order, steps).peak;
+    if (now >= std::min(peak, moved) || steps >= maxSteps)
+      return now;
+    peak = now;
+  }
+}
+
 Result<IssueOrder> orderForMemory(const OrderProblem &problem, const OrderOptions &options) {
   if (Status status = validate(problem); !status)
     return status.error();
@@ -232,10 +247,8 @@ Result<IssueOrder> orderForMemory(const OrderProblem &problem, const OrderOption
   for (auto [peak, i] : ranked) {
     if (i != 0 && i != ranked[0].second)
       continue;
-    int64_t share = steps + (options.maxSteps - steps) / 2;
-    improveAroundPeak(graph, starts[i], steps, share);
-    int64_t improved = profileOf(graph, starts[i], steps).peak;
-    if (improved < result.peakBytes)
+    const int64_t share = steps + (options.maxSteps - steps) / 2;
+    if (int64_t improved = polish(graph, starts[i], steps, share); improved < result.peakBytes)
       result.order = starts[i], result.peakBytes = improved;
   }
   return result;

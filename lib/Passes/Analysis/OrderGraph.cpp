@@ -126,36 +126,85 @@ Profile profileOf(const OrderGraph &graph, const Order &order, int64_t &steps) {
   return profile;
 }
 
+namespace {
+
+/// Ops whose predecessors have been issued, as an order grows.
+class Ready {
+public:
+  explicit Ready(const OrderGraph &graph) : graph(graph), missing(graph.ops.size()) {
+    for (uint32_t op = 0; op < missing.size(); ++op)
+      if ((missing[op] = uint32_t(graph.ops[op].before.size())) == 0)
+        ops.push_back(op);
+  }
+  void issue(size_t at) {
+    const uint32_t op = ops[at];
+    ops[at] = ops.back();
+    ops.pop_back();
+    for (uint32_t next : graph.ops[op].after)
+      if (--missing[next] == 0)
+        ops.push_back(next);
+  }
+
+  const OrderGraph &graph;
+  std::vector<uint32_t> ops, missing;
+};
+
+} // namespace
+
+static std::vector<uint32_t> ranksOf(const Order &order) {
+  std::vector<uint32_t> rank(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i)
+    rank[order[i]] = i;
+  return rank;
+}
+
 Order listSchedule(const OrderGraph &graph, const Order &base, Policy policy, int64_t &steps,
                    int64_t maxSteps) {
-  std::vector<uint32_t> rank(base.size()), missing(base.size()), ready;
-  for (uint32_t i = 0; i < base.size(); ++i)
-    rank[base[i]] = i;
-  for (uint32_t op = 0; op < base.size(); ++op)
-    if ((missing[op] = uint32_t(graph.ops[op].before.size())) == 0)
-      ready.push_back(op);
+  const std::vector<uint32_t> rank = ranksOf(base);
+  Ready ready(graph);
   Play play(graph);
   Order order;
-  while (!ready.empty()) {
+  while (!ready.ops.empty()) {
     size_t best = 0;
     std::pair<int64_t, uint32_t> bestKey = {INT64_MAX, 0};
-    for (size_t i = 0; i < ready.size(); ++i) {
-      int64_t delta = play.preview(ready[i]).second;
-      std::pair key(policy == Policy::FreeFirst ? std::min<int64_t>(delta, 0) : delta, rank[ready[i]]);
+    for (size_t i = 0; i < ready.ops.size(); ++i) {
+      int64_t delta = play.preview(ready.ops[i]).second;
+      std::pair key(policy == Policy::FreeFirst ? std::min<int64_t>(delta, 0) : delta, rank[ready.ops[i]]);
       if (key < bestKey)
         bestKey = key, best = i;
-      steps += 2 + 2 * int64_t(graph.ops[ready[i]].buffers.size());
+      steps += 2 + 2 * int64_t(graph.ops[ready.ops[i]].buffers.size());
     }
     if (steps > maxSteps)
       return {};
-    uint32_t op = ready[best];
-    ready[best] = ready.back();
-    ready.pop_back();
-    play.issue(op);
-    order.push_back(op);
-    for (uint32_t next : graph.ops[op].after)
-      if (--missing[next] == 0)
-        ready.push_back(next);
+    order.push_back(ready.ops[best]);
+    play.issue(order.back());
+    ready.issue(best);
+  }
+  return order;
+}
+
+Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
+                   int64_t maxSteps) {
+  const std::vector<uint32_t> rank = ranksOf(base);
+  Ready ready(graph);
+  Play play(graph);
+  Order order;
+  while (!ready.ops.empty()) {
+    size_t best = 0;
+    std::pair<bool, uint32_t> bestKey = {true, UINT32_MAX};
+    for (size_t i = 0; i < ready.ops.size(); ++i) {
+      const uint32_t op = ready.ops[i];
+      auto [during, delta] = play.preview(op);
+      const bool waits = delta > 0 || during > peak;
+      if (std::pair key(waits, waits ? rank[op] : op); key < bestKey)
+        bestKey = key, best = i;
+      steps += 2 + 2 * int64_t(graph.ops[op].buffers.size());
+    }
+    if (steps > maxSteps)
+      return {};
+    order.push_back(ready.ops[best]);
+    play.issue(order.back());
+    ready.issue(best);
   }
   return order;
 }

@@ -66,6 +66,13 @@ enum class Policy : uint8_t {
 Order listSchedule(const OrderGraph &graph, const Order &base, Policy policy, int64_t &steps,
                    int64_t maxSteps);
 
+/// `base` with ops that free as much as they make moved to where they can first run, in program order, unless
+/// the live bytes would exceed `peak`; what is freed is freed early, and what others wait for, as reductions
+/// of gradients, can begin. Live bytes are nowhere more than in `base`: between its new and its old place
+/// such an op only takes away. Empty when `steps` would exceed `maxSteps`.
+Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
+                   int64_t maxSteps);
+
 /// Moves ops out of the way of the peak while that makes the profile better and the budget lasts: those that
 /// would free a buffer that is live at the peak go before it, those that make one go behind it.
 void improveAroundPeak(const OrderGraph &graph, Order &order, int64_t &steps, int64_t maxSteps);
