@@ -181,7 +181,7 @@ Status DeviceRunner::runObserved(const Parts &parts) {
   const std::vector<Device::Observed> observed = device.takeObserved();
   if (!status)
     return status;
-  observes = !observed.empty(); // else the next run asks events
+  observes = !observed.empty();   // else the next run asks events
   std::vector<uint32_t> commands; // by index: as they were issued
   for (const Part &part : parts)
     for (uint32_t i = 0; i < program.segments[part.segment].numCommands; ++i)

@@ -1,8 +1,8 @@
 //===- Cupti.cpp - CUPTI's activity records on the fake device ---------------------------===//
 //
 // Every piece of work that a stream runs takes one tick of a microsecond, and gives a kernel's record if it
-// was put there while collecting. With DS_FAKE_PROFILER=1 somebody else has the library; with 2 nobody says so,
-// but no record comes.
+// was put there while collecting. With DS_FAKE_PROFILER=1 somebody else has the library; with 2 nobody says
+// so, but no record comes.
 //
 //===---------------------------------------------------------------------------===//
 #include "Cupti.h"
