@@ -67,15 +67,22 @@ bool mlir::ds::conflict(ArrayRef<BufferAccess> first, ArrayRef<BufferAccess> sec
 }
 
 void mlir::ds::placeBuffers(func::FuncOp func) {
+  // A place is what stood at a number at first, or what came to stand right before that, the earlier the less
+  // its second number. The block's own numbers would be counted anew after each move.
+  DenseMap<Operation *, std::pair<unsigned, unsigned>> places;
+  for (auto [index, op] : llvm::enumerate(func.getBody().front()))
+    places[&op] = {index, UINT_MAX};
   // Views before the allocations that they name: an allocation must come before its views.
   SmallVector<Operation *> buffers = llvm::to_vector_of<Operation *>(func.getOps<ViewOp>());
   llvm::append_range(buffers, llvm::to_vector_of<Operation *>(func.getOps<AllocOp>()));
-  for (Operation *buffer : buffers) {
+  for (auto [moved, buffer] : llvm::enumerate(buffers)) {
     Operation *first = nullptr;
     for (Operation *user : buffer->getUsers())
-      if (!first || user->isBeforeInBlock(first))
+      if (!first || places.at(user) < places.at(first))
         first = user;
-    if (first)
-      buffer->moveBefore(first);
+    if (!first)
+      continue;
+    buffer->moveBefore(first);
+    places[buffer] = {places.at(first).first, moved};
   }
 }
