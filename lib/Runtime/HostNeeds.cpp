@@ -15,7 +15,8 @@ std::vector<uint64_t> stagedInputOffsets(const Program &program) {
   std::vector<uint64_t> offsets = {0};
   for (const Input &input : program.inputs) {
     const uint64_t bytes = extentBytes(program.buffers[input.buffer]);
-    offsets.push_back(offsets.back() + (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment);
+    offsets.push_back(offsets.back() +
+                      (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment);
   }
   return offsets;
 }

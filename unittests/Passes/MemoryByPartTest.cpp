@@ -22,7 +22,8 @@ namespace dialect = mlir::ds;
 namespace analysis = ::ds::analysis;
 namespace rt = ::ds::rt;
 
-static const char *kGpt = R"({"model_type": "gpt2", "vocab_size": 48, "n_positions": 16, "n_embd": 32, "n_layer": 2,
+static const char *kGpt =
+    R"({"model_type": "gpt2", "vocab_size": 48, "n_positions": 16, "n_embd": 32, "n_layer": 2,
   "n_head": 2})";
 static const char *kLlama = R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 32,
   "intermediate_size": 48, "max_position_embeddings": 16, "num_attention_heads": 4, "num_hidden_layers": 2,
@@ -94,9 +95,9 @@ void MemoryByPart::plan(const Case &each) {
   ::ds::config::ConfigSource source;
   source.text = R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": )" +
                 std::to_string(each.model == kLlama ? 1 : 2) + R"(, "optimizer": {"type": "AdamW"},
-    "bf16": {"enabled": )" + std::string(each.isBf16 ? "true" : "false") +
-                R"(}, "zero_optimization": {"stage": )" + std::to_string(each.stage) +
-                R"(, "stage3_param_persistence_threshold": 0}})";
+    "bf16": {"enabled": )" +
+                std::string(each.isBf16 ? "true" : "false") + R"(}, "zero_optimization": {"stage": )" +
+                std::to_string(each.stage) + R"(, "stage3_param_persistence_threshold": 0}})";
   source.ranks = each.ranks;
   ::ds::Result<::ds::config::Config> config = ::ds::config::readConfig(source);
   ASSERT_TRUE(config) << config.error().message;
@@ -173,8 +174,10 @@ TEST_F(MemoryByPart, AddsUpToThePeakOfEveryPlan) {
       for (int stage = 0; stage <= 3; ++stage)
         for (bool isBf16 : {false, true})
           for (const char *target : {"cpu", "cuda:sm_90"}) {
-            SCOPED_TRACE(std::string(model == kMlp ? "mlp" : model == kGpt ? "gpt" : "llama") + ", " +
-                         std::to_string(ranks) + " ranks, stage " + std::to_string(stage) +
+            SCOPED_TRACE(std::string(model == kMlp   ? "mlp"
+                                     : model == kGpt ? "gpt"
+                                                     : "llama") +
+                         ", " + std::to_string(ranks) + " ranks, stage " + std::to_string(stage) +
                          (isBf16 ? ", bf16, " : ", fp32, ") + target);
             plan({model, stage, ranks, isBf16, target});
             if (HasFatalFailure())

@@ -35,10 +35,20 @@ TEST(PeakPartition, EveryPartIsALineOfItsCategory) {
   for (auto part = uint8_t(PeakPart::Parameters); part <= uint8_t(PeakPart::Workspace); ++part)
     values.push_back(valueOf(PeakPart(part), "h.0", int64_t{1} << part, "source " + std::to_string(part)));
   RankPlan rank = describe(values, 1 << 14);
-  const char *names[] = {"parameters", "buffers of the model", "master weights", "accumulated gradients",
-                         "optimizer moments", "scalars of the step", "inputs", "activations of h.0",
-                         "temporaries", "gradients", "gathered parameters", "communication buffers",
-                         "workspace", "alignment and gaps"};
+  const char *names[] = {"parameters",
+                         "buffers of the model",
+                         "master weights",
+                         "accumulated gradients",
+                         "optimizer moments",
+                         "scalars of the step",
+                         "inputs",
+                         "activations of h.0",
+                         "temporaries",
+                         "gradients",
+                         "gathered parameters",
+                         "communication buffers",
+                         "workspace",
+                         "alignment and gaps"};
   ASSERT_EQ(rank.memory.size(), std::size(names));
   for (size_t i = 0; i < rank.memory.size(); ++i) {
     EXPECT_EQ(rank.memory[i].name, names[i]);
@@ -53,7 +63,8 @@ TEST(PeakPartition, EveryPartIsALineOfItsCategory) {
   EXPECT_EQ(rank.memory.back().bytes, (1 << 14) - ((1 << 13) - 1));
   EXPECT_EQ(sumOf(rank.memory), rank.peakBytes);
   int64_t gaps = rank.memory.back().bytes;
-  EXPECT_EQ(rank.atPeak, (CategoryBytes{1 + 2, 8 + 512, 4 + 16 + 32, 64 + 128 + 256, 1024 + 2048, 4096 + gaps}));
+  EXPECT_EQ(rank.atPeak,
+            (CategoryBytes{1 + 2, 8 + 512, 4 + 16 + 32, 64 + 128 + 256, 1024 + 2048, 4096 + gaps}));
   EXPECT_EQ(rank.byLayer.size(), 1u);
   EXPECT_EQ(rank.byLayer[0].bytes, (1 << 13) - (1 << 7)); // but what is there for the whole step
 }
@@ -80,11 +91,12 @@ TEST(PeakPartition, EqualLayersAreOneLine) {
 }
 
 TEST(PeakPartition, SourcesAreCounted) {
-  std::vector<MemoryLine> lines = describe({valueOf(PeakPart::Parameters, "", 10, "states of f32, divided by 2 ranks"),
-                                            valueOf(PeakPart::Parameters, "", 20, "states of f32, the same on each rank"),
-                                            valueOf(PeakPart::Parameters, "", 30, "states of f32, divided by 2 ranks")},
-                                           60)
-                                      .memory;
+  std::vector<MemoryLine> lines =
+      describe({valueOf(PeakPart::Parameters, "", 10, "states of f32, divided by 2 ranks"),
+                valueOf(PeakPart::Parameters, "", 20, "states of f32, the same on each rank"),
+                valueOf(PeakPart::Parameters, "", 30, "states of f32, divided by 2 ranks")},
+               60)
+          .memory;
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].source, "states of f32, divided by 2 ranks: 2; states of f32, the same on each rank: 1");
 }
