@@ -9,6 +9,7 @@
 #include "Model.h"
 #include "Options.h"
 #include "Output.h"
+#include "Proposal.h"
 #include "Rules.h"
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Codegen/CompileKernels.h"
@@ -152,8 +153,9 @@ static Result<config::Config> readConfiguration(const Options &options) {
   source.allowUnknownKeys = options.allowUnknownKeys;
   auto isBatchKey = [](const std::string &set) { return llvm::StringRef(set).starts_with("train_"); };
   if (options.config.empty() && !options.inputs.empty() && llvm::none_of(options.sets, isBatchKey)) {
-    llvm::StringRef shape = llvm::StringRef(options.inputs.front()).split('=').second;
-    source.sets.push_back("train_micro_batch_size_per_gpu=" + shape.split('x').first.str());
+    // One that is misspelt is refused by who reads the model.
+    if (std::vector<int64_t> sizes = sizesOfInput(options.inputs.front()); !sizes.empty())
+      source.sets.push_back("train_micro_batch_size_per_gpu=" + std::to_string(sizes.front()));
   }
   Result<config::Config> config = config::readConfig(source);
   if (config || options.planChoice.empty())

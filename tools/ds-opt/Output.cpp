@@ -1,11 +1,11 @@
 //===- Output.cpp - What ds-opt writes -------------------------------------------===//
 #include "Output.h"
 
+#include "Answers.h"
 #include "Kernels.h"
 #include "Pictures.h"
 #include "ProgramAnswers.h"
 #include "Rules.h"
-#include "RulesAnswers.h"
 #include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Formats/AtomicFile.h"

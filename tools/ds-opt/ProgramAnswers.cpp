@@ -1,7 +1,7 @@
 //===- ProgramAnswers.cpp - What other plans of a program would take and cost -----===//
 #include "ProgramAnswers.h"
 
-#include "RulesAnswers.h"
+#include "Answers.h"
 #include "ds/Import/HfShape.h"
 
 #include <numeric>

@@ -50,10 +50,16 @@ static bool isJoined(const Proposal &proposal) {
   return llvm::StringRef(proposal.choice.change).contains(" and ");
 }
 
-/// The first few of `changes` by `key`.
+/// Puts `choice` behind those of `sorted` whose `key` is at most its own.
 template <class Key>
-static std::vector<PlanChoice> firstOf(std::vector<PlanChoice> changes, Key key) {
-  llvm::stable_sort(changes, [&](const PlanChoice &a, const PlanChoice &b) { return key(a) < key(b); });
+static void insertBy(std::vector<PlanChoice> &sorted, const PlanChoice &choice, Key key) {
+  auto place =
+      llvm::partition_point(sorted, [&](const PlanChoice &other) { return key(other) <= key(choice); });
+  sorted.insert(place, choice);
+}
+
+/// The first few of `changes`.
+static std::vector<PlanChoice> takeFirst(std::vector<PlanChoice> changes) {
   changes.resize(std::min(changes.size(), kMostChanges));
   return changes;
 }
@@ -67,9 +73,10 @@ std::vector<PlanChoice> ds::opt::changesOfProgram(const Options &options, const 
     if (plans++ == kMostPlans || (isJoined(proposal) && !changes.empty()))
       break;
     if (proposal.plan(plan) && proposal.choice.fits)
-      changes.push_back(proposal.choice);
+      insertBy(changes, proposal.choice,
+               [](const PlanChoice &choice) { return choice.stepSeconds.value_or(0); });
   }
-  return firstOf(std::move(changes), [](const PlanChoice &choice) { return choice.stepSeconds.value_or(0); });
+  return takeFirst(std::move(changes));
 }
 
 std::vector<PlanChoice> ds::opt::smallerPlansOfProgram(const Options &options, const config::Config &config,
@@ -78,6 +85,6 @@ std::vector<PlanChoice> ds::opt::smallerPlansOfProgram(const Options &options, c
   std::vector<Proposal> proposals = propose(options, config);
   for (Proposal &proposal : llvm::MutableArrayRef(proposals).take_front(kMostPlans))
     if (!isJoined(proposal) && proposal.plan(plan) && proposal.choice.deviceBytes < peak)
-      changes.push_back(proposal.choice);
-  return firstOf(std::move(changes), [](const PlanChoice &choice) { return choice.deviceBytes; });
+      insertBy(changes, proposal.choice, [](const PlanChoice &choice) { return choice.deviceBytes; });
+  return takeFirst(std::move(changes));
 }

@@ -38,7 +38,8 @@ static llvm::SmallVector<llvm::StringRef> partsOf(llvm::StringRef input) {
 
 std::vector<int64_t> ds::opt::sizesOfInput(const std::string &input) {
   std::vector<int64_t> sizes;
-  for (llvm::StringRef part : llvm::ArrayRef(partsOf(input)).drop_back())
+  llvm::SmallVector<llvm::StringRef> parts = partsOf(input);
+  for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
     if (int64_t size; part.getAsInteger(10, size))
       return {};
     else

@@ -1,6 +1,7 @@
 //===- Rules.cpp - ds-opt as a planner by rules -----------------------------------===//
 #include "Rules.h"
 
+#include "Answers.h"
 #include "Model.h"
 #include "Output.h"
 #include "Pictures.h"

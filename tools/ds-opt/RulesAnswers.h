@@ -16,18 +16,6 @@ std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Candidate> &
 /// What a device needs is with its context.
 std::string printChanges(const RulesCase &what, const analysis::PlanReport &report);
 
-/// The table of --what-if of a report, `contextBytes` added to what a device needs.
-std::string printWhatIf(int64_t contextBytes, const analysis::PlanReport &report);
-
-/// Marks the fastest choice of a table that fits; of equal ones the first.
-void markBest(std::vector<analysis::PlanChoice> &table);
-
-/// The lines of --max-batch and --max-seq, as far as the report has them; `bound` follows the sequence.
-std::string printLargest(const analysis::PlanReport &report, const std::string &bound = "");
-
-/// Whether some micro-batch and some sequence fit, as far as they were asked for.
-bool someFit(const analysis::PlanReport &report);
-
 } // namespace ds::opt
 
 #endif // DS_TOOLS_DSOPT_RULESANSWERS_H
