@@ -24,6 +24,8 @@ using ::ds::ExitCode;
 static constexpr StringRef kTriple = "nvptx64-nvidia-cuda";
 static constexpr StringRef kProcessors[] = {"sm_80", "sm_90"};
 
+ArrayRef<StringRef> cudaProcessors() { return kProcessors; }
+
 ::ds::Result<std::string> findCudaProcessor(StringRef target) {
   StringRef name = target;
   if (name.consume_front("cuda:") && llvm::is_contained(kProcessors, name))

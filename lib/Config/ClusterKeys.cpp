@@ -22,6 +22,7 @@ constexpr ClusterKey kTable[] = {
   {"devices_per_node", Count, true, "devices", "devices of a node", SET(devicesPerNode, integer)},
 
   {"device.name", Text, true, "", "the product", SET(device.name, text)},
+  {"device.architecture", Architecture, false, "", "what programs for the device are compiled for: its compute capability, or cpu; absent: cpu, but a --target counts", SET(device.architecture, text)},
   {"device.memory_bytes", Bytes, true, "bytes", "memory of one device", SET(device.memoryBytes, integer)},
   {"device.context_bytes", Bytes, true, "bytes", "what the device's context and the libraries take of it", SET(device.contextBytes, integer)},
   {"device.launch_seconds", Positive, true, "s", "from one kernel to the next", SET(device.launchSeconds, number)},
@@ -106,6 +107,8 @@ std::string_view spellExpected(FigureKind kind) {
     return "a number greater than 0 and at most 1";
   case Switch:
     return "true or false";
+  case Architecture:
+    return "\"cpu\", or \"sm_\" and a compute capability as in \"sm_90\"";
   case Rates:
     return "a number, or a list of [size, rate] pairs with rising sizes, all greater than 0";
   case Products:

@@ -15,15 +15,16 @@ namespace ds::config {
 
 enum class FigureKind : uint8_t {
   Text,
-  Count,    ///< an integer of at least 1
-  Bytes,    ///< an integer of at least 1
-  Positive, ///< a number greater than 0
-  Share,    ///< a number greater than 0 and at most 1
-  Switch,   ///< true or false
-  Rates,    ///< [[size, rate], ...] with rising sizes, both greater than 0
-  Products, ///< [[m, n, k, rate, rate, rate], ...] over all combinations of some sizes
-  Strips,   ///< [[bytes, bytes, rate], ...], the same
-  Scores,   ///< [[positions, width, rate, rate], ...], the same
+  Count,        ///< an integer of at least 1
+  Bytes,        ///< an integer of at least 1
+  Positive,     ///< a number greater than 0
+  Share,        ///< a number greater than 0 and at most 1
+  Switch,       ///< true or false
+  Architecture, ///< "cpu", or "sm_90"
+  Rates,        ///< [[size, rate], ...] with rising sizes, both greater than 0
+  Products,     ///< [[m, n, k, rate, rate, rate], ...] over all combinations of some sizes
+  Strips,       ///< [[bytes, bytes, rate], ...], the same
+  Scores,       ///< [[positions, width, rate, rate], ...], the same
 };
 
 /// A checked figure; only the member of its kind is set.

@@ -88,6 +88,13 @@ static std::optional<ShapeTable> readShapes(const Value &value, size_t axes, siz
   return table;
 }
 
+/// "cpu", or "sm_" and two or three digits.
+static bool isArchitecture(std::string_view text) {
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  return text == "cpu" || (text.starts_with("sm_") && (text.size() == 5 || text.size() == 6) &&
+                           std::all_of(text.begin() + 3, text.end(), isDigit));
+}
+
 /// The figure that a value gives, or empty when it is not of this kind or out of range.
 static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
   Figure figure;
@@ -95,6 +102,9 @@ static std::optional<Figure> readFigure(FigureKind kind, const Value &value) {
   case FigureKind::Text:
     figure.text = value.text;
     return value.is(Value::Kind::String) && !value.text.empty() ? std::optional(figure) : std::nullopt;
+  case FigureKind::Architecture:
+    figure.text = value.text;
+    return value.is(Value::Kind::String) && isArchitecture(value.text) ? std::optional(figure) : std::nullopt;
   case FigureKind::Switch:
     figure.flag = value.boolean;
     return value.is(Value::Kind::Bool) ? std::optional(figure) : std::nullopt;

@@ -11,6 +11,7 @@
 #include "TrainingAttr.h"
 #include "ds/Passes/Analysis/MemoryPlan.h"
 #include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/Pipeline.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -85,6 +86,7 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));
-  report.target = "cpu";
+  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
+  report.target = target ? target.str() : "cpu";
   return report;
 }

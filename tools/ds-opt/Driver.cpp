@@ -11,6 +11,7 @@
 #include "Output.h"
 #include "Proposal.h"
 #include "Rules.h"
+#include "Target.h"
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
@@ -217,12 +218,12 @@ static Result<analysis::PlanReport> planAgain(Options options, mlir::DialectRegi
       !status)
     return status.error();
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
-  return makeReport(*model, options, {*config, rates, Basis(), threads, nullptr});
+  return makeReport(*model, options, {*config, rates, Choices(), threads, nullptr});
 }
 
 /// Takes a model as far as it is asked for, and writes it or what was found out about it.
 static Status compileModel(const Options &options, config::Config &config, const config::Cluster &cluster,
-                           const Basis &basis, mlir::DialectRegistry &registry) {
+                           const Choices &choices, mlir::DialectRegistry &registry) {
   mlir::MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   context.loadAllAvailableDialects(); // code generation builds ops of dialects that no input names
@@ -238,7 +239,7 @@ static Status compileModel(const Options &options, config::Config &config, const
     return writeIr(*model, options);
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(cluster);
   auto again = [&](const Options &changed) { return planAgain(changed, registry); };
-  return writePlanAndProgram(*model, options, {config, rates, basis, threads, again});
+  return writePlanAndProgram(*model, options, {config, rates, choices, threads, again});
 }
 
 /// Compiles: everything after the command line is known to make sense.
@@ -246,6 +247,10 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Cluster> cluster = clusterFor(options);
   if (!cluster)
     return report(cluster.error());
+  Result<Target> target = chooseTarget(options, *cluster);
+  if (!target)
+    return report(target.error());
+  options.target = target->name;
   Result<config::Config> config = readConfiguration(options);
   if (!config)
     return report(config.error());
@@ -268,7 +273,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
       return report(status.error());
-  Status written = compileModel(options, *config, *cluster, *basis, registry);
+  Status written = compileModel(options, *config, *cluster, {*basis, *target}, registry);
   return written ? ExitCode::Ok : report(written.error());
 }
 

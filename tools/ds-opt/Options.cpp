@@ -35,7 +35,10 @@ struct CommandLine {
                              cl::value_desc("A.json B.json")};
   cl::opt<std::string> loss{
       "loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
-  cl::opt<std::string> target{"target", cl::init("cpu"), cl::desc("cpu, cuda:sm_80 or cuda:sm_90")};
+  cl::opt<std::string> target{
+      "target", cl::init("cpu"),
+      cl::desc(
+          "cpu, cuda:sm_80 or cuda:sm_90; default: that of the cluster's device, without --cluster cpu")};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for")};
   cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
   cl::opt<std::string> planHtml{"plan-html", cl::desc("Also write the plan as a page to look at"),
@@ -165,6 +168,7 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   readQuestions(line, options);
   options.loss = line.loss;
   options.target = line.target;
+  options.targetGiven = line.target.getNumOccurrences() > 0;
   options.targetCpu = line.targetCpu;
   options.planJson = line.planJson;
   options.weights = line.weights;

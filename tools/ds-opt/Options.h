@@ -27,13 +27,14 @@ struct Options {
   std::string planChoice;           ///< "auto" or empty
   std::string basis;                ///< "auto", "rules" or "program"
   std::string trace;                ///< file for a Chrome trace of the planned step; empty: none
-  std::string loss, target, targetCpu, planJson, weights, phase;
+  std::string target;               ///< "cpu" or "cuda:sm_90"; chooseTarget has the last word
+  std::string loss, targetCpu, planJson, weights, phase;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
   int64_t ranks = 1;
   uint64_t memory = 0;  ///< bytes; 0: what the machine has
   uint32_t threads = 0; ///< 0: the cores this process may use
-  bool ranksGiven = false;
+  bool ranksGiven = false, targetGiven = false;
   bool whatIf = false, maxBatch = false, maxSeq = false, explainPeak = false;
   bool quiet = false; ///< notes have been printed
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;

@@ -76,12 +76,14 @@ analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &opti
   report.world = what.config.mesh.ranks;
   report.memoryLimit = static_cast<int64_t>(options.memory);
   addBeyondArenas(report, options, what);
+  report.target = report.programTarget = options.target;
+  report.programTargetReason = what.choices.target.reason;
   if (options.target != "cpu")
     report.notes.push_back("workspaces of products are budgets within which cuBLASLt chooses its algorithms");
   if (options.cluster.empty())
     return report;
   report.target = what.rates.cluster().name;
-  report.basisReason = what.basis.reason;
+  report.basisReason = what.choices.basis.reason;
   if (options.target == "cpu")
     report.notes.push_back("workspaces are those of the CPU's libraries with " +
                            std::to_string(what.threads) + " threads");

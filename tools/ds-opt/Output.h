@@ -5,6 +5,7 @@
 #include "Basis.h"
 #include "Model.h"
 #include "ProgramChanges.h"
+#include "Target.h"
 #include "ds/Cost/Rates.h"
 
 namespace ds::opt {
@@ -15,11 +16,17 @@ Status writeText(const std::string &path, const std::string &text);
 /// Writes the module as MLIR text.
 Status writeIr(const Model &model, const Options &options);
 
+/// What was left open and how it was settled.
+struct Choices {
+  Basis basis;
+  Target target;
+};
+
 /// What a program is planned with.
 struct ProgramCase {
   const config::Config &config;
   cost::Rates rates; ///< of the cluster
-  Basis basis;
+  Choices choices;
   uint32_t threads = 1;
   Planner planAgain; ///< for other options of the same command line
 };

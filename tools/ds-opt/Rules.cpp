@@ -16,10 +16,6 @@
 using namespace ds;
 using namespace ds::opt;
 
-config::Cluster ds::opt::deviceOfTarget(const Options &options) {
-  return config::builtinCluster(options.target == "cuda:sm_80" ? "a100-80g" : "h100-80g");
-}
-
 Result<config::Cluster> ds::opt::clusterFor(Options &options) {
   if (options.cluster.empty())
     return config::Cluster();

@@ -16,9 +16,6 @@ namespace ds::opt {
 /// devices count, where it says how many there are. Does nothing without --cluster.
 Result<config::Cluster> clusterFor(Options &options);
 
-/// The built-in cluster whose device a `--target` of CUDA stands for where no `--cluster` is given.
-config::Cluster deviceOfTarget(const Options &options);
-
 /// Answers the questions of the command line, or plans. DoesNotFit where the plan does not fit, with the
 /// cheapest change that would. `reason` says why rules answer.
 Status answerByRules(const Options &options, const config::Config &config, const config::Cluster &cluster,

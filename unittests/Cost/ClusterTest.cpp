@@ -49,6 +49,17 @@ TEST(Cluster, BuiltInFiguresNameTheirSource) {
   }
 }
 
+TEST(Cluster, BuiltInOnesSayTheirArchitecture) {
+  const std::pair<const char *, const char *> architectures[] = {
+      {"cpu", "cpu"},        {"v100-32g", "sm_70"}, {"dgx-2", "sm_70"},    {"a100-40g", "sm_80"},
+      {"a100-80g", "sm_80"}, {"dgx-a100", "sm_80"}, {"h100-80g", "sm_90"}, {"dgx-h100", "sm_90"},
+      {"h200", "sm_90"},     {"dgx-h200", "sm_90"}, {"rtx3090", "sm_86"},  {"rtx4090", "sm_89"}};
+  EXPECT_EQ(std::size(architectures), builtinClusterNames().size());
+  for (auto [name, architecture] : architectures)
+    EXPECT_EQ(builtinCluster(name).device.architecture, architecture) << name;
+  EXPECT_EQ(readCluster("4x-rtx3090")->device.architecture, "sm_86");
+}
+
 TEST(Cluster, NodesOfNDevices) {
   Result<Cluster> four = readCluster("4x-rtx3090"), eight = readCluster("8xh100-80g");
   ASSERT_TRUE(four && eight);
@@ -89,6 +100,9 @@ TEST(Cluster, MistakesAreToldWithPlaceAndUnit) {
       {"device: {matmul_flops: {fp16: [[512]]}}", "a list of [size, rate] pairs"},
       {"device: {matmul_flops: {fp16: [[512, 4e14]]}}", "exceeds the device's peak"},
       {"device: {context_bytes: 85899345920}", "leaves nothing of"},
+      {"device: {architecture: 90}", "expects \"cpu\", or \"sm_\" and a compute capability"},
+      {"device: {architecture: 'sm_9'}", "but got the string \"sm_9\""},
+      {"device: {architecture: 'cuda:sm_90'}", "as in \"sm_90\""},
       {"inside: {direct_reduce_scatter: 1}", "expects true or false"},
       {"nodes: 1.5", "\"nodes\" expects an integer greater than 0"},
       {"device: 4", "\"device\" expects an object, but got the number 4"},

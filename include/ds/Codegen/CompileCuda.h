@@ -6,6 +6,9 @@
 
 namespace mlir::ds {
 
+/// The processors that code is generated for, the oldest first. Later ones run it as well.
+ArrayRef<StringRef> cudaProcessors();
+
 /// "sm_90" for "cuda:sm_90". Fails (exit code 3) with the list of targets for what is none.
 ::ds::Result<std::string> findCudaProcessor(StringRef target);
 

@@ -50,6 +50,7 @@ private:
 /// What runs kernels: a GPU, or the cores of one rank.
 struct DeviceSpec {
   std::string name;
+  std::string architecture; ///< "cpu", "sm_90"; empty: not said
   int64_t memoryBytes = 0;
   int64_t contextBytes = 0;        ///< what the device's context and the libraries take of it
   double launchSeconds = 0;        ///< from one kernel to the next

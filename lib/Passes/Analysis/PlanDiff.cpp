@@ -71,6 +71,7 @@ void Flattener::rank(const RankPlan &rank) {
 std::vector<Figure> Flattener::run(const PlanReport &report) {
   section = "plan";
   words("model", report.model), words("target", report.target);
+  words("program target", report.programTarget);
   number("world", report.world);
   number("dp", report.mesh.dp), number("tp", report.mesh.tp), number("pp", report.mesh.pp),
       number("sp", report.mesh.sp);

@@ -85,6 +85,8 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   Json json;
   json["model"] = report.model;
   json["target"] = report.target;
+  json["programTarget"] = report.programTarget;
+  json["programTargetReason"] = report.programTargetReason;
   json["basis"] = report.basis;
   json["basisReason"] = report.basisReason;
   json["world"] = report.world;

@@ -145,6 +145,10 @@ std::string printPlanJson(const PlanReport &report) {
   json["notes"] = report.notes;
   json["model"] = report.model;
   json["target"] = report.target;
+  if (!report.programTarget.empty())
+    json["program_target"] = report.programTarget;
+  if (!report.programTargetReason.empty())
+    json["program_target_reason"] = report.programTargetReason;
   json["memory_limit"] = report.memoryLimit;
   json["basis"] = report.basis;
   if (!report.basisReason.empty())

@@ -155,6 +155,8 @@ void Printer::title() {
   line(text);
   if (!report.basisReason.empty())
     line("basis: " + report.basis + " (" + report.basisReason + ")");
+  if (!report.programTargetReason.empty())
+    line("target: " + report.programTarget + " (" + report.programTargetReason + ")");
 }
 
 void Printer::categories(const RankPlan &rank) {

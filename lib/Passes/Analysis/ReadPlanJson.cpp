@@ -257,6 +257,8 @@ PlanReport Reader::report(const Json &json) {
     else
       fail("notes[" + std::to_string(i) + "]", "expects a text");
   report.target = text(json, "", "target", false);
+  report.programTarget = text(json, "", "program_target", false);
+  report.programTargetReason = text(json, "", "program_target_reason", false);
   if (json.is_object() && json.contains("memory_limit"))
     report.memoryLimit = bytes(json, "", "memory_limit");
   if (std::string basis = text(json, "", "basis", false); !basis.empty())

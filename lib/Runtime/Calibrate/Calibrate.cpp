@@ -55,6 +55,7 @@ Status describeMachine(Calibration &c) {
   c.figures.count("nodes", 1, "");
   c.figures.count("devices_per_node", ranks, "ranks that measured at the same time");
   c.figures.text("device.name", fmt::format("{} cores of {}", c.threads, c.processor), "");
+  c.figures.text("device.architecture", "cpu", "");
   c.figures.count("device.memory_bytes", std::max(memory->bytes / ranks, 2 * kContextBytes),
                   "a rank's part of " + memory->source);
   c.figures.count("device.context_bytes", kContextBytes, "the process beyond its arenas");

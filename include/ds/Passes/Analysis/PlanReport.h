@@ -116,10 +116,12 @@ struct Mesh {
 };
 
 struct PlanReport {
-  std::string model;             ///< file or name of the model, for the heading
-  std::string target;            ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
-  std::string basis = "program"; ///< "program": the planned IR itself; "rules": published formulas
-  std::string basisReason;       ///< why that one; empty: there was no choice
+  std::string model;         ///< file or name of the model, for the heading
+  std::string target;        ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
+  std::string programTarget; ///< what the program is compiled for: "cpu", "cuda:sm_90"; empty: there is none
+  std::string programTargetReason; ///< why that one; empty: there was no choice
+  std::string basis = "program";   ///< "program": the planned IR itself; "rules": published formulas
+  std::string basisReason;         ///< why that one; empty: there was no choice
   uint32_t world = 1;
   Mesh mesh;
   std::vector<RankPlan> ranks; ///< ascending, together all ranks

@@ -1,0 +1,79 @@
+//===- Target.cpp - What a program is compiled for --------------------------------===//
+#include "Target.h"
+
+#include "ds/Codegen/CompileCuda.h"
+
+using namespace ds;
+using namespace ds::opt;
+
+config::Cluster ds::opt::deviceOfTarget(const Options &options) {
+  return config::builtinCluster(options.target == "cuda:sm_80" ? "a100-80g" : "h100-80g");
+}
+
+/// The number of "sm_90" or "cuda:sm_90"; 0 of a CPU.
+static int capabilityOf(llvm::StringRef name) {
+  int capability = 0;
+  bool isNumber = !name.rsplit("sm_").second.getAsInteger(10, capability);
+  return isNumber ? capability : 0;
+}
+
+/// The target with generated code that comes nearest to `architecture`: not newer, or else the oldest.
+static std::string nearestTarget(llvm::StringRef architecture) {
+  llvm::StringRef nearest = mlir::ds::cudaProcessors().front();
+  for (llvm::StringRef processor : mlir::ds::cudaProcessors())
+    if (capabilityOf(processor) <= capabilityOf(architecture))
+      nearest = processor;
+  return ("cuda:" + nearest).str();
+}
+
+/// Whether a device of `architecture` runs a program for `target`: PTX runs on later devices as well.
+static bool runs(llvm::StringRef architecture, llvm::StringRef target) {
+  if (architecture == "cpu" || target == "cpu")
+    return architecture == target;
+  return capabilityOf(target) <= capabilityOf(architecture);
+}
+
+/// Holds the target that is asked for to the cluster.
+static Result<Target> checkTarget(const Options &options, const config::Cluster &cluster) {
+  const std::string &architecture = cluster.device.architecture;
+  if (architecture.empty()) // it does not say
+    return Target{options.target, "--target"};
+  if (!runs(architecture, options.target))
+    return Error{ExitCode::Invalid,
+                 "--target " + options.target + " contradicts --cluster " + cluster.name +
+                     ", whose device.architecture is " + architecture,
+                 "leave --target out: the plan is then for the cluster's device"};
+  bool isOwn = options.target == architecture || options.target == "cuda:" + architecture;
+  return Target{options.target, isOwn ? "--target, as device.architecture of " + cluster.name
+                                      : "--target, which " + architecture + " of " + cluster.name + " runs"};
+}
+
+/// A plan for a device without code of its own, or the refusal of a program for it.
+static Result<Target> approximate(const Options &options, const config::Cluster &cluster) {
+  const std::string &architecture = cluster.device.architecture;
+  std::string nearest = nearestTarget(architecture);
+  bool isRun = runs(architecture, nearest);
+  if (options.emit == Emit::Program)
+    return Error{ExitCode::Invalid,
+                 "--emit=program: no code is generated for " + architecture + ", the device.architecture of " +
+                     cluster.name,
+                 isRun ? "--target " + nearest + " gives a program that the device runs as well"
+                       : "leave --emit out for a plan, or name a cluster of later devices"};
+  return Target{nearest, "no code is generated for " + architecture + " of " + cluster.name + ": planned as the " +
+                             (isRun ? "nearest older device" : "oldest device") + " that has it"};
+}
+
+Result<Target> ds::opt::chooseTarget(const Options &options, const config::Cluster &cluster) {
+  if (options.cluster.empty())
+    return Target{options.target, ""};
+  if (options.targetGiven)
+    return checkTarget(options, cluster);
+  const std::string &architecture = cluster.device.architecture;
+  if (architecture.empty())
+    return Target{"cpu", cluster.name + " gives no device.architecture"};
+  if (architecture == "cpu")
+    return Target{"cpu", "device.architecture of " + cluster.name};
+  if (!llvm::is_contained(mlir::ds::cudaProcessors(), llvm::StringRef(architecture)))
+    return approximate(options, cluster);
+  return Target{"cuda:" + architecture, "device.architecture of " + cluster.name};
+}
