@@ -18,7 +18,11 @@ OPCODES = {"PROTO", "APPEND", "APPENDS", "LIST", "TUPLE", "NEWFALSE", "NEWTRUE",
            "LONG_BINPUT", "SETITEMS", "SETITEM", "DICT", "SHORT_BINUNICODE", "BINUNICODE", "STOP", "EMPTY_TUPLE",
            "TUPLE1", "TUPLE2", "TUPLE3", "BINFLOAT"}
 EVENT = {"action", "addr", "size", "stream", "time_us", "frames"}
-SEGMENT = {"device", "address", "total_size", "allocated_size", "active_size", "stream", "segment_type", "blocks"}
+# What torch.cuda.memory._snapshot() of PyTorch 2 gives, and what its _memory_viz.py and MemoryViz.js read.
+SEGMENT = {"device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream", "segment_type",
+           "segment_pool_id", "is_expandable", "frames", "blocks"}
+BLOCK = {"address", "size", "requested_size", "state", "frames"}
+ACTIONS = {"segment_alloc", "alloc", "free_requested", "free_completed", "snapshot"}
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "communication", "workspace", "unknown"}
 
 
@@ -41,8 +45,12 @@ def check_shape(snapshot):
     check({"segments", "device_traces"} <= set(snapshot), "keys", set(snapshot))
     for segment in snapshot["segments"]:
         check(SEGMENT <= set(segment), "a segment has", set(segment))
+        check(segment["segment_pool_id"] in ([0, 0], (0, 0)), "a private pool", segment["segment_pool_id"])
+        active = sum(block["size"] for block in segment["blocks"] if block["state"] == "active_allocated")
+        check(active == segment["allocated_size"] == segment["active_size"] == segment["requested_size"], "sizes of", segment["address"])
         address = segment["address"]
         for block in segment["blocks"]:
+            check(BLOCK <= set(block) and block["requested_size"] == block["size"], "a block has", block)
             check(block["address"] == address and block["size"] > 0, "blocks follow each other", block)
             check(block["state"] in ("active_allocated", "inactive"), "state", block["state"])
             check(block["frames"] or block["state"] == "inactive", "a block says what it is")
@@ -50,10 +58,12 @@ def check_shape(snapshot):
         check(address == segment["address"] + segment["total_size"], "blocks fill their segment", segment["address"])
     for trace in snapshot["device_traces"]:
         for event in trace:
-            check(EVENT <= set(event), "an event has", set(event))
+            check(EVENT <= set(event) and event["action"] in ACTIONS, "an event has", event)
             check(event.get("category", "unknown") in CATEGORIES, "category", event)
             check(event["action"] != "alloc" or event["frames"], "an allocation says what it is", event)
             check(all(set(frame) == {"filename", "line", "name"} for frame in event["frames"]), "frames", event)
+        frees = [(event["action"], event["addr"]) for event in trace if event["action"].startswith("free")]
+        check(frees[1::2] == [("free_completed", address) for _, address in frees[::2]], "a free is asked for and done at once")
         # Its legend fails where categories are without this one.
         check(any(event.get("category") == "unknown" for event in trace), "there is no unknown category")
         check(trace == sorted(trace, key=lambda event: event["time_us"]), "time goes backwards")
