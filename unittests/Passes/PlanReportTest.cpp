@@ -280,6 +280,17 @@ TEST(PlanReport, MemoryByPartComesBack) {
   EXPECT_THAT(wrong.error().message, HasSubstr("memory[2].beyond_arenas: expects true or false"));
 }
 
+TEST(PlanReport, SaysWhatAProgramIsCompiledFor) {
+  PlanReport report = sample();
+  EXPECT_THAT(printPlanText(report), Not(HasSubstr("target:")));
+  report.programTarget = "cuda:sm_90", report.programTargetReason = "device.architecture of h200";
+  EXPECT_THAT(printPlanText(report), HasSubstr("\ntarget: cuda:sm_90 (device.architecture of h200)\n"));
+  ::ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(printPlanJson(*read), printPlanJson(report));
+  EXPECT_THAT(diffPlans(sample(), report, "a", "b"), HasSubstr("program target: (none) -> cuda:sm_90"));
+}
+
 TEST(PlanReport, TextSaysWhatFits) {
   std::string text = printPlanText(sample());
   EXPECT_THAT(text,
