@@ -78,6 +78,8 @@ analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &opti
   addBeyondArenas(report, options, what);
   report.target = report.programTarget = options.target;
   report.programTargetReason = what.choices.target.reason;
+  if (what.choices.target.isNearest)
+    report.notes.push_back(what.choices.target.reason);
   if (options.target != "cpu")
     report.notes.push_back("workspaces of products are budgets within which cuBLASLt chooses its algorithms");
   if (options.cluster.empty())

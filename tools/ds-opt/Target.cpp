@@ -55,12 +55,14 @@ static Result<Target> approximate(const Options &options, const config::Cluster 
   bool isRun = runs(architecture, nearest);
   if (options.emit == Emit::Program)
     return Error{ExitCode::Invalid,
-                 "--emit=program: no code is generated for " + architecture + ", the device.architecture of " +
-                     cluster.name,
+                 "--emit=program: no code is generated for " + architecture +
+                     ", the device.architecture of " + cluster.name,
                  isRun ? "--target " + nearest + " gives a program that the device runs as well"
                        : "leave --emit out for a plan, or name a cluster of later devices"};
-  return Target{nearest, "no code is generated for " + architecture + " of " + cluster.name + ": planned as the " +
-                             (isRun ? "nearest older device" : "oldest device") + " that has it"};
+  return Target{nearest,
+                "no code is generated for " + architecture + " of " + cluster.name + ": planned as the " +
+                    (isRun ? "nearest older device" : "oldest device") + " that has it",
+                /*isNearest=*/true};
 }
 
 Result<Target> ds::opt::chooseTarget(const Options &options, const config::Cluster &cluster) {
