@@ -77,7 +77,12 @@ TEST(PeakPartition, EqualLayersAreOneLine) {
                                layer == 3 ? 50 : 100, "read by the backward pass"));
   values.push_back(valueOf(PeakPart::Activations, "", 7, "read by the backward pass"));
   values.push_back(valueOf(PeakPart::Activations, "ln_f", 9, "read by the backward pass"));
-  std::vector<MemoryLine> lines = describe(values, 15 * 100 + 3 * 50 + 16).memory;
+  RankPlan rank = describe(values, 15 * 100 + 3 * 50 + 16);
+  std::vector<std::string> order;
+  for (const LayerBytes &layer : rank.byLayer)
+    order.push_back(layer.layer);
+  EXPECT_EQ(order, (std::vector<std::string>{"h.0", "h.1", "h.2", "h.3", "h.10", "h.11", "", "ln_f"}));
+  const std::vector<MemoryLine> &lines = rank.memory;
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[0].name, "activations of h.0 .. 2");
   EXPECT_EQ(lines[0].bytes, 900);
