@@ -89,7 +89,9 @@ void forward(const LibraryCall &call) {
     }
     total += sum;
   }
-  *floats(call.operands[2]) = static_cast<float>(total / static_cast<double>(count));
+  const bool isPart = call.numOperands > 5; // of a batch whose mean is over more rows
+  const double denominator = isPart ? *floats(call.operands[5]) : static_cast<double>(count);
+  *floats(call.operands[2]) = static_cast<float>(total / denominator);
   *floats(call.operands[4]) = static_cast<float>(count);
 }
 

@@ -32,7 +32,7 @@ DS_DEVICE void rowLogSumExp(const CrossEntropyCall &call) {
     call.lse[row] = isEdge ? top : top + logf(sum);
 }
 
-/// One block: the mean over the rows that are not ignored.
+/// One block: the mean over the rows that are not ignored, or their part of the mean over a larger batch.
 template <class T>
 DS_DEVICE void meanLoss(const CrossEntropyCall &call) {
   constexpr int64_t kBlockRows = 64;
@@ -65,7 +65,8 @@ DS_DEVICE void meanLoss(const CrossEntropyCall &call) {
     __syncthreads();
   }
   if (threadIdx.x == 0) {
-    *call.loss = static_cast<float>(total / static_cast<double>(count));
+    const double denominator = call.denominator ? *call.denominator : static_cast<double>(count);
+    *call.loss = static_cast<float>(total / denominator);
     *call.count = static_cast<float>(count);
   }
 }

@@ -34,6 +34,7 @@ struct CrossEntropyCall {
   void *dlogits;
   float *loss, *lse, *count;
   const float *dloss;
+  const float *denominator;            ///< forward: what the sum is divided by; null: the count
   int64_t rows, size, stride, dstride; ///< of logits and dlogits
   int64_t ignoreIndex;
   int32_t wideIds;

@@ -218,6 +218,7 @@ void addCrossEntropy(Launches &launches, const LibraryCall &call) {
   c.loss = static_cast<float *>(call.operands[2].data);
   c.lse = static_cast<float *>(call.operands[3].data);
   c.count = static_cast<float *>(call.operands[4].data);
+  c.denominator = call.numOperands > 5 ? static_cast<const float *>(call.operands[5].data) : nullptr;
   const DType dtype = call.operands[0].dtype;
   launches.add(
       pick(dtype, "ds_cross_entropy_rows_f32", "ds_cross_entropy_rows_bf16", "ds_cross_entropy_rows_f16"),

@@ -215,10 +215,11 @@ void EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, Arr
 
 void CrossEntropyOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
                                     Values &grads) {
-  grads.append(2, Value());
+  grads.append(getNumOperands(), Value());
+  Value count = getDenominator() ? getDenominator() : getCount(); // neither depends on a parameter
   if (resultGrads[0]) // ds-verify-model refuses uses of the row statistics
     grads[0] = builder.create<CrossEntropyGradOp>(getLoc(), getLogits().getType(), getLogits(), getTargets(),
-                                                  getLse(), getCount(), resultGrads[0], getIgnoreIndex());
+                                                  getLse(), count, resultGrads[0], getIgnoreIndex());
 }
 
 void DropoutOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,

@@ -214,14 +214,24 @@ static LogicalResult verifyCrossEntropy(Operation *op, RankedTensorType logits, 
     return op->emitOpError("expects logits [N, C] and targets [N], but got ") << logits << " and " << targets;
   Type f32 = Float32Type::get(op->getContext());
   for (Type scalar : scalars) // C2.
-    if (failed(expectType(op, "loss, count and grad", RankedTensorType::get({}, f32), scalar)))
+    if (failed(expectType(op, "loss, count, denominator and grad", RankedTensorType::get({}, f32), scalar)))
       return failure();
   return expectType(op, "lse", RankedTensorType::get({logits.getDimSize(0)}, f32), lse);
 }
 
+void CrossEntropyOp::build(OpBuilder &builder, OperationState &state, Value logits, Value targets,
+                           Value denominator, int64_t ignoreIndex) {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  build(builder, state, scalar, scalar.clone({tensorType(targets).getNumElements()}), scalar, logits, targets,
+        denominator, builder.getI64IntegerAttr(ignoreIndex));
+}
+
 LogicalResult CrossEntropyOp::verify() {
+  SmallVector<Type> scalars = {getLoss().getType(), getCount().getType()};
+  if (getDenominator())
+    scalars.push_back(getDenominator().getType());
   return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
-                            {getLoss().getType(), getCount().getType()});
+                            scalars);
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
@@ -234,8 +244,11 @@ int64_t CrossEntropyGradOp::getFlops() { return 4 * tensorType(getLogits()).getN
 
 LibraryCall CrossEntropyOp::getLibraryCall() {
   LibraryCall call;
+  unsigned numOperands = getNumOperands();
   call.callee = "cross_entropy_forward";
-  call.order = {0, 1, 2, 3, 4};
+  call.order = {0, 1, numOperands, numOperands + 1, numOperands + 2};
+  if (getDenominator())
+    call.order.push_back(2);
   call.params = makeParams(getContext(), {static_cast<int64_t>(getIgnoreIndex())});
   return call;
 }

@@ -29,6 +29,8 @@ static Precision lookupPrecision(Operation *op) {
 
 Precision mlir::ds::lookupOperandPrecision(Operation *op, unsigned index) {
   constexpr unsigned kMask = 3;
+  if (isa<CrossEntropyOp>(op) && index > 0)
+    return Precision::AsIs; // the denominator is f32 by definition
   if (isa<AttentionOp>(op) && index == kMask)
     return Precision::Single; // it is added to the scores, which are f32
   return lookupPrecision(op);

@@ -12,7 +12,7 @@ static const LibraryEntry kFunctions[] = {
     {LibraryFn::AttentionBackward, 9, 10, {}},
     {LibraryFn::EmbeddingForward, 3, 3, IndexUse{1, 0, 0, false}},
     {LibraryFn::EmbeddingBackward, 3, 3, IndexUse{0, 2, 0, false}},
-    {LibraryFn::CrossEntropyForward, 5, 5, IndexUse{1, 0, 1, true}},
+    {LibraryFn::CrossEntropyForward, 5, 6, IndexUse{1, 0, 1, true}},
     {LibraryFn::CrossEntropyBackward, 6, 6, IndexUse{1, 0, 1, true}},
     {LibraryFn::Fill, 1, 1, {}},
     {LibraryFn::Copy, 2, 2, {}},

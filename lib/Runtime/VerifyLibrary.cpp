@@ -262,13 +262,15 @@ Status verifyLogits(const OperandChecker &c, unsigned logits, unsigned targets, 
 }
 
 Status verifyCrossEntropyForward(const OperandChecker &c) {
-  DS_CHECK(c.counts(5, 5, 1));
+  DS_CHECK(c.counts(5, 6, 1));
   DS_CHECK(verifyLogits(c, 0, 1, 3));
   DS_CHECK(verifyScalar(c, 2));
   DS_CHECK(verifyScalar(c, 4));
-  DS_CHECK(c.written(2, {0, 1, 3, 4}));
-  DS_CHECK(c.written(3, {0, 1, 4}));
-  return c.written(4, {0, 1});
+  if (c.numOperands() > 5)
+    DS_CHECK(verifyScalar(c, 5));
+  DS_CHECK(c.written(2, {0, 1, 3, 4, 5}));
+  DS_CHECK(c.written(3, {0, 1, 4, 5}));
+  return c.written(4, {0, 1, 5});
 }
 
 Status verifyCrossEntropyBackward(const OperandChecker &c) {

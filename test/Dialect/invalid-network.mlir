@@ -259,8 +259,16 @@ func.func @cross_entropy_c1_targets(%x: tensor<4x8xf32>, %t: tensor<8xi64>) {
 // -----
 
 func.func @cross_entropy_c2_count(%x: tensor<4x8xf32>, %t: tensor<4xi64>) {
-  // expected-error@+1 {{'ds.cross_entropy' op expects loss, count and grad to be 'tensor<f32>', but got 'tensor<4xf32>'}}
+  // expected-error@+1 {{'ds.cross_entropy' op expects loss, count, denominator and grad to be 'tensor<f32>', but got 'tensor<4xf32>'}}
   %l, %s, %c = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c2_denominator(%x: tensor<4x8xf32>, %t: tensor<4xi64>, %n: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.cross_entropy' op expects loss, count, denominator and grad to be 'tensor<f32>', but got 'tensor<4xf32>'}}
+  %l, %s, %c = ds.cross_entropy %x, %t over(%n) ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
   return
 }
 
@@ -275,7 +283,7 @@ func.func @cross_entropy_c2_lse(%x: tensor<4x8xf32>, %t: tensor<4xi64>) {
 // -----
 
 func.func @cross_entropy_grad_c1_grad(%x: tensor<4x8xf32>, %t: tensor<4xi64>, %s: tensor<4xf32>, %c: tensor<f32>, %g: tensor<4xf32>) {
-  // expected-error@+1 {{'ds.cross_entropy_grad' op expects loss, count and grad to be 'tensor<f32>', but got 'tensor<4xf32>'}}
+  // expected-error@+1 {{'ds.cross_entropy_grad' op expects loss, count, denominator and grad to be 'tensor<f32>', but got 'tensor<4xf32>'}}
   %d = ds.cross_entropy_grad %x, %t, %s, %c, %g ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<4xf32>) -> tensor<4x8xf32>
   return
 }

@@ -117,6 +117,8 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   %d = ds.embedding_grad %ids, %g : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>
   // CHECK: ds.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
   %loss, %lse, %count = ds.cross_entropy %a, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  // CHECK: ds.cross_entropy %{{.*}}, %{{.*}} over(%{{.*}}) ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %part, %plse, %pcount = ds.cross_entropy %a, %t over(%count) ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
   // CHECK: ds.cross_entropy_grad
   %dl = ds.cross_entropy_grad %a, %t, %lse, %count, %loss ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>
   // CHECK: ds.dropout %{{.*}}, %{{.*}} probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>

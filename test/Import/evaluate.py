@@ -243,10 +243,11 @@ class Function:
         return [F.embedding(operands[1], operands[0])]
 
     def do_cross_entropy(self, op, operands, names):
-        logits, targets = operands
+        logits, targets, *denominator = operands
         ignored = int(number(op, "ignore_index"))
         assert targets.dtype == torch.int64 and logits.dim() == 2 and targets.dim() == 1, op
-        loss = F.cross_entropy(logits, targets, ignore_index=ignored)
+        loss = F.cross_entropy(logits, targets, ignore_index=ignored, reduction="sum" if denominator else "mean")
+        loss = loss / denominator[0] if denominator else loss
         return [loss.float(), logits.logsumexp(1).float(), (targets != ignored).sum().float()]
 
 

@@ -227,12 +227,12 @@ def attention_grad(op, q, k, v, out, lse, grad, *mask):
         return torch.autograd.grad(attention(op, *leaves, *mask)[0], leaves, grad)
 
 
-def cross_entropy(op, logits, targets):
+def cross_entropy(op, logits, targets, *denominator):
     ignored = targets == int(op.get("ignore_index"))
     count = (~ignored).sum().to(logits.dtype)
     lse = torch.logsumexp(logits, 1)
     picked = logits.gather(1, targets.masked_fill(ignored, 0)[:, None])[:, 0]
-    return ((lse - picked).masked_fill(ignored, 0).sum() / count), lse, count
+    return (lse - picked).masked_fill(ignored, 0).sum() / (*denominator, count)[0], lse, count
 
 
 def cross_entropy_grad(op, logits, targets, lse, count, grad):

@@ -146,6 +146,25 @@ TEST_P(CudaKernelTest, CrossEntropy) {
       ASSERT_EQ(logits.at(i * (kSize + 2) + j), aside.at(i * (kSize + 2) + j)) << "in place";
 }
 
+TEST_P(CudaKernelTest, CrossEntropyOfAPart) {
+  Numbers logits(dtype(), {70, 40}, 1), lse(DType::F32, {70}, 1), count(DType::F32, {1}, 1),
+      loss(DType::F32, {1}, 1), expected(DType::F32, {1}, 1), batch(DType::F32, {1}, 1);
+  batch.shape.data[0] = 300;
+  Tensor<int64_t> targets({70});
+  for (int64_t i = 0; i < 70; ++i)
+    targets.data[i] = i % 40;
+  callCpu(LibraryFn::CrossEntropyForward,
+          {logits.view(), targets.view(), expected.view(), lse.view(), count.view(), batch.view()}, {-100});
+  callCuda(LibraryFn::CrossEntropyForward,
+           {logits.view(), targets.view(), loss.view(), lse.view(), count.view(), batch.view()}, {-100});
+  expectNear(loss, expected, 1e-6f, "loss");
+  EXPECT_EQ(count.at(0), 70);
+  std::fill(targets.data.begin(), targets.data.end(), -100);
+  callCuda(LibraryFn::CrossEntropyForward,
+           {logits.view(), targets.view(), loss.view(), lse.view(), count.view(), batch.view()}, {-100});
+  EXPECT_EQ(loss.at(0), 0) << "a part of which all is ignored";
+}
+
 TEST_P(CudaKernelTest, CrossEntropyKeepsInfinities) {
   Numbers logits(dtype(), {3, 40}, 1), loss(DType::F32, {1}, 1), lse(DType::F32, {3}, 1),
       count(DType::F32, {1}, 1);

@@ -108,6 +108,33 @@ TEST_P(SmallKernelTest, CrossEntropyMatchesTheDefinition) {
   }
 }
 
+TEST_P(SmallKernelTest, CrossEntropiesOfPartsAddUp) {
+  Tensor<> logits({70, 40}), loss({}), lse({70}), count({});
+  Tensor<int64_t> targets({70});
+  logits.randomize(3);
+  for (int64_t i = 0; i < 70; ++i)
+    targets.data[i] = i < 32 ? -100 : i % 40;
+  auto lossOf = [&](int64_t begin, int64_t rows, const std::vector<View> &denominator) {
+    View part = logits.view(), ids = targets.view(), statistic = lse.view();
+    part.data = logits.data.data() + begin * 40;
+    ids.data = targets.data.data() + begin;
+    const int64_t shape[] = {rows, 40};
+    part.shape = shape, ids.shape = shape, statistic.shape = shape;
+    std::vector<View> operands = {part, ids, loss.view(), statistic, count.view()};
+    operands.insert(operands.end(), denominator.begin(), denominator.end());
+    call(LibraryFn::CrossEntropyForward, GetParam(), operands, {-100});
+    return loss.data[0];
+  };
+  const float whole = lossOf(0, 70, {});
+  Tensor<> denominator({});
+  denominator.data = {38};
+  EXPECT_EQ(lossOf(0, 32, {denominator.view()}), 0) << "a part of which all is ignored";
+  EXPECT_EQ(count.data[0], 0);
+  const float second = lossOf(32, 32, {denominator.view()}), third = lossOf(64, 6, {denominator.view()});
+  EXPECT_EQ(count.data[0], 6);
+  EXPECT_NEAR(second + third, whole, 1e-6 * whole);
+}
+
 TEST_P(SmallKernelTest, CrossEntropyShowsWhatIsNotANumber) {
   Tensor<> logits({2, 40}), loss({}), lse({2}), count({});
   Tensor<int64_t> targets({2});

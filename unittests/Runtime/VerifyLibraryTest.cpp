@@ -191,6 +191,12 @@ TEST(VerifyLibrary, CrossEntropy) {
   EXPECT_THAT(forward.after(shorten(3)), HasSubstr("operand 3 has shape [3], expected [4]"));
   EXPECT_THAT(forward.after(retype(4, I)), HasSubstr("operand 4 has dtype i64"));
   EXPECT_THAT(forward.after(alias(4, 2)), HasSubstr("shares bytes"));
+  const OneCommand part(LibraryFn::CrossEntropyForward,
+                        {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}, {{}, F}}, {-100});
+  EXPECT_EQ(part.after(), "accepted");
+  EXPECT_THAT(part.after(retype(5, I)), HasSubstr("operand 5 has dtype i64"));
+  EXPECT_THAT(part.after(alias(2, 5)), HasSubstr("writes operand 2, which shares bytes with operand 5"));
+  EXPECT_THAT(part.after(alias(4, 5)), HasSubstr("writes operand 4, which shares bytes with operand 5"));
   const OneCommand backward(LibraryFn::CrossEntropyBackward,
                             {{{4, 9}, F}, {{4}, I}, {{4}, F}, {{}, F}, {{}, F}, {{4, 9}, F}}, {-100});
   EXPECT_EQ(backward.after(), "accepted");

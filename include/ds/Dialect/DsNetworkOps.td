@@ -193,16 +193,22 @@ def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [Pure, DiffNet, PrecisionOpInterf
     `loss = sum_i (lse[i] - logits[i, targets[i]]) / count` over the rows whose target is not `ignore_index`;
     `lse` and `count` are what backward reads. With no such row the loss is NaN, as in PyTorch.
 
+    With a `denominator`, the sum is divided by that in place of `count`: where it is the count of a larger batch, the
+    losses of the batch's parts add up to the loss of the whole, and a part of which every row is ignored has loss 0.
+
     Constraints:
     - (C1) logits is [N, C], targets [N].
-    - (C2) loss and count are rank-0 f32, lse is f32 [N].
+    - (C2) loss, count and denominator are rank-0 f32, lse is f32 [N].
 
     Example: `%loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)`
   }];
-  let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, I64Attr:$ignore_index);
+  let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, Optional<Ds_TensorOf<F32>>:$denominator,
+                       I64Attr:$ignore_index);
   let results = (outs Ds_TensorOf<F32>:$loss, Ds_TensorOf<F32>:$lse, Ds_TensorOf<F32>:$count);
+  let builders = [OpBuilder<(ins "::mlir::Value":$logits, "::mlir::Value":$targets, "::mlir::Value":$denominator,
+                                 "int64_t":$ignoreIndex)>];
   let assemblyFormat = [{
-    $logits `,` $targets `ignore_index` $ignore_index attr-dict `:` functional-type(operands, results)
+    $logits `,` $targets (`over` `(` $denominator^ `)`)? `ignore_index` $ignore_index attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

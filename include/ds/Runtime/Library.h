@@ -24,11 +24,12 @@
 //     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:
 //     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
 //     the workspace sorts the ids: two i32 for each.
-//   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[]   params:
-//   ignoreIndex
+//   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[][, denominator[]]
+//   params: ignoreIndex
 //     logits (and dlogits) are f32, bf16 or f16, the rest f32.
 //     lse[i] = log sum_j exp(logits[i, j]); count = number of targets != ignoreIndex (f32);
-//     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order.
+//     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order. A
+//     denominator takes the place of count there: losses of a batch's parts then add up to that of the whole.
 //   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C] params:
 //   ignoreIndex
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored

@@ -266,9 +266,7 @@ Value hf::tokenLoss(Graph &g, Value logits, Value labels) {
   OpBuilder &b = e.getBuilder();
   int64_t rows = tensorType(labels).getNumElements();
   Value flat = e.reshape(logits, {rows, width(logits)}), targets = e.reshape(labels, {rows});
-  auto scalar = RankedTensorType::get({}, b.getF32Type()),
-       row = RankedTensorType::get({rows}, b.getF32Type());
-  return b.create<CrossEntropyOp>(e.getLoc(), scalar, row, scalar, flat, targets, b.getI64IntegerAttr(-100))
+  return b.create<CrossEntropyOp>(e.getLoc(), flat, targets, /*denominator=*/Value(), /*ignoreIndex=*/-100)
       .getLoss();
 }
 

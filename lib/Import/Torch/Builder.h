@@ -64,9 +64,9 @@ public:
   TensorRef attention(const TensorRef &query, const TensorRef &key, const TensorRef &value,
                       const TensorRef &mask, bool causal, double scale);
   TensorRef embedding(const TensorRef &table, const TensorRef &ids);
-  /// The loss and the number of rows that count.
-  std::pair<TensorRef, TensorRef> crossEntropy(const TensorRef &logits, const TensorRef &targets,
-                                               int64_t ignoreIndex);
+  /// The sum of the losses of the rows that count, over `denominator`, or their mean where that is null.
+  TensorRef crossEntropy(const TensorRef &logits, const TensorRef &targets, int64_t ignoreIndex,
+                         const TensorRef &denominator);
   TensorRef dropout(const TensorRef &x, double probability);
 
   // What several operators need.

@@ -83,15 +83,16 @@ TensorRef Builder::embedding(const TensorRef &table, const TensorRef &ids) {
               shape, table->type);
 }
 
-std::pair<TensorRef, TensorRef> Builder::crossEntropy(const TensorRef &logits, const TensorRef &targets,
-                                                      int64_t ignoreIndex) {
+TensorRef Builder::crossEntropy(const TensorRef &logits, const TensorRef &targets, int64_t ignoreIndex,
+                                const TensorRef &denominator) {
   std::string op = "ds.cross_entropy " + use(logits) + ", " + use(targets);
+  op += denominator ? " over(" + use(denominator) + ")" : "";
   Shape rows = {logits->shape[0]};
   std::string scalar = spell({}, at::kFloat);
   op += " ignore_index " + std::to_string(ignoreIndex) + " : (" + typeOf(logits) + ", " + typeOf(targets) +
-        ") -> (" + scalar + ", " + spell(rows, at::kFloat) + ", " + scalar + ")";
-  auto results = emitMany(op, {{{}, at::kFloat}, {rows, at::kFloat}, {{}, at::kFloat}});
-  return {results[0], results[2]};
+        (denominator ? ", " + typeOf(denominator) : "") + ") -> (" + scalar + ", " + spell(rows, at::kFloat) +
+        ", " + scalar + ")";
+  return emitMany(op, {{{}, at::kFloat}, {rows, at::kFloat}, {{}, at::kFloat}}).front();
 }
 
 TensorRef Builder::dropout(const TensorRef &x, double probability) {

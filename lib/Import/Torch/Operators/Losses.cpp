@@ -86,11 +86,8 @@ TensorRef crossEntropyRows(Builder &b, const TensorRef &rows, const TensorRef &t
                            const Weighting &how) {
   if (how.reduction == None || how.classWeights || how.smoothing > 0)
     return negativeLogLikelihood(b, b.softmax(rows, 1, /*log=*/true), targets, shape, how);
-  auto [loss, count] = b.crossEntropy(rows, targets, how.ignoreIndex);
-  if (how.reduction == Sum) // The op divides by the count; with no row there is nothing to add.
-    loss = b.select(b.compare("gt", count, b.splat(0, {}, at::kFloat)), b.binary("mul", loss, count),
-                    b.splat(0, {}, at::kFloat));
-  return b.convert(loss, rows->type);
+  TensorRef denominator = how.reduction == Sum ? b.splat(1, {}, at::kFloat) : nullptr;
+  return b.convert(b.crossEntropy(rows, targets, how.ignoreIndex, denominator), rows->type);
 }
 
 /// Targets that are probabilities: -sum(p * log q).
