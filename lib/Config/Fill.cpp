@@ -238,6 +238,7 @@ void fillConfig(Config &config, Resolved &resolved, Report &report) {
   config.optimizer = fillOptimizer(resolved, report);
   config.schedule = fillSchedule(resolved, config.optimizer, report);
   config.gradientClipping = resolved.number("gradient_clipping");
+  config.lossChunks = resolved.maybeInteger("loss_chunks");
   config.prescaleGradients = resolved.flag("prescale_gradients");
   config.gradientPredivideFactor = resolved.number("gradient_predivide_factor");
   config.sumGradients = resolved.text("gradient_allreduce_op") == "sum";

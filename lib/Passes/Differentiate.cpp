@@ -6,6 +6,7 @@
 // value? - is computed first, so that gradients that nothing reads are never built.
 //
 //===----------------------------------------------------------------------------===//
+#include "FoldAccumulators.h"
 #include "LossScale.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
@@ -28,6 +29,7 @@ public:
   Sweep(func::FuncOp func, SymbolTable &symbols)
       : func(func), body(func.getBody().front()), symbols(symbols) {
     findActive();
+    findShared();
   }
 
   /// Builds all gradients before the terminator, starting from d loss / d loss = `seed` * `scale`, which may
@@ -36,11 +38,12 @@ public:
 
   /// Arguments that hold trainable parameters.
   ArrayRef<BlockArgument> getParameters() const { return parameters; }
-  /// The complete gradient by `value`, or null where the loss does not depend on it.
-  Value getGradient(Value value) const { return gradients.lookup(value); }
+  /// The complete gradient by `value`, in its type, or null where the loss does not depend on it.
+  Value getGradient(Value value);
 
 private:
   void findActive();
+  void findShared();
   void visit(Operation *op, OpBuilder &builder);
   void accumulate(Value value, Value gradient, OpBuilder &builder, Location loc);
   SmallVector<bool> activeOperands(Operation *op) const;
@@ -49,8 +52,9 @@ private:
   Block &body;
   SymbolTable &symbols;
   SmallVector<BlockArgument> parameters;
-  DenseSet<Value> active; ///< floats that a trainable parameter influences
-  DenseMap<Value, Value> gradients;
+  DenseSet<Value> active;           ///< floats that a trainable parameter influences
+  DenseSet<Value> shared;           ///< 16-bit weights and biases that several products read
+  DenseMap<Value, Value> gradients; ///< of those in f32, as long as they are summed up
 };
 
 void Sweep::findActive() {
@@ -67,6 +71,22 @@ void Sweep::findActive() {
       for (Value result : op.getResults())
         if (isFloatTensor(result))
           active.insert(result);
+}
+
+/// Of a loss in chunks, each chunk's product makes a part of one sum, which is to be rounded where the whole
+/// product would have been.
+void Sweep::findShared() {
+  DenseSet<Value> read;
+  auto add = [&](Value weight) {
+    if (tensorType(weight).getElementTypeBitWidth() == 16 && !read.insert(weight).second)
+      shared.insert(weight);
+  };
+  for (MatmulOp product : body.getOps<MatmulOp>()) {
+    if (tensorType(product.getRhs()).getRank() == 2)
+      add(product.getRhs());
+    if (product.getBias())
+      add(product.getBias());
+  }
 }
 
 SmallVector<bool> Sweep::activeOperands(Operation *op) const {
@@ -95,11 +115,12 @@ void Sweep::visit(Operation *op, OpBuilder &builder) {
   auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
   if (!differentiable)
     return;
+  SmallVector<bool> needed = activeOperands(op);
+  if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }) ||
+      !llvm::is_contained(needed, true))
+    return;
   SmallVector<Value> resultGrads =
       llvm::map_to_vector(op->getResults(), [&](Value result) { return getGradient(result); });
-  SmallVector<bool> needed = activeOperands(op);
-  if (llvm::none_of(resultGrads, [](Value grad) { return grad; }) || !llvm::is_contained(needed, true))
-    return;
   SmallVector<Value> operandGrads;
   differentiable.buildGradients(builder, resultGrads, needed, operandGrads);
   assert(operandGrads.size() == op->getNumOperands() && "one gradient, or null, per operand");
@@ -108,10 +129,31 @@ void Sweep::visit(Operation *op, OpBuilder &builder) {
       accumulate(operand, grad, builder, op->getLoc());
 }
 
+/// `gradient` of 16 bits, which nothing reads yet, as the f32 sums that it was rounded from.
+static Value makeUnrounded(Emitter &emit, Value gradient) {
+  auto sum = gradient.getDefiningOp<ReduceOp>();
+  if (sum && sum.getKind() == ReduceKind::Sum)
+    return emit.sum(emit.widen(sum.getInput()), sum.getDims());
+  return makeIn(emit, gradient, emit.getBuilder().getF32Type());
+}
+
 void Sweep::accumulate(Value value, Value gradient, OpBuilder &builder, Location loc) {
   assert(value.getType() == gradient.getType() && "a gradient has its value's type");
+  Emitter emit(builder, loc);
+  if (shared.contains(value))
+    gradient = makeUnrounded(emit, gradient);
   Value &sum = gradients[value];
-  sum = sum ? Emitter(builder, loc).add(sum, gradient) : gradient;
+  sum = sum ? emit.add(sum, gradient) : gradient;
+}
+
+Value Sweep::getGradient(Value value) {
+  Value gradient = gradients.lookup(value);
+  if (!gradient || gradient.getType() == value.getType())
+    return gradient;
+  OpBuilder builder(body.getTerminator());
+  builder.setInsertionPointAfterValue(gradient);
+  return gradients[value] =
+             Emitter(builder, gradient.getLoc()).convert(gradient, tensorType(value).getElementType());
 }
 
 struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
@@ -172,7 +214,7 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
   }
 
   /// Returns each gradient after the forward's own results.
-  void appendGradients(func::FuncOp forward, const Sweep &sweep) {
+  void appendGradients(func::FuncOp forward, Sweep &sweep) {
     Operation *terminator = forward.getBody().front().getTerminator();
     for (BlockArgument parameter : sweep.getParameters()) {
       auto name =

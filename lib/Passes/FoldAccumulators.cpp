@@ -59,8 +59,19 @@ struct FoldAccumulator : OpRewritePattern<AddOp> {
 };
 } // namespace
 
+/// True for what ops make that can add into an accumulator, and for sums of such values.
+static bool isSumOfProducts(Value value) {
+  std::optional<MutableOperandRange> storage;
+  if (auto add = value.getDefiningOp<AddOp>())
+    return isSumOfProducts(add.getLhs()) && isSumOfProducts(add.getRhs());
+  return getAccumulatorSlot(value.getDefiningOp(), storage);
+}
+
 Value mlir::ds::makeIn(Emitter &emit, Value value, Type element) {
   std::optional<MutableOperandRange> storage;
+  if (auto rounded = value.getDefiningOp<ConvertOp>(); rounded && value.use_empty())
+    if (Value sum = rounded.getInput(); tensorType(sum).getElementType() == element && isSumOfProducts(sum))
+      return sum;
   MutableOperandRange *slot = getAccumulatorSlot(value.getDefiningOp(), storage);
   RankedTensorType type = tensorType(value);
   bool isWider = element.isF32() && type.getElementTypeBitWidth() < 32;

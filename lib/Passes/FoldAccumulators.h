@@ -13,7 +13,8 @@ namespace mlir::ds {
 void populateFoldAccumulatorPatterns(RewritePatternSet &patterns);
 
 /// `value`, which nothing reads yet, in `element`: a 16-bit product whose sums are f32 anyway is made as f32,
-/// other values are converted.
+/// of a sum of products that was just rounded from `element` the unrounded one is taken, other values are
+/// converted.
 Value makeIn(Emitter &emit, Value value, Type element);
 
 /// kept + addend, which nothing else reads, in the type of `kept`; formed in the wider of the two.

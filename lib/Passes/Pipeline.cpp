@@ -8,6 +8,7 @@
 
 #include "ds/Passes/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -30,7 +31,13 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   // only.
   manager.addPass(createLowerPrecision());
 
+  // Each chunk's forward in final types; its backward is differentiation's to write.
+  manager.addPass(createSplitLoss());
+
   manager.addPass(createDifferentiate());
+
+  // Before the functions of a step are copied from the forward.
+  manager.addNestedPass<func::FuncOp>(createSinkLoss());
 
   // Dropout must still be an op here: evaluation leaves it out.
   manager.addPass(createBuildStep());

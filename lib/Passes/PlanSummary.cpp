@@ -7,6 +7,7 @@
 #include "CountStates.h"
 #include "ExplainPeak.h"
 #include "PlanBuffers.h"
+#include "SplitLoss.h"
 #include "StepPlay.h"
 #include "TrainingAttr.h"
 #include "ds/Passes/Analysis/MemoryPlan.h"
@@ -83,6 +84,7 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   double flops = flopsPerStep(module);
   report.predicted = predictStep(module, rates, flops);
   addCommunication(module, report);
+  describeLoss(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));

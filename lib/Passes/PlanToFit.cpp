@@ -26,9 +26,7 @@ namespace {
 /// Plans copies of one step.
 class PlanFitter {
 public:
-  using Run = function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)>;
-
-  PlanFitter(ModuleOp module, const PipelineOptions &options, Run run)
+  PlanFitter(ModuleOp module, const PipelineOptions &options, RunPipeline run)
       : step(module), options(options), run(run) {}
 
   /// Plans the step as it is, with as much memory for gathers as fits.
@@ -43,7 +41,7 @@ private:
 
   ModuleOp step;
   const PipelineOptions &options;
-  Run run;
+  RunPipeline run;
   OwningOpRef<ModuleOp> best; ///< the last one that fits, else the smallest
 };
 
@@ -102,9 +100,7 @@ static bool reduceEachMicroStep(ModuleOp module) {
   return true;
 }
 
-LogicalResult
-mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options,
-                    function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)> run) {
+LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
   PlanFitter first(module, options, run);
   if (failed(first.plan()))
     return failure();

@@ -207,6 +207,11 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
     options.accumulation = value.getInt();
   if (auto value = dictionary.getAs<FloatAttr>("gradient_clipping"))
     options.clipping = value.getValueAsDouble();
+  if (auto value = dictionary.getAs<IntegerAttr>("loss_chunks"))
+    options.lossChunks = value.getInt();
+  if (options.lossChunks < 0)
+    return module.emitError() << DsDialect::kTrainingAttr << " expects at least 0 for loss_chunks, but got "
+                              << options.lossChunks;
   if (options.accumulation < 1)
     return module.emitError() << DsDialect::kTrainingAttr
                               << " expects at least 1 for gradient_accumulation_steps, but got "

@@ -67,6 +67,7 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   SmallVector<StringRef> noDecay(options.noDecay.begin(), options.noDecay.end());
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
+  training("loss_chunks", options.lossChunks);
   training.add("no_decay", builder.getStrArrayAttr(noDecay));
   training.add("optimizer", optimizer.finish());
   training.add("scheduler", schedule.finish());

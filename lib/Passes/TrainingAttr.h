@@ -105,6 +105,7 @@ struct TrainingOptions {
   int64_t world = 1;         ///< data-parallel ranks, each with micro-batches of its own
   bool averagesRanks = true; ///< false: gradients of ranks are added up, not averaged
   Type communicationType;    ///< element type in which gradients are reduced; null: their own
+  int64_t lossChunks = 0;    ///< of logits and their loss; 0: ds-split-loss chooses
   double clipping = 0;       ///< bound of the global gradient norm; 0: none
   OptimizerOptions optimizer;
   ScheduleOptions schedule;

@@ -184,6 +184,7 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   TrainingOptions options;
   options.accumulation = config.batch.accumulation;
   options.clipping = config.gradientClipping;
+  options.lossChunks = config.lossChunks.value_or(0);
   options.optimizer = convert(config.optimizer);
   options.schedule = convert(config.schedule);
   options.precision = convertPrecision(config);

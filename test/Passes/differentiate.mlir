@@ -144,3 +144,34 @@ func.func @forward(%x: tensor<4x8xbf16> {ds.input = "x"}, %t: tensor<4xi64> {ds.
   %loss, %lse, %count = ds.cross_entropy %y, %t ignore_index -100 : (tensor<4x16xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Two products read one 16-bit weight and bias: the parts of each gradient are added in f32 and rounded once. The weight
+// that one product reads has a gradient of its own type at once.
+
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6x8xbf16>
+ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xbf16>
+ds.state @u role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<5x6xbf16>
+
+// CHECK-LABEL: func.func @forward
+func.func @forward(%x: tensor<4x8xbf16> {ds.input = "x"}, %y: tensor<4x8xbf16> {ds.input = "y"}, %w: tensor<6x8xbf16> {ds.state = @w},
+                   %b: tensor<6xbf16> {ds.state = @b}, %u: tensor<5x6xbf16> {ds.state = @u}) -> tensor<f32> {
+  %p = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+  %q = ds.matmul %y, %w bias(%b) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+  %m = ds.mul %p, %q : tensor<4x6xbf16>
+  %r = ds.matmul %m, %u transpose_rhs : tensor<4x6xbf16>, tensor<5x6xbf16> -> tensor<4x5xbf16>
+  %f = ds.convert %r : tensor<4x5xbf16> -> tensor<4x5xf32>
+  %loss = ds.reduce sum %f dims [0, 1] : tensor<4x5xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+// CHECK: %[[DU:.*]] = ds.matmul {{.*}} transpose_lhs : tensor<4x5xbf16>, tensor<4x6xbf16> -> tensor<5x6xbf16>
+// CHECK: %[[W1:.*]] = ds.matmul %{{.*}}, %[[Y:.*]] transpose_lhs : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
+// CHECK: %[[B1:.*]] = ds.reduce sum %{{.*}} dims [0] : tensor<4x6xf32> -> tensor<6xf32>
+// CHECK: %[[W0:.*]] = ds.matmul {{.*}} transpose_lhs : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
+// CHECK: %[[WS:.*]] = ds.add %[[W1]], %[[W0]]
+// CHECK: %[[DW:.*]] = ds.convert %[[WS]] : tensor<6x8xf32> -> tensor<6x8xbf16>
+// CHECK: %[[B0:.*]] = ds.reduce sum %{{.*}} dims [0] : tensor<4x6xf32> -> tensor<6xf32>
+// CHECK: %[[BS:.*]] = ds.add %[[B1]], %[[B0]]
+// CHECK: %[[DB:.*]] = ds.convert %[[BS]] : tensor<6xf32> -> tensor<6xbf16>
+// CHECK: return %{{.*}}, %[[DW]], %[[DB]], %[[DU]]

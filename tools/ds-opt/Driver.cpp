@@ -114,14 +114,14 @@ static Status runPhases(mlir::ModuleOp module, const std::string &phase,
     return manager.run(target);
   };
   auto build = [&](mlir::OpPassManager &manager) {
-    if (last >= 1)
+    if (last >= 1 && last <= 3)
       mlir::ds::buildStepPipeline(manager);
     if (last == 2 || last == 3)
       mlir::ds::buildShardPipeline(manager, options);
     if (last == 3)
       mlir::ds::buildSchedulePipeline(manager, options);
   };
-  if (failed(run(build, module)) || (last == 4 && failed(mlir::ds::planToFit(module, options, run))))
+  if (failed(last == 4 ? mlir::ds::planModel(module, options, run) : run(build, module)))
     return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase,
                  "the diagnostics above say where"};
   return {};

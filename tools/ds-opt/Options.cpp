@@ -35,6 +35,10 @@ struct CommandLine {
                              cl::value_desc("A.json B.json")};
   cl::opt<std::string> loss{
       "loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
+  cl::opt<std::string> lossChunks{
+      "loss-chunks",
+      cl::desc("Parts in which logits and their loss are made: auto, or a number (loss_chunks)"),
+      cl::value_desc("auto|N")};
   cl::opt<std::string> target{
       "target", cl::init("cpu"),
       cl::desc(
@@ -162,6 +166,8 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.output = line.output;
   options.config = line.config;
   options.sets.assign(line.sets.begin(), line.sets.end());
+  if (line.lossChunks.getNumOccurrences() > 0)
+    options.sets.push_back("loss_chunks=" + line.lossChunks);
   options.inputs.assign(line.inputs.begin(), line.inputs.end());
   options.noDecay.assign(line.noDecay.begin(), line.noDecay.end());
   options.diff.assign(line.diff.begin(), line.diff.end());

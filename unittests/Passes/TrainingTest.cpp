@@ -191,4 +191,10 @@ TEST(Training, ReductionIsOpenOrForced) {
   EXPECT_EQ(reduction(R"({"train_batch_size": 1, "gradient_reduction": "once_per_step"})"), false);
 }
 
+TEST(Training, LossChunksAreOpenOrGiven) {
+  EXPECT_EQ(fromConfig(R"({"train_batch_size": 1})").lossChunks, 0);
+  EXPECT_EQ(fromConfig(R"({"train_batch_size": 1, "loss_chunks": "auto"})").lossChunks, 0);
+  EXPECT_EQ(fromConfig(R"({"train_batch_size": 1, "loss_chunks": 6})").lossChunks, 6);
+}
+
 } // namespace

@@ -95,6 +95,51 @@ def LowerPrecision : Pass<"ds-lower-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
+  let summary = "Makes logits and their cross-entropy some rows at a time";
+  let description = [{
+    Rows of a cross-entropy whose logits are a product are taken in chunks, so that one chunk of logits lives at a time
+    (Hsu et al., "Liger Kernel: Efficient Triton Kernels for LLM Training", 2024, section 3.2).
+
+    | key of `ds.training` | type | meaning |
+    |---|---|---|
+    | loss_chunks | i64 | 1: nothing is split; N: into at most N chunks of equal size, of which the last may be smaller; 0: as many as the shapes suggest |
+
+    Requires: phase model, not differentiated; types are final (ds-lower-precision).
+
+    Ensures:
+    - Each chunk is a `ds.matmul` of a piece of the product's rows and a `ds.cross_entropy` over the count of all rows;
+      the loss is the sum of the chunks' losses, in row order.
+    - Conversions between product and loss are made chunk by chunk. Reshapes that keep the columns, and slices of rows,
+      as a shift by one token makes them, are applied to the product's input.
+    - Left alone: logits that something else reads, a product with relu, an accumulator, a transposed left or a batched
+      right side, anything else between product and loss.
+    - With 0, rows of a chunk are the least power of two for which a chunk's logits are as large as the product's whole
+      input, at least 512; nothing is split that saves less than 16 MiB, or less than adding up a 16-bit weight's
+      gradient in f32 takes.
+    - `ds.loss_chunks` of the module says {chunks, rows}, for the report. With `remarks`, each loss is told of.
+
+    With `{loss_chunks = 2}`
+    ```
+    %x = ds.matmul %h, %w transpose_rhs : tensor<8x4xf32>, tensor<100x4xf32> -> tensor<8x100xf32>
+    %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : ...
+    ```
+    becomes
+    ```
+    %n = ... the number of targets in %t that are not -100 ...
+    %h:2 = ds.split %h dim 0 : tensor<8x4xf32> -> tensor<4x4xf32>, tensor<4x4xf32>
+    %t:2 = ds.split %t dim 0 : tensor<8xi64> -> tensor<4xi64>, tensor<4xi64>
+    %x0 = ds.matmul %h#0, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
+    %l0, %lse0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ignore_index -100 : ...
+    %x1 = ds.matmul %h#1, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
+    %l1, %lse1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ignore_index -100 : ...
+    %loss = ds.add %l0, %l1 : tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Say of each cross-entropy what was done, and why">];
+}
+
 def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
   let summary = "Appends to the forward the gradients of its loss by all trainable parameters";
   let description = [{
@@ -114,7 +159,8 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
       not updated, and weight decay does not reach it. With `remarks`, each is named.
     - Frozen parameters, inputs, and what depends only on them are not differentiated, and no op is emitted whose
       result would be a gradient that nothing reads.
-    - Gradients of a value that is used several times are added in the order of the sweep: last use first.
+    - Gradients of a value that is used several times are added in the order of the sweep: last use first. They are
+      added in the value's type, but in f32, rounded once, by a 16-bit weight or bias that several products read.
 
     ```
     func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {
@@ -138,6 +184,37 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [Option<"remarks", "remarks", "bool", "false", "Name each parameter that gets no gradient">];
+}
+
+def SinkLoss : Pass<"ds-sink-loss", "::mlir::func::FuncOp"> {
+  let summary = "Moves logits and losses down to where their gradients are made";
+  let description = [{
+    Requires: `ds-differentiate` has run.
+
+    Ensures:
+    - A `ds.cross_entropy`, the product and the conversions that only it and its gradient read as logits, and the
+      rank-0 values that are computed from losses, stand before the first op that reads them. Of a loss in chunks, one
+      chunk's logits live at a time, unless the gradient that the loss is given depends on the loss.
+    - Values stay the same; so does the order of all other ops.
+
+    ```
+    %x0 = ds.matmul %h#0, %w : ...
+    %l0, %s0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ... : ...
+    %x1 = ds.matmul %h#1, %w : ...
+    %l1, %s1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ... : ...
+    %d1 = ds.cross_entropy_grad %x1, ... : ...
+    %d0 = ds.cross_entropy_grad %x0, ... : ...
+    ```
+    becomes
+    ```
+    %x1 = ds.matmul %h#1, %w : ...
+    %l1, %s1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ... : ...
+    %d1 = ds.cross_entropy_grad %x1, ... : ...
+    %x0 = ds.matmul %h#0, %w : ...
+    %l0, %s0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ... : ...
+    %d0 = ds.cross_entropy_grad %x0, ... : ...
+    ```
+  }];
 }
 
 def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {

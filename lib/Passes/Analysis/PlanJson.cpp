@@ -153,6 +153,11 @@ std::string printPlanJson(const PlanReport &report) {
   json["basis"] = report.basis;
   if (!report.basisReason.empty())
     json["basis_reason"] = report.basisReason;
+  if (const std::optional<LossChunks> &loss = report.lossChunks)
+    json["loss_chunks"] = {{"chunks", loss->chunks},
+                           {"rows", loss->rows},
+                           {"saved_bytes", loss->savedBytes},
+                           {"more_seconds", number(loss->moreSeconds)}};
   addAnswers(json, report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

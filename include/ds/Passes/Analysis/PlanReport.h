@@ -111,6 +111,13 @@ struct PlanChoice {
   bool best = false; ///< the fastest that fits
 };
 
+/// Logits and losses that are made some rows at a time.
+struct LossChunks {
+  int64_t chunks = 1, rows = 0; ///< of the loss with most; rows of all chunks but the last
+  int64_t savedBytes = 0;       ///< of the device arena, beside the plan with whole losses; may be negative
+  double moreSeconds = 0;       ///< of the predicted step, beside that plan
+};
+
 struct Mesh {
   uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
 };
@@ -130,6 +137,7 @@ struct PlanReport {
   bool hostsFit = true; ///< host memory and storage suffice as well
   double flopsPerStep = 0;
   int64_t parameters = 0;                  ///< elements
+  std::optional<LossChunks> lossChunks;    ///< none: losses are whole
   std::vector<std::string> notes;          ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes;         ///< that make a plan fit which does not, the fastest first
   std::vector<PlanChoice> smaller;         ///< of --explain-peak: one change each, the smallest peak first
