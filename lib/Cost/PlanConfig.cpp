@@ -19,6 +19,7 @@ ParallelPlan planFromConfig(const config::Config &config) {
   plan.microBatch = config.batch.micro;
   plan.accumulation = config.batch.accumulation;
   plan.zeroStage = config.zero.stage;
+  plan.lossChunks = config.lossChunks.value_or(1); // left open, as frameworks do it
   plan.dtype = config.precision.model;
   // Without a type of their own, gradients are kept in the model's.
   plan.gradientDtype = config.precision.gradAccum.value_or(config.precision.model);

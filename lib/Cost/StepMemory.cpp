@@ -74,13 +74,14 @@ static int64_t chunksInFlight(const ParallelPlan &plan, int64_t stage) {
 }
 
 /// What a stage keeps outside the layers: on the first the embedding's dropout masks, on the last the last
-/// norm's and the projection's input and logits in fp32, of one micro-batch.
+/// norm's and the projection's input and logits in fp32, of one micro-batch or a chunk of it.
 static double outsideBytes(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {
   double tokens = static_cast<double>(plan.microBatch * shape.seq), t = static_cast<double>(plan.tp);
   double flat = tokens * static_cast<double>(shape.hidden) / t;
   double masks = stage == 0 && shape.dropout ? static_cast<double>(std::min(plan.accumulation, plan.pp)) : 0;
   bool last = stage == plan.pp - 1;
-  return masks * flat + (last ? 4 * (flat + tokens * static_cast<double>(shape.vocab) / t) : 0);
+  double logits = tokens * static_cast<double>(shape.vocab) / t / static_cast<double>(plan.lossChunks);
+  return masks * flat + (last ? 4 * (flat + logits) : 0);
 }
 
 StageActivations stageActivations(const ModelShape &shape, const ParallelPlan &plan, int64_t stage) {

@@ -80,6 +80,9 @@ TEST(Memory, FusedAttentionGatedLayersAndFp32) {
   EXPECT_NEAR(activations(), (32 * layer + outside) / 8, 1);
   plan.sp = 1, plan.dtype = plan.gradientDtype = DType::F32;
   EXPECT_NEAR(activations(), 2 * (32 * layer + outside), 1);
+  plan.lossChunks = 8; // an eighth of the logits at a time
+  EXPECT_NEAR(activations(), 2 * (32 * layer + outside - 7.0 / 8 * 4 * tokens * 32000), 1);
+  plan.lossChunks = 1;
   EXPECT_EQ(estimateMemory(shape, plan, clusterOf("a100-80g")).optimizer,
             8 * static_cast<double>(shape.parameters())); // no masters
 }

@@ -55,6 +55,7 @@ struct ParallelPlan {
   int64_t microBatch = 1;     ///< samples
   int64_t accumulation = 1;   ///< micro-batches per step, m
   int64_t zeroStage = 0;
+  int64_t lossChunks = 1; ///< parts in which logits and their loss are made, one after the other
   Recompute recompute = Recompute::None;
   bool partitionCheckpoints = false; ///< tensor-parallel ranks share out what recomputation starts from
   Home checkpointHome = Home::Device;
