@@ -3,6 +3,7 @@
 
     bench/step.py                     both models, writes build/bench/step.json and step.md
     bench/step.py gpt6 --rounds 5     one model, more rounds
+    bench/step.py words --loss-chunks 1   a model that is mostly vocabulary, its logits stored whole
     bench/step.py gpt6 --dtype bf16   16-bit parameters and products, against PyTorch under torch.autocast
 
 Each round runs ds-run and then PyTorch in its variants as fresh processes on the same tokens, drops the first steps of
@@ -28,9 +29,12 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_":
 MODELS = {
     "gpt6": {"title": "GPT 6 x 384, vocabulary 50304, T=256, B=4", "size": "bench", "length": 256, "batch": 4,
              "layers": 6, "width": 384, "vocab": 50304, "time_limit": 0.8, "memory_limit": 0.6, "bf16_limit": 0.6},
+    "words": {"title": "GPT 6 x 256, vocabulary 50257, T=256, B=8", "size": "words", "length": 256, "batch": 8,
+              "layers": 6, "width": 256, "vocab": 50257, "time_limit": 0.8, "memory_limit": 0.6, "bf16_limit": 0.6},
     "gpt2": {"title": "GPT-2 124M, T=256, B=2", "size": "gpt2", "length": 256, "batch": 2,
              "layers": 12, "width": 768, "vocab": 50257, "time_limit": 0.8, "memory_limit": 0.75, "bf16_limit": 0.6},
 }
+DEFAULT = ["gpt6", "gpt2"]
 
 
 def busy_seconds():
@@ -89,7 +93,7 @@ def prepare(model, args, out):
     config = os.path.join(out, "ds_config.json")
     with open(config, "w") as file:
         json.dump({"train_micro_batch_size_per_gpu": model["batch"], "gradient_clipping": args.clip,
-                   "bf16": {"enabled": args.dtype == "bf16"},
+                   "bf16": {"enabled": args.dtype == "bf16"}, "loss_chunks": args.loss_chunks,
                    "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}, file)
     return {"archive": os.path.join(out, "gpt.pt"), "tokens": tokens, "config": config,
             "program": os.path.join(out, "gpt.dsx"), "log": os.path.join(out, "log.jsonl")}
@@ -231,6 +235,7 @@ def main():
     parser.add_argument("--drop", type=int, default=3, help="steps of each run that do not count")
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--loss-chunks", type=lambda text: text if text == "auto" else int(text), default="auto")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     unknown = set(args.models) - set(MODELS)
@@ -242,7 +247,7 @@ def main():
         sys.exit("step.py: no ds-run; run script/build first")
     os.makedirs(args.out, exist_ok=True)
     rate = sgemm_rate(args.out)
-    results = [measure(name, args, rate) for name in args.models or MODELS]
+    results = [measure(name, args, rate) for name in args.models or DEFAULT]
     write_results(args.out, "step", results, table(results))
 
 

@@ -64,7 +64,7 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=sorted(FAMILIES))
     parser.add_argument("--out", required=True, metavar="DIR", help="where the files go")
-    parser.add_argument("--size", default="tiny", choices=["tiny", "small", "bench", "gpt2"])
+    parser.add_argument("--size", default="tiny", choices=["tiny", "small", "bench", "words", "gpt2"])
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--scripted", action="store_true", help="torch.jit.script (the default)")
     form.add_argument("--traced", action="store_true", help="torch.jit.trace")

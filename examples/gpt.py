@@ -27,6 +27,7 @@ SIZES = {
     "tiny": GPTConfig(),
     "small": GPTConfig(vocab=256, context=128, layers=6, heads=4, width=256),
     "bench": GPTConfig(vocab=50304, context=256, layers=6, heads=6, width=384),
+    "words": GPTConfig(vocab=50257, context=256, layers=6, heads=4, width=256),
     "gpt2": GPTConfig(vocab=50257, context=1024, layers=12, heads=12, width=768),
 }
 
