@@ -158,45 +158,20 @@ static std::vector<uint32_t> ranksOf(const Order &order) {
   return rank;
 }
 
-Order listSchedule(const OrderGraph &graph, const Order &base, Policy policy, int64_t &steps,
-                   int64_t maxSteps) {
-  const std::vector<uint32_t> rank = ranksOf(base);
+/// A topological order that always takes the ready op with the least key; empty when `steps` would exceed
+/// `maxSteps`. `keyOf` is given an op, the live bytes while it would run, and how they change once it has.
+template <class KeyOf>
+static Order schedule(const OrderGraph &graph, KeyOf keyOf, int64_t &steps, int64_t maxSteps) {
   Ready ready(graph);
   Play play(graph);
   Order order;
   while (!ready.ops.empty()) {
     size_t best = 0;
-    std::pair<int64_t, uint32_t> bestKey = {INT64_MAX, 0};
-    for (size_t i = 0; i < ready.ops.size(); ++i) {
-      int64_t delta = play.preview(ready.ops[i]).second;
-      std::pair key(policy == Policy::FreeFirst ? std::min<int64_t>(delta, 0) : delta, rank[ready.ops[i]]);
-      if (key < bestKey)
-        bestKey = key, best = i;
-      steps += 2 + 2 * int64_t(graph.ops[ready.ops[i]].buffers.size());
-    }
-    if (steps > maxSteps)
-      return {};
-    order.push_back(ready.ops[best]);
-    play.issue(order.back());
-    ready.issue(best);
-  }
-  return order;
-}
-
-Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
-                   int64_t maxSteps) {
-  const std::vector<uint32_t> rank = ranksOf(base);
-  Ready ready(graph);
-  Play play(graph);
-  Order order;
-  while (!ready.ops.empty()) {
-    size_t best = 0;
-    std::pair<bool, uint32_t> bestKey = {true, UINT32_MAX};
+    std::pair<int64_t, uint32_t> bestKey = {INT64_MAX, UINT32_MAX};
     for (size_t i = 0; i < ready.ops.size(); ++i) {
       const uint32_t op = ready.ops[i];
       auto [during, delta] = play.preview(op);
-      const bool waits = delta > 0 || during > peak;
-      if (std::pair key(waits, waits ? rank[op] : op); key < bestKey)
+      if (std::pair<int64_t, uint32_t> key = keyOf(op, during, delta); key < bestKey)
         bestKey = key, best = i;
       steps += 2 + 2 * int64_t(graph.ops[op].buffers.size());
     }
@@ -207,6 +182,23 @@ Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int
     ready.issue(best);
   }
   return order;
+}
+
+Order listSchedule(const OrderGraph &graph, const Order &base, Policy policy, int64_t &steps,
+                   int64_t maxSteps) {
+  auto keyOf = [&, rank = ranksOf(base)](uint32_t op, int64_t, int64_t delta) {
+    return std::pair(policy == Policy::FreeFirst ? std::min<int64_t>(delta, 0) : delta, rank[op]);
+  };
+  return schedule(graph, keyOf, steps, maxSteps);
+}
+
+Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
+                   int64_t maxSteps) {
+  auto keyOf = [&, rank = ranksOf(base)](uint32_t op, int64_t during, int64_t delta) {
+    const bool waits = delta > 0 || during > peak;
+    return std::pair(int64_t(waits), waits ? rank[op] : op);
+  };
+  return schedule(graph, keyOf, steps, maxSteps);
 }
 
 } // namespace ds::analysis::detail
