@@ -56,7 +56,19 @@ def without_names(plan):
     if not isinstance(plan, dict):
         return plan
     kept = {key: without_names(value) for key, value in plan.items() if key not in NAMES}
-    return {**kept, "layers": sum(entry["bytes"] for entry in plan["by_layer"])} if "by_layer" in plan else kept
+    if "by_layer" in plan:
+        kept["layers"] = sum(entry["bytes"] for entry in plan["by_layer"])
+    if "memory" in plan:
+        kept["memory"] = [without_names(line) for line in merge_layers(plan["memory"])]
+    return kept
+
+
+def merge_layers(lines):
+    """Activations of all layers in one line: what two layers share is made by either of them."""
+    of_layers = [line for line in lines if line["name"].startswith("activations of ")]
+    values = sum(int(line["source"].rsplit(": ", 1)[1]) for line in of_layers)
+    return [line for line in lines if line not in of_layers] + [
+        {"name": "activations", "bytes": sum(line["bytes"] for line in of_layers), "source": f"values: {values}"}]
 
 
 def plan_and_train(folder, model, stem, inputs):
