@@ -235,6 +235,22 @@ TEST(GatherSchedule, LimitsBindWhatStaysForTheStep) {
             1);
 }
 
+// A value that many layers use makes gathers that are issued early and needed late.
+TEST(GatherSchedule, HoldsWithValuesOfManyUses) {
+  std::mt19937 random(7);
+  for (unsigned round = 0; round < 1000; ++round) {
+    GatherProblem problem = makeRandom(random, 6 + random() % 6);
+    int64_t count = problem.seconds.size();
+    for (unsigned more = 0; more < 3; ++more) {
+      GatherValue value{8, 8, double(random() % 20), 0, {}};
+      for (int64_t command = random() % 4; command < count; command += 2 + random() % 4)
+        value.uses.push_back({command, command + 1});
+      problem.values.push_back(value);
+    }
+    solve(problem);
+  }
+}
+
 TEST(GatherSchedule, SearchesManyValues) {
   std::mt19937 random(5);
   GatherProblem problem = makeLayers(24, 0.8);

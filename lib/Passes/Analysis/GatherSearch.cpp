@@ -30,17 +30,24 @@ void GatherSolver::improve(Candidate &candidate) {
   }
 }
 
-/// Memory is not taken before it is needed: moves groups later while that exposes nothing more.
+/// Up to where all loads that are issued at `issue` may be postponed.
+int64_t GatherSolver::firstNeed(const Loads &loads, int64_t issue) const {
+  int64_t need = problem.seconds.size();
+  for (const GatherLoad &load : loads)
+    if (load.issue == issue)
+      need = std::min(need, needOf(load));
+  return need;
+}
+
+/// Memory is not taken before it is needed: moves groups later while that exposes nothing more. Groups that
+/// meet go on together.
 void GatherSolver::postpone(Candidate &candidate) {
   std::vector<int64_t> issues;
   for (const GatherLoad &load : candidate.loads)
     if (issues.empty() || issues.back() != load.issue)
       issues.push_back(load.issue);
   for (auto issue = issues.rbegin(); issue != issues.rend(); ++issue) {
-    int64_t low = *issue, high = int64_t(problem.seconds.size());
-    for (const GatherLoad &load : candidate.loads)
-      if (load.issue == low)
-        high = std::min(high, needOf(load));
+    int64_t low = *issue, high = firstNeed(candidate.loads, low);
     while (low < high) {
       int64_t middle = low + (high - low + 1) / 2;
       Loads moved = candidate.loads;
@@ -49,7 +56,7 @@ void GatherSolver::postpone(Candidate &candidate) {
       Candidate other = judge(std::move(moved));
       if (std::get<0>(other.score) <= std::get<0>(candidate.score) &&
           std::get<2>(other.score) <= std::get<2>(candidate.score))
-        candidate = std::move(other), low = middle;
+        candidate = std::move(other), low = middle, high = std::min(high, firstNeed(candidate.loads, low));
       else
         high = middle - 1;
     }

@@ -75,6 +75,7 @@ private:
   std::optional<Candidate> evaluate(const std::vector<bool> &kept);
   Candidate judge(Loads loads) const;
   void improve(Candidate &best);
+  int64_t firstNeed(const Loads &loads, int64_t issue) const;
   void postpone(Candidate &best);
   void enumerate();
   void search(std::vector<bool> kept);
