@@ -4,12 +4,11 @@
 #include "Clock.h"
 #include "Verify.h"
 #include "ds/Runtime/HostNeeds.h"
+#include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 namespace ds::rt {
 namespace {
@@ -18,11 +17,6 @@ constexpr uint32_t kWholeStep = UINT32_MAX;
 constexpr uint32_t kNoCommand = UINT32_MAX;
 constexpr uint32_t kMarks = 64;          ///< in a graph: each takes a few microseconds of its stream
 constexpr uint64_t kMaxNodes = 1u << 18; ///< of one graph; longer steps are started command by command
-
-bool isSet(const char *variable, bool otherwise) {
-  const char *value = std::getenv(variable);
-  return value && *value ? std::strcmp(value, "0") != 0 : otherwise;
-}
 
 } // namespace
 

@@ -9,11 +9,12 @@
 #ifdef DS_HAS_CUPTI
 
 #include "Library.h"
+#include "ds/Support/Environment.h"
 
 #include <cupti.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -63,13 +64,9 @@ struct Collection {
 Cupti cupti;
 Collection collection;
 
-#define DS_TEXT(NAME) #NAME
-#define DS_SYMBOL(NAME) DS_TEXT(NAME)
-
 /// Whether the library is there and new enough.
 bool openCupti() {
-  const char *wish = std::getenv("DS_CUPTI");
-  if (wish && std::strcmp(wish, "0") == 0)
+  if (!isSet("DS_CUPTI", true))
     return false;
   const Result<void *> library = openLibrary(
       {"DS_CUPTI", {"libcupti.so.13", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13"}, "", ""});

@@ -82,4 +82,9 @@ void AlgorithmCache::add(const std::string &key, const Value &value) {
   ::close(fd);
 }
 
+std::string keyPrefix(const Hardware &hardware, std::string_view library, size_t version) {
+  return fmt::format("{}/sm_{}{}/{}/{} {}", hardware.name, hardware.major, hardware.minor,
+                     hardware.multiprocessors, library, version);
+}
+
 } // namespace ds::rt::cuda

@@ -8,9 +8,12 @@
 #ifndef DS_LIB_RUNTIME_CUDA_ALGORITHMCACHE_H
 #define DS_LIB_RUNTIME_CUDA_ALGORITHMCACHE_H
 
+#include "Commands.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -34,6 +37,9 @@ private:
   bool writable = false;
   std::unordered_map<std::string, Value> values;
 };
+
+/// What the keys of a library's choices begin with: they hold for one kind of device and one version.
+std::string keyPrefix(const Hardware &hardware, std::string_view library, size_t version);
 
 } // namespace ds::rt::cuda
 

@@ -8,9 +8,6 @@ namespace ds::rt::cuda {
 static constexpr const char *kHint =
     "install cuBLAS of CUDA 13.0 or later, and put its directory into LD_LIBRARY_PATH";
 
-#define DS_TEXT(NAME) #NAME
-#define DS_SYMBOL(NAME) DS_TEXT(NAME)
-
 Result<std::unique_ptr<BlasLt>> BlasLt::open(const Hardware &hardware) {
   const Result<void *> library =
       openLibrary({"DS_CUBLASLT",
@@ -32,8 +29,7 @@ Result<std::unique_ptr<BlasLt>> BlasLt::open(const Hardware &hardware) {
                  kHint};
   if (Status status = blas->check(blas->create(&blas->handle), "making a handle"); !status)
     return status.error();
-  blas->prefix = fmt::format("{}/sm_{}{}/{}/cublaslt {}", hardware.name, hardware.major, hardware.minor,
-                             hardware.multiprocessors, version);
+  blas->prefix = keyPrefix(hardware, "cublaslt", version);
   blas->cache = AlgorithmCache::open();
   return blas;
 }

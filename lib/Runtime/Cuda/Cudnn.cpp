@@ -15,9 +15,6 @@ std::string spellVersion(size_t version) {
 
 } // namespace
 
-#define DS_TEXT(NAME) #NAME
-#define DS_SYMBOL(NAME) DS_TEXT(NAME)
-
 Result<std::unique_ptr<Cudnn>> Cudnn::open() {
   const Result<void *> library = openLibrary({"DS_CUDNN",
                                               {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"},

@@ -8,11 +8,10 @@
 #include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Kernels.h"
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -212,8 +211,7 @@ struct CudnnEngines::State {
 };
 
 Status CudnnEngines::State::open() {
-  const char *wish = std::getenv("DS_CUDNN");
-  if (wish && std::strcmp(wish, "0") == 0)
+  if (!isSet("DS_CUDNN", true))
     return Error{ExitCode::Device, "DS_CUDNN is 0", ""};
   Result<std::unique_ptr<Cudnn>> opened = Cudnn::open();
   if (!opened)
@@ -227,8 +225,7 @@ Status CudnnEngines::State::open() {
   if (!found)
     return found.error();
   device = std::move(*found);
-  prefix = fmt::format("{}/sm_{}{}/{}/cudnn {} ", hardware.name, hardware.major, hardware.minor,
-                       hardware.multiprocessors, cudnn->getVersion());
+  prefix = keyPrefix(hardware, "cudnn", cudnn->getVersion()) + " ";
   cache = AlgorithmCache::open();
   return {};
 }

@@ -10,10 +10,6 @@ namespace {
 
 constexpr const char *kInstall = "install NVIDIA's driver 580 or later (CUDA 13.0), or run with --device cpu";
 
-/// The symbol that a function has in this version of cuda.h.
-#define DS_TEXT(NAME) #NAME
-#define DS_SYMBOL(NAME) DS_TEXT(NAME)
-
 Error tooOld(const Driver &driver, const std::string &why) {
   int version = 0;
   const bool known = driver.driverGetVersion && driver.driverGetVersion(&version) == CUDA_SUCCESS;

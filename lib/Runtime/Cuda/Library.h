@@ -20,6 +20,10 @@
 
 namespace ds::rt::cuda {
 
+/// The name of the symbol that a function has in this version of its header.
+#define DS_SYMBOL_TEXT(NAME) #NAME
+#define DS_SYMBOL(FUNCTION) DS_SYMBOL_TEXT(FUNCTION)
+
 /// What an error says of a library.
 struct LibraryFile {
   const char *variable;                      ///< of the environment

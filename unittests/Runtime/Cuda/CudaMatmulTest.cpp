@@ -131,6 +131,14 @@ TEST_F(CudaMatmul, KeepsTheChoiceForLaterRuns) {
   EXPECT_THAT(second, Not(HasSubstr("cublasLtMatmul ")));
 }
 
+TEST_F(CudaMatmul, ChoosesAnewForAnotherVersion) {
+  ASSERT_TRUE(load(product(8192).program));
+  ::setenv("DS_FAKE_CUBLASLT", "130200", 1);
+  dsFakeCalls();
+  ASSERT_TRUE(load(product(8192).program));
+  EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("GetHeuristic"));
+}
+
 TEST_F(CudaMatmul, StaysWithinThePlannedWorkspace) {
   dsFakeCalls();
   ASSERT_TRUE(load(product(0).program));
