@@ -3,6 +3,7 @@
 #include "Packer.h"
 
 #include "Boxing.h"
+#include "Random.h"
 #include "Skyline.h"
 #include "WasteSearch.h"
 
@@ -22,18 +23,6 @@ enum class Sequence : uint8_t { Size, Area, Lifetime, LifetimeTimesRoot, Begin }
 constexpr std::array kSequences = {Sequence::Lifetime, Sequence::Size, Sequence::Area,
                                    Sequence::LifetimeTimesRoot, Sequence::Begin};
 constexpr std::array kFillings = {Filling::Touching, Filling::Longest, Filling::Level, Filling::Largest};
-
-/// xorshift64*: the same numbers on every machine.
-class Random {
-public:
-  uint32_t below(uint32_t bound) {
-    state ^= state >> 12, state ^= state << 25, state ^= state >> 27;
-    return uint32_t(((state * 0x2545F4914F6CDD1DULL) >> 32) * bound >> 32);
-  }
-
-private:
-  uint64_t state = 0x9E3779B97F4A7C15ULL;
-};
 
 /// One representation of a component's items (boxed or not) and what was found for it.
 class Search {

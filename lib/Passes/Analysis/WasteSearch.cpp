@@ -2,6 +2,8 @@
 
 #include "WasteSearch.h"
 
+#include "Random.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -39,7 +41,7 @@ private:
   bool search();
   bool tryItem(const Valley &valley, int32_t id);
   bool tryRise(const Valley &valley);
-  void lift(int32_t begin, int32_t end, int64_t from, int64_t to);
+  void lift(int32_t begin, int32_t end, int64_t to, int64_t lost);
 
   std::vector<Item> items; ///< their times are indices of `height`
   int64_t movesLeft;
@@ -84,10 +86,9 @@ WasteSearch::WasteSearch(const std::vector<Item> &given, int64_t floor, int64_t 
 
 void WasteSearch::sortItems(uint32_t seed) {
   std::vector<int64_t> length(items.size());
-  uint64_t state = 0x9E3779B97F4A7C15ULL * (seed + 1);
+  Random random(seed);
   for (size_t i = 0; i < items.size(); ++i) {
-    state ^= state >> 12, state ^= state << 25, state ^= state >> 27;
-    const auto noise = int64_t(state >> 54); // 10 bits
+    const auto noise = int64_t(random.next() >> 54); // 10 bits
     length[i] = (items[i].end - items[i].begin) * (1024 + (seed == 0 ? 0 : noise));
   }
   order.resize(items.size());
@@ -170,18 +171,20 @@ bool WasteSearch::chooseValley(Valley &chosen, Moves &moves) {
   return true;
 }
 
-void WasteSearch::lift(int32_t begin, int32_t end, int64_t from, int64_t to) {
+/// Sets [begin, end) to the height `to` and takes `lost` from what may be lost there.
+void WasteSearch::lift(int32_t begin, int32_t end, int64_t to, int64_t lost) {
   for (int32_t time = begin; time < end; ++time) {
     height[time] = to;
-    mayLose[time] -= to - from;
+    mayLose[time] -= lost;
   }
 }
 
 bool WasteSearch::tryRise(const Valley &valley) {
-  lift(valley.begin, valley.end, valley.height, valley.lowerWall());
+  const int64_t lost = valley.lowerWall() - valley.height;
+  lift(valley.begin, valley.end, valley.lowerWall(), lost);
   if (search())
     return true;
-  lift(valley.begin, valley.end, valley.lowerWall(), valley.height);
+  lift(valley.begin, valley.end, valley.height, -lost);
   return false;
 }
 
@@ -192,14 +195,8 @@ bool WasteSearch::tryItem(const Valley &valley, int32_t id) {
   for (int32_t time = item.begin; time < item.end; ++time)
     if (mayLose[time] < lost)
       return false;
-  auto put = [&](int64_t to, int64_t loss) {
-    for (int32_t time = item.begin; time < item.end; ++time) {
-      height[time] = to;
-      mayLose[time] -= loss;
-    }
-  };
-  lift(valley.begin, item.begin, valley.height, gap);
-  put(top, lost);
+  lift(valley.begin, item.begin, gap, gap - valley.height);
+  lift(item.begin, item.end, top, lost);
   offsets[id] = at;
   isPlaced[id] = 1;
   --open;
@@ -207,8 +204,8 @@ bool WasteSearch::tryItem(const Valley &valley, int32_t id) {
     return true;
   ++open;
   isPlaced[id] = 0;
-  put(valley.height, -lost);
-  lift(valley.begin, item.begin, gap, valley.height);
+  lift(item.begin, item.end, valley.height, -lost);
+  lift(valley.begin, item.begin, valley.height, valley.height - gap);
   return false;
 }
 
