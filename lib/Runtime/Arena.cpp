@@ -7,6 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Arena.h"
 
+#include "ds/Support/Align.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,7 +86,7 @@ Result<Arena> Arena::create(uint64_t bytes, const char *what) {
         ExitCode::DoesNotFit,
         fmt::format("the plan's {} arena takes {} bytes, but only {} are available", what, bytes, available),
         "compile with --memory set to what is available, or end other processes"};
-  const uint64_t mapped = (bytes + kPage - 1) / kPage * kPage + kHugePage;
+  const uint64_t pages = alignTo(bytes, kPage), mapped = pages + kHugePage;
   void *mapping =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED)
@@ -94,9 +96,8 @@ Result<Arena> Arena::create(uint64_t bytes, const char *what) {
   const uint64_t address = reinterpret_cast<uint64_t>(mapping);
   arena.mapping = mapping;
   arena.mapped = mapped;
-  arena.base = reinterpret_cast<std::byte *>((address + kHugePage - 1) / kHugePage * kHugePage);
+  arena.base = reinterpret_cast<std::byte *>(alignTo(address, kHugePage));
   arena.bytes = bytes;
-  const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
   ::madvise(arena.base, pages, MADV_HUGEPAGE); // a wish: refused where huge pages are off
   if (!populate(arena.base, pages))
     return Error{

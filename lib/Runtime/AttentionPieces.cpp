@@ -2,6 +2,7 @@
 #include "ds/Runtime/AttentionPieces.h"
 
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Align.h"
 
 #include <algorithm>
 
@@ -12,10 +13,6 @@ constexpr uint64_t kMost = uint64_t(1) << 30; ///< bytes of a piece of one key h
 constexpr uint64_t kFixed = 512;  ///< bytes of counters and descriptors that engines ask for besides
 constexpr int64_t kVector = 8;    ///< 16-bit elements in 16 bytes, which the engines load at once
 constexpr int64_t kMaxHead = 256; ///< of any engine
-
-uint64_t alignTo(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 /// What an attention command is, whatever the layout of its operands.
 struct Sizes {

@@ -3,6 +3,7 @@
 
 #include "StateSlice.h"
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Align.h"
 
 #include <algorithm>
 
@@ -15,8 +16,7 @@ std::vector<uint64_t> stagedInputOffsets(const Program &program) {
   std::vector<uint64_t> offsets = {0};
   for (const Input &input : program.inputs) {
     const uint64_t bytes = extentBytes(program.buffers[input.buffer]);
-    offsets.push_back(offsets.back() +
-                      (bytes + kStagingAlignment - 1) / kStagingAlignment * kStagingAlignment);
+    offsets.push_back(offsets.back() + alignTo(bytes, kStagingAlignment));
   }
   return offsets;
 }

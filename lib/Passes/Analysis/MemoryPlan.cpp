@@ -10,6 +10,7 @@
 #include "ds/Passes/Analysis/MemoryPlan.h"
 
 #include "Packer.h"
+#include "ds/Support/Align.h"
 
 #include <algorithm>
 #include <numeric>
@@ -99,7 +100,7 @@ static Timeline makeTimeline(const PackProblem &problem) {
     const PackBuffer &buffer = problem.buffers[id];
     auto [begin, end] = spanOf(buffer);
     int64_t align = alignmentOf(buffer, problem);
-    line.items.push_back({rank(begin), rank(end), (buffer.bytes + align - 1) & -align, align});
+    line.items.push_back({rank(begin), rank(end), alignTo(buffer.bytes, align), align});
   }
   line.horizon = std::max<int32_t>(1, int32_t(times.size()));
   return line;
@@ -157,7 +158,7 @@ static bool peelBottom(Part &piece, const std::vector<Item> &items, std::vector<
     return std::pair(-items[a].align, a) < std::pair(-items[b].align, b);
   });
   for (int32_t i : bottom) {
-    offsets[i] = (piece.floor + items[i].align - 1) & -items[i].align;
+    offsets[i] = alignTo(piece.floor, items[i].align);
     piece.floor = offsets[i] + items[i].size;
   }
   std::erase_if(piece.items, through);

@@ -2,15 +2,14 @@
 
 #include "Placer.h"
 
+#include "ds/Support/Align.h"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <limits>
 
 namespace ds::analysis::detail {
-
-/// `value` rounded up to a multiple of the power of two `align`.
-static int64_t roundUp(int64_t value, int64_t align) { return (value + align - 1) & -align; }
 
 Placer::Block::Block() {
   std::fill_n(begin, kBlock, std::numeric_limits<int32_t>::max()); // an empty slot overlaps nothing
@@ -72,7 +71,7 @@ void Placer::occupy(const Placed &placed) {
 
 int64_t Placer::place(const Item &item, Fit fit) {
   const uint64_t bits = bitsOf(item.begin, item.end);
-  int64_t top = roundUp(floor, item.align); // everything live below is taken
+  int64_t top = alignTo(floor, item.align); // everything live below is taken
   int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max();
   for (uint32_t id : order) {
     const Block &block = blocks[id];
@@ -91,7 +90,7 @@ int64_t Placer::place(const Item &item, Fit fit) {
         if (fit == Fit::First)
           break;
       }
-      top = std::max(top, roundUp(block.hi[i], item.align));
+      top = std::max(top, alignTo(block.hi[i], item.align));
     }
     if (best >= 0 && fit == Fit::First)
       break;

@@ -2,6 +2,8 @@
 
 #include "Skyline.h"
 
+#include "ds/Support/Align.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -152,7 +154,7 @@ std::vector<int64_t> Skyline::run() {
     const Item &item = items[sorted[at]];
     skip[at] = size_t(at) + 1;
     --left;
-    int64_t lo = (valley.height + item.align - 1) & -item.align;
+    int64_t lo = alignTo(valley.height, item.align);
     offsets[sorted[at]] = lo;
     if (valley.begin < item.begin)
       set(valley.begin, item.begin, valley.height);

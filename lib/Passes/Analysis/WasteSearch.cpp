@@ -3,6 +3,7 @@
 #include "WasteSearch.h"
 
 #include "Random.h"
+#include "ds/Support/Align.h"
 
 #include <algorithm>
 #include <limits>
@@ -190,7 +191,7 @@ bool WasteSearch::tryRise(const Valley &valley) {
 
 bool WasteSearch::tryItem(const Valley &valley, int32_t id) {
   const Item &item = items[id];
-  const int64_t at = (valley.height + item.align - 1) & -item.align, top = at + item.size;
+  const int64_t at = alignTo(valley.height, item.align), top = at + item.size;
   const int64_t lost = at - valley.height, gap = std::min(valley.leftWall, top);
   for (int32_t time = item.begin; time < item.end; ++time)
     if (mayLose[time] < lost)
