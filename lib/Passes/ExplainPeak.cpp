@@ -248,11 +248,10 @@ static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &train
   return value;
 }
 
-analysis::PeakExplanation mlir::ds::explainPeak(ModuleOp module) {
+analysis::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
   TrainingOptions training;
   if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
     training = *read;
-  Moment peak = findPeak(module);
   analysis::PeakExplanation result;
   if (peak.func)
     result = PeakExplainer(module, peak).explain();

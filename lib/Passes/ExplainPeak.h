@@ -2,14 +2,14 @@
 #ifndef DS_LIB_PASSES_EXPLAINPEAK_H
 #define DS_LIB_PASSES_EXPLAINPEAK_H
 
-#include "ds/Dialect/Ds.h"
+#include "PlanBuffers.h"
 #include "ds/Passes/Analysis/PeakExplanation.h"
 
 namespace mlir::ds {
 
-/// Explains the fullest moment of `module` (phase planned): all that lies in the arena then, states and
-/// inputs first, then allocations as they are made. Where no segment has a command, the states alone.
-::ds::analysis::PeakExplanation explainPeak(ModuleOp module);
+/// Explains `peak`, the fullest moment of `module` (phase planned): all that lies in the arena then, states
+/// and inputs first, then allocations as they are made. Where no segment has a command, the states alone.
+::ds::analysis::PeakExplanation explainPeak(ModuleOp module, const Moment &peak);
 
 } // namespace mlir::ds
 

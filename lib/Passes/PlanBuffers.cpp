@@ -73,7 +73,8 @@ std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   return whole;
 }
 
-std::vector<int64_t> mlir::ds::liveAllocations(const ScheduledFunction &scheduled) {
+/// Bytes of allocations that are live at each command.
+static std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled) {
   std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
   for (const AllocLifetime &lifetime : scheduled.lifetimes) {
     int64_t bytes = AllocOp(lifetime.alloc).getBuffer().getType().getSizeInBytes();
@@ -85,15 +86,16 @@ std::vector<int64_t> mlir::ds::liveAllocations(const ScheduledFunction &schedule
   return change;
 }
 
-Moment mlir::ds::findPeak(ModuleOp module) {
-  Moment peak;
+LiveCurve mlir::ds::findLiveCurve(ModuleOp module) {
+  LiveCurve curve;
   for (func::FuncOp func : getSegments(module)) {
     std::vector<int64_t> live = liveAllocations(ScheduledFunction(func));
     auto most = std::max_element(live.begin(), live.end());
-    if (most != live.end() && *most > peak.bytes)
-      peak = {func, most - live.begin(), *most};
+    if (most != live.end() && *most > curve.peak.bytes)
+      curve.peak = {func, most - live.begin(), *most};
+    llvm::append_range(curve.bytes, live);
   }
-  return peak;
+  return curve;
 }
 
 std::string Moment::spell(SymbolTable &symbols) const {

@@ -29,9 +29,6 @@ std::vector<WholeBuffer> findWholeBuffers(ModuleOp module);
 /// "4x64xbf16".
 std::string spellType(BufferType type);
 
-/// Bytes of allocations that are live at each command.
-std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled);
-
 /// The first command at which most bytes are live.
 struct Moment {
   func::FuncOp func; ///< null: there is none
@@ -42,8 +39,13 @@ struct Moment {
   std::string spell(SymbolTable &symbols) const;
 };
 
-/// The fullest moment of all segments.
-Moment findPeak(ModuleOp module);
+/// Bytes of allocations that are live at each command, segment after segment, and the fullest moment of all.
+struct LiveCurve {
+  std::vector<int64_t> bytes;
+  Moment peak;
+};
+
+LiveCurve findLiveCurve(ModuleOp module);
 
 } // namespace mlir::ds
 

@@ -54,14 +54,14 @@ static void addMemory(ModuleOp module, analysis::RankPlan &rank) {
   auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
   rank.lowerBound = plan ? plan.getAs<IntegerAttr>("lower_bound").getInt() : 0;
   SymbolTable symbols(module);
-  rank.peakAt = findPeak(module).spell(symbols);
-  describePeak(explainPeak(module), plan ? plan.getAs<IntegerAttr>("arena").getInt() : 0, rank);
+  LiveCurve live = findLiveCurve(module);
+  rank.peakAt = live.peak.spell(symbols);
+  describePeak(explainPeak(module, live.peak), plan ? plan.getAs<IntegerAttr>("arena").getInt() : 0, rank);
   int64_t wholeStep = 0;
   for (const WholeBuffer &whole : findWholeBuffers(module))
     wholeStep += whole.type.getSizeInBytes();
-  for (func::FuncOp func : getSegments(module))
-    for (int64_t live : liveAllocations(ScheduledFunction(func)))
-      rank.liveBytes.push_back(wholeStep + live);
+  for (int64_t bytes : live.bytes)
+    rank.liveBytes.push_back(wholeStep + bytes);
 }
 
 /// Operations of the library functions that one rank runs in a step.
