@@ -133,10 +133,7 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   mlir::ds::PipelineOptions result;
   result.threads = threads;
   result.memory = options.memory;
-  if (!options.cluster.empty())
-    result.cluster = options.cluster;
-  else if (options.target != "cpu")
-    result.cluster = deviceOfTarget(options).name;
+  result.cluster = options.cluster.empty() ? deviceOfTarget(options).name : options.cluster;
   // "auto" leaves them to memory and time alone.
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);

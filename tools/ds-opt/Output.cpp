@@ -39,12 +39,10 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
 
 /// What a process takes beyond its arenas: a line of its own, for no plan decides it.
 static void addBeyondArenas(analysis::PlanReport &report, const Options &options, const ProgramCase &what) {
-  bool isCpu = options.target == "cpu";
-  config::Cluster cluster = !options.cluster.empty() ? what.rates.cluster()
-                            : isCpu                  ? config::builtinCluster("cpu")
-                                                     : deviceOfTarget(options);
-  const char *name = isCpu ? "memory of the process beyond the arenas (code, stacks, libraries)"
-                           : "device memory beyond the arenas (context, modules, handles of libraries)";
+  config::Cluster cluster = options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster();
+  const char *name = options.target == "cpu"
+                         ? "memory of the process beyond the arenas (code, stacks, libraries)"
+                         : "device memory beyond the arenas (context, modules, handles of libraries)";
   for (analysis::RankPlan &rank : report.ranks)
     rank.memory.push_back({name, "device", cluster.device.contextBytes,
                            "device.context_bytes of " + cluster.name, /*beyondArenas=*/true});

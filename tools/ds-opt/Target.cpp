@@ -7,6 +7,8 @@ using namespace ds;
 using namespace ds::opt;
 
 config::Cluster ds::opt::deviceOfTarget(const Options &options) {
+  if (options.target == "cpu")
+    return config::builtinCluster("cpu");
   return config::builtinCluster(options.target == "cuda:sm_80" ? "a100-80g" : "h100-80g");
 }
 

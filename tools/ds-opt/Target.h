@@ -19,7 +19,7 @@ struct Target {
 /// would not run.
 Result<Target> chooseTarget(const Options &options, const config::Cluster &cluster);
 
-/// The built-in cluster whose device a `--target` of CUDA stands for where no `--cluster` is given.
+/// The built-in cluster whose device a `--target` stands for where no `--cluster` is given.
 config::Cluster deviceOfTarget(const Options &options);
 
 } // namespace ds::opt
