@@ -11,11 +11,11 @@
 // NCCL's own.
 //
 //===---------------------------------------------------------------------------===//
+#include "AttentionWorkspace.h"
 #include "RuntimeBuffer.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
-#include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/ProductBlocks.h"
 
@@ -76,24 +76,15 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
   return std::min(most, llvm::alignTo(partials, kCudaAlignment));
 }
 
-/// Bytes that cuDNN may use for `call`, an attention; 0 where it is not asked.
-static uint64_t attentionBudget(CallOp call, ::ds::rt::LibraryFn function) {
-  SmallVector<::ds::rt::Buffer> buffers = runtimeBuffers(call);
-  SmallVector<const ::ds::rt::Buffer *> operands = addressesOf(buffers);
-  auto pieces =
-      ::ds::rt::attentionPieces(function, {operands.data(), operands.size()}, integerParams(call)[0] != 0);
-  return pieces ? pieces->workspaceBytes : 0;
-}
-
-/// Bytes that NVIDIA's libraries may use for `call`.
-static uint64_t cudaBudget(CallOp call, StringRef target) {
+/// Bytes that NVIDIA's libraries may use for `call`: of a gradient of attention in pieces of `attentionBytes`
+/// where they need not be larger, or nothing for 0.
+static uint64_t cudaBudget(CallOp call, StringRef target, uint64_t attentionBytes) {
   if (call.getCallee() == "matmul")
     return blasBudget(call, target);
-  if (call.getCallee() == "attention_forward")
-    return attentionBudget(call, ::ds::rt::LibraryFn::AttentionForward);
-  if (call.getCallee() == "attention_backward")
-    return attentionBudget(call, ::ds::rt::LibraryFn::AttentionBackward);
-  return 0;
+  if (call.getCallee() == "attention_backward" && attentionBytes == 0)
+    return 0;
+  auto pieces = cudnnPieces(call, attentionBytes);
+  return pieces ? pieces->workspaceBytes : 0;
 }
 
 /// Bytes of staging memory that the ranks' parts need in `op`.
@@ -123,7 +114,7 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
     auto target = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(kTargetAttr);
     if (target && target.getValue().starts_with("cuda:")) {
       getOperation().walk([&](CallOp call) {
-        assign(call, call.getWorkspaceMutable(), cudaBudget(call, target), kCudaAlignment);
+        assign(call, call.getWorkspaceMutable(), cudaBudget(call, target, attentionBytes), kCudaAlignment);
       });
       return;
     }

@@ -1,6 +1,7 @@
 //===- CommandCost.cpp - How long commands take, as far as schedules must know ---===//
 #include "CommandCost.h"
 
+#include "AttentionWorkspace.h"
 #include "LibraryTable.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Codegen/KernelWork.h"
@@ -123,6 +124,8 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
     return rates.matmulSeconds(productOf(call), dtype);
   if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {
     ArrayRef<int64_t> keys = cast<BufferType>(call.getBuffers()[1].getType()).getTensor().getShape();
+    if (lacksWorkspace(call))
+      dtype = cost::DType::F32; // in which the runtime's own kernels compute
     return rates.attentionCallSeconds(flops, bytes, keys[1], keys[3],
                                       function->fn == LibraryFn::AttentionBackward, dtype);
   }

@@ -96,6 +96,7 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
   // Workspaces are allocations: they must exist before offsets are given out.
   AssignWorkspacesOptions workspaces;
   workspaces.threads = options.threads;
+  workspaces.attentionBytes = options.attentionBytes;
   manager.addNestedPass<func::FuncOp>(createAssignWorkspaces(workspaces));
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyPlanned());

@@ -4,6 +4,7 @@
 // the play of their commands.
 //
 //===---------------------------------------------------------------------------===//
+#include "AttentionWorkspace.h"
 #include "CountStates.h"
 #include "ExplainPeak.h"
 #include "PlanBuffers.h"
@@ -85,6 +86,7 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   report.predicted = predictStep(module, rates, flops);
   addCommunication(module, report);
   describeLoss(module, report);
+  describeAttention(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));

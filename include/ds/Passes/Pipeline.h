@@ -14,6 +14,7 @@ inline constexpr llvm::StringLiteral kTargetAttr = "ds.target";
 struct PipelineOptions {
   unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it
   std::string cluster = "cpu"; ///< file or name: its rates decide what is gathered, kept and waited for when
+  uint64_t attentionBytes = 256 << 20; ///< as ds-assign-workspaces has it
   int64_t memory = 0; ///< bytes that gathers and reductions under way must leave room in; 0: no limit
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
@@ -35,9 +36,11 @@ void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);
 using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)>;
 
 /// sharded and on to planned, so that the plan fits `options.memory` if it can. What is tried in turn: the
-/// schedule with less memory for gathers, by what the packing and workspaces took beyond it; then, where the
-/// configuration leaves it open, reducing gradients in each micro-step in place of keeping them whole. The
-/// plan that fits, or else the smallest, is left in `module` (phase step). `run` executes a pipeline.
+/// schedule with less memory for gathers, by what the packing and workspaces took beyond it; smaller pieces
+/// of attention's gradient, the largest that fit; where the configuration leaves it open, reducing gradients
+/// in each micro-step in place of keeping them whole; attention's gradient without workspace, which means
+/// without cuDNN. The plan that fits, or else the smallest, is left in `module` (phase step). `run` executes
+/// a pipeline.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// model to planned, with ds-split-loss's choice put to the test: where it splits a loss and `loss_chunks`

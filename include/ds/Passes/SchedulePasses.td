@@ -209,7 +209,11 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
                                                            ds.call "matmul"(%a, %b, %c) ... workspace(%s : ...) on compute : ...
     ```
   }];
-  let options = [Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">];
+  let options = [
+    Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">,
+    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
+           "On CUDA, bytes of a piece of attention's gradient where one key head does not take more; 0: no workspace">,
+  ];
 }
 
 def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {

@@ -158,6 +158,10 @@ std::string printPlanJson(const PlanReport &report) {
                            {"rows", loss->rows},
                            {"saved_bytes", loss->savedBytes},
                            {"more_seconds", number(loss->moreSeconds)}};
+  if (const std::optional<AttentionWorkspace> &attention = report.attention)
+    json["attention_workspace"] = {{"bytes", attention->bytes},
+                                   {"usual_bytes", attention->usualBytes},
+                                   {"least_bytes", attention->leastBytes}};
   addAnswers(json, report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -118,6 +118,12 @@ struct LossChunks {
   double moreSeconds = 0;       ///< of the predicted step, beside that plan
 };
 
+/// The largest workspace that cuDNN has for a gradient of attention, in bytes of the device.
+struct AttentionWorkspace {
+  int64_t bytes = 0;                      ///< 0: the runtime's own kernels do it, without one
+  int64_t usualBytes = 0, leastBytes = 0; ///< where there is room, and for one key head of one sample
+};
+
 struct Mesh {
   uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
 };
@@ -136,10 +142,11 @@ struct PlanReport {
   Prediction predicted;
   bool hostsFit = true; ///< host memory and storage suffice as well
   double flopsPerStep = 0;
-  int64_t parameters = 0;                  ///< elements
-  std::optional<LossChunks> lossChunks;    ///< none: losses are whole
-  std::vector<std::string> notes;          ///< decisions and their reasons, a sentence each
-  std::vector<PlanChoice> changes;         ///< that make a plan fit which does not, the fastest first
+  int64_t parameters = 0;                      ///< elements
+  std::optional<LossChunks> lossChunks;        ///< none: losses are whole
+  std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
+  std::vector<std::string> notes;              ///< decisions and their reasons, a sentence each
+  std::vector<PlanChoice> changes;             ///< that make a plan fit which does not, the fastest first
   std::vector<PlanChoice> smaller;         ///< of --explain-peak: one change each, the smallest peak first
   std::vector<PlanChoice> whatIf;          ///< the table of --what-if
   std::optional<int64_t> maxBatch, maxSeq; ///< the largest micro-batch and the longest sequence; 0: none
