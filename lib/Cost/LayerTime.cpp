@@ -40,8 +40,7 @@ static double weightProducts(const ModelShape &shape, const Part &p, const Rates
 }
 
 /// Scores and their product with the values. Fused, the scores never leave the chip.
-static double attentionProducts(const Part &p, const ParallelPlan &plan, const Rates &rates) {
-  DType dtype = plan.dtype;
+static double attentionProducts(const Part &p, const ParallelPlan &plan, const Rates &rates, DType dtype) {
   double heads = p.b * p.a / (p.t * p.sp), width = p.h / p.a;
   if (plan.flashAttention)
     return rates.attentionSeconds({p.s, p.s, width, heads}, dtype);
@@ -88,13 +87,16 @@ static double exchange(const Part &p, const ParallelPlan &plan, const Rates &rat
 LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
   Part p(shape, plan);
   double products = weightProducts(shape, p, rates, plan.dtype);
-  double attention = attentionProducts(p, plan, rates);
+  double attention = attentionProducts(p, plan, rates, plan.dtype);
+  // Without room for cuDNN's workspace, the runtime's own kernels compute the gradient in fp32.
+  bool isOwn = estimateMemory(shape, plan, rates.cluster()).lacksWorkspace;
+  double gradient = isOwn ? attentionProducts(p, plan, rates, DType::F32) : attention;
   double dropout = shape.dropout ? 2.5 : 0; // read, write and mask, beside softmax's read and write
   double core = attention + scorePasses(p, plan, rates, 2 + dropout);
   LayerSeconds layer;
   layer.forward = products + core + forwardPasses(shape, p, rates);
   // Fused attention computes its scores once more.
-  layer.backward = 2 * products + (plan.flashAttention ? 2.5 : 2) * attention +
+  layer.backward = 2 * products + (plan.flashAttention ? 2.5 : 2) * gradient +
                    scorePasses(p, plan, rates, shape.dropout ? 5.5 : 3) + backwardPasses(shape, p, rates);
   layer.forwardExchange = exchange(p, plan, rates);
   // Half of the backward's exchange can run beside the products of the weights' gradients.

@@ -145,6 +145,16 @@ static void placeBuckets(MemoryEstimate &memory, const ParallelPlan &plan, const
     memory.reduced = 2 * bucket * static_cast<double>(bytesOf(plan.gradientDtype));
 }
 
+/// Attention's gradient, in what the device has left beside everything else. The last stage's logits are gone
+/// when the last layer's runs.
+static void placeWorkspace(MemoryEstimate &memory, const ModelShape &shape, const ParallelPlan &plan,
+                           const config::Cluster &cluster, double logits) {
+  double room = static_cast<double>(cluster.device.memoryBytes) - memory.deviceBytes() + logits;
+  std::optional<double> bytes = attentionWorkspace(shape, plan, cluster, room);
+  memory.workspace = std::max(0.0, bytes.value_or(0) - logits);
+  memory.lacksWorkspace = bytes && *bytes == 0 && room >= 0; // else not even the rest fits
+}
+
 MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &plan,
                                    const config::Cluster &cluster, int64_t stage) {
   Counts counts(shape, plan, cluster, stage);
@@ -155,6 +165,7 @@ MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &
   memory.activations = kept.layers * kept.perLayer + kept.again + kept.outside;
   memory.host.checkpoints = kept.onHost * counts.onNode;
   memory.context = static_cast<double>(cluster.device.contextBytes);
+  placeWorkspace(memory, shape, plan, cluster, stage == plan.pp - 1 ? kept.outside : 0);
   return memory;
 }
 

@@ -10,14 +10,11 @@ namespace ds::rt {
 namespace {
 
 constexpr uint64_t kMost = uint64_t(1) << 30; ///< bytes of a piece of one key head
-constexpr uint64_t kFixed = 512;  ///< bytes of counters and descriptors that engines ask for besides
-constexpr int64_t kVector = 8;    ///< 16-bit elements in 16 bytes, which the engines load at once
-constexpr int64_t kMaxHead = 256; ///< of any engine
+constexpr uint64_t kFixed = 512;   ///< bytes of counters and descriptors that engines ask for besides
+constexpr int64_t kVector = 8;     ///< 16-bit elements in 16 bytes, which the engines load at once
+constexpr uint64_t kMaxHead = 256; ///< of any engine
 
-/// What an attention command is, whatever the layout of its operands.
-struct Sizes {
-  uint64_t batch, queries, keys, heads, groups, size;
-};
+using Sizes = AttentionSizes;
 
 bool isNarrow(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
@@ -58,7 +55,18 @@ std::optional<AttentionPieces> cut(const Sizes &s, uint64_t usual) {
   return least.workspaceBytes <= kMost ? std::optional(least) : std::nullopt;
 }
 
+/// Whether engines take an attention of these sizes.
+bool isTaken(const Sizes &s, bool causal) {
+  const bool empty = s.batch * s.queries * s.keys * s.heads == 0;
+  const bool shifted = causal && s.queries != s.keys; // engines align the diagonal at its other end
+  return !empty && !shifted && s.size % kVector == 0 && s.size <= kMaxHead;
+}
+
 } // namespace
+
+std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal, uint64_t usual) {
+  return isTaken(sizes, causal) ? cut(sizes, usual) : std::nullopt;
+}
 
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
                                                bool causal, uint64_t usual) {
@@ -70,9 +78,7 @@ std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buf
   const Sizes s{static_cast<uint64_t>(q.shape[0]), static_cast<uint64_t>(q.shape[1]),
                 static_cast<uint64_t>(k.shape[1]), static_cast<uint64_t>(q.shape[2]),
                 static_cast<uint64_t>(k.shape[2]), static_cast<uint64_t>(q.shape[3])};
-  const bool empty = s.batch * s.queries * s.keys * s.heads == 0;
-  const bool shifted = causal && s.queries != s.keys; // engines align the diagonal at its other end
-  if (empty || shifted || q.shape[3] % kVector != 0 || q.shape[3] > kMaxHead || !isContiguous(lse))
+  if (!isTaken(s, causal) || !isContiguous(lse))
     return std::nullopt;
   for (size_t i = 0; i < numOperands; ++i)
     if (i != 4 && !isAligned(*operands[i]))

@@ -73,6 +73,9 @@ static Result<RulesCase> readCase(const Options &options, const config::Config &
   for (const std::string &notice : model->notices)
     llvm::errs() << "note: " << notice << "\n";
   what.plan.flashAttention = model->fusedAttention;
+  if (estimateMemory(what.shape, what.plan, cluster).lacksWorkspace)
+    what.notes.push_back("gradients of attention are computed in f32 by the runtime's own kernels: cuDNN's "
+                         "workspace does not fit");
   if (cluster.device.peakFlops[what.plan.dtype] <= 0 && what.plan.dtype != config::DType::F32)
     what.notes.push_back("the device has no unit for this element type: its rate is that of fp32");
   return what;

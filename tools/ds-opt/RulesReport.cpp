@@ -83,6 +83,8 @@ static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memor
   add("gradients", "device", memory.gradients, zero);
   add("optimizer states", "device", memory.optimizer, zero);
   add("activations", "device", memory.activations, "the published bytes per layer, arXiv 2205.05198");
+  add("workspace", "device", memory.workspace,
+      "cuDNN's for attention's gradient, beyond the logits, which are gone by then");
   add("buckets of gathered parameters", "device", memory.gathered, "two layers or buckets of 5e8 elements");
   add("buckets of gradients", "device", memory.reduced, "two layers or buckets of 5e8 elements");
   add("device context and libraries", "device", memory.context, "device.context_bytes",
@@ -111,7 +113,7 @@ static analysis::RankPlan rankPlan(const RulesCase &what, int64_t stage) {
   rank.stage = stage;
   rank.states = {whole(memory.parameters), whole(memory.gradients), whole(memory.optimizer), 0};
   rank.atPeak = {rank.states.parameters,    rank.states.gradients,   rank.states.optimizer,
-                 whole(memory.activations), whole(memory.working()), 0};
+                 whole(memory.activations), whole(memory.working()), whole(memory.workspace)};
   for (int64_t bytes : rank.atPeak)
     rank.peakBytes += bytes;
   rank.peakAt = "backward of the last layer in flight";
@@ -186,7 +188,7 @@ static void printRow(llvm::raw_ostream &out, const std::string &stages, const Me
   out << llvm::left_justify(stages, 8);
   for (double bytes :
        {memory.parameters, memory.gradients, memory.optimizer, memory.activations, memory.working(),
-        memory.context, memory.deviceBytes(), memory.host.bytes(), memory.storage.bytes()})
+        memory.workspace, memory.context, memory.deviceBytes(), memory.host.bytes(), memory.storage.bytes()})
     out << llvm::right_justify(gibi(bytes), 12);
   out << "\n";
 }
@@ -212,8 +214,8 @@ static void printHost(llvm::raw_ostream &out, const std::string &stages, const M
 static void printMemory(llvm::raw_ostream &out, const RulesCase &what) {
   out << "memory of a rank in GiB, host and nvme of a node, by pipeline stage\n"
       << llvm::left_justify("stage", 8);
-  for (const char *head : {"parameters", "gradients", "optimizer", "activations", "buckets", "context",
-                           "device", "host", "nvme"})
+  for (const char *head : {"parameters", "gradients", "optimizer", "activations", "buckets", "workspace",
+                           "context", "device", "host", "nvme"})
     out << llvm::right_justify(head, 12);
   out << "\n";
   auto of = [&](int64_t stage) {

@@ -87,6 +87,47 @@ TEST(Memory, FusedAttentionGatedLayersAndFp32) {
             8 * static_cast<double>(shape.parameters())); // no masters
 }
 
+TEST(Memory, AttentionsWorkspaceIsThePrograms) {
+  ModelShape shape = shortGpt(12, 768, 12);
+  shape.dropout = false;
+  ParallelPlan plan;
+  plan.flashAttention = true, plan.microBatch = 64, plan.lossChunks = 64;
+  config::Cluster cluster = clusterOf("h100-80g");
+  auto memory = [&] { return estimateMemory(shape, plan, cluster); };
+  // Eight samples at once, as test/Passes/assign-workspaces-cuda.mlir has it; the logits are gone by then.
+  double usual = 201720320, logits = 4 * 64 * 1024.0 * (768 + 51200 / 64.0);
+  ASSERT_EQ(shape.vocab, 51200);
+  EXPECT_EQ(memory().workspace, 0); // 392 MiB of logits
+  plan.microBatch = 16;             // and so much of 16 samples, with a quarter of the logits
+  logits /= 4;
+  EXPECT_NEAR(memory().workspace, usual - logits, 1);
+  EXPECT_NEAR(memory().deviceBytes(),
+              memory().parameters + memory().gradients + memory().optimizer + memory().activations +
+                  memory().workspace + memory().context,
+              1);
+  // One head of one sample takes 2 MiB; without room for it the runtime's own kernels compute the gradient.
+  double others = memory().deviceBytes() - memory().workspace;
+  double seconds = estimateStep(shape, plan, Rates(cluster)).seconds;
+  cluster.device.memoryBytes = static_cast<int64_t>(others - logits) + (4 << 20);
+  EXPECT_FALSE(memory().lacksWorkspace);
+  EXPECT_EQ(memory().workspace, 0);
+  cluster.device.memoryBytes -= 3 << 20;
+  EXPECT_TRUE(memory().lacksWorkspace);
+  EXPECT_GT(estimateStep(shape, plan, Rates(cluster)).seconds, 1.1 * seconds);
+  cluster.device.memoryBytes -= 3 << 20; // which would not make it fit
+  EXPECT_FALSE(memory().lacksWorkspace);
+  // Nothing where no program would ask for it.
+  cluster = clusterOf("h100-80g");
+  plan.lossChunks = 1 << 20;
+  EXPECT_GT(memory().workspace, 0);
+  plan.flashAttention = false;
+  EXPECT_EQ(memory().workspace, 0);
+  plan.flashAttention = true, plan.dtype = DType::F32;
+  EXPECT_EQ(memory().workspace, 0);
+  plan.dtype = DType::BF16, cluster.device.architecture = "cpu";
+  EXPECT_EQ(memory().workspace, 0);
+}
+
 TEST(Memory, StagesOfAPipeline) {
   ModelShape shape = gpt(96, 12288, 96);
   config::Cluster cluster = clusterOf("a100-80g");

@@ -56,7 +56,9 @@ struct MemoryEstimate {
   double parameters = 0, gradients = 0, optimizer = 0;
   double gathered = 0, reduced = 0; ///< buckets under way, two of each
   double activations = 0;           ///< with what lies outside the layers
-  double context = 0;               ///< of the device and its libraries
+  double workspace = 0; ///< of cuDNN for attention's gradient, beyond the logits, which are gone by then
+  bool lacksWorkspace = false; ///< cuDNN is not asked, for even one key head's workspace leaves no room
+  double context = 0;          ///< of the device and its libraries
   /// What is offloaded, and the buffers that it passes through to and from storage.
   struct Offloaded {
     double parameters = 0, gradients = 0, optimizer = 0, checkpoints = 0, staging = 0;
@@ -65,7 +67,7 @@ struct MemoryEstimate {
 
   double working() const { return gathered + reduced; }
   double deviceBytes() const {
-    return parameters + gradients + optimizer + working() + activations + context;
+    return parameters + gradients + optimizer + working() + activations + workspace + context;
   }
   /// What crosses the link to the device; optimizer states are updated where they are.
   double pinnedBytes() const { return host.bytes() - host.optimizer; }
@@ -82,6 +84,12 @@ struct StageActivations {
   double onHost = 0;    ///< bytes of a rank that are on its host instead
 };
 StageActivations stageActivations(const ModelShape &shape, const ParallelPlan &plan, int64_t stage);
+
+/// Bytes of the workspace of cuDNN for attention's gradient within `room` bytes, as a program's plan has it:
+/// of the usual size, or as much of it as there is room for. 0: cuDNN is not asked. Nothing where it would
+/// not be asked whatever the room.
+std::optional<double> attentionWorkspace(const ModelShape &shape, const ParallelPlan &plan,
+                                         const config::Cluster &cluster, double room);
 
 /// A rank of pipeline stage `stage`, counted from 0.
 MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &plan,

@@ -34,6 +34,17 @@ struct AttentionPieces {
   uint64_t workspaceBytes; ///< of the whole workspace, a multiple of kAttentionAlignment
 };
 
+/// What an attention is, whatever the layout of its operands.
+struct AttentionSizes {
+  uint64_t batch, queries, keys, heads;
+  uint64_t groups; ///< key heads
+  uint64_t size;   ///< elements of a head
+};
+
+/// As below, of a gradient with operands of 16 bits that lie as the engines want them.
+std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal,
+                                              uint64_t usual = kUsualPieceBytes);
+
 /// How an attention command with these operands and params (Library.h) is cut for cuDNN; nothing for what
 /// cuDNN is not asked: f32, masks, head sizes and strides that are no multiple of 8 elements, causal
 /// attention with other numbers of queries than of keys, and gradients of which a single key head would take
