@@ -1,0 +1,338 @@
+//===- StepPasses.td - From a model to one step of training ----------*- tablegen -*-===//
+#ifndef DS_STEP_PASSES
+#define DS_STEP_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// model -> step
+//===----------------------------------------------------------------------===//
+
+def VerifyModel : Pass<"ds-verify-model", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes of phase model rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - there is a function `@forward` whose first result is the loss, a rank-0 float;
+    - each of its arguments is an input (`ds.input`) or a state (`ds.state`) that is declared, with its type, once;
+    - all shapes are static, and no op belongs to a later phase (buffers, kernels, gradient ops);
+    - row statistics of attention and cross-entropy are read by nothing, and a mask of attention is not trained: no
+      gradient passes there.
+  }];
+}
+
+def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
+  let summary = "Replaces spelled-out attention by ds.attention";
+  let description = [{
+    Recognises softmax(q k^T * scale + mask) v: products of rank 3 or 4, keys transposed by flag or by op, scaling by
+    constants before or after the first product, masks as a select with a very negative number or as an addend,
+    before or after scaling.
+
+    Requires: phase model, canonical and without common subexpressions (a transposition is one op; layers share
+    their mask).
+
+    Ensures:
+    - A mask that hides exactly the future, however it is computed from counters and constants, becomes `causal`;
+      another addend becomes `mask`, without its repetition over batch and heads.
+    - A finite fill of at most -10^4 counts as minus infinity in a causal mask, where each row sees itself. A select
+      that is not causal is not raised.
+    - Heads that were transposed before the first dimension of the products are taken from before the transposition;
+      heads that never were count as batch.
+    - Repetitions of key heads (repeat_interleave, expand) are folded into fewer key heads.
+    - Left alone: dropout on the probabilities, a mask that is trained, scores or probabilities that are read by
+      something else.
+
+    ```
+    %s = ds.matmul %q, %k transpose_rhs : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16x16xf32>
+    %m = ds.select %past, %s, %minus_infinity : tensor<2x4x16x16xf32>
+    %p = ds.softmax %m dim 3 : tensor<2x4x16x16xf32>
+    %o = ds.matmul %p, %v : tensor<2x4x16x16xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+    becomes, where q, k and v are transpositions of tensors %qt, %kt and %vt of shape [2, 16, 4, 8]
+    ```
+    %ot, %lse = ds.attention %qt, %kt, %vt causal scale 1.0 : ...
+    %o = ds.transpose %ot perm [0, 2, 1, 3] : tensor<2x16x4x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def LowerPrecision : Pass<"ds-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Puts parameters, activations and products into 16 bits";
+  let description = [{
+    `precision` of `ds.training` says what is asked for:
+
+    | key | type | meaning |
+    |---|---|---|
+    | compute | string | "bf16" or "f16": the type of products and of what lies between them; "f32": nothing is lowered |
+    | autocast | bool | parameters stay as they are and are converted where they are used |
+    | convert_buffers, buffer | bool, string | buffers become that type; otherwise they are left alone |
+    | gradient, master, moment | string | for ds-build-step: types of accumulated gradients, masters and moments |
+
+    Requires: phase model, not differentiated; attention raised, biases folded into their products.
+
+    Ensures:
+    - Parameters are declared in the type of `compute`, unless `autocast`; the forward's inputs keep theirs.
+    - Each op computes in the type that its entry in the table of precision asks for (PrecisionOpInterface):
+      products and attention in 16 bits, exponentials, powers, sums and norms in f32, others in the widest type
+      of their operands, where constants and repeated scalars have no say.
+    - Elementwise arithmetic is f32; its result is rounded where it would be stored, not where one op alone reads
+      it.
+    - No value is converted twice to one type, and none back and forth without loss.
+    - What the function returns keeps its type; with `compute` "f32" nothing changes.
+
+    ```
+    %h = ds.matmul %x, %w transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
+    %e = ds.exp %h : tensor<4x6xf32>
+    ```
+    becomes, for bf16,
+    ```
+    %xl = ds.convert %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %h = ds.matmul %xl, %w transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+    %hs = ds.convert %h : tensor<4x6xbf16> -> tensor<4x6xf32>
+    %e = ds.exp %hs : tensor<4x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
+  let summary = "Makes logits and their cross-entropy some rows at a time";
+  let description = [{
+    Rows of a cross-entropy whose logits are a product are taken in chunks, so that one chunk of logits lives at a time
+    (Hsu et al., "Liger Kernel: Efficient Triton Kernels for LLM Training", 2024, section 3.2).
+
+    | key of `ds.training` | type | meaning |
+    |---|---|---|
+    | loss_chunks | i64 | 1: nothing is split; N: into at most N chunks of equal size, of which the last may be smaller; 0: as many as the shapes suggest |
+
+    Requires: phase model, not differentiated; types are final (ds-lower-precision).
+
+    Ensures:
+    - Each chunk is a `ds.matmul` of a piece of the product's rows and a `ds.cross_entropy` over the count of all rows;
+      the loss is the sum of the chunks' losses, in row order.
+    - Conversions between product and loss are made chunk by chunk. Reshapes that keep the columns, and slices of rows,
+      as a shift by one token makes them, are applied to the product's input.
+    - Left alone: logits that something else reads, a product with relu, an accumulator, a transposed left or a batched
+      right side, anything else between product and loss.
+    - With 0, rows of a chunk are the least power of two for which a chunk's logits are as large as the product's whole
+      input, at least 512; nothing is split that saves less than 16 MiB, or less than adding up a 16-bit weight's
+      gradient in f32 takes.
+    - `ds.loss_chunks` of the module says {chunks, rows}, for the report. With `remarks`, each loss is told of.
+
+    With `{loss_chunks = 2}`
+    ```
+    %x = ds.matmul %h, %w transpose_rhs : tensor<8x4xf32>, tensor<100x4xf32> -> tensor<8x100xf32>
+    %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : ...
+    ```
+    becomes
+    ```
+    %n = ... the number of targets in %t that are not -100 ...
+    %h:2 = ds.split %h dim 0 : tensor<8x4xf32> -> tensor<4x4xf32>, tensor<4x4xf32>
+    %t:2 = ds.split %t dim 0 : tensor<8xi64> -> tensor<4xi64>, tensor<4xi64>
+    %x0 = ds.matmul %h#0, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
+    %l0, %lse0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ignore_index -100 : ...
+    %x1 = ds.matmul %h#1, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
+    %l1, %lse1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ignore_index -100 : ...
+    %loss = ds.add %l0, %l1 : tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Say of each cross-entropy what was done, and why">];
+}
+
+def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Appends to the forward the gradients of its loss by all trainable parameters";
+  let description = [{
+    A reverse sweep over `@forward`: each op that influences the loss and is influenced by a trainable parameter is
+    asked, last op first, how its results' gradients pass to its operands.
+
+    Requires: phase model; the first result of `@forward` is the loss, a rank-0 float.
+
+    Ensures:
+    - `@forward` returns, after its own results, one gradient per trainable parameter that influences the loss, in
+      argument order, marked `ds.gradient = @parameter`, of the parameter's type.
+    - The seed is 1 / (`gradient_accumulation_steps` * `world`) of `ds.training` (1 without them; `world` counts as 1
+      where `reduce_op` is "sum"), so that gradients of the micro-steps of one step on all ranks add up to the
+      gradient of their mean, times the scale of the loss where `loss_scale.scale` is set: a number, or with
+      `loss_scale.dynamic` the state `@loss_scale`, which is declared.
+    - A parameter that does not influence the loss has no gradient, as in PyTorch, where its `.grad` is None: it is
+      not updated, and weight decay does not reach it. With `remarks`, each is named.
+    - Frozen parameters, inputs, and what depends only on them are not differentiated, and no op is emitted whose
+      result would be a gradient that nothing reads.
+    - Gradients of a value that is used several times are added in the order of the sweep: last use first. They are
+      added in the value's type, but in f32, rounded once, by a 16-bit weight or bias that several products read.
+
+    ```
+    func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {
+      %b = ds.broadcast %w dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+      %y = ds.mul %x, %b : tensor<4x8xf32>
+      %l = ds.reduce sum %y dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+      return %l : tensor<f32>
+    }
+    ```
+    becomes
+    ```
+    func.func @forward(%x: ..., %w: ...) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      ...
+      %one = ds.constant dense<1.0> : tensor<f32>
+      %g = ds.broadcast %one dims [] : tensor<f32> -> tensor<4x8xf32>
+      %gb = ds.mul %g, %x : tensor<4x8xf32>
+      %gw = ds.reduce sum %gb dims [0] : tensor<4x8xf32> -> tensor<8xf32>
+      return %l, %gw : tensor<f32>, tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Name each parameter that gets no gradient">];
+}
+
+def SinkLoss : Pass<"ds-sink-loss", "::mlir::func::FuncOp"> {
+  let summary = "Moves logits and losses down to where their gradients are made";
+  let description = [{
+    Requires: `ds-differentiate` has run.
+
+    Ensures:
+    - A `ds.cross_entropy`, the product and the conversions that only it and its gradient read as logits, and the
+      rank-0 values that are computed from losses, stand before the first op that reads them. Of a loss in chunks, one
+      chunk's logits live at a time, unless the gradient that the loss is given depends on the loss.
+    - Values stay the same; so does the order of all other ops.
+
+    ```
+    %x0 = ds.matmul %h#0, %w : ...
+    %l0, %s0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ... : ...
+    %x1 = ds.matmul %h#1, %w : ...
+    %l1, %s1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ... : ...
+    %d1 = ds.cross_entropy_grad %x1, ... : ...
+    %d0 = ds.cross_entropy_grad %x0, ... : ...
+    ```
+    becomes
+    ```
+    %x1 = ds.matmul %h#1, %w : ...
+    %l1, %s1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ... : ...
+    %d1 = ds.cross_entropy_grad %x1, ... : ...
+    %x0 = ds.matmul %h#0, %w : ...
+    %l0, %s0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ... : ...
+    %d0 = ds.cross_entropy_grad %x0, ... : ...
+    ```
+  }];
+}
+
+def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
+  let summary = "Makes the functions of a training step from the differentiated forward";
+  let description = [{
+    Everything that a step does is made explicit: the mean over micro-batches, the global norm and clipping, the
+    learning-rate schedule and the optimizer. The module attribute `ds.training` says how; the meaning of keys is
+    DeepSpeed 0.19.6's.
+
+    | key | type | meaning |
+    |---|---|---|
+    | gradient_accumulation_steps | i64 | micro-steps per step, G; 1 |
+    | gradient_clipping | f64 | bound of the global L2 norm; 0: none |
+    | no_decay | strings | regular expressions; parameters whose name one matches have no weight decay |
+    | optimizer.type | string | sgd, adam, adagrad, lion or lamb |
+    | optimizer.lr, beta1, beta2, eps, weight_decay | f64 | |
+    | optimizer.adam_w_mode | bool | adam: decay the parameter (AdamW, true), or the gradient (L2) |
+    | optimizer.bias_correction | bool | adam, lamb |
+    | optimizer.momentum, dampening, nesterov | f64, f64, bool | sgd |
+    | optimizer.min_coeff, max_coeff | f64 | lamb: bounds of the trust ratio |
+    | scheduler.type | string | constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle |
+    | scheduler.* | | DeepSpeed's parameters by their own names; warmup_log for its warmup_type |
+    | world, reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
+    | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
+    | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
+    | loss_scale.scale, dynamic, initial | bool, bool, f64 | gradients are those of the loss times a scale, which starts as, or is, `initial` |
+    | loss_scale.window, hysteresis, consecutive_hysteresis, minimum | i64, i64, bool, f64 | dynamic: DeepSpeed's, of section fp16 |
+
+    Requires: `ds-differentiate` has run with the same `ds.training`.
+
+    Ensures:
+    - `@forward` is gone. With G = 1 there is `@last`; with G = 2 also `@first`, with more also `@middle`. `@first`
+      writes the gradients to states (role gradient, "<parameter>.grad"), `@middle` adds to them, `@last` adds to
+      them, updates and leaves them alone. Sums are formed inside the product that makes the gradient where there
+      is one (`into`).
+    - `@evaluate` computes the loss alone, without dropout.
+    - Scalar states: `@loss` (f32, mean of the step's micro-batches), `@grad_norm` (f32, global norm of the mean
+      gradient before clipping), `@lr` (f64), `@step` (i64, finished steps), `@eval_loss` (f32).
+    - Optimizer moments are states of role moment, "<parameter>.<moment>", that start as zero.
+    - Parameters without a gradient are not written.
+    - A parameter that ds-lower-precision made 16-bit is rounded from its master, "<parameter>.master", which is what
+      the optimizer steps, unless that would have the parameter's own type.
+    - Where steps can be skipped: `@skipped` (i64) is 0 for a step that was made, 1 for one that was skipped, 2 for one
+      that was skipped while the scale could not be lowered any more. A skipped step leaves parameters, masters,
+      moments and `@step` as they are; with them the schedule.
+    - Dynamic scaling: `@loss_scale` (f32), `@good_steps` and `@hysteresis` (i64) follow DeepSpeed's DynamicLossScaler.
+    - Each parameter is updated by a `ds.update`, but for Lamb, whose step looks at the parameter as a whole.
+    - Without clipping, a parameter is updated as soon as its gradient is complete and its old value has had its
+      last reader; the norm is summed up parameter by parameter, so no gradient waits for it.
+    - Sums of squares are formed over blocks of 16384 elements: their order depends on shapes alone.
+    - A state that a random op reads as its generator moves on by (0, 1) in every micro-step.
+    - Each state is at most once a result; a state that nothing reads is no argument.
+
+    With `{optimizer = {type = "sgd", lr = 0.5}}`
+    ```
+    func.func @forward(%x: ..., %w: tensor<8xf32> {ds.state = @w}) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      ...
+      return %l, %g : tensor<f32>, tensor<8xf32>
+    }
+    ```
+    becomes
+    ```
+    func.func @last(%x: ..., %w: ..., %step: tensor<i64> {ds.state = @step})
+        -> (tensor<f32> {ds.state = @loss}, tensor<f64> {ds.state = @lr}, tensor<i64> {ds.state = @step},
+            tensor<8xf32> {ds.state = @w}, tensor<f32> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<last>} {
+      ...
+      %new = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+      ^bb0(%old: tensor<8xf32>, %gradient: tensor<8xf32>):
+        %rate = ds.constant dense<0.5> : tensor<8xf32>
+        %update = ds.mul %gradient, %rate : tensor<8xf32>
+        %next = ds.sub %old, %update : tensor<8xf32>
+        ds.yield %next : tensor<8xf32>
+      }
+      ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def Decompose : Pass<"ds-decompose"> {
+  let summary = "Replaces composite layers by elementwise ops, broadcasts and reductions";
+  let description = [{
+    Requires: differentiation has run; a composite's gradient names its results (row statistics), which here become
+    ordinary values.
+
+    Ensures: no op that can decompose itself is left; with `keep-updates`, none but those that sharding needs to see
+    as a whole (`ds.update`, `ds.sum_of_squares`).
+
+    ```
+    %y = ds.softmax %x dim 1 : tensor<4x8xf32>
+    ```
+    becomes
+    ```
+    %m = ds.reduce max %x dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %b = ds.broadcast %m dims [0] : tensor<4xf32> -> tensor<4x8xf32>
+    %d = ds.sub %x, %b : tensor<4x8xf32>
+    %e = ds.exp %d : tensor<4x8xf32>
+    %s = ds.reduce sum %e dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %r = ds.broadcast %s dims [0] : tensor<4xf32> -> tensor<4x8xf32>
+    %y = ds.div %e, %r : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"keepUpdates", "keep-updates", "bool", "false", "Leave updates and sums of squares as they are">];
+}
+
+def VerifyStep : Pass<"ds-verify-step", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase step rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - every function is a segment; there is one `last`, at most one of each other kind, and a `middle` only beside
+      a `first`;
+    - each argument is an input or a declared state of its type; no state is an argument twice;
+    - each result is a declared state of its type, at most once; `first` and `middle` write no parameter, moment or
+      master, and evaluation no state that a step reads;
+    - all shapes are static, and no op belongs to phase scheduled.
+  }];
+}
+
+#endif // DS_STEP_PASSES
