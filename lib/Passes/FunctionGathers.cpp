@@ -4,6 +4,8 @@
 #include "CommandCost.h"
 #include "ScheduledFunction.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
@@ -24,12 +26,11 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
 FunctionGathers::FunctionGathers(func::FuncOp func, const ::ds::cost::Rates &rates)
     : func(func), rates(rates) {
   findCompute();
-  SmallVector<CommunicateOp> gathers =
-      llvm::to_vector(llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovableGather));
-  llvm::stable_sort(gathers,
-                    [&](CommunicateOp a, CommunicateOp b) { return useOf(a).begin < useOf(b).begin; });
+  std::multimap<int64_t, CommunicateOp> gathers; // by first use; equals as they are issued
+  for (CommunicateOp gather : llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovableGather))
+    gathers.emplace(useOf(gather).begin, gather);
   DenseSet<Operation *> allocations;
-  for (CommunicateOp gather : gathers) {
+  for (auto [use, gather] : gathers) {
     addGather(gather);
     if (Operation *alloc = gather.getOutputs()[0].getDefiningOp())
       allocations.insert(alloc);

@@ -163,7 +163,6 @@ private:
   /// True when each broadcast in `cluster` of a value of `producer` repeats a row value along its row.
   bool broadcastsFit(unsigned cluster, unsigned producer, const FusionDomain &united);
 
-  Block &block;
   const Copies &copies;
   SmallVector<Operation *> ops; ///< by position
   DenseMap<Operation *, unsigned> position;
@@ -181,7 +180,7 @@ private:
 };
 } // namespace
 
-ClusterBuilder::ClusterBuilder(Block &block, const Copies &copies) : block(block), copies(copies) {
+ClusterBuilder::ClusterBuilder(Block &block, const Copies &copies) : copies(copies) {
   for (Operation &op : block) {
     position[&op] = ops.size();
     ops.push_back(&op);

@@ -1,6 +1,8 @@
 //===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
 #include "ScheduledFunction.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -93,17 +95,11 @@ SmallVector<StateOp> mlir::ds::getPlacedStates(ModuleOp module) {
 }
 
 SmallVector<func::FuncOp> mlir::ds::getSegments(ModuleOp module) {
-  SmallVector<func::FuncOp> functions;
+  std::multimap<SegmentKind, func::FuncOp> functions; // equals in the module's order
   for (func::FuncOp func : module.getOps<func::FuncOp>())
-    if (func->hasAttr(DsDialect::kSegmentAttr))
-      functions.push_back(func);
-  llvm::stable_sort(functions, [](func::FuncOp a, func::FuncOp b) {
-    auto kind = [](func::FuncOp func) {
-      return func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
-    };
-    return kind(a) < kind(b);
-  });
-  return functions;
+    if (auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr))
+      functions.emplace(kind.getValue(), func);
+  return llvm::to_vector(llvm::make_second_range(functions));
 }
 
 FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {

@@ -47,7 +47,7 @@ struct KernelLoad {
   bool updates = false; ///< at least three operands are read and written again, as an optimizer does
   /// Bytes of operands, fresh ones twice, and the bytes touched since their last use, which are looked up in
   /// place of the kernel's own where they are more. Empty: nothing is known.
-  std::vector<std::pair<double, double>> reuse;
+  std::vector<std::pair<double, double>> reuse = {};
 };
 
 class Rates {

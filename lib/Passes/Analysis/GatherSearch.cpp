@@ -2,6 +2,7 @@
 #include "GatherSolver.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace ds::analysis::detail {
@@ -87,17 +88,15 @@ bool GatherSolver::tryFlips(std::vector<bool> &kept, const std::vector<size_t> &
 
 /// Looks at every set; the best of them are improved as long as that may take.
 void GatherSolver::enumerate() {
-  std::vector<Candidate> candidates;
+  std::multimap<Score, Candidate> candidates; // equals in the order of their sets
   for (uint32_t subset = 0; subset < 1u << gaps.size(); ++subset) {
     std::vector<bool> kept(gaps.size());
     for (size_t gap = 0; gap < gaps.size(); ++gap)
       kept[gap] = subset >> gap & 1;
     if (std::optional<Candidate> candidate = evaluate(kept))
-      candidates.push_back(std::move(*candidate));
+      candidates.emplace(candidate->score, std::move(*candidate));
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate &a, const Candidate &b) { return a.score < b.score; });
-  for (Candidate &candidate : candidates) {
+  for (auto &[score, candidate] : candidates) {
     improve(candidate);
     if (!best || candidate.score < best->score)
       best = std::move(candidate);
@@ -111,7 +110,8 @@ std::vector<bool> GatherSolver::startFull() {
   auto worth = [&](size_t gap) {
     return savedSeconds(gaps[gap]) / double(std::max<int64_t>(problem.values[gaps[gap].value].bytes, 1));
   };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth(a) > worth(b); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(-worth(a), a) < std::pair(-worth(b), b); });
   std::vector<bool> kept(gaps.size());
   for (size_t gap : order) {
     kept[gap] = true;

@@ -35,7 +35,7 @@ struct PlanTimeline {
     int64_t bytes = 0;
     double begin = 0, end = 0; ///< seconds; states and inputs live from 0 to the end of the step
     uint32_t beginCommand = 0, endCommand = 0; ///< [begin, end) into `commands`
-    std::string type;                          ///< "4x64x128xbf16", or empty
+    std::string type = "";                     ///< "4x64x128xbf16", or empty
   };
 
   std::string title;
