@@ -85,6 +85,25 @@ TEST(WasteSearch, LosesBytesUnderAnItemThatSpansAGap) {
   EXPECT_FALSE(search(items, 0, 34));
 }
 
+TEST(WasteSearch, TurnsBackBeforeItLosesMoreThanItMay) {
+  // Left of an item that does not begin at its valley's begin. 9 items, and 36 moves are enough only for a
+  // search that does not follow moves into nothing.
+  const std::vector<Item> items = {{5, 7, 7, 1}, {3, 7, 5, 1}, {1, 5, 3, 1}, {0, 2, 8, 1}, {2, 4, 6, 1},
+                                   {0, 1, 4, 1}, {4, 6, 9, 1}, {0, 4, 7, 1}, {4, 5, 5, 1}};
+  std::optional<std::vector<int64_t>> offsets = search(items, 0, 22);
+  ASSERT_TRUE(offsets);
+  EXPECT_EQ(fault(items, *offsets, 0, 22), "");
+}
+
+TEST(WasteSearch, LosesNothingAboveALowWall) {
+  // What is free before an item is lost up to the valley's left wall, though the item may be higher.
+  const std::vector<Item> items = {{0, 2, 4, 1}, {3, 6, 1, 1}, {0, 2, 6, 1},
+                                   {3, 5, 8, 1}, {2, 4, 7, 1}, {1, 3, 7, 1}};
+  std::optional<std::vector<int64_t>> offsets = search(items, 0, 17);
+  ASSERT_TRUE(offsets);
+  EXPECT_EQ(fault(items, *offsets, 0, 17), "");
+}
+
 TEST(WasteSearch, FindsTheOptimumOfTinyProblemsAndNothingBelow) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     PackProblem problem = randomProblem(3 + int(seed % 5), 9, 8, 5, seed);

@@ -136,8 +136,7 @@ void WasteSearch::findMoves(const Valley &valley, size_t enough, Moves &moves) {
       ++steps;
       if (isPlaced[id] || items[id].end > valley.end || isTwinOfOpen(position))
         continue;
-      if (begin > valley.begin &&
-          std::min(valley.leftWall, valley.height + items[id].size) - valley.height > may)
+      if (std::min(valley.leftWall, valley.height + items[id].size) - valley.height > may)
         continue;
       moves.push_back(id);
       if (moves.size() > enough)
