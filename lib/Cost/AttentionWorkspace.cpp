@@ -16,7 +16,7 @@ namespace ds::cost {
 static rt::AttentionSizes attentionOf(const ModelShape &shape, const ParallelPlan &plan) {
   int64_t ranks = plan.tp * plan.sp, keyHeads = shape.kvHeads == 0 ? shape.heads : shape.kvHeads;
   auto whole = [](int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(1, value)); };
-  return {whole(plan.microBatch),    whole(shape.seq),          whole(shape.seq),
+  return {whole(plan.microBatch),     whole(shape.seq),        whole(shape.seq),
           whole(shape.heads / ranks), whole(keyHeads / ranks), whole(shape.hidden / shape.heads)};
 }
 

@@ -16,8 +16,8 @@ std::optional<::ds::rt::AttentionPieces> cudnnPieces(CallOp call, uint64_t usual
 /// bytes where that can be; 0 if cuDNN is asked for none, or the module is not for CUDA.
 uint64_t gradientWorkspaceBytes(ModuleOp module, uint64_t usual);
 
-/// Whether the runtime's own kernels compute `command`, in f32, for want of the workspace that cuDNN asks for.
-/// Workspaces must have been assigned.
+/// Whether the runtime's own kernels compute `command`, in f32, for want of the workspace that cuDNN asks
+/// for. Workspaces must have been assigned.
 bool lacksWorkspace(Operation *command);
 
 /// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.

@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kMost = uint64_t(1) << 30; ///< bytes of a piece of one key head
 constexpr uint64_t kFixed = 512;   ///< bytes of counters and descriptors that engines ask for besides
 constexpr int64_t kVector = 8;     ///< 16-bit elements in 16 bytes, which the engines load at once
+constexpr int64_t kMaskVector = 4; ///< f32 elements in 16 bytes
 constexpr uint64_t kMaxHead = 256; ///< of any engine
 
 using Sizes = AttentionSizes;
@@ -22,6 +23,12 @@ bool isNarrow(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16;
 bool isAligned(const Buffer &buffer) {
   return buffer.strides[3] == 1 && std::all_of(buffer.strides.begin(), buffer.strides.end() - 1,
                                                [](int64_t stride) { return stride % kVector == 0; });
+}
+
+/// Whether the mask of any piece starts on 16 bytes, if the whole does.
+bool isAlignedMask(const Buffer &mask) {
+  const auto isAligned = [&](size_t d) { return mask.shape[d] == 1 || mask.strides[d] % kMaskVector == 0; };
+  return mask.strides[3] == 1 && isAligned(0) && isAligned(1);
 }
 
 /// Bytes that the gradient of `heads` query heads over `batch` samples needs besides the row sums: scores in
@@ -58,8 +65,9 @@ std::optional<AttentionPieces> cut(const Sizes &s, uint64_t usual) {
 /// Whether engines take an attention of these sizes.
 bool isTaken(const Sizes &s, bool causal) {
   const bool empty = s.batch * s.queries * s.keys * s.heads == 0;
-  const bool shifted = causal && s.queries != s.keys; // engines align the diagonal at its other end
-  return !empty && !shifted && s.size % kVector == 0 && s.size <= kMaxHead;
+  const bool blind =
+      causal && s.queries > s.keys; // the first queries see no key: engines divide by their sum
+  return !empty && !blind && s.size % kVector == 0 && s.size <= kMaxHead;
 }
 
 } // namespace
@@ -73,7 +81,9 @@ std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buf
   const bool gradient = fn == LibraryFn::AttentionBackward;
   const size_t numOperands = gradient ? 9 : 5;
   const Buffer &q = *operands[0], &k = *operands[1], &lse = *operands[4];
-  if (operands.size() != numOperands || !isNarrow(q.dtype)) // one more is a mask
+  if (!isNarrow(q.dtype))
+    return std::nullopt;
+  if (operands.size() > numOperands && !isAlignedMask(*operands[numOperands]))
     return std::nullopt;
   const Sizes s{static_cast<uint64_t>(q.shape[0]), static_cast<uint64_t>(q.shape[1]),
                 static_cast<uint64_t>(k.shape[1]), static_cast<uint64_t>(q.shape[2]),

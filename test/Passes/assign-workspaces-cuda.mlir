@@ -106,10 +106,25 @@ func.func @takes_them_where_all_see_all(%q: !ds.buffer<tensor<2x128x4x64xbf16>, 
   return
 }
 
-// CHECK-LABEL: @leaves_masks
-func.func @leaves_masks(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, %mask: !ds.buffer<tensor<1x1x128x128xf32>, [16384, 16384, 128, 1], device>) {
-  // CHECK-NEXT: ds.call "attention_forward"
+// CHECK-LABEL: @takes_more_keys_than_queries
+func.func @takes_more_keys_than_queries(%q: !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x64xf32>, [256, 64, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace"
+  ds.call "attention_forward"(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x64x4x64xbf16>, [16384, 256, 64, 1], device>, !ds.buffer<tensor<2x4x64xf32>, [256, 64, 1], device>
+  return
+}
+
+// CHECK-LABEL: @takes_masks
+func.func @takes_masks(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, %mask: !ds.buffer<tensor<1x1x128x128xf32>, [16384, 16384, 128, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace" {{.*}} : !ds.buffer<tensor<512xi8>
   ds.call "attention_forward"(%q, %q, %q, %q, %lse, %mask) writes [3, 4] params [0, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<1x1x128x128xf32>, [16384, 16384, 128, 1], device>
+  return
+}
+
+// Each head's part of the mask must start on 16 bytes.
+// CHECK-LABEL: @leaves_masks_of_heads_at_odd_places
+func.func @leaves_masks_of_heads_at_odd_places(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, %mask: !ds.buffer<tensor<1x4x128x128xf32>, [65540, 16385, 128, 1], device>) {
+  // CHECK-NEXT: ds.call "attention_forward"
+  ds.call "attention_forward"(%q, %q, %q, %q, %lse, %mask) writes [3, 4] params [0, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<1x4x128x128xf32>, [65540, 16385, 128, 1], device>
   return
 }
 }

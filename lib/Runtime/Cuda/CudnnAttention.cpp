@@ -41,15 +41,9 @@ private:
   Tensor rows(AttentionTensor name) {
     return named(name, graph.memory(row, packedStrides(row), CUDNN_DATA_FLOAT));
   }
-  /// q k^T, scaled.
-  Tensor scaledScores(const Tensor &q, const Tensor &kTransposed, const Tensor &scale) {
-    const Tensor product = graph.value(scores);
-    graph.matmul(q, kTransposed, product);
-    return graph.apply(CUDNN_POINTWISE_MUL, product, &scale);
-  }
-  Tensor masked(const Tensor &x) {
-    return shape.call.causal ? graph.keepLower(x, scalar(AttentionTensor::MinusInfinity)) : x;
-  }
+  Tensor mask();
+  Tensor scaledScores(const Tensor &q, const Tensor &kTransposed, const Tensor &scale);
+  Tensor causal(const Tensor &x);
   Tensor dotOfRows(const Tensor &dout, const Tensor &out);
   void multiplyByColumns(const Tensor &x, const Tensor &y, const Tensor &to);
 
@@ -59,11 +53,44 @@ private:
   const Sizes queries, keys, scores, row;
 };
 
+/// The mask, of size 1 where it repeats.
+Tensor Builder::mask() {
+  Sizes sizes = {1, 1, 1, scores[3]}, strides = {0, 0, 0, 1};
+  for (size_t d = 3; d-- > 0;) {
+    const int64_t stride = shape.call.maskStrides[d];
+    sizes[d] = stride == 0 ? 1 : scores[d];
+    strides[d] = stride == 0 ? sizes[d + 1] * strides[d + 1] : stride;
+  }
+  return named(AttentionTensor::Mask, graph.memory(sizes, strides, CUDNN_DATA_FLOAT));
+}
+
+/// q k^T, scaled, and the mask added.
+Tensor Builder::scaledScores(const Tensor &q, const Tensor &kTransposed, const Tensor &scale) {
+  const Tensor product = graph.value(scores);
+  graph.matmul(q, kTransposed, product);
+  const Tensor scaled = graph.apply(CUDNN_POINTWISE_MUL, product, &scale);
+  if (!shape.masked)
+    return scaled;
+  const Tensor added = mask();
+  return graph.apply(CUDNN_POINTWISE_ADD, scaled, &added);
+}
+
+/// x where a query sees the key. The last query sees all.
+Tensor Builder::causal(const Tensor &x) {
+  if (!shape.call.causal)
+    return x;
+  const Tensor hidden = scalar(AttentionTensor::MinusInfinity);
+  if (shape.call.queries == shape.call.keys)
+    return graph.keepLower(x, hidden);
+  const Tensor shift = named(AttentionTensor::Shift, graph.scalar(CUDNN_DATA_INT32));
+  return graph.keepLower(x, hidden, &shift);
+}
+
 void Builder::forward() {
   using enum AttentionTensor;
   const AttentionCall &call = shape.call;
   const Tensor q = memory(Q, call.q, queries), kTransposed = transposed(K, call.k, keys);
-  const Tensor x = masked(scaledScores(q, kTransposed, scalar(Scale)));
+  const Tensor x = causal(scaledScores(q, kTransposed, scalar(Scale)));
   const Tensor top = graph.value(row), total = graph.value(row);
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, x, top);
   const Tensor exponentials = graph.apply(CUDNN_POINTWISE_EXP, graph.apply(CUDNN_POINTWISE_SUB, x, &top));
@@ -106,7 +133,7 @@ void Builder::backward() {
                vTransposed = transposed(V, call.v, keys), scale = scalar(Scale);
   const Tensor dots = dotOfRows(dout, out), lse = rows(Lse);
   const Tensor logits = graph.apply(CUDNN_POINTWISE_SUB, scaledScores(q, kTransposed, scale), &lse);
-  const Tensor probabilities = graph.apply(CUDNN_POINTWISE_EXP, masked(logits));
+  const Tensor probabilities = graph.apply(CUDNN_POINTWISE_EXP, causal(logits));
   multiplyByColumns(probabilities, dout, memory(Dv, call.dv, keys));
 
   const Tensor products = graph.value(scores);

@@ -24,15 +24,33 @@ struct AttentionShape {
   int64_t batch, groups;
   cudnnDataType_t type; ///< of all but lse
   bool gradient;
+  bool masked; ///< a mask in memory is added to the scores, the same one for samples or heads of stride 0
 
   int64_t heads() const { return groups * (call.heads / call.groups); }
 };
 
 /// Which tensor an execution brings.
-enum class AttentionTensor { Q, K, V, Out, Lse, Dout, Dq, Dk, Dv, RowSums, Scale, One, MinusInfinity };
+enum class AttentionTensor {
+  Q,
+  K,
+  V,
+  Out,
+  Lse,
+  Dout,
+  Dq,
+  Dk,
+  Dv,
+  Mask,
+  RowSums,
+  Scale,
+  One,
+  MinusInfinity,
+  Shift
+};
 
 /// The graph of a piece, and the number of each tensor in it. RowSums is packed f32 memory, one for each
-/// query of each head; Scale, One and MinusInfinity are f32 in host memory.
+/// query of each head; Scale, One and MinusInfinity are f32 in host memory, where Shift is an i32: how many
+/// more keys than queries there are under a causal mask.
 struct AttentionGraph {
   CudnnGraph graph;
   std::vector<std::pair<AttentionTensor, int64_t>> tensors;

@@ -11,6 +11,7 @@
 #include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <optional>
@@ -78,15 +79,24 @@ std::string keyOf(const Operands &o) {
                                 o.pieces.groups, c.queries, c.keys, c.heads / c.groups, c.size);
   for (const Heads *heads : {&c.q, &c.k, &c.v, &c.out, &c.dout, &c.dq, &c.dk, &c.dv})
     key += fmt::format(" {}/{}/{}", heads->batchStride, heads->headStride, heads->rowStride);
+  if (c.mask)
+    key += fmt::format(" mask {}", fmt::join(c.maskStrides, "/"));
   return key + fmt::format(" workspace {}", o.workspaceBytes);
 }
+
+/// Numbers that the library reads when a piece is started.
+struct Scalars {
+  float scale;
+  int32_t shift; ///< of the diagonal
+  float one = 1, minusInfinity = -std::numeric_limits<float>::infinity();
+};
 
 /// Where tensors of the piece that starts at this sample and key head lie.
 class Addresses {
 public:
   Addresses(const Operands &o, int64_t batch, int64_t group) : o(o), batch(batch), group(group) {}
 
-  void *of(AttentionTensor tensor, void *rowSums, float *scalars) const {
+  void *of(AttentionTensor tensor, void *rowSums, Scalars &scalars) const {
     const AttentionCall &c = o.call;
     const int64_t head = group * (c.heads / c.groups);
     switch (tensor) {
@@ -108,14 +118,18 @@ public:
       return at(c.dk, group);
     case AttentionTensor::Dv:
       return at(c.dv, group);
+    case AttentionTensor::Mask:
+      return const_cast<float *>(c.mask + batch * c.maskStrides[0] + head * c.maskStrides[1]);
     case AttentionTensor::RowSums:
       return rowSums;
     case AttentionTensor::Scale:
-      return scalars;
+      return &scalars.scale;
     case AttentionTensor::One:
-      return scalars + 1;
+      return &scalars.one;
     case AttentionTensor::MinusInfinity:
-      return scalars + 2;
+      return &scalars.minusInfinity;
+    case AttentionTensor::Shift:
+      return &scalars.shift;
     }
     return nullptr;
   }
@@ -133,9 +147,10 @@ private:
 /// The pieces of one command, one after another.
 class EngineTask final : public CudaTask {
 public:
-  EngineTask(const Cudnn &cudnn, cudnnHandle_t handle, std::shared_ptr<Engine> engine, float scale)
+  EngineTask(const Cudnn &cudnn, cudnnHandle_t handle, std::shared_ptr<Engine> engine,
+             const AttentionCall &call)
       : cudnn(cudnn), handle(handle),
-        engine(std::move(engine)), scalars{scale, 1, -std::numeric_limits<float>::infinity()} {}
+        engine(std::move(engine)), scalars{call.scale, call.keys - call.queries} {}
 
   Status describe(const Operands &operands) {
     const AttentionCall &c = operands.call;
@@ -181,7 +196,7 @@ private:
   const Cudnn &cudnn;
   cudnnHandle_t handle;
   std::shared_ptr<Engine> engine;
-  float scalars[3]; ///< read by the library when a piece is started
+  Scalars scalars;
   std::vector<Descriptor> pieces;
 };
 
@@ -232,8 +247,9 @@ Status CudnnEngines::State::open() {
 
 Result<std::shared_ptr<Engine>> CudnnEngines::State::make(const Operands &operands, const std::string &key) {
   const cudnnDataType_t type = operands.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
-  Result<AttentionGraph> graph = describeAttention(
-      *cudnn, {operands.call, operands.pieces.batch, operands.pieces.groups, type, operands.gradient});
+  Result<AttentionGraph> graph =
+      describeAttention(*cudnn, {operands.call, operands.pieces.batch, operands.pieces.groups, type,
+                                 operands.gradient, operands.call.mask != nullptr});
   if (!graph)
     return graph.error();
   const auto keep = [&](CudnnPlan plan) {
@@ -282,7 +298,7 @@ Result<std::unique_ptr<CudaTask>> CudnnEngines::bind(const Binding &binding, con
   Result<std::shared_ptr<Engine>> engine = state->find(*operands);
   if (!engine)
     return engine.error();
-  auto task = std::make_unique<EngineTask>(*state->cudnn, state->handle, *engine, operands->call.scale);
+  auto task = std::make_unique<EngineTask>(*state->cudnn, state->handle, *engine, operands->call);
   if (Status status = task->describe(*operands); !status)
     return status.error();
   return std::unique_ptr<CudaTask>(std::move(task));

@@ -37,8 +37,8 @@ CudnnGraph::Tensor CudnnGraph::tensor(const Sizes &sizes, const Sizes &strides, 
 CudnnGraph::Tensor CudnnGraph::memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type) {
   return tensor(sizes, strides, type, false, false);
 }
-CudnnGraph::Tensor CudnnGraph::scalar() {
-  return tensor({1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true);
+CudnnGraph::Tensor CudnnGraph::scalar(cudnnDataType_t type) {
+  return tensor({1, 1, 1, 1}, {1, 1, 1, 1}, type, false, true);
 }
 CudnnGraph::Tensor CudnnGraph::value(const Sizes &sizes, cudnnDataType_t type) {
   return value(sizes, packedStrides(sizes), type);
@@ -109,11 +109,17 @@ CudnnGraph::Tensor CudnnGraph::apply(cudnnPointwiseMode_t mode, const Tensor &x,
   return to;
 }
 
-CudnnGraph::Tensor CudnnGraph::keepLower(const Tensor &x, const Tensor &otherwise) {
-  const Tensor row = value(x.sizes, CUDNN_DATA_INT32), column = value(x.sizes, CUDNN_DATA_INT32),
-               lower = value(x.sizes, CUDNN_DATA_BOOLEAN), to = value(x.sizes);
+CudnnGraph::Tensor CudnnGraph::keepLower(const Tensor &x, const Tensor &otherwise, const Tensor *shift) {
+  Tensor row = value(x.sizes, CUDNN_DATA_INT32);
+  const Tensor column = value(x.sizes, CUDNN_DATA_INT32), lower = value(x.sizes, CUDNN_DATA_BOOLEAN),
+               to = value(x.sizes);
   add({.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_INT32, .to = row, .x = x, .axis = 2});
   add({.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_INT32, .to = column, .x = x, .axis = 3});
+  if (shift) {
+    const Tensor moved = value(x.sizes, CUDNN_DATA_INT32);
+    add({.mode = CUDNN_POINTWISE_ADD, .type = CUDNN_DATA_INT32, .to = moved, .x = row, .y = shift});
+    row = moved;
+  }
   add({.mode = CUDNN_POINTWISE_CMP_GE, .type = CUDNN_DATA_BOOLEAN, .to = lower, .x = row, .y = &column});
   add({.mode = CUDNN_POINTWISE_BINARY_SELECT,
        .type = CUDNN_DATA_FLOAT,

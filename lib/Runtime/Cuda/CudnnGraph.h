@@ -28,8 +28,8 @@ public:
 
   /// Memory that an execution brings; strides in elements. Lies on 16 bytes.
   Tensor memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type);
-  /// One f32 that an execution brings in host memory.
-  Tensor scalar();
+  /// One number that an execution brings in host memory.
+  Tensor scalar(cudnnDataType_t type = CUDNN_DATA_FLOAT);
   /// An intermediate in row-major order, or by `strides`.
   Tensor value(const Sizes &sizes, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   Tensor value(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type);
@@ -43,8 +43,9 @@ public:
   void pointwise(cudnnPointwiseMode_t mode, const Tensor &to, const Tensor &x, const Tensor *y = nullptr);
   /// As pointwise, into an f32 intermediate of x's size.
   Tensor apply(cudnnPointwiseMode_t mode, const Tensor &x, const Tensor *y = nullptr);
-  /// x where its row number is at least its column number, else what `otherwise` brings.
-  Tensor keepLower(const Tensor &x, const Tensor &otherwise);
+  /// x where its row number, plus what the i32 scalar `shift` brings if there is one, is at least its column
+  /// number; else what `otherwise` brings.
+  Tensor keepLower(const Tensor &x, const Tensor &otherwise, const Tensor *shift = nullptr);
 
   /// Ends the description: the first thing that the library refused, if any.
   Status finish();

@@ -21,6 +21,8 @@ struct Form {
   DType dtype = DType::BF16;
   uint64_t workspace = kUsualPieceBytes; ///< bytes that a piece may take
   bool joined = false;                   ///< q, k and v are columns of one matrix
+  int64_t moreKeys = 0;                  ///< than rows
+  std::vector<int64_t> mask = {};        ///< its sizes; empty: there is none
 };
 
 float widen(uint16_t bits, DType dtype) {
@@ -38,10 +40,11 @@ struct Attention {
   bool cpu;
   std::vector<uint32_t> inputs; ///< whole buffers
   uint32_t q, k, v, dout, out, lse, dq, dk, dv;
+  std::optional<uint32_t> mask;
 
   explicit Attention(const Form &f, bool cpu = false) : cpu(cpu) {
     const std::vector<int64_t> query = {f.batch, f.rows, f.heads, f.size},
-                               key = {f.batch, f.rows, f.groups, f.size};
+                               key = {f.batch, f.rows + f.moreKeys, f.groups, f.size};
     if (f.joined)
       split(f);
     else
@@ -53,8 +56,14 @@ struct Attention {
     dq = b.keep(query, f.dtype);
     dk = b.keep(key, f.dtype);
     dv = b.keep(key, f.dtype);
-    add(LibraryFn::AttentionForward, {q, k, v, out, lse}, f);
-    add(LibraryFn::AttentionBackward, {q, k, v, out, lse, dout, dq, dk, dv}, f);
+    std::vector<uint32_t> forward = {q, k, v, out, lse}, backward = {q, k, v, out, lse, dout, dq, dk, dv};
+    if (!f.mask.empty()) {
+      mask = b.keep(f.mask);
+      forward.push_back(*mask);
+      backward.push_back(*mask);
+    }
+    add(LibraryFn::AttentionForward, forward, f);
+    add(LibraryFn::AttentionBackward, backward, f);
     b.segment(SegmentKind::Last);
     b.program.target = cpu ? "cpu" : "cuda:sm_90";
   }
@@ -105,6 +114,17 @@ protected:
         value = narrow(static_cast<float>(static_cast<int>(random() % 17) - 8) / 8, dtype);
       put(id, values);
     }
+    if (a.mask)
+      put(*a.mask, makeMask(numElements(a.b.program.buffers[*a.mask]), random));
+  }
+
+  /// Numbers, of which one in eight hides its key.
+  static std::vector<float> makeMask(int64_t count, std::mt19937 &random) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float &value : values)
+      value =
+          random() % 8 == 0 ? -std::numeric_limits<float>::infinity() : static_cast<float>(random() % 9) / 4;
+    return values;
   }
 
   /// out, dq, dk, dv and lse as floats, one after another.
@@ -144,6 +164,27 @@ TEST_F(CudaAttention, EveryForm) {
   check({.groups = 1, .dtype = DType::F16});
   check({.rows = 13, .size = 24});
   check({.groups = 2, .joined = true});
+}
+
+TEST_F(CudaAttention, MoreKeysThanQueries) {
+  check({.moreKeys = 8});
+  check({.rows = 5, .groups = 2, .moreKeys = 1});
+}
+
+TEST_F(CudaAttention, MasksInMemory) {
+  check({.causal = false, .mask = {2, 4, 16, 16}});
+  check({.causal = false, .mask = {1, 1, 16, 16}});
+  check({.causal = false, .mask = {2, 1, 1, 16}});
+  check({.groups = 2, .causal = false, .dtype = DType::F16, .moreKeys = 16, .mask = {1, 4, 16, 32}});
+  // Two pieces of the batch, and two of the heads, each with its part of the mask.
+  check({.causal = false, .workspace = 66304, .mask = {2, 4, 16, 16}}, kTwice);
+  check({.batch = 1, .heads = 8, .groups = 4, .causal = false, .workspace = 82688, .mask = {1, 8, 1, 16}},
+        kTwice);
+}
+
+TEST_F(CudaAttention, LeavesMasksThatNoPieceCanStartAt) {
+  ASSERT_TRUE(load(Attention({.rows = 9, .mask = {2, 4, 9, 9}}).b.program));
+  EXPECT_THAT(device->describe(), HasSubstr("kernels (not for bf16 of this form)"));
 }
 
 TEST_F(CudaAttention, PiecesOfTheBatch) {

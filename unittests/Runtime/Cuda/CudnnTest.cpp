@@ -12,6 +12,7 @@
 #include "ds/Runtime/Kernels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,8 @@ struct Form {
   int64_t batch, queries, keys, heads, groups, size;
   bool causal;
   DType dtype = DType::BF16;
-  bool joined = false; ///< q, k and v are columns of one [batch, row, 3 * heads * size]
+  bool joined = false;            ///< q, k and v are columns of one [batch, row, 3 * heads * size]
+  std::vector<int64_t> mask = {}; ///< sizes of a mask in memory; empty: there is none
 };
 
 /// Operands of the command as Library.h lists them.
@@ -55,9 +57,12 @@ std::vector<Buffer> operandsOf(const Form &f, bool gradient) {
                k = strided(f.keys, f.groups, f.joined ? width : f.groups * d);
   const Buffer out = strided(f.queries, h, h * d), dk = strided(f.keys, f.groups, f.groups * d);
   const Buffer lse{Space::Device, DType::F32, 0, {f.batch, h, f.queries}, {h * f.queries, f.queries, 1}};
-  if (!gradient)
-    return {q, k, k, out, lse};
-  return {q, k, k, out, lse, out, out, dk, dk};
+  std::vector<Buffer> operands = {q, k, k, out, lse};
+  if (gradient)
+    operands.insert(operands.end(), {out, out, dk, dk});
+  if (const std::vector<int64_t> &m = f.mask; !m.empty())
+    operands.push_back({Space::Device, DType::F32, 0, m, {m[1] * m[2] * m[3], m[2] * m[3], m[3], 1}});
+  return operands;
 }
 
 class CudnnTest : public testing::Test {
@@ -93,7 +98,7 @@ protected:
         attentionCall(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward,
                       {views.data(), params, static_cast<uint32_t>(views.size()), 1});
     const cudnnDataType_t type = form.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
-    return describeAttention(*cudnn, {call, pieces.batch, pieces.groups, type, gradient});
+    return describeAttention(*cudnn, {call, pieces.batch, pieces.groups, type, gradient, !form.mask.empty()});
   }
 
   static Descriptor device(int architecture) {
@@ -123,27 +128,64 @@ protected:
 };
 std::unique_ptr<Cudnn> CudnnTest::cudnn;
 
-TEST_F(CudnnTest, CompilesAnEngineForEveryForm) {
-  const Form gpt{2, 128, 128, 4, 4, 64, true, DType::BF16, true}, llama{1, 256, 256, 8, 2, 128, true},
-      half{2, 200, 200, 3, 3, 64, true, DType::F16}, open{2, 64, 192, 2, 2, 32, false};
-  for (int architecture : {80, 90})
-    for (const Form &form : {gpt, llama, half, open})
-      for (bool gradient : {false, true}) {
-        SCOPED_TRACE(fmt::format("sm_{}, {} rows of {}, gradient {}", architecture, form.queries, form.size,
-                                 gradient));
-        const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
-        ASSERT_TRUE(pieces);
-        Result<AttentionGraph> graph = describe(form, gradient, *pieces);
-        ASSERT_TRUE(graph) << graph.error().message;
-        const uint64_t budget = pieces->workspaceBytes - pieces->rowSumBytes;
-        Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, device(architecture), budget);
-        ASSERT_TRUE(plan) << plan.error().message;
-        EXPECT_LE(plan->workspaceBytes(), budget);
-        // Gradients of all scores are kept: the engine does not add up the queries' as they come.
-        if (gradient)
-          EXPECT_GE(plan->workspaceBytes(),
-                    uint64_t(2 * pieces->batch * pieces->groups * form.queries * form.keys));
-      }
+class CudnnForms : public CudnnTest {
+protected:
+  /// The library has engines for forward and gradient of the forms on both architectures, within the plan's
+  /// workspace.
+  static void compile(const std::vector<Form> &forms) {
+    for (int architecture : {80, 90})
+      for (const Form &form : forms)
+        for (bool gradient : {false, true}) {
+          SCOPED_TRACE(fmt::format("sm_{}, {} rows of {}, mask {}, gradient {}", architecture, form.queries,
+                                   form.size, fmt::join(form.mask, "x"), gradient));
+          compile(form, gradient, architecture);
+        }
+  }
+
+private:
+  static void compile(const Form &form, bool gradient, int architecture) {
+    const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
+    ASSERT_TRUE(pieces);
+    Result<AttentionGraph> graph = describe(form, gradient, *pieces);
+    ASSERT_TRUE(graph) << graph.error().message;
+    const uint64_t budget = pieces->workspaceBytes - pieces->rowSumBytes;
+    Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, device(architecture), budget);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_LE(plan->workspaceBytes(), budget);
+    // Gradients of all scores are kept: the engine does not add up the queries' as they come.
+    if (gradient)
+      EXPECT_GE(plan->workspaceBytes(),
+                uint64_t(2 * pieces->batch * pieces->groups * form.queries * form.keys));
+  }
+};
+
+TEST_F(CudnnForms, EveryLayout) {
+  compile({{2, 128, 128, 4, 4, 64, true, DType::BF16, true}, // GPT's
+           {1, 256, 256, 8, 2, 128, true},                   // Llama's
+           {2, 200, 200, 3, 3, 64, true, DType::F16},
+           {2, 64, 192, 2, 2, 32, false}});
+}
+
+TEST_F(CudnnForms, MoreKeysThanQueries) {
+  compile({{2, 64, 192, 4, 4, 64, true}, {1, 100, 201, 4, 2, 128, true, DType::F16}});
+}
+
+TEST_F(CudnnForms, MasksInMemory) {
+  const auto masked = [](std::vector<int64_t> mask, bool causal = false, int64_t groups = 4) {
+    return Form{2, 100, 100, 4, groups, 64, causal, DType::BF16, false, std::move(mask)};
+  };
+  compile({masked({1, 1, 100, 100}), masked({2, 4, 100, 100}, /*causal=*/true),
+           masked({2, 1, 1, 100}, false, /*groups=*/2)});
+}
+
+TEST_F(CudnnTest, HasNoEngineForOtherHeads) {
+  for (int64_t size : {4, 12, 20}) {
+    const Form form{2, 128, 128, 4, 4, size, true};
+    EXPECT_FALSE(piecesOf(form, false));
+    Result<AttentionGraph> graph = describe(form, false, *piecesOf({2, 128, 128, 4, 4, 64, true}, false));
+    ASSERT_TRUE(graph) << graph.error().message;
+    EXPECT_FALSE(CudnnPlan::choose(*cudnn, graph->graph, device(90), 1 << 30)) << size;
+  }
 }
 
 TEST_F(CudnnTest, TheLibraryAsksForNoMoreThanIsPlanned) {

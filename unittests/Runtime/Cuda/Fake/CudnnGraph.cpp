@@ -57,6 +57,13 @@ int typeOf(const Node &tensor) {
   return type == CUDNN_DATA_BFLOAT16 ? CUDA_R_16BF : type == CUDNN_DATA_HALF ? CUDA_R_16F : CUDA_R_32F;
 }
 
+/// A number in host memory.
+float readScalar(const Node &tensor, const void *place) {
+  const bool whole = tensor.number(CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_INT32;
+  return whole ? static_cast<float>(*static_cast<const int32_t *>(place))
+               : *static_cast<const float *>(place);
+}
+
 float combine(int64_t mode, float x, float y, bool condition) {
   switch (mode) {
   case CUDNN_POINTWISE_ADD:
@@ -92,7 +99,7 @@ bool CudnnRun::readScalars() {
         if (place == places.end() || !place->second)
           return false;
         if (isByValue(*tensor))
-          scalars[idOf(*tensor)] = *static_cast<const float *>(place->second);
+          scalars[idOf(*tensor)] = readScalar(*tensor, place->second);
         else if (reinterpret_cast<uintptr_t>(place->second) % 16 != 0)
           return false;
       }
