@@ -6,6 +6,7 @@
 // is asked for as it stands.
 //
 //===---------------------------------------------------------------------------===//
+#include "AlgorithmChoice.h"
 #include "BlasLt.h"
 
 #include "ds/Runtime/OnednnPlugin.h"
@@ -18,13 +19,12 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 namespace ds::rt::cuda {
 namespace {
 
-constexpr int kCandidates = 8, kTimedRuns = 5;
+constexpr int kCandidates = 8;
 
 /// One matrix of a product as the library sees it, by columns.
 struct Matrix {
@@ -125,7 +125,7 @@ public:
   Status choose(CUstream stream, uint64_t workspaceBytes);
   Status issue(CUstream stream) override {
     for (const Call &call : calls)
-      if (Status status = run(call, algorithm, stream); !status)
+      if (Status status = run(call, stream); !status)
         return status;
     return {};
   }
@@ -142,11 +142,11 @@ private:
   Status set(cublasLtMatmulDescAttributes_t which, const T &value) {
     return blas.check(blas.descSet(operation, which, &value, sizeof value), "describing a product");
   }
-  Status run(const Call &call, const cublasLtMatmulAlgo_t &with, CUstream stream) {
+  Status run(const Call &call, CUstream stream) {
     const float alpha = 1;
     return blas.check(blas.matmul(blas.handle, operation, &alpha, call.first, layouts[0], call.second,
-                                  layouts[1], &beta, call.result, layouts[2], call.result, layouts[2], &with,
-                                  workspace, workspaceUsed, stream),
+                                  layouts[1], &beta, call.result, layouts[2], call.result, layouts[2],
+                                  &algorithm, workspace, workspaceUsed, stream),
                       "multiplying");
   }
   /// Tells the library how the operands of all calls lie; it takes 256 bytes for granted.
@@ -158,8 +158,6 @@ private:
       blas.preferenceSet(preference, which, &bytes, sizeof bytes);
   }
   Result<std::vector<cublasLtMatmulHeuristicResult_t>> candidates(uint64_t workspaceBytes);
-  Result<size_t> fastest(const std::vector<cublasLtMatmulHeuristicResult_t> &found, CUstream stream);
-  Result<float> time(const cublasLtMatmulAlgo_t &candidate, CUstream stream);
   bool recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes);
 
   const Driver &driver;
@@ -284,43 +282,6 @@ Result<std::vector<cublasLtMatmulHeuristicResult_t>> MatmulTask::candidates(uint
   return found;
 }
 
-Result<float> MatmulTask::time(const cublasLtMatmulAlgo_t &candidate, CUstream stream) {
-  CUevent begin = nullptr, end = nullptr;
-  driver.eventCreate(&begin, CU_EVENT_DEFAULT);
-  driver.eventCreate(&end, CU_EVENT_DEFAULT);
-  Status status = run(calls[0], candidate, stream); // the first run loads code
-  driver.eventRecord(begin, stream);
-  for (int i = 0; i < kTimedRuns && status; ++i)
-    status = run(calls[0], candidate, stream);
-  driver.eventRecord(end, stream);
-  const CUresult result = driver.streamSynchronize(stream);
-  float milliseconds = std::numeric_limits<float>::infinity();
-  if (result == CUDA_SUCCESS && status)
-    driver.eventElapsedTime(&milliseconds, begin, end);
-  driver.eventDestroy(begin);
-  driver.eventDestroy(end);
-  if (result != CUDA_SUCCESS)
-    return asError(driver, result, "timing a product");
-  return milliseconds;
-}
-
-Result<size_t> MatmulTask::fastest(const std::vector<cublasLtMatmulHeuristicResult_t> &found,
-                                   CUstream stream) {
-  size_t best = 0;
-  float least = std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < found.size(); ++i) {
-    workspaceUsed = found[i].workspaceSize;
-    Result<float> taken = time(found[i].algo, stream);
-    if (!taken)
-      return taken.error();
-    if (*taken < least) {
-      least = *taken;
-      best = i;
-    }
-  }
-  return best;
-}
-
 bool MatmulTask::recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes) {
   if (kept.size() != std::size(algorithm.data))
     return false;
@@ -339,14 +300,19 @@ Status MatmulTask::choose(CUstream stream, uint64_t workspaceBytes) {
   Result<std::vector<cublasLtMatmulHeuristicResult_t>> found = candidates(workspaceBytes);
   if (!found)
     return found.error();
-  Result<size_t> best = blas.cache.keeps() ? fastest(*found, stream) : Result<size_t>(size_t(0));
-  if (!best)
-    return best.error();
-  algorithm = (*found)[*best].algo;
-  workspaceUsed = (*found)[*best].workspaceSize;
-  if (blas.cache.keeps())
-    blas.cache.add(key, {std::begin(algorithm.data), std::end(algorithm.data)});
-  return {};
+  const auto take = [&](size_t index) {
+    algorithm = (*found)[index].algo;
+    workspaceUsed = (*found)[index].workspaceSize;
+  };
+  const auto run = [&](size_t index) { return take(index), this->run(calls[0], stream); };
+  const auto value = [&](size_t index) {
+    const auto &words = (*found)[index].algo.data;
+    return AlgorithmCache::Value(std::begin(words), std::end(words));
+  };
+  Result<size_t> best = chooseByTime(driver, stream, blas.cache, key, {found->size(), run, value});
+  if (best)
+    take(*best);
+  return best ? Status() : best.error();
 }
 
 } // namespace
