@@ -52,8 +52,42 @@ static Value inShape(Value operand, ArrayRef<int64_t> shape, PatternRewriter &re
   return rewriter.create<ConstantOp>(operand.getLoc(), type, splat.resizeSplat(type));
 }
 
+/// True when some innermost dimensions of `shape` have `count` elements together.
+static bool hasTrailing(ArrayRef<int64_t> shape, int64_t count) {
+  int64_t product = 1;
+  for (int64_t size : llvm::reverse(shape)) {
+    if (product == count)
+      return true;
+    product *= size;
+  }
+  return product == count;
+}
+
+/// True when `op`, computed in `shape`, adds up other rows than `shape` has: a reshape before it stays, and
+/// the reduction is a kernel of its own for which all of its operand must lie in memory.
+static bool reducesOtherRows(ReduceOp op, ArrayRef<int64_t> shape) {
+  RankedTensorType type = tensorType(op.getInput());
+  bool isTrailing = !op.getDims().empty() && op.getDims().back() == type.getRank() - 1;
+  int64_t count = 1;
+  for (int64_t dim : op.getDims())
+    count *= type.getDimSize(dim);
+  return isTrailing && !hasTrailing(shape, count);
+}
+
+/// True when nothing but reductions over other rows than those of `shape` reads `value`, directly or through
+/// elementwise ops: they and `value` are one kernel if it stays in their shape.
+static bool isForOtherRows(Value value, ArrayRef<int64_t> shape, unsigned depth = 0) {
+  constexpr unsigned kMaxDepth = 8;
+  return depth < kMaxDepth && !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
+           if (auto reduce = dyn_cast<ReduceOp>(user))
+             return reducesOtherRows(reduce, shape);
+           return isa<ScalarBodyOpInterface>(user) && isForOtherRows(user->getResult(0), shape, depth + 1);
+         });
+}
+
 namespace {
-/// elementwise(reshape(x), reshape(y), scalar) -> reshape(elementwise(x, y, scalar)).
+/// elementwise(reshape(x), reshape(y), scalar) -> reshape(elementwise(x, y, scalar)), unless it is to be
+/// summed up in the shape that it has.
 struct SinkReshape : OpInterfaceRewritePattern<ScalarBodyOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
   LogicalResult matchAndRewrite(ScalarBodyOpInterface op, PatternRewriter &rewriter) const override {
@@ -62,7 +96,8 @@ struct SinkReshape : OpInterfaceRewritePattern<ScalarBodyOpInterface> {
     if (first == op->operand_end())
       return failure();
     ArrayRef<int64_t> shape = tensorType((*first).getDefiningOp<ReshapeOp>().getInput()).getShape();
-    if (!llvm::all_of(op->getOperands(), [&](Value operand) { return isAvailableIn(operand, shape); }))
+    if (!llvm::all_of(op->getOperands(), [&](Value operand) { return isAvailableIn(operand, shape); }) ||
+        isForOtherRows(op->getResult(0), shape))
       return failure();
     SmallVector<Value> operands = llvm::map_to_vector(
         op->getOperands(), [&](Value operand) { return inShape(operand, shape, rewriter); });

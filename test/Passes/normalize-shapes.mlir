@@ -55,6 +55,33 @@ func.func @keeps_a_broadcast_without_unit_dimensions(%x: tensor<4xf32>) -> tenso
   return %b : tensor<4x8xf32>
 }
 
+// The rows that are summed up are no rows of the tensor: the squares stay where they are one kernel with their sum.
+// CHECK-LABEL: @keeps_a_reshape_before_a_sum_over_other_rows
+func.func @keeps_a_reshape_before_a_sum_over_other_rows(%x: tensor<64x768xf32>) -> tensor<3xf32> {
+  // CHECK: %[[ROWS:.*]] = ds.reshape %arg0 : tensor<64x768xf32> -> tensor<3x16384xf32>
+  // CHECK: %[[SQUARES:.*]] = ds.mul %[[ROWS]], %[[ROWS]] : tensor<3x16384xf32>
+  // CHECK: %[[ABS:.*]] = ds.abs %[[SQUARES]] : tensor<3x16384xf32>
+  // CHECK: ds.reduce sum %[[ABS]] dims [1] : tensor<3x16384xf32> -> tensor<3xf32>
+  %rows = ds.reshape %x : tensor<64x768xf32> -> tensor<3x16384xf32>
+  %squares = ds.mul %rows, %rows : tensor<3x16384xf32>
+  %abs = ds.abs %squares : tensor<3x16384xf32>
+  %sums = ds.reduce sum %abs dims [1] : tensor<3x16384xf32> -> tensor<3xf32>
+  return %sums : tensor<3xf32>
+}
+
+// Whole rows are summed up, or another op reads the squares: they have more to join before the reshape.
+// CHECK-LABEL: @sinks_reshapes_before_other_sums
+func.func @sinks_reshapes_before_other_sums(%x: tensor<64x768xf32>) -> (tensor<8x8xf32>, tensor<3xf32>, tensor<3x16384xf32>) {
+  // CHECK-COUNT-2: ds.mul %arg0, %arg0 : tensor<64x768xf32>
+  %same = ds.reshape %x : tensor<64x768xf32> -> tensor<8x8x768xf32>
+  %a = ds.mul %same, %same : tensor<8x8x768xf32>
+  %inner = ds.reduce sum %a dims [2] : tensor<8x8x768xf32> -> tensor<8x8xf32>
+  %rows = ds.reshape %x : tensor<64x768xf32> -> tensor<3x16384xf32>
+  %b = ds.mul %rows, %rows : tensor<3x16384xf32>
+  %sums = ds.reduce sum %b dims [1] : tensor<3x16384xf32> -> tensor<3xf32>
+  return %inner, %sums, %b : tensor<8x8xf32>, tensor<3xf32>, tensor<3x16384xf32>
+}
+
 // E1, over a chain; the reshape sinks below both ops.
 // CHECK-LABEL: @sinks_reshapes_below_elementwise_ops
 func.func @sinks_reshapes_below_elementwise_ops(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<32xf32> {

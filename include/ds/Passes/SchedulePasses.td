@@ -15,7 +15,8 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
     reductions along inner dimensions read a transposed view.
 
     Requires: phase sharded, or step on one rank.
-    Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape;
+    Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape, unless only
+    reductions over other rows than that shape has read what it gives, which it joins where it is;
     (E2) no broadcast reads a reshape that only adds unit dimensions; (E3) every reduction is over leading or
     trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first, where there are rows (rank >= 2).
 

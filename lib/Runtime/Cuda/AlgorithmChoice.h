@@ -13,9 +13,9 @@ struct Candidates {
   std::function<AlgorithmCache::Value(size_t)> value; ///< what names one in later runs
 };
 
-/// The fastest candidate, which `cache` keeps under `key`, so that every later run takes the same one and gives
-/// the same bits. Where nothing can be kept it is the first, for the same reason. One that does not run is
-/// passed over.
+/// The fastest candidate, which `cache` keeps under `key`, so that every later run takes the same one and
+/// gives the same bits. Where nothing can be kept it is the first, for the same reason. One that does not run
+/// is passed over.
 Result<size_t> chooseByTime(const Driver &driver, CUstream stream, AlgorithmCache &cache,
                             const std::string &key, const Candidates &candidates);
 
