@@ -52,6 +52,25 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def SplitColumns : Pass<"ds-split-columns", "::mlir::func::FuncOp"> {
+  let summary = "Shares long columns out to more blocks of a GPU";
+  let description = [{
+    On CUDA, a region that adds up columns and would have few blocks becomes two: one that adds up a column in parts,
+    which are rows apart as many as there are parts, and one that adds up the parts, in f32 for 16-bit operands.
+
+    Requires: regions fused.
+    Ensures: (E1) a region that adds up leading dimensions has a block for each 32 bytes of a row and each part, 512 in
+    all if its rows can be cut so, of 32 rows at least; (E2) other regions, and those of other targets, are as before.
+
+    ```
+    %s = ds.fused(%x) : (tensor<8192x768xbf16>) -> tensor<768xbf16>   ->   %c = ds.reshape %x : tensor<8192x768xbf16> -> tensor<512x16x768xbf16>
+                                                                           %p = ds.fused(%c) : (tensor<512x16x768xbf16>) -> tensor<16x768xf32>
+                                                                           %s = ds.fused(%p) : (tensor<16x768xf32>) -> tensor<768xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
   let summary = "Orders ops so that the peak of live memory is low";
   let description = [{
