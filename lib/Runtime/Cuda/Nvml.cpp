@@ -2,6 +2,7 @@
 #include "Nvml.h"
 
 #include "Library.h"
+#include "NvmlApi.h"
 
 #include <fstream>
 #include <unistd.h>
@@ -10,24 +11,16 @@
 namespace ds::rt::cuda {
 namespace {
 
-using Device = struct nvmlDevice_st *;
-
-struct Memory {
-  unsigned long long total, free, used;
-};
-
-/// nvmlProcessInfo_v2_t, which nvmlDeviceGetComputeRunningProcesses_v3 fills.
-struct Process {
-  unsigned int pid;
-  unsigned long long usedBytes; ///< all ones: not known
-  unsigned int gpuInstance, computeInstance;
-};
+#define DS_NVML_FUNCTIONS(X)                                                                                 \
+  X(nvmlInit_v2, init)                                                                                       \
+  X(nvmlDeviceGetHandleByPciBusId_v2, handleByBusId)                                                         \
+  X(nvmlDeviceGetMemoryInfo, memoryInfo)                                                                     \
+  X(nvmlDeviceGetComputeRunningProcesses_v3, processes)
 
 struct Nvml {
-  int (*init)() = nullptr;
-  int (*handleByBusId)(const char *, Device *) = nullptr;
-  int (*memoryInfo)(Device, Memory *) = nullptr;
-  int (*processes)(Device, unsigned int *, Process *) = nullptr;
+#define DS_NVML_DECLARE(FUNCTION, MEMBER) decltype(&::FUNCTION) MEMBER = nullptr;
+  DS_NVML_FUNCTIONS(DS_NVML_DECLARE)
+#undef DS_NVML_DECLARE
 };
 
 /// Null where NVML is missing or does not start.
@@ -37,10 +30,9 @@ const Nvml *open() {
   std::string missing;
   if (!library)
     return nullptr;
-  find(*library, "nvmlInit_v2", nvml.init, missing);
-  find(*library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.handleByBusId, missing);
-  find(*library, "nvmlDeviceGetMemoryInfo", nvml.memoryInfo, missing);
-  find(*library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes, missing);
+#define DS_NVML_FIND(FUNCTION, MEMBER) find(*library, #FUNCTION, nvml.MEMBER, missing);
+  DS_NVML_FUNCTIONS(DS_NVML_FIND)
+#undef DS_NVML_FIND
   return missing.empty() && nvml.init() == 0 ? &nvml : nullptr;
 }
 
@@ -49,38 +41,38 @@ const Nvml *nvml() {
   return opened;
 }
 
-std::optional<Device> deviceAt(const std::string &busId) {
-  Device device = nullptr;
+std::optional<nvmlDevice_t> deviceAt(const std::string &busId) {
+  nvmlDevice_t device = nullptr;
   if (!nvml() || nvml()->handleByBusId(busId.c_str(), &device) != 0)
     return std::nullopt;
   return device;
 }
 
-std::string describe(const Process &process) {
+std::string describe(const nvmlProcessInfo_t &process) {
   std::string name;
   std::ifstream file(fmt::format("/proc/{}/comm", process.pid));
   std::getline(file, name);
   const std::string who = static_cast<pid_t>(process.pid) == ::getpid() ? "this process"
                           : name.empty() ? fmt::format("process {}", process.pid)
                                          : fmt::format("process {} ({})", process.pid, name);
-  if (process.usedBytes == ~0ull)
+  if (process.usedGpuMemory == ~0ull)
     return who + " holds some";
-  return fmt::format("{} holds {:.2f} GiB", who, static_cast<double>(process.usedBytes) / (1ull << 30));
+  return fmt::format("{} holds {:.2f} GiB", who, static_cast<double>(process.usedGpuMemory) / (1ull << 30));
 }
 
 } // namespace
 
 std::optional<uint64_t> usedMemory(const std::string &busId) {
-  const std::optional<Device> device = deviceAt(busId);
-  Memory memory{};
+  const std::optional<nvmlDevice_t> device = deviceAt(busId);
+  nvmlMemory_t memory{};
   if (!device || nvml()->memoryInfo(*device, &memory) != 0)
     return std::nullopt;
   return memory.used;
 }
 
 std::string describeHolders(const std::string &busId) {
-  const std::optional<Device> device = deviceAt(busId);
-  std::vector<Process> processes(64);
+  const std::optional<nvmlDevice_t> device = deviceAt(busId);
+  std::vector<nvmlProcessInfo_t> processes(64);
   auto count = static_cast<unsigned int>(processes.size());
   if (!device || nvml()->processes(*device, &count, processes.data()) != 0)
     return {};

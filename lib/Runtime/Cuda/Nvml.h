@@ -1,7 +1,6 @@
 //===- Nvml.h - Who holds a device's memory -----------------------------------------===//
 //
-// NVML comes with the driver; its header does not come with the toolkit, so the few types that are needed are
-// declared here as its documentation has them. Everything works without it, with less to tell.
+// NVML comes with the driver. Everything works without it, with less to tell.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_CUDA_NVML_H

@@ -2,6 +2,8 @@
 #include "Fake.h"
 #include "State.h"
 
+#include "Cuda/NvmlApi.h"
+
 #include "ds/Runtime/KernelImage.h"
 #include "ds/Runtime/ProgramFile.h"
 
@@ -85,30 +87,21 @@ extern "C" void dsFakeReset() {
 extern "C" {
 
 int nvmlInit_v2() { return 0; }
-int nvmlDeviceGetHandleByPciBusId_v2(const char *, void **device) {
-  *device = &state();
+int nvmlDeviceGetHandleByPciBusId_v2(const char *, nvmlDevice_t *device) {
+  *device = reinterpret_cast<nvmlDevice_t>(&state());
   return 0;
 }
 
-struct FakeNvmlMemory {
-  unsigned long long total, free, used;
-};
-struct FakeNvmlProcess {
-  unsigned pid;
-  unsigned long long bytes;
-  unsigned gpu, compute;
-};
-
-int nvmlDeviceGetMemoryInfo(void *, FakeNvmlMemory *memory) {
+int nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t *memory) {
   size_t free = 0, total = 0;
   cuMemGetInfo(&free, &total);
   *memory = {total, free, total - free};
   return 0;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *count, FakeNvmlProcess *processes) {
+int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned *count, nvmlProcessInfo_t *processes) {
   const char *holder = std::getenv("DS_FAKE_HOLDER");
-  FakeNvmlProcess process{};
-  *count = holder && std::sscanf(holder, "%u %llu", &process.pid, &process.bytes) == 2 ? 1 : 0;
+  nvmlProcessInfo_t process{};
+  *count = holder && std::sscanf(holder, "%u %llu", &process.pid, &process.usedGpuMemory) == 2 ? 1 : 0;
   if (*count == 1)
     processes[0] = process;
   return 0;
