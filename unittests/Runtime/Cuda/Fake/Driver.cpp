@@ -218,8 +218,8 @@ CUresult cuMemsetD2D32Async(CUdeviceptr at, size_t pitch, unsigned value, size_t
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned options, CUjit_option *,
                             void **values) {
   call("cuModuleLoadDataEx");
-  constexpr uint32_t kFatbin = 0xba55ed50;
-  if (uint32_t magic; std::memcpy(&magic, image, 4), magic == kFatbin) {
+  constexpr const char *kFatbin = "\x50\xed\x55\xba"; // texts may be shorter
+  if (std::strncmp(static_cast<const char *>(image), kFatbin, 4) == 0) {
     *module = new CUmod_st;
     (*module)->isLibrary = true;
     return CUDA_SUCCESS;
