@@ -150,15 +150,23 @@ static void readQuestions(const CommandLine &line, Options &options) {
   options.ranksGiven = line.ranks.getNumOccurrences() > 0;
 }
 
-Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
-  // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
-  static CommandLine line;
-  Options options;
+/// Passes and the options of MLIR and LLVM, which --help-hidden lists, and not --help.
+static void registerHiddenOptions(mlir::DialectRegistry &registry) {
   mlir::MlirOptMainConfig::registerCLOptions(registry);
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
+  for (auto &[name, option] : cl::getRegisteredOptions())
+    if (option->Categories.front()->getName() != "Generic Options") // --help and --version
+      option->setHiddenFlag(cl::Hidden);
+}
+
+Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
+  registerHiddenOptions(registry);
+  // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
+  static CommandLine line;
+  Options options;
   if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
                                    &llvm::errs()))
     std::exit(static_cast<int>(ExitCode::Usage));
