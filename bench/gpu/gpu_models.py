@@ -24,9 +24,30 @@ def hf_gpt2(layers, heads, width):
             "attn_pdrop": 0.0, "tie_word_embeddings": True}
 
 
+def gpt2(layers, heads, width, batch):
+    """GPT-2 as it is measured: what is compiled, and what PyTorch builds beside it."""
+    return {"hf": hf_gpt2(layers, heads, width), "config": config(batch, 1, True), "batch": batch, "length": 1024,
+            "layers": layers, "heads": heads, "width": width, "vocab": 50257, "compared": True,
+            "weights": 12 * layers * width ** 2 + 50257 * width}
+
+
+def llama3_8b():
+    """The largest of Llama 3's shapes that one H200 holds with AdamW, at 4096 tokens and without recomputation. PyTorch
+    would need 120 GiB for weights, gradients and moments alone."""
+    width, inner, layers, heads, key_heads, vocab = 4096, 14336, 32, 32, 8, 128256
+    hf = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": vocab, "hidden_size": width,
+          "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
+          "num_key_value_heads": key_heads, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+          "rope_theta": 500000.0, "tie_word_embeddings": False}
+    attention = 2 * width * width * (1 + key_heads / heads)
+    return {"hf": hf, "config": config(1, 1, True), "batch": 1, "length": 4096, "layers": layers, "width": width,
+            "vocab": vocab, "weights": layers * (attention + 3 * width * inner) + vocab * width}
+
+
 # "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
 # "ranks": as many GPUs; where there are fewer, the model is skipped.
-# "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel.
+# "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel. "weights" counts
+# those of matrix products. PyTorch measures those that are "compared".
 MODELS = {
     "mlp": {"example": ["mlp", "--size", "tiny", "--batch", "8", "--data", "64"], "config": config(8, 2)},
     "gpt": {"example": ["gpt", "--size", "small", "--layers", "2", "--batch", "4", "--data", "64"],
@@ -38,15 +59,12 @@ MODELS = {
                    "config": config(4, 2, True), "bf16": True},
     **{f"gpt-zero{stage}": on_two(stage) for stage in range(4)},
     "gpt-zero3-bf16": on_two(3, True),
-    "gpt2": {"hf": hf_gpt2(12, 12, 768), "config": config(16, 1, True), "batch": 16, "length": 1024, "layers": 12,
-             "heads": 12, "width": 768, "vocab": 50257},
-    "gpt2-xl": {"hf": hf_gpt2(48, 25, 1600), "config": config(8, 1, True), "batch": 8, "length": 1024, "layers": 48,
-                "heads": 25, "width": 1600, "vocab": 50257},
+    "gpt2": gpt2(12, 12, 768, 16),
+    "gpt2-xl": gpt2(48, 25, 1600, 8),
+    "llama3-8b": llama3_8b(),
 }
 
 
 def flops_per_token(model):
     """Of the matrix products of a training step, attention counted as causal: half of the square."""
-    weights = 12 * model["layers"] * model["width"] ** 2 + model["vocab"] * model["width"]
-    attention = model["layers"] * model["length"] * model["width"]
-    return 6 * (weights + attention)
+    return 6 * (model["weights"] + model["layers"] * model["length"] * model["width"])

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import gpu_models
 
@@ -115,19 +116,22 @@ def pack(folder, target, names):
         sys.exit(f"gpu-test: unknown models: {', '.join(unknown)}")
     shutil.rmtree(folder, ignore_errors=True)
     copy_tools(folder)
-    packed, refused = [], {}
+    packed, refused, seconds = [], {}, {}
     for name in names:
         model = gpu_models.MODELS[name]
         work = os.path.join(BUILD, "gpu-pack", name)
         os.makedirs(work, exist_ok=True)
+        started = time.perf_counter()
         reason = (pack_example if "example" in model else pack_hf)(name, model, target, folder, work)
+        if "hf" in model:
+            seconds[name] = time.perf_counter() - started
         if reason:
             refused[name] = reason
             print(f"gpu-test: {name} is left out: {reason}", file=sys.stderr)
         else:
             packed.append(name)
     with open(os.path.join(folder, "models.json"), "w") as file:
-        json.dump({"packed": packed, "refused": refused, "target": target}, file, indent=1)
+        json.dump({"packed": packed, "refused": refused, "target": target, "compile_seconds": seconds}, file, indent=1)
     size = folder_bytes(folder)
     print(f"{folder}: {size / (1 << 20):.1f} MiB of {LIMIT >> 20}, models: {', '.join(packed) or 'none'}")
     return 1 if refused or size > LIMIT else 0
