@@ -129,9 +129,10 @@ SmallVector<Value> UpdateOp::decompose(OpBuilder &builder) { return build(builde
 SmallVector<Value> SumOfSquaresOp::decompose(OpBuilder &builder) {
   Emitter emit(builder, getLoc());
   Type f64 = builder.getF64Type();
-  Value x = emit.widen(getInput());
-  int64_t count = tensorType(x).getNumElements(), main = count / kBlock * kBlock;
-  Value flat = emit.reshape(x, {count});
+  int64_t count = tensorType(getInput()).getNumElements(), main = count / kBlock * kBlock;
+  Value flat = emit.reshape(getInput(), {count});
+  // Widened behind the windows: each sum reads the narrow values, and no wide copy of them is kept.
+  auto sumOfSquares = [&](Value x, int64_t dim) { return emit.sum(emit.square(emit.widen(x)), {dim}); };
   auto window = [&](int64_t begin, int64_t size) -> Value {
     if (size == count)
       return flat;
@@ -141,10 +142,10 @@ SmallVector<Value> SumOfSquaresOp::decompose(OpBuilder &builder) {
   Value total;
   if (main) {
     Value blocks = emit.reshape(window(0, main), {main / kBlock, kBlock});
-    total = emit.sum(emit.convert(emit.sum(emit.square(blocks), {1}), f64), {0});
+    total = emit.sum(emit.convert(sumOfSquares(blocks, 1), f64), {0});
   }
   if (main < count) {
-    Value tail = emit.convert(emit.sum(emit.square(window(main, count - main)), {0}), f64);
+    Value tail = emit.convert(sumOfSquares(window(main, count - main), 0), f64);
     total = total ? emit.add(total, tail) : tail;
   }
   return {total};

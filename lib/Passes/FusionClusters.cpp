@@ -13,105 +13,9 @@ using namespace mlir::ds;
 
 /// A column reduction copies at most this many cheap ops; beyond, reading the value back is cheaper.
 static constexpr size_t kMaxCopiedOps = 12;
-/// With fewer rows than this, one row per work unit would leave cores idle ...
-static constexpr int64_t kMinRows = 32;
-/// ... which matters only for domains of more elements than this.
-static constexpr int64_t kSmallDomain = 1 << 15;
 
 /// The tensor type of `value`.
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-/// How `op` may take part in fusion; nullopt when it may not.
-static std::optional<FusionKind> fusionKind(Operation *op) {
-  auto fusable = dyn_cast_or_null<FusableOpInterface>(op);
-  return fusable ? std::optional(fusable.getFusionKind()) : std::nullopt;
-}
-
-/// isFreeToRepeat, with `producerIsFree` for the ops that make its operands.
-static bool isFreeToRepeat(Operation *op, function_ref<bool(Operation *)> producerIsFree) {
-  std::optional<FusionKind> kind = fusionKind(op);
-  if (!kind || *kind == FusionKind::Reduction)
-    return false;
-  if (isa<ConstantOp, IotaOp, BroadcastOp>(op))
-    return true;
-  // What depends on constants and iotas alone, such as a causal mask.
-  return *kind == FusionKind::Elementwise && llvm::all_of(op->getOperands(), [&](Value operand) {
-    Operation *producer = operand.getDefiningOp();
-    return producer && !isa<BroadcastOp>(producer) && producerIsFree(producer);
-  });
-}
-
-bool mlir::ds::isFreeToRepeat(Operation *op) {
-  return ::isFreeToRepeat(op, [](Operation *producer) { return mlir::ds::isFreeToRepeat(producer); });
-}
-
-/// Leading (columns) or trailing (rows) reductions have a kernel class; see FusionDomain.
-static std::optional<FusionDomain> reductionDomain(ReduceOp reduce) {
-  RankedTensorType type = tensorType(reduce.getInput());
-  int64_t rank = type.getRank(), count = reduce.getDims().size();
-  if (count == 0)
-    return std::nullopt;
-  FusionDomain domain;
-  domain.shape.assign(type.getShape().begin(), type.getShape().end());
-  if (reduce.getDims().front() == rank - count) {
-    domain.kind = FusionDomain::Kind::Rows;
-    domain.split = rank - count;
-    return domain;
-  }
-  if (reduce.getDims().back() != count - 1)
-    return std::nullopt;
-  domain.kind = FusionDomain::Kind::Columns;
-  domain.split = count;
-  return domain;
-}
-
-bool mlir::ds::isFusionCandidate(Operation *op) {
-  std::optional<FusionKind> kind = fusionKind(op);
-  if (!kind)
-    return false;
-  if (auto reduce = dyn_cast<ReduceOp>(op))
-    return reductionDomain(reduce).has_value();
-  return *kind == FusionKind::Elementwise || isa<ConstantOp, IotaOp, BroadcastOp, RandomUniformOp>(op);
-}
-
-/// The domain that `op` iterates over on its own.
-static FusionDomain ownDomain(Operation *op) {
-  if (auto reduce = dyn_cast<ReduceOp>(op))
-    return *reductionDomain(reduce);
-  FusionDomain domain;
-  ArrayRef<int64_t> shape = tensorType(op->getResult(0)).getShape();
-  domain.shape.assign(shape.begin(), shape.end());
-  return domain;
-}
-
-/// Product of sizes.
-static int64_t product(ArrayRef<int64_t> shape) {
-  int64_t result = 1;
-  for (int64_t size : shape)
-    result *= size;
-  return result;
-}
-
-/// The domain of a group that holds both; nullopt when no kernel class has it.
-static std::optional<FusionDomain> unite(const FusionDomain &a, const FusionDomain &b) {
-  using Kind = FusionDomain::Kind;
-  if (a.kind == Kind::Columns || b.kind == Kind::Columns) {
-    bool same = a.kind == b.kind && a.shape == b.shape && a.split == b.split;
-    return same ? std::optional(a) : std::nullopt;
-  }
-  const FusionDomain &rows = a.kind == Kind::Rows ? a : b, &other = a.kind == Kind::Rows ? b : a;
-  if (rows.kind == Kind::Pointwise)
-    return a.shape == b.shape ? std::optional(a) : std::nullopt;
-  if (other.kind == Kind::Rows)
-    return a.shape == b.shape && a.split == b.split ? std::optional(a) : std::nullopt;
-  ArrayRef<int64_t> lead = ArrayRef(rows.shape).take_front(rows.split);
-  bool isRowValue = ArrayRef(other.shape) == lead;
-  if (!isRowValue && other.shape != rows.shape)
-    return std::nullopt;
-  if (!isRowValue && product(lead) < kMinRows && product(rows.shape) > kSmallDomain)
-    return std::nullopt;
-  return rows;
-}
 
 namespace {
 /// No position: an argument of the block, or an op of another; no cluster.
@@ -146,6 +50,10 @@ private:
     auto it = position.find(op);
     return it == position.end() ? kNone : it->second;
   }
+  unsigned clusterOf(Operation *op) const {
+    unsigned at = positionOf(op);
+    return at == kNone ? kNone : facts[at].cluster;
+  }
   void learnFacts(Operation *op);
   /// Adds what `operand` is made of to `leaves`, looking through free ops.
   void collectLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path, SmallVectorImpl<Leaf> &leaves) const;
@@ -154,8 +62,8 @@ private:
   /// Lets `op` (or a whole cluster) join `candidate` where domains agree, broadcasts fit and the union is
   /// convex.
   bool tryJoin(unsigned cluster, unsigned candidate);
-  /// Clusters that produce what the ops of `cluster` read, looking through free ops; for column reductions
-  /// also those that read the same values.
+  /// Clusters that produce what the ops of `cluster` read, looking through free ops; also those that read the
+  /// same widened values, and for column reductions those that read the same.
   SmallVector<unsigned> findCandidates(unsigned cluster);
   /// True when a path from `from` to `to` runs through a unit outside both, in either direction.
   bool hasPathBetween(unsigned a, unsigned b);
@@ -201,9 +109,9 @@ void ClusterBuilder::learnFacts(Operation *op) {
   fact.candidate = isFusionCandidate(op);
   if (!fact.candidate)
     return;
-  fact.free = ::isFreeToRepeat(op, [&](Operation *producer) {
+  fact.free = isFreeToRepeat(op, [&](Operation *producer) {
     unsigned at = positionOf(producer);
-    return at == kNone ? mlir::ds::isFreeToRepeat(producer) : facts[at].free;
+    return at == kNone ? isFreeToRepeat(producer) : facts[at].free;
   });
   SmallVector<BroadcastOp> path;
   for (Value operand : op->getOperands())
@@ -319,12 +227,17 @@ SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
         found.insert(facts[leaf.producer].cluster);
       if (!isColumns)
         continue;
-      for (Operation *user : leaf.value.getUsers()) {
-        unsigned at = positionOf(user), reader = at == kNone ? kNone : facts[at].cluster;
-        if (reader != kNone && clusters[reader].domain.kind == FusionDomain::Kind::Columns)
+      for (Operation *user : leaf.value.getUsers())
+        if (unsigned reader = clusterOf(user);
+            reader != kNone && clusters[reader].domain.kind == FusionDomain::Kind::Columns)
           found.insert(reader);
-      }
     }
+  for (unsigned op : clusters[cluster].members)
+    for (Value operand : ops[op]->getOperands())
+      if (Operation *producer = operand.getDefiningOp(); producer && widens(producer))
+        for (Operation *reader : producer->getUsers())
+          found.insert(clusterOf(reader));
+  found.remove(kNone);
   return found.takeVector();
 }
 
@@ -335,7 +248,7 @@ static SmallVector<Operation *> copyCheapProducers(ReduceOp reduce) {
   SetVector<Operation *> slice;
   SmallVector<Value> pending = {reduce.getInput()};
   auto isCheap = [](Operation *op) {
-    if (!op || fusionKind(op) != FusionKind::Elementwise || mlir::ds::isFreeToRepeat(op))
+    if (!op || fusionKind(op) != FusionKind::Elementwise || isFreeToRepeat(op))
       return false;
     return llvm::all_of(op->getUsers(), [](Operation *user) { return isFusionCandidate(user); });
   };
@@ -385,9 +298,8 @@ SmallVector<FusionCluster> ClusterBuilder::run() {
 SmallVector<FusionCluster> mlir::ds::findFusionClusters(Block &block) {
   ClusterBuilder::Copies copies;
   for (ReduceOp reduce : llvm::make_early_inc_range(block.getOps<ReduceOp>()))
-    if (std::optional<FusionDomain> domain = reductionDomain(reduce))
-      if (domain->kind == FusionDomain::Kind::Columns)
-        copies[reduce] = copyCheapProducers(reduce);
+    if (isFusionCandidate(reduce) && ownDomain(reduce).kind == FusionDomain::Kind::Columns)
+      copies[reduce] = copyCheapProducers(reduce);
   // What was copied for every user is dead now.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isFusionCandidate(&op) && op.use_empty())

@@ -3,43 +3,24 @@
 // Problem: every value that leaves a kernel costs a trip through memory, but a kernel has one iteration
 // space, and a group of ops may only become one command if nothing outside lies between its members. Idea:
 // walk the block once; an op joins the groups that produce its operands when their iteration domains agree
-// and the union stays convex. Ops that cost nothing to repeat (constants, iotas, broadcasts) belong to no
-// group: each user gets its own copy. Column reductions copy the cheap elementwise ops before them, since
-// row-wise and column-wise kernels never merge.
+// and the union stays convex. Ops that cost nothing to repeat (constants, iotas, broadcasts, conversions to
+// wider types) belong to no group: each user gets its own copy. Column reductions copy the cheap elementwise
+// ops before them, since row-wise and column-wise kernels never merge.
 // Price: greedy; a group never splits again.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_FUSIONCLUSTERS_H
 #define DS_LIB_PASSES_FUSIONCLUSTERS_H
 
-#include "ds/Dialect/Ds.h"
+#include "FusionDomain.h"
 
 namespace mlir::ds {
-
-/// The iteration space of a group of ops.
-struct FusionDomain {
-  enum class Kind {
-    Pointwise, ///< every value has `shape`
-    Rows,      ///< values have `shape`, or its first `split` dimensions; reductions remove the others
-    Columns,   ///< reductions remove the first `split` dimensions; only their results leave the group
-  };
-  Kind kind = Kind::Pointwise;
-  SmallVector<int64_t> shape;
-  int64_t split = 0;
-};
 
 /// One future ds.fused, with its ops in block order.
 struct FusionCluster {
   FusionDomain domain;
   SmallVector<Operation *> ops;
 };
-
-/// True for ops that every user may copy: constants, iotas, broadcasts, and what is computed from constants
-/// alone.
-bool isFreeToRepeat(Operation *op);
-
-/// True for ops that may belong to a group.
-bool isFusionCandidate(Operation *op);
 
 /// Partitions the candidates of `block`. Inserts private copies of cheap ops before column reductions. Every
 /// candidate that is not free belongs to exactly one cluster.

@@ -130,6 +130,24 @@ struct DropUnitDims : OpRewritePattern<BroadcastOp> {
   }
 };
 
+/// broadcast(convert(x)) to a wider type -> convert(broadcast(x)): the kernel that reads x widens it, where a
+/// conversion of so few elements would be a kernel of its own.
+struct BroadcastNarrow : OpRewritePattern<BroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BroadcastOp op, PatternRewriter &rewriter) const override {
+    auto convert = op.getInput().getDefiningOp<ConvertOp>();
+    if (!convert)
+      return failure();
+    RankedTensorType narrow = tensorType(convert.getInput()), wide = tensorType(op.getInput());
+    if (narrow.getElementTypeBitWidth() >= wide.getElementTypeBitWidth())
+      return failure();
+    Value repeated = rewriter.create<BroadcastOp>(op.getLoc(), narrow.clone(op.getType().getShape()),
+                                                  convert.getInput(), op.getDims());
+    rewriter.replaceOpWithNewOp<ConvertOp>(op, op.getType(), repeated);
+    return success();
+  }
+};
+
 /// A reduction over inner dimensions reads a transposed view whose trailing dimensions it removes.
 struct MakeReductionTrailing : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -169,7 +187,8 @@ struct SplitFullReduction : OpRewritePattern<ReduceOp> {
 struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<SinkReshape, DropUnitDims, MakeReductionTrailing, SplitFullReduction>(&getContext());
+    patterns.add<SinkReshape, DropUnitDims, BroadcastNarrow, MakeReductionTrailing, SplitFullReduction>(
+        &getContext());
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
     if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns), config)))

@@ -2,8 +2,8 @@
 //
 // A kernel that adds down columns has a block for each strip of them, side by side: too few for a GPU where
 // rows are many and short. The innermost of the dimensions that are added up is cut in two, of which the
-// kernel leaves one: partial sums, one for each of `parts` rows, and a second kernel adds those. Both orders of
-// additions follow from shapes alone. The price is one more launch and the partial sums.
+// kernel leaves one: partial sums, one for each of `parts` rows, and a second kernel adds those. Both orders
+// of additions follow from shapes alone. The price is one more launch and the partial sums.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
@@ -87,11 +87,15 @@ bool ColumnSplitter::findReductions() {
   // Nothing else leaves the region, and no total is spread over rows again.
   return !reductions.empty() && llvm::all_of(body.getTerminator()->getOperands(), [&](Value value) {
     return value.getDefiningOp() && isPartial(value.getDefiningOp());
-  }) && llvm::none_of(afterwards, [&](Operation *op) { return tensorType(op->getResult(0)).getShape() == ArrayRef(full); });
+  }) && llvm::none_of(afterwards, [&](Operation *op) {
+    return tensorType(op->getResult(0)).getShape() == ArrayRef(full);
+  });
 }
 
 /// Notes that dimension `dim` of `value` is cut. False where another one is.
-bool ColumnSplitter::setCut(Value value, int64_t dim) { return cuts.try_emplace(value, dim).first->second == dim; }
+bool ColumnSplitter::setCut(Value value, int64_t dim) {
+  return cuts.try_emplace(value, dim).first->second == dim;
+}
 
 /// Finds for each value that the reductions depend on which of its dimensions is cut with theirs.
 bool ColumnSplitter::findCuts() {
@@ -130,7 +134,8 @@ int64_t ColumnSplitter::chooseParts() const {
     (static_cast<int64_t>(dim) <= cutDim ? rows : columns) *= size;
   for (BlockArgument argument : body.getArguments())
     if (tensorType(argument).getShape() == ArrayRef(full))
-      narrowest = std::min<int64_t>(narrowest, llvm::divideCeil(tensorType(argument).getElementTypeBitWidth(), 8));
+      narrowest =
+          std::min<int64_t>(narrowest, llvm::divideCeil(tensorType(argument).getElementTypeBitWidth(), 8));
   int64_t strips = llvm::divideCeil(columns * narrowest, kStripBytes);
   int64_t most = llvm::PowerOf2Ceil(llvm::divideCeil(kWantedBlocks, std::max<int64_t>(strips, 1)));
   while (most > 1 && (full[cutDim] % most != 0 || rows / most < kLeastRows))
@@ -171,7 +176,8 @@ void ColumnSplitter::cloneCut(OpBuilder &builder, Operation *op, IRMapping &mapp
       if (each == dim)
         dims.push_back(each + 1);
     }
-    mapping.map(result, builder.create<BroadcastOp>(op->getLoc(), type, mapping.lookup(broadcast.getInput()), dims));
+    mapping.map(result,
+                builder.create<BroadcastOp>(op->getLoc(), type, mapping.lookup(broadcast.getInput()), dims));
   } else if (matchPattern(op, m_Constant(&splat))) {
     mapping.map(result, builder.create<ConstantOp>(op->getLoc(), type, splat.resizeSplat(type)));
   } else {
@@ -195,7 +201,8 @@ SmallVector<Value> ColumnSplitter::addPartially(OpBuilder &builder) {
   for (auto [argument, input] : llvm::zip_equal(body.getArguments(), fused.getInputs()))
     if (cuts.contains(argument)) {
       RankedTensorType type = cutType(argument);
-      inputs.push_back(type == argument.getType() ? input : builder.createOrFold<ReshapeOp>(fused.getLoc(), type, input));
+      inputs.push_back(
+          type == argument.getType() ? input : builder.createOrFold<ReshapeOp>(fused.getLoc(), type, input));
       mapping.map(argument, block.addArgument(type, argument.getLoc()));
     }
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, cutDim + 1));
@@ -237,7 +244,8 @@ void ColumnSplitter::addParts(OpBuilder &builder, ValueRange partials) {
   };
   for (auto [index, op] : llvm::enumerate(reductions)) {
     auto reduce = cast<ReduceOp>(op);
-    Value total = inside.create<ReduceOp>(op->getLoc(), reduce.getKind(), block.getArgument(index), ArrayRef<int64_t>{0});
+    Value total = inside.create<ReduceOp>(op->getLoc(), reduce.getKind(), block.getArgument(index),
+                                          ArrayRef<int64_t>{0});
     Type element = tensorType(reduce.getResult()).getElementType();
     mapping.map(reduce.getResult(), Emitter(inside, op->getLoc()).convert(total, element));
   }

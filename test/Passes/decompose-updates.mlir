@@ -42,16 +42,17 @@ func.func @update_of_one_number(%w: tensor<f32>, %g: tensor<f32>, %rate: tensor<
   return %new : tensor<f32>
 }
 
-// 40000 = 2 * 16384 + 7232: blocks in f32, over blocks in f64.
+// 40000 = 2 * 16384 + 7232: blocks in f32, over blocks in f64. Each window is widened by itself.
 // CHECK-LABEL: @sum_of_squares
 // CHECK-SAME: %[[X:.*]]: tensor<200x200xbf16>
-// CHECK-NEXT: %[[WIDE:.*]] = ds.convert %[[X]] : tensor<200x200xbf16> -> tensor<200x200xf32>
-// CHECK-NEXT: %[[FLAT:.*]] = ds.reshape %[[WIDE]] : tensor<200x200xf32> -> tensor<40000xf32>
-// CHECK-NEXT: %[[MAIN:.*]] = ds.slice %[[FLAT]] offsets [0] strides [1] : tensor<40000xf32> -> tensor<32768xf32>
-// CHECK-NEXT: %[[BLOCKS:.*]] = ds.reshape %[[MAIN]] : tensor<32768xf32> -> tensor<2x16384xf32>
+// CHECK-NEXT: %[[FLAT:.*]] = ds.reshape %[[X]] : tensor<200x200xbf16> -> tensor<40000xbf16>
+// CHECK-NEXT: %[[MAIN:.*]] = ds.slice %[[FLAT]] offsets [0] strides [1] : tensor<40000xbf16> -> tensor<32768xbf16>
+// CHECK-NEXT: %[[BLOCKS:.*]] = ds.reshape %[[MAIN]] : tensor<32768xbf16> -> tensor<2x16384xbf16>
+// CHECK-NEXT: ds.convert %[[BLOCKS]] : tensor<2x16384xbf16> -> tensor<2x16384xf32>
 // CHECK: %[[SUMS:.*]] = ds.reduce sum %{{.*}} dims [1] : tensor<2x16384xf32> -> tensor<2xf32>
 // CHECK: ds.reduce sum %{{.*}} dims [0] : tensor<2xf64> -> tensor<f64>
-// CHECK: ds.slice %[[FLAT]] offsets [32768] strides [1] : tensor<40000xf32> -> tensor<7232xf32>
+// CHECK: %[[TAIL:.*]] = ds.slice %[[FLAT]] offsets [32768] strides [1] : tensor<40000xbf16> -> tensor<7232xbf16>
+// CHECK: ds.convert %[[TAIL]] : tensor<7232xbf16> -> tensor<7232xf32>
 // KEPT-LABEL: @sum_of_squares
 // KEPT: ds.sum_of_squares
 func.func @sum_of_squares(%x: tensor<200x200xbf16>) -> tensor<f64> {

@@ -242,3 +242,47 @@ func.func @restores_topological_order(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) 
   %s = ds.add %e, %y : tensor<4x4xf32>
   return %m, %s : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// Whoever reads a widened value widens it for itself: no wide copy is stored for the product's neighbour.
+// CHECK-LABEL: @repeats_widening
+func.func @repeats_widening(%x: tensor<4x8xbf16>, %y: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: %[[E:.*]] = ds.fused(%arg0) : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  // CHECK: ds.convert
+  // CHECK: ds.exp
+  // CHECK: %[[M:.*]] = ds.matmul %[[E]], %arg2
+  // CHECK: %[[S:.*]] = ds.fused(%arg0, %[[M]]) : (tensor<4x8xbf16>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: ds.convert
+  // CHECK: ds.add
+  // CHECK: return %[[E]], %[[S]]
+  %wide = ds.convert %x : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %e = ds.exp %wide : tensor<4x8xf32>
+  %m = ds.matmul %e, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %s = ds.add %wide, %m : tensor<4x8xf32>
+  return %e, %s : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// What is computed from widened values is computed once: a chain of sums would be read from its beginning otherwise.
+// CHECK-LABEL: @keeps_sums_of_widened_values
+func.func @keeps_sums_of_widened_values(%x: tensor<4x8xbf16>, %y: tensor<4x8xbf16>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: %[[SUM:.*]] = ds.fused(%arg0, %arg1) : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<4x8xf32>
+  // CHECK: %[[M:.*]] = ds.matmul %[[SUM]], %arg2
+  // CHECK: ds.fused(%[[SUM]], %[[M]])
+  %a = ds.convert %x : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %b = ds.convert %y : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %sum = ds.add %a, %b : tensor<4x8xf32>
+  %m = ds.matmul %sum, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %s = ds.add %sum, %m : tensor<4x8xf32>
+  return %s : tensor<4x8xf32>
+}
+
+// Two readers of one widened value share a kernel, which reads it once.
+// CHECK-LABEL: @joins_readers_of_one_widened_value
+func.func @joins_readers_of_one_widened_value(%x: tensor<4x8xbf16>, %y: tensor<4x8xf32>, %z: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: ds.fused(%arg0, %arg1, %arg2)
+  // CHECK-NOT: ds.fused
+  // CHECK: return
+  %wide = ds.convert %x : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %a = ds.mul %wide, %y : tensor<4x8xf32>
+  %b = ds.mul %wide, %z : tensor<4x8xf32>
+  return %a, %b : tensor<4x8xf32>, tensor<4x8xf32>
+}

@@ -82,6 +82,21 @@ func.func @sinks_reshapes_before_other_sums(%x: tensor<64x768xf32>) -> (tensor<8
   return %inner, %sums, %b : tensor<8x8xf32>, tensor<3xf32>, tensor<3x16384xf32>
 }
 
+// A vector is widened where it is repeated; to a narrower type it is converted before.
+// CHECK-LABEL: @widens_behind_a_broadcast
+func.func @widens_behind_a_broadcast(%x: tensor<8xbf16>, %y: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xbf16>) {
+  // CHECK: %[[REPEATED:.*]] = ds.broadcast %arg0 dims [1] : tensor<8xbf16> -> tensor<4x8xbf16>
+  // CHECK: %[[WIDE:.*]] = ds.convert %[[REPEATED]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+  // CHECK: %[[NARROW:.*]] = ds.convert %arg1 : tensor<8xf32> -> tensor<8xbf16>
+  // CHECK: %[[SECOND:.*]] = ds.broadcast %[[NARROW]] dims [1] : tensor<8xbf16> -> tensor<4x8xbf16>
+  // CHECK: return %[[WIDE]], %[[SECOND]]
+  %wide = ds.convert %x : tensor<8xbf16> -> tensor<8xf32>
+  %a = ds.broadcast %wide dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+  %narrow = ds.convert %y : tensor<8xf32> -> tensor<8xbf16>
+  %b = ds.broadcast %narrow dims [1] : tensor<8xbf16> -> tensor<4x8xbf16>
+  return %a, %b : tensor<4x8xf32>, tensor<4x8xbf16>
+}
+
 // E1, over a chain; the reshape sinks below both ops.
 // CHECK-LABEL: @sinks_reshapes_below_elementwise_ops
 func.func @sinks_reshapes_below_elementwise_ops(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<32xf32> {

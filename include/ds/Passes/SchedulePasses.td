@@ -11,13 +11,13 @@ include "mlir/Pass/PassBase.td"
 def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
   let summary = "Brings elementwise chains and reductions into the forms that fuse";
   let description = [{
-    Reshapes that stand between elementwise ops sink below them, unit dimensions of broadcasts are dropped, and
-    reductions along inner dimensions read a transposed view.
+    Reshapes that stand between elementwise ops sink below them, unit dimensions of broadcasts are dropped, what is
+    widened and then repeated is repeated first, and reductions along inner dimensions read a transposed view.
 
     Requires: phase sharded, or step on one rank.
     Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape, unless only
     reductions over other rows than that shape has read what it gives, which it joins where it is;
-    (E2) no broadcast reads a reshape that only adds unit dimensions; (E3) every reduction is over leading or
+    (E2) no broadcast reads a reshape that only adds unit dimensions, nor a conversion to a wider type; (E3) every reduction is over leading or
     trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first, where there are rows (rank >= 2).
 
     ```
@@ -31,9 +31,9 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
 def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
   let summary = "Groups fusable ops into regions of one kernel each";
   let description = [{
-    Elementwise chains, broadcasts and reductions with one iteration domain become one `ds.fused`. Constants, iotas
-    and broadcasts are copied into every region that reads them; a column reduction copies the cheap elementwise
-    ops before it. Row-wise and column-wise reductions never share a region.
+    Elementwise chains, broadcasts and reductions with one iteration domain become one `ds.fused`. Constants, iotas,
+    broadcasts and conversions to wider types are copied into every region that reads them; a column reduction copies
+    the cheap elementwise ops before it. Row-wise and column-wise reductions never share a region.
 
     Requires: phase sharded, or step on one rank; shapes normalised (ds-normalize-shapes).
     Ensures: (E1) every fusable op but reshape, transpose, slice, pad and concat stands in a `ds.fused`;

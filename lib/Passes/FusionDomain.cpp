@@ -1,0 +1,107 @@
+//===- FusionDomain.cpp - What may share a generated kernel ---------------------===//
+#include "FusionDomain.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// With fewer rows than this, one row per work unit would leave cores idle ...
+static constexpr int64_t kMinRows = 32;
+/// ... which matters only for domains of more elements than this.
+static constexpr int64_t kSmallDomain = 1 << 15;
+
+/// The tensor type of `value`.
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+std::optional<FusionKind> mlir::ds::fusionKind(Operation *op) {
+  auto fusable = dyn_cast_or_null<FusableOpInterface>(op);
+  return fusable ? std::optional(fusable.getFusionKind()) : std::nullopt;
+}
+
+bool mlir::ds::widens(Operation *op) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  return convert && tensorType(convert.getInput()).getElementTypeBitWidth() <
+                        tensorType(convert.getResult()).getElementTypeBitWidth();
+}
+
+bool mlir::ds::isFreeToRepeat(Operation *op, function_ref<bool(Operation *)> producerIsFree) {
+  std::optional<FusionKind> kind = fusionKind(op);
+  if (!kind || *kind == FusionKind::Reduction)
+    return false;
+  if (isa<ConstantOp, IotaOp, BroadcastOp>(op) || widens(op))
+    return true;
+  // What depends on constants and iotas alone, such as a causal mask.
+  return *kind == FusionKind::Elementwise && llvm::all_of(op->getOperands(), [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    return producer && !isa<BroadcastOp>(producer) && !widens(producer) && producerIsFree(producer);
+  });
+}
+
+bool mlir::ds::isFreeToRepeat(Operation *op) {
+  return isFreeToRepeat(op, [](Operation *producer) { return isFreeToRepeat(producer); });
+}
+
+/// Leading (columns) or trailing (rows) reductions have a kernel class; see FusionDomain.
+static std::optional<FusionDomain> reductionDomain(ReduceOp reduce) {
+  RankedTensorType type = tensorType(reduce.getInput());
+  int64_t rank = type.getRank(), count = reduce.getDims().size();
+  if (count == 0)
+    return std::nullopt;
+  FusionDomain domain;
+  domain.shape.assign(type.getShape().begin(), type.getShape().end());
+  if (reduce.getDims().front() == rank - count) {
+    domain.kind = FusionDomain::Kind::Rows;
+    domain.split = rank - count;
+    return domain;
+  }
+  if (reduce.getDims().back() != count - 1)
+    return std::nullopt;
+  domain.kind = FusionDomain::Kind::Columns;
+  domain.split = count;
+  return domain;
+}
+
+bool mlir::ds::isFusionCandidate(Operation *op) {
+  std::optional<FusionKind> kind = fusionKind(op);
+  if (!kind)
+    return false;
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return reductionDomain(reduce).has_value();
+  return *kind == FusionKind::Elementwise || isa<ConstantOp, IotaOp, BroadcastOp, RandomUniformOp>(op);
+}
+
+FusionDomain mlir::ds::ownDomain(Operation *op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return *reductionDomain(reduce);
+  FusionDomain domain;
+  ArrayRef<int64_t> shape = tensorType(op->getResult(0)).getShape();
+  domain.shape.assign(shape.begin(), shape.end());
+  return domain;
+}
+
+/// Product of sizes.
+static int64_t product(ArrayRef<int64_t> shape) {
+  int64_t result = 1;
+  for (int64_t size : shape)
+    result *= size;
+  return result;
+}
+
+std::optional<FusionDomain> mlir::ds::unite(const FusionDomain &a, const FusionDomain &b) {
+  using Kind = FusionDomain::Kind;
+  if (a.kind == Kind::Columns || b.kind == Kind::Columns) {
+    bool same = a.kind == b.kind && a.shape == b.shape && a.split == b.split;
+    return same ? std::optional(a) : std::nullopt;
+  }
+  const FusionDomain &rows = a.kind == Kind::Rows ? a : b, &other = a.kind == Kind::Rows ? b : a;
+  if (rows.kind == Kind::Pointwise)
+    return a.shape == b.shape ? std::optional(a) : std::nullopt;
+  if (other.kind == Kind::Rows)
+    return a.shape == b.shape && a.split == b.split ? std::optional(a) : std::nullopt;
+  ArrayRef<int64_t> lead = ArrayRef(rows.shape).take_front(rows.split);
+  bool isRowValue = ArrayRef(other.shape) == lead;
+  if (!isRowValue && other.shape != rows.shape)
+    return std::nullopt;
+  if (!isRowValue && product(lead) < kMinRows && product(rows.shape) > kSmallDomain)
+    return std::nullopt;
+  return rows;
+}
