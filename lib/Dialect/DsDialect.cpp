@@ -4,7 +4,7 @@
 // a buffer, which may be empty.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/DsConv.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +41,10 @@ void DsDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "ds/Dialect/DsOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ds/Dialect/DsConvOps.cpp.inc"
       >();
   addAttributes<
 #define GET_ATTRDEF_LIST

@@ -7,6 +7,7 @@
 // ever made.
 //
 //===----------------------------------------------------------------------------===//
+#include "ds/Dialect/DsConv.h"
 #include "ds/Dialect/Emitter.h"
 
 using namespace mlir;
@@ -203,6 +204,22 @@ void AttentionOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, Arr
       getValue(), getResult(), getLse(), resultGrads[0], getMask(), getCausal(), getScale());
   for (auto [index, grad] : llvm::enumerate(op.getResults()))
     grads[index] = needed[index] ? grad : Value();
+}
+
+void ConvOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
+                            Values &grads) {
+  Value grad = resultGrads.front();
+  auto make = [&](auto op, Value of, Value factor) -> Value {
+    return builder.create<decltype(op)>(getLoc(), of.getType(), factor, grad, getStride(), getPadding(),
+                                        getDilation(), getGroups());
+  };
+  grads.push_back(needed[0] ? make(ConvGradInputOp(), getInput(), getWeight()) : Value());
+  grads.push_back(needed[1] ? make(ConvGradWeightOp(), getWeight(), getInput()) : Value());
+  if (!getBias())
+    return;
+  SmallVector<int64_t> dims = dimRange(1, getType().getRank());
+  dims.front() = 0; // all but the channels
+  grads.push_back(needed[2] ? Emitter(builder, getLoc()).sum(grad, dims) : Value());
 }
 
 void EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,

@@ -7,7 +7,7 @@
 // table's type.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/DsConv.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -17,7 +17,7 @@ using namespace mlir::ds;
 /// What is said of an op as a whole.
 static Precision lookupPrecision(Operation *op) {
   return llvm::TypeSwitch<Operation *, Precision>(op)
-      .Case<MatmulOp, AttentionOp>([](auto) { return Precision::Low; })
+      .Case<MatmulOp, AttentionOp, ConvOp>([](auto) { return Precision::Low; })
       .Case<ExpOp, LogOp, PowOp, RsqrtOp, SoftmaxOp, LayerNormOp, RmsNormOp>(
           [](auto) { return Precision::Single; })
       .Case<ReduceOp>([](ReduceOp reduce) {

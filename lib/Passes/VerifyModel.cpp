@@ -1,6 +1,7 @@
 //===- VerifyModel.cpp - The border before differentiation ----------------------===//
 #include "FindTrained.h"
 #include "VerifyPhases.h"
+#include "ds/Dialect/DsConv.h"
 #include "ds/Passes/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -27,7 +28,7 @@ static LogicalResult verifyLoss(func::FuncOp forward) {
 /// No gradient can pass where an op of the model has none: row statistics and masks.
 static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &symbols) {
   for (Operation &op : func.getBody().front()) {
-    if (isa<AttentionGradOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
+    if (isa<AttentionGradOp, ConvGradInputOp, ConvGradWeightOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
       return op.emitOpError("belongs to phase step, but stands in a model");
     // The count of targets that are not ignored depends on no parameter: it may be read.
     if (isa<AttentionOp, CrossEntropyOp>(op))

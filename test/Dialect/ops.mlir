@@ -137,6 +137,28 @@ func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: te
   return
 }
 
+// CHECK-LABEL: @conv
+func.func @conv(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<4xf32>, %g: tensor<2x4x4x4xf32>) {
+  // CHECK: ds.conv %{{.*}}, %{{.*}} bias(%{{.*}}) stride [2, 2] padding [1, 1] dilation [1, 1] groups 1 :
+  %r = ds.conv %x, %w bias(%b) stride [2, 2] padding [1, 1] dilation [1, 1] groups 1 : tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<4xf32> -> tensor<2x4x4x4xf32>
+  // CHECK: ds.conv_grad_input
+  %dx = ds.conv_grad_input %w, %g stride [2, 2] padding [1, 1] dilation [1, 1] groups 1 : tensor<4x3x3x3xf32>, tensor<2x4x4x4xf32> -> tensor<2x3x8x8xf32>
+  // CHECK: ds.conv_grad_weight
+  %dw = ds.conv_grad_weight %x, %g stride [2, 2] padding [1, 1] dilation [1, 1] groups 1 : tensor<2x3x8x8xf32>, tensor<2x4x4x4xf32> -> tensor<4x3x3x3xf32>
+  return
+}
+
+// One and three dimensions, in 16 bits; each channel by itself.
+// CHECK-LABEL: @conv_dimensions
+func.func @conv_dimensions(%x: tensor<2x6x9xbf16>, %w: tensor<6x1x3xbf16>, %y: tensor<1x4x2x3x4xf16>, %v: tensor<2x2x1x2x2xf16>) {
+  // 9 - 2 * (3 - 1) = 5
+  // CHECK: ds.conv %{{.*}}, %{{.*}} stride [1] padding [0] dilation [2] groups 6 :
+  %r = ds.conv %x, %w stride [1] padding [0] dilation [2] groups 6 : tensor<2x6x9xbf16>, tensor<6x1x3xbf16> -> tensor<2x6x5xbf16>
+  // CHECK: ds.conv %{{.*}}, %{{.*}} stride [1, 1, 1] padding [0, 0, 0] dilation [1, 1, 1] groups 2 :
+  %s = ds.conv %y, %v stride [1, 1, 1] padding [0, 0, 0] dilation [1, 1, 1] groups 2 : tensor<1x4x2x3x4xf16>, tensor<2x2x1x2x2xf16> -> tensor<1x2x2x2x3xf16>
+  return
+}
+
 // CHECK-LABEL: @fused
 func.func @fused(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK: ds.fused(%{{.*}}, %{{.*}}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {

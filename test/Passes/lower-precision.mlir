@@ -278,3 +278,18 @@ module @read_by_a_conversion attributes {ds.training = {precision = {compute = "
     return %loss : tensor<f64>
   }
 }
+
+// -----
+
+// A convolution is computed in 16 bits, its bias too; parameters of autocast are converted for it.
+// CHECK-LABEL: @convolution
+module @convolution attributes {ds.training = {precision = {compute = "bf16", autocast = true}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x3x3xf32>
+  ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+  func.func @forward(%x: tensor<2x3x8xf32> {ds.input = "x"}, %w: tensor<4x3x3xf32> {ds.state = @w}, %b: tensor<4xf32> {ds.state = @b}) -> tensor<f32> {
+    // CHECK: ds.conv %{{.*}}, %{{.*}} bias(%{{.*}}) stride [1] padding [0] dilation [1] groups 1 : tensor<2x3x8xbf16>, tensor<4x3x3xbf16>, tensor<4xbf16> -> tensor<2x4x6xbf16>
+    %y = ds.conv %x, %w bias(%b) stride [1] padding [0] dilation [1] groups 1 : tensor<2x3x8xf32>, tensor<4x3x3xf32>, tensor<4xf32> -> tensor<2x4x6xf32>
+    %loss = ds.reduce sum %y dims [0, 1, 2] : tensor<2x4x6xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -90,3 +90,21 @@ func.func @forward(%q: tensor<1x4x2x8xf32> {ds.input = "q"}, %bias: tensor<1x2x4
   %l = ds.reduce sum %o dims [0, 1, 2, 3] : tensor<1x4x2x8xf32> -> tensor<f32>
   return %l : tensor<f32>
 }
+
+// -----
+
+func.func @forward(%w: tensor<4x3x3xf32> {ds.input = "w"}, %g: tensor<2x4x6xf32> {ds.input = "g"}) -> tensor<f32> {
+  // expected-error@+1 {{'ds.conv_grad_input' op belongs to phase step, but stands in a model}}
+  %d = ds.conv_grad_input %w, %g stride [1] padding [0] dilation [1] groups 1 : tensor<4x3x3xf32>, tensor<2x4x6xf32> -> tensor<2x3x8xf32>
+  %l = ds.reduce sum %d dims [0, 1, 2] : tensor<2x3x8xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<2x3x8xf32> {ds.input = "x"}, %g: tensor<2x4x6xf32> {ds.input = "g"}) -> tensor<f32> {
+  // expected-error@+1 {{'ds.conv_grad_weight' op belongs to phase step, but stands in a model}}
+  %d = ds.conv_grad_weight %x, %g stride [1] padding [0] dilation [1] groups 1 : tensor<2x3x8xf32>, tensor<2x4x6xf32> -> tensor<4x3x3xf32>
+  %l = ds.reduce sum %d dims [0, 1, 2] : tensor<4x3x3xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}

@@ -227,6 +227,26 @@ def attention_grad(op, q, k, v, out, lse, grad, *mask):
         return torch.autograd.grad(attention(op, *leaves, *mask)[0], leaves, grad)
 
 
+def conv(op, x, weight, *bias):
+    function = (torch.conv1d, torch.conv2d, torch.conv3d)[x.dim() - 3]
+    return function(x, weight, *bias or [None], op.get("stride"), op.get("padding"), op.get("dilation"),
+                    int(op.get("groups")))
+
+
+def conv_gradient(op, grad, x, weight, which):
+    leaves = [part.detach().requires_grad_() for part in (x, weight)]
+    with torch.enable_grad():
+        return torch.autograd.grad(conv(op, *leaves), leaves[which], grad)[0]
+
+
+def conv_grad_input(op, weight, grad):
+    return conv_gradient(op, grad, torch.zeros(op.types[0][0], dtype=grad.dtype), weight, 0)
+
+
+def conv_grad_weight(op, x, grad):
+    return conv_gradient(op, grad, x, torch.zeros(op.types[0][0], dtype=grad.dtype), 1)
+
+
 def cross_entropy(op, logits, targets, *denominator):
     ignored = targets == int(op.get("ignore_index"))
     count = (~ignored).sum().to(logits.dtype)
@@ -292,7 +312,8 @@ OPS.update({
     "ds.concat": lambda op, *pieces: torch.cat(pieces, int(op.get("dim"))),
     "ds.split": lambda op, x: x.split([kind[0][int(op.get("dim"))] for kind in op.types], int(op.get("dim"))),
     "ds.matmul": matmul, "ds.softmax": softmax, "ds.layer_norm": layer_norm, "ds.rms_norm": rms_norm,
-    "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.cross_entropy": cross_entropy,
+    "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.conv": conv,
+    "ds.conv_grad_input": conv_grad_input, "ds.conv_grad_weight": conv_grad_weight, "ds.cross_entropy": cross_entropy,
     "ds.cross_entropy_grad": cross_entropy_grad, "ds.embedding": lambda op, table, ids: table[ids],
     "ds.embedding_grad": embedding_grad,
 })

@@ -1,0 +1,15 @@
+//===- DsConv.h - Convolutions in C++ --------------------------------------------===//
+//
+// Apart from Ds.h, because passes know these ops by their interfaces alone: what includes this header names
+// them.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_DIALECT_DSCONV_H
+#define DS_DIALECT_DSCONV_H
+
+#include "ds/Dialect/Ds.h"
+
+#define GET_OP_CLASSES
+#include "ds/Dialect/DsConvOps.h.inc"
+
+#endif // DS_DIALECT_DSCONV_H
