@@ -74,6 +74,16 @@ struct AttentionCall {
   float scale;
 };
 
+/// A convolution's two operands and its result, packed, in the order of its command. Three sliding
+/// dimensions: where there are fewer, sizes and windows of 1 come first.
+struct ConvCall {
+  const void *first, *second, *bias; ///< bias: forward, or null
+  void *result;
+  int64_t count; ///< elements of the result
+  int64_t batch, groups, inputChannels, outputChannels;
+  int64_t input[3], window[3], output[3], stride[3], padding[3], dilation[3];
+};
+
 struct CudaLaunch {
   const char *entry; ///< name in the fatbin
   uint32_t blocks, threads;

@@ -30,7 +30,10 @@ namespace ds::rt {
                                         crossEntropyForward,                                                 \
                                         crossEntropyBackward,                                                \
                                         fill,                                                                \
-                                        copy};                                                               \
+                                        copy,                                                                \
+                                        nullptr,                                                             \
+                                        nullptr,                                                             \
+                                        nullptr};                                                            \
   }
 DS_DECLARE(v1)
 DS_DECLARE(v3)

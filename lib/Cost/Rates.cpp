@@ -66,6 +66,13 @@ double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
   return std::max(workingSeconds(shape, dtype) + machine.device.launchSeconds, memorySeconds(bytes));
 }
 
+double Rates::convolutionSeconds(const Matmul &shape, double bytes, DType dtype) const {
+  const config::ShapeTable &table = machine.device.matmulShapes[dtype];
+  double working = table.empty() ? workingSeconds(shape, dtype) + machine.device.launchSeconds
+                                 : shapeSeconds(shape, table);
+  return std::max(working, memorySeconds(bytes));
+}
+
 double Rates::attentionSeconds(const Matmul &scores, DType dtype) const {
   double bytes = static_cast<double>(bytesOf(dtype)) * scores.batch * 2 * (scores.m + scores.n) * scores.k;
   double working = 2 * workingSeconds(scores, dtype) / machine.device.attentionEfficiency;

@@ -1,22 +1,24 @@
 //===- AssignWorkspaces.cpp - Plans the scratch memory of library calls ----------===//
 //
 // A library that allocates behind the planner's back would make the plan a lie, so the scratch memory of
-// every matrix product is an allocation like any other. How much the product asks for is the library's own
-// answer, on this machine and for the program's number of threads; the runtime holds it to that. The kernels
-// that sum 16-bit gradients in f32 name theirs in Library.h.
+// every matrix product and convolution is an allocation like any other. How much it asks for is the library's
+// own answer, on this machine and for the program's number of threads; the runtime holds it to that. The
+// kernels that sum 16-bit gradients in f32 name theirs in Library.h.
 //
 // Programs for CUDA are compiled where cuBLASLt cannot be asked, for it answers only beside a GPU. There the
-// plan sets a budget and the runtime chooses among the algorithms within it. So it does for attention, which
-// cuDNN computes where it is (AttentionPieces.h). The other kernels need nothing, and NCCL's buffers are
-// NCCL's own.
+// plan sets a budget and the runtime chooses among the algorithms within it. So it does for attention and
+// convolutions, which cuDNN computes where it is (AttentionPieces.h, ConvForm.h). The other kernels need
+// nothing, and NCCL's buffers are NCCL's own.
 //
 //===---------------------------------------------------------------------------===//
 #include "AttentionWorkspace.h"
+#include "LibraryTable.h"
 #include "RuntimeBuffer.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Runtime/Library.h"
+#include "ds/Runtime/OnednnConv.h"
 #include "ds/Runtime/ProductBlocks.h"
 
 namespace mlir::ds {
@@ -45,6 +47,19 @@ static SmallVector<const ::ds::rt::Buffer *> addressesOf(ArrayRef<::ds::rt::Buff
   return llvm::map_to_vector(buffers, [](const ::ds::rt::Buffer &buffer) { return &buffer; });
 }
 
+static bool isConvolution(CallOp call) {
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  return function && ::ds::rt::isConvolution(function->fn);
+}
+
+static ::ds::rt::ConvForm describeConv(CallOp call) {
+  SmallVector<::ds::rt::Buffer> buffers = runtimeBuffers(call);
+  SmallVector<const ::ds::rt::Buffer *> operands = addressesOf(buffers);
+  SmallVector<int64_t> params = integerParams(call);
+  return ::ds::rt::describeConv(findLibraryFunction(call.getCallee())->fn, {operands.data(), operands.size()},
+                                params.data());
+}
+
 /// Bytes of scratch memory that `call` asks for, or why that is unknown.
 static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
   namespace rt = ::ds::rt;
@@ -55,6 +70,10 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
     return rt::libraryWorkspaceBytes(rt::LibraryFn::AttentionBackward, view, threads);
   if (call.getCallee() == "embedding_backward")
     return rt::libraryWorkspaceBytes(rt::LibraryFn::EmbeddingBackward, view, threads);
+  if (isConvolution(call)) {
+    auto layout = rt::layoutConvWorkspace(describeConv(call), buffers[0].dtype, threads);
+    return layout ? ::ds::Result<uint64_t>(layout->bytes) : layout.error();
+  }
   if (call.getCallee() != "matmul")
     return uint64_t(0);
   SmallVector<int64_t> params = integerParams(call);
@@ -81,6 +100,8 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
 static uint64_t cudaBudget(CallOp call, StringRef target, uint64_t attentionBytes) {
   if (call.getCallee() == "matmul")
     return blasBudget(call, target);
+  if (isConvolution(call))
+    return ::ds::rt::cudnnConvBytes(describeConv(call), runtimeBuffers(call)[0].dtype);
   if (call.getCallee() == "attention_backward" && attentionBytes == 0)
     return 0;
   auto pieces = cudnnPieces(call, attentionBytes);

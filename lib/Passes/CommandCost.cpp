@@ -5,6 +5,7 @@
 #include "LibraryTable.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Codegen/KernelWork.h"
+#include "ds/Runtime/ConvForm.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -100,6 +101,27 @@ static cost::Matmul productOf(CallOp call) {
   return product;
 }
 
+/// The product of windows and filters that a convolution call is: of [windows, elements of one] and
+/// [elements, filters] for each group; the gradients are products of two of these three.
+static cost::Matmul convolutionOf(CallOp call, rt::LibraryFn fn) {
+  auto shape = [&](unsigned i) {
+    return cast<BufferType>(call.getBuffers()[i].getType()).getTensor().getShape();
+  };
+  bool byInput = fn == rt::LibraryFn::ConvBackwardInput, byWeight = fn == rt::LibraryFn::ConvBackwardWeight;
+  ArrayRef<int64_t> weight = shape(byInput    ? 0
+                                   : byWeight ? 2
+                                              : 1),
+                    output = shape(fn == rt::LibraryFn::ConvForward ? 2 : 1);
+  double groups = cast<IntegerAttr>(call.getParams()[0]).getInt();
+  double windows = double(ShapedType::getNumElements(output)) / output[1];
+  double filters = output[1] / groups, window = double(ShapedType::getNumElements(weight)) / weight[0];
+  if (byInput)
+    return {.m = windows, .n = window, .k = filters, .batch = groups};
+  if (byWeight)
+    return {.m = filters, .n = window, .k = windows, .batch = groups};
+  return {.m = windows, .n = filters, .k = window, .batch = groups};
+}
+
 /// Bytes that a library function touches: of a table that it does not fill anew, the rows that it is asked
 /// for, which have the size of the third operand.
 static double touchedBytes(CallOp call, const LibraryEntry &function) {
@@ -129,6 +151,8 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
     return rates.attentionCallSeconds(flops, bytes, keys[1], keys[3],
                                       function->fn == LibraryFn::AttentionBackward, dtype);
   }
+  if (rt::isConvolution(function->fn))
+    return rates.convolutionSeconds(convolutionOf(call, function->fn), bytes, dtype);
   return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
 }
 

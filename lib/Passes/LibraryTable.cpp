@@ -16,6 +16,9 @@ static const LibraryEntry kFunctions[] = {
     {LibraryFn::CrossEntropyBackward, 6, 6, IndexUse{1, 0, 1, true}},
     {LibraryFn::Fill, 1, 1, {}},
     {LibraryFn::Copy, 2, 2, {}},
+    {LibraryFn::ConvForward, 3, 4, {}},
+    {LibraryFn::ConvBackwardInput, 3, 3, {}},
+    {LibraryFn::ConvBackwardWeight, 3, 3, {}},
 };
 
 const LibraryEntry *mlir::ds::findLibraryFunction(llvm::StringRef callee) {

@@ -67,7 +67,10 @@ const char *spell(LibraryFn fn) {
                                            "cross_entropy_forward",
                                            "cross_entropy_backward",
                                            "fill",
-                                           "copy"};
+                                           "copy",
+                                           "conv_forward",
+                                           "conv_backward_input",
+                                           "conv_backward_weight"};
   return kNames[static_cast<uint16_t>(fn)];
 }
 

@@ -164,7 +164,8 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
     if (LibraryFunction function = libraryFunction(static_cast<LibraryFn>(command.callee), binding.isa))
       return std::unique_ptr<Task>(
           std::make_unique<LibraryTask>(binding, command, function, binding.program.threads));
-    return bindMatmul(binding, index);
+    return isConvolution(static_cast<LibraryFn>(command.callee)) ? bindConvolution(binding, index)
+                                                                 : bindMatmul(binding, index);
   case CommandKind::Copy:
     return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
         binding, command, libraryFunction(LibraryFn::Copy, binding.isa), /*threads=*/1));

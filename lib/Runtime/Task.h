@@ -42,6 +42,9 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
 /// program's world.
 Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index);
 
+/// The same for a convolution.
+Result<std::unique_ptr<Task>> bindConvolution(const Binding &binding, uint32_t index);
+
 } // namespace ds::rt
 
 #endif // DS_RUNTIME_TASK_H

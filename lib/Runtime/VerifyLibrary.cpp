@@ -39,6 +39,12 @@ public:
       return refuse("{} has {} params, expected {}", where(), command.numParams, params);
     return {};
   }
+  /// Operands 0 to `count` - 1 may be looked at.
+  Status atLeast(unsigned count) const {
+    if (command.numOperands >= count)
+      return {};
+    return refuse("{} has {} operands, expected {}", where(), command.numOperands, count);
+  }
   Status dtype(unsigned k, std::initializer_list<DType> allowed) const {
     if (std::find(allowed.begin(), allowed.end(), operand(k).dtype) != allowed.end())
       return {};
@@ -301,6 +307,60 @@ Status verifyCopy(const OperandChecker &c) {
   return c.written(1, {0});
 }
 
+/// Sizes that `windows` give along one dimension: those of the result, or 0 where no window fits.
+int64_t convSize(const OperandChecker &c, unsigned d, int64_t input, int64_t window) {
+  constexpr int64_t kMost = INT32_MAX; // no product below overflows
+  const int64_t stride = c.param(1 + 3 * d), padding = c.param(2 + 3 * d), dilation = c.param(3 + 3 * d);
+  const auto isIn = [&](int64_t value, int64_t least) { return value >= least && value <= kMost; };
+  if (!isIn(stride, 1) || !isIn(padding, 0) || !isIn(dilation, 1) || !isIn(input, 1) || !isIn(window, 1))
+    return 0;
+  const int64_t room = input + 2 * padding - dilation * (window - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+/// A convolution whose input, weight and result are operands x, w and y.
+Status verifyConv(const OperandChecker &c, unsigned x, unsigned w, unsigned y) {
+  const std::vector<int64_t> input = c.operand(x).shape, weight = c.operand(w).shape;
+  const size_t rank = input.size();
+  if (rank < 3 || rank > 5)
+    return refuse("{} operand {} has rank {}, expected 3 to 5", c.where(), x, rank);
+  DS_CHECK(c.counts(3, c.numOperands() == 4 && y == 2 ? 4 : 3, static_cast<unsigned>(3 * (rank - 2) + 1)));
+  DS_CHECK(c.isFloat(0));
+  for (unsigned k = 0; k < c.numOperands(); ++k) {
+    DS_CHECK(c.sameType(k, 0));
+    DS_CHECK(c.rank(k, k == 3 ? 1 : rank));
+    DS_CHECK(c.contiguous(k));
+  }
+  const int64_t groups = c.param(0);
+  if (groups < 1 || input[0] < 1 || input[1] < 1 || weight[0] < 1 || input[1] % groups != 0 ||
+      weight[0] % groups != 0 || weight[1] != input[1] / groups)
+    return refuse("{} has input [{}] and weight [{}] in {} groups", c.where(), fmt::join(input, "x"),
+                  fmt::join(weight, "x"), groups);
+  std::vector<int64_t> result = {input[0], weight[0]};
+  for (size_t d = 2; d < rank; ++d)
+    result.push_back(convSize(c, static_cast<unsigned>(d - 2), input[d], weight[d]));
+  if (std::find(result.begin(), result.end(), 0) != result.end())
+    return refuse("{} has windows that do not fit: input [{}], weight [{}]", c.where(), fmt::join(input, "x"),
+                  fmt::join(weight, "x"));
+  DS_CHECK(c.shape(y, result));
+  if (c.numOperands() == 4)
+    DS_CHECK(c.shape(3, {weight[0]}));
+  return c.written(2, {0, 1, 3});
+}
+
+Status verifyConvForward(const OperandChecker &c) {
+  DS_CHECK(c.atLeast(3));
+  return verifyConv(c, 0, 1, 2);
+}
+Status verifyConvBackwardInput(const OperandChecker &c) {
+  DS_CHECK(c.atLeast(3));
+  return verifyConv(c, 2, 0, 1);
+}
+Status verifyConvBackwardWeight(const OperandChecker &c) {
+  DS_CHECK(c.atLeast(3));
+  return verifyConv(c, 0, 2, 1);
+}
+
 #undef DS_CHECK
 
 } // namespace
@@ -314,7 +374,10 @@ Status verifyLibraryCommand(const Program &program, uint64_t command) {
                                                                   verifyCrossEntropyForward,
                                                                   verifyCrossEntropyBackward,
                                                                   verifyFill,
-                                                                  verifyCopy};
+                                                                  verifyCopy,
+                                                                  verifyConvForward,
+                                                                  verifyConvBackwardInput,
+                                                                  verifyConvBackwardWeight};
   const uint16_t callee = program.commands[command].callee;
   if (callee >= std::size(kChecks))
     return refuse("{} calls library function {} of {}", describeCommand(program, command), callee,

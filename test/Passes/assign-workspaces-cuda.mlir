@@ -127,4 +127,27 @@ func.func @leaves_masks_of_heads_at_odd_places(%q: !ds.buffer<tensor<2x128x4x64x
   ds.call "attention_forward"(%q, %q, %q, %q, %lse, %mask) writes [3, 4] params [0, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<1x4x128x128xf32>, [65540, 16385, 128, 1], device>
   return
 }
+
+// Copies with channels last, 3 and 4 of them made 8: (2 * 8 * 64 + 8 * 8 * 9 + 2 * 8 * 16) * 2 + 65536 = 69248, which
+// is 69376 in whole 256 bytes, for the convolution and each of its gradients.
+// CHECK-LABEL: @turns_the_operands_of_convolutions_over
+func.func @turns_the_operands_of_convolutions_over(%x: !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>, %w: !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>, %y: !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>) {
+  // CHECK-NEXT: ds.alloc "workspace" {{.*}}: !ds.buffer<tensor<69376xi8>, [1], device>
+  // CHECK-NEXT: ds.call "conv_forward"
+  // CHECK-NEXT: ds.alloc "workspace" {{.*}}: !ds.buffer<tensor<69376xi8>, [1], device>
+  // CHECK-NEXT: ds.call "conv_backward_input"
+  // CHECK-NEXT: ds.alloc "workspace" {{.*}}: !ds.buffer<tensor<69376xi8>, [1], device>
+  // CHECK-NEXT: ds.call "conv_backward_weight"
+  ds.call "conv_forward"(%x, %w, %y) writes [2] params [1, 2, 1, 1, 2, 1, 1] on compute : !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>, !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>, !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>
+  ds.call "conv_backward_input"(%w, %y, %x) writes [2] params [1, 2, 1, 1, 2, 1, 1] on compute : !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>, !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>, !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>
+  ds.call "conv_backward_weight"(%x, %y, %w) writes [2] params [1, 2, 1, 1, 2, 1, 1] on compute : !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>, !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>, !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>
+  return
+}
+
+// CHECK-LABEL: @leaves_convolutions_over_three_dimensions
+func.func @leaves_convolutions_over_three_dimensions(%x: !ds.buffer<tensor<1x2x4x4x4xbf16>, [128, 64, 16, 4, 1], device>, %w: !ds.buffer<tensor<3x2x1x1x1xbf16>, [2, 1, 1, 1, 1], device>, %y: !ds.buffer<tensor<1x3x4x4x4xbf16>, [192, 64, 16, 4, 1], device>) {
+  // CHECK-NEXT: ds.call "conv_forward"
+  ds.call "conv_forward"(%x, %w, %y) writes [2] params [1, 1, 0, 1, 1, 0, 1, 1, 0, 1] on compute : !ds.buffer<tensor<1x2x4x4x4xbf16>, [128, 64, 16, 4, 1], device>, !ds.buffer<tensor<3x2x1x1x1xbf16>, [2, 1, 1, 1, 1], device>, !ds.buffer<tensor<1x3x4x4x4xbf16>, [192, 64, 16, 4, 1], device>
+  return
+}
 }

@@ -38,3 +38,13 @@ func.func @sorts_the_ids_of_a_narrow_table(%ids: !ds.buffer<tensor<2x3xi64>, [3,
   ds.call "embedding_backward"(%ids, %g, %w) writes [2] params [0] on compute : !ds.buffer<tensor<2x3xi64>, [3, 1], device>, !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, !ds.buffer<tensor<10x6xf32>, [6, 1], device>
   return
 }
+
+// oneDNN computes in f32: its own part comes first, then copies of 384, 108 and 128 numbers in lines of 64 bytes:
+// 1536 + 448 + 512 = 2496 at the least.
+// CHECK-LABEL: @widens_a_convolution
+func.func @widens_a_convolution(%x: !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>, %w: !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>, %y: !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>) {
+  // CHECK-NEXT: %[[S:.*]] = ds.alloc "workspace" : !ds.buffer<tensor<{{[0-9]+}}xi8>, [1], device>
+  // CHECK-NEXT: ds.call "conv_forward"({{.*}}) {{.*}}workspace(%[[S]]
+  ds.call "conv_forward"(%x, %w, %y) writes [2] params [1, 2, 1, 1, 2, 1, 1] on compute : !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>, !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>, !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>
+  return
+}

@@ -12,6 +12,8 @@ ds.state @u role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x
 ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
 ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xf32>
 ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
+ds.state @dx role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x4x8x6xf32>
+ds.state @dw role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6x2x3x2xf32>
 
 // The host's values stay for the next segment; the second state is a copy of the first.
 // CHECK-LABEL: func.func @never_writes_over_an_input(
@@ -384,6 +386,23 @@ func.func @accumulates_in_a_state(%t: tensor<8x4xf32> {ds.state = @t}, %ids: ten
   // CHECK-NEXT: return
   %d = ds.embedding_grad %ids, %x into(%t : tensor<8x4xf32>) : tensor<4xi64>, tensor<4x4xf32> -> tensor<8x4xf32>
   return %d : tensor<8x4xf32>
+}
+
+// Operands in the order of Library.h; groups, then stride, padding and dilation of each dimension. A view is packed.
+// Each costs 2 * (2 * 6 * 4 * 3) * (2 * 3 * 2) = 3456 operations.
+// CHECK-LABEL: func.func @calls_convolutions(
+// CHECK-SAME: %[[W:arg1]]: {{.*}} %[[B:arg2]]:
+func.func @calls_convolutions(%x: tensor<2x8x4x6xf32> {ds.input = "x"}, %w: tensor<6x2x3x2xf32> {ds.input = "w"}, %b: tensor<6xf32> {ds.input = "b"}) -> (tensor<2x4x8x6xf32> {ds.state = @dx}, tensor<6x2x3x2xf32> {ds.state = @dw}) {
+  // CHECK: ds.call "copy"(%{{.*}}, %[[P:.*]])
+  // CHECK-NEXT: ds.call "conv_forward"(%[[P]], %[[W]], %[[Y:.*]], %[[B]]) writes [2] params [2, 2, 1, 1, 1, 0, 3] on compute {flops = 3456 : i64}
+  // CHECK-NEXT: ds.call "conv_backward_input"(%[[W]], %[[Y]], %arg3) writes [2] params [2, 2, 1, 1, 1, 0, 3] on compute {flops = 3456 : i64}
+  // CHECK: ds.call "copy"(%{{.*}}, %[[P2:.*]])
+  // CHECK-NEXT: ds.call "conv_backward_weight"(%[[P2]], %[[Y]], %arg4) writes [2] params [2, 2, 1, 1, 1, 0, 3] on compute {flops = 3456 : i64}
+  %t = ds.transpose %x perm [0, 2, 1, 3] : tensor<2x8x4x6xf32> -> tensor<2x4x8x6xf32>
+  %y = ds.conv %t, %w bias(%b) stride [2, 1] padding [1, 0] dilation [1, 3] groups 2 : tensor<2x4x8x6xf32>, tensor<6x2x3x2xf32>, tensor<6xf32> -> tensor<2x6x4x3xf32>
+  %dx = ds.conv_grad_input %w, %y stride [2, 1] padding [1, 0] dilation [1, 3] groups 2 : tensor<6x2x3x2xf32>, tensor<2x6x4x3xf32> -> tensor<2x4x8x6xf32>
+  %dw = ds.conv_grad_weight %t, %y stride [2, 1] padding [1, 0] dilation [1, 3] groups 2 : tensor<2x4x8x6xf32>, tensor<2x6x4x3xf32> -> tensor<6x2x3x2xf32>
+  return %dx, %dw : tensor<2x4x8x6xf32>, tensor<6x2x3x2xf32>
 }
 
 // CHECK-LABEL: func.func @writes_gradients_over_logits(

@@ -67,6 +67,19 @@ TEST(Rates, NarrowMatmulsAreBoundByTheirBytes) {
             8 * rates.matmulSeconds({4096, 4096, 4096}, DType::F16));
 }
 
+TEST(Rates, ConvolutionsReadEachWindowWhereItLies) {
+  // Windows of 3 x 3 over 128 channels: the matrix of them has 9 times the input's bytes, which nobody moves.
+  Rates rates = ratesOf("a100-80g");
+  const Matmul product{4.0 * 64 * 64, 128, 9 * 128};
+  const double moved = 2.0 * (2 * product.m * 128 + product.n * product.k);
+  EXPECT_LE(rates.convolutionSeconds(product, moved, DType::BF16), rates.matmulSeconds(product, DType::BF16));
+  // One filter for each channel: a thousand small products, bound by what they read and write.
+  const Matmul depthwise{1 << 20, 1, 9, 1024};
+  EXPECT_GE(rates.convolutionSeconds(depthwise, 4.0 * kGiB, DType::BF16), 4.0 * kGiB / 2.1e12);
+  EXPECT_GT(rates.convolutionSeconds(depthwise, 4.0 * kGiB, DType::BF16),
+            rates.convolutionSeconds(product, moved, DType::BF16));
+}
+
 TEST(Rates, OpsTakeTheSlowerOfArithmeticAndMemory) {
   Rates rates; // cpu
   double launch = rates.cluster().device.launchSeconds;
@@ -187,6 +200,13 @@ TEST(CalibratedRates, ProductsByTheirShapeAndForm) {
                 rates.matmulSeconds({256, 64, 256}, DType::F32), 1e-9);
   // A type without a table counts by the curve.
   EXPECT_EQ(rates.matmulSeconds(plain, DType::BF16), Rates().matmulSeconds(plain, DType::BF16) - 2e-6 + 1e-6);
+}
+
+TEST(CalibratedRates, ConvolutionsByTheProductThatTheyAre) {
+  Rates rates(calibrated());
+  const Matmul groups{256, 256, 256, 3};
+  EXPECT_WITHIN(rates.convolutionSeconds(groups, 0, DType::F32), 3 * 2.0 * 256 * 256 * 256 / 1e11, 1e-9);
+  EXPECT_EQ(rates.convolutionSeconds(groups, 1e12, DType::F32), rates.memorySeconds(1e12));
 }
 
 TEST(CalibratedRates, KernelsByBytesArithmeticAndForks) {

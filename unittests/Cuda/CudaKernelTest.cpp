@@ -4,6 +4,7 @@
 // to the kernels of kernels/*.cpp: to the bit where both add in one order, else to rounding.
 //
 //===---------------------------------------------------------------------------===//
+#include "../Runtime/ConvReference.h"
 #include "../Runtime/KernelTestUtil.h"
 #include "EmulatedKernels.h"
 
@@ -236,6 +237,32 @@ TEST_P(CudaKernelTest, Attention) {
   checkAttention({1, 50, 20, 2, 1, 24, true, false, 0}, dtype(), bound); // the first queries see nothing
   checkAttention({1, 33, 34, 2, 1, 256, false, true, 5}, dtype(), bound);
   checkAttention({1, 20, 50, 1, 1, 8, true, false, 0}, dtype(), bound);
+}
+
+TEST_P(CudaKernelTest, ConvolutionsAreWhatTheirDefinitionSays) {
+  for (const test::ConvCase &c : test::convCases())
+    for (LibraryFn fn :
+         {LibraryFn::ConvForward, LibraryFn::ConvBackwardInput, LibraryFn::ConvBackwardWeight}) {
+      std::vector<Numbers> operands;
+      std::vector<std::vector<double>> values;
+      std::vector<View> views;
+      for (const std::vector<int64_t> &shape : c.operandShapes(fn))
+        operands.emplace_back(dtype(), shape, static_cast<uint32_t>(operands.size() + 1));
+      for (Numbers &operand : operands) {
+        std::vector<double> &list = values.emplace_back();
+        for (size_t i = 0; i < operand.size(); ++i)
+          list.push_back(operand.at(i));
+        views.push_back(operand.view());
+      }
+      const std::vector<double> sums = test::convolve(c, fn, values);
+      callCuda(fn, views, c.params());
+      double largest = 0, worst = 0;
+      for (size_t i = 0; i < sums.size(); ++i) {
+        largest = std::max(largest, std::abs(sums[i]));
+        worst = std::max(worst, std::abs(operands[2].at(i) - sums[i]));
+      }
+      EXPECT_LE(worst, 2 * rounding() * largest) << c.name << ", " << spell(fn);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(

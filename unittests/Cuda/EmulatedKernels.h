@@ -9,6 +9,7 @@
 #include "CudaEmulation.h"
 
 #include "../../kernels/Attention.cu"
+#include "../../kernels/Conv.cu"
 #include "../../kernels/CrossEntropy.cu"
 #include "../../kernels/Embedding.cu"
 #include "../../kernels/FillCopy.cu"
@@ -44,6 +45,9 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRIES(ds_attention_forward, AttentionCall),
                                      ENTRIES(ds_attention_dq, AttentionCall),
                                      ENTRIES(ds_attention_dkdv, AttentionCall),
+                                     ENTRIES(ds_conv_forward, ConvCall),
+                                     ENTRIES(ds_conv_backward_input, ConvCall),
+                                     ENTRIES(ds_conv_backward_weight, ConvCall),
                                      ENTRY(ds_walk_1, WalkCall),
                                      ENTRY(ds_walk_2, WalkCall),
                                      ENTRY(ds_walk_4, WalkCall),

@@ -99,6 +99,40 @@ TEST(VerifyLibrary, MatmulTypes) {
   EXPECT_THAT(wide.after(), HasSubstr("operand 2 has dtype f16, expected f32"));
 }
 
+TEST(VerifyLibrary, Convolutions) {
+  // (9 + 2 * 1 - 2 * (3 - 1) - 1) / 2 + 1 = 4, (8 - 2) / 1 + 1 = 7
+  const std::vector<int64_t> x = {2, 4, 9, 8}, w = {6, 2, 3, 2}, y = {2, 6, 4, 7},
+                             params = {2, 2, 1, 2, 1, 0, 1};
+  const OneCommand c(LibraryFn::ConvForward, {{x, F}, {w, F}, {y, F}, {{6}, F}}, params);
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_EQ(OneCommand(LibraryFn::ConvBackwardInput, {{w, F}, {y, F}, {x, F}}, params).after(), "accepted");
+  EXPECT_EQ(OneCommand(LibraryFn::ConvBackwardWeight, {{x, DType::BF16}, {y, DType::BF16}, {w, DType::BF16}},
+                       params)
+                .after(),
+            "accepted");
+  EXPECT_THAT(OneCommand(LibraryFn::ConvBackwardInput, {{w, F}, {y, F}, {x, F}, {{6}, F}}, params).after(),
+              HasSubstr("has 4 operands, expected 3 to 3"));
+  EXPECT_THAT(OneCommand(LibraryFn::ConvForward, {{x, F}, {w, F}}, params).after(),
+              HasSubstr("has 2 operands, expected 3"));
+  EXPECT_THAT(OneCommand(LibraryFn::ConvForward, {{x, F}, {w, F}, {y, F}}, {2, 2, 1, 2}).after(),
+              HasSubstr("has 4 params, expected 7"));
+  EXPECT_THAT(OneCommand(LibraryFn::ConvForward, {{{2, 4}, F}, {{6, 2}, F}, {{2, 6}, F}}, {2}).after(),
+              HasSubstr("operand 0 has rank 2, expected 3 to 5"));
+  EXPECT_THAT(OneCommand(LibraryFn::ConvForward, {{x, F}, {{6, 2, 3}, F}, {y, F}}, params).after(),
+              HasSubstr("operand 1 has rank 3, expected 4"));
+  EXPECT_THAT(c.after(retype(1, DType::BF16)), HasSubstr("operand 1 has dtype bf16, expected f32"));
+  EXPECT_THAT(c.after(param(0, 3)), HasSubstr("has input [2x4x9x8] and weight [6x2x3x2] in 3 groups"));
+  EXPECT_THAT(c.after(param(0, 0)), HasSubstr("in 0 groups"));
+  EXPECT_THAT(c.after(param(1, 0)), HasSubstr("has windows that do not fit"));
+  EXPECT_THAT(c.after(param(2, -1)), HasSubstr("has windows that do not fit"));
+  EXPECT_THAT(c.after(param(3, int64_t(1) << 62)), HasSubstr("has windows that do not fit"));
+  EXPECT_THAT(c.after(param(6, 20)), HasSubstr("has windows that do not fit"));
+  EXPECT_THAT(c.after(param(1, 1)), HasSubstr("operand 2 has shape [2x6x4x7], expected [2x6x7x7]"));
+  EXPECT_THAT(c.after(shorten(3)), HasSubstr("operand 3 has shape [5], expected [6]"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[0].strides[3] = 2; }), HasSubstr("operand 0 is not packed"));
+  EXPECT_THAT(c.after(alias(2, 0)), HasSubstr("writes operand 2, which shares bytes with operand 0"));
+}
+
 TEST(VerifyLibrary, AttentionForward) {
   const OneCommand c(LibraryFn::AttentionForward,
                      {{{2, 8, 4, 16}, F},

@@ -65,6 +65,10 @@ public:
   /// One matrix product, its operands read and its result written once.
   double matmulSeconds(const Matmul &shape, DType dtype) const;
 
+  /// A convolution that is the product `shape` of windows and filters, a batch for each group, and moves
+  /// `bytes`: each window is read where it lies, and not `shape`'s matrix of them.
+  double convolutionSeconds(const Matmul &shape, double bytes, DType dtype) const;
+
   /// Fused attention: scores [m, n] of width k and their product with the values, in one kernel that reads
   /// and writes tensors of [m or n, k] alone. Causal attention that skips half counts in full, as formulas
   /// have it.

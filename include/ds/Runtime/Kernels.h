@@ -39,7 +39,8 @@ const char *spell(Isa isa);
 /// The best instruction set that this machine and its operating system support.
 Isa bestIsa();
 
-/// The kernel for `fn`, or null for those that plugins bring (Matmul). Requires isa <= bestIsa().
+/// The kernel for `fn`, or null for those that plugins bring: products and convolutions. Requires isa <=
+/// bestIsa().
 LibraryFunction libraryFunction(LibraryFn fn, Isa isa);
 
 /// A matrix of 16-bit floats (or f32) in memory with one unit stride, to be packed as f32: to[r * columns +

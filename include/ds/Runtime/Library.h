@@ -34,10 +34,19 @@
 //   ignoreIndex
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
 //     give 0. dlogits may be the same buffer as logits.
-//   Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, and
-//   lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is written may share a
-//   byte with another operand, but for dlogits. Fill                  operands: out    params: value (double)
-//   Copy                  operands: in, out (same shape, any strides)
+//   ConvForward           operands: x, w, result[, bias]    params: groups, then for each sliding dimension
+//   stride, padding, dilation
+//     x is [N, I, L...], w [O, I / groups, K...], result [N, O, M...], bias [O], with one to three dimensions
+//     L, K and M: M = (L + 2 * padding - dilation * (K - 1) - 1) / stride + 1. All are f32, bf16 or f16, all
+//     alike; sums are f32, rounded once. No size is 0. What lies outside x is 0.
+//   ConvBackwardInput     operands: w, dresult, dx          params: as forward
+//   ConvBackwardWeight    operands: x, dresult, dw          params: as forward
+//     Write dx and dw (never accumulate). On the CPU all three are oneDNN's, in f32: its scratch memory,
+//     operands in the order that it wants and f32 copies of 16-bit ones are the workspace (OnednnConv.h).
+//   Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, all
+//   of a convolution, and lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is
+//   written may share a byte with another operand, but for dlogits. Fill                  operands: out
+//   params: value (double) Copy                  operands: in, out (same shape, any strides)
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_LIBRARY_H

@@ -1,8 +1,8 @@
-//===- OnednnPlugin.h - Matrix products from oneDNN, opened on demand ----------===//
+//===- OnednnPlugin.h - Products and convolutions of oneDNN, opened on demand --===//
 //
 // libds-onednn.so is the only file that links oneDNN. It has one C entry point, which both the compiler (to
-// plan each product's workspace exactly) and the executor (to run it) find by dlopen; a machine without
-// oneDNN gets an error that names the file, and only when a program multiplies matrices.
+// plan each workspace exactly) and the executor (to run it) find by dlopen; a machine without oneDNN gets an
+// error that names the file, and only when a program multiplies matrices or slides filters.
 //
 // Scratch memory depends on the processor, the library's version and the number of threads: the compiler
 // plans what its machine asks for, and the executor takes the first implementation that fits the plan or
@@ -12,6 +12,7 @@
 #ifndef DS_RUNTIME_ONEDNNPLUGIN_H
 #define DS_RUNTIME_ONEDNNPLUGIN_H
 
+#include "ds/Runtime/ConvForm.h"
 #include "ds/Runtime/Program.h"
 #include "ds/Support/Error.h"
 
@@ -21,7 +22,7 @@
 namespace ds::rt {
 
 inline constexpr int kMatmulMaxRank = 12;
-inline constexpr uint32_t kOnednnAbi = 2;
+inline constexpr uint32_t kOnednnAbi = 3;
 
 /// One matrix, or a batch of them, as oneDNN sees it: [..., rows, columns] with the strides that say whether
 /// it is transposed. A plain C struct: it crosses a dlopen border.
@@ -49,6 +50,16 @@ struct MatmulMemory {
 /// A product bound to its memory.
 struct MatmulPrimitive;
 
+/// Where the f32 operands of a convolution lie: the two that it reads and the one that it writes, in the
+/// command's order. bias and workspace may be null.
+struct ConvMemory {
+  const void *first, *second, *bias;
+  void *result, *workspace;
+};
+
+/// A convolution bound to its memory.
+struct ConvPrimitive;
+
 /// What the plugin's entry point `dsOnednn` returns. Functions that fail return null or UINT64_MAX and write
 /// a zero-terminated reason into `message`.
 struct OnednnApi {
@@ -65,6 +76,14 @@ struct OnednnApi {
   const char *(*implementation)(const MatmulPrimitive *primitive);
   /// Whether the library uses bf16 instructions here (AVX512-BF16 or AMX; ONEDNN_MAX_CPU_ISA may hide them).
   bool (*multipliesBFloat16)();
+
+  /// The same for convolutions in f32. Their workspace holds what the library's first choice asks for as
+  /// scratch memory, and the operands that it wants in another order than row-major.
+  uint64_t (*convBytes)(const ConvForm *form, uint32_t threads, char *message, size_t messageBytes);
+  ConvPrimitive *(*createConv)(const ConvForm *form, uint32_t threads, uint64_t workspaceBytes,
+                               const ConvMemory *memory, char *message, size_t messageBytes);
+  bool (*runConv)(ConvPrimitive *primitive, char *message, size_t messageBytes);
+  void (*destroyConv)(ConvPrimitive *primitive);
 };
 
 /// Opens the plugin: `libds-onednn.so` beside the executable's directory (../lib) or on the loader's path. It

@@ -121,6 +121,9 @@ enum class LibraryFn : uint16_t {
   CrossEntropyBackward,
   Fill,
   Copy,
+  ConvForward,
+  ConvBackwardInput,
+  ConvBackwardWeight,
 };
 const char *spell(LibraryFn fn);
 

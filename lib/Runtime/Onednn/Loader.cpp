@@ -62,7 +62,7 @@ bool foldRows(Buffer &buffer) {
 
 Result<const OnednnApi *> openOnednn() {
   static const Result<const OnednnApi *> api =
-      openApi<OnednnApi>({"libds-onednn.so", "dsOnednn", "matrix products need",
+      openApi<OnednnApi>({"libds-onednn.so", "dsOnednn", "matrix products and convolutions need",
                           "install oneDNN (libdnnl2) and keep the plugin in ../lib of the tool"},
                          kOnednnAbi);
   return api;

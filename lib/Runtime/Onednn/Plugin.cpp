@@ -6,15 +6,10 @@
 // product b^T a^T is asked for instead, which is the same memory.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/OnednnPlugin.h"
+#include "Engine.h"
 
-#include <dnnl.hpp>
-
-#include <cstdio>
 #include <stdexcept>
 #include <utility>
-
-extern "C" void omp_set_num_threads(int numThreads);
 
 namespace ds::rt {
 
@@ -28,15 +23,7 @@ struct MatmulPrimitive {
 
 namespace {
 
-const dnnl::engine &engine() {
-  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
-  return instance;
-}
-
-dnnl::stream &stream() {
-  static dnnl::stream instance(engine());
-  return instance;
-}
+using namespace onednn;
 
 dnnl::memory::data_type toOnednn(int32_t dtype) {
   switch (static_cast<DType>(dtype)) {
@@ -125,34 +112,17 @@ struct Choice {
   }
 };
 
-/// Runs `body`, turning exceptions, which may not cross the border, into `message`.
-template <class Body, class Value>
-Value guarded(Value failure, char *message, size_t messageBytes, Body &&body) {
-  try {
-    return body();
-  } catch (const std::exception &error) {
-    std::snprintf(message, messageBytes, "%s", error.what());
-  } catch (...) {
-    std::snprintf(message, messageBytes, "unknown failure");
-  }
-  return failure;
-}
-
 uint64_t scratchpadBytes(const MatmulDesc *desc, uint32_t threads, char *message, size_t messageBytes) {
   return guarded(UINT64_MAX, message, messageBytes, [&] {
-    omp_set_num_threads(static_cast<int>(threads)); // scratch memory depends on it
+    useThreads(threads); // scratch memory depends on it
     return Choice(normalize(*desc)).current.scratchpad_desc().get_size();
   });
-}
-
-dnnl::memory wrap(const dnnl::memory::desc &desc, const void *data) {
-  return {desc, engine(), const_cast<void *>(data)};
 }
 
 MatmulPrimitive *create(const MatmulDesc *original, uint32_t threads, uint64_t workspaceBytes,
                         const MatmulMemory *memory, char *message, size_t messageBytes) {
   return guarded(static_cast<MatmulPrimitive *>(nullptr), message, messageBytes, [&] {
-    omp_set_num_threads(static_cast<int>(threads));
+    useThreads(threads);
     const bool flipped = shouldTranspose(*original);
     Choice choice(normalize(*original));
     choice.limit(workspaceBytes);
@@ -171,7 +141,7 @@ MatmulPrimitive *create(const MatmulDesc *original, uint32_t threads, uint64_t w
 
 bool run(MatmulPrimitive *primitive, char *message, size_t messageBytes) {
   return guarded(false, message, messageBytes, [&] {
-    omp_set_num_threads(static_cast<int>(primitive->threads)); // a property of the calling thread
+    useThreads(primitive->threads); // a property of the calling thread
     primitive->primitive.execute(stream(), primitive->arguments);
     return true;
   });
@@ -186,8 +156,8 @@ bool multipliesBFloat16() {
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & needed) == needed;
 }
 
-constexpr OnednnApi kApi{kOnednnAbi,     scratchpadBytes,   create, run, destroy,
-                         implementation, multipliesBFloat16};
+constexpr OnednnApi kApi{kOnednnAbi,         scratchpadBytes, create,     run,     destroy,    implementation,
+                         multipliesBFloat16, convBytes,       createConv, runConv, destroyConv};
 
 } // namespace
 } // namespace ds::rt

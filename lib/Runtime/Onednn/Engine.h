@@ -1,0 +1,54 @@
+//===- Engine.h - What the plugin's files share of oneDNN ----------------------===//
+#ifndef DS_LIB_RUNTIME_ONEDNN_ENGINE_H
+#define DS_LIB_RUNTIME_ONEDNN_ENGINE_H
+
+#include "ds/Runtime/OnednnPlugin.h"
+
+#include <dnnl.hpp>
+
+#include <cstdio>
+
+extern "C" void omp_set_num_threads(int numThreads);
+
+namespace ds::rt::onednn {
+
+inline const dnnl::engine &engine() {
+  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+inline dnnl::stream &stream() {
+  static dnnl::stream instance(engine());
+  return instance;
+}
+
+inline dnnl::memory wrap(const dnnl::memory::desc &desc, const void *data) {
+  return {desc, engine(), const_cast<void *>(data)};
+}
+
+/// Of the calling thread's team; scratch memory depends on it.
+inline void useThreads(uint32_t threads) { omp_set_num_threads(static_cast<int>(threads)); }
+
+/// Runs `body`, turning exceptions, which may not cross the border, into `message`.
+template <class Body, class Value>
+Value guarded(Value failure, char *message, size_t messageBytes, Body &&body) {
+  try {
+    return body();
+  } catch (const std::exception &error) {
+    std::snprintf(message, messageBytes, "%s", error.what());
+  } catch (...) {
+    std::snprintf(message, messageBytes, "unknown failure");
+  }
+  return failure;
+}
+
+// The plugin's functions for convolutions (ConvPlugin.cpp).
+uint64_t convBytes(const ConvForm *form, uint32_t threads, char *message, size_t messageBytes);
+ConvPrimitive *createConv(const ConvForm *form, uint32_t threads, uint64_t workspaceBytes,
+                          const ConvMemory *memory, char *message, size_t messageBytes);
+bool runConv(ConvPrimitive *primitive, char *message, size_t messageBytes);
+void destroyConv(ConvPrimitive *primitive);
+
+} // namespace ds::rt::onednn
+
+#endif // DS_LIB_RUNTIME_ONEDNN_ENGINE_H
