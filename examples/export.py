@@ -20,9 +20,12 @@ import gpt
 import llama
 import mlp
 import safetensors_io
+import speech
+import vit
 
 FAMILIES = {"gpt": (gpt, gpt.GPT, gpt.GPTLogits), "llama": (llama, llama.Llama, llama.LlamaLogits),
-            "mlp": (mlp, mlp.MLP, mlp.MLPLogits)}
+            "mlp": (mlp, mlp.MLP, mlp.MLPLogits), "speech": (speech, speech.Speech, speech.SpeechLogits),
+            "vit": (vit, vit.ViT, vit.ViTLogits)}
 
 
 def make_config(args):
@@ -38,8 +41,11 @@ def make_config(args):
 
 
 def make_data(args, config, samples, length, seed):
-    """Random samples, one tensor per argument: tokens and the next tokens, or vectors and their classes or values."""
+    """Random samples, one tensor per argument: tokens and the next tokens, or vectors, images or
+    spectrograms and their classes or values."""
     random = np.random.default_rng(seed)
+    if args.name in ("speech", "vit"):
+        return FAMILIES[args.name][0].make_data(config, random, samples)
     if args.name == "mlp":
         x = random.standard_normal((samples, config.inputs), dtype=np.float32)
         plane = random.standard_normal((config.inputs, config.classes), dtype=np.float32)

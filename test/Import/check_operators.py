@@ -139,6 +139,19 @@ CASES = {
         "torch.ops.aten._scaled_dot_product_attention(q, k[:, :, :2], v[:, :, :2], is_causal=True)[0]",
         "torch.ops.aten._scaled_dot_product_attention(q, k, v[..., :1])[0]", "torch.ops.aten._scaled_dot_product_attention(q[0], k[0], v[0])[0]",
     ],
+    "convolution": [
+        "F.conv1d(x.view(2, 3, 4), y.view(4, 3, 2), y[0, :4])", "F.conv1d(x.view(2, 3, 4), y[:4, :3].unsqueeze(2))",
+        "F.conv1d(x.view(1, 4, 6), y.reshape(4, 2, 3), None, 2, 2, 2, 2)", "F.conv1d(x, y.view(2, 4, 3), padding=1)",
+        "F.conv1d(x.view(2, 3, 4), y.view(2, 3, 4), padding='same')", "F.conv1d(x.view(2, 3, 4), y[:, :3].reshape(2, 3, 3), padding='valid')",
+        "F.conv2d(x.view(1, 2, 3, 4), y.view(3, 2, 2, 2), y[0, :3], padding=(1, 0), stride=(1, 2))",
+        "F.conv2d(x.view(1, 2, 3, 4), y.view(3, 2, 2, 2), dilation=(2, 1))", "F.conv2d(x.view(2, 3, 4), y.view(3, 2, 2, 2))",
+        "F.conv2d(x.view(1, 2, 3, 4), y.view(2, 1, 3, 4), padding='same', groups=2)",
+        "F.conv3d(x.view(1, 2, 3, 2, 2), y.view(3, 2, 2, 2, 1), y[1, :3], padding=(1, 0, 0))",
+        "torch.convolution(x.view(2, 3, 4), y.view(4, 3, 2), y[0, :4], [1], [1], [1], False, [0], 1)",
+        "torch.ops.aten._convolution_mode(x.view(2, 3, 4), y.view(2, 3, 4), None, [1], 'same', [1], 1)",
+        "torch.ops.aten.conv1d(x.view(2, 3, 4), y.view(4, 3, 2))", "torch.ops.aten.conv2d(x.view(1, 2, 3, 4), y.view(3, 2, 2, 2))",
+        "torch.ops.aten.conv3d(x.view(1, 2, 3, 2, 2), y.view(3, 2, 2, 2, 1))",
+    ],
     "losses": [
         "F.cross_entropy(x, j)", "F.cross_entropy(x, j, reduction='none')", "F.cross_entropy(x, j, reduction='sum')",
         "F.cross_entropy(x, j, ignore_index=2)", "F.cross_entropy(x, j, ignore_index=2, reduction='sum')",
@@ -220,7 +233,7 @@ def check(importer, cases, folder):
 # Scripted code alone has these; Inputs/scripted.py and newer_operators.py use them.
 SCRIPTED = {"aten::" + name for name in (
     "__contains__ __getitem__ __is__ __isnot__ _set_item _unwrap_optional append cpu extend insert is_grad_enabled items "
-    "keys len list pop reverse values warn requires_grad rms_norm scaled_dot_product_attention").split()}
+    "conv1d conv2d conv3d convolution keys len list pop reverse values warn requires_grad rms_norm scaled_dot_product_attention").split()}
 
 
 def coverage(importer, folder):

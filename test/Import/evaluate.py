@@ -226,6 +226,11 @@ class Function:
         result = x * rstd if weight is None else x * rstd * weight
         return [result, rstd.reshape(x.shape[:-dims])]
 
+    def do_conv(self, op, operands, names):
+        function = (F.conv1d, F.conv2d, F.conv3d)[operands[0].dim() - 3]
+        return [function(*operands[:2], operands[2] if "bias(" in op else None, field(op, "stride"),
+                         field(op, "padding"), field(op, "dilation"), int(number(op, "groups")))]
+
     def do_attention(self, op, operands, names):
         q, k, v = (x.transpose(1, 2) for x in operands[:3])
         groups = q.shape[1] // k.shape[1]

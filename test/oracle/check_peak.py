@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--examples", required=True)
     args = parser.parse_args()
-    for name in ("gpt", "llama", "mlp"):
+    for name in ("gpt", "llama", "mlp", "speech", "vit"):
         out = os.path.join(args.out, name)
         export = subprocess.run([sys.executable, "-W", "ignore", os.path.join(args.examples, "export.py"), name, "--out",
                                  out, "--data", "8"], check=True, stdout=subprocess.PIPE, text=True)

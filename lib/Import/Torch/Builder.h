@@ -63,6 +63,12 @@ public:
   TensorRef rmsNorm(const TensorRef &x, const TensorRef &weight, int64_t numDims, double epsilon);
   TensorRef attention(const TensorRef &query, const TensorRef &key, const TensorRef &value,
                       const TensorRef &mask, bool causal, double scale);
+  struct ConvWindows {
+    Shape stride, padding, dilation;
+    int64_t groups = 1;
+  };
+  TensorRef conv(const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
+                 const ConvWindows &windows, const Shape &shape);
   TensorRef embedding(const TensorRef &table, const TensorRef &ids);
   /// The sum of the losses of the rows that count, over `denominator`, or their mean where that is null.
   TensorRef crossEntropy(const TensorRef &logits, const TensorRef &targets, int64_t ignoreIndex,

@@ -74,6 +74,18 @@ TensorRef Builder::attention(const TensorRef &query, const TensorRef &key, const
   return emitMany(op, {{query->shape, query->type}, {lse, at::kFloat}}).front();
 }
 
+TensorRef Builder::conv(const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
+                        const ConvWindows &windows, const Shape &shape) {
+  std::string op = "ds.conv " + use(x) + ", " + use(weight), types = typeOf(x) + ", " + typeOf(weight);
+  if (bias) {
+    op += " bias(" + use(bias) + ")";
+    types += ", " + typeOf(bias);
+  }
+  op += " stride " + spellList(windows.stride) + " padding " + spellList(windows.padding) + " dilation " +
+        spellList(windows.dilation) + " groups " + std::to_string(windows.groups) + " : " + types + " -> ";
+  return emit(op + spell(shape, x->type), shape, x->type);
+}
+
 TensorRef Builder::embedding(const TensorRef &table, const TensorRef &ids) {
   Shape shape = ids->shape;
   shape.push_back(table->shape[1]);

@@ -125,9 +125,9 @@ static Table makeTable(const std::vector<OperatorList> &lists) {
 
 static const Table &tensorOperators() {
   static const Table table =
-      makeTable({arithmeticOperators(), activationOperators(), factoryOperators(), layoutOperators(),
-                 joiningOperators(), indexingOperators(), linearOperators(), lossOperators(),
-                 networkOperators(), reductionOperators()});
+      makeTable({arithmeticOperators(), activationOperators(), convolutionOperators(), factoryOperators(),
+                 layoutOperators(), joiningOperators(), indexingOperators(), linearOperators(),
+                 lossOperators(), networkOperators(), reductionOperators()});
   return table;
 }
 

@@ -77,6 +77,7 @@ struct OperatorList {
 OperatorList arithmeticOperators();
 OperatorList activationOperators();
 OperatorList containerOperators();
+OperatorList convolutionOperators();
 OperatorList factoryOperators();
 OperatorList joiningOperators();
 OperatorList layoutOperators();

@@ -73,6 +73,25 @@ class Raises(nn.Module):
         return (x * self.w).sum()
 
 
-MODELS = {"unsupported": Unsupported, "decides": Decides, "logits": Logits, "endless": Endless, "raises": Raises}
+class Transposed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(6, 2, 3))
+
+    def forward(self, x):
+        return torch.convolution(x, self.w, None, [1], [0], [1], True, [0], 1).sum()
+
+
+class Slides(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2, 6, 3))
+
+    def forward(self, x):
+        return F.conv1d(x, self.w).sum()
+
+
+MODELS = {"unsupported": Unsupported, "decides": Decides, "logits": Logits, "endless": Endless, "raises": Raises, "transposed": Transposed,
+          "slides": Slides}
 for name, kind in MODELS.items():
     torch.jit.script(kind()).save(os.path.join(sys.argv[1], name + ".pt"))

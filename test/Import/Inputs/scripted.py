@@ -134,8 +134,21 @@ class Writes(Base):
         return (x * self.w + self.steps).mean()
 
 
+class Slides(Base):
+    """Traces have `_convolution` in place of these."""
+
+    def forward(self, x):
+        signal, image = (x * self.w).view(1, 4, 6), (x + self.w).view(1, 2, 3, 4)
+        filters = self.w.view(3, 2, 1)
+        left = torch.conv1d(signal, filters[:2].repeat(1, 2, 1), self.w[:2], stride=2, padding=1)
+        middle = torch.convolution(signal[:, :2], filters, None, [1], [0], [1], False, [0], 1)
+        same = torch.conv2d(image, self.w[:2].view(2, 1, 1, 1).repeat(1, 1, 2, 3), padding="same", groups=2)
+        volume = torch.conv3d(image.view(1, 2, 3, 2, 2), filters.view(3, 2, 1, 1, 1), dilation=2)
+        return left.sum() + middle.exp().sum() + (same * same).sum() + (volume * volume).sum()
+
+
 MODELS = {"control": Control, "containers": Containers, "optional": Optionals, "inplace": InPlace, "tied": Tied,
-          "stale": Stale, "writes": Writes}
+          "stale": Stale, "writes": Writes, "slides": Slides}
 
 for name, kind in MODELS.items():
     torch.jit.script(kind()).save(os.path.join(sys.argv[1], name + ".pt"))
