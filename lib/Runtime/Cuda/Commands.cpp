@@ -1,14 +1,16 @@
 //===- Commands.cpp - Binds commands to a GPU --------------------------------------===//
 #include "Commands.h"
 
-#include "Attention.h"
 #include "BlasLt.h"
+#include "CudnnCommands.h"
+
+#include "ds/Runtime/ConvForm.h"
 
 #include <fmt/format.h>
 
 namespace ds::rt::cuda {
 
-Libraries::Libraries() : attention(std::make_unique<Attention>()) {}
+Libraries::Libraries() : cudnn(std::make_unique<CudnnCommands>()) {}
 Libraries::~Libraries() = default;
 
 /// By the copy engine where it can, else by a kernel.
@@ -28,8 +30,9 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
   case CommandKind::Library:
     if (function == LibraryFn::Matmul)
       return bindMatmul(binding, command);
-    if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward)
-      return binding.libraries.attention->bind(binding, command);
+    if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward ||
+        isConvolution(function))
+      return binding.libraries.cudnn->bind(binding, command);
     if (function == LibraryFn::Fill || function == LibraryFn::Copy)
       return bindMove(binding, command);
     return bindLibraryKernel(binding, command);

@@ -33,14 +33,14 @@ class NoTask final : public CudaTask {
   Status issue(CUstream) override { return {}; }
 };
 
-class Attention;
+class CudnnCommands;
 class BlasLt;
 class NcclRanks;
 
 /// The libraries that a program's commands need, opened when the first asks.
 struct Libraries {
   std::unique_ptr<BlasLt> blas;
-  std::unique_ptr<Attention> attention;
+  std::unique_ptr<CudnnCommands> cudnn;
   CUmodule kernels = nullptr; ///< the runtime's own; the device unloads it
   Libraries();
   ~Libraries();
@@ -64,7 +64,8 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
 
 Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Command &command);
 Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command);
-/// Embeddings, cross-entropy, attention where no library does it, and fills and copies that need a kernel.
+/// Embeddings, cross-entropy, attention and convolutions where no library does them, and fills and copies
+/// that need a kernel.
 Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, const Command &command);
 Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const Command &command);
 /// Fills and copies that need no kernel; null for those that do.

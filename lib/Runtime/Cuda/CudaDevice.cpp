@@ -2,7 +2,7 @@
 #include "CudaDevice.h"
 
 #include "Activity.h"
-#include "Attention.h"
+#include "CudnnCommands.h"
 #include "Nvml.h"
 #include "Nvtx.h"
 #include "ds/Runtime/HostNeeds.h"
@@ -101,10 +101,10 @@ CudaDevice::~CudaDevice() {
 std::string CudaDevice::describe() const {
   int version = 0;
   driver.driverGetVersion(&version);
-  const std::string attention = libraries ? libraries->attention->describe() : "";
+  const std::string cudnn = libraries ? libraries->cudnn->describe() : "";
   return fmt::format("{} (sm_{}{}, {} multiprocessors), driver for CUDA {}{}{}", hardware.name,
                      hardware.major, hardware.minor, hardware.multiprocessors, spellVersion(version),
-                     attention.empty() ? "" : "; ", attention);
+                     cudnn.empty() ? "" : "; ", cudnn);
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,14 +18,14 @@ public:
 
   void forward();
   void backward();
-  Result<AttentionGraph> finish() {
+  Result<NamedGraph> finish() {
     Status status = graph.finish();
-    return status ? Result<AttentionGraph>(std::move(result)) : status.error();
+    return status ? Result<NamedGraph>(std::move(result)) : status.error();
   }
 
 private:
   Tensor named(AttentionTensor name, const Tensor &tensor) {
-    result.tensors.emplace_back(name, tensor.id);
+    result.tensors.emplace_back(static_cast<int>(name), tensor.id);
     return tensor;
   }
   Tensor scalar(AttentionTensor name) { return named(name, graph.scalar()); }
@@ -47,7 +47,7 @@ private:
   Tensor dotOfRows(const Tensor &dout, const Tensor &out);
   void multiplyByColumns(const Tensor &x, const Tensor &y, const Tensor &to);
 
-  AttentionGraph result;
+  NamedGraph result;
   CudnnGraph &graph;
   const AttentionShape &shape;
   const Sizes queries, keys, scores, row;
@@ -152,7 +152,7 @@ void Builder::backward() {
 
 } // namespace
 
-Result<AttentionGraph> describeAttention(const Cudnn &cudnn, const AttentionShape &shape) {
+Result<NamedGraph> describeAttention(const Cudnn &cudnn, const AttentionShape &shape) {
   Builder builder(cudnn, shape);
   shape.gradient ? builder.backward() : builder.forward();
   return builder.finish();

@@ -13,8 +13,6 @@
 
 #include "../../../kernels/CudaCalls.h"
 
-#include <vector>
-
 namespace ds::rt::cuda {
 
 /// One piece of an attention command: sizes and strides of `call`, whose addresses are not looked at, over
@@ -48,16 +46,10 @@ enum class AttentionTensor {
   Shift
 };
 
-/// The graph of a piece, and the number of each tensor in it. RowSums is packed f32 memory, one for each
-/// query of each head; Scale, One and MinusInfinity are f32 in host memory, where Shift is an i32: how many
-/// more keys than queries there are under a causal mask.
-struct AttentionGraph {
-  CudnnGraph graph;
-  std::vector<std::pair<AttentionTensor, int64_t>> tensors;
-};
-
-/// Fails with what the library refuses to describe.
-Result<AttentionGraph> describeAttention(const Cudnn &cudnn, const AttentionShape &shape);
+/// The graph of a piece; its tensors by AttentionTensor. RowSums is packed f32 memory, one for each query of
+/// each head; Scale, One and MinusInfinity are f32 in host memory, where Shift is an i32: how many more keys
+/// than queries there are under a causal mask. Fails with what the library refuses to describe.
+Result<NamedGraph> describeAttention(const Cudnn &cudnn, const AttentionShape &shape);
 
 } // namespace ds::rt::cuda
 

@@ -1,9 +1,9 @@
-//===- CudnnEngines.cpp - The engines of cuDNN that attention runs on -----------------===//
+//===- CudnnEngines.cpp - The engines of cuDNN that commands run on ------------------===//
 #include "CudnnEngines.h"
 
-#include "AlgorithmCache.h"
 #include "CudnnAttention.h"
-#include "CudnnPlan.h"
+#include "CudnnConvolution.h"
+#include "CudnnSession.h"
 
 #include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Kernels.h"
@@ -21,12 +21,6 @@
 namespace ds::rt::cuda {
 namespace {
 
-/// A graph and its engine.
-struct Engine {
-  AttentionGraph graph;
-  CudnnPlan plan;
-};
-
 /// A command's operands, and how they are cut.
 struct Operands {
   AttentionCall call; ///< with the addresses of the first piece
@@ -37,10 +31,7 @@ struct Operands {
   uint64_t workspaceBytes; ///< that engines may use, behind the row sums
 };
 
-/// What engines want of addresses.
-bool isAligned(const void *address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-
-Result<Operands> readOperands(const Binding &binding, const Command &command) {
+Result<Operands> readAttention(const Binding &binding, const Command &command) {
   const Program &p = binding.program;
   const auto function = static_cast<LibraryFn>(command.callee);
   std::vector<const Buffer *> buffers;
@@ -51,7 +42,7 @@ Result<Operands> readOperands(const Binding &binding, const Command &command) {
     buffers.push_back(&b);
     views.push_back({binding.address(id), b.shape.data(), b.strides.data(),
                      static_cast<uint32_t>(b.shape.size()), b.dtype});
-    if (!isAligned(views.back().data))
+    if (!isCudnnAligned(views.back().data))
       return Error{ExitCode::Device, "an operand does not lie on 16 bytes", ""};
   }
   const int64_t *params = p.params.data() + command.firstParam;
@@ -82,6 +73,16 @@ std::string keyOf(const Operands &o) {
   if (c.mask)
     key += fmt::format(" mask {}", fmt::join(c.maskStrides, "/"));
   return key + fmt::format(" workspace {}", o.workspaceBytes);
+}
+
+std::string keyOf(const ConvForm &f, DType dtype, bool tf32, uint64_t workspaceBytes) {
+  std::string key = fmt::format("convolution {} {}{}{} batch {} channels {} to {} in {} groups",
+                                static_cast<int>(f.kind), spell(dtype), tf32 ? " tf32" : "",
+                                f.bias ? " bias" : "", f.batch, f.inputChannels, f.outputChannels, f.groups);
+  for (int32_t d = 0; d < f.dims; ++d)
+    key += fmt::format(" {}/{} stride {} padding {} dilation {}", f.input[d], f.window[d], f.stride[d],
+                       f.padding[d], f.dilation[d]);
+  return key + fmt::format(" workspace {}", workspaceBytes);
 }
 
 /// Numbers that the library reads when a piece is started.
@@ -144,164 +145,93 @@ private:
   int64_t batch, group;
 };
 
-/// The pieces of one command, one after another.
-class EngineTask final : public CudaTask {
-public:
-  EngineTask(const Cudnn &cudnn, cudnnHandle_t handle, std::shared_ptr<Engine> engine,
-             const AttentionCall &call)
-      : cudnn(cudnn), handle(handle),
-        engine(std::move(engine)), scalars{call.scale, call.keys - call.queries} {}
-
-  Status describe(const Operands &operands) {
-    const AttentionCall &c = operands.call;
-    for (int64_t batch = 0; batch < c.batch; batch += operands.pieces.batch)
-      for (int64_t group = 0; group < c.groups; group += operands.pieces.groups)
-        if (Status status = addPiece(Addresses(operands, batch, group), operands); !status)
-          return status;
-    return {};
-  }
-
-  Status issue(CUstream stream) override {
-    if (Status status = cudnn.check(cudnn.setStream(handle, stream), "using a stream"); !status)
-      return status;
-    for (const Descriptor &piece : pieces)
-      if (Status status =
-              cudnn.check(cudnn.execute(handle, engine->plan.get(), piece.get()), "computing attention");
-          !status)
-        return status;
-    return {};
-  }
-
-private:
-  Status addPiece(const Addresses &addresses, const Operands &operands) {
-    std::vector<int64_t> ids;
-    std::vector<void *> pointers;
-    for (const auto &[tensor, id] : engine->graph.tensors) {
-      ids.push_back(id);
-      pointers.push_back(addresses.of(tensor, operands.workspace, scalars));
+Result<std::unique_ptr<CudaTask>> bindAttention(CudnnSession &session, const Binding &binding,
+                                                const Command &command) {
+  Result<Operands> operands = readAttention(binding, command);
+  if (!operands)
+    return operands.error();
+  const auto describe = [&] {
+    const cudnnDataType_t type = operands->dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+    return describeAttention(session.library(),
+                             {operands->call, operands->pieces.batch, operands->pieces.groups, type,
+                              operands->gradient, operands->call.mask != nullptr});
+  };
+  Result<std::shared_ptr<CudnnEngine>> engine =
+      session.find({keyOf(*operands), operands->workspaceBytes, kVaries, describe});
+  if (!engine)
+    return engine.error();
+  auto task = std::make_unique<CudnnTask>(session, *engine, "computing attention");
+  const AttentionCall &c = operands->call;
+  const auto scalars = std::make_shared<Scalars>(Scalars{c.scale, c.keys - c.queries});
+  task->keep(scalars);
+  for (int64_t batch = 0; batch < c.batch; batch += operands->pieces.batch)
+    for (int64_t group = 0; group < c.groups; group += operands->pieces.groups) {
+      const Addresses addresses(*operands, batch, group);
+      const auto place = [&](int name) {
+        return addresses.of(static_cast<AttentionTensor>(name), operands->workspace, *scalars);
+      };
+      if (Status status = task->add(place, operands->workspace + operands->pieces.rowSumBytes); !status)
+        return status.error();
     }
-    void *scratch = operands.workspace + operands.pieces.rowSumBytes;
-    Descriptor piece(cudnn, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    piece
-        .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, static_cast<int64_t>(ids.size()),
-             ids.data())
-        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-             static_cast<int64_t>(pointers.size()), pointers.data())
-        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
-    Status status = piece.finalize("placing operands");
-    pieces.push_back(std::move(piece));
-    return status;
-  }
+  return std::unique_ptr<CudaTask>(std::move(task));
+}
 
-  const Cudnn &cudnn;
-  cudnnHandle_t handle;
-  std::shared_ptr<Engine> engine;
-  Scalars scalars;
-  std::vector<Descriptor> pieces;
-};
+/// A convolution needs no cutting: its workspace is about as large as its operands.
+Result<std::unique_ptr<CudaTask>> bindConvolution(CudnnSession &session, const Binding &binding,
+                                                  const Command &command) {
+  const Program &p = binding.program;
+  std::vector<const Buffer *> buffers;
+  std::vector<std::byte *> places;
+  for (uint32_t i = 0; i < command.numOperands; ++i) {
+    const uint32_t id = p.operands[command.firstOperand + i];
+    buffers.push_back(&p.buffers[id]);
+    places.push_back(binding.address(id));
+    if (!isCudnnAligned(places.back()))
+      return Error{ExitCode::Device, "an operand does not lie on 16 bytes", ""};
+  }
+  const DType dtype = buffers[0]->dtype;
+  const ConvForm form =
+      describeConv(static_cast<LibraryFn>(command.callee), buffers, p.params.data() + command.firstParam);
+  if (command.workspace == UINT32_MAX)
+    return Error{ExitCode::Device, "no workspace is planned for it", ""};
+  const bool tf32 = isSet("DS_CUDA_TF32", false);
+  const uint64_t bytes = extentBytes(p.buffers[command.workspace]);
+  Result<std::shared_ptr<CudnnEngine>> engine =
+      session.find({keyOf(form, dtype, tf32, bytes), bytes, unwantedForConvolutions(dtype, tf32),
+                    [&] { return describeConvolution(session.library(), form, dtype); }});
+  if (!engine)
+    return engine.error();
+  auto task = std::make_unique<CudnnTask>(session, *engine, "computing a convolution");
+  const auto place = [&](int operand) { return places[static_cast<size_t>(operand)]; };
+  if (Status status = task->add(place, binding.address(command.workspace)); !status)
+    return status.error();
+  return std::unique_ptr<CudaTask>(std::move(task));
+}
 
 } // namespace
 
 struct CudnnEngines::State {
-  const Hardware &hardware;
   std::optional<Error> failure; ///< why there is no library
-  std::unique_ptr<Cudnn> cudnn;
-  cudnnHandle_t handle = nullptr;
-  Descriptor device;
-  AlgorithmCache cache;
-  std::string prefix;                                           ///< of keys of the cache: device and version
-  std::unordered_map<std::string, std::shared_ptr<Engine>> all; ///< by key
-  std::unordered_map<std::string, Error> refused;               ///< by key
-
-  explicit State(const Hardware &hardware) : hardware(hardware) {}
-  ~State() {
-    all.clear();
-    device = {};
-    if (handle)
-      cudnn->destroyHandle(handle);
-  }
-  Status open();
-  Result<std::shared_ptr<Engine>> find(const Operands &operands);
-  Result<std::shared_ptr<Engine>> make(const Operands &operands, const std::string &key);
+  std::unique_ptr<CudnnSession> session;
 };
 
-Status CudnnEngines::State::open() {
-  if (!isSet("DS_CUDNN", true))
-    return Error{ExitCode::Device, "DS_CUDNN is 0", ""};
-  Result<std::unique_ptr<Cudnn>> opened = Cudnn::open();
-  if (!opened)
-    return opened.error();
-  cudnn = std::move(*opened);
-  if (Status status = cudnn->check(cudnn->createHandle(&handle), "making a handle"); !status) {
-    handle = nullptr;
-    return status;
-  }
-  Result<Descriptor> found = deviceProperties(*cudnn, handle);
-  if (!found)
-    return found.error();
-  device = std::move(*found);
-  prefix = keyPrefix(hardware, "cudnn", cudnn->getVersion()) + " ";
-  cache = AlgorithmCache::open();
-  return {};
-}
-
-Result<std::shared_ptr<Engine>> CudnnEngines::State::make(const Operands &operands, const std::string &key) {
-  const cudnnDataType_t type = operands.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
-  Result<AttentionGraph> graph =
-      describeAttention(*cudnn, {operands.call, operands.pieces.batch, operands.pieces.groups, type,
-                                 operands.gradient, operands.call.mask != nullptr});
-  if (!graph)
-    return graph.error();
-  const auto keep = [&](CudnnPlan plan) {
-    return std::make_shared<Engine>(Engine{std::move(*graph), std::move(plan)});
-  };
-  if (const auto kept = cache.find(prefix + key))
-    if (Result<CudnnPlan> plan =
-            CudnnPlan::recall(*cudnn, graph->graph, device, *kept, operands.workspaceBytes))
-      return keep(std::move(*plan));
-  Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, device, operands.workspaceBytes);
-  if (!plan)
-    return plan.error();
-  if (cache.keeps())
-    cache.add(prefix + key, plan->choice());
-  return keep(std::move(*plan));
-}
-
-Result<std::shared_ptr<Engine>> CudnnEngines::State::find(const Operands &operands) {
-  const std::string key = keyOf(operands);
-  if (const auto found = all.find(key); found != all.end())
-    return found->second;
-  if (const auto found = refused.find(key); found != refused.end())
-    return found->second;
-  Result<std::shared_ptr<Engine>> engine = make(operands, key);
-  if (engine)
-    all.emplace(key, *engine);
+CudnnEngines::CudnnEngines(const Hardware &hardware) : state(std::make_unique<State>()) {
+  Result<std::unique_ptr<CudnnSession>> opened = CudnnSession::open(hardware);
+  if (opened)
+    state->session = std::move(*opened);
   else
-    refused.emplace(key, engine.error());
-  return engine;
-}
-
-CudnnEngines::CudnnEngines(const Hardware &hardware) : state(std::make_unique<State>(hardware)) {
-  if (Status status = state->open(); !status)
-    state->failure = status.error();
+    state->failure = opened.error();
 }
 CudnnEngines::~CudnnEngines() = default;
 
-std::string CudnnEngines::version() const { return state->cudnn->version(); }
+std::string CudnnEngines::version() const { return state->session->library().version(); }
 
 Result<std::unique_ptr<CudaTask>> CudnnEngines::bind(const Binding &binding, const Command &command) {
   if (state->failure)
     return *state->failure;
-  Result<Operands> operands = readOperands(binding, command);
-  if (!operands)
-    return operands.error();
-  Result<std::shared_ptr<Engine>> engine = state->find(*operands);
-  if (!engine)
-    return engine.error();
-  auto task = std::make_unique<EngineTask>(*state->cudnn, state->handle, *engine, operands->call);
-  if (Status status = task->describe(*operands); !status)
-    return status.error();
-  return std::unique_ptr<CudaTask>(std::move(task));
+  return isConvolution(static_cast<LibraryFn>(command.callee))
+             ? bindConvolution(*state->session, binding, command)
+             : bindAttention(*state->session, binding, command);
 }
 
 } // namespace ds::rt::cuda

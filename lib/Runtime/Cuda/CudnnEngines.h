@@ -1,4 +1,4 @@
-//===- CudnnEngines.h - The engines of cuDNN that a program's attention runs on ---===//
+//===- CudnnEngines.h - The engines of cuDNN that a program's commands run on -----===//
 #ifndef DS_LIB_RUNTIME_CUDA_CUDNNENGINES_H
 #define DS_LIB_RUNTIME_CUDA_CUDNNENGINES_H
 
@@ -13,7 +13,8 @@ public:
   explicit CudnnEngines(const Hardware &hardware);
   ~CudnnEngines();
 
-  /// The task of an attention command. Fails where cuDNN cannot run it: the message says why.
+  /// The task of an attention command or a convolution. Fails where cuDNN cannot run it: the message says
+  /// why.
   Result<std::unique_ptr<CudaTask>> bind(const Binding &binding, const Command &command);
 
   /// Of the library; requires that a command was bound.

@@ -60,6 +60,60 @@ void CudnnGraph::matmul(const Tensor &x, const Tensor &y, const Tensor &to) {
   keep(std::move(operation), "describing a product", true);
 }
 
+namespace {
+
+/// The attributes of the operation of each kind of convolution.
+struct ConvolutionNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t alpha, beta, how, x, w, y;
+};
+constexpr ConvolutionNames kConvolutions[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
+
+} // namespace
+
+/// What slides: `form`'s windows in two dimensions, of numbers that default to `missing`.
+static std::array<int64_t, 2> slides(const ConvForm &form, const int64_t *values, int64_t missing) {
+  return form.dims == 1 ? std::array{missing, values[0]} : std::array{values[0], values[1]};
+}
+
+void CudnnGraph::convolution(const ConvForm &form, const Tensor &x, const Tensor &w, const Tensor &y) {
+  const auto stride = slides(form, form.stride, 1), padding = slides(form, form.padding, 0),
+             dilation = slides(form, form.dilation, 1);
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  Descriptor convolution(*cudnn, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t(2))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, stride.data())
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, padding.data())
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, padding.data())
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilation.data());
+  const cudnnBackendDescriptor_t how = convolution.get();
+  keep(std::move(convolution), "describing a convolution", false);
+  const ConvolutionNames &names = kConvolutions[static_cast<int>(form.kind)];
+  const float one = 1, zero = 0;
+  Descriptor operation(*cudnn, names.type);
+  operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1, &one)
+      .set(names.beta, CUDNN_TYPE_FLOAT, 1, &zero)
+      .set(names.how, how)
+      .set(names.x, x.descriptor)
+      .set(names.w, w.descriptor)
+      .set(names.y, y.descriptor);
+  keep(std::move(operation), "describing a convolution", true);
+}
+
 void CudnnGraph::reduce(cudnnReduceTensorOp_t kind, const Tensor &x, const Tensor &to) {
   Descriptor reduction(*cudnn, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
   reduction.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &kind)

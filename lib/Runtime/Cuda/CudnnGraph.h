@@ -9,6 +9,8 @@
 
 #include "Cudnn.h"
 
+#include "ds/Runtime/ConvForm.h"
+
 #include <array>
 #include <optional>
 #include <vector>
@@ -36,6 +38,9 @@ public:
 
   /// to[b, h] = x[b, h] y[b, h]; heads of the one are shared by several of the other where it has fewer.
   void matmul(const Tensor &x, const Tensor &y, const Tensor &to);
+  /// What `form` asks for of y = x * w with its windows: the tensor of its kind is written, the others are
+  /// read. Two sliding dimensions, or one behind a size of 1. Groups follow from the channels.
+  void convolution(const ConvForm &form, const Tensor &x, const Tensor &w, const Tensor &y);
   /// Combines over the dimensions in which `to` has size 1, or fewer heads.
   void reduce(cudnnReduceTensorOp_t operation, const Tensor &x, const Tensor &to);
   /// The same memory order, other sizes or strides.
@@ -71,6 +76,12 @@ private:
   std::vector<cudnnBackendDescriptor_t> ops;
   Descriptor graph;
   int64_t numTensors = 0;
+};
+
+/// A graph, and the number in it of each tensor that an execution brings, by the describer's own name for it.
+struct NamedGraph {
+  CudnnGraph graph;
+  std::vector<std::pair<int, int64_t>> tensors;
 };
 
 /// Row-major strides.

@@ -34,13 +34,14 @@ Error tooLarge(uint64_t needed, uint64_t planned) {
           fmt::format("cuDNN's engine needs {} bytes of workspace, but {} are planned", needed, planned), ""};
 }
 
-/// Whether an engine gives other bits in another run, as the library notes.
-bool varies(const Cudnn &cudnn, const Descriptor &configuration) {
+/// Whether the library notes something of an engine that is not wanted.
+bool isUnwanted(const Cudnn &cudnn, const Descriptor &configuration, NumericalNotes unwanted) {
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   const int64_t count =
       engineOf(cudnn, configuration)
           .get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, std::size(notes), notes);
-  return std::find(notes, notes + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) != notes + count;
+  return std::any_of(notes, notes + count,
+                     [&](cudnnBackendNumericalNote_t note) { return (noteOf(note) & unwanted) != 0; });
 }
 
 /// What the library proposes, best first: what it expects to be fast, then what works anyway.
@@ -84,14 +85,14 @@ Result<CudnnPlan> CudnnPlan::compile(const Cudnn &cudnn, Descriptor configuratio
 }
 
 Result<CudnnPlan> CudnnPlan::choose(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
-                                    uint64_t workspaceBytes) {
+                                    uint64_t workspaceBytes, NumericalNotes unwanted) {
   std::optional<Error> first;
   for (Descriptor &configuration : propose(cudnn, graph, device)) {
     // Proposals that turn out not to be supported have no size.
     int64_t bytes = 0;
     const bool supported =
         configuration.get(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes) != 0;
-    if (!supported || varies(cudnn, configuration))
+    if (!supported || isUnwanted(cudnn, configuration, unwanted))
       continue;
     // Compiling takes time: what is known to be too large is not compiled.
     Result<CudnnPlan> plan = static_cast<uint64_t>(bytes) > workspaceBytes

@@ -7,13 +7,18 @@
 
 namespace ds::rt::cuda {
 
+/// What the library notes of an engine's numbers, as a set: those of engines that are not to be taken.
+using NumericalNotes = uint32_t;
+constexpr NumericalNotes noteOf(cudnnBackendNumericalNote_t note) { return 1u << note; }
+inline constexpr NumericalNotes kVaries = noteOf(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+
 /// A compiled engine, ready to run.
 class CudnnPlan {
 public:
-  /// The first of the engines that the library proposes which gives the same bits in every run, needs at most
+  /// The first of the engines that the library proposes which has none of the `unwanted` notes, needs at most
   /// `workspaceBytes`, and can be compiled; that takes about a second. Fails if there is none.
   static Result<CudnnPlan> choose(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
-                                  uint64_t workspaceBytes);
+                                  uint64_t workspaceBytes, NumericalNotes unwanted = kVaries);
 
   /// The engine that `kept` names, as `choice` gave it for a graph of the same sizes.
   static Result<CudnnPlan> recall(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,

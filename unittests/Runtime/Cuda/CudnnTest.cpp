@@ -5,7 +5,9 @@
 // executed.
 //
 //===---------------------------------------------------------------------------===//
+#include "../ConvReference.h"
 #include "Cuda/CudnnAttention.h"
+#include "Cuda/CudnnConvolution.h"
 #include "Cuda/CudnnPlan.h"
 
 #include "ds/Runtime/AttentionPieces.h"
@@ -87,7 +89,7 @@ protected:
   }
 
   /// The graph of the form's pieces.
-  static Result<AttentionGraph> describe(const Form &form, bool gradient, const AttentionPieces &pieces) {
+  static Result<NamedGraph> describe(const Form &form, bool gradient, const AttentionPieces &pieces) {
     const std::vector<Buffer> buffers = operandsOf(form, gradient);
     std::vector<View> views;
     for (const Buffer &b : buffers)
@@ -146,7 +148,7 @@ private:
   static void compile(const Form &form, bool gradient, int architecture) {
     const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
     ASSERT_TRUE(pieces);
-    Result<AttentionGraph> graph = describe(form, gradient, *pieces);
+    Result<NamedGraph> graph = describe(form, gradient, *pieces);
     ASSERT_TRUE(graph) << graph.error().message;
     const uint64_t budget = pieces->workspaceBytes - pieces->rowSumBytes;
     Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, device(architecture), budget);
@@ -182,7 +184,7 @@ TEST_F(CudnnTest, HasNoEngineForOtherHeads) {
   for (int64_t size : {4, 12, 20}) {
     const Form form{2, 128, 128, 4, 4, size, true};
     EXPECT_FALSE(piecesOf(form, false));
-    Result<AttentionGraph> graph = describe(form, false, *piecesOf({2, 128, 128, 4, 4, 64, true}, false));
+    Result<NamedGraph> graph = describe(form, false, *piecesOf({2, 128, 128, 4, 4, 64, true}, false));
     ASSERT_TRUE(graph) << graph.error().message;
     EXPECT_FALSE(CudnnPlan::choose(*cudnn, graph->graph, device(90), 1 << 30)) << size;
   }
@@ -201,7 +203,7 @@ TEST_F(CudnnTest, TheLibraryAsksForNoMoreThanIsPlanned) {
                 const Form form{batch, rows, rows, heads, std::max<int64_t>(heads / share, 1), size, true};
                 const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
                 ASSERT_TRUE(pieces);
-                Result<AttentionGraph> graph = describe(form, gradient, *pieces);
+                Result<NamedGraph> graph = describe(form, gradient, *pieces);
                 ASSERT_TRUE(graph) << graph.error().message;
                 const int64_t bytes = asked(graph->graph, properties);
                 ASSERT_LE(bytes, int64_t(pieces->workspaceBytes - pieces->rowSumBytes))
@@ -216,7 +218,7 @@ TEST_F(CudnnTest, TheLibraryAsksForNoMoreThanIsPlanned) {
 TEST_F(CudnnTest, FindsAnEngineAgain) {
   const Form form{2, 128, 128, 4, 4, 64, true};
   const AttentionPieces pieces = *piecesOf(form, true);
-  Result<AttentionGraph> graph = describe(form, true, pieces);
+  Result<NamedGraph> graph = describe(form, true, pieces);
   ASSERT_TRUE(graph);
   const Descriptor properties = device(90);
   Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, pieces.workspaceBytes);
@@ -231,7 +233,7 @@ TEST_F(CudnnTest, FindsAnEngineAgain) {
 TEST_F(CudnnTest, RefusesAChoiceThatDoesNotFit) {
   const Form form{2, 128, 128, 4, 4, 64, true};
   const AttentionPieces pieces = *piecesOf(form, true);
-  Result<AttentionGraph> graph = describe(form, true, pieces);
+  Result<NamedGraph> graph = describe(form, true, pieces);
   ASSERT_TRUE(graph);
   const Descriptor properties = device(90);
   Result<CudnnPlan> none = CudnnPlan::choose(*cudnn, graph->graph, properties, 4096);
@@ -242,6 +244,42 @@ TEST_F(CudnnTest, RefusesAChoiceThatDoesNotFit) {
   EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, plan->choice(), 4096));
   EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, {}, 1 << 30));
   EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, {1000}, 1 << 30));
+}
+
+/// The patches of ViT-B/16, the stem of Whisper's small model, a block of a VAE, and small odd ones.
+std::vector<test::ConvCase> convolutions() {
+  std::vector<test::ConvCase> cases = {
+      {"ViT-B/16", 16, 3, 768, 1, {224, 224}, {16, 16}, {16, 16}, {0, 0}, {1, 1}, true},
+      {"Whisper 1", 8, 80, 768, 1, {3000}, {3}, {1}, {1}, {1}, true},
+      {"Whisper 2", 8, 768, 768, 1, {3000}, {3}, {2}, {1}, {1}, true},
+      {"VAE", 4, 128, 128, 1, {64, 64}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true}};
+  for (const test::ConvCase &c : test::convCases())
+    if (c.input.size() < 3)
+      cases.push_back(c);
+  return cases;
+}
+
+TEST_F(CudnnTest, HasAnEngineForConvolutionsWithinThePlan) {
+  const Descriptor properties = device(90);
+  for (const test::ConvCase &c : convolutions())
+    for (LibraryFn fn : test::kConvFunctions)
+      for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+        SCOPED_TRACE(fmt::format("{}: {} in {}", c.name, spell(fn), spell(dtype)));
+        std::vector<Buffer> buffers;
+        for (const std::vector<int64_t> &shape : c.operandShapes(fn))
+          buffers.push_back({Space::Device, dtype, 0, shape, {}});
+        std::vector<const Buffer *> operands;
+        for (const Buffer &buffer : buffers)
+          operands.push_back(&buffer);
+        const ConvForm form = describeConv(fn, operands, c.params().data());
+        Result<NamedGraph> graph = describeConvolution(*cudnn, form, dtype);
+        ASSERT_TRUE(graph) << graph.error().message;
+        const uint64_t budget = cudnnConvBytes(form, dtype);
+        Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, budget,
+                                                   unwantedForConvolutions(dtype, false));
+        ASSERT_TRUE(plan) << plan.error().message;
+        EXPECT_LE(plan->workspaceBytes(), budget);
+      }
 }
 
 TEST_F(CudnnTest, SaysWhatTheLibraryRefuses) {

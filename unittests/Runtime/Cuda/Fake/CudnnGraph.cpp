@@ -162,6 +162,82 @@ bool CudnnRun::multiply(const Node &operation) {
   return true;
 }
 
+namespace {
+
+/// The attributes of the three operations that a convolution is.
+struct ConvNames {
+  int type, how, x, w, y;
+};
+constexpr ConvNames kConvolutions[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
+
+const ConvNames *namesOf(const Node &operation) {
+  const auto found = std::find_if(std::begin(kConvolutions), std::end(kConvolutions),
+                                  [&](const ConvNames &names) { return names.type == operation.type; });
+  return found == std::end(kConvolutions) ? nullptr : found;
+}
+
+/// Where the window at `y` reads with its element `w`, by the windows of `how`.
+Index readBy(const Node &how, const Index &y, const Index &w) {
+  const auto number = [&](int name, size_t d) { return how.numbers(name)[d]; };
+  Index x = {y[0], w[1], 0, 0};
+  for (size_t d = 0; d < 2; ++d)
+    x[d + 2] = y[d + 2] * number(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, d) +
+               w[d + 2] * number(CUDNN_ATTR_CONVOLUTION_DILATIONS, d) -
+               number(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, d);
+  return x;
+}
+
+} // namespace
+
+/// Cross-correlation over two dimensions, or one of its gradients. Groups follow from the channels.
+bool CudnnRun::convolve(const Node &operation) {
+  const ConvNames &names = *namesOf(operation);
+  const std::shared_ptr<Node> tensors[] = {operation.child(names.x), operation.child(names.w),
+                                           operation.child(names.y)};
+  const Node &how = *operation.child(names.how);
+  const size_t written = names.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? 2
+                         : names.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? 0
+                                                                                                      : 1;
+  std::vector<float> values[3];
+  Index sizes[3];
+  for (size_t t = 0; t < 3; ++t) {
+    sizes[t] = sizesOf(*tensors[t]);
+    if (t == written)
+      values[t].assign(static_cast<size_t>(count(sizes[t])), 0);
+    else if (!read(tensors[t], values[t]))
+      return false;
+  }
+  if (how.number(CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION ||
+      sizes[0][1] % sizes[1][1] != 0)
+    return false;
+  const int64_t groups = sizes[0][1] / sizes[1][1], filters = sizes[1][0] / groups;
+  forEach(sizes[2], [&](const Index &y) {
+    forEach({1, sizes[1][1], sizes[1][2], sizes[1][3]}, [&](const Index &k) {
+      const Index w = {y[1], k[1], k[2], k[3]};
+      Index x = readBy(how, y, w);
+      x[1] += y[1] / filters * sizes[1][1];
+      if (x[2] < 0 || x[2] >= sizes[0][2] || x[3] < 0 || x[3] >= sizes[0][3])
+        return;
+      const size_t places[] = {static_cast<size_t>(offset(x, packed(sizes[0]))),
+                               static_cast<size_t>(offset(w, packed(sizes[1]))),
+                               static_cast<size_t>(offset(y, packed(sizes[2])))};
+      const size_t a = written == 0 ? 1 : 0, b = written == 2 ? 1 : 2;
+      values[written][places[written]] += values[a][places[a]] * values[b][places[b]];
+    });
+  });
+  write(*tensors[written], std::move(values[written]));
+  return true;
+}
+
 bool CudnnRun::reduce(const Node &operation) {
   const auto x = operation.child(CUDNN_ATTR_OPERATION_REDUCTION_XDESC),
              to = operation.child(CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
@@ -233,6 +309,7 @@ bool CudnnRun::pointwise(const Node &operation) {
 bool CudnnRun::compute() {
   for (const auto &operation : graph->children.at(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
     const bool done = operation->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR      ? multiply(*operation)
+                      : namesOf(*operation)                                             ? convolve(*operation)
                       : operation->type == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR ? reduce(*operation)
                       : operation->type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR   ? reshape(*operation)
                       : operation->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR

@@ -59,6 +59,7 @@ struct CudnnRun {
   bool compute();
 
 private:
+  bool convolve(const Node &operation);
   bool multiply(const Node &operation);
   bool reduce(const Node &operation);
   bool reshape(const Node &operation);
