@@ -259,27 +259,45 @@ std::vector<test::ConvCase> convolutions() {
   return cases;
 }
 
-TEST_F(CudnnTest, HasAnEngineForConvolutionsWithinThePlan) {
-  const Descriptor properties = device(90);
+class CudnnConvolutions : public CudnnTest {
+protected:
+  static ConvForm formOf(const test::ConvCase &c, LibraryFn fn, DType dtype) {
+    std::vector<Buffer> buffers;
+    for (const std::vector<int64_t> &shape : c.operandShapes(fn))
+      buffers.push_back({Space::Device, dtype, 0, shape, {}});
+    std::vector<const Buffer *> operands;
+    for (const Buffer &buffer : buffers)
+      operands.push_back(&buffer);
+    return describeConv(fn, operands, c.params().data());
+  }
+  static Result<CudnnPlan> choose(const ConvForm &form, DType dtype, NumericalNotes unwanted) {
+    Result<NamedGraph> graph = describeConvolution(*cudnn, form, dtype);
+    if (!graph)
+      return graph.error();
+    return CudnnPlan::choose(*cudnn, graph->graph, device(90), cudnnConvBytes(form, dtype), unwanted);
+  }
+};
+
+TEST_F(CudnnConvolutions, HaveAnEngineWithinThePlan) {
   for (const test::ConvCase &c : convolutions())
     for (LibraryFn fn : test::kConvFunctions)
       for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
         SCOPED_TRACE(fmt::format("{}: {} in {}", c.name, spell(fn), spell(dtype)));
-        std::vector<Buffer> buffers;
-        for (const std::vector<int64_t> &shape : c.operandShapes(fn))
-          buffers.push_back({Space::Device, dtype, 0, shape, {}});
-        std::vector<const Buffer *> operands;
-        for (const Buffer &buffer : buffers)
-          operands.push_back(&buffer);
-        const ConvForm form = describeConv(fn, operands, c.params().data());
-        Result<NamedGraph> graph = describeConvolution(*cudnn, form, dtype);
-        ASSERT_TRUE(graph) << graph.error().message;
-        const uint64_t budget = cudnnConvBytes(form, dtype);
-        Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, budget,
-                                                   unwantedForConvolutions(dtype, false));
+        const ConvForm form = formOf(c, fn, dtype);
+        Result<CudnnPlan> plan = choose(form, dtype, unwantedForConvolutions(dtype, false));
         ASSERT_TRUE(plan) << plan.error().message;
-        EXPECT_LE(plan->workspaceBytes(), budget);
+        EXPECT_LE(plan->workspaceBytes(), cudnnConvBytes(form, dtype));
       }
+}
+
+TEST_F(CudnnConvolutions, KeepTheBitsOfSinglePrecision) {
+  const ConvForm form = formOf(convolutions()[3], LibraryFn::ConvForward, DType::F32);
+  Result<CudnnPlan> exact = choose(form, DType::F32, unwantedForConvolutions(DType::F32, false)),
+                    any = choose(form, DType::F32, kVaries),
+                    tf32 = choose(form, DType::F32, unwantedForConvolutions(DType::F32, true));
+  ASSERT_TRUE(exact && any && tf32);
+  EXPECT_NE(exact->choice(), any->choice()); // the library's first proposal uses tensor cores
+  EXPECT_EQ(tf32->choice(), any->choice());
 }
 
 TEST_F(CudnnTest, SaysWhatTheLibraryRefuses) {
