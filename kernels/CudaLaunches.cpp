@@ -370,44 +370,23 @@ void addWeightGradient(Launches &launches, const LibraryCall &call) {
 } // namespace
 
 unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *list) {
+  // In the order of LibraryFn; products are cuBLASLt's.
+  static constexpr void (*kAdd[])(Launches &, const LibraryCall &) = {nullptr,
+                                                                      addAttention,
+                                                                      addAttentionGradient,
+                                                                      addEmbedding,
+                                                                      addEmbeddingGradient,
+                                                                      addCrossEntropy,
+                                                                      addCrossEntropyGradient,
+                                                                      addFill,
+                                                                      addCopy,
+                                                                      addConvolution,
+                                                                      addInputGradient,
+                                                                      addWeightGradient};
+  static_assert(sizeof kAdd / sizeof *kAdd == static_cast<unsigned>(LibraryFn::ConvBackwardWeight) + 1);
   Launches launches{list};
-  switch (fn) {
-  case LibraryFn::Matmul:
-    break;
-  case LibraryFn::AttentionForward:
-    addAttention(launches, call);
-    break;
-  case LibraryFn::AttentionBackward:
-    addAttentionGradient(launches, call);
-    break;
-  case LibraryFn::EmbeddingForward:
-    addEmbedding(launches, call);
-    break;
-  case LibraryFn::EmbeddingBackward:
-    addEmbeddingGradient(launches, call);
-    break;
-  case LibraryFn::CrossEntropyForward:
-    addCrossEntropy(launches, call);
-    break;
-  case LibraryFn::CrossEntropyBackward:
-    addCrossEntropyGradient(launches, call);
-    break;
-  case LibraryFn::Fill:
-    addFill(launches, call);
-    break;
-  case LibraryFn::Copy:
-    addCopy(launches, call);
-    break;
-  case LibraryFn::ConvForward:
-    addConvolution(launches, call);
-    break;
-  case LibraryFn::ConvBackwardInput:
-    addInputGradient(launches, call);
-    break;
-  case LibraryFn::ConvBackwardWeight:
-    addWeightGradient(launches, call);
-    break;
-  }
+  if (const auto add = kAdd[static_cast<unsigned>(fn)])
+    add(launches, call);
   return launches.count;
 }
 
