@@ -106,11 +106,11 @@ TEST_F(CudaRunTest, FindsEveryFunctionInTheRealLibraries) {
   if (!fs::exists(driver) || !fs::exists(blas))
     GTEST_SKIP() << "not in " << folder;
   const Outcome first = runCuda("--steps 1", {"DS_CUDA_DRIVER=" + driver});
-  EXPECT_EQ(first.code, 9);
+  EXPECT_EQ(first.code, 9) << first.err;
   EXPECT_THAT(first.err, HasSubstr("no CUDA device: "));
   EXPECT_THAT(first.err, HasSubstr("CUDA error 34")); // CUDA_ERROR_STUB_LIBRARY
   const Outcome second = runCuda("--steps 1", {"DS_CUBLASLT=" + blas});
-  EXPECT_EQ(second.code, 9);
+  EXPECT_EQ(second.code, 9) << second.err;
   EXPECT_THAT(second.err, HasSubstr("cuBLASLt, making a handle: "));
 }
 

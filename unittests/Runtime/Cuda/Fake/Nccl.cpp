@@ -175,9 +175,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-ncclResult_t ncclCommAbort(ncclComm_t) {
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
   call("ncclCommAbort");
-  state().sticky = CUDA_ERROR_LAUNCH_FAILED; // what the streams still hold will never run
+  state().sticky = CUDA_ERROR_LAUNCH_FAILED; // what the streams still hold of it will never run
+  delete comm;
   return ncclSuccess;
 }
 
