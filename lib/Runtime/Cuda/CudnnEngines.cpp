@@ -156,23 +156,24 @@ Result<std::unique_ptr<CudaTask>> bindAttention(CudnnSession &session, const Bin
                              {operands->call, operands->pieces.batch, operands->pieces.groups, type,
                               operands->gradient, operands->call.mask != nullptr});
   };
-  Result<std::shared_ptr<CudnnEngine>> engine =
-      session.find({keyOf(*operands), operands->workspaceBytes, kVaries, describe});
+  const AttentionCall &c = operands->call;
+  const auto scalars = std::make_shared<Scalars>(Scalars{c.scale, c.keys - c.queries});
+  void *workspace = operands->workspace + operands->pieces.rowSumBytes;
+  const auto placesOf = [&](int64_t batch, int64_t group) {
+    return [&, addresses = Addresses(*operands, batch, group)](int name) {
+      return addresses.of(static_cast<AttentionTensor>(name), operands->workspace, *scalars);
+    };
+  };
+  Result<std::shared_ptr<CudnnEngine>> engine = session.find(
+      binding, {keyOf(*operands), operands->workspaceBytes, kVaries, describe, placesOf(0, 0), workspace});
   if (!engine)
     return engine.error();
   auto task = std::make_unique<CudnnTask>(session, *engine, "computing attention");
-  const AttentionCall &c = operands->call;
-  const auto scalars = std::make_shared<Scalars>(Scalars{c.scale, c.keys - c.queries});
   task->keep(scalars);
   for (int64_t batch = 0; batch < c.batch; batch += operands->pieces.batch)
-    for (int64_t group = 0; group < c.groups; group += operands->pieces.groups) {
-      const Addresses addresses(*operands, batch, group);
-      const auto place = [&](int name) {
-        return addresses.of(static_cast<AttentionTensor>(name), operands->workspace, *scalars);
-      };
-      if (Status status = task->add(place, operands->workspace + operands->pieces.rowSumBytes); !status)
+    for (int64_t group = 0; group < c.groups; group += operands->pieces.groups)
+      if (Status status = task->add(placesOf(batch, group), workspace); !status)
         return status.error();
-    }
   return std::unique_ptr<CudaTask>(std::move(task));
 }
 
@@ -196,14 +197,15 @@ Result<std::unique_ptr<CudaTask>> bindConvolution(CudnnSession &session, const B
     return Error{ExitCode::Device, "no workspace is planned for it", ""};
   const bool tf32 = isSet("DS_CUDA_TF32", false);
   const uint64_t bytes = extentBytes(p.buffers[command.workspace]);
-  Result<std::shared_ptr<CudnnEngine>> engine =
-      session.find({keyOf(form, dtype, tf32, bytes), bytes, unwantedForConvolutions(dtype, tf32),
-                    [&] { return describeConvolution(session.library(), form, dtype); }});
+  const auto place = [&](int operand) { return places[static_cast<size_t>(operand)]; };
+  void *workspace = binding.address(command.workspace);
+  Result<std::shared_ptr<CudnnEngine>> engine = session.find(
+      binding, {keyOf(form, dtype, tf32, bytes), bytes, unwantedForConvolutions(dtype, tf32),
+                [&] { return describeConvolution(session.library(), form, dtype); }, place, workspace});
   if (!engine)
     return engine.error();
   auto task = std::make_unique<CudnnTask>(session, *engine, "computing a convolution");
-  const auto place = [&](int operand) { return places[static_cast<size_t>(operand)]; };
-  if (Status status = task->add(place, binding.address(command.workspace)); !status)
+  if (Status status = task->add(place, workspace); !status)
     return status.error();
   return std::unique_ptr<CudaTask>(std::move(task));
 }

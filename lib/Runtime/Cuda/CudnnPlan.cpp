@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace ds::rt::cuda {
 namespace {
@@ -42,6 +43,26 @@ bool isUnwanted(const Cudnn &cudnn, const Descriptor &configuration, NumericalNo
           .get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, std::size(notes), notes);
   return std::any_of(notes, notes + count,
                      [&](cudnnBackendNumericalNote_t note) { return (noteOf(note) & unwanted) != 0; });
+}
+
+/// The engine of a configuration and its settings, as CudnnPlan::choice has them.
+AlgorithmCache::Value choiceOf(const Cudnn &cudnn, const Descriptor &configuration) {
+  int64_t number = 0;
+  engineOf(cudnn, configuration).get(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number);
+  AlgorithmCache::Value words = {static_cast<uint64_t>(number)};
+  Descriptors knobs(cudnn, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMaxKnobs);
+  const int64_t count = configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                          kMaxKnobs, knobs.raw.data());
+  for (int64_t i = 0; i < count; ++i) {
+    const Descriptor &knob = knobs.owned[static_cast<size_t>(i)];
+    cudnnBackendKnobType_t type{};
+    int64_t value = 0;
+    knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
+    words.push_back(static_cast<uint64_t>(type));
+    words.push_back(static_cast<uint64_t>(value));
+  }
+  return words;
 }
 
 /// What the library proposes, best first: what it expects to be fast, then what works anyway.
@@ -86,44 +107,43 @@ Result<CudnnPlan> CudnnPlan::compile(const Cudnn &cudnn, Descriptor configuratio
 
 Result<CudnnPlan> CudnnPlan::choose(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
                                     uint64_t workspaceBytes, NumericalNotes unwanted) {
+  Result<std::vector<CudnnPlan>> found = candidates(cudnn, graph, device, workspaceBytes, unwanted, 1);
+  return found ? Result<CudnnPlan>(std::move(found->front())) : found.error();
+}
+
+Result<std::vector<CudnnPlan>> CudnnPlan::candidates(const Cudnn &cudnn, const CudnnGraph &graph,
+                                                     const Descriptor &device, uint64_t workspaceBytes,
+                                                     NumericalNotes unwanted, size_t most) {
   std::optional<Error> first;
+  std::vector<CudnnPlan> found;
+  std::set<AlgorithmCache::Value> seen;
   for (Descriptor &configuration : propose(cudnn, graph, device)) {
+    if (found.size() == most)
+      break;
     // Proposals that turn out not to be supported have no size.
     int64_t bytes = 0;
     const bool supported =
         configuration.get(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes) != 0;
     if (!supported || isUnwanted(cudnn, configuration, unwanted))
       continue;
+    // The second mode proposes again what the first one has.
+    if (!seen.insert(choiceOf(cudnn, configuration)).second)
+      continue;
     // Compiling takes time: what is known to be too large is not compiled.
     Result<CudnnPlan> plan = static_cast<uint64_t>(bytes) > workspaceBytes
                                  ? tooLarge(static_cast<uint64_t>(bytes), workspaceBytes)
                                  : compile(cudnn, std::move(configuration), device, workspaceBytes);
-    if (plan)
-      return plan;
-    if (!first)
+    if (!plan && !first)
       first = plan.error();
+    if (plan)
+      found.push_back(std::move(*plan));
   }
-  return first.value_or(Error{ExitCode::Device, "cuDNN has no engine for it", ""});
+  if (found.empty())
+    return first.value_or(Error{ExitCode::Device, "cuDNN has no engine for it", ""});
+  return found;
 }
 
-AlgorithmCache::Value CudnnPlan::choice() const {
-  int64_t number = 0;
-  engineOf(*cudnn, configuration).get(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number);
-  AlgorithmCache::Value words = {static_cast<uint64_t>(number)};
-  Descriptors knobs(*cudnn, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMaxKnobs);
-  const int64_t count = configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                          kMaxKnobs, knobs.raw.data());
-  for (int64_t i = 0; i < count; ++i) {
-    const Descriptor &knob = knobs.owned[static_cast<size_t>(i)];
-    cudnnBackendKnobType_t type{};
-    int64_t value = 0;
-    knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    knob.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
-    words.push_back(static_cast<uint64_t>(type));
-    words.push_back(static_cast<uint64_t>(value));
-  }
-  return words;
-}
+AlgorithmCache::Value CudnnPlan::choice() const { return choiceOf(*cudnn, configuration); }
 
 Result<CudnnPlan> CudnnPlan::recall(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
                                     const AlgorithmCache::Value &kept, uint64_t workspaceBytes) {

@@ -15,8 +15,13 @@ inline constexpr NumericalNotes kVaries = noteOf(CUDNN_NUMERICAL_NOTE_NONDETERMI
 /// A compiled engine, ready to run.
 class CudnnPlan {
 public:
-  /// The first of the engines that the library proposes which has none of the `unwanted` notes, needs at most
-  /// `workspaceBytes`, and can be compiled; that takes about a second. Fails if there is none.
+  /// The first `most` of the engines that the library proposes which have none of the `unwanted` notes, need
+  /// at most `workspaceBytes`, and can be compiled; that takes about a second each. Fails if there is none.
+  static Result<std::vector<CudnnPlan>> candidates(const Cudnn &cudnn, const CudnnGraph &graph,
+                                                   const Descriptor &device, uint64_t workspaceBytes,
+                                                   NumericalNotes unwanted, size_t most);
+
+  /// The first of them.
   static Result<CudnnPlan> choose(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
                                   uint64_t workspaceBytes, NumericalNotes unwanted = kVaries);
 

@@ -1,9 +1,14 @@
 //===- CudnnSession.cpp - cuDNN on a device, and the engines that commands share ----===//
 #include "CudnnSession.h"
 
+#include "AlgorithmChoice.h"
+
 #include "ds/Support/Environment.h"
 
 namespace ds::rt::cuda {
+
+/// Engines that are compiled and timed for each request.
+static constexpr size_t kCandidates = 4;
 
 Result<std::unique_ptr<CudnnSession>> CudnnSession::open(const Hardware &hardware) {
   std::unique_ptr<CudnnSession> session(new CudnnSession);
@@ -38,33 +43,54 @@ Status CudnnSession::start(const Hardware &hardware) {
   return {};
 }
 
-Result<std::shared_ptr<CudnnEngine>> CudnnSession::make(const CudnnRequest &request) {
-  Result<NamedGraph> named = request.describe();
-  if (!named)
-    return named.error();
-  const CudnnGraph &graph = named->graph;
-  const auto keep = [&](CudnnPlan plan) {
-    return std::make_shared<CudnnEngine>(CudnnEngine{std::move(*named), std::move(plan)});
+/// Gives `engine` the fastest plan for its graph.
+Status CudnnSession::choose(const Binding &binding, const CudnnRequest &request, const std::string &key,
+                            const std::shared_ptr<CudnnEngine> &engine) {
+  Result<std::vector<CudnnPlan>> found =
+      CudnnPlan::candidates(*cudnn, engine->graph.graph, properties, request.workspaceBytes, request.unwanted,
+                            cache.keeps() ? kCandidates : 1);
+  if (!found)
+    return found.error();
+  CudnnTask trial(*this, engine, "timing an engine");
+  if (Status status = trial.add(request.place, request.workspace); !status)
+    return status;
+  const auto run = [&](size_t index) {
+    std::swap(engine->plan, (*found)[index]);
+    Status status = trial.issue(binding.stream);
+    std::swap(engine->plan, (*found)[index]);
+    return status;
   };
-  const std::string key = prefix + request.key;
-  if (const auto kept = cache.find(key))
-    if (Result<CudnnPlan> plan = CudnnPlan::recall(*cudnn, graph, properties, *kept, request.workspaceBytes))
-      return keep(std::move(*plan));
-  Result<CudnnPlan> plan =
-      CudnnPlan::choose(*cudnn, graph, properties, request.workspaceBytes, request.unwanted);
-  if (!plan)
-    return plan.error();
-  if (cache.keeps())
-    cache.add(key, plan->choice());
-  return keep(std::move(*plan));
+  const auto value = [&](size_t index) { return (*found)[index].choice(); };
+  Result<size_t> best = chooseByTime(binding.driver, binding.stream, cache, key, {found->size(), run, value});
+  if (!best)
+    return best.error();
+  engine->plan = std::move((*found)[*best]);
+  return {};
 }
 
-Result<std::shared_ptr<CudnnEngine>> CudnnSession::find(const CudnnRequest &request) {
+Result<std::shared_ptr<CudnnEngine>> CudnnSession::make(const Binding &binding, const CudnnRequest &request) {
+  Result<NamedGraph> graph = request.describe();
+  if (!graph)
+    return graph.error();
+  const auto engine = std::make_shared<CudnnEngine>(CudnnEngine{std::move(*graph), {}});
+  const std::string key = prefix + request.key;
+  if (const auto kept = cache.find(key))
+    if (Result<CudnnPlan> plan =
+            CudnnPlan::recall(*cudnn, engine->graph.graph, properties, *kept, request.workspaceBytes)) {
+      engine->plan = std::move(*plan);
+      return engine;
+    }
+  if (Status status = choose(binding, request, key, engine); !status)
+    return status.error();
+  return engine;
+}
+
+Result<std::shared_ptr<CudnnEngine>> CudnnSession::find(const Binding &binding, const CudnnRequest &request) {
   if (const auto found = all.find(request.key); found != all.end())
     return found->second;
   if (const auto found = refused.find(request.key); found != refused.end())
     return found->second;
-  Result<std::shared_ptr<CudnnEngine>> engine = make(request);
+  Result<std::shared_ptr<CudnnEngine>> engine = make(binding, request);
   if (engine)
     all.emplace(request.key, *engine);
   else

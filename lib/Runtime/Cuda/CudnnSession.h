@@ -24,6 +24,8 @@ struct CudnnRequest {
   uint64_t workspaceBytes; ///< that it may use
   NumericalNotes unwanted;
   std::function<Result<NamedGraph>()> describe;
+  std::function<void *(int name)> place; ///< memory of each tensor, for a run by which engines are timed
+  void *workspace;                       ///< of that run
 };
 
 /// The open library with a handle for the device that is current.
@@ -33,7 +35,8 @@ public:
   ~CudnnSession();
 
   /// The engine of a request: one that was found before, that the cache on disk names, or that is chosen now.
-  Result<std::shared_ptr<CudnnEngine>> find(const CudnnRequest &request);
+  /// The fastest one is chosen, where the choice can be kept.
+  Result<std::shared_ptr<CudnnEngine>> find(const Binding &binding, const CudnnRequest &request);
 
   const Cudnn &library() const { return *cudnn; }
   cudnnHandle_t device() const { return handle; }
@@ -41,7 +44,9 @@ public:
 private:
   CudnnSession() = default;
   Status start(const Hardware &hardware);
-  Result<std::shared_ptr<CudnnEngine>> make(const CudnnRequest &request);
+  Result<std::shared_ptr<CudnnEngine>> make(const Binding &binding, const CudnnRequest &request);
+  Status choose(const Binding &binding, const CudnnRequest &request, const std::string &key,
+                const std::shared_ptr<CudnnEngine> &engine);
 
   std::unique_ptr<Cudnn> cudnn;
   cudnnHandle_t handle = nullptr;

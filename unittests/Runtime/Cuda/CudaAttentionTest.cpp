@@ -133,6 +133,7 @@ protected:
     prepare(a, f.dtype);
     if (HasFatalFailure())
       return {};
+    dsFakeCalls(); // engines were timed
     EXPECT_TRUE(executor->run(0));
     std::vector<float> all;
     for (uint32_t id : {a.out, a.dq, a.dk, a.dv})
@@ -145,7 +146,6 @@ protected:
 
   /// The numbers are the CPU's, but for the rounding of probabilities to 16 bits.
   void check(const Form &f, const std::string &calls = "cudnnBackendExecute engine 2\n") {
-    dsFakeCalls();
     const std::vector<float> got = compute(f, /*cpu=*/false);
     EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr(calls));
     const std::vector<float> expected = compute(f, /*cpu=*/true);
@@ -224,20 +224,32 @@ TEST_F(CudaAttention, TakesNoMoreThanIsPlanned) {
               HasSubstr("cuDNN 9.19.0 in 1 of 2 commands (no workspace is planned for it)"));
 }
 
+TEST_F(CudaAttention, TimesNothingThatItCannotKeep) {
+  ::setenv("DS_CACHE_DIR", "/proc/nowhere", 1);
+  dsFakeCalls();
+  ASSERT_TRUE(load(Attention{Form{}}.b.program));
+  EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("cudnnBackendExecute")));
+  ASSERT_TRUE(executor->run(0));
+  EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("cudnnBackendExecute engine 3\n")); // the first
+}
+
 TEST_F(CudaAttention, KeepsTheChoiceForLaterRuns) {
   dsFakeCalls();
   ASSERT_TRUE(load(Attention{Form{}}.b.program));
   const std::string first = dsFakeCalls();
   EXPECT_THAT(first, HasSubstr("cudnn heuristics"));
+  EXPECT_THAT(first, HasSubstr("cudnnBackendExecute engine 3\n")); // both are timed
+  EXPECT_THAT(first, HasSubstr("cudnnBackendExecute engine 2\n"));
   EXPECT_THAT(device->describe(), HasSubstr("; attention by cuDNN 9.19.0"));
   ASSERT_TRUE(load(Attention{Form{}}.b.program));
   const std::string second = dsFakeCalls();
   EXPECT_THAT(second, HasSubstr("cudnn compiles"));
   EXPECT_THAT(second, Not(HasSubstr("cudnn heuristics")));
+  EXPECT_THAT(second, Not(HasSubstr("cudnnBackendExecute")));
 }
 
 TEST_F(CudaAttention, CompilesOncePerForm) {
-  // The scale is no part of an engine: forward and backward take one each.
+  // The scale is no part of an engine: forward and backward are two forms.
   Attention a{Form{}};
   const uint32_t workspace = a.b.program.commands[1].workspace;
   a.b.library(LibraryFn::AttentionBackward, {a.q, a.k, a.v, a.out, a.lse, a.dout, a.dq, a.dk, a.dv},
@@ -250,7 +262,7 @@ TEST_F(CudaAttention, CompilesOncePerForm) {
   size_t compiled = 0;
   for (size_t at = 0; (at = calls.find(compiles, at)) != std::string::npos; at += compiles.size())
     ++compiled;
-  EXPECT_EQ(compiled, 2u);
+  EXPECT_EQ(compiled, 4u); // two engines each
 }
 
 TEST_F(CudaAttention, DoesWithoutALibraryThatIsMissingOrOld) {

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
+#include <set>
 
 namespace ds::rt::cuda {
 namespace {
@@ -228,6 +229,23 @@ TEST_F(CudnnTest, FindsAnEngineAgain) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->choice(), plan->choice());
   EXPECT_EQ(again->workspaceBytes(), plan->workspaceBytes());
+}
+
+TEST_F(CudnnTest, HasSeveralEnginesToChooseFrom) {
+  const Form form{2, 1024, 1024, 4, 4, 64, true};
+  const AttentionPieces pieces = *piecesOf(form, false);
+  Result<NamedGraph> graph = describe(form, false, pieces);
+  ASSERT_TRUE(graph);
+  Result<std::vector<CudnnPlan>> found =
+      CudnnPlan::candidates(*cudnn, graph->graph, device(90), pieces.workspaceBytes, kVaries, 3);
+  ASSERT_TRUE(found) << found.error().message;
+  std::set<AlgorithmCache::Value> choices;
+  for (const CudnnPlan &plan : *found) {
+    EXPECT_LE(plan.workspaceBytes(), pieces.workspaceBytes);
+    EXPECT_TRUE(choices.insert(plan.choice()).second);
+  }
+  EXPECT_GE(found->size(), 2u);
+  EXPECT_LE(found->size(), 3u);
 }
 
 TEST_F(CudnnTest, RefusesAChoiceThatDoesNotFit) {

@@ -1,7 +1,8 @@
 //===- Cudnn.cpp - cuDNN's graph API on the fake device ---------------------------------===//
 //
-// Descriptors are bags of attributes. Four engines are proposed for every graph: one that is not supported,
-// one that is noted to vary from run to run, one that needs a terabyte, and the last, which works. It
+// Descriptors are bags of attributes. Five engines are proposed for every graph: one that is not supported,
+// one that is noted to vary from run to run, one that needs a terabyte, one that takes twice as long, and the
+// last. It
 // computes a graph operation by operation (CudnnGraph.cpp) and spoils the workspace that it asked for.
 //
 //===---------------------------------------------------------------------------===//
@@ -16,7 +17,9 @@ using namespace ds::rt::fake;
 
 namespace {
 
-constexpr int64_t kVaries = 0, kHuge = 1, kWorks = 2; ///< engines
+constexpr int64_t kVaries = 0, kHuge = 1, kWorks = 2, kSlow = 3; ///< engines
+constexpr int64_t kProposed[] = {kVaries, kHuge, kSlow, kWorks}; ///< behind one that is not supported
+constexpr int64_t kNumProposals = 1 + std::size(kProposed);
 constexpr int64_t kKnobValue = 7;
 
 std::string lastError;
@@ -61,7 +64,7 @@ void propose(const Node &heuristics, int64_t count, void *descriptors) {
   const std::shared_ptr<Node> graph = heuristics.child(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   for (int64_t i = 1; i < count; ++i) { // the first remains as it is: not finalised
     Node &configuration = *nodeOf(raw[i]);
-    configuration.children[CUDNN_ATTR_ENGINECFG_ENGINE] = {makeEngine(graph, i - 1)};
+    configuration.children[CUDNN_ATTR_ENGINECFG_ENGINE] = {makeEngine(graph, kProposed[i - 1])};
     auto knob = std::make_shared<Node>(Node{CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR});
     knob->setNumber(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_KERNEL_CFG);
     knob->setNumber(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, kKnobValue);
@@ -133,7 +136,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Node &node = *nodeOf(descriptor);
-  if (node.type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && node.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) != kWorks)
+  if (node.type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && node.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) < kWorks)
     return refuse("no such engine");
   if (node.type == CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR &&
       node.number(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE) != kKnobValue)
@@ -153,9 +156,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   if (!node.finalized)
     return refuse("an attribute of what is not finalised", CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-    *found = 4;
+    *found = kNumProposals;
     if (count > 0)
-      propose(node, std::min<int64_t>(count, 4), values);
+      propose(node, std::min(count, kNumProposals), values);
     return CUDNN_STATUS_SUCCESS;
   }
   if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
@@ -194,6 +197,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
     run.places[ids[i]] = reinterpret_cast<void *>(addresses[i]);
   if (!run.readScalars())
     return refuse("an operand that is missing or does not lie on 16 bytes");
+  if (engine->number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == kSlow)
+    enqueue(stream, [] { return CUDA_SUCCESS; });
   const CUresult result = enqueue(stream, [run, workspace, bytes] {
     std::memset(workspace, 0xff, bytes);
     return CudnnRun(run).compute() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
