@@ -118,6 +118,19 @@ static void addAnswers(Json &json, const PlanReport &report) {
     json["max_seq"] = *report.maxSeq;
 }
 
+/// The forms in which losses and attention are computed; keys only where there is a choice.
+static void addForms(Json &json, const PlanReport &report) {
+  if (const std::optional<LossChunks> &loss = report.lossChunks)
+    json["loss_chunks"] = {{"chunks", loss->chunks},
+                           {"rows", loss->rows},
+                           {"saved_bytes", loss->savedBytes},
+                           {"more_seconds", number(loss->moreSeconds)}};
+  if (const std::optional<AttentionWorkspace> &attention = report.attention)
+    json["attention_workspace"] = {{"bytes", attention->bytes},
+                                   {"usual_bytes", attention->usualBytes},
+                                   {"least_bytes", attention->leastBytes}};
+}
+
 std::string printPlanJson(const PlanReport &report) {
   Json json;
   json["schema"] = 1;
@@ -153,15 +166,7 @@ std::string printPlanJson(const PlanReport &report) {
   json["basis"] = report.basis;
   if (!report.basisReason.empty())
     json["basis_reason"] = report.basisReason;
-  if (const std::optional<LossChunks> &loss = report.lossChunks)
-    json["loss_chunks"] = {{"chunks", loss->chunks},
-                           {"rows", loss->rows},
-                           {"saved_bytes", loss->savedBytes},
-                           {"more_seconds", number(loss->moreSeconds)}};
-  if (const std::optional<AttentionWorkspace> &attention = report.attention)
-    json["attention_workspace"] = {{"bytes", attention->bytes},
-                                   {"usual_bytes", attention->usualBytes},
-                                   {"least_bytes", attention->leastBytes}};
+  addForms(json, report);
   addAnswers(json, report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
