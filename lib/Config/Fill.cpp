@@ -239,6 +239,7 @@ void fillConfig(Config &config, Resolved &resolved, Report &report) {
   config.schedule = fillSchedule(resolved, config.optimizer, report);
   config.gradientClipping = resolved.number("gradient_clipping");
   config.lossChunks = resolved.maybeInteger("loss_chunks");
+  config.allowTf32 = resolved.flag("allow_tf32");
   config.prescaleGradients = resolved.flag("prescale_gradients");
   config.gradientPredivideFactor = resolved.number("gradient_predivide_factor");
   config.sumGradients = resolved.text("gradient_allreduce_op") == "sum";

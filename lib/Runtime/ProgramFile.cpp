@@ -159,7 +159,7 @@ void pack(Builder &b, const Program &p, bool forHash) {
                              lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands,
                              params, strings, segments, schedule, p.evaluation, collectives, kernels, image,
                              predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
-                             p.convertsWeights, cubin),
+                             p.convertsWeights, cubin, p.tf32),
            fb::ProgramIdentifier());
 }
 
@@ -279,6 +279,7 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.weightsFile = file.weights_file()->str();
   p.unusedWeights = unpackNames(file.unused_weights());
   p.convertsWeights = file.converts_weights();
+  p.tf32 = file.tf32();
   p.threads = file.threads();
   p.world = file.world();
   p.mesh = {file.mesh_dp(), file.mesh_tp(), file.mesh_pp(), file.mesh_sp()};

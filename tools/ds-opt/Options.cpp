@@ -39,6 +39,7 @@ struct CommandLine {
       "loss-chunks",
       cl::desc("Parts in which logits and their loss are made: auto, or a number (loss_chunks)"),
       cl::value_desc("auto|N")};
+  cl::opt<bool> tf32{"tf32", cl::desc("On CUDA, products of fp32 factors in tf32 (allow_tf32)")};
   cl::opt<std::string> target{
       "target", cl::init("cpu"),
       cl::desc(
@@ -176,6 +177,8 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.sets.assign(line.sets.begin(), line.sets.end());
   if (line.lossChunks.getNumOccurrences() > 0)
     options.sets.push_back("loss_chunks=" + line.lossChunks);
+  if (line.tf32.getNumOccurrences() > 0)
+    options.sets.push_back(line.tf32 ? "allow_tf32=true" : "allow_tf32=false");
   options.inputs.assign(line.inputs.begin(), line.inputs.end());
   options.noDecay.assign(line.noDecay.begin(), line.noDecay.end());
   options.diff.assign(line.diff.begin(), line.diff.end());

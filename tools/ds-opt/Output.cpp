@@ -37,6 +37,11 @@ Status ds::opt::writeIr(const Model &model, const Options &options) {
   return writeText(options.output, text);
 }
 
+/// Whether the program rounds fp32 factors to tf32.
+static bool usesTf32(const Options &options, const config::Config &config) {
+  return config.allowTf32 && options.target != "cpu";
+}
+
 /// What a process takes beyond its arenas: a line of its own, for no plan decides it.
 static void addBeyondArenas(analysis::PlanReport &report, const Options &options, const ProgramCase &what) {
   config::Cluster cluster = options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster();
@@ -78,6 +83,12 @@ analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &opti
   report.programTargetReason = what.choices.target.reason;
   if (what.choices.target.isNearest)
     report.notes.push_back(what.choices.target.reason);
+  report.tf32 = usesTf32(options, what.config);
+  if (report.tf32)
+    report.notes.push_back("products of fp32 factors keep 10 bits of their fractions (tf32); the predicted "
+                           "step has them at the rate of fp32");
+  else if (what.config.allowTf32)
+    report.notes.push_back("allow_tf32 changes nothing on the CPU, which multiplies in fp32");
   if (options.target != "cpu")
     report.notes.push_back("workspaces of products are budgets within which cuBLASLt chooses its algorithms");
   if (options.cluster.empty())
@@ -148,6 +159,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
   program->target = options.target;
+  program->tf32 = usesTf32(options, what.config);
   analysis::PlanReport report = makeReport(model, options, what);
   addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)

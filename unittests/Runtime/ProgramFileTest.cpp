@@ -50,7 +50,7 @@ Program sampleProgram() {
   b.program.cpuFeatures = {"avx2", "fma"};
   b.program.weightsFile = "w.safetensors";
   b.program.unusedWeights = {"mask"};
-  b.program.convertsWeights = true;
+  b.program.convertsWeights = b.program.tf32 = true;
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9};
   b.program.planHash = hashPlan(b.program);
@@ -84,6 +84,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->states[0].readNames, program.states[0].readNames);
   EXPECT_EQ(again->unusedWeights, program.unusedWeights);
   EXPECT_TRUE(again->convertsWeights);
+  EXPECT_TRUE(again->tf32);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
   EXPECT_EQ(again->world, 2u);
   EXPECT_EQ(again->mesh.dp, 2u);

@@ -254,6 +254,7 @@ struct Program {
   std::vector<std::string>
       unusedWeights;            ///< names in weights files that the program has no use for (dead buffers)
   bool convertsWeights = false; ///< weights files may hold parameters in another float type
+  bool tf32 = false;            ///< f32 factors of products may be rounded to tf32, where a device has it
   uint32_t threads = 0;         ///< worker threads of the compute stream
   uint32_t world = 1;           ///< ranks; the product of the mesh
   Mesh mesh;

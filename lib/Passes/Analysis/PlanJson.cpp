@@ -160,6 +160,8 @@ std::string printPlanJson(const PlanReport &report) {
   json["target"] = report.target;
   if (!report.programTarget.empty())
     json["program_target"] = report.programTarget;
+  if (report.tf32)
+    json["tf32"] = true;
   if (!report.programTargetReason.empty())
     json["program_target_reason"] = report.programTargetReason;
   json["memory_limit"] = report.memoryLimit;

@@ -11,14 +11,13 @@
 
 #include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
 
 namespace ds::rt::cuda {
@@ -97,10 +96,9 @@ std::optional<cudaDataType_t> dataType(int32_t dtype) {
   }
 }
 
-/// Products of f32 lose 13 bits of their factors in tf32: only on demand.
-cublasComputeType_t computeType(int32_t dtype) {
-  const char *wish = std::getenv("DS_CUDA_TF32");
-  const bool fast = wish && std::strcmp(wish, "1") == 0;
+/// Products of f32 lose 13 bits of their factors in tf32: only on demand, the program's or the user's.
+cublasComputeType_t computeType(int32_t dtype, bool tf32) {
+  const bool fast = isSet("DS_CUDA_TF32", tf32);
   return static_cast<DType>(dtype) == DType::F32 && fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
@@ -112,7 +110,7 @@ uint32_t alignmentOf(const void *address) {
 
 class MatmulTask final : public CudaTask {
 public:
-  MatmulTask(const Driver &driver, BlasLt &blas) : driver(driver), blas(blas) {}
+  MatmulTask(const Driver &driver, BlasLt &blas, bool tf32) : driver(driver), blas(blas), tf32(tf32) {}
   ~MatmulTask() override {
     for (cublasLtMatrixLayout_t layout : layouts)
       if (layout)
@@ -162,6 +160,7 @@ private:
 
   const Driver &driver;
   BlasLt &blas;
+  bool tf32; ///< as the program has it
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t layouts[3] = {};
   cublasLtMatmulAlgo_t algorithm{};
@@ -220,12 +219,11 @@ Status MatmulTask::describe(const MatmulDesc &desc, const MatmulMemory &memory) 
     return Error{ExitCode::Device, "the result of a product has no contiguous dimension", ""};
   const Batch batch = collapse(desc);
   const int one = flips ? 1 : 0, other = 1 - one; // which of a and b comes first
-  if (Status status = blas.check(blas.descCreate(&operation, computeType(desc.a.dtype), CUDA_R_32F),
-                                 "describing a product");
+  const cublasComputeType_t compute = computeType(desc.a.dtype, tf32);
+  if (Status status = blas.check(blas.descCreate(&operation, compute, CUDA_R_32F), "describing a product");
       !status)
     return status;
-  key = fmt::format("{} compute {} ops {}{}", blas.prefix, int(computeType(desc.a.dtype)), first.transposed,
-                    second.transposed);
+  key = fmt::format("{} compute {} ops {}{}", blas.prefix, int(compute), first.transposed, second.transposed);
   beta = desc.accumulate ? 1.0f : 0.0f;
   for (auto [which, matrix] :
        {std::pair(CUBLASLT_MATMUL_DESC_TRANSA, &first), {CUBLASLT_MATMUL_DESC_TRANSB, &second}})
@@ -335,7 +333,7 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Comma
   const MatmulMemory memory{binding.address(ids[0]), binding.address(ids[1]),
                             bias ? binding.address(ids[3]) : nullptr, binding.address(ids[2]),
                             planned ? binding.address(command.workspace) : nullptr};
-  auto task = std::make_unique<MatmulTask>(binding.driver, *binding.libraries.blas);
+  auto task = std::make_unique<MatmulTask>(binding.driver, *binding.libraries.blas, p.tf32);
   if (Status status = task->describe(desc, memory); !status)
     return status.error();
   if (Status status = task->choose(binding.stream, planned ? extentBytes(p.buffers[command.workspace]) : 0);

@@ -158,6 +158,22 @@ TEST_F(CudaMatmul, SaysHowItsOperandsLie) {
   EXPECT_THAT(calls, Not(HasSubstr("cublasLtMatmul 2")));
 }
 
+TEST_F(CudaMatmul, RoundsFactorsAsTheProgramSays) {
+  const auto described = [&](bool tf32, const char *wish) {
+    ProgramBuilder b = product(0);
+    b.program.tf32 = tf32;
+    wish ? ::setenv("DS_CUDA_TF32", wish, 1) : ::unsetenv("DS_CUDA_TF32");
+    dsFakeCalls();
+    EXPECT_TRUE(load(b.program));
+    ::unsetenv("DS_CUDA_TF32");
+    return std::string(dsFakeCalls());
+  };
+  EXPECT_THAT(described(false, nullptr), HasSubstr("cublasLt describes f32"));
+  EXPECT_THAT(described(true, nullptr), HasSubstr("cublasLt describes tf32"));
+  EXPECT_THAT(described(true, "0"), HasSubstr("cublasLt describes f32"));
+  EXPECT_THAT(described(false, "1"), HasSubstr("cublasLt describes tf32"));
+}
+
 TEST_F(CudaMatmul, TimesNothingThatItCannotKeep) {
   ::setenv("DS_CACHE_DIR", "/proc/nowhere", 1);
   dsFakeCalls();

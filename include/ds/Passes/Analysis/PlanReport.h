@@ -141,6 +141,7 @@ struct PlanReport {
   int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
   Prediction predicted;
   bool hostsFit = true; ///< host memory and storage suffice as well
+  bool tf32 = false;    ///< products of fp32 factors are computed in tf32
   double flopsPerStep = 0;
   int64_t parameters = 0;                      ///< elements
   std::optional<LossChunks> lossChunks;        ///< none: losses are whole

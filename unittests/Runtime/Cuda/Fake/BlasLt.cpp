@@ -92,7 +92,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS;
 size_t cublasLtGetVersion() { return setting("DS_FAKE_CUBLASLT", 130100); }
 const char *cublasLtGetStatusString(cublasStatus_t) { return "a status of the fake library"; }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t, cudaDataType_t) {
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                                        cudaDataType_t) {
+  call(compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? "cublasLt describes tf32" : "cublasLt describes f32");
   *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Attributes);
   return CUBLAS_STATUS_SUCCESS;
 }
