@@ -1,6 +1,8 @@
 //===- ConvForm.cpp - What a convolution command computes ----------------------===//
 #include "ds/Runtime/ConvForm.h"
 
+#include "ds/Support/Align.h"
+
 namespace ds::rt {
 namespace {
 
@@ -67,14 +69,14 @@ uint64_t cudnnConvBytes(const ConvForm &f, DType dtype) {
     return 0;
   const int64_t vector = 16 / byteSize(dtype);
   const auto padded = [&](int64_t channels) {
-    return (channels / f.groups + vector - 1) / vector * vector * f.groups;
+    return alignTo(channels / f.groups, vector) * f.groups;
   };
   const int64_t inputs = padded(f.inputChannels), outputs = padded(f.outputChannels);
   const int64_t elements = f.batch * inputs * product(f.input, f.dims) +
                            outputs * (inputs / f.groups) * product(f.window, f.dims) +
                            f.batch * outputs * product(f.output, f.dims);
   const int64_t bytes = elements * byteSize(dtype) + kLittle;
-  return static_cast<uint64_t>((bytes + kAlignment - 1) / kAlignment * kAlignment);
+  return static_cast<uint64_t>(alignTo(bytes, kAlignment));
 }
 
 } // namespace ds::rt

@@ -5,6 +5,7 @@
 #include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/ProductBlocks.h"
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Align.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +18,6 @@ namespace {
 /// Successive runs walk through as much memory as this, but through at most so many places. A step finds in a
 /// shared cache what the last command wrote, and not its weights: between all of it and nothing.
 constexpr uint64_t kFootprint = uint64_t(32) << 20, kMostPlaces = 12;
-
-uint64_t alignedTo64(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 } // namespace
 
@@ -56,7 +55,7 @@ uint32_t Workbench::buffer(DType dtype, std::vector<int64_t> shape, int64_t idLi
   for (size_t d = shape.size(); d-- > 1;)
     buffer.strides[d - 1] = buffer.strides[d] * shape[d];
   buffer.shape = std::move(shape);
-  used += alignedTo64(extentBytes(buffer));
+  used += alignTo(extentBytes(buffer), 64);
   program.buffers.push_back(std::move(buffer));
   const auto index = static_cast<uint32_t>(program.buffers.size() - 1);
   if (idLimit > 0)

@@ -7,6 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Engine.h"
 
+#include "ds/Support/Align.h"
+
 #include <algorithm>
 #include <stdexcept>
 #include <vector>
@@ -101,8 +103,6 @@ struct Operand {
   bool moves() const { return given != wanted; }
 };
 
-uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 dnnl::reorder::primitive_desc reorder(const Desc &from, const Desc &to) {
   return {engine(), from, engine(), to, attributes()};
 }
@@ -128,11 +128,11 @@ struct Plan {
       if (operand.moves())
         scratch = std::max<uint64_t>(scratch, mover(operand).scratchpad_desc().get_size());
     }
-    bytes = aligned(scratch);
+    bytes = alignTo(scratch, 64);
     for (Operand &operand : operands)
       if (operand.moves()) {
         operand.offset = bytes;
-        bytes += aligned(operand.wanted.get_size());
+        bytes += alignTo(uint64_t(operand.wanted.get_size()), 64);
       }
   }
 

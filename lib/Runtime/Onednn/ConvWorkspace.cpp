@@ -1,10 +1,9 @@
 //===- ConvWorkspace.cpp - Lays out what a convolution needs besides operands --===//
 #include "ds/Runtime/OnednnConv.h"
 #include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Support/Align.h"
 
 namespace ds::rt {
-
-static uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Elements of the command's operands, in its order.
 static std::array<int64_t, 4> operandElements(const ConvForm &form) {
@@ -29,13 +28,13 @@ Result<ConvWorkspace> layoutConvWorkspace(const ConvForm &form, DType dtype, uin
   result.libraryBytes = (*api)->convBytes(&form, threads, message, sizeof message);
   if (result.libraryBytes == UINT64_MAX)
     return Error{ExitCode::Device, std::string("oneDNN: ") + message, ""};
-  result.bytes = aligned(result.libraryBytes);
+  result.bytes = alignTo(result.libraryBytes, 64);
   if (dtype == DType::F32)
     return result;
   const std::array<int64_t, 4> elements = operandElements(form);
   for (size_t k = 0; k < elements.size(); ++k) {
     result.widened[k] = result.bytes;
-    result.bytes += aligned(static_cast<uint64_t>(elements[k]) * sizeof(float));
+    result.bytes += alignTo(static_cast<uint64_t>(elements[k]) * sizeof(float), 64);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include "ds/Runtime/OnednnPlugin.h"
 
 #include "../PluginFile.h"
+#include "ds/Support/Align.h"
 
 #include <utility>
 
@@ -99,7 +100,7 @@ Result<uint64_t> matmulScratchpadBytes(const MatmulDesc &desc, uint32_t threads)
   const uint64_t bytes = (*api)->scratchpadBytes(&desc, threads, message, sizeof message);
   if (bytes == UINT64_MAX)
     return Error{ExitCode::Device, std::string("oneDNN: ") + message, ""};
-  return (bytes + 63) / 64 * 64;
+  return alignTo(bytes, 64);
 }
 
 } // namespace ds::rt

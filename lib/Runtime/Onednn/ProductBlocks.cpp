@@ -1,6 +1,8 @@
 //===- ProductBlocks.cpp - Cuts 16-bit products into f32 blocks ----------------===//
 #include "ds/Runtime/ProductBlocks.h"
 
+#include "ds/Support/Align.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +14,7 @@ namespace {
 constexpr int64_t kRows = 1024, kColumns = 512, kDepth = 1024;
 
 uint64_t aligned(int64_t elements) {
-  return (static_cast<uint64_t>(elements) * sizeof(float) + 63) / 64 * 64;
+  return alignTo(static_cast<uint64_t>(elements) * sizeof(float), 64);
 }
 
 /// Swaps the last two dimensions.
@@ -104,7 +106,7 @@ Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads) {
   blocks.right = aligned(blocks.blockRows * blocks.blockDepth);
   blocks.sums = blocks.right + aligned(blocks.blockDepth * blocks.blockColumns);
   blocks.scratch = blocks.sums + aligned(blocks.blockRows * blocks.blockColumns);
-  blocks.bytes = blocks.scratch + (*scratch + 63) / 64 * 64;
+  blocks.bytes = blocks.scratch + alignTo(*scratch, 64);
   return blocks;
 }
 
