@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
 
+#include "ds/Dialect/Emitter.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -13,9 +15,6 @@ using namespace mlir::ds;
 
 /// A column reduction copies at most this many cheap ops; beyond, reading the value back is cheaper.
 static constexpr size_t kMaxCopiedOps = 12;
-
-/// The tensor type of `value`.
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 namespace {
 /// No position: an argument of the block, or an op of another; no cluster.

@@ -1,6 +1,8 @@
 //===- FusionDomain.cpp - What may share a generated kernel ---------------------===//
 #include "FusionDomain.h"
 
+#include "ds/Dialect/Emitter.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -8,9 +10,6 @@ using namespace mlir::ds;
 static constexpr int64_t kMinRows = 32;
 /// ... which matters only for domains of more elements than this.
 static constexpr int64_t kSmallDomain = 1 << 15;
-
-/// The tensor type of `value`.
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 std::optional<FusionKind> mlir::ds::fusionKind(Operation *op) {
   auto fusable = dyn_cast_or_null<FusableOpInterface>(op);

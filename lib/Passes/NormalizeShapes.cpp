@@ -5,6 +5,8 @@
 // way: reshapes sink, unit dimensions go, reductions become leading or trailing.
 //
 //===---------------------------------------------------------------------------===//
+#include "FusionDomain.h"
+#include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 
 #include "mlir/IR/Matchers.h"
@@ -21,9 +23,6 @@ using namespace mlir::ds;
 /// A full reduction of more elements than this is done in two stages, so that its first has rows to share
 /// out.
 static constexpr int64_t kSerialElements = 16384;
-
-/// The tensor type of `value`.
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// True when `value` is one scalar everywhere: a broadcast of a rank-0 tensor or a splat constant.
 static bool isScalarRepeated(Value value) {
@@ -136,13 +135,10 @@ struct BroadcastNarrow : OpRewritePattern<BroadcastOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(BroadcastOp op, PatternRewriter &rewriter) const override {
     auto convert = op.getInput().getDefiningOp<ConvertOp>();
-    if (!convert)
+    if (!convert || !widens(convert))
       return failure();
-    RankedTensorType narrow = tensorType(convert.getInput()), wide = tensorType(op.getInput());
-    if (narrow.getElementTypeBitWidth() >= wide.getElementTypeBitWidth())
-      return failure();
-    Value repeated = rewriter.create<BroadcastOp>(op.getLoc(), narrow.clone(op.getType().getShape()),
-                                                  convert.getInput(), op.getDims());
+    RankedTensorType type = tensorType(convert.getInput()).clone(op.getType().getShape());
+    Value repeated = rewriter.create<BroadcastOp>(op.getLoc(), type, convert.getInput(), op.getDims());
     rewriter.replaceOpWithNewOp<ConvertOp>(op, op.getType(), repeated);
     return success();
   }

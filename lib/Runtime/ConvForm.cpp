@@ -68,9 +68,7 @@ uint64_t cudnnConvBytes(const ConvForm &f, DType dtype) {
   if (f.dims > 2)
     return 0;
   const int64_t vector = 16 / byteSize(dtype);
-  const auto padded = [&](int64_t channels) {
-    return alignTo(channels / f.groups, vector) * f.groups;
-  };
+  const auto padded = [&](int64_t channels) { return alignTo(channels / f.groups, vector) * f.groups; };
   const int64_t inputs = padded(f.inputChannels), outputs = padded(f.outputChannels);
   const int64_t elements = f.batch * inputs * product(f.input, f.dims) +
                            outputs * (inputs / f.groups) * product(f.window, f.dims) +

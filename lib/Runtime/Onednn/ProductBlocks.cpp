@@ -13,9 +13,7 @@ namespace {
 // part in 512 multiplications or more, so that widening costs a few per cent.
 constexpr int64_t kRows = 1024, kColumns = 512, kDepth = 1024;
 
-uint64_t aligned(int64_t elements) {
-  return alignTo(static_cast<uint64_t>(elements) * sizeof(float), 64);
-}
+uint64_t aligned(int64_t elements) { return alignTo(static_cast<uint64_t>(elements) * sizeof(float), 64); }
 
 /// Swaps the last two dimensions.
 MatmulOperand transposed(MatmulOperand operand, int32_t rank) {
