@@ -12,8 +12,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "AttentionWorkspace.h"
-#include "LibraryTable.h"
-#include "RuntimeBuffer.h"
+#include "RuntimeCall.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
@@ -29,57 +28,22 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Integer parameters of `call`, as the runtime reads them.
-static SmallVector<int64_t> integerParams(CallOp call) {
-  SmallVector<int64_t> params;
-  for (Attribute param : call.getParams())
-    params.push_back(isa<IntegerAttr>(param) ? cast<IntegerAttr>(param).getInt() : 0);
-  return params;
-}
-
-/// The operands of `call`, as the runtime sees them.
-static SmallVector<::ds::rt::Buffer> runtimeBuffers(CallOp call) {
-  return llvm::map_to_vector(
-      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
-}
-
-static SmallVector<const ::ds::rt::Buffer *> addressesOf(ArrayRef<::ds::rt::Buffer> buffers) {
-  return llvm::map_to_vector(buffers, [](const ::ds::rt::Buffer &buffer) { return &buffer; });
-}
-
-static bool isConvolution(CallOp call) {
-  const LibraryEntry *function = findLibraryFunction(call.getCallee());
-  return function && ::ds::rt::isConvolution(function->fn);
-}
-
-static ::ds::rt::ConvForm describeConv(CallOp call) {
-  SmallVector<::ds::rt::Buffer> buffers = runtimeBuffers(call);
-  SmallVector<const ::ds::rt::Buffer *> operands = addressesOf(buffers);
-  SmallVector<int64_t> params = integerParams(call);
-  return ::ds::rt::describeConv(findLibraryFunction(call.getCallee())->fn, {operands.data(), operands.size()},
-                                params.data());
-}
-
-/// Bytes of scratch memory that `call` asks for, or why that is unknown.
-static ::ds::Result<uint64_t> scratchBytes(CallOp call, uint32_t threads) {
+/// Bytes of scratch memory that `op` asks for, or why that is unknown.
+static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
   namespace rt = ::ds::rt;
-  SmallVector<rt::Buffer> buffers = runtimeBuffers(call);
-  SmallVector<const rt::Buffer *> operands = addressesOf(buffers);
-  std::span<const rt::Buffer *const> view(operands.data(), operands.size());
-  if (call.getCallee() == "attention_backward")
-    return rt::libraryWorkspaceBytes(rt::LibraryFn::AttentionBackward, view, threads);
-  if (call.getCallee() == "embedding_backward")
-    return rt::libraryWorkspaceBytes(rt::LibraryFn::EmbeddingBackward, view, threads);
-  if (isConvolution(call)) {
-    auto layout = rt::layoutConvWorkspace(describeConv(call), buffers[0].dtype, threads);
+  if (!findLibraryFunction(op.getCallee()))
+    return uint64_t(0);
+  const RuntimeCall call(op);
+  if (rt::isConvolution(call.function)) {
+    auto layout = rt::layoutConvWorkspace(call.convolution(), call.operand(0).dtype, threads);
     return layout ? ::ds::Result<uint64_t>(layout->bytes) : layout.error();
   }
-  if (call.getCallee() != "matmul")
-    return uint64_t(0);
-  SmallVector<int64_t> params = integerParams(call);
-  const rt::Buffer *bias = buffers.size() > 3 ? &buffers[3] : nullptr;
+  if (call.function != rt::LibraryFn::Matmul)
+    return rt::libraryWorkspaceBytes(call.function, call.operands(), threads);
+  const rt::Buffer *bias = call.operands().size() > 3 ? &call.operand(3) : nullptr;
   return rt::productWorkspaceBytes(
-      rt::describeMatmul(buffers[0], buffers[1], buffers[2], bias, params.data()), threads);
+      rt::describeMatmul(call.operand(0), call.operand(1), call.operand(2), bias, call.params.data()),
+      threads);
 }
 
 /// Of which the workspaces of cuBLASLt and cuDNN are to be multiples.
@@ -100,8 +64,11 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
 static uint64_t cudaBudget(CallOp call, StringRef target, uint64_t attentionBytes) {
   if (call.getCallee() == "matmul")
     return blasBudget(call, target);
-  if (isConvolution(call))
-    return ::ds::rt::cudnnConvBytes(describeConv(call), runtimeBuffers(call)[0].dtype);
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  if (function && ::ds::rt::isConvolution(function->fn)) {
+    const RuntimeCall convolution(call);
+    return ::ds::rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);
+  }
   if (call.getCallee() == "attention_backward" && attentionBytes == 0)
     return 0;
   auto pieces = cudnnPieces(call, attentionBytes);

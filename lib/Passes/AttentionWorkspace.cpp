@@ -1,8 +1,7 @@
 //===- AttentionWorkspace.cpp - What attention's gradient takes of the plan -------===//
 #include "AttentionWorkspace.h"
 
-#include "LibraryTable.h"
-#include "RuntimeBuffer.h"
+#include "RuntimeCall.h"
 #include "ScheduledFunction.h"
 #include "ds/Passes/Pipeline.h"
 
@@ -22,17 +21,12 @@ static bool isForCuda(ModuleOp module) {
 static bool isGradient(CallOp call) { return call.getCallee() == "attention_backward"; }
 static bool isAttention(CallOp call) { return isGradient(call) || call.getCallee() == "attention_forward"; }
 
-std::optional<rt::AttentionPieces> mlir::ds::cudnnPieces(CallOp call, uint64_t usual) {
-  if (!isAttention(call))
+std::optional<rt::AttentionPieces> mlir::ds::cudnnPieces(CallOp op, uint64_t usual) {
+  if (!isAttention(op))
     return std::nullopt;
-  SmallVector<rt::Buffer> buffers = llvm::map_to_vector(
-      call.getBuffers(), [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); });
-  SmallVector<const rt::Buffer *> operands;
-  for (const rt::Buffer &buffer : buffers)
-    operands.push_back(&buffer);
-  bool causal = cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
-  return rt::attentionPieces(findLibraryFunction(call.getCallee())->fn, {operands.data(), operands.size()},
-                             causal, usual);
+  const RuntimeCall call(op);
+  bool causal = call.params[0] != 0;
+  return rt::attentionPieces(call.function, call.operands(), causal, usual);
 }
 
 /// Those gradients of attention in `module` that cuDNN is asked for.

@@ -8,9 +8,9 @@
 
 namespace mlir::ds {
 
-/// How cuDNN computes `call` in pieces of at most `usual` bytes where it can (AttentionPieces.h). Nothing for
+/// How cuDNN computes `op` in pieces of at most `usual` bytes where it can (AttentionPieces.h). Nothing for
 /// what is no attention, or none that cuDNN is asked for.
-std::optional<::ds::rt::AttentionPieces> cudnnPieces(CallOp call, uint64_t usual);
+std::optional<::ds::rt::AttentionPieces> cudnnPieces(CallOp op, uint64_t usual);
 
 /// The largest workspace that a gradient of attention in `module` asks for, with pieces of at most `usual`
 /// bytes where that can be; 0 if cuDNN is asked for none, or the module is not for CUDA.

@@ -2,10 +2,9 @@
 #include "CommandCost.h"
 
 #include "AttentionWorkspace.h"
-#include "LibraryTable.h"
+#include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Codegen/KernelWork.h"
-#include "ds/Runtime/ConvForm.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -103,23 +102,20 @@ static cost::Matmul productOf(CallOp call) {
 
 /// The product of windows and filters that a convolution call is: of [windows, elements of one] and
 /// [elements, filters] for each group; the gradients are products of two of these three.
-static cost::Matmul convolutionOf(CallOp call, rt::LibraryFn fn) {
-  auto shape = [&](unsigned i) {
-    return cast<BufferType>(call.getBuffers()[i].getType()).getTensor().getShape();
-  };
-  bool byInput = fn == rt::LibraryFn::ConvBackwardInput, byWeight = fn == rt::LibraryFn::ConvBackwardWeight;
-  ArrayRef<int64_t> weight = shape(byInput    ? 0
-                                   : byWeight ? 2
-                                              : 1),
-                    output = shape(fn == rt::LibraryFn::ConvForward ? 2 : 1);
-  double groups = cast<IntegerAttr>(call.getParams()[0]).getInt();
-  double windows = double(ShapedType::getNumElements(output)) / output[1];
-  double filters = output[1] / groups, window = double(ShapedType::getNumElements(weight)) / weight[0];
-  if (byInput)
+static cost::Matmul convolutionOf(const rt::ConvForm &form) {
+  double groups = double(form.groups);
+  double windows = double(rt::outputElements(form)) / double(form.outputChannels);
+  double filters = double(form.outputChannels) / groups;
+  double window = double(rt::weightElements(form)) / double(form.outputChannels);
+  switch (form.kind) {
+  case rt::ConvKind::Forward:
+    return {.m = windows, .n = filters, .k = window, .batch = groups};
+  case rt::ConvKind::BackwardInput:
     return {.m = windows, .n = window, .k = filters, .batch = groups};
-  if (byWeight)
+  case rt::ConvKind::BackwardWeight:
     return {.m = filters, .n = window, .k = windows, .batch = groups};
-  return {.m = windows, .n = filters, .k = window, .batch = groups};
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 /// Bytes that a library function touches: of a table that it does not fill anew, the rows that it is asked
@@ -152,7 +148,7 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
                                       function->fn == LibraryFn::AttentionBackward, dtype);
   }
   if (rt::isConvolution(function->fn))
-    return rates.convolutionSeconds(convolutionOf(call, function->fn), bytes, dtype);
+    return rates.convolutionSeconds(convolutionOf(RuntimeCall(call).convolution()), bytes, dtype);
   return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
 }
 

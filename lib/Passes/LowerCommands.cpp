@@ -1,7 +1,6 @@
 //===- LowerCommands.cpp - Launches, calls, collectives and events --------------===//
-#include "LibraryTable.h"
 #include "ProgramBuilder.h"
-#include "RuntimeBuffer.h"
+#include "RuntimeCall.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -87,9 +86,7 @@ LogicalResult ProgramBuilder::addCall(rt::Command &command, CallOp call) {
   if (failed(addOperands(command, call.getBuffers())))
     return failure();
   for (Attribute param : call.getParams())
-    program.params.push_back(isa<IntegerAttr>(param)
-                                 ? cast<IntegerAttr>(param).getInt()
-                                 : llvm::bit_cast<int64_t>(cast<FloatAttr>(param).getValueAsDouble()));
+    program.params.push_back(toRuntimeParam(param));
   limitInput(call);
   return addWorkspace(command, call.getWorkspace());
 }
