@@ -4,8 +4,8 @@
 // buffers' strides say, but the innermost dimension has stride 1 unless the text says otherwise. All shapes
 // are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
 //
-//   Matmul                operands: a, b, result[, bias]    params: transposeA, transposeB, accumulate,
-//   activation
+//   Matmul                operands: a, b, result[, bias]
+//                         params: transposeA, transposeB, accumulate, activation
 //     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
 //     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
@@ -25,17 +25,17 @@
 //     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
 //     the workspace sorts the ids: two i32 for each.
 //   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[][, denominator[]]
-//   params: ignoreIndex
+//                         params: ignoreIndex
 //     logits (and dlogits) are f32, bf16 or f16, the rest f32.
 //     lse[i] = log sum_j exp(logits[i, j]); count = number of targets != ignoreIndex (f32);
 //     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order. A
 //     denominator takes the place of count there: losses of a batch's parts then add up to that of the whole.
-//   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C] params:
-//   ignoreIndex
+//   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C]
+//                         params: ignoreIndex
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
 //     give 0. dlogits may be the same buffer as logits.
-//   ConvForward           operands: x, w, result[, bias]    params: groups, then for each sliding dimension
-//   stride, padding, dilation
+//   ConvForward           operands: x, w, result[, bias]
+//                         params: groups, then for each sliding dimension stride, padding, dilation
 //     x is [N, I, L...], w [O, I / groups, K...], result [N, O, M...], bias [O], with one to three dimensions
 //     L, K and M: M = (L + 2 * padding - dilation * (K - 1) - 1) / stride + 1. All are f32, bf16 or f16, all
 //     alike; sums are f32, rounded once. No size is 0. What lies outside x is 0.
@@ -43,10 +43,12 @@
 //   ConvBackwardWeight    operands: x, dresult, dw          params: as forward
 //     Write dx and dw (never accumulate). On the CPU all three are oneDNN's, in f32: its scratch memory,
 //     operands in the order that it wants and f32 copies of 16-bit ones are the workspace (OnednnConv.h).
-//   Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, all
-//   of a convolution, and lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is
-//   written may share a byte with another operand, but for dlogits. Fill                  operands: out
-//   params: value (double) Copy                  operands: in, out (same shape, any strides)
+//   Fill                  operands: out                     params: value (double)
+//   Copy                  operands: in, out (same shape, any strides)
+//
+// Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, all of
+// a convolution, and lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is
+// written may share a byte with another operand, but for dlogits.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_LIBRARY_H

@@ -17,8 +17,8 @@ namespace ds::rt {
 /// Bytes; offsets are multiples of 64.
 struct ConvWorkspace {
   uint64_t libraryBytes; ///< from offset 0
-  std::array<uint64_t, 4>
-      widened;    ///< where the f32 copy of each operand of the command lies, if it has 16 bits
+  /// Where the f32 copy of each operand of the command lies, if it has 16 bits.
+  std::array<uint64_t, 4> widened;
   uint64_t bytes; ///< of all
 };
 
