@@ -99,8 +99,9 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
   using AssignWorkspacesBase::AssignWorkspacesBase;
 
   void runOnOperation() override {
-    auto target = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(kTargetAttr);
-    if (target && target.getValue().starts_with("cuda:")) {
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    if (isForCuda(module)) {
+      StringRef target = getTarget(module);
       getOperation().walk([&](CallOp call) {
         assign(call, call.getWorkspaceMutable(), cudaBudget(call, target, attentionBytes), kCudaAlignment);
       });

@@ -12,12 +12,6 @@ using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 namespace rt = ::ds::rt;
 
-/// Whether the commands of `module` run on a GPU.
-static bool isForCuda(ModuleOp module) {
-  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
-  return target && target.getValue().starts_with("cuda:");
-}
-
 static bool isGradient(CallOp call) { return call.getCallee() == "attention_backward"; }
 static bool isAttention(CallOp call) { return isGradient(call) || call.getCallee() == "attention_forward"; }
 

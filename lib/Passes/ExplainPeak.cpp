@@ -145,7 +145,6 @@ PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) c
 }
 
 std::string PeakExplainer::sourceFor(PeakPart part, Operation *writer) {
-  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
   switch (part) {
   case PeakPart::Gradients:
     return "gradients of parameters";
@@ -154,7 +153,8 @@ std::string PeakExplainer::sourceFor(PeakPart part, Operation *writer) {
   case PeakPart::Exchanged:
     return "operands of " + nameOfCommand(writer, symbols);
   case PeakPart::Workspace:
-    return (target ? "budgets of cuBLASLt for " : "scratch memory of ") + nameOfCommand(writer, symbols);
+    return (isForCuda(module) ? "budgets of cuBLASLt for " : "scratch memory of ") +
+           nameOfCommand(writer, symbols);
   case PeakPart::Activations:
     return "read by the backward pass";
   default:

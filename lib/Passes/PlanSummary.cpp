@@ -90,7 +90,6 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));
-  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
-  report.target = target ? target.str() : "cpu";
+  report.target = getTarget(module).str();
   return report;
 }

@@ -269,8 +269,7 @@ void ColumnSplitter::split() {
 namespace {
 struct SplitColumns : mlir::ds::impl::SplitColumnsBase<SplitColumns> {
   void runOnOperation() override {
-    auto target = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(kTargetAttr);
-    if (!target || !target.getValue().starts_with("cuda:"))
+    if (!isForCuda(getOperation()->getParentOfType<ModuleOp>()))
       return;
     for (FusedOp fused : llvm::to_vector(getOperation().getOps<FusedOp>()))
       if (ColumnSplitter splitter(fused); splitter.analyse())

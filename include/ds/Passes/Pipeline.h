@@ -10,6 +10,15 @@ namespace mlir::ds {
 /// Attribute of a module for what it is compiled: "cuda:sm_90"; absent for the CPU.
 inline constexpr llvm::StringLiteral kTargetAttr = "ds.target";
 
+/// For what `module` is compiled: "cpu", "cuda:sm_90".
+inline llvm::StringRef getTarget(ModuleOp module) {
+  auto target = module->getAttrOfType<StringAttr>(kTargetAttr);
+  return target ? target.getValue() : "cpu";
+}
+
+/// Whether the commands of `module` run on a GPU.
+inline bool isForCuda(ModuleOp module) { return getTarget(module).starts_with("cuda:"); }
+
 /// What the pipelines need beyond the IR and its `ds.training` attribute.
 struct PipelineOptions {
   unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it
