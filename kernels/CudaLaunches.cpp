@@ -1,17 +1,9 @@
 //===- CudaLaunches.cpp - Library commands as launches of CUDA kernels ---------===//
 
-#include "CudaCalls.h"
-#include "ds/Runtime/Kernels.h"
+#include "CudaLaunches.h"
 
 namespace ds::rt::cuda {
 namespace {
-
-int64_t countOf(const View &view) {
-  int64_t count = 1;
-  for (uint32_t d = 0; d < view.rank; ++d)
-    count *= view.shape[d];
-  return count;
-}
 
 unsigned byteSizeOf(DType dtype) {
   switch (dtype) {
@@ -28,33 +20,6 @@ unsigned byteSizeOf(DType dtype) {
     return 1;
   }
 }
-
-/// The entry of three for the type.
-const char *pick(DType dtype, const char *single, const char *bfloat, const char *half) {
-  return dtype == DType::BF16 ? bfloat : dtype == DType::F16 ? half : single;
-}
-
-/// Appends launches to a list.
-struct Launches {
-  CudaLaunch *list;
-  unsigned count = 0;
-
-  template <class Call>
-  void add(const char *entry, int64_t blocks, uint32_t threads, const Call &call, uint32_t sharedBytes = 0) {
-    static_assert(sizeof(Call) <= sizeof(CudaLaunch::argument));
-    if (blocks <= 0)
-      return;
-    CudaLaunch &launch = list[count++];
-    launch.entry = entry;
-    launch.blocks = static_cast<uint32_t>(blocks);
-    launch.threads = threads;
-    launch.sharedBytes = sharedBytes;
-    launch.argumentBytes = sizeof(Call);
-    memcpy(launch.argument, &call, sizeof(Call));
-  }
-};
-
-int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Threads for rows of `size` elements: whole warps, each thread about four elements, up to `most`.
 uint32_t threadsFor(int64_t size, uint32_t most) {
@@ -310,61 +275,6 @@ void addAttentionGradient(Launches &launches, const LibraryCall &call) {
                256, c, attentionShared(c, 2));
   launches.add(pick(dtype, "ds_attention_dkdv_f32", "ds_attention_dkdv_bf16", "ds_attention_dkdv_f16"),
                keyBlocks, 256, c, attentionShared(c, 2));
-}
-
-//===----------------------------------------------------------------------===//
-// Convolution
-//===----------------------------------------------------------------------===//
-
-/// Fills the last `rank` - 2 of three entries with the sizes of a view.
-void setSizes(int64_t *sizes, const View &view) {
-  for (uint32_t d = 0; d < 3; ++d)
-    sizes[d] = d + view.rank < 5 ? 1 : view.shape[d + view.rank - 3];
-}
-
-void addConvolution(Launches &launches, const LibraryCall &call, const View &x, const View &w, const View &y,
-                    const char *entry) {
-  ConvCall c{};
-  c.first = call.operands[0].data;
-  c.second = call.operands[1].data;
-  c.result = call.operands[2].data;
-  c.bias = call.numOperands > 3 ? call.operands[3].data : nullptr;
-  c.count = countOf(call.operands[2]);
-  c.batch = x.shape[0];
-  c.groups = call.params[0];
-  c.inputChannels = x.shape[1];
-  c.outputChannels = y.shape[1];
-  setSizes(c.input, x);
-  setSizes(c.window, w);
-  setSizes(c.output, y);
-  for (uint32_t d = 0; d < 3; ++d) {
-    const bool given = d + x.rank >= 5;
-    const int64_t *params = call.params + 1 + 3 * (d + x.rank - 5);
-    c.stride[d] = given ? params[0] : 1;
-    c.padding[d] = given ? params[1] : 0;
-    c.dilation[d] = given ? params[2] : 1;
-  }
-  constexpr int64_t kMostBlocks = 1 << 20;
-  const int64_t blocks = divideUp(c.count, 256);
-  launches.add(entry, blocks < kMostBlocks ? blocks : kMostBlocks, 256, c);
-}
-
-void addConvolution(Launches &launches, const LibraryCall &call) {
-  const View *o = call.operands;
-  addConvolution(launches, call, o[0], o[1], o[2],
-                 pick(o[0].dtype, "ds_conv_forward_f32", "ds_conv_forward_bf16", "ds_conv_forward_f16"));
-}
-void addInputGradient(Launches &launches, const LibraryCall &call) {
-  const View *o = call.operands;
-  addConvolution(launches, call, o[2], o[0], o[1],
-                 pick(o[0].dtype, "ds_conv_backward_input_f32", "ds_conv_backward_input_bf16",
-                      "ds_conv_backward_input_f16"));
-}
-void addWeightGradient(Launches &launches, const LibraryCall &call) {
-  const View *o = call.operands;
-  addConvolution(launches, call, o[0], o[2], o[1],
-                 pick(o[0].dtype, "ds_conv_backward_weight_f32", "ds_conv_backward_weight_bf16",
-                      "ds_conv_backward_weight_f16"));
 }
 
 } // namespace
