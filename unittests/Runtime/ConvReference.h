@@ -7,6 +7,8 @@
 #ifndef DS_UNITTESTS_RUNTIME_CONVREFERENCE_H
 #define DS_UNITTESTS_RUNTIME_CONVREFERENCE_H
 
+#include "ProgramBuilder.h"
+
 #include "ds/Runtime/ConvForm.h"
 
 #include <functional>
@@ -70,6 +72,31 @@ inline std::vector<ConvCase> convCases() {
           {"more padding than window", 1, 2, 3, 1, {4, 4}, {2, 2}, {3, 1}, {3, 2}, {1, 1}},
           {"unread last column", 1, 2, 3, 1, {9, 8}, {2, 3}, {4, 3}, {0, 0}, {1, 1}}};
 }
+
+/// What the command of `fn` computes.
+inline ConvForm formOf(const ConvCase &c, LibraryFn fn) {
+  std::vector<Buffer> buffers;
+  for (const std::vector<int64_t> &shape : c.operandShapes(fn))
+    buffers.push_back({Space::Device, DType::F32, 0, shape, {}});
+  std::vector<const Buffer *> operands;
+  for (const Buffer &buffer : buffers)
+    operands.push_back(&buffer);
+  return describeConv(fn, operands, c.params().data());
+}
+
+/// A program of one convolution, and what it works on.
+struct OneConv {
+  ProgramBuilder b;
+  std::vector<uint32_t> operands;
+
+  OneConv(const ConvCase &c, LibraryFn fn, DType dtype) {
+    for (const std::vector<int64_t> &shape : c.operandShapes(fn))
+      operands.push_back(b.keep(shape, dtype));
+    b.library(fn, operands, c.params());
+    b.segment(SegmentKind::Last);
+  }
+  uint32_t &workspace() { return b.program.commands[0].workspace; }
+};
 
 /// Calls body(input element, weight, output element) for every product, by their places in packed memory.
 inline void forEachProduct(const ConvCase &c, const std::function<void(size_t, size_t, size_t)> &body) {

@@ -6,7 +6,6 @@
 //===---------------------------------------------------------------------------===//
 #include "ConvReference.h"
 #include "Convert.h"
-#include "ProgramBuilder.h"
 
 #include "ds/Runtime/Executor.h"
 #include "ds/Runtime/OnednnConv.h"
@@ -21,30 +20,19 @@ namespace ds::rt {
 namespace {
 
 using test::ConvCase;
-using test::ProgramBuilder;
+using test::OneConv;
 using testing::HasSubstr;
 
-/// A program of one convolution, and what it works on.
-struct OneConv {
-  ProgramBuilder b;
-  std::vector<uint32_t> operands;
-  uint32_t workspace;
-
-  OneConv(const ConvCase &c, LibraryFn fn, DType dtype, uint64_t fewerBytes = 0) {
-    std::vector<const Buffer *> buffers;
-    for (const std::vector<int64_t> &shape : c.operandShapes(fn))
-      operands.push_back(b.keep(shape, dtype));
-    for (uint32_t id : operands)
-      buffers.push_back(&b.program.buffers[id]);
-    const std::vector<int64_t> params = c.params();
-    const Result<ConvWorkspace> layout =
-        layoutConvWorkspace(describeConv(fn, buffers, params.data()), dtype, b.program.threads);
-    EXPECT_TRUE(layout) << layout.error().message;
-    workspace = b.keep({std::max<int64_t>(1, static_cast<int64_t>(layout->bytes - fewerBytes))}, DType::U8);
-    b.library(fn, operands, params).workspace = workspace;
-    b.segment(SegmentKind::Last);
-  }
-};
+/// With the workspace that a plan gives it on the CPU, or a smaller one.
+OneConv convOnCpu(const ConvCase &c, LibraryFn fn, DType dtype, uint64_t fewerBytes = 0) {
+  OneConv conv(c, fn, dtype);
+  const Result<ConvWorkspace> layout =
+      layoutConvWorkspace(test::formOf(c, fn), dtype, conv.b.program.threads);
+  EXPECT_TRUE(layout) << layout.error().message;
+  const auto bytes = std::max<int64_t>(1, static_cast<int64_t>(layout->bytes - fewerBytes));
+  conv.workspace() = test::keepWorkspace(conv.b, bytes);
+  return conv;
+}
 
 std::vector<double> read(const Executor &e, uint32_t id) {
   const Buffer &buffer = e.program().buffers[id];
@@ -57,12 +45,13 @@ std::vector<double> read(const Executor &e, uint32_t id) {
 
 void check(const ConvCase &c, LibraryFn fn, DType dtype) {
   SCOPED_TRACE(testing::Message() << c.name << ", " << spell(fn) << " in " << spell(dtype));
-  const OneConv conv(c, fn, dtype);
+  OneConv conv = convOnCpu(c, fn, dtype);
   ASSERT_TRUE(verifyProgram(conv.b.program)) << verifyProgram(conv.b.program).error().message;
   auto loaded = Executor::load(conv.b.program);
   ASSERT_TRUE(loaded) << loaded.error().message;
   Executor &e = **loaded;
-  std::memset(e.data(conv.workspace), 0xff, extentBytes(conv.b.program.buffers[conv.workspace])); // NaN
+  const uint32_t workspace = conv.workspace();
+  std::memset(e.data(workspace), 0xff, extentBytes(conv.b.program.buffers[workspace])); // NaN
   std::mt19937 random(1);
   std::vector<std::vector<double>> values;
   for (uint32_t id : conv.operands) {
@@ -97,7 +86,7 @@ TEST(Convolution, NeedsThePlannedWorkspace) {
   const ConvCase c = test::convCases()[1];
   for (LibraryFn fn : test::kConvFunctions)
     for (DType dtype : {DType::F32, DType::BF16}) {
-      const OneConv conv(c, fn, dtype, 64);
+      const OneConv conv = convOnCpu(c, fn, dtype, 64);
       auto loaded = Executor::load(conv.b.program);
       ASSERT_FALSE(loaded);
       EXPECT_THAT(loaded.error().message, HasSubstr("bytes of workspace, but"));

@@ -11,30 +11,18 @@ namespace ds::rt {
 namespace {
 
 using test::ConvCase;
-using test::ProgramBuilder;
+using test::OneConv;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A program of one convolution with the workspace that a plan gives it.
-struct OneConv {
-  ProgramBuilder b;
-  std::vector<uint32_t> operands;
-
-  OneConv(const ConvCase &c, LibraryFn fn, DType dtype) {
-    std::vector<const Buffer *> buffers;
-    for (const std::vector<int64_t> &shape : c.operandShapes(fn))
-      operands.push_back(b.keep(shape, dtype));
-    for (uint32_t id : operands)
-      buffers.push_back(&b.program.buffers[id]);
-    const std::vector<int64_t> params = c.params();
-    const uint64_t bytes = cudnnConvBytes(describeConv(fn, buffers, params.data()), dtype);
-    b.library(fn, operands, params);
-    if (bytes > 0)
-      b.program.commands.back().workspace = test::keepWorkspace(b, static_cast<int64_t>(bytes));
-    b.segment(SegmentKind::Last);
-    b.program.target = "cuda:sm_90";
-  }
-};
+/// With the workspace that a plan gives it on a GPU.
+OneConv convOnGpu(const ConvCase &c, LibraryFn fn, DType dtype) {
+  OneConv conv(c, fn, dtype);
+  conv.b.program.target = "cuda:sm_90";
+  if (const uint64_t bytes = cudnnConvBytes(test::formOf(c, fn), dtype); bytes > 0)
+    conv.workspace() = test::keepWorkspace(conv.b, static_cast<int64_t>(bytes));
+  return conv;
+}
 
 class CudaConv : public test::CudaFixture {
 protected:
@@ -50,7 +38,7 @@ protected:
   /// Small integers in, whose sums are exact; the result is the definition's, rounded once.
   void check(const ConvCase &c, LibraryFn fn, DType dtype, const std::string &calls) {
     SCOPED_TRACE(testing::Message() << c.name << ", " << spell(fn) << " in " << spell(dtype));
-    const OneConv conv(c, fn, dtype);
+    const OneConv conv = convOnGpu(c, fn, dtype);
     ASSERT_TRUE(verifyProgram(conv.b.program)) << verifyProgram(conv.b.program).error().message;
     dsFakeCalls();
     Status status = load(conv.b.program);
@@ -98,16 +86,16 @@ TEST_F(CudaConv, EveryFormByTheKernels) {
 }
 
 TEST_F(CudaConv, TakesNoMoreThanIsPlanned) {
-  OneConv conv(test::convCases()[0], LibraryFn::ConvForward, DType::BF16);
+  OneConv conv = convOnGpu(test::convCases()[0], LibraryFn::ConvForward, DType::BF16);
   ASSERT_TRUE(load(conv.b.program));
   EXPECT_THAT(device->describe(), HasSubstr("; convolutions by cuDNN 9.19.0"));
-  conv.b.program.buffers[conv.b.program.commands[0].workspace].shape[0] = 64; // the fake asks for 128
+  conv.b.program.buffers[conv.workspace()].shape[0] = 64; // the fake asks for 128
   ASSERT_TRUE(load(conv.b.program));
   EXPECT_THAT(device->describe(), HasSubstr("kernels (cuDNN's engine needs"));
 }
 
 TEST_F(CudaConv, KeepsTheChoiceForLaterRuns) {
-  const OneConv conv(test::convCases()[1], LibraryFn::ConvBackwardWeight, DType::BF16);
+  const OneConv conv = convOnGpu(test::convCases()[1], LibraryFn::ConvBackwardWeight, DType::BF16);
   dsFakeCalls();
   ASSERT_TRUE(load(conv.b.program));
   EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("cudnn heuristics"));

@@ -279,15 +279,6 @@ std::vector<test::ConvCase> convolutions() {
 
 class CudnnConvolutions : public CudnnTest {
 protected:
-  static ConvForm formOf(const test::ConvCase &c, LibraryFn fn, DType dtype) {
-    std::vector<Buffer> buffers;
-    for (const std::vector<int64_t> &shape : c.operandShapes(fn))
-      buffers.push_back({Space::Device, dtype, 0, shape, {}});
-    std::vector<const Buffer *> operands;
-    for (const Buffer &buffer : buffers)
-      operands.push_back(&buffer);
-    return describeConv(fn, operands, c.params().data());
-  }
   static Result<CudnnPlan> choose(const ConvForm &form, DType dtype, NumericalNotes unwanted) {
     Result<NamedGraph> graph = describeConvolution(*cudnn, form, dtype);
     if (!graph)
@@ -301,7 +292,7 @@ TEST_F(CudnnConvolutions, HaveAnEngineWithinThePlan) {
     for (LibraryFn fn : test::kConvFunctions)
       for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
         SCOPED_TRACE(fmt::format("{}: {} in {}", c.name, spell(fn), spell(dtype)));
-        const ConvForm form = formOf(c, fn, dtype);
+        const ConvForm form = test::formOf(c, fn);
         Result<CudnnPlan> plan = choose(form, dtype, unwantedForConvolutions(dtype, false));
         ASSERT_TRUE(plan) << plan.error().message;
         EXPECT_LE(plan->workspaceBytes(), cudnnConvBytes(form, dtype));
@@ -309,7 +300,7 @@ TEST_F(CudnnConvolutions, HaveAnEngineWithinThePlan) {
 }
 
 TEST_F(CudnnConvolutions, KeepTheBitsOfSinglePrecision) {
-  const ConvForm form = formOf(convolutions()[3], LibraryFn::ConvForward, DType::F32);
+  const ConvForm form = test::formOf(convolutions()[3], LibraryFn::ConvForward);
   Result<CudnnPlan> exact = choose(form, DType::F32, unwantedForConvolutions(DType::F32, false)),
                     any = choose(form, DType::F32, kVaries),
                     tf32 = choose(form, DType::F32, unwantedForConvolutions(DType::F32, true));
