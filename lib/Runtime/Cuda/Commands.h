@@ -5,6 +5,7 @@
 #include "Driver.h"
 
 #include "ds/Runtime/Program.h"
+#include "ds/Support/Environment.h"
 
 #include <cstddef>
 #include <functional>
@@ -58,6 +59,10 @@ struct Binding {
   /// The other ranks, connected when the first collective asks.
   const std::function<Result<NcclRanks *>()> &ranks;
 };
+
+/// Whether products and convolutions of f32 may lose bits of their factors to tf32: only on demand, the
+/// program's or the user's.
+inline bool allowsTf32(const Program &program) { return isSet("DS_CUDA_TF32", program.tf32); }
 
 /// The task of program.commands[index], which is no event. Errors do not name the command: the caller does.
 Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t index);

@@ -8,14 +8,12 @@
 #include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Kernels.h"
 #include "ds/Runtime/ProgramFile.h"
-#include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <limits>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 namespace ds::rt::cuda {
@@ -195,7 +193,7 @@ Result<std::unique_ptr<CudaTask>> bindConvolution(CudnnSession &session, const B
       describeConv(static_cast<LibraryFn>(command.callee), buffers, p.params.data() + command.firstParam);
   if (command.workspace == UINT32_MAX)
     return Error{ExitCode::Device, "no workspace is planned for it", ""};
-  const bool tf32 = isSet("DS_CUDA_TF32", p.tf32);
+  const bool tf32 = allowsTf32(p);
   const uint64_t bytes = extentBytes(p.buffers[command.workspace]);
   const auto place = [&](int operand) { return places[static_cast<size_t>(operand)]; };
   void *workspace = binding.address(command.workspace);

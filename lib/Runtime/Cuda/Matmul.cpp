@@ -11,7 +11,6 @@
 
 #include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/ProgramFile.h"
-#include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -96,10 +95,9 @@ std::optional<cudaDataType_t> dataType(int32_t dtype) {
   }
 }
 
-/// Products of f32 lose 13 bits of their factors in tf32: only on demand, the program's or the user's.
+/// Products of f32 lose 13 bits of their factors in tf32.
 cublasComputeType_t computeType(int32_t dtype, bool tf32) {
-  const bool fast = isSet("DS_CUDA_TF32", tf32);
-  return static_cast<DType>(dtype) == DType::F32 && fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  return static_cast<DType>(dtype) == DType::F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// The largest power of two, up to what cuBLASLt distinguishes, of which `address` is a multiple.
@@ -160,7 +158,7 @@ private:
 
   const Driver &driver;
   BlasLt &blas;
-  bool tf32; ///< as the program has it
+  bool tf32; ///< whether it may be used
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t layouts[3] = {};
   cublasLtMatmulAlgo_t algorithm{};
@@ -333,7 +331,7 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Comma
   const MatmulMemory memory{binding.address(ids[0]), binding.address(ids[1]),
                             bias ? binding.address(ids[3]) : nullptr, binding.address(ids[2]),
                             planned ? binding.address(command.workspace) : nullptr};
-  auto task = std::make_unique<MatmulTask>(binding.driver, *binding.libraries.blas, p.tf32);
+  auto task = std::make_unique<MatmulTask>(binding.driver, *binding.libraries.blas, allowsTf32(p));
   if (Status status = task->describe(desc, memory); !status)
     return status.error();
   if (Status status = task->choose(binding.stream, planned ? extentBytes(p.buffers[command.workspace]) : 0);
