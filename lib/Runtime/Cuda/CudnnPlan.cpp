@@ -105,12 +105,6 @@ Result<CudnnPlan> CudnnPlan::compile(const Cudnn &cudnn, Descriptor configuratio
                                            : Result<CudnnPlan>(std::move(result));
 }
 
-Result<CudnnPlan> CudnnPlan::choose(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
-                                    uint64_t workspaceBytes, NumericalNotes unwanted) {
-  Result<std::vector<CudnnPlan>> found = candidates(cudnn, graph, device, workspaceBytes, unwanted, 1);
-  return found ? Result<CudnnPlan>(std::move(found->front())) : found.error();
-}
-
 Result<std::vector<CudnnPlan>> CudnnPlan::candidates(const Cudnn &cudnn, const CudnnGraph &graph,
                                                      const Descriptor &device, uint64_t workspaceBytes,
                                                      NumericalNotes unwanted, size_t most) {

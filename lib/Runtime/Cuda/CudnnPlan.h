@@ -21,10 +21,6 @@ public:
                                                    const Descriptor &device, uint64_t workspaceBytes,
                                                    NumericalNotes unwanted, size_t most);
 
-  /// The first of them.
-  static Result<CudnnPlan> choose(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
-                                  uint64_t workspaceBytes, NumericalNotes unwanted = kVaries);
-
   /// The engine that `kept` names, as `choice` gave it for a graph of the same sizes.
   static Result<CudnnPlan> recall(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
                                   const AlgorithmCache::Value &kept, uint64_t workspaceBytes);

@@ -110,6 +110,14 @@ protected:
     return std::move(*properties);
   }
 
+  /// The first engine that will do.
+  static Result<CudnnPlan> firstPlan(const CudnnGraph &graph, const Descriptor &device,
+                                     uint64_t workspaceBytes, NumericalNotes unwanted = kVaries) {
+    Result<std::vector<CudnnPlan>> found =
+        CudnnPlan::candidates(*cudnn, graph, device, workspaceBytes, unwanted, 1);
+    return found ? Result<CudnnPlan>(std::move(found->front())) : found.error();
+  }
+
   /// Bytes that the library's first supported proposal asks for, uncompiled; -1 if it has none.
   static int64_t asked(const CudnnGraph &graph, const Descriptor &device) {
     Descriptor heuristics(*cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -152,7 +160,7 @@ private:
     Result<NamedGraph> graph = describe(form, gradient, *pieces);
     ASSERT_TRUE(graph) << graph.error().message;
     const uint64_t budget = pieces->workspaceBytes - pieces->rowSumBytes;
-    Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, device(architecture), budget);
+    Result<CudnnPlan> plan = firstPlan(graph->graph, device(architecture), budget);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LE(plan->workspaceBytes(), budget);
     // Gradients of all scores are kept: the engine does not add up the queries' as they come.
@@ -187,7 +195,7 @@ TEST_F(CudnnTest, HasNoEngineForOtherHeads) {
     EXPECT_FALSE(piecesOf(form, false));
     Result<NamedGraph> graph = describe(form, false, *piecesOf({2, 128, 128, 4, 4, 64, true}, false));
     ASSERT_TRUE(graph) << graph.error().message;
-    EXPECT_FALSE(CudnnPlan::choose(*cudnn, graph->graph, device(90), 1 << 30)) << size;
+    EXPECT_FALSE(firstPlan(graph->graph, device(90), 1 << 30)) << size;
   }
 }
 
@@ -222,7 +230,7 @@ TEST_F(CudnnTest, FindsAnEngineAgain) {
   Result<NamedGraph> graph = describe(form, true, pieces);
   ASSERT_TRUE(graph);
   const Descriptor properties = device(90);
-  Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, pieces.workspaceBytes);
+  Result<CudnnPlan> plan = firstPlan(graph->graph, properties, pieces.workspaceBytes);
   ASSERT_TRUE(plan);
   Result<CudnnPlan> again =
       CudnnPlan::recall(*cudnn, graph->graph, properties, plan->choice(), pieces.workspaceBytes);
@@ -254,10 +262,10 @@ TEST_F(CudnnTest, RefusesAChoiceThatDoesNotFit) {
   Result<NamedGraph> graph = describe(form, true, pieces);
   ASSERT_TRUE(graph);
   const Descriptor properties = device(90);
-  Result<CudnnPlan> none = CudnnPlan::choose(*cudnn, graph->graph, properties, 4096);
+  Result<CudnnPlan> none = firstPlan(graph->graph, properties, 4096);
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message, HasSubstr("bytes of workspace, but 4096 are planned"));
-  Result<CudnnPlan> plan = CudnnPlan::choose(*cudnn, graph->graph, properties, pieces.workspaceBytes);
+  Result<CudnnPlan> plan = firstPlan(graph->graph, properties, pieces.workspaceBytes);
   ASSERT_TRUE(plan);
   EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, plan->choice(), 4096));
   EXPECT_FALSE(CudnnPlan::recall(*cudnn, graph->graph, properties, {}, 1 << 30));
@@ -279,11 +287,11 @@ std::vector<test::ConvCase> convolutions() {
 
 class CudnnConvolutions : public CudnnTest {
 protected:
-  static Result<CudnnPlan> choose(const ConvForm &form, DType dtype, NumericalNotes unwanted) {
+  static Result<CudnnPlan> firstPlan(const ConvForm &form, DType dtype, NumericalNotes unwanted) {
     Result<NamedGraph> graph = describeConvolution(*cudnn, form, dtype);
     if (!graph)
       return graph.error();
-    return CudnnPlan::choose(*cudnn, graph->graph, device(90), cudnnConvBytes(form, dtype), unwanted);
+    return CudnnTest::firstPlan(graph->graph, device(90), cudnnConvBytes(form, dtype), unwanted);
   }
 };
 
@@ -293,7 +301,7 @@ TEST_F(CudnnConvolutions, HaveAnEngineWithinThePlan) {
       for (DType dtype : {DType::F32, DType::BF16, DType::F16}) {
         SCOPED_TRACE(fmt::format("{}: {} in {}", c.name, spell(fn), spell(dtype)));
         const ConvForm form = test::formOf(c, fn);
-        Result<CudnnPlan> plan = choose(form, dtype, unwantedForConvolutions(dtype, false));
+        Result<CudnnPlan> plan = firstPlan(form, dtype, unwantedForConvolutions(dtype, false));
         ASSERT_TRUE(plan) << plan.error().message;
         EXPECT_LE(plan->workspaceBytes(), cudnnConvBytes(form, dtype));
       }
@@ -301,9 +309,9 @@ TEST_F(CudnnConvolutions, HaveAnEngineWithinThePlan) {
 
 TEST_F(CudnnConvolutions, KeepTheBitsOfSinglePrecision) {
   const ConvForm form = test::formOf(convolutions()[3], LibraryFn::ConvForward);
-  Result<CudnnPlan> exact = choose(form, DType::F32, unwantedForConvolutions(DType::F32, false)),
-                    any = choose(form, DType::F32, kVaries),
-                    tf32 = choose(form, DType::F32, unwantedForConvolutions(DType::F32, true));
+  Result<CudnnPlan> exact = firstPlan(form, DType::F32, unwantedForConvolutions(DType::F32, false)),
+                    any = firstPlan(form, DType::F32, kVaries),
+                    tf32 = firstPlan(form, DType::F32, unwantedForConvolutions(DType::F32, true));
   ASSERT_TRUE(exact && any && tf32);
   EXPECT_NE(exact->choice(), any->choice()); // the library's first proposal uses tensor cores
   EXPECT_EQ(tf32->choice(), any->choice());
