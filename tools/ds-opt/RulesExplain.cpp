@@ -110,8 +110,7 @@ analysis::PeakExplanation StageExplainer::explain() {
   result.segment = "stage " + std::to_string(stage);
   addStates();
   addActivations();
-  add("workspace", PeakPart::Workspace, memory.workspace,
-      "cuDNN's for attention's gradient, beyond the logits, which are gone by then",
+  add("workspace", PeakPart::Workspace, memory.workspace, kWorkspaceText,
       "none is needed: less memory means smaller pieces, which take longer");
   result.largest = analysis::takeLargest(std::move(result.largest));
   return std::move(result);

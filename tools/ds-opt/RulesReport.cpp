@@ -83,8 +83,7 @@ static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memor
   add("gradients", "device", memory.gradients, zero);
   add("optimizer states", "device", memory.optimizer, zero);
   add("activations", "device", memory.activations, "the published bytes per layer, arXiv 2205.05198");
-  add("workspace", "device", memory.workspace,
-      "cuDNN's for attention's gradient, beyond the logits, which are gone by then");
+  add("workspace", "device", memory.workspace, kWorkspaceText);
   add("buckets of gathered parameters", "device", memory.gathered, "two layers or buckets of 5e8 elements");
   add("buckets of gradients", "device", memory.reduced, "two layers or buckets of 5e8 elements");
   add("device context and libraries", "device", memory.context, "device.context_bytes",
