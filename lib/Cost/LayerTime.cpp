@@ -89,7 +89,7 @@ LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, con
   double products = weightProducts(shape, p, rates, plan.dtype);
   double attention = attentionProducts(p, plan, rates, plan.dtype);
   // Without room for cuDNN's workspace, the runtime's own kernels compute the gradient in fp32.
-  bool isOwn = estimateMemory(shape, plan, rates.cluster()).lacksWorkspace;
+  bool isOwn = plan.flashAttention && estimateMemory(shape, plan, rates.cluster()).lacksWorkspace;
   double gradient = isOwn ? attentionProducts(p, plan, rates, DType::F32) : attention;
   double dropout = shape.dropout ? 2.5 : 0; // read, write and mask, beside softmax's read and write
   double core = attention + scorePasses(p, plan, rates, 2 + dropout);
