@@ -9,6 +9,7 @@
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -180,6 +181,25 @@ struct SplitFullReduction : OpRewritePattern<ReduceOp> {
   }
 };
 
+/// reshape(convert(x)) to a wider type -> convert(reshape(x)). Done once no reshape sinks any further: what
+/// still stands between the conversion and its reader would make it a kernel of its own, whose result is the
+/// wider one.
+void widenBehindReshapes(func::FuncOp func) {
+  func.walk([](ReshapeOp reshape) {
+    auto convert = reshape.getInput().getDefiningOp<ConvertOp>();
+    if (!convert || !widens(convert))
+      return;
+    OpBuilder builder(reshape);
+    RankedTensorType type = tensorType(convert.getInput()).clone(reshape.getType().getShape());
+    Value narrow = builder.createOrFold<ReshapeOp>(reshape.getLoc(), type, convert.getInput());
+    Value wide = builder.create<ConvertOp>(convert.getLoc(), reshape.getType(), narrow);
+    reshape.replaceAllUsesWith(wide);
+    reshape.erase();
+    if (convert.use_empty())
+      convert.erase();
+  });
+}
+
 struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
@@ -188,7 +208,8 @@ struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
     if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns), config)))
-      signalPassFailure();
+      return signalPassFailure();
+    widenBehindReshapes(getOperation());
   }
 };
 } // namespace

@@ -183,3 +183,31 @@ func.func @reduces_a_big_tensor_row_by_row_first(%x: tensor<129x128xf32>) -> ten
   %sum = ds.reduce sum %x dims [0, 1] : tensor<129x128xf32> -> tensor<f32>
   return %sum : tensor<f32>
 }
+
+// The reader cannot follow the conversion: it is made behind the reshape, where the reader's kernel takes it in.
+// CHECK-LABEL: @widens_behind_a_reshape
+func.func @widens_behind_a_reshape(%x: tensor<32xbf16>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: %[[NARROW:.*]] = ds.reshape %arg0 : tensor<32xbf16> -> tensor<4x8xbf16>
+  // CHECK: %[[WIDE:.*]] = ds.convert %[[NARROW]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+  // CHECK: ds.add %[[WIDE]], %arg1 : tensor<4x8xf32>
+  %wide = ds.convert %x : tensor<32xbf16> -> tensor<32xf32>
+  %matrix = ds.reshape %wide : tensor<32xf32> -> tensor<4x8xf32>
+  %sum = ds.add %matrix, %y : tensor<4x8xf32>
+  return %sum : tensor<4x8xf32>
+}
+
+// What others read of it stays; a conversion to a narrower type is worth a trip through memory.
+// CHECK-LABEL: @keeps_conversions_that_others_read
+func.func @keeps_conversions_that_others_read(%x: tensor<32xbf16>, %z: tensor<32xf32>) -> (tensor<4x8xf32>, tensor<32xf32>, tensor<4x8xbf16>) {
+  // CHECK: %[[WIDE:.*]] = ds.convert %arg0 : tensor<32xbf16> -> tensor<32xf32>
+  // CHECK: %[[NARROW:.*]] = ds.reshape %arg0
+  // CHECK: %[[OWN:.*]] = ds.convert %[[NARROW]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+  // CHECK: %[[ROUND:.*]] = ds.convert %arg1
+  // CHECK: %[[LAST:.*]] = ds.reshape %[[ROUND]] : tensor<32xbf16> -> tensor<4x8xbf16>
+  // CHECK: return %[[OWN]], %[[WIDE]], %[[LAST]]
+  %wide = ds.convert %x : tensor<32xbf16> -> tensor<32xf32>
+  %matrix = ds.reshape %wide : tensor<32xf32> -> tensor<4x8xf32>
+  %round = ds.convert %z : tensor<32xf32> -> tensor<32xbf16>
+  %last = ds.reshape %round : tensor<32xbf16> -> tensor<4x8xbf16>
+  return %matrix, %wide, %last : tensor<4x8xf32>, tensor<32xf32>, tensor<4x8xbf16>
+}

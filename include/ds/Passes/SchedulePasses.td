@@ -12,13 +12,15 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
   let summary = "Brings elementwise chains and reductions into the forms that fuse";
   let description = [{
     Reshapes that stand between elementwise ops sink below them, unit dimensions of broadcasts are dropped, what is
-    widened and then repeated is repeated first, and reductions along inner dimensions read a transposed view.
+    widened and then repeated or reshaped is widened last, and reductions along inner dimensions read a transposed
+    view.
 
     Requires: phase sharded, or step on one rank.
     Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape, unless only
     reductions over other rows than that shape has read what it gives, which it joins where it is;
-    (E2) no broadcast reads a reshape that only adds unit dimensions, nor a conversion to a wider type; (E3) every reduction is over leading or
-    trailing dimensions; (E4) a full reduction of more than 16384 elements is done row by row first, where there are rows (rank >= 2).
+    (E2) no broadcast reads a reshape that only adds unit dimensions, and neither a broadcast nor a reshape a conversion
+    to a wider type; (E3) every reduction is over leading or trailing dimensions; (E4) a full reduction of more than
+    16384 elements is done row by row first, where there are rows (rank >= 2).
 
     ```
     %r = ds.reshape %x : tensor<4x8xf32> -> tensor<32xf32>      %e = ds.exp %x : tensor<4x8xf32>
