@@ -49,7 +49,7 @@ struct BodyBuilder {
     if (producer && copied.contains(producer)) {
       for (Value operand : producer->getOperands())
         import(operand, body);
-      builder.clone(*producer, mapping);
+      builder.clone(*producer, mapping)->removeAttr(DsDialect::kRecomputedAttr);
       return;
     }
     inputs.insert(value);
@@ -85,7 +85,7 @@ static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
   for (Operation *op : cluster.ops) {
     for (Value operand : op->getOperands())
       build.import(operand, body);
-    build.builder.clone(*op, build.mapping);
+    build.builder.clone(*op, build.mapping)->removeAttr(DsDialect::kRecomputedAttr);
   }
   SmallVector<Value> yielded =
       llvm::map_to_vector(outputs, [&](Value value) { return build.mapping.lookup(value); });

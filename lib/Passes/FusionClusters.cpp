@@ -29,7 +29,7 @@ struct Leaf {
 
 /// What the walk asks of an op again and again: looking interfaces up would take most of its time.
 struct OpFacts {
-  bool candidate = false, free = false;
+  bool candidate = false, free = false, recomputed = false;
   unsigned cluster = kNone;
   SmallVector<unsigned, 2> producers; ///< of its operands, as positions in this block
   SmallVector<Leaf, 2> leaves;        ///< of candidates
@@ -105,6 +105,7 @@ void ClusterBuilder::learnFacts(Operation *op) {
     if (Operation *producer = operand.getDefiningOp())
       if (unsigned at = positionOf(producer); at != kNone)
         fact.producers.push_back(at);
+  fact.recomputed = op->hasAttr(DsDialect::kRecomputedAttr);
   fact.candidate = isFusionCandidate(op);
   if (!fact.candidate)
     return;
@@ -220,9 +221,13 @@ bool ClusterBuilder::tryJoin(unsigned cluster, unsigned candidate) {
 SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
   llvm::SmallSetVector<unsigned, 8> found;
   bool isColumns = clusters[cluster].domain.kind == FusionDomain::Kind::Columns;
+  // What is computed again must not go back to where it was computed first: it would be kept after all.
+  auto belongsTo = [&](unsigned reader, unsigned producer) {
+    return !facts[reader].recomputed || facts[producer].recomputed;
+  };
   for (unsigned op : clusters[cluster].members)
     for (const Leaf &leaf : facts[op].leaves) {
-      if (leaf.producer != kNone && facts[leaf.producer].cluster != kNone)
+      if (leaf.producer != kNone && facts[leaf.producer].cluster != kNone && belongsTo(op, leaf.producer))
         found.insert(facts[leaf.producer].cluster);
       if (!isColumns)
         continue;
@@ -235,7 +240,8 @@ SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
     for (Value operand : ops[op]->getOperands())
       if (Operation *producer = operand.getDefiningOp(); producer && widens(producer))
         for (Operation *reader : producer->getUsers())
-          found.insert(clusterOf(reader));
+          if (unsigned at = positionOf(reader); at != kNone && facts[at].recomputed == facts[op].recomputed)
+            found.insert(facts[at].cluster);
   found.remove(kNone);
   return found.takeVector();
 }

@@ -133,6 +133,7 @@ private:
     for (Value operand : op->getOperands())
       mapping.map(operand, copy(operand, builder));
     Operation *clone = builder.clone(*op, mapping);
+    clone->setAttr(DsDialect::kRecomputedAttr, builder.getUnitAttr());
     for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
       copies[original] = result;
     return copies.lookup(value);

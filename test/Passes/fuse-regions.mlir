@@ -286,3 +286,36 @@ func.func @joins_readers_of_one_widened_value(%x: tensor<4x8xbf16>, %y: tensor<4
   %b = ds.mul %wide, %z : tensor<4x8xf32>
   return %a, %b : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// What is computed again for a later product does not go back to the region that has its operands; what reads it may
+// take it in.
+// CHECK-LABEL: @keeps_what_is_computed_again_from_its_operands
+func.func @keeps_what_is_computed_again_from_its_operands(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK: %[[FORWARD:.*]]:2 = ds.fused(%arg0)
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT: ds.exp
+  // CHECK-NEXT: ds.neg
+  // CHECK-NEXT: ds.yield
+  %e = ds.exp %x : tensor<4x4xf32>
+  %n = ds.neg %e : tensor<4x4xf32>
+  // CHECK: %[[P:.*]] = ds.matmul %[[FORWARD]]#1, %arg1
+  %p = ds.matmul %n, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  // CHECK: %[[AGAIN:.*]] = ds.fused(%[[FORWARD]]#0)
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT: ds.neg %{{.*}} : tensor<4x4xf32>
+  // CHECK-NEXT: ds.abs
+  // CHECK-NEXT: ds.yield
+  %again = ds.neg %e {ds.recomputed} : tensor<4x4xf32>
+  %more = ds.abs %again {ds.recomputed} : tensor<4x4xf32>
+  // CHECK: %[[Q:.*]] = ds.matmul %[[P]], %[[AGAIN]]
+  %q = ds.matmul %p, %more : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  // CHECK: %[[LAST:.*]] = ds.fused({{.*}}) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT: ds.neg
+  // CHECK-NEXT: ds.mul
+  // CHECK-NEXT: ds.yield
+  %third = ds.neg %e {ds.recomputed} : tensor<4x4xf32>
+  %last = ds.mul %q, %third : tensor<4x4xf32>
+  // CHECK-NOT: ds.recomputed
+  return %e, %q, %last : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}

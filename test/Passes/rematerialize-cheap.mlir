@@ -37,7 +37,7 @@ func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> 
 // CHECK-LABEL: @activation
 // CHECK: %[[H:.*]] = ds.matmul
 // CHECK: ds.reduce sum
-// CHECK: %[[T:.*]] = ds.tanh %[[H]]
+// CHECK: %[[T:.*]] = ds.tanh %[[H]] {ds.recomputed}
 // CHECK: %[[G1:.*]] = ds.mul %[[T]], %[[T]]
 // CHECK: %[[G2:.*]] = ds.add %[[G1]], %[[T]]
 // CHECK: %[[A:.*]] = ds.mul %[[H]], %[[T]]

@@ -54,6 +54,8 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kSegmentAttr = "ds.segment";
     /// Function result attribute of a differentiated forward: the state whose gradient this is.
     static constexpr StringLiteral kGradientAttr = "ds.gradient";
+    /// Op attribute: computed again beside its readers, so that its value need not be kept until then (a UnitAttr).
+    static constexpr StringLiteral kRecomputedAttr = "ds.recomputed";
     /// Module attribute: how to train (a DictionaryAttr; keys are documented with ds-build-step).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
     /// Module attribute: the last border that the module crossed (a StringAttr: "model", "step", ...).

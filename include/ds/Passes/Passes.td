@@ -107,8 +107,8 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> 
     Ensures:
     - The values that still cross are those of fewest bytes from which elementwise and index ops give all the
       others; of equals, the latest. States, inputs and constants are there anyway and cost nothing.
-    - Backward reads copies of those ops, made beside the reader; readers with no library call between them share
-      one.
+    - Backward reads copies of those ops, made beside the reader and marked `ds.recomputed`; readers with no library
+      call between them share one.
     - The copies are the same ops on the same values: results are bit-equal.
     - Products, attention, reductions and other library calls are never repeated. Evaluation stays as it is.
 
