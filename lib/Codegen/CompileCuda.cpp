@@ -62,8 +62,8 @@ static ::ds::Result<CompiledKernel> addKernel(KernelOp kernel, const std::vector
     return nest.error();
   CudaMapping mapping = mapToCuda(**nest);
   NvvmThread thread;
-  SmallVector<unsigned> bytes(alignments.begin(), alignments.end());
-  emitCudaKernel(**nest, source.body, source.layout, mapping, bytes, kernel.getSymName(), thread, module);
+  emitCudaKernel(**nest, source.body, source.layout, mapping, describeOperands(kernel, alignments),
+                 kernel.getSymName(), thread, module);
   CompiledKernel result{kernel.getSymName().str(), mapping.extent, 1,
                         bodyFlops(source.body, (*nest)->isDynamic()), operandBytes(kernel)};
   result.blockThreads = mapping.blockThreads;

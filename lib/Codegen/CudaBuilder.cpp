@@ -13,17 +13,23 @@ static constexpr int64_t kSlotBytes = 8;
 
 CudaBuilder::CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaThread &thread,
                          ModuleOp module, LLVM::LLVMFuncOp function, OpBuilder &builder,
-                         ArrayRef<unsigned> alignments)
-    : nest(nest), mapping(mapping), thread(thread), module(module),
+                         const CudaOperands &operands)
+    : nest(nest), mapping(mapping), thread(thread), operands(operands), module(module),
       s(builder, function.getLoc(), function.addEntryBlock(builder)), b(builder),
       nodes(s, module, Value(), mapping.lanes) {
   nodes.setNest(&nest);
   nodes.hasNativeBf16 = thread.hasNativeBf16();
-  for (auto [number, alignment] : llvm::enumerate(alignments))
-    nodes.setBuffer(number, thread.operand(b, s.loc, number), alignment);
+  setOperands(nodes);
   threadIndex = thread.threadIndex(b, s.loc);
   blockIndex = thread.blockIndex(b, s.loc);
   blockCount = thread.blockCount(b, s.loc);
+}
+
+void CudaBuilder::setOperands(NodeEmitter &emitter) {
+  unsigned given = 0;
+  for (auto [number, alignment] : llvm::enumerate(operands.alignments))
+    if (operands.isGiven(number))
+      emitter.setBuffer(number, thread.operand(b, s.loc, given++), alignment);
 }
 
 //===----------------------------------------------------------------------===//
@@ -47,8 +53,10 @@ Value CudaBuilder::divide(Value x, int64_t divisor, int64_t bound, bool remainde
   return narrow ? b.create<arith::ExtUIOp>(s.loc, b.getI64Type(), result).getResult() : result;
 }
 
-Value CudaBuilder::isBelow(Value x, int64_t bound) {
-  return b.create<arith::CmpIOp>(s.loc, arith::CmpIPredicate::slt, x, s.constant(bound));
+Value CudaBuilder::isBelow(Value x, int64_t bound) { return isBelow(x, s.constant(bound)); }
+
+Value CudaBuilder::isBelow(Value x, Value bound) {
+  return b.create<arith::CmpIOp>(s.loc, arith::CmpIPredicate::slt, x, bound);
 }
 
 Value CudaBuilder::both(Value x, Value y) {

@@ -2,8 +2,7 @@
 #ifndef DS_LIB_CODEGEN_CUDABUILDER_H
 #define DS_LIB_CODEGEN_CUDABUILDER_H
 
-#include "CudaMapping.h"
-#include "CudaThread.h"
+#include "CudaEmitter.h"
 #include "NodeEmitter.h"
 
 namespace mlir::ds::codegen {
@@ -12,11 +11,12 @@ namespace mlir::ds::codegen {
 class CudaBuilder {
 public:
   CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaThread &thread, ModuleOp module,
-              LLVM::LLVMFuncOp function, OpBuilder &builder, ArrayRef<unsigned> alignments);
+              LLVM::LLVMFuncOp function, OpBuilder &builder, const CudaOperands &operands);
 
   const LoopNest &nest;
   const CudaMapping &mapping;
   CudaThread &thread;
+  const CudaOperands &operands;
   ModuleOp module;
   ScopedBuilder s;
   OpBuilder &b;
@@ -24,12 +24,16 @@ public:
   Value threadIndex, blockIndex, blockCount;
   std::vector<std::unique_ptr<LoopNest>> pieces; ///< whose nodes have been written
 
+  /// Gives `emitter` the addresses of the operands that the function is given.
+  void setOperands(NodeEmitter &emitter);
+
   // Index arithmetic on i64. Divisions are of numbers below `bound`, in 32 bits where that allows it.
   Value add(Value x, Value y) { return b.create<arith::AddIOp>(s.loc, x, y); }
   Value mul(Value x, int64_t factor);
   Value quotient(Value x, int64_t divisor, int64_t bound) { return divide(x, divisor, bound, false); }
   Value remainder(Value x, int64_t divisor, int64_t bound) { return divide(x, divisor, bound, true); }
   Value isBelow(Value x, int64_t bound);
+  Value isBelow(Value x, Value bound);
   Value both(Value x, Value y); ///< of conditions that may be null: true
 
   /// Sets the kept (or reduced) dimensions but the vector dimension from their row-major position.
@@ -55,6 +59,10 @@ private:
 /// Bytes of shared memory that acrossThreads needs for this kernel.
 int64_t exchangeBytes(const LoopNest &nest);
 
+/// Writes the outputs at `start` of the vector dimension as single elements, by the nodes of `singles`.
+void storeSingles(CudaBuilder &c, NodeEmitter &singles, const LoopNest &piece, Value start);
+
+void emitCudaMembers(CudaBuilder &c, const Body &body, const Layout &layout);
 void emitCudaRows(CudaBuilder &c);
 void emitCudaColumns(CudaBuilder &c);
 

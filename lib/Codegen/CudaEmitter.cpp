@@ -1,12 +1,13 @@
 //===- CudaEmitter.cpp - One CUDA kernel per region ----------------------------===//
 //
 // Blocks loop over the work with the grid's size as step, so that any number of blocks does. Pointwise
-// kernels are here; rows and columns have files of their own.
+// kernels are here; rows, columns and launches of several members have files of their own.
 //
 //===---------------------------------------------------------------------------===//
 
 #include "CudaEmitter.h"
 #include "CudaBuilder.h"
+#include "ds/Runtime/Program.h"
 
 namespace mlir::ds::codegen {
 namespace {
@@ -72,7 +73,7 @@ void emitPointwise(CudaBuilder &c, const Body &body, const Layout &layout) {
 }
 
 /// Any number of elements: whole vectors, then what is left, one element per thread of the first block.
-void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout, ArrayRef<unsigned> alignments) {
+void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout) {
   unsigned v = *c.nest.vectorDim;
   int64_t lanes = c.mapping.lanes;
   Value elements = c.thread.param(c.b, c.s.loc, 0);
@@ -88,34 +89,50 @@ void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout, ArrayRe
   std::string reason;
   c.pieces.push_back(buildLoopNest(body, &layout, reason));
   NodeEmitter singles(c.s, c.module, Value(), 1);
-  singles.setNest(c.pieces.back().get());
-  singles.hasNativeBf16 = c.nodes.hasNativeBf16;
-  for (auto [buffer, alignment] : llvm::enumerate(alignments))
-    singles.setBuffer(buffer, c.thread.operand(c.b, c.s.loc, buffer), alignment);
+  c.setOperands(singles);
   Value rest = c.add(whole, number);
-  Block *exit = c.s.beginIf(c.b.create<arith::CmpIOp>(c.s.loc, arith::CmpIPredicate::slt, rest, elements));
-  singles.setDim(v, rest);
-  for (const NestOutput &output : c.pieces.back()->outputs)
-    singles.emit(output.value, 0);
-  for (const NestOutput &output : c.pieces.back()->outputs)
-    singles.store(output, 0);
+  Block *exit = c.s.beginIf(c.isBelow(rest, elements));
+  storeSingles(c, singles, *c.pieces.back(), rest);
   c.s.endIf(exit);
 }
 
 } // namespace
 
+void storeSingles(CudaBuilder &c, NodeEmitter &singles, const LoopNest &piece, Value start) {
+  singles.setNest(&piece);
+  singles.hasNativeBf16 = c.nodes.hasNativeBf16;
+  singles.setDim(*piece.vectorDim, start);
+  for (const NestOutput &output : piece.outputs)
+    singles.emit(output.value, 0);
+  for (const NestOutput &output : piece.outputs)
+    singles.store(output, 0);
+}
+
+CudaOperands describeOperands(KernelOp kernel, ArrayRef<uint32_t> alignments) {
+  CudaOperands operands;
+  operands.alignments.assign(alignments.begin(), alignments.end());
+  for (Type type : kernel.getBuffers().getAsValueRange<TypeAttr>())
+    operands.isScalar.push_back(cast<BufferType>(type).getTensor().getRank() == 0);
+  operands.members = kernel.getMembers().value_or(0);
+  return operands;
+}
+
 void emitCudaKernel(const LoopNest &nest, const Body &body, const Layout &layout, const CudaMapping &mapping,
-                    ArrayRef<unsigned> alignments, StringRef symbol, CudaThread &thread, ModuleOp module) {
+                    const CudaOperands &operands, StringRef symbol, CudaThread &thread, ModuleOp module) {
   OpBuilder builder(module.getContext());
-  LLVM::LLVMFuncOp function =
-      thread.makeFunction(module, symbol, alignments.size(), nest.isDynamic() ? 1 : 0, mapping.blockThreads);
-  CudaBuilder c(nest, mapping, thread, module, function, builder, alignments);
+  int64_t rowWords = ::ds::rt::MemberTable::rowWords(operands.countInTable());
+  CudaSignature signature{operands.countGiven(), nest.isDynamic() ? 1u : 0u, operands.members * rowWords,
+                          unsigned(mapping.blockThreads)};
+  LLVM::LLVMFuncOp function = thread.makeFunction(module, symbol, signature);
+  CudaBuilder c(nest, mapping, thread, module, function, builder, operands);
   if (nest.isEmpty()) {
     // Nothing is written.
   } else if (!nest.vectorDim) {
     emitSingle(c);
+  } else if (operands.members) {
+    emitCudaMembers(c, body, layout);
   } else if (nest.isDynamic()) {
-    emitDynamic(c, body, layout, alignments);
+    emitDynamic(c, body, layout);
   } else if (nest.kind == ds::KernelKind::Row) {
     emitCudaRows(c);
   } else if (nest.kind == ds::KernelKind::Column) {

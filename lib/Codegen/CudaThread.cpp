@@ -8,21 +8,28 @@ namespace mlir::ds::codegen {
 /// Address space of shared memory.
 static constexpr unsigned kShared = 3;
 
-LLVM::LLVMFuncOp NvvmThread::makeFunction(ModuleOp module, StringRef symbol, unsigned operands,
-                                          unsigned params, unsigned blockThreads) {
+LLVM::LLVMFuncOp NvvmThread::makeFunction(ModuleOp module, StringRef symbol, const CudaSignature &signature) {
   MLIRContext *context = module.getContext();
   OpBuilder b(context);
   b.setInsertionPointToEnd(module.getBody());
-  numOperands = operands;
-  SmallVector<Type> types(operands, LLVM::LLVMPointerType::get(context));
-  types.append(params, b.getI64Type());
+  numOperands = signature.operands;
+  SmallVector<Type> types(signature.operands, LLVM::LLVMPointerType::get(context));
+  types.append(signature.params, b.getI64Type());
+  if (signature.tableWords)
+    types.push_back(LLVM::LLVMPointerType::get(context));
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
   function = b.create<LLVM::LLVMFuncOp>(module.getLoc(), symbol, type);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
-                    b.getDenseI32ArrayAttr({int32_t(blockThreads), 1, 1}));
+                    b.getDenseI32ArrayAttr({int32_t(signature.blockThreads), 1, 1}));
   // One block is enough: ptxas would rather spill than have fewer of them at once.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+  if (signature.tableWords) {
+    unsigned last = types.size() - 1;
+    Type table = LLVM::LLVMArrayType::get(b.getI64Type(), signature.tableWords);
+    function.setArgAttr(last, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(table));
+    function.setArgAttr(last, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(8));
+  }
   return function;
 }
 
@@ -30,6 +37,14 @@ Value NvvmThread::operand(OpBuilder &, Location, unsigned number) { return funct
 
 Value NvvmThread::param(OpBuilder &, Location, unsigned number) {
   return function.getArgument(numOperands + number);
+}
+
+/// The back end keeps what is only loaded from in the memory of parameters, and takes addresses found there
+/// for global ones.
+Value NvvmThread::tableWord(OpBuilder &b, Location loc, Value index, Type type) {
+  Value table = function.getArguments().back();
+  Value address = b.create<LLVM::GEPOp>(loc, table.getType(), b.getI64Type(), table, index);
+  return b.create<LLVM::LoadOp>(loc, type, address, /*alignment=*/8); // of i64 it is 4 by LLVM's default
 }
 
 /// Special registers have 32 bits.

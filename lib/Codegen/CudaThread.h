@@ -13,16 +13,26 @@
 
 namespace mlir::ds::codegen {
 
+/// What a kernel's function is given.
+struct CudaSignature {
+  unsigned operands = 0;  ///< addresses
+  unsigned params = 0;    ///< i64 each
+  int64_t tableWords = 0; ///< of 8 bytes, passed by value; 0: no table
+  unsigned blockThreads = 1;
+};
+
 class CudaThread {
 public:
   virtual ~CudaThread() = default;
 
   /// Adds the kernel's function, without a body, to the end of `module`.
-  virtual LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol, unsigned operands, unsigned params,
-                                        unsigned blockThreads) = 0;
+  virtual LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol,
+                                        const CudaSignature &signature) = 0;
   /// Address of an operand; the value of a param, an i64. Asked for in the entry block.
   virtual Value operand(OpBuilder &b, Location loc, unsigned number) = 0;
   virtual Value param(OpBuilder &b, Location loc, unsigned number) = 0;
+  /// Word `index` of the table, an i64 or a pointer to global memory.
+  virtual Value tableWord(OpBuilder &b, Location loc, Value index, Type type) = 0;
 
   /// Numbers of the thread in its block and of the block in the grid, and the number of blocks: i64.
   virtual Value threadIndex(OpBuilder &b, Location loc) = 0;
@@ -45,10 +55,10 @@ public:
 /// The primitives as NVVM has them.
 class NvvmThread : public CudaThread {
 public:
-  LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol, unsigned operands, unsigned params,
-                                unsigned blockThreads) override;
+  LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol, const CudaSignature &signature) override;
   Value operand(OpBuilder &b, Location loc, unsigned number) override;
   Value param(OpBuilder &b, Location loc, unsigned number) override;
+  Value tableWord(OpBuilder &b, Location loc, Value index, Type type) override;
   Value threadIndex(OpBuilder &b, Location loc) override;
   Value blockIndex(OpBuilder &b, Location loc) override;
   Value blockCount(OpBuilder &b, Location loc) override;

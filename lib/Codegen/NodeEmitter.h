@@ -34,7 +34,8 @@ public:
   void setMask(unsigned copy, mlir::Value mask);
   /// Says where `copy` starts in the vector dimension, where that is not behind the copy before it.
   void setCopyStart(unsigned copy, mlir::Value start) { copyStarts[copy] = start; }
-  /// Gives a buffer's address, and the bytes of which it is a multiple; else it is read from `buffers`.
+  /// Gives a buffer's address in the innermost scope, and the bytes of which it is a multiple; else it is
+  /// read from `buffers`.
   void setBuffer(unsigned number, mlir::Value pointer, unsigned alignment);
   /// Lets bf16 be rounded by the processor's own instruction.
   bool hasNativeBf16 = false;

@@ -146,7 +146,7 @@ Value NodeEmitter::pointerTo(unsigned number, Value base, Type type, Index index
 }
 
 void NodeEmitter::setBuffer(unsigned number, Value pointer, unsigned alignment) {
-  s.remember(0, bufferKey(number), kSplat, pointer);
+  s.remember(s.depth(), bufferKey(number), kSplat, pointer);
   alignments[number] = alignment;
 }
 

@@ -16,6 +16,20 @@ static StringRef spell(ReduceKind value) { return stringifyReduceKind(value); }
 static StringRef spell(MeshAxis value) { return stringifyMeshAxis(value); }
 static StringRef spell(CollectiveKind value) { return stringifyCollectiveKind(value); }
 
+/// `4, 8`.
+static ParseResult parseNumbers(OpAsmParser &parser, DenseI64ArrayAttr &numbers) {
+  SmallVector<int64_t> values;
+  auto parseOne = [&] { return parser.parseInteger(values.emplace_back()); };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  numbers = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+static void printNumbers(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr numbers) {
+  llvm::interleaveComma(numbers.asArrayRef(), printer);
+}
+
 /// Parses `keyword`.
 template <class EnumAttr>
 static ParseResult parseKeyword(OpAsmParser &parser, EnumAttr &attribute) {

@@ -2,6 +2,7 @@
 #include "ds/Dialect/Ds.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -71,7 +72,16 @@ LogicalResult KernelOp::verifyRegions() {
     if (!buffer || buffer.getTensor() != type)
       return emitOpError("expects buffer ") << index << " to hold " << type << ", but got " << attribute;
   }
+  if (getMembers() && !isDynamic()) // C3.
+    return emitOpError("expects members only where it serves any size");
   return success();
+}
+
+bool KernelOp::isDynamic() {
+  return llvm::any_of(getBuffers().getAsValueRange<TypeAttr>(), [](Type type) {
+    auto buffer = dyn_cast<BufferType>(type);
+    return buffer && !buffer.getTensor().hasStaticShape();
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -127,27 +137,57 @@ static bool fits(BufferType formal, BufferType actual) {
          formal.getTensor().getElementType() == actual.getTensor().getElementType();
 }
 
+OperandRange LaunchOp::getMemberInputs(int64_t member) {
+  size_t count = getInputs().size() / getNumMembers();
+  return getInputs().slice(member * count, count);
+}
+
+OperandRange LaunchOp::getMemberOutputs(int64_t member) {
+  size_t count = getOutputs().size() / getNumMembers();
+  return getOutputs().slice(member * count, count);
+}
+
+int64_t LaunchOp::getNumElements() {
+  ArrayRef<int64_t> extents = getExtents().value_or(ArrayRef<int64_t>{1});
+  return std::accumulate(extents.begin(), extents.end(), int64_t(0));
+}
+
+/// Verifies the types of one member's buffers (C1), and that it shares the first one's scalars (C3).
+static LogicalResult verifyMember(LaunchOp launch, KernelOp kernel, int64_t member) {
+  SmallVector<Value> actual(launch.getMemberInputs(member));
+  for (auto [own, first] : llvm::zip_equal(actual, launch.getMemberInputs(0)))
+    if (cast<BufferType>(own.getType()).getTensor().getRank() == 0 && own != first) // C3.
+      return launch.emitOpError("expects all members to share their inputs of rank 0");
+  llvm::append_range(actual, launch.getMemberOutputs(member));
+  for (auto [index, formal, buffer] :
+       llvm::enumerate(kernel.getBuffers().getAsValueRange<TypeAttr>(), actual)) {
+    if (fits(cast<BufferType>(formal), cast<BufferType>(buffer.getType())))
+      continue;
+    InFlightDiagnostic error = launch.emitOpError("expects buffer ")
+                               << index << " to be " << formal << ", but got " << buffer.getType();
+    error.attachNote(kernel.getLoc()) << "kernel " << launch.getKernelAttr() << " is defined here";
+    return error;
+  }
+  return success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   auto kernel = symbolTable.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel) // C1.
     return emitOpError("expects a kernel, but got ") << getKernelAttr();
-  SmallVector<Type> actual(getInputs().getTypes());
-  llvm::append_range(actual, getOutputs().getTypes());
-  bool isDynamic = false;
-  if (actual.size() != kernel.getBuffers().size() || getInputs().size() != kernel.getNumInputs())
-    return emitOpError("expects ") << kernel.getBuffers().size() << " buffers, but got " << actual.size();
-  for (auto [index, formal, type] :
-       llvm::enumerate(kernel.getBuffers().getAsValueRange<TypeAttr>(), actual)) {
-    isDynamic |= !cast<BufferType>(formal).getTensor().hasStaticShape();
-    if (fits(cast<BufferType>(formal), cast<BufferType>(type)))
-      continue;
-    InFlightDiagnostic error = emitOpError("expects buffer ")
-                               << index << " to be " << formal << ", but got " << type;
-    error.attachNote(kernel.getLoc()) << "kernel " << getKernelAttr() << " is defined here";
-    return error;
-  }
-  if (isDynamic != getExtent().has_value()) // C2.
+  if (kernel.isDynamic() != getExtents().has_value() || getNumMembers() == 0) // C2.
     return emitOpError("expects an extent exactly where the kernel serves any size");
+  if (getNumMembers() > std::max<int64_t>(kernel.getMembers().value_or(1), 1)) // C3.
+    return emitOpError("expects at most ")
+           << kernel.getMembers().value_or(1) << " members, but got " << getNumMembers();
+  size_t inputs = kernel.getNumInputs() * getNumMembers(),
+         buffers = kernel.getBuffers().size() * getNumMembers();
+  if (getNumOperands() != buffers || getInputs().size() != inputs)
+    return emitOpError("expects ") << buffers << " buffers, " << inputs << " of them inputs, but got "
+                                   << getNumOperands() << " and " << getInputs().size();
+  for (int64_t member = 0; member < getNumMembers(); ++member)
+    if (failed(verifyMember(*this, kernel, member)))
+      return failure();
   return success();
 }
 

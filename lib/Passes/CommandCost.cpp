@@ -61,7 +61,7 @@ static cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances) {
       ++inPlace;
     else
       load.freshBytes += bytesOf(output);
-  load.updates = inPlace >= 3;
+  load.updates = inPlace >= 3 * launch.getNumMembers();
   for (auto [index, distance] : llvm::enumerate(distances)) {
     Value operand = launch->getOperand(index);
     bool isFresh = !llvm::is_contained(launch.getInputs(), operand);
@@ -70,7 +70,7 @@ static cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
   if (!kernel)
     return load;
-  KernelWork work = kernelWork(kernel, int64_t(launch.getExtent().value_or(1)));
+  KernelWork work = kernelWork(kernel, launch.getNumElements());
   load.additions = work.additions, load.divisions = work.divisions, load.roots = work.roots;
   load.rows = work.rows;
   load.stripBytes = stripBytes(kernel, launch);

@@ -113,7 +113,7 @@ void FunctionBufferizer::bufferizeFused(FusedOp op) {
   SmallVector<Type> types = llvm::to_vector(TypeRange(inputs));
   llvm::append_range(types, TypeRange(outputs));
   KernelUse use = kernels.getKernel(op, types);
-  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extent,
+  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extents,
                            StreamKind::Compute);
 }
 

@@ -101,5 +101,5 @@ KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
   int64_t elements = 1;
   for (int64_t size : shape.value_or(ArrayRef<int64_t>{}))
     elements *= size;
-  return {symbol, shape ? builder.getI64IntegerAttr(elements) : IntegerAttr()};
+  return {symbol, shape ? builder.getDenseI64ArrayAttr(elements) : DenseI64ArrayAttr()};
 }

@@ -17,7 +17,7 @@ namespace mlir::ds {
 /// What a launch of a region needs to know.
 struct KernelUse {
   FlatSymbolRefAttr kernel;
-  IntegerAttr extent; ///< null unless the kernel serves any size
+  DenseI64ArrayAttr extents; ///< null unless the kernel serves any size
 };
 
 /// The kernels of one module.

@@ -69,10 +69,12 @@ LogicalResult ProgramBuilder::addWorkspace(rt::Command &command, Value workspace
 LogicalResult ProgramBuilder::addLaunch(rt::Command &command, LaunchOp launch) {
   command.kind = rt::CommandKind::Kernel;
   command.callee = kernelIds.at(launch.getKernel());
-  if (failed(addOperands(command, launch.getInputs())) || failed(addOperands(command, launch.getOutputs())))
-    return failure();
-  if (launch.getExtent())
-    program.params.push_back(*launch.getExtent());
+  for (int64_t member = 0; member < launch.getNumMembers(); ++member)
+    if (failed(addOperands(command, launch.getMemberInputs(member))) ||
+        failed(addOperands(command, launch.getMemberOutputs(member))))
+      return failure();
+  if (launch.getExtents())
+    llvm::append_range(program.params, *launch.getExtents());
   return success();
 }
 

@@ -176,6 +176,7 @@ void ProgramBuilder::addKernels() {
     kernelIds[kernel.getSymName()] = program.kernels.size();
     rt::Kernel entry;
     entry.name = kernel.getSymName().str();
+    entry.members = kernel.getMembers().value_or(0);
     program.kernels.push_back(entry);
   }
 }

@@ -89,6 +89,8 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
   gathers.maxLiveElements = options.maxLiveElements;
   gathers.maxReuseElements = options.maxReuseElements;
   manager.addPass(createScheduleCommunication(gathers));
+  // After gathers and reductions, which stand between launches that must not be moved across them.
+  manager.addPass(createGroupLaunches());
   // Nothing may move any more: events order the streams as they stand.
   manager.addNestedPass<func::FuncOp>(createInsertEvents());
   manager.addPass(createVerifyScheduled());

@@ -50,6 +50,7 @@ private:
   LogicalResult verifyEvent(Operation *op);
   LogicalResult verifyOrdered(const Step &step);
   LogicalResult verifyCollective(CommunicateOp op);
+  LogicalResult verifyMembers(LaunchOp launch);
   std::optional<int64_t> offsetOf(Value base);
   Touch touchOf(Value buffer, bool writes);
   SmallVector<Touch> touchesOf(Operation *op);
@@ -144,6 +145,31 @@ LogicalResult StreamVerifier::verifyEvent(Operation *op) {
   return success();
 }
 
+/// True when two commands must not run at once that touch these.
+static bool collide(const Touch &a, const Touch &b) {
+  return a.place == b.place && a.begin < b.end && b.begin < a.end && (a.writes || b.writes);
+}
+
+/// Verifies that no member touches what another writes (E6).
+LogicalResult StreamVerifier::verifyMembers(LaunchOp launch) {
+  SmallVector<Touch> others;
+  for (int64_t member = 0; member < launch.getNumMembers(); ++member) {
+    SmallVector<Touch> own;
+    for (Value input : launch.getMemberInputs(member))
+      own.push_back(touchOf(input, false));
+    for (Value output : launch.getMemberOutputs(member))
+      own.push_back(touchOf(output, true));
+    for (const Touch &a : own)
+      for (const Touch &b : others)
+        if (collide(a, b))
+          return launch.emitOpError("expects members that run at once, but member ")
+                 << member << (a.writes ? " writes" : " reads") << " bytes [" << std::max(a.begin, b.begin)
+                 << ", " << std::min(a.end, b.end) << ") that another " << (b.writes ? "writes" : "reads");
+    others.append(own);
+  }
+  return success();
+}
+
 /// Verifies that what `step` touches is done on the other streams (E2).
 LogicalResult StreamVerifier::verifyOrdered(const Step &step) {
   for (unsigned other = 0; other < steps.size(); ++other) {
@@ -154,7 +180,7 @@ LogicalResult StreamVerifier::verifyOrdered(const Step &step) {
         break; // and all before it
       for (const Touch &a : step.touches)
         for (const Touch &b : before.touches)
-          if (a.place == b.place && a.begin < b.end && b.begin < a.end && (a.writes || b.writes)) {
+          if (collide(a, b)) {
             InFlightDiagnostic error =
                 step.op->emitOpError("expects stream ")
                 << stringifyStreamKind(static_cast<StreamKind>(step.stream)) << " to wait for stream "
@@ -219,6 +245,8 @@ LogicalResult StreamVerifier::verify() {
     if (failed(verifyOrdered(step)))
       return failure();
     if (auto communicate = dyn_cast<CommunicateOp>(op); communicate && failed(verifyCollective(communicate)))
+      return failure();
+    if (auto launch = dyn_cast<LaunchOp>(op); launch && failed(verifyMembers(launch)))
       return failure();
     clocks[stream][stream] = step.count;
     steps[stream].push_back(std::move(step));

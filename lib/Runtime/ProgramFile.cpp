@@ -82,7 +82,7 @@ auto packKernels(Builder &b, const Program &program) {
   for (const Kernel &kernel : program.kernels)
     offsets.push_back(fb::CreateKernel(b, b.CreateString(kernel.name), kernel.extent, kernel.grain,
                                        kernel.blockThreads, kernel.sharedBytes, kernel.unitsPerBlock,
-                                       kernel.persistent, b.CreateVector(kernel.alignments)));
+                                       kernel.persistent, b.CreateVector(kernel.alignments), kernel.members));
   return b.CreateVector(offsets);
 }
 
@@ -245,7 +245,7 @@ void unpackTables(const fb::Program &file, Program &p) {
                              static_cast<DType>(c->dtype()), c->elements(), c->axis(), c->name()->str()});
   for (const fb::Kernel *k : *file.kernels())
     p.kernels.push_back({k->name()->str(), k->extent(), k->grain(), k->block_threads(), k->shared_bytes(),
-                         k->units_per_block(), k->persistent(), unpackList(k->alignments())});
+                         k->units_per_block(), k->persistent(), unpackList(k->alignments()), k->members()});
   for (const fb::Segment *s : *file.segments())
     p.segments.push_back(
         {s->name()->str(), static_cast<SegmentKind>(s->kind()), s->first_command(), s->num_commands()});

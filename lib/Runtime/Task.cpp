@@ -16,32 +16,43 @@
 namespace ds::rt {
 namespace {
 
-/// A generated kernel, its units divided among the threads.
+/// A generated kernel, the units of each member divided among the threads.
 class KernelTask final : public Task {
 public:
   KernelTask(const Binding &binding, const Command &command)
       : function(binding.image.function(command.callee)), threads(binding.program.threads) {
     const Program &p = binding.program;
+    const Kernel &kernel = p.kernels[command.callee];
     for (uint32_t k = 0; k < command.numOperands; ++k)
       buffers.push_back(binding.address(p.operands[command.firstOperand + k]));
-    scalars = p.params.data() + command.firstParam;
-    const Kernel &kernel = p.kernels[command.callee];
-    extent = kernel.extent != 0 ? kernel.extent : *scalars;
+    const uint32_t count = kernel.members != 0 ? command.numParams : 1;
+    for (uint32_t member = 0; member < count; ++member) {
+      const int64_t *scalars = p.params.data() + command.firstParam + member;
+      members.push_back({function, buffers.data() + member * (buffers.size() / count), scalars,
+                         kernel.extent != 0 ? kernel.extent : *scalars});
+    }
     grain = kernel.grain;
   }
   Status run() override {
-    parallelRanges(extent, grain, threads, this, [](void *self, int64_t begin, int64_t end) {
-      const auto &task = *static_cast<KernelTask *>(self);
-      task.function(task.buffers.data(), task.scalars, begin, end);
-    });
+    for (Member &member : members)
+      parallelRanges(member.extent, grain, threads, &member, [](void *self, int64_t begin, int64_t end) {
+        const auto &work = *static_cast<Member *>(self);
+        work.function(work.buffers, work.scalars, begin, end);
+      });
     return {};
   }
 
 private:
+  struct Member {
+    KernelFunction function;
+    void *const *buffers;
+    const int64_t *scalars;
+    int64_t extent;
+  };
   KernelFunction function;
   std::vector<void *> buffers;
-  const int64_t *scalars;
-  int64_t extent, grain;
+  std::vector<Member> members;
+  int64_t grain;
   uint32_t threads;
 };
 

@@ -38,6 +38,33 @@ Status verifyGeometry(size_t i, const Kernel &kernel) {
   return {};
 }
 
+/// The members of a launch: how many, how large, and that they share their scalars.
+Status verifyMembers(const Program &p, uint64_t i, const Kernel &kernel) {
+  const Command &c = p.commands[i];
+  if (kernel.extent != 0 || c.numParams > kernel.members || c.numOperands % c.numParams != 0)
+    return refuse(
+        "{} launches kernel '{}' of extent {} with {} members and {} operands, allowed are {} members",
+        describeCommand(p, i), kernel.name, kernel.extent, c.numParams, c.numOperands, kernel.members);
+  const uint32_t operands = c.numOperands / c.numParams;
+  uint32_t shared = 0;
+  for (uint32_t k = 0; k < c.numOperands; ++k) {
+    const uint32_t first = p.operands[c.firstOperand + k % operands], own = p.operands[c.firstOperand + k];
+    const bool isScalar = p.buffers[first].shape.empty();
+    shared += isScalar && k < operands;
+    if (isScalar != p.buffers[own].shape.empty() || (isScalar && own != first))
+      return refuse("{} gives a member of kernel '{}' a scalar of its own: operand {}", describeCommand(p, i),
+                    kernel.name, k);
+    if (p.params[c.firstParam + k / operands] < 0)
+      return refuse("{} launches kernel '{}' of variable extent with extent {}", describeCommand(p, i),
+                    kernel.name, p.params[c.firstParam + k / operands]);
+  }
+  const uint64_t most = MemberTable::mostMembers(operands - shared, shared);
+  if (p.target != "cpu" && kernel.members > most)
+    return refuse("{} launches kernel '{}' made for {} members, but at most {} can be passed",
+                  describeCommand(p, i), kernel.name, kernel.members, most);
+  return {};
+}
+
 } // namespace
 
 Status verifyKernels(const Program &p) {
@@ -67,16 +94,21 @@ Status verifyKernelCommand(const Program &p, uint64_t i) {
   if (kernel.extent == 0 && (c.numParams == 0 || p.params[c.firstParam] < 0))
     return refuse("{} launches kernel '{}' of variable extent with extent {}", describeCommand(p, i),
                   kernel.name, c.numParams == 0 ? -1 : p.params[c.firstParam]);
+  if (kernel.members != 0)
+    if (Status status = verifyMembers(p, i, kernel); !status)
+      return status;
   if (p.target == "cpu")
     return {};
-  if (kernel.alignments.size() != c.numOperands)
+  const size_t operands = c.numOperands / (kernel.members != 0 ? c.numParams : 1);
+  if (kernel.alignments.size() != operands)
     return refuse("{} gives kernel '{}' {} operands, but it has {}", describeCommand(p, i), kernel.name,
-                  c.numOperands, kernel.alignments.size());
+                  operands, kernel.alignments.size());
   for (uint32_t k = 0; k < c.numOperands; ++k) {
     const Buffer &buffer = p.buffers[p.operands[c.firstOperand + k]];
-    if ((buffer.offset | buffer.rankStride) % kernel.alignments[k] != 0)
+    const uint32_t alignment = kernel.alignments[k % operands];
+    if ((buffer.offset | buffer.rankStride) % alignment != 0)
       return refuse("{} gives kernel '{}' operand {} at offset {}, but its code relies on multiples of {}",
-                    describeCommand(p, i), kernel.name, k, buffer.offset, kernel.alignments[k]);
+                    describeCommand(p, i), kernel.name, k, buffer.offset, alignment);
   }
   return {};
 }

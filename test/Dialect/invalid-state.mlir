@@ -126,7 +126,7 @@ ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffe
   ds.yield %x : tensor<4xf32>
 }
 func.func @launch_c1_missing_buffer(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
-  // expected-error@+1 {{'ds.launch' op expects 2 buffers, but got 1}}
+  // expected-error@+1 {{'ds.launch' op expects 2 buffers, 1 of them inputs, but got 1 and 0}}
   ds.launch @k ins() outs(%a) on compute : () -> (!ds.buffer<tensor<4xf32>, [1], device>)
   return
 }
@@ -185,3 +185,47 @@ func.func @buffer_of_too_few_strides(%a: !ds.buffer<tensor<4x8xf32>, [1], device
 
 // expected-error@+1 {{expects strides that are not negative, but got -1}}
 func.func @buffer_of_a_negative_stride(%a: !ds.buffer<tensor<4xf32>, [-1], device>)
+
+// -----
+
+ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
+^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
+  ds.yield %x : tensor<?xf32>
+}
+func.func @launch_c3_members(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+  // expected-error@+1 {{'ds.launch' op expects at most 1 members, but got 2}}
+  ds.launch @any ins(%a, %s, %b, %s) outs(%a, %b) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)
+  return
+}
+
+// -----
+
+ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
+^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
+  ds.yield %x : tensor<?xf32>
+}
+func.func @launch_c3_scalars(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+  // expected-error@+1 {{'ds.launch' op expects all members to share their inputs of rank 0}}
+  ds.launch @any ins(%a, %s, %b, %t) outs(%a, %b) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)
+  return
+}
+
+// -----
+
+ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
+^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
+  ds.yield %x : tensor<?xf32>
+}
+func.func @launch_c1_members(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+  // expected-error@+1 {{'ds.launch' op expects 6 buffers, 4 of them inputs, but got 3 and 2}}
+  ds.launch @any ins(%a, %s) outs(%a) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'ds.kernel' op expects members only where it serves any size}}
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] members 2 {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}

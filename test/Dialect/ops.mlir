@@ -193,7 +193,7 @@ ds.kernel @kernel_0 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !d
   ds.yield %s : tensor<4xf32>
 }
 
-ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
+ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
 ^bb0(%x: tensor<?xf32>):
   %s = ds.exp %x : tensor<?xf32>
   ds.yield %s : tensor<?xf32>
@@ -222,6 +222,10 @@ func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   ds.launch @kernel_0 ins(%a) outs(%c) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.launch @any ins(%{{.*}}) outs(%{{.*}}) extent 4 on compute :
   ds.launch @any ins(%a) outs(%c) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
+  %d = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+  %e = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+  // CHECK: ds.launch @any ins(%{{.*}}, %{{.*}}) outs(%{{.*}}, %{{.*}}) extent 4, 8 on compute :
+  ds.launch @any ins(%a, %d) outs(%c, %e) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)
   // A kernel of constants reads nothing; one that reads and makes several.
   // CHECK: ds.launch @ones ins() outs(%{{.*}}) on compute : () -> !ds.buffer
   ds.launch @ones ins() outs(%c) on compute : () -> !ds.buffer<tensor<4xf32>, [1], device>

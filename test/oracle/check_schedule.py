@@ -212,7 +212,7 @@ class Planned:
 
     def launch(self, buffers, attributes):
         kernel = self.kernels[re.search(r"kernel = @(\w+)", attributes).group(1)]
-        extent = re.search(r"extent = (\d+)", attributes)
+        extent = re.search(r"extents = array<i64: (\d+)>", attributes)
         extent = int(extent.group(1)) if extent else None
         values = [buffer.read(self.arena) for buffer in buffers[:kernel.inputs]]
         if kernel.is_dynamic:

@@ -40,9 +40,14 @@ class Kernel:
 
     def __init__(self, name, header, body, tables):
         self.name, self.tables = name, tables
-        self.parameters = re.findall(r"\.param \.u64 (?:\.ptr [^,\n]*)?(\w+)", header)
-        if header.count(".param") != len(self.parameters):
-            sys.exit(f"ptx_to_cpp.py: {name} has a parameter that is not .u64")
+        # Where each parameter starts, in words: .u64, or an array of bytes that is a table of them.
+        self.parameters, self.words = {}, 0
+        found = re.findall(r"\.param (?:\.u64 (?:\.ptr [^,\n]*)?|\.align 8 \.b8 )(\w+)(?:\[(\d+)\])?", header)
+        if header.count(".param") != len(found):
+            sys.exit(f"ptx_to_cpp.py: {name} has a parameter that is neither .u64 nor a table")
+        for parameter, size in found:
+            self.parameters[parameter] = self.words
+            self.words += int(size or 8) // 8
         self.threads = int(re.search(r"\.maxntid (\d+)", header).group(1))
         self.body, self.shared, self.shared_bytes, self.meets = body, {}, 0, False
 
@@ -61,6 +66,8 @@ class Kernel:
             return f"({kind})({int(text.rstrip('U'), 0) % (1 << 64)}ull)"
         if text in self.shared:
             return f"({kind})(reinterpret_cast<uint64_t>(thread.shared) + {self.shared[text]})"
+        if text in self.parameters:
+            return f"({kind})(reinterpret_cast<uint64_t>(parameters + {self.parameters[text]}))"
         if text in self.tables:
             return f"({kind})(reinterpret_cast<uint64_t>({text}))"
         sys.exit(f"ptx_to_cpp.py: {self.name}: no operand '{text}'")
@@ -125,7 +132,11 @@ class Kernel:
         parts = opcode.split(".")
         first, kind = parts[0], parts[-1]
         if first == "ld" and parts[1] == "param":
-            return f"ptx::put({operands[0][1:]}, parameters[{self.parameters.index(operands[1].strip('[]'))}]);"
+            assert kind in ("u64", "b64"), opcode
+            registers = [r.strip() for r in operands[0].strip("{}").split(",")]
+            return "{ " + " ".join([f"const uint64_t at = {self.address(operands[1])};"] + [
+                f"ptx::put({register[1:]}, ptx::load<uint64_t>(ptx::parameter(parameters, {self.words}, at + {8 * k})));"
+                for k, register in enumerate(registers)]) + " }"
         if first in ("ld", "st"):
             return self.access(parts, operands)
         if first == "bra":
@@ -228,7 +239,7 @@ def translate(text):
     code = '#include "PtxThread.h"\n'
     code += "".join(f"alignas({align}) static unsigned char {name}[{size}] = {values};\n" for align, name, size, values in found)
     code += "".join(kernel.translate() for kernel in kernels)
-    entries = "".join(f'  {{"{k.name}", {k.name}, {len(k.parameters)}, {k.threads}, {k.shared_bytes}, '
+    entries = "".join(f'  {{"{k.name}", {k.name}, {k.words}, {k.threads}, {k.shared_bytes}, '
                       f'{"true" if k.meets else "false"}}},\n' for k in kernels)
     known = "".join(f"  {{{name}, {size}}},\n" for name, size in tables.items())
     return (code + f'extern "C" const ptx::Entry dsPtxEntries[] = {{\n{entries}  {{}}}};\n'

@@ -18,7 +18,7 @@ static std::vector<std::vector<uint32_t>> findAlignments(llvm::ArrayRef<mlir::ds
   for (const rt::Command &command : program.commands)
     for (uint32_t k = 0; command.kind == rt::CommandKind::Kernel && k < command.numOperands; ++k) {
       const rt::Buffer &buffer = program.buffers[program.operands[command.firstOperand + k]];
-      uint32_t &alignment = result[command.callee][k];
+      uint32_t &alignment = result[command.callee][k % result[command.callee].size()];
       alignment = std::gcd(alignment, static_cast<uint32_t>((buffer.offset | buffer.rankStride) % kMost));
     }
   return result;
@@ -71,7 +71,12 @@ Status ds::opt::addKernels(const Model &model, const Options &options, rt::Progr
   for (rt::Command &command : program.commands)
     if (command.kind == rt::CommandKind::Kernel) {
       const mlir::ds::CompiledKernel &made = compiled->kernels[command.callee];
-      command.flops = made.flops * (made.extent == 0 ? program.params[command.firstParam] : 1);
+      double times = 1;
+      if (made.extent == 0) {
+        auto extents = program.params.begin() + command.firstParam;
+        times = std::accumulate(extents, extents + command.numParams, 0.0);
+      }
+      command.flops = made.flops * times;
     }
   return {};
 }

@@ -6,6 +6,7 @@
 #include "KernelBody.h"
 #include "MathExpansion.h"
 #include "ObjectCode.h"
+#include "ds/Runtime/Program.h"
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -25,8 +26,9 @@ struct Environment {
   void (*blockBarrier)();
   void (*warpBarrier)();
   char *shared;
+  const int64_t *table;
 };
-enum Word { kThread, kBlock, kBlocks, kShuffle, kBlockBarrier, kWarpBarrier, kShared };
+enum Word { kThread, kBlock, kBlocks, kShuffle, kBlockBarrier, kWarpBarrier, kShared, kTable };
 
 constexpr size_t kSharedBytes = 48 << 10;
 
@@ -36,7 +38,7 @@ Block *theBlock;
 /// f(operands, params, environment).
 class EmulatedThread : public CudaThread {
 public:
-  LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol, unsigned, unsigned, unsigned) override {
+  LLVM::LLVMFuncOp makeFunction(ModuleOp module, StringRef symbol, const CudaSignature &) override {
     OpBuilder b(module.getContext());
     b.setInsertionPointToEnd(module.getBody());
     Type pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -49,6 +51,11 @@ public:
   }
   Value param(OpBuilder &b, Location loc, unsigned number) override {
     return read(b, loc, 1, number, b.getI64Type());
+  }
+  Value tableWord(OpBuilder &b, Location loc, Value index, Type type) override {
+    Value table = read(b, loc, 2, kTable, LLVM::LLVMPointerType::get(b.getContext()));
+    return b.create<LLVM::LoadOp>(loc, type,
+                                  b.create<LLVM::GEPOp>(loc, table.getType(), b.getI64Type(), table, index));
   }
   Value threadIndex(OpBuilder &b, Location loc) override { return read(b, loc, 2, kThread, b.getI64Type()); }
   Value blockIndex(OpBuilder &b, Location loc) override { return read(b, loc, 2, kBlock, b.getI64Type()); }
@@ -99,24 +106,17 @@ void *load(const std::vector<uint8_t> &image) {
 
 } // namespace
 
-/// The kernels of `from`, emitted into `to`; their mappings.
-static std::map<std::string, CudaMapping> emitKernels(ModuleOp from, ModuleOp to) {
-  std::map<std::string, CudaMapping> mappings;
-  for (auto kernel : from.getOps<mlir::ds::KernelOp>()) {
-    KernelBody source = readKernel(kernel);
-    auto nest = makeNest(kernel, source);
-    CudaMapping mapping = mapToCuda(**nest);
-    mappings[kernel.getSymName().str()] = mapping;
-    EmulatedThread thread;
-    SmallVector<unsigned> alignments(kernel.getBuffers().size(), 16);
-    emitCudaKernel(**nest, source.body, source.layout, mapping, alignments, kernel.getSymName(), thread, to);
-  }
-  return mappings;
-}
-
 CudaEmulator::CudaEmulator(KernelHarness &harness) : harness(harness) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(harness.getModule().getContext()));
-  mappings = emitKernels(harness.getModule(), *module);
+  for (auto kernel : harness.getModule().getOps<mlir::ds::KernelOp>()) {
+    std::string name = kernel.getSymName().str();
+    KernelBody source = readKernel(kernel);
+    auto nest = makeNest(kernel, source);
+    mappings[name] = mapToCuda(**nest);
+    operands[name] = describeOperands(kernel, std::vector<uint32_t>(kernel.getBuffers().size(), 16));
+    EmulatedThread thread;
+    emitCudaKernel(**nest, source.body, source.layout, mappings[name], operands[name], name, thread, *module);
+  }
   expandDoubles(*module);
   auto machine = makeTargetMachine(*mlir::ds::findTargetCpu("host"));
   auto object = makeObject(*module, **machine);
@@ -134,33 +134,67 @@ CudaEmulator::~CudaEmulator() {
     dlclose(handle);
 }
 
+void CudaEmulator::execute(const std::string &name, void *const *given, const Launch &launch) {
+  using Kernel = void (*)(void *const *, const int64_t *, const Environment *);
+  auto kernel = reinterpret_cast<Kernel>(dlsym(handle, name.c_str()));
+  Block block(mappings[name].blockThreads);
+  theBlock = &block;
+  alignas(16) static char shared[kSharedBytes];
+  for (int64_t number = launch.blocks; number-- > 0;) {
+    std::memset(shared, 0xFF, sizeof shared); // NaN
+    bool ended = block.run([&](unsigned thread) {
+      Environment environment{thread,
+                              number,
+                              launch.blocks,
+                              [](uint32_t word, uint32_t mask) { return theBlock->shuffle(word, mask); },
+                              [] { theBlock->blockBarrier(); },
+                              [] { theBlock->warpBarrier(); },
+                              shared,
+                              launch.table.data()};
+      kernel(given, &launch.param, &environment);
+    });
+    EXPECT_TRUE(ended) << name << ": threads wait for one another for ever";
+  }
+}
+
 std::vector<Tensor> CudaEmulator::run(const std::string &name, const std::vector<Tensor> &inputs,
                                       int64_t blocks, int64_t elements) {
   const CudaMapping &m = mappings[name];
   int64_t units = m.extent ? m.extent : elements;
   if (blocks == 0)
     blocks = std::max<int64_t>(1, (units + m.unitsPerBlock - 1) / m.unitsPerBlock);
-  using Kernel = void (*)(void *const *, const int64_t *, const Environment *);
-  auto kernel = reinterpret_cast<Kernel>(dlsym(handle, name.c_str()));
-  return harness.launch(name, inputs, elements, [&](void *const *operands) {
-    Block block(m.blockThreads);
-    theBlock = &block;
-    alignas(16) static char shared[kSharedBytes];
-    for (int64_t number = blocks; number-- > 0;) {
-      std::memset(shared, 0xFF, sizeof shared); // NaN
-      bool ended = block.run([&](unsigned thread) {
-        Environment environment{thread,
-                                number,
-                                blocks,
-                                [](uint32_t word, uint32_t mask) { return theBlock->shuffle(word, mask); },
-                                [] { theBlock->blockBarrier(); },
-                                [] { theBlock->warpBarrier(); },
-                                shared};
-        kernel(operands, &elements, &environment);
-      });
-      EXPECT_TRUE(ended) << name << ": threads wait for one another for ever";
-    }
+  return harness.launch(name, inputs, elements, [&](void *const *given) {
+    execute(name, given, {elements, {}, blocks});
   });
+}
+
+std::vector<std::vector<Tensor>> CudaEmulator::runMembers(const std::string &name,
+                                                          const std::vector<std::vector<Tensor>> &inputs,
+                                                          const std::vector<int64_t> &elements,
+                                                          int64_t blocks) {
+  const CudaOperands &known = operands[name];
+  Launch launch{0, {}, blocks};
+  std::vector<void *> scalars;
+  std::vector<std::vector<Tensor>> results(inputs.size());
+  // The harness gives one member memory; the others' is alive inside.
+  std::function<void(size_t)> add = [&](size_t member) {
+    if (member == inputs.size()) {
+      launch.table.resize(rt::MemberTable::rowWords(known.countInTable()) * known.members, INT64_MAX);
+      return execute(name, scalars.data(), launch);
+    }
+    results[member] = harness.launch(name, inputs[member], elements[member], [&](void *const *given) {
+      launch.table.insert(launch.table.end(), {launch.param, elements[member]});
+      for (size_t k = 0; k < known.isScalar.size(); ++k)
+        if (!known.isScalar[k])
+          launch.table.push_back(reinterpret_cast<int64_t>(given[k]));
+        else if (member == 0)
+          scalars.push_back(given[k]);
+      launch.param += (elements[member] + mappings[name].unitsPerBlock - 1) / mappings[name].unitsPerBlock;
+      add(member + 1);
+    });
+  };
+  add(0);
+  return results;
 }
 
 } // namespace ds::test

@@ -7,7 +7,7 @@
 #ifndef DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
 #define DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
 
-#include "CudaMapping.h"
+#include "CudaEmitter.h"
 #include "KernelHarness.h"
 
 namespace ds::test {
@@ -25,9 +25,23 @@ public:
   std::vector<Tensor> run(const std::string &name, const std::vector<Tensor> &inputs, int64_t blocks = 0,
                           int64_t elements = 0);
 
+  /// Runs a kernel over the inputs of several members, of as many elements each; the outputs of each.
+  std::vector<std::vector<Tensor>> runMembers(const std::string &name,
+                                              const std::vector<std::vector<Tensor>> &inputs,
+                                              const std::vector<int64_t> &elements, int64_t blocks);
+
 private:
+  /// What a kernel is given beside its operands.
+  struct Launch {
+    int64_t param = 0;
+    std::vector<int64_t> table;
+    int64_t blocks = 1;
+  };
+  void execute(const std::string &name, void *const *operands, const Launch &launch);
+
   KernelHarness &harness;
   std::map<std::string, mlir::ds::codegen::CudaMapping> mappings;
+  std::map<std::string, mlir::ds::codegen::CudaOperands> operands;
   void *handle = nullptr;
 };
 

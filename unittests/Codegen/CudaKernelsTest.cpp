@@ -70,6 +70,40 @@ void expectMeaning(const std::string &text, const std::vector<Tensor> &inputs, d
   }
 }
 
+/// x * s + y, in place of y, for up to `members` pairs of any size.
+std::string scaledSum(int64_t members) {
+  std::string any = "tensor<?xf32>", buffer = "!ds.buffer<" + any + ", [1], device>";
+  return "ds.kernel @k inputs 3 buffers [" + buffer + ", !ds.buffer<tensor<f32>, [], device>, " + buffer +
+         ", " + buffer + "] members " + std::to_string(members) + " {\n^bb0(%x: " + any +
+         ", %s: tensor<f32>, %y: " + any + "):\n  %ss = ds.broadcast %s dims [] : tensor<f32> -> " + any +
+         "\n  %p = ds.mul %x, %ss : " + any + "\n  %r = ds.add %p, %y : " + any + "\n  ds.yield %r : " + any +
+         "\n}\n";
+}
+
+TEST(CudaMembers, EachHasItsElements) {
+  // Whole vectors and not, nothing, a block's worth and one more; tables that are full, have one row, and
+  // have rows that are no power of two.
+  std::vector<int64_t> sizes = {1, 1023, 0, 1024, 1025, 3, 7000, 64};
+  for (auto [members, capacity] : Sizes{{1, 1}, {8, 8}, {3, 8}, {7, 11}, {8, 39}}) {
+    SCOPED_TRACE(testing::Message() << members << " members of " << capacity);
+    KernelHarness harness(scaledSum(capacity));
+    CudaEmulator emulator(harness);
+    ASSERT_TRUE(emulator.isLoaded());
+    std::vector<std::vector<Tensor>> inputs;
+    for (int64_t k = 0; k < members; ++k)
+      inputs.push_back(
+          {randomTensor({sizes[k]}, 3 * k), Tensor{{}, {2}}, randomTensor({sizes[k]}, 3 * k + 1)});
+    std::vector<int64_t> elements(sizes.begin(), sizes.begin() + members);
+    for (int64_t blocks : {1, 3, 40}) {
+      std::vector<std::vector<Tensor>> got = emulator.runMembers("k", inputs, elements, blocks);
+      for (int64_t k = 0; k < members; ++k)
+        for (int64_t e = 0; e < sizes[k]; ++e)
+          ASSERT_EQ(got[k][0].values[e], float(inputs[k][0].values[e] * 2 + inputs[k][2].values[e]))
+              << "member " << k << " element " << e << " with " << blocks << " blocks";
+    }
+  }
+}
+
 TEST(CudaRows, OfEverySize) {
   // A part of a warp, a warp, blocks with idle threads, three copies in registers, and rows that are walked.
   for (auto [rows, size] :

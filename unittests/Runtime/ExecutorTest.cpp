@@ -121,6 +121,27 @@ TEST(Executor, RunsEveryUnitOnce) {
     }
 }
 
+TEST(Executor, RunsEveryMember) {
+  ProgramBuilder b;
+  std::vector<uint32_t> operands;
+  for (int64_t size : {5, 0, 300})
+    operands.insert(operands.end(), {b.keep({size}), b.keep({size}), b.keep({size})});
+  b.launch("ds_subtract", 0, operands, {5, 0, 300});
+  b.program.kernels[0].members = 4;
+  b.segment(SegmentKind::Last);
+  b.program.image = testImage();
+  auto executor = loadOrFail(b.program);
+  ASSERT_TRUE(executor);
+  for (size_t k = 0; k < operands.size(); ++k)
+    std::fill_n(static_cast<float *>(executor->data(operands[k])), b.program.buffers[operands[k]].shape[0],
+                float(10 - k));
+  ASSERT_TRUE(executor->run(0));
+  for (size_t k = 2; k < operands.size(); k += 3)
+    for (int64_t i = 0; i < b.program.buffers[operands[k]].shape[0]; ++i)
+      ASSERT_EQ(static_cast<const float *>(executor->data(operands[k]))[i], 1.0f)
+          << "operand " << k << " element " << i;
+}
+
 TEST(Executor, PoisonDoesNotChangeARightPlan) {
   Regression r;
   auto plain = loadOrFail(r.b.program, {.isa = {}, .poison = false});

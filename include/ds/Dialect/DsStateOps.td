@@ -98,12 +98,14 @@ def Ds_KernelOp : Ds_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let description = [{
     A fused body with the buffers it reads and writes: the first `num_inputs` entries of `buffers` are the body's
     arguments, the others receive what it yields. Launches of equal bodies share one kernel. A body over
-    `tensor<?x...>` serves contiguous buffers of any size, whose number of elements the launch names.
+    `tensor<?x...>` serves contiguous buffers of any size, whose number of elements the launch names; where `members`
+    is given, one launch may do so for as many lists of buffers.
     An input and an output may be given the same memory when the input's element is read at the same index only.
 
     Constraints:
     - (C1) the body has `num_inputs` arguments and yields one value per other buffer.
     - (C2) every argument and yielded value has its buffer's tensor type.
+    - (C3) `members` is given for a `?` kernel only.
 
     Example:
     ```
@@ -115,10 +117,19 @@ def Ds_KernelOp : Ds_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ConfinedAttr<I64Attr, [IntNonNegative]>:$num_inputs,
-                       TypeArrayAttr:$buffers);
+                       TypeArrayAttr:$buffers, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$members);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `inputs` $num_inputs `buffers` $buffers attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name `inputs` $num_inputs `buffers` $buffers (`members` $members^)? attr-dict-with-keyword $body
+  }];
   let hasRegionVerifier = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "int64_t":$numInputs, "ArrayAttr":$buffers), [{
+    build($_builder, $_state, name, numInputs, buffers, /*members=*/IntegerAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    /// True when it serves buffers of any size.
+    bool isDynamic();
+  }];
 }
 
 def Ds_AllocOp : Ds_Op<"alloc"> {
@@ -176,17 +187,33 @@ def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
                                    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a generated kernel";
   let description = [{
+    A launch with several extents has as many members, each the kernel over buffers of its own: `inputs` and `outputs`
+    hold those of the first member, then those of the second, and so on. Members run in any order, or at once.
+
     Constraints:
-    - (C1) the kernel exists; the buffers' types are its `buffers`, but for the sizes of a `?` kernel.
-    - (C2) `extent` is given exactly for a `?` kernel: the number of elements.
+    - (C1) the kernel exists; each member's buffers have the types of its `buffers`, but for the sizes of a `?` kernel.
+    - (C2) `extent` is given exactly for a `?` kernel: the number of elements of each member.
+    - (C3) there are at most as many members as the kernel's `members`, or one; they share their inputs of rank 0.
+    - (C4) no member touches what another writes. Checked once places are known.
+
+    Example: `ds.launch @any ins(%a, %b) outs(%c, %d) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)`
 
     Example: `ds.launch @kernel_0 ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
-                       OptionalAttr<I64Attr>:$extent, Ds_StreamAttr:$stream);
+                       OptionalAttr<DenseI64ArrayAttr>:$extents, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
-    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` $extent^)? `on` custom<Keyword>($stream) attr-dict `:`
-    functional-type($inputs, $outputs)
+    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` custom<Numbers>($extents)^)? `on`
+    custom<Keyword>($stream) attr-dict `:` functional-type($inputs, $outputs)
+  }];
+  let extraClassDeclaration = [{
+    /// How many times the kernel runs, each over its own buffers.
+    int64_t getNumMembers() { return getExtents() ? getExtents()->size() : 1; }
+    /// The buffers of one member. Requires a verified op.
+    OperandRange getMemberInputs(int64_t member);
+    OperandRange getMemberOutputs(int64_t member);
+    /// Elements of all members together; 1 unless the kernel serves any size.
+    int64_t getNumElements();
   }];
 }
 

@@ -178,6 +178,31 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     Option<"remarks", "remarks", "bool", "false", "Say what is kept and what is gathered again">];
 }
 
+def GroupLaunches : Pass<"ds-group-launches", "::mlir::ModuleOp"> {
+  let summary = "Makes launches of one kernel over many tensors one launch";
+  let description = [{
+    On CUDA, launches of one `?` kernel with no other command between them become one launch of several members, at
+    the place of the first. So does the update of a step that waits for the norm of all gradients: one launch for some
+    fifty parameters instead of one for each.
+
+    Requires: phase scheduled, the issue order final.
+    Ensures: (E1) members share their inputs of rank 0, and none touches what another, or a launch that stood between
+    them, writes; (E2) members write states and inputs only: no allocation lives longer than before; (E3) a kernel's
+    `members` is that of its largest launch, and what a launch hands to its kernel has at most 4096 bytes; (E4)
+    programs for other targets are as before.
+
+    ```
+    ds.launch @k ins(%g, %s) outs(%p) extent 8 on compute
+    ds.launch @k ins(%h, %s) outs(%q) extent 4 on compute
+    ```
+    becomes
+    ```
+    ds.launch @k ins(%g, %s, %h, %s) outs(%p, %q) extent 8, 4 on compute
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def InsertEvents : Pass<"ds-insert-events", "::mlir::func::FuncOp"> {
   let summary = "Orders the streams where they touch the same bytes";
   let description = [{
@@ -286,7 +311,8 @@ def VerifyCollectives : Pass<"ds-verify-collectives", "::mlir::ModuleOp"> {
     Requires: phase scheduled, events inserted.
     Ensures: (E1) an event is recorded once, and before it is waited for; (E2) commands of different streams that touch
     a common byte, one of them writing it, are ordered by an event; (E3) collectives are numbered from 0 in issue order;
-    (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch.
+    (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch;
+    (E6) no member of a launch touches what another writes.
 
     ```
     ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : ...

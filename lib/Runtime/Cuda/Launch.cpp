@@ -13,14 +13,23 @@
 namespace ds::rt::cuda {
 namespace {
 
+/// What a launch is given.
+struct Arguments {
+  std::vector<uint64_t> values; ///< parameters of 8 bytes
+  std::vector<uint64_t> table;  ///< one more parameter, if not empty
+  int64_t blocks = 0;           ///< that the work asks for
+};
+
 class KernelTask final : public CudaTask {
 public:
   KernelTask(const Driver &driver, CUfunction function, unsigned blocks, const Kernel &kernel,
-             std::vector<uint64_t> values)
+             Arguments given)
       : driver(driver), function(function), blocks(blocks), threads(kernel.blockThreads),
-        sharedBytes(kernel.sharedBytes), values(std::move(values)) {
-    for (uint64_t &value : this->values)
+        sharedBytes(kernel.sharedBytes), given(std::move(given)) {
+    for (uint64_t &value : this->given.values)
       arguments.push_back(&value);
+    if (!this->given.table.empty())
+      arguments.push_back(this->given.table.data());
   }
   Status issue(CUstream stream) override {
     const CUresult result = driver.launchKernel(function, blocks, 1, 1, threads, 1, 1, sharedBytes, stream,
@@ -32,9 +41,49 @@ private:
   const Driver &driver;
   CUfunction function;
   unsigned blocks, threads, sharedBytes;
-  std::vector<uint64_t> values; ///< addresses of the operands, then the params
+  Arguments given;
   std::vector<void *> arguments;
 };
+
+int64_t blocksFor(int64_t extent, const Kernel &kernel) {
+  return (extent + kernel.unitsPerBlock - 1) / kernel.unitsPerBlock;
+}
+
+/// The addresses of the operands, then the params.
+Arguments giveOperands(const Binding &binding, const Command &command, const Kernel &kernel) {
+  const Program &p = binding.program;
+  Arguments given;
+  for (uint32_t k = 0; k < command.numOperands; ++k)
+    given.values.push_back(reinterpret_cast<uint64_t>(binding.address(p.operands[command.firstOperand + k])));
+  for (uint32_t k = 0; k < command.numParams; ++k)
+    given.values.push_back(static_cast<uint64_t>(p.params[command.firstParam + k]));
+  given.blocks = blocksFor(kernel.extent != 0 ? kernel.extent : p.params[command.firstParam], kernel);
+  return given;
+}
+
+/// The addresses of the scalars, the number of blocks, and the table of the members.
+Arguments giveMembers(const Binding &binding, const Command &command, const Kernel &kernel) {
+  const Program &p = binding.program;
+  const uint32_t operands = command.numOperands / command.numParams;
+  Arguments given;
+  for (uint32_t member = 0; member < command.numParams; ++member) {
+    const int64_t extent = p.params[command.firstParam + member];
+    given.table.push_back(static_cast<uint64_t>(given.blocks));
+    given.table.push_back(static_cast<uint64_t>(extent));
+    for (uint32_t k = 0; k < operands; ++k) {
+      const uint32_t buffer = p.operands[command.firstOperand + member * operands + k];
+      const bool isShared = p.buffers[buffer].shape.empty();
+      if (!isShared || member == 0)
+        (isShared ? given.values : given.table)
+            .push_back(reinterpret_cast<uint64_t>(binding.address(buffer)));
+    }
+    given.blocks += blocksFor(extent, kernel);
+  }
+  given.values.push_back(static_cast<uint64_t>(given.blocks));
+  const size_t rowWords = given.table.size() / command.numParams;
+  given.table.resize(kernel.members * rowWords, INT64_MAX);
+  return given;
+}
 
 /// How many blocks of a persistent kernel run at once.
 Result<int64_t> residentBlocks(const Binding &binding, CUfunction function, const Kernel &kernel) {
@@ -63,13 +112,9 @@ Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Comma
   if (kernel.sharedBytes > kSharedWithoutAsking)
     binding.driver.funcSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     static_cast<int>(kernel.sharedBytes)); // else the launch says so
-  std::vector<uint64_t> values;
-  for (uint32_t k = 0; k < command.numOperands; ++k)
-    values.push_back(reinterpret_cast<uint64_t>(binding.address(p.operands[command.firstOperand + k])));
-  for (uint32_t k = 0; k < command.numParams; ++k)
-    values.push_back(static_cast<uint64_t>(p.params[command.firstParam + k]));
-  const int64_t extent = kernel.extent != 0 ? kernel.extent : p.params[command.firstParam];
-  int64_t blocks = (extent + kernel.unitsPerBlock - 1) / kernel.unitsPerBlock;
+  Arguments given =
+      kernel.members != 0 ? giveMembers(binding, command, kernel) : giveOperands(binding, command, kernel);
+  int64_t blocks = given.blocks;
   if (blocks == 0)
     return std::unique_ptr<CudaTask>(std::make_unique<NoTask>());
   if (kernel.persistent) {
@@ -83,7 +128,7 @@ Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Comma
                  fmt::format("kernel '{}' needs {} blocks, the limit is {}", kernel.name, blocks, INT32_MAX),
                  ""};
   return std::unique_ptr<CudaTask>(std::make_unique<KernelTask>(
-      binding.driver, function, static_cast<unsigned>(blocks), kernel, std::move(values)));
+      binding.driver, function, static_cast<unsigned>(blocks), kernel, std::move(given)));
 }
 
 } // namespace ds::rt::cuda

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 
 using namespace ds::rt::fake;
@@ -52,7 +53,7 @@ bool faults(const std::string &name) {
   return words >> which >> number && which == name && number == run;
 }
 
-/// Entries of PTX text with the number of their parameters.
+/// Entries of PTX text with the words of their parameters: one each, but for arrays of bytes.
 void parsePtx(const std::string &text, CUmodule module) {
   for (size_t at = 0; (at = text.find(".entry", at)) != std::string::npos;) {
     at += 6;
@@ -60,9 +61,11 @@ void parsePtx(const std::string &text, CUmodule module) {
     const size_t close = text.find(')', open);
     std::string name = text.substr(begin, open - begin);
     name.erase(name.find_last_not_of(" \t\n") + 1);
-    size_t arguments = 0;
-    for (size_t p = open; (p = text.find(".param", p)) < close; p += 6)
-      ++arguments;
+    std::vector<size_t> arguments;
+    for (size_t p = open; (p = text.find(".param", p)) < close; p += 6) {
+      const size_t end = std::min(text.find(',', p), close), array = text.find('[', p);
+      arguments.push_back(array < end ? std::stoul(text.substr(array + 1)) / sizeof(uint64_t) : 1);
+    }
     module->functions[name] = new CUfunc_st{{name, arguments, {}, {}}};
   }
 }
@@ -246,7 +249,7 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   if (module->isLibrary && !module->functions.contains(name))
     if (const auto entry = findLibraryEntry(name))
-      module->functions[name] = new CUfunc_st{{name, 0, {}, entry}};
+      module->functions[name] = new CUfunc_st{{name, {}, {}, entry}};
   const auto found = module->functions.find(name);
   if (found == module->functions.end())
     return CUDA_ERROR_NOT_FOUND;
@@ -254,9 +257,10 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
   if (module->isLibrary)
     return CUDA_SUCCESS;
   Kernel &kernel = (*function)->kernel;
-  kernel.body = findBody(name, kernel.numArguments);
+  kernel.body = findBody(name);
   kernel.ptx = findPtxEntry(name);
-  if (kernel.ptx && kernel.ptx->numArguments != kernel.numArguments)
+  if (kernel.ptx &&
+      kernel.ptx->numWords != std::accumulate(kernel.arguments.begin(), kernel.arguments.end(), size_t(0)))
     return CUDA_ERROR_INVALID_IMAGE; // another program's
   return CUDA_SUCCESS;
 }
@@ -283,9 +287,11 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, uns
   }
   if (!kernel.body && !kernel.ptx)
     return CUDA_ERROR_INVALID_HANDLE;
-  std::vector<uint64_t> arguments(kernel.numArguments);
-  for (size_t i = 0; i < arguments.size(); ++i)
-    std::memcpy(&arguments[i], values[i], sizeof(uint64_t));
+  std::vector<uint64_t> arguments;
+  for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+    const auto *words = static_cast<const uint64_t *>(values[i]);
+    arguments.insert(arguments.end(), words, words + kernel.arguments[i]);
+  }
   return enqueue(stream, [=, &kernel] {
     if (faults(kernel.name))
       return CUDA_ERROR_ILLEGAL_ADDRESS;

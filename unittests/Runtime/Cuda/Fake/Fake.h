@@ -25,7 +25,7 @@
 
 namespace ds::rt::fake {
 
-/// What a kernel does with its arguments: the values of the launch, 8 bytes each.
+/// What a kernel does with its arguments: the words of the launch's parameters, 8 bytes each.
 using KernelBody = std::function<void(const std::vector<uint64_t> &arguments)>;
 
 /// A kernel that comes with the runtime: the bytes of its one argument, and what runs it; false if its
@@ -37,16 +37,16 @@ struct LibraryEntry {
       run;
 };
 
-/// An entry of translated PTX: runs a grid on the launch's values, 8 bytes each.
+/// An entry of translated PTX: runs a grid on the words of the launch's parameters.
 struct PtxEntry {
-  size_t numArguments;
+  size_t numWords;
   std::function<CUresult(const std::vector<uint64_t> &arguments, unsigned blocks, unsigned threads)> run;
 };
 
 struct Kernel {
   std::string name;
-  size_t numArguments = 0;
-  KernelBody body; ///< empty: unknown to the test
+  std::vector<size_t> arguments; ///< words of each
+  KernelBody body;               ///< empty: unknown to the test
   std::optional<LibraryEntry> library = {};
   std::optional<PtxEntry> ptx = {}; ///< goes before `body`
 };
@@ -56,9 +56,8 @@ std::optional<LibraryEntry> findLibraryEntry(const std::string &name);
 /// The entry of this name in DS_FAKE_KERNELS; nothing if there is none.
 std::optional<PtxEntry> findPtxEntry(const std::string &name);
 
-/// The body of a kernel that a program or a test brings; empty if none does. Sets how many arguments it has
-/// when `numArguments` is 0.
-KernelBody findBody(const std::string &name, size_t &numArguments);
+/// The body of a kernel that a program or a test brings; empty if none does.
+KernelBody findBody(const std::string &name);
 
 /// One step of a stream: does something, records an event, or waits for one.
 struct Work {

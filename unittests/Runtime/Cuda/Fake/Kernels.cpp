@@ -7,6 +7,7 @@
 #include "ds/Runtime/KernelImage.h"
 #include "ds/Runtime/ProgramFile.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -19,13 +20,24 @@ namespace {
 /// A kernel of the CPU's form.
 struct Twin {
   KernelFunction function;
-  size_t operands;
-  int64_t extent; ///< 0: the first param
+  std::vector<bool> isScalar; ///< of its operands
+  int64_t extent;             ///< 0: the first param
+  uint32_t members;           ///< as in rt::Kernel
 };
 
 std::map<std::string, Twin> &twins() {
   static std::map<std::string, Twin> instance;
   return instance;
+}
+
+/// Of the operands of a launch of kernel `index`, which are scalars.
+std::vector<bool> findScalars(const Program &program, uint32_t index) {
+  std::vector<bool> isScalar(program.kernels[index].alignments.size());
+  for (const Command &command : program.commands)
+    if (command.kind == CommandKind::Kernel && command.callee == index)
+      for (size_t k = 0; k < isScalar.size(); ++k)
+        isScalar[k] = program.buffers[program.operands[command.firstOperand + k]].shape.empty();
+  return isScalar;
 }
 
 /// Takes the kernels of the programs that the environment names, once.
@@ -39,22 +51,41 @@ void readPrograms() {
     return;
   static Result<KernelImage> image = KernelImage::open(*twin);
   for (uint32_t i = 0; image && i < twin->kernels.size(); ++i)
-    for (const rt::Kernel &kernel : program->kernels)
-      if (kernel.name == twin->kernels[i].name)
-        twins()[kernel.name] = {image->function(i), kernel.alignments.size(), kernel.extent};
+    for (uint32_t k = 0; k < program->kernels.size(); ++k)
+      if (const rt::Kernel &kernel = program->kernels[k]; kernel.name == twin->kernels[i].name)
+        twins()[kernel.name] = {image->function(i), findScalars(*program, k), kernel.extent, kernel.members};
+}
+
+/// The members that stand in the table behind the scalars' addresses and the number of blocks.
+void runMembers(const Twin &twin, const std::vector<uint64_t> &arguments) {
+  const auto scalars = static_cast<size_t>(std::count(twin.isScalar.begin(), twin.isScalar.end(), true));
+  const uint64_t rowWords = MemberTable::rowWords(twin.isScalar.size() - scalars);
+  for (uint32_t member = 0; member < twin.members; ++member) {
+    const uint64_t *scalar = arguments.data(), *row = scalar + scalars + 1 + member * rowWords,
+                   *word = row + 2;
+    if (row[0] == INT64_MAX)
+      return;
+    std::vector<void *> buffers;
+    for (const bool isScalar : twin.isScalar)
+      buffers.push_back(reinterpret_cast<void *>(isScalar ? *scalar++ : *word++));
+    const auto extent = static_cast<int64_t>(row[1]);
+    twin.function(buffers.data(), &extent, 0, extent);
+  }
 }
 
 void run(const Twin &twin, const std::vector<uint64_t> &arguments) {
+  if (twin.members != 0)
+    return runMembers(twin, arguments);
   std::vector<void *> buffers;
-  for (size_t i = 0; i < twin.operands; ++i)
+  for (size_t i = 0; i < twin.isScalar.size(); ++i)
     buffers.push_back(reinterpret_cast<void *>(arguments[i]));
-  const int64_t *scalars = reinterpret_cast<const int64_t *>(arguments.data()) + twin.operands;
+  const int64_t *scalars = reinterpret_cast<const int64_t *>(arguments.data()) + buffers.size();
   twin.function(buffers.data(), scalars, 0, twin.extent != 0 ? twin.extent : scalars[0]);
 }
 
 } // namespace
 
-KernelBody findBody(const std::string &name, size_t &) {
+KernelBody findBody(const std::string &name) {
   readPrograms();
   const auto found = twins().find(name);
   if (found == twins().end())
@@ -71,7 +102,8 @@ extern "C" const char *dsFakeCalls() {
 }
 
 extern "C" void dsFakeKernel(const char *name, void *function, uint32_t operands, int64_t extent) {
-  twins()[name] = {reinterpret_cast<ds::rt::KernelFunction>(function), operands, extent};
+  twins()[name] = {reinterpret_cast<ds::rt::KernelFunction>(function), std::vector<bool>(operands), extent,
+                   0};
 }
 
 extern "C" void dsFakeReset() {

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -32,8 +33,8 @@ struct Thread {
 struct Entry {
   const char *name;
   void (*run)(const uint64_t *parameters, const Thread &thread);
-  uint32_t parameters, threads, sharedBytes;
-  bool meets; ///< its threads wait for one another
+  uint32_t parameters, threads, sharedBytes; ///< parameters: words of 8 bytes
+  bool meets;                                ///< its threads wait for one another
 };
 
 /// A variable of the module that all its threads may read.
@@ -74,6 +75,14 @@ T load(uint64_t address) {
 template <class T>
 void store(uint64_t address, T value) {
   std::memcpy(reinterpret_cast<void *>(address), &value, sizeof value);
+}
+
+/// `address`, which must be that of a word among `words` parameters.
+inline uint64_t parameter(const uint64_t *parameters, uint64_t words, uint64_t address) {
+  const uint64_t offset = address - reinterpret_cast<uint64_t>(parameters);
+  if (offset % 8 != 0 || offset / 8 >= words)
+    std::abort();
+  return address;
 }
 
 /// 16-bit floats, which registers hold as bits.

@@ -1,0 +1,107 @@
+// RUN: ds-opt %s --ds-group-launches --split-input-file | FileCheck %s
+
+// Launches in place of different sizes; what shares another scalar stays, and joins its like.
+module attributes {ds.target = "cuda:sm_90"} {
+  // CHECK: ds.kernel @scale inputs 2 buffers [{{.*}}] members 2 {
+  ds.kernel @scale inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
+  ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
+    %ss = ds.broadcast %s dims [] : tensor<f32> -> tensor<?xf32>
+    %y = ds.mul %x, %ss : tensor<?xf32>
+    ds.yield %y : tensor<?xf32>
+  }
+  // CHECK-LABEL: @groups
+  // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3, %arg1, %arg3) outs(%arg0, %arg1) extent 8, 4 on compute
+  // CHECK-NEXT: ds.launch @scale ins(%arg2, %arg4) outs(%arg2) extent 8 on compute
+  // CHECK-NEXT: return
+  func.func @groups(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+    ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%c, %t) outs(%c) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%b, %s) outs(%b) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+
+  // The second reads what the first wrote, the third writes what the second read: they keep their order.
+  // CHECK-LABEL: @keeps_what_depends
+  // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
+  // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3) outs(%arg2) extent 8 on compute
+  // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
+  // CHECK-NEXT: return
+  func.func @keeps_what_depends(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+    ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%a, %s) outs(%c) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    return
+  }
+
+  // Not past a launch that reads what it writes, even one that is no member.
+  // CHECK-LABEL: @keeps_behind_a_reader
+  // CHECK: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
+  // CHECK: ds.launch @scale ins(%arg2, %arg3) outs(%{{.*}}) extent 8 on compute
+  // CHECK: ds.launch @scale ins(%arg2, %arg3) outs(%arg2) extent 8 on compute
+  func.func @keeps_behind_a_reader(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+    ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    %n = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%c, %s) outs(%n) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%c, %s) outs(%c) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call "copy"(%n, %a) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
+    return
+  }
+
+  // Values that a step makes and drops are not made sooner.
+  // CHECK-LABEL: @keeps_allocations
+  // CHECK-COUNT-2: ds.launch @scale ins(%{{.*}}, %arg3) outs(%{{.*}}) extent 8 on compute
+  func.func @keeps_allocations(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+    %n = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+    %m = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%a, %s) outs(%n) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%c, %s) outs(%m) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call "copy"(%n, %a) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call "copy"(%m, %c) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
+    return
+  }
+
+  // Another command stands between them.
+  // CHECK-LABEL: @keeps_what_is_apart
+  // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
+  // CHECK-NEXT: ds.call "fill"
+  // CHECK-NEXT: ds.launch @scale ins(%arg1, %arg3) outs(%arg1) extent 4 on compute
+  func.func @keeps_what_is_apart(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+    ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call "fill"(%c) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%b, %s) outs(%b) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+
+  // A view is made where its launch goes.
+  // CHECK-LABEL: @moves_views
+  // CHECK: %[[LOW:.*]] = ds.view %arg0 offset 0
+  // CHECK: %[[HIGH:.*]] = ds.view %arg0 offset 4
+  // CHECK-NEXT: ds.launch @scale ins(%[[LOW]], %arg1, %[[HIGH]], %arg1) outs(%[[LOW]], %[[HIGH]]) extent 4, 4 on compute
+  func.func @moves_views(%a: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>) {
+    %low = ds.view %a offset 0 : !ds.buffer<tensor<8xf32>, [1], device> -> !ds.buffer<tensor<4xf32>, [1], device>
+    ds.launch @scale ins(%low, %s) outs(%low) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
+    %high = ds.view %a offset 4 : !ds.buffer<tensor<8xf32>, [1], device> -> !ds.buffer<tensor<4xf32>, [1], device>
+    ds.launch @scale ins(%high, %s) outs(%high) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+}
+
+// -----
+
+// On the CPU a launch costs next to nothing.
+module attributes {ds.target = "cpu"} {
+  ds.kernel @scale inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
+  ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
+    %ss = ds.broadcast %s dims [] : tensor<f32> -> tensor<?xf32>
+    %y = ds.mul %x, %ss : tensor<?xf32>
+    ds.yield %y : tensor<?xf32>
+  }
+  // CHECK-LABEL: @keeps_programs_for_the_cpu
+  // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
+  // CHECK-NEXT: ds.launch @scale ins(%arg1, %arg3) outs(%arg1) extent 4 on compute
+  func.func @keeps_programs_for_the_cpu(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+    ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
+    ds.launch @scale ins(%b, %s) outs(%b) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
+    return
+  }
+}
