@@ -1,8 +1,7 @@
-//===- CudaCalls.h - The kernels of the CUDA library and how they are launched -===//
+//===- CudaCalls.h - What the kernels of the CUDA library take -----------------===//
 //
 // Every entry of ds_kernels.fatbin takes one of these structs by value. Addresses are of the device, strides
-// in elements. cudaLaunches() says which entries a library command is, for operands that verifyProgram has
-// accepted; it looks at no data and needs no part of CUDA.
+// in elements.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_KERNELS_CUDACALLS_H
@@ -10,12 +9,6 @@
 
 #include <stdint.h>
 #include <string.h>
-
-namespace ds::rt {
-struct LibraryCall;
-struct RandomCall;
-enum class LibraryFn : uint16_t;
-} // namespace ds::rt
 
 namespace ds::rt::cuda {
 
@@ -84,26 +77,32 @@ struct ConvCall {
   int64_t input[3], window[3], output[3], stride[3], padding[3], dilation[3];
 };
 
-struct CudaLaunch {
-  const char *entry; ///< name in the fatbin
-  uint32_t blocks, threads;
-  uint32_t sharedBytes;   ///< dynamic; above 48 KiB the entry's limit must be raised
-  uint32_t argumentBytes; ///< of the struct
-  alignas(8) unsigned char argument[sizeof(AttentionCall)];
+/// Elements that CUDA's and the CPU's kernel add up as one block, and those of a warp among them.
+constexpr int64_t kSquaresBlock = 16384, kSquaresPiece = 2048;
+constexpr unsigned kSquaresThreads = kSquaresBlock / kSquaresPiece * 32;
+/// Sums of blocks that are added up side by side.
+constexpr unsigned kSquaresTotals = 1024;
+
+struct SquaresTensor {
+  enum Type : int32_t { kFloat, kBFloat16, kHalf };
+  const void *data;
+  int64_t elements;    ///< at least 1
+  uint32_t firstBlock; ///< of the launch
+  Type type;
 };
-
-/// Launches of one command at most.
-constexpr unsigned kMaxCudaLaunches = 4;
-
-/// Fills `launches` with what `fn` is, in order, and returns their number; 0 for what is no kernel of this
-/// library (Matmul). No command needs a workspace here. A launch of no blocks is left out.
-unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *launches);
-
-/// What the kernels of attention take, for either of its commands.
-AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
-
-/// The launch that fills device memory with random numbers; 0 if there are none.
-unsigned cudaLaunches(const RandomCall &call, CudaLaunch *launches);
+/// As many tensors as 4 KiB of parameters hold, which every driver takes.
+struct SquaresCall {
+  static constexpr unsigned kMaxTensors = 170;
+  float *sums; ///< one for each block
+  uint32_t tensors;
+  SquaresTensor list[kMaxTensors];
+};
+static_assert(sizeof(SquaresCall) <= 4096);
+struct SquaresTotalCall {
+  const float *sums;
+  double *result;
+  int64_t blocks;
+};
 
 } // namespace ds::rt::cuda
 

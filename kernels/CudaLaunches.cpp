@@ -279,7 +279,7 @@ void addAttentionGradient(Launches &launches, const LibraryCall &call) {
 
 } // namespace
 
-unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *list) {
+std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
   // In the order of LibraryFn; products are cuBLASLt's.
   static constexpr void (*kAdd[])(Launches &, const LibraryCall &) = {nullptr,
                                                                       addAttention,
@@ -292,25 +292,26 @@ unsigned cudaLaunches(LibraryFn fn, const LibraryCall &call, CudaLaunch *list) {
                                                                       addCopy,
                                                                       addConvolution,
                                                                       addInputGradient,
-                                                                      addWeightGradient};
-  static_assert(sizeof kAdd / sizeof *kAdd == static_cast<unsigned>(LibraryFn::ConvBackwardWeight) + 1);
-  Launches launches{list};
+                                                                      addWeightGradient,
+                                                                      addSumOfSquares};
+  static_assert(sizeof kAdd / sizeof *kAdd == static_cast<unsigned>(LibraryFn::SumOfSquares) + 1);
+  Launches launches;
   if (const auto add = kAdd[static_cast<unsigned>(fn)])
     add(launches, call);
-  return launches.count;
+  return std::move(launches.list);
 }
 
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
   return fn == LibraryFn::AttentionBackward ? attentionGradientOf(call) : attentionOf(call, 5);
 }
 
-unsigned cudaLaunches(const RandomCall &call, CudaLaunch *list) {
-  Launches launches{list};
+std::vector<CudaLaunch> cudaLaunches(const RandomCall &call) {
+  Launches launches;
   const FillRandomCall c{call.data,   call.first,  call.count, call.seed,
                          call.stream, call.offset, call.scale, call.normal};
   const int64_t quads = call.count > 0 ? divideUp(call.first + call.count, 4) - call.first / 4 : 0;
   launches.add("ds_fill_random", divideUp(quads, 256), 256, c);
-  return launches.count;
+  return std::move(launches.list);
 }
 
 } // namespace ds::rt::cuda

@@ -2,8 +2,7 @@
 #ifndef DS_KERNELS_CUDALAUNCHES_H
 #define DS_KERNELS_CUDALAUNCHES_H
 
-#include "CudaCalls.h"
-#include "ds/Runtime/Kernels.h"
+#include "CudaCommands.h"
 
 namespace ds::rt::cuda {
 
@@ -22,21 +21,15 @@ inline const char *pick(DType dtype, const char *single, const char *bfloat, con
 
 /// Appends launches to a list.
 struct Launches {
-  CudaLaunch *list;
-  unsigned count = 0;
+  std::vector<CudaLaunch> list;
 
   template <class Call>
   void add(const char *entry, int64_t blocks, uint32_t threads, const Call &call, uint32_t sharedBytes = 0) {
-    static_assert(sizeof(Call) <= sizeof(CudaLaunch::argument));
     if (blocks <= 0)
       return;
-    CudaLaunch &launch = list[count++];
-    launch.entry = entry;
-    launch.blocks = static_cast<uint32_t>(blocks);
-    launch.threads = threads;
-    launch.sharedBytes = sharedBytes;
-    launch.argumentBytes = sizeof(Call);
-    memcpy(launch.argument, &call, sizeof(Call));
+    const auto *bytes = reinterpret_cast<const unsigned char *>(&call);
+    list.push_back(
+        {entry, static_cast<uint32_t>(blocks), threads, sharedBytes, {bytes, bytes + sizeof(Call)}});
   }
 };
 
@@ -47,6 +40,7 @@ inline int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 void addConvolution(Launches &launches, const LibraryCall &call);
 void addInputGradient(Launches &launches, const LibraryCall &call);
 void addWeightGradient(Launches &launches, const LibraryCall &call);
+void addSumOfSquares(Launches &launches, const LibraryCall &call);
 
 } // namespace ds::rt::cuda
 

@@ -5,3 +5,4 @@
 #include "Embedding.cu"
 #include "FillCopy.cu"
 #include "Random.cu"
+#include "SumOfSquares.cu"

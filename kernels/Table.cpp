@@ -17,6 +17,7 @@ namespace ds::rt {
   void crossEntropyBackward(const LibraryCall &);                                                            \
   void fill(const LibraryCall &);                                                                            \
   void copy(const LibraryCall &);                                                                            \
+  void sumOfSquares(const LibraryCall &);                                                                    \
   void widenBlock(const WidenCall &);                                                                        \
   void finishBlock(const FinishCall &);                                                                      \
   void fillRandom(const RandomCall &);                                                                       \
@@ -33,7 +34,8 @@ namespace ds::rt {
                                         copy,                                                                \
                                         nullptr,                                                             \
                                         nullptr,                                                             \
-                                        nullptr};                                                            \
+                                        nullptr,                                                             \
+                                        sumOfSquares};                                                       \
   }
 DS_DECLARE(v1)
 DS_DECLARE(v3)

@@ -55,6 +55,7 @@ constexpr ClusterKey kTable[] = {
   {"device.function_bytes_per_second.cross_entropy_backward", Rates, false, "bytes/s", "the same", FUNCTION("cross_entropy_backward")},
   {"device.function_bytes_per_second.fill", Rates, false, "bytes/s", "the same", FUNCTION("fill")},
   {"device.function_bytes_per_second.copy", Rates, false, "bytes/s", "the same, of rows with gaps", FUNCTION("copy")},
+  {"device.function_bytes_per_second.sum_of_squares", Rates, false, "bytes/s", "the same, of several tensors at once", FUNCTION("sum_of_squares")},
 
   {"host.memory_bytes", Bytes, true, "bytes", "memory of a node", SET(host.memoryBytes, integer)},
   {"host.cores", Count, true, "cores", "of a node", SET(host.cores, integer)},

@@ -126,27 +126,56 @@ SmallVector<Value> UpdateOp::decompose(OpBuilder &builder) { return build(builde
 // SumOfSquaresOp
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> SumOfSquaresOp::decompose(OpBuilder &builder) {
-  Emitter emit(builder, getLoc());
+LogicalResult SumOfSquaresOp::verify() {
+  return getInputs().empty() ? emitOpError("expects an operand, but got none") : success(); // C1.
+}
+
+bool SumOfSquaresOp::isLibraryCall() {
+  return getInputs().size() > 1 && llvm::none_of(getInputs().getTypes(), [](Type type) {
+           return cast<RankedTensorType>(type).getElementType().isF64();
+         });
+}
+
+LibraryCall SumOfSquaresOp::getLibraryCall() {
+  LibraryCall call;
+  call.callee = "sum_of_squares";
+  llvm::append_range(call.order, llvm::seq(0u, getNumOperands() + 1));
+  return call;
+}
+
+/// `a` + `b`, of which `a` may be null.
+static Value addTo(Emitter &emit, Value a, Value b) { return a ? emit.add(a, b) : b; }
+
+/// Adds the squares of `x`'s elements to `total`, which is null before the first.
+static Value addSquares(Emitter &emit, Value x, Value total) {
+  constexpr int64_t kBlock = SumOfSquaresOp::kBlock;
+  OpBuilder &builder = emit.getBuilder();
   Type f64 = builder.getF64Type();
-  int64_t count = tensorType(getInput()).getNumElements(), main = count / kBlock * kBlock;
-  Value flat = emit.reshape(getInput(), {count});
+  int64_t count = tensorType(x).getNumElements(), main = count / kBlock * kBlock;
+  Value flat = emit.reshape(x, {count});
   // Widened behind the windows: each sum reads the narrow values, and no wide copy of them is kept.
-  auto sumOfSquares = [&](Value x, int64_t dim) { return emit.sum(emit.square(emit.widen(x)), {dim}); };
+  auto sumOfSquares = [&](Value part, int64_t dim) {
+    return emit.convert(emit.sum(emit.square(emit.widen(part)), {dim}), f64);
+  };
   auto window = [&](int64_t begin, int64_t size) -> Value {
     if (size == count)
       return flat;
-    return builder.create<SliceOp>(getLoc(), tensorType(flat).clone({size}), flat, ArrayRef<int64_t>{begin},
-                                   ArrayRef<int64_t>{1});
+    return builder.create<SliceOp>(emit.getLoc(), tensorType(flat).clone({size}), flat,
+                                   ArrayRef<int64_t>{begin}, ArrayRef<int64_t>{1});
   };
-  Value total;
   if (main) {
     Value blocks = emit.reshape(window(0, main), {main / kBlock, kBlock});
-    total = emit.sum(emit.convert(sumOfSquares(blocks, 1), f64), {0});
+    total = addTo(emit, total, emit.sum(sumOfSquares(blocks, 1), {0}));
   }
-  if (main < count) {
-    Value tail = emit.convert(sumOfSquares(window(main, count - main), 0), f64);
-    total = total ? emit.add(total, tail) : tail;
-  }
-  return {total};
+  if (main < count)
+    total = addTo(emit, total, sumOfSquares(window(main, count - main), 0));
+  return total;
+}
+
+SmallVector<Value> SumOfSquaresOp::decompose(OpBuilder &builder) {
+  Emitter emit(builder, getLoc());
+  Value total;
+  for (Value input : getInputs())
+    total = addSquares(emit, input, total);
+  return {total ? total : emit.scalar(builder.getF64Type(), 0)};
 }

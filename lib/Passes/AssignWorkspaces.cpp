@@ -3,12 +3,12 @@
 // A library that allocates behind the planner's back would make the plan a lie, so the scratch memory of
 // every matrix product and convolution is an allocation like any other. How much it asks for is the library's
 // own answer, on this machine and for the program's number of threads; the runtime holds it to that. The
-// kernels that sum 16-bit gradients in f32 name theirs in Library.h.
+// kernels that sum 16-bit gradients in f32 or many tensors at once name theirs in Library.h.
 //
 // Programs for CUDA are compiled where cuBLASLt cannot be asked, for it answers only beside a GPU. There the
 // plan sets a budget and the runtime chooses among the algorithms within it. So it does for attention and
-// convolutions, which cuDNN computes where it is (AttentionPieces.h, ConvForm.h). The other kernels need
-// nothing, and NCCL's buffers are NCCL's own.
+// convolutions, which cuDNN computes where it is (AttentionPieces.h, ConvForm.h). Sums of squares need what
+// they need on the CPU, the other kernels nothing, and NCCL's buffers are NCCL's own.
 //
 //===---------------------------------------------------------------------------===//
 #include "AttentionWorkspace.h"
@@ -69,6 +69,8 @@ static uint64_t cudaBudget(CallOp call, StringRef target, uint64_t attentionByte
     const RuntimeCall convolution(call);
     return ::ds::rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);
   }
+  if (call.getCallee() == "sum_of_squares")
+    return ::ds::rt::libraryWorkspaceBytes(function->fn, RuntimeCall(call).operands(), 1);
   if (call.getCallee() == "attention_backward" && attentionBytes == 0)
     return 0;
   auto pieces = cudnnPieces(call, attentionBytes);

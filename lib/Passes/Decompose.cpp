@@ -23,7 +23,7 @@ struct Decompose : ds::impl::DecomposeBase<Decompose> {
     do {
       composites.clear();
       getOperation()->walk([&](DecomposableOpInterface op) {
-        if (!keepUpdates || !isa<UpdateOp, SumOfSquaresOp>(op))
+        if (!op.isLibraryCall() && (!keepUpdates || !isa<UpdateOp, SumOfSquaresOp>(op)))
           composites.push_back(op);
       });
       for (DecomposableOpInterface op : composites) {

@@ -19,6 +19,7 @@ static const LibraryEntry kFunctions[] = {
     {LibraryFn::ConvForward, 3, 4, {}},
     {LibraryFn::ConvBackwardInput, 3, 3, {}},
     {LibraryFn::ConvBackwardWeight, 3, 3, {}},
+    {LibraryFn::SumOfSquares, 2, UINT_MAX, {}},
 };
 
 const LibraryEntry *mlir::ds::findLibraryFunction(llvm::StringRef callee) {

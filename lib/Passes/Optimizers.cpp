@@ -136,7 +136,7 @@ Value OptimizerBuilder::updateLamb(Emitter &emit, UpdateSlot &slot) const {
   return emit.sub(slot.parameter, emit.mul(update, spread(emit, math.mul(trust, stepSize), update)));
 }
 
-Value mlir::ds::buildSumOfSquares(Emitter &emit, Value x) {
+Value mlir::ds::buildSumOfSquares(Emitter &emit, ValueRange xs) {
   auto type = RankedTensorType::get({}, emit.getBuilder().getF64Type());
-  return emit.getBuilder().create<SumOfSquaresOp>(emit.getLoc(), type, x);
+  return emit.getBuilder().create<SumOfSquaresOp>(emit.getLoc(), type, xs);
 }

@@ -48,8 +48,8 @@ private:
   Scalar newMomentum = 1.0;   ///< weight of the gradient in SGD's momentum
 };
 
-/// Sum of the squares of x as a rank-0 f64.
-Value buildSumOfSquares(Emitter &emit, Value x);
+/// Sum of the squares of the elements of all `xs` as a rank-0 f64.
+Value buildSumOfSquares(Emitter &emit, ValueRange xs);
 
 } // namespace mlir::ds
 

@@ -5,6 +5,7 @@
 // gathered; the padding is updated too, from zeros to whatever, and nothing reads it.
 //
 //===---------------------------------------------------------------------------===//
+#include "Optimizers.h"
 #include "ShardedStep.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -75,29 +76,44 @@ static Value findTotalOfSquares(Block &body, SmallVectorImpl<SumOfSquaresOp> &sq
   return total;
 }
 
+/// Whether `squares` are those of each gradient that is updated by, once.
+static bool coversGradients(ShardedStep &step, ArrayRef<SumOfSquaresOp> squares) {
+  DenseSet<Value> gradients;
+  for (ShardedBucket &bucket : step.getBuckets())
+    for (UpdateOp update : bucket.updates)
+      gradients.insert(update.getGradient());
+  size_t numGradients = gradients.size(), numSquares = 0;
+  for (SumOfSquaresOp square : squares) {
+    numSquares += square.getInputs().size();
+    for (Value input : square.getInputs())
+      gradients.erase(input);
+  }
+  return gradients.empty() && numSquares == numGradients;
+}
+
 /// Forms the sum of squares from what ranks have.
 static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayRef<Value> totals) {
   SmallVector<SumOfSquaresOp> squares;
   Value total = findTotalOfSquares(segment.getBody(), squares);
   if (squares.empty())
     return success();
-  DenseSet<Value> gradients;
-  for (ShardedBucket &bucket : step.getBuckets())
-    for (UpdateOp update : bucket.updates)
-      gradients.insert(update.getGradient());
-  auto isGradient = [&](SumOfSquaresOp square) { return gradients.contains(square.getInput()); };
-  if (!total || squares.size() != gradients.size() || !llvm::all_of(squares, isGradient))
+  if (!total || !coversGradients(step, squares))
     return squares.front().emitOpError(
         "expects one sum over the squares of all gradients that are updated by");
   OpBuilder builder(total.getDefiningOp());
   Emitter emit(builder, NameLoc::get(builder.getStringAttr("grad_norm"), total.getLoc()));
+  SmallVector<Value> parts =
+      llvm::to_vector(llvm::make_filter_range(totals, [](Value part) { return bool(part); }));
   Value sum;
-  for (Value part : totals) {
-    if (!part)
-      continue;
-    Value square = builder.create<SumOfSquaresOp>(emit.getLoc(), total.getType(), part);
-    sum = sum ? emit.add(sum, square) : square;
-  }
+  if (squares.size() == 1)
+    sum = buildSumOfSquares(emit, parts);
+  else // where updates do not wait for all gradients, each part may die before the next is there
+    for (Value part : parts) {
+      builder.setInsertionPointAfterValue(part);
+      Value square = buildSumOfSquares(emit, part);
+      builder.setInsertionPoint(total.getDefiningOp());
+      sum = sum ? emit.add(sum, square) : square;
+    }
   if (step.dividesOptimizer())
     sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, MeshAxis::Data);
   total.replaceAllUsesWith(sum);

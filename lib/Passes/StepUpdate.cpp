@@ -46,17 +46,23 @@ OptimizerBuilder StepUpdate::buildPrologue() {
 
 void StepUpdate::apply(ArrayRef<ParameterUpdate> updates) {
   OpBuilder builder(segment.getFunction().getContext());
-  SmallVector<Value> squares;
+  SmallVector<Value> gradients, squares;
   bool waits = options.clipping != 0 || options.lossScale.skips; // for what is known of all gradients
   for (const ParameterUpdate &update : updates) {
+    gradients.push_back(update.gradient);
+    if (waits)
+      continue;
     setInsertionPointAfterLastUse(builder, update.gradient, update.value);
     Emitter emit(builder, update.gradient.getLoc());
     squares.push_back(buildSumOfSquares(emit, update.gradient));
-    if (!waits)
-      applyUpdate(builder, update, Verdict());
+    applyUpdate(builder, update, Verdict());
   }
   builder.setInsertionPoint(segment.getTerminator());
   Emitter epilogue(builder, segment.getFunction().getLoc());
+  if (waits && !gradients.empty()) { // all of them are there until the updates: one sum, where it is wanted
+    Emitter norm(builder, NameLoc::get(builder.getStringAttr("grad_norm"), epilogue.getLoc()));
+    squares.push_back(buildSumOfSquares(norm, gradients));
+  }
   Verdict verdict = judgeGradients(epilogue, squares);
   if (verdict.isFinite)
     segment.write(step, epilogue.select(verdict.isFinite, next, finished));

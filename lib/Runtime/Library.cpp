@@ -19,6 +19,13 @@ uint64_t product(std::initializer_list<uint64_t> factors) {
 
 uint64_t size(int64_t extent) { return static_cast<uint64_t>(extent); }
 
+uint64_t countOf(const Buffer &buffer) {
+  uint64_t count = 1;
+  for (int64_t extent : buffer.shape)
+    count = product({count, size(extent)});
+  return count;
+}
+
 } // namespace
 
 uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands, uint32_t threads) {
@@ -26,11 +33,13 @@ uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> oper
     const Buffer &keys = *operands[1];
     return product({2 * sizeof(float), threads, size(keys.shape[1]), size(keys.shape[3])});
   }
-  if (fn == LibraryFn::EmbeddingBackward && operands[2]->dtype != DType::F32) {
-    uint64_t ids = 1;
-    for (int64_t extent : operands[0]->shape)
-      ids = product({ids, size(extent)});
-    return product({2 * sizeof(int32_t), ids});
+  if (fn == LibraryFn::EmbeddingBackward && operands[2]->dtype != DType::F32)
+    return product({2 * sizeof(int32_t), countOf(*operands[0])});
+  if (fn == LibraryFn::SumOfSquares) {
+    uint64_t blocks = 0; // each count is one of a buffer within the arenas, and a command's operands are few
+    for (const Buffer *input : operands.first(operands.size() - 1))
+      blocks += countOf(*input) / kSquaresBlock + (countOf(*input) % kSquaresBlock != 0);
+    return product({sizeof(float), blocks});
   }
   return 0;
 }

@@ -70,7 +70,8 @@ const char *spell(LibraryFn fn) {
                                            "copy",
                                            "conv_forward",
                                            "conv_backward_input",
-                                           "conv_backward_weight"};
+                                           "conv_backward_weight",
+                                           "sum_of_squares"};
   return kNames[static_cast<uint16_t>(fn)];
 }
 

@@ -94,9 +94,9 @@ public:
     return {};
   }
 
-  /// The planned workspace is what the function will use. On CUDA none but products use any.
-  Status workspace() const {
-    if (program.target != "cpu")
+  /// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
+  Status workspace(bool isForCpuOnly) const {
+    if (isForCpuOnly && program.target != "cpu")
       return {};
     std::vector<const Buffer *> operands;
     for (unsigned k = 0; k < numOperands(); ++k)
@@ -218,7 +218,7 @@ Status verifyAttentionBackward(const OperandChecker &c) {
   DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9}));
   DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9}));
   DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9}));
-  return c.workspace();
+  return c.workspace(true);
 }
 
 /// table[V, C] at operand `table`, ids[...] at `ids`, rows[..., C] at `rows`.
@@ -247,11 +247,11 @@ Status verifyEmbeddingBackward(const OperandChecker &c) {
   DS_CHECK(verifyEmbeddingShapes(c, 2, 0, 1));
   DS_CHECK(c.dtype(2, {c.operand(1).dtype, DType::F32}));
   DS_CHECK(c.written(2, {0, 1}));
-  return c.workspace();
+  return c.workspace(true);
 }
 
-Status verifyScalar(const OperandChecker &c, unsigned k) {
-  DS_CHECK(c.dtype(k, {DType::F32}));
+Status verifyScalar(const OperandChecker &c, unsigned k, DType dtype = DType::F32) {
+  DS_CHECK(c.dtype(k, {dtype}));
   return c.shape(k, {});
 }
 
@@ -361,6 +361,18 @@ Status verifyConvBackwardWeight(const OperandChecker &c) {
   return verifyConv(c, 0, 2, 1);
 }
 
+Status verifySumOfSquares(const OperandChecker &c) {
+  DS_CHECK(c.counts(2, std::max(c.numOperands(), 2u), 0));
+  const unsigned result = c.numOperands() - 1;
+  DS_CHECK(verifyScalar(c, result, DType::F64));
+  for (unsigned k = 0; k < result; ++k) {
+    DS_CHECK(c.isFloat(k));
+    DS_CHECK(c.contiguous(k));
+    DS_CHECK(c.written(result, {k}));
+  }
+  return c.workspace(false);
+}
+
 #undef DS_CHECK
 
 } // namespace
@@ -377,7 +389,8 @@ Status verifyLibraryCommand(const Program &program, uint64_t command) {
                                                                   verifyCopy,
                                                                   verifyConvForward,
                                                                   verifyConvBackwardInput,
-                                                                  verifyConvBackwardWeight};
+                                                                  verifyConvBackwardWeight,
+                                                                  verifySumOfSquares};
   const uint16_t callee = program.commands[command].callee;
   if (callee >= std::size(kChecks))
     return refuse("{} calls library function {} of {}", describeCommand(program, command), callee,

@@ -110,3 +110,11 @@ func.func @update_c4_repeated_row(%w: tensor<8xf32>, %g: tensor<8xf32>, %s: tens
   }
   return
 }
+
+// -----
+
+func.func @sum_of_squares_c1_of_nothing() {
+  // expected-error@+1 {{'ds.sum_of_squares' op expects an operand, but got none}}
+  %s = "ds.sum_of_squares"() : () -> tensor<f64>
+  return
+}

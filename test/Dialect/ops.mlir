@@ -186,6 +186,13 @@ func.func @update(%w: tensor<8xf32>, %g: tensor<8xf32>, %rate: tensor<f32>) -> (
   return %new, %s : tensor<8xf32>, tensor<f64>
 }
 
+// CHECK-LABEL: @sum_of_squares
+func.func @sum_of_squares(%x: tensor<8xf32>, %y: tensor<4x4xbf16>) -> tensor<f64> {
+  // CHECK: ds.sum_of_squares %{{.*}}, %{{.*}} : tensor<8xf32>, tensor<4x4xbf16> -> tensor<f64>
+  %s = ds.sum_of_squares %x, %y : tensor<8xf32>, tensor<4x4xbf16> -> tensor<f64>
+  return %s : tensor<f64>
+}
+
 // CHECK-LABEL: ds.kernel @kernel_0 inputs 1 buffers
 ds.kernel @kernel_0 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
 ^bb0(%x: tensor<4xf32>):

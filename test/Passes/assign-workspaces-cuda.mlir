@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-assign-workspaces=threads=2 | FileCheck %s
 
-// Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; nothing else needs scratch memory.
+// Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; of the other kernels only norms need scratch memory.
 module attributes {ds.target = "cuda:sm_90"} {
 // 64 * 32 results * 4 bytes * 16 partial sums = 131072.
 // CHECK-LABEL: @gives_a_product_room_for_partial_results
@@ -148,6 +148,15 @@ func.func @turns_the_operands_of_convolutions_over(%x: !ds.buffer<tensor<2x3x8x8
 func.func @leaves_convolutions_over_three_dimensions(%x: !ds.buffer<tensor<1x2x4x4x4xbf16>, [128, 64, 16, 4, 1], device>, %w: !ds.buffer<tensor<3x2x1x1x1xbf16>, [2, 1, 1, 1, 1], device>, %y: !ds.buffer<tensor<1x3x4x4x4xbf16>, [192, 64, 16, 4, 1], device>) {
   // CHECK-NEXT: ds.call "conv_forward"
   ds.call "conv_forward"(%x, %w, %y) writes [2] params [1, 1, 0, 1, 1, 0, 1, 1, 0, 1] on compute : !ds.buffer<tensor<1x2x4x4x4xbf16>, [128, 64, 16, 4, 1], device>, !ds.buffer<tensor<3x2x1x1x1xbf16>, [2, 1, 1, 1, 1], device>, !ds.buffer<tensor<1x3x4x4x4xbf16>, [192, 64, 16, 4, 1], device>
+  return
+}
+
+// 40000 numbers are 3 blocks of 16384, 16384 are one, none are none: 4 sums of 4 bytes.
+// CHECK-LABEL: @keeps_the_sums_of_blocks
+func.func @keeps_the_sums_of_blocks(%x: !ds.buffer<tensor<200x200xbf16>, [200, 1], device>, %y: !ds.buffer<tensor<16384xf32>, [1], device>, %z: !ds.buffer<tensor<4x0xf32>, [0, 1], device>, %s: !ds.buffer<tensor<f64>, [], device>) {
+  // CHECK-NEXT: %[[W:.*]] = ds.alloc "workspace" {ds.alignment = 256 : i64} : !ds.buffer<tensor<16xi8>, [1], device>
+  // CHECK-NEXT: ds.call "sum_of_squares"({{.*}}) {{.*}}workspace(%[[W]]
+  ds.call "sum_of_squares"(%x, %y, %z, %s) writes [3] params [] on compute : !ds.buffer<tensor<200x200xbf16>, [200, 1], device>, !ds.buffer<tensor<16384xf32>, [1], device>, !ds.buffer<tensor<4x0xf32>, [0, 1], device>, !ds.buffer<tensor<f64>, [], device>
   return
 }
 }

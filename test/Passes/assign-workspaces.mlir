@@ -48,3 +48,12 @@ func.func @widens_a_convolution(%x: !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8
   ds.call "conv_forward"(%x, %w, %y) writes [2] params [1, 2, 1, 1, 2, 1, 1] on compute : !ds.buffer<tensor<2x3x8x8xbf16>, [192, 64, 8, 1], device>, !ds.buffer<tensor<4x3x3x3xbf16>, [27, 9, 3, 1], device>, !ds.buffer<tensor<2x4x4x4xbf16>, [64, 16, 4, 1], device>
   return
 }
+
+// 40000 numbers are 3 blocks of 16384, 16384 are one, none are none: 4 sums of 4 bytes.
+// CHECK-LABEL: @keeps_the_sums_of_blocks
+func.func @keeps_the_sums_of_blocks(%x: !ds.buffer<tensor<200x200xbf16>, [200, 1], device>, %y: !ds.buffer<tensor<16384xf32>, [1], device>, %z: !ds.buffer<tensor<4x0xf32>, [0, 1], device>, %s: !ds.buffer<tensor<f64>, [], device>) {
+  // CHECK-NEXT: %[[W:.*]] = ds.alloc "workspace" : !ds.buffer<tensor<16xi8>, [1], device>
+  // CHECK-NEXT: ds.call "sum_of_squares"({{.*}}) {{.*}}workspace(%[[W]]
+  ds.call "sum_of_squares"(%x, %y, %z, %s) writes [3] params [] on compute : !ds.buffer<tensor<200x200xbf16>, [200, 1], device>, !ds.buffer<tensor<16384xf32>, [1], device>, !ds.buffer<tensor<4x0xf32>, [0, 1], device>, !ds.buffer<tensor<f64>, [], device>
+  return
+}

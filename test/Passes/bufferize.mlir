@@ -9,6 +9,7 @@
 
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
 ds.state @u role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
+ds.state @s role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
 ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
 ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xf32>
 ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
@@ -377,6 +378,22 @@ func.func @accumulates_on_a_copy_of_a_factor(%x: tensor<4x4xf32> {ds.input = "x"
   %b = ds.matmul %a, %x into(%a) : tensor<4x4xf32>, tensor<4x4xf32> into tensor<4x4xf32> -> tensor<4x4xf32>
   %c = ds.neg %b : tensor<4x4xf32>
   return %c : tensor<4x4xf32>
+}
+
+// A sum of squares reads many buffers, as they lie in memory; one with gaps is packed.
+// CHECK-LABEL: func.func @reads_packed_tensors(
+// CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[Y:arg[0-9]+]]:{{.*}} %[[S:arg[0-9]+]]:
+func.func @reads_packed_tensors(%x: tensor<4x4xf32> {ds.input = "x"}, %y: tensor<8xf32> {ds.input = "y"}, %s: tensor<f64> {ds.state = @s}) -> (tensor<f64> {ds.state = @s}) {
+  // CHECK-NEXT: %[[PART:.*]] = ds.view %[[Y]] offset 4
+  // CHECK-NEXT: %[[COLUMNS:.*]] = ds.view %[[X]] offset 1
+  // CHECK-NEXT: %[[PACKED:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x2xf32>, [2, 1], device>
+  // CHECK-NEXT: ds.call "copy"(%[[COLUMNS]], %[[PACKED]])
+  // CHECK-NEXT: ds.call "sum_of_squares"(%[[X]], %[[PART]], %[[PACKED]], %[[S]]) writes [3] params [] on compute
+  // CHECK-NEXT: return
+  %part = ds.slice %y offsets [4] strides [1] : tensor<8xf32> -> tensor<4xf32>
+  %columns = ds.slice %x offsets [0, 1] strides [1, 1] : tensor<4x4xf32> -> tensor<4x2xf32>
+  %r = ds.sum_of_squares %x, %part, %columns : tensor<4x4xf32>, tensor<4xf32>, tensor<4x2xf32> -> tensor<f64>
+  return %r : tensor<f64>
 }
 
 // CHECK-LABEL: func.func @accumulates_in_a_state(

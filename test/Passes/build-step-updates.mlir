@@ -22,6 +22,53 @@ module attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {ty
 
 // -----
 
+// What clips all gradients waits for all of them: their squares are one sum.
+
+module attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {type = "sgd"}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+  func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"}, %l: tensor<f32> {ds.input = "l"},
+      %w: tensor<8xf32> {ds.state = @w}, %v: tensor<4xf32> {ds.state = @v})
+      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}, tensor<4xf32> {ds.gradient = @v}) {
+    %g = ds.neg %x : tensor<8xf32>
+    %h = ds.neg %y : tensor<4xf32>
+    return %l, %g, %h : tensor<f32>, tensor<8xf32>, tensor<4xf32>
+  }
+}
+// CHECK-LABEL: func.func @last
+// CHECK: %[[G:.*]] = ds.neg %{{.*}} : tensor<8xf32>
+// CHECK: %[[H:.*]] = ds.neg %{{.*}} : tensor<4xf32>
+// CHECK-NOT: ds.update
+// CHECK: ds.sum_of_squares %[[G]], %[[H]] : tensor<8xf32>, tensor<4xf32> -> tensor<f64>
+// CHECK-NOT: ds.sum_of_squares
+// CHECK-COUNT-2: ds.update
+
+// -----
+
+// An update that does not wait comes as soon as its gradient is there, and so do its squares: the gradient may die.
+
+module attributes {ds.training = {optimizer = {type = "sgd"}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+  func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"}, %l: tensor<f32> {ds.input = "l"},
+      %w: tensor<8xf32> {ds.state = @w}, %v: tensor<4xf32> {ds.state = @v})
+      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}, tensor<4xf32> {ds.gradient = @v}) {
+    %g = ds.neg %x : tensor<8xf32>
+    %h = ds.neg %y : tensor<4xf32>
+    return %l, %g, %h : tensor<f32>, tensor<8xf32>, tensor<4xf32>
+  }
+}
+// CHECK-LABEL: func.func @last
+// CHECK: %[[G:.*]] = ds.neg %{{.*}} : tensor<8xf32>
+// CHECK-NEXT: %[[ONE:.*]] = ds.sum_of_squares %[[G]] : tensor<8xf32> -> tensor<f64>
+// CHECK: ds.update @w
+// CHECK: %[[H:.*]] = ds.neg %{{.*}} : tensor<4xf32>
+// CHECK-NEXT: %[[OTHER:.*]] = ds.sum_of_squares %[[H]] : tensor<4xf32> -> tensor<f64>
+// CHECK: ds.update @v
+// CHECK: ds.add %[[ONE]], %[[OTHER]] : tensor<f64>
+
+// -----
+
 // Lamb's step looks at the parameter as a whole.
 
 module attributes {ds.training = {optimizer = {type = "lamb"}}} {

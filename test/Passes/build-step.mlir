@@ -166,7 +166,7 @@ module attributes {ds.training = {gradient_clipping = 2.0 : f64, optimizer = {ty
 // CHECK: %[[DV:.*]] = ds.exp
 // CHECK: %[[DW:.*]] = ds.neg
 // CHECK-NOT: ds.sub
-// CHECK: %[[SUM:.*]] = ds.add %{{.*}}, %{{.*}} : tensor<f64>
+// CHECK: %[[SUM:.*]] = ds.sum_of_squares %[[DV]], %[[DW]]
 // CHECK: %[[NORM:.*]] = ds.sqrt %[[SUM]]
 // CHECK: %[[LOGGED:.*]] = ds.convert %[[NORM]] : tensor<f64> -> tensor<f32>
 // CHECK: %[[SHIFTED:.*]] = ds.add %[[NORM]], %[[TINY]]

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-decompose | FileCheck %s --implicit-check-not=ds.update --implicit-check-not=ds.sum_of_squares
+// RUN: ds-opt %s --ds-decompose | FileCheck %s --implicit-check-not=ds.update --implicit-check-not="= ds.sum_of_squares"
 // RUN: ds-opt %s --ds-decompose=keep-updates | FileCheck %s --check-prefix=KEPT
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
@@ -57,6 +57,35 @@ func.func @update_of_one_number(%w: tensor<f32>, %g: tensor<f32>, %rate: tensor<
 // KEPT: ds.sum_of_squares
 func.func @sum_of_squares(%x: tensor<200x200xbf16>) -> tensor<f64> {
   %s = ds.sum_of_squares %x : tensor<200x200xbf16> -> tensor<f64>
+  return %s : tensor<f64>
+}
+
+// A library function takes many tensors at once, of whatever types it reads.
+// CHECK-LABEL: @sum_of_many
+// CHECK: %{{.*}} = ds.sum_of_squares %arg0, %arg1
+// CHECK-NEXT: return
+func.func @sum_of_many(%x: tensor<200x200xbf16>, %y: tensor<8xf32>) -> tensor<f64> {
+  %s = ds.sum_of_squares %x, %y : tensor<200x200xbf16>, tensor<8xf32> -> tensor<f64>
+  return %s : tensor<f64>
+}
+
+// It reads no f64, and nothing is left of a tensor without elements.
+// CHECK-LABEL: @sum_of_doubles
+// CHECK: %[[X:.*]] = ds.reduce sum %{{.*}} dims [0] : tensor<8xf64> -> tensor<f64>
+// CHECK: %[[NARROW:.*]] = ds.reduce sum %{{.*}} dims [0] : tensor<3xf32> -> tensor<f32>
+// CHECK: %[[Y:.*]] = ds.convert %[[NARROW]]
+// CHECK: %[[SUM:.*]] = ds.add %[[X]], %[[Y]] : tensor<f64>
+// CHECK: return %[[SUM]]
+func.func @sum_of_doubles(%x: tensor<8xf64>, %none: tensor<4x0xf32>, %y: tensor<3xf32>) -> tensor<f64> {
+  %s = ds.sum_of_squares %x, %none, %y : tensor<8xf64>, tensor<4x0xf32>, tensor<3xf32> -> tensor<f64>
+  return %s : tensor<f64>
+}
+
+// CHECK-LABEL: @sum_of_nothing
+// CHECK: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<f64>
+// CHECK: return %[[ZERO]]
+func.func @sum_of_nothing(%none: tensor<0xf32>) -> tensor<f64> {
+  %s = ds.sum_of_squares %none : tensor<0xf32> -> tensor<f64>
   return %s : tensor<f64>
 }
 

@@ -53,9 +53,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
     %dw = ds.matmul %dz, %dx into(%aw) transpose_lhs : tensor<4x8xf32>, tensor<4x4xf32> into tensor<8x4xf32> -> tensor<8x4xf32>
     %part = ds.reduce sum %dz dims [0] : tensor<4x8xf32> -> tensor<8xf32>
     %db = ds.add %ab, %part : tensor<8xf32>
-    %qw = ds.sum_of_squares %dw : tensor<8x4xf32> -> tensor<f64>
-    %qb = ds.sum_of_squares %db : tensor<8xf32> -> tensor<f64>
-    %q = ds.add %qw, %qb : tensor<f64>
+    %q = ds.sum_of_squares %dw, %db : tensor<8x4xf32>, tensor<8xf32> -> tensor<f64>
     %norm = ds.sqrt %q : tensor<f64>
     %nw:2 = ds.update @h.0.w states(%w, %sw) gradient(%dw) scalars(%norm) : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f64>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
     ^bb0(%p: tensor<8x4xf32>, %s: tensor<8x4xf32>, %g: tensor<8x4xf32>, %n: tensor<f64>):
@@ -168,15 +166,13 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // CHECK: %[[FLAT:.*]] = ds.concat
 // S0-NEXT: %[[LOCAL:.*]] = ds.add %{{.*}}, %[[FLAT]] : tensor<64xf32>
 // S0-NEXT: %[[TOTAL:.*]] = ds.all_reduce sum %[[LOCAL]] axis dp : tensor<64xf32>
-// S0: ds.sum_of_squares %[[TOTAL]]
+// S0: ds.sum_of_squares %[[TOTAL]], %{{.*}} : tensor<64xf32>, tensor<64xf32> -> tensor<f64>
 // S0-NOT: ds.all_reduce
 // S1-NEXT: %[[LOCAL:.*]] = ds.add %[[KEPT]], %[[FLAT]] : tensor<64xf32>
 // S1-NEXT: %[[TOTAL:.*]] = ds.reduce_scatter sum %[[LOCAL]] axis dp : tensor<64xf32> -> tensor<32xf32>
 // S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] axis dp : tensor<64xf32> -> tensor<32xf32>
 // S2-NEXT: %[[TOTAL:.*]] = ds.add %[[KEPT]], %[[PART]] : tensor<32xf32>
-// S1: %[[SQUARES:.*]] = ds.sum_of_squares %[[TOTAL]] : tensor<32xf32> -> tensor<f64>
-// S1-NEXT: %[[OTHER:.*]] = ds.sum_of_squares
-// S1-NEXT: %[[OWN:.*]] = ds.add %[[SQUARES]], %[[OTHER]]
+// S1: %[[OWN:.*]] = ds.sum_of_squares %[[TOTAL]], %{{.*}} : tensor<32xf32>, tensor<32xf32> -> tensor<f64>
 // S1-NEXT: %[[OFALL:.*]] = ds.all_reduce sum %[[OWN]] axis dp : tensor<f64>
 // S1-NEXT: %[[NORM:.*]] = ds.sqrt %[[OFALL]]
 

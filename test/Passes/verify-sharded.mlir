@@ -46,6 +46,7 @@ func.func @last(%x: tensor<100xf32> {ds.input = "x"}) -> (tensor<100xf32> {ds.st
 // -----
 
 func.func @last(%x: tensor<100xf32> {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  %call = ds.sum_of_squares %x, %x : tensor<100xf32>, tensor<100xf32> -> tensor<f64>
   // expected-error@+2 {{belongs to phase step, but stands in a sharded one}}
   // expected-note@+1 {{--ds-decompose takes its place by simpler ops}}
   %q = ds.sum_of_squares %x : tensor<100xf32> -> tensor<f64>

@@ -37,7 +37,7 @@ def check(cluster, ranks):
     assert not missing, f"missing: {missing}"
     for kind in ("peak_flops", "matmul_flops", "matmul_shapes"):
         assert set(device[kind]) == {"fp32", "fp16", "bf16"}, f"{kind}: {set(device[kind])}"
-    assert len(device["function_bytes_per_second"]) == 6
+    assert len(device["function_bytes_per_second"]) == 7
     assert cluster["devices_per_node"] == ranks and cluster["host"]["cores"] % ranks == 0
     assert {"memory_bytes", "to_device_bytes_per_second", "memory_bytes_per_second"} <= set(cluster["host"])
     if ranks > 1:

@@ -315,6 +315,7 @@ OPS.update({
     "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.conv": conv,
     "ds.conv_grad_input": conv_grad_input, "ds.conv_grad_weight": conv_grad_weight, "ds.cross_entropy": cross_entropy,
     "ds.cross_entropy_grad": cross_entropy_grad, "ds.embedding": lambda op, table, ids: table[ids],
+    "ds.sum_of_squares": lambda op, *tensors: sum((tensor.double() ** 2).sum() for tensor in tensors),
     "ds.embedding_grad": embedding_grad,
 })
 

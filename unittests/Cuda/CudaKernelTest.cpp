@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "../Runtime/ConvReference.h"
 #include "../Runtime/KernelTestUtil.h"
+#include "../Runtime/SquaresInput.h"
+#include "CudaCommands.h"
 #include "EmulatedKernels.h"
 
 #include <algorithm>
@@ -20,18 +22,20 @@ void launch(const cuda::CudaLaunch &launch) {
   const e::Entry *entry = e::findEntry(launch.entry);
   ASSERT_TRUE(entry) << launch.entry;
   ASSERT_LE(launch.sharedBytes, sizeof e::dynamicShared);
-  ASSERT_TRUE(e::run(*entry, launch.argument, launch.blocks, launch.threads, launch.sharedBytes))
+  ASSERT_EQ(launch.argument.size(), entry->bytes) << launch.entry;
+  ASSERT_TRUE(e::run(*entry, launch.argument.data(), launch.blocks, launch.threads, launch.sharedBytes))
       << launch.entry << " waits for ever";
 }
 
 /// Runs `fn` as CUDA launches.
-void callCuda(LibraryFn fn, std::vector<View> operands, std::vector<int64_t> params) {
-  cuda::CudaLaunch launches[cuda::kMaxCudaLaunches];
-  const LibraryCall call{operands.data(), params.data(), static_cast<uint32_t>(operands.size()), 1};
-  const unsigned count = cuda::cudaLaunches(fn, call, launches);
-  ASSERT_GT(count, 0u);
-  for (unsigned k = 0; k < count; ++k)
-    launch(launches[k]);
+void callCuda(LibraryFn fn, std::vector<View> operands, std::vector<int64_t> params,
+              void *workspace = nullptr) {
+  const LibraryCall call{operands.data(), params.data(), static_cast<uint32_t>(operands.size()), 1,
+                         workspace};
+  const std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(fn, call);
+  ASSERT_FALSE(launches.empty());
+  for (const cuda::CudaLaunch &one : launches)
+    launch(one);
 }
 void callCpu(LibraryFn fn, std::vector<View> operands, std::vector<int64_t> params,
              void *workspace = nullptr) {
@@ -317,12 +321,48 @@ TEST(CudaWalk, MovesPackedMemoryBy16Bytes) {
   const int64_t shape[] = {64}, strides[] = {1};
   alignas(16) uint16_t from[64] = {}, to[64];
   std::vector<View> operands{{from, shape, strides, 1, DType::BF16}, {to, shape, strides, 1, DType::BF16}};
-  cuda::CudaLaunch launches[cuda::kMaxCudaLaunches];
-  ASSERT_EQ(cuda::cudaLaunches(LibraryFn::Copy, {operands.data(), nullptr, 2, 1}, launches), 1u);
+  const LibraryCall call{operands.data(), nullptr, 2, 1};
+  std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(LibraryFn::Copy, call);
+  ASSERT_EQ(launches.size(), 1u);
   EXPECT_STREQ(launches[0].entry, "ds_move_16");
   operands[0].data = from + 1;
-  ASSERT_EQ(cuda::cudaLaunches(LibraryFn::Copy, {operands.data(), nullptr, 2, 1}, launches), 1u);
+  launches = cuda::cudaLaunches(LibraryFn::Copy, call);
+  ASSERT_EQ(launches.size(), 1u);
   EXPECT_STREQ(launches[0].entry, "ds_walk_2");
+}
+
+TEST(CudaSquares, HaveTheBitsOfTheCpu) {
+  std::vector<test::SquaresInput> inputs = test::manySquaresInputs();
+  double expected = 0, got = 0;
+  test::SquaresCall cpu(inputs, &expected), cuda(inputs, &got);
+  callCpu(LibraryFn::SumOfSquares, cpu.operands, {}, cpu.sums.data());
+  callCuda(LibraryFn::SumOfSquares, cuda.operands, {}, cuda.sums.data());
+  EXPECT_EQ(got, expected);
+  ASSERT_EQ(cuda.sums, cpu.sums);
+  inputs[0].set(5, NAN);
+  callCuda(LibraryFn::SumOfSquares, cuda.operands, {}, cuda.sums.data());
+  EXPECT_TRUE(std::isnan(got));
+}
+
+/// 148 tensors, as GPT-2 has them, are one table; none of no elements is in it.
+TEST(CudaSquares, TakeAsManyLaunchesAsTables) {
+  const auto blocks = [](int64_t tensors, int64_t elements) {
+    std::vector<test::SquaresInput> inputs;
+    for (int64_t i = 0; i < tensors; ++i)
+      inputs.emplace_back(DType::F32, std::vector<int64_t>{elements}, 1);
+    double result;
+    test::SquaresCall call(inputs, &result);
+    std::vector<uint32_t> counts;
+    for (const cuda::CudaLaunch &launch :
+         cuda::cudaLaunches(LibraryFn::SumOfSquares,
+                            {call.operands.data(), nullptr, uint32_t(tensors + 1), 1, call.sums.data()}))
+      counts.push_back(launch.blocks);
+    return counts;
+  };
+  EXPECT_EQ(blocks(148, 16385), (std::vector<uint32_t>{296, 1}));
+  EXPECT_EQ(blocks(170, 1), (std::vector<uint32_t>{170, 1}));
+  EXPECT_EQ(blocks(341, 1), (std::vector<uint32_t>{170, 170, 1, 1}));
+  EXPECT_EQ(blocks(3, 0), (std::vector<uint32_t>{1}));
 }
 
 TEST(CudaRandom, HasTheBitsOfTheCpu) {
@@ -333,8 +373,8 @@ TEST(CudaRandom, HasTheBitsOfTheCpu) {
         return RandomCall{to.data(), int64_t(to.size()), 1234567890123u, 77, 0.5f, 0.02f, normal, 1, first};
       };
       fillRandom(call(expected), bestIsa());
-      cuda::CudaLaunch launches[cuda::kMaxCudaLaunches];
-      ASSERT_EQ(cuda::cudaLaunches(call(got), launches), 1u);
+      const std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(call(got));
+      ASSERT_EQ(launches.size(), 1u);
       launch(launches[0]);
       for (size_t i = 0; i < got.size(); ++i)
         ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected[i])) << i;

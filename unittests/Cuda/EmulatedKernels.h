@@ -14,6 +14,7 @@
 #include "../../kernels/Embedding.cu"
 #include "../../kernels/FillCopy.cu"
 #include "../../kernels/Random.cu"
+#include "../../kernels/SumOfSquares.cu"
 
 #include <string_view>
 
@@ -53,7 +54,9 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRY(ds_walk_4, WalkCall),
                                      ENTRY(ds_walk_8, WalkCall),
                                      ENTRY(ds_move_16, WalkCall),
-                                     ENTRY(ds_fill_random, FillRandomCall)};
+                                     ENTRY(ds_fill_random, FillRandomCall),
+                                     ENTRY(ds_squares_blocks, SquaresCall),
+                                     ENTRY(ds_squares_total, SquaresTotalCall)};
 
 /// The kernel of that name, or null.
 inline const Entry *findEntry(std::string_view name) {

@@ -187,21 +187,23 @@ TEST(VerifyLibrary, Embedding) {
   EXPECT_THAT(backward.after(param(0, 7)), HasSubstr("param 0 is 7"));
 }
 
+/// Gives the first command a workspace of `bytes` bytes.
+auto workspace(int64_t bytes) {
+  return [bytes](Program &p) {
+    Buffer buffer{Space::Device, DType::U8, p.arenas.device, {bytes}, {1}};
+    p.commands[0].workspace = static_cast<uint32_t>(p.buffers.size());
+    p.lifetimes.push_back({Space::Device, buffer.offset, 4096, Lifetime::kWholeStep, 0, 0});
+    p.buffers.push_back(buffer);
+    p.arenas.device += 4096;
+  };
+}
+
 /// Sums of 16-bit gradients are f32, in workspace: less of it would let the kernel write over other buffers.
 TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
   constexpr DType L = DType::BF16;
   const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, L}, k{{2, 8, 2, 16}, L};
   const OneCommand attention(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k},
                              {1, bits(0.25)});
-  auto workspace = [](int64_t bytes) {
-    return [bytes](Program &p) {
-      Buffer buffer{Space::Device, DType::U8, p.arenas.device, {bytes}, {1}};
-      p.commands[0].workspace = static_cast<uint32_t>(p.buffers.size());
-      p.lifetimes.push_back({Space::Device, buffer.offset, 4096, Lifetime::kWholeStep, 0, 0});
-      p.buffers.push_back(buffer);
-      p.arenas.device += 4096;
-    };
-  };
   // 2 tensors * 2 threads * 8 keys * 16 * 4 bytes.
   EXPECT_THAT(attention.after(), HasSubstr("needs 2048 bytes of workspace, but 0 are planned"));
   EXPECT_THAT(attention.after(workspace(2047)), HasSubstr("needs 2048 bytes of workspace, but 2047"));
@@ -215,6 +217,36 @@ TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
   EXPECT_THAT(rows.after(retype(1, F)), HasSubstr("operand 2 has dtype bf16, expected f32"));
   const OneCommand lookup(LibraryFn::EmbeddingForward, {{{10, 6}, L}, {{2, 3}, I}, {{2, 3, 6}, F}}, {});
   EXPECT_THAT(lookup.after(), HasSubstr("operand 0 has dtype bf16, expected f32"));
+}
+
+TEST(VerifyLibrary, SumOfSquares) {
+  const OneCommand c(LibraryFn::SumOfSquares,
+                     {{{200, 200}, DType::BF16}, {{16384}, F}, {{4, 0}, F}, {{}, DType::F64}}, {});
+  const auto with = [&](const std::function<void(Program &)> &change) {
+    return c.after([&](Program &p) {
+      workspace(16)(p);
+      change(p);
+    });
+  };
+  // 3 blocks of the first, 1 of the second: 4 sums of 4 bytes, on either target.
+  EXPECT_EQ(c.after(workspace(16)), "accepted");
+  EXPECT_THAT(c.after(workspace(15)), HasSubstr("needs 16 bytes of workspace, but 15 are planned"));
+  EXPECT_THAT(with([](Program &p) { p.commands[0].workspace = UINT32_MAX, p.target = "cuda:sm_90"; }),
+              HasSubstr("needs 16 bytes of workspace, but 0 are planned"));
+  EXPECT_THAT(with([](Program &p) { p.buffers.back().offset += 2; }),
+              HasSubstr("has its workspace at offset"));
+  EXPECT_THAT(with(retype(0, DType::U8)), HasSubstr("operand 0 has dtype u8, expected f32"));
+  EXPECT_THAT(with(retype(1, DType::I32)), HasSubstr("operand 1 has dtype i32, expected f32"));
+  EXPECT_THAT(with(retype(3, F)), HasSubstr("operand 3 has dtype f32, expected f64"));
+  EXPECT_THAT(with([](Program &p) { p.buffers[0].shape[1] = 100; }), HasSubstr("operand 0 is not packed"));
+  EXPECT_THAT(with(alias(3, 1)), HasSubstr("writes operand 3, which shares bytes with operand 1"));
+  EXPECT_THAT(with([](Program &p) { p.commands[0].numOperands = 3; }),
+              HasSubstr("operand 2 has dtype f32, expected f64"));
+  EXPECT_THAT(with([](Program &p) { p.commands[0].numOperands = 1; }), HasSubstr("has 1 operands"));
+  EXPECT_THAT(with([](Program &p) { p.commands[0].numParams = 1, p.params = {0}; }),
+              HasSubstr("has 1 params, expected 0"));
+  EXPECT_THAT(OneCommand(LibraryFn::SumOfSquares, {{{8}, F}, {{1}, DType::F64}}, {}).after(workspace(4)),
+              HasSubstr("operand 1 has shape [1], expected []"));
 }
 
 TEST(VerifyLibrary, CrossEntropy) {

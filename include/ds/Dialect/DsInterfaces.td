@@ -88,7 +88,9 @@ def DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
   let description = [{ A composite op that equals a few elementwise ops, broadcasts and reductions. }];
   let methods = [
     InterfaceMethod<"Builds the equivalent ops and returns one value per result.",
-    "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::mlir::OpBuilder &":$builder)>
+    "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::mlir::OpBuilder &":$builder)>,
+    InterfaceMethod<"Whether a library function computes the op, which then stays whole.",
+    "bool", "isLibraryCall", (ins), [{}], [{ return false; }]>
   ];
 }
 

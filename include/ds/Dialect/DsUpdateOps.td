@@ -47,17 +47,26 @@ def Ds_UpdateOp : Ds_Op<"update", [Pure, IsolatedFromAbove, SingleBlock, AttrSiz
   }];
 }
 
-def Ds_SumOfSquaresOp : Ds_Op<"sum_of_squares", [Pure, DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
-  let summary = "Sums up the squares of all elements";
+def Ds_SumOfSquaresOp : Ds_Op<"sum_of_squares", [
+    Pure, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall"]>,
+    DeclareOpInterfaceMethods<LibraryOpInterface>]> {
+  let summary = "Sums up the squares of all elements of its operands";
   let description = [{
-    In row-major order, over blocks of 16384 elements in f32 and over the blocks in f64: the order of additions depends
-    on the number of elements alone. 16-bit tensors are widened first.
+    Over blocks of 16384 elements of each operand, in row-major order, in f32, and over all blocks in f64: the order of
+    additions depends on the operands' shapes alone. 16-bit tensors are widened first, f64 ones stay as they are.
 
-    Example: `%s = ds.sum_of_squares %x : tensor<8xf32> -> tensor<f64>`
+    The sum over several tensors is a library function's, which takes them all at once; that over one, and any over
+    f64, is generated, so that it fuses with what makes the tensor.
+
+    Constraints:
+    - (C1) there is an operand.
+
+    Example: `%s = ds.sum_of_squares %x, %y : tensor<8xf32>, tensor<4x4xbf16> -> tensor<f64>`
   }];
-  let arguments = (ins Ds_FloatTensor:$input);
+  let arguments = (ins Variadic<Ds_FloatTensor>:$inputs);
   let results = (outs 0DTensorOf<[F64]>:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Elements of a block.
     static constexpr int64_t kBlock = 16384;

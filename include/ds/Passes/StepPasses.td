@@ -263,7 +263,8 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     - Dynamic scaling: `@loss_scale` (f32), `@good_steps` and `@hysteresis` (i64) follow DeepSpeed's DynamicLossScaler.
     - Each parameter is updated by a `ds.update`, but for Lamb, whose step looks at the parameter as a whole.
     - Without clipping, a parameter is updated as soon as its gradient is complete and its old value has had its
-      last reader; the norm is summed up parameter by parameter, so no gradient waits for it.
+      last reader; the norm is then summed up parameter by parameter, so no gradient waits for it, and else
+      once over all gradients, where the updates begin.
     - Sums of squares are formed over blocks of 16384 elements: their order depends on shapes alone.
     - A state that a random op reads as its generator moves on by (0, 1) in every micro-step.
     - Each state is at most once a result; a state that nothing reads is no argument.
@@ -301,8 +302,9 @@ def Decompose : Pass<"ds-decompose"> {
     Requires: differentiation has run; a composite's gradient names its results (row statistics), which here become
     ordinary values.
 
-    Ensures: no op that can decompose itself is left; with `keep-updates`, none but those that sharding needs to see
-    as a whole (`ds.update`, `ds.sum_of_squares`).
+    Ensures: no op that can decompose itself is left but those that a library function computes (the squares of several
+    tensors); with `keep-updates`, none but those and what sharding needs to see as a whole (`ds.update`,
+    `ds.sum_of_squares`).
 
     ```
     %y = ds.softmax %x dim 1 : tensor<4x8xf32>

@@ -43,12 +43,16 @@
 //   ConvBackwardWeight    operands: x, dresult, dw          params: as forward
 //     Write dx and dw (never accumulate). On the CPU all three are oneDNN's, in f32: its scratch memory,
 //     operands in the order that it wants and f32 copies of 16-bit ones are the workspace (OnednnConv.h).
+//   SumOfSquares          operands: inputs..., result[]
+//     result (f64) is the sum of the squares of all elements of the inputs, one or more, f32, bf16 or f16, of
+//     any shapes. The elements of each fall into blocks of 16384, which are summed in f32, and the blocks of
+//     all inputs are summed in f64; both orders follow from sizes alone. Workspace: an f32 for each block.
 //   Fill                  operands: out                     params: value (double)
 //   Copy                  operands: in, out (same shape, any strides)
 //
 // Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, all of
-// a convolution, and lse of the cross-entropy. Attention takes head sizes up to 256. No operand that is
-// written may share a byte with another operand, but for dlogits.
+// a convolution, what is squared, and lse of the cross-entropy. Attention takes head sizes up to 256. No
+// operand that is written may share a byte with another operand, but for dlogits.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_LIBRARY_H
@@ -59,6 +63,9 @@
 #include <span>
 
 namespace ds::rt {
+
+/// Elements that SumOfSquares adds up in f32.
+inline constexpr int64_t kSquaresBlock = 16384;
 
 /// Bytes of workspace that a function of kernels/ needs for these operands with `threads` threads; 0 for
 /// most. Requires operands that verifyProgram accepts, but for the workspace. A product's is the plugin's to

@@ -124,6 +124,7 @@ enum class LibraryFn : uint16_t {
   ConvForward,
   ConvBackwardInput,
   ConvBackwardWeight,
+  SumOfSquares,
 };
 const char *spell(LibraryFn fn);
 

@@ -99,6 +99,11 @@ const Function kFunctions[] = {
            LibraryFn::Copy,
            {of.bench.window(wide, {n / 64, 64}, {192, 1}), of.bench.buffer(DType::F32, {n / 64, 64})}, {});
      }},
+    {LibraryFn::SumOfSquares,
+     [](FunctionCase &of, int64_t n) {
+       const uint32_t input = of.bench.buffer(DType::F32, {n});
+       of.command = of.bench.call(LibraryFn::SumOfSquares, {input, of.bench.buffer(DType::F64, {})}, {});
+     }},
 };
 
 /// [bytes, bytes per second] of one function.
@@ -145,7 +150,7 @@ Status measureAttention(Calibration &c) {
 }
 
 Status measureFunctions(Calibration &c) {
-  c.progress("embedding, cross-entropy, fills and copies");
+  c.progress("embedding, cross-entropy, fills, copies and norms");
   for (const Function &function : kFunctions) {
     double spread = 0;
     Result<std::vector<std::vector<double>>> rows = measureFunction(c, function, spread);

@@ -5,6 +5,8 @@
 #include "CudnnConvolution.h"
 #include "CudnnSession.h"
 
+#include "../../../kernels/CudaCommands.h"
+
 #include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Kernels.h"
 #include "ds/Runtime/ProgramFile.h"

@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Commands.h"
 
-#include "../../../kernels/CudaCalls.h"
+#include "../../../kernels/CudaCommands.h"
 
 #include "ds/Runtime/Kernels.h"
 
@@ -38,7 +38,7 @@ public:
       : driver(driver), launches(std::move(launches)) {}
   Status issue(CUstream stream) override {
     for (Launch &launch : launches) {
-      void *arguments[] = {launch.what.argument};
+      void *arguments[] = {launch.what.argument.data()};
       const CUresult result =
           driver.launchKernel(launch.function, launch.what.blocks, 1, 1, launch.what.threads, 1, 1,
                               launch.what.sharedBytes, stream, arguments, nullptr);
@@ -65,17 +65,18 @@ Result<CUmodule> loadKernels(const Binding &binding) {
   return asError(binding.driver, result, "the driver refuses the runtime's kernels");
 }
 
-Result<LaunchesTask::Launch> findEntry(const Binding &binding, CUmodule kernels, const CudaLaunch &what) {
+Result<LaunchesTask::Launch> findEntry(const Binding &binding, CUmodule kernels, CudaLaunch what) {
   constexpr uint32_t kSharedWithoutAsking = 48 * 1024;
-  LaunchesTask::Launch launch{nullptr, what};
-  CUresult result = binding.driver.moduleGetFunction(&launch.function, kernels, what.entry);
-  if (result == CUDA_SUCCESS && what.sharedBytes > kSharedWithoutAsking)
+  LaunchesTask::Launch launch{nullptr, std::move(what)};
+  CUresult result = binding.driver.moduleGetFunction(&launch.function, kernels, launch.what.entry);
+  if (result == CUDA_SUCCESS && launch.what.sharedBytes > kSharedWithoutAsking)
     result = binding.driver.funcSetAttribute(launch.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                             static_cast<int>(what.sharedBytes));
+                                             static_cast<int>(launch.what.sharedBytes));
   if (result == CUDA_SUCCESS)
     return launch;
-  return asError(binding.driver, result,
-                 fmt::format("kernel {} with {} bytes of shared memory", what.entry, what.sharedBytes));
+  return asError(
+      binding.driver, result,
+      fmt::format("kernel {} with {} bytes of shared memory", launch.what.entry, launch.what.sharedBytes));
 }
 
 } // namespace
@@ -91,18 +92,18 @@ Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, cons
   }
   const LibraryFn function =
       command.kind == CommandKind::Copy ? LibraryFn::Copy : static_cast<LibraryFn>(command.callee);
-  const LibraryCall call{views.data(), p.params.data() + command.firstParam, command.numOperands, 1};
-  CudaLaunch list[kMaxCudaLaunches];
-  const unsigned count = cudaLaunches(function, call, list);
+  void *workspace = command.workspace == UINT32_MAX ? nullptr : binding.address(command.workspace);
+  const LibraryCall call{views.data(), p.params.data() + command.firstParam, command.numOperands, 1,
+                         workspace};
   Result<CUmodule> kernels = loadKernels(binding);
   if (!kernels)
     return kernels.error();
   std::vector<LaunchesTask::Launch> launches;
-  for (unsigned i = 0; i < count; ++i) {
-    Result<LaunchesTask::Launch> launch = findEntry(binding, *kernels, list[i]);
+  for (CudaLaunch &what : cudaLaunches(function, call)) {
+    Result<LaunchesTask::Launch> launch = findEntry(binding, *kernels, std::move(what));
     if (!launch)
       return launch.error();
-    launches.push_back(*launch);
+    launches.push_back(std::move(*launch));
   }
   return std::unique_ptr<CudaTask>(std::make_unique<LaunchesTask>(binding.driver, std::move(launches)));
 }

@@ -359,5 +359,27 @@ TEST_F(Cuda, LooksUpRowsByAKernelOfTheRuntime) {
   EXPECT_EQ(get<float>(out, 12), (std::vector<float>{30, 31, 32, 0, 1, 2, 40, 41, 42, 10, 11, 12}));
 }
 
+/// Two tensors of three blocks and one; the sums of these are in the workspace, and what lies beside it
+/// stays.
+TEST_F(Cuda, SumsUpSquaresByWayOfTheWorkspace) {
+  ProgramBuilder b;
+  const uint32_t x = b.keep({40000}), y = b.keep({3}), result = b.keep({}, DType::F64), sums = b.keep({4}),
+                 beside = b.keep({4});
+  b.library(LibraryFn::SumOfSquares, {x, y, result}, {});
+  b.program.commands.back().workspace = sums;
+  b.segment(SegmentKind::Last);
+  b.program.target = "cuda:sm_90";
+  ASSERT_TRUE(verifyProgram(b.program));
+  Status status = load(b.program);
+  ASSERT_TRUE(status) << status.error().message;
+  put<float>(x, std::vector<float>(40000, 0.5f));
+  put<float>(y, {1, 2, 3});
+  put<float>(beside, {7, 7, 7, 7});
+  ASSERT_TRUE(executor->run(0));
+  EXPECT_EQ(get<float>(sums, 4), (std::vector<float>{4096, 4096, 1808, 14}));
+  EXPECT_EQ(get<double>(result, 1), std::vector<double>{10014});
+  EXPECT_EQ(get<float>(beside, 4), std::vector<float>(4, 7));
+}
+
 } // namespace
 } // namespace ds::rt

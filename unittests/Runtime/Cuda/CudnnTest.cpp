@@ -5,6 +5,7 @@
 // executed.
 //
 //===---------------------------------------------------------------------------===//
+#include "../../../kernels/CudaCommands.h"
 #include "../ConvReference.h"
 #include "Cuda/CudnnAttention.h"
 #include "Cuda/CudnnConvolution.h"

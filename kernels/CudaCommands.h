@@ -1,0 +1,36 @@
+//===- CudaCommands.h - Library commands as launches of CUDA kernels -----------===//
+//
+// cudaLaunches() says which entries of ds_kernels.fatbin a library command is, for operands that
+// verifyProgram has accepted; it looks at no data and needs no part of CUDA.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_KERNELS_CUDACOMMANDS_H
+#define DS_KERNELS_CUDACOMMANDS_H
+
+#include "CudaCalls.h"
+#include "ds/Runtime/Kernels.h"
+
+#include <vector>
+
+namespace ds::rt::cuda {
+
+struct CudaLaunch {
+  const char *entry; ///< name in the fatbin
+  uint32_t blocks, threads;
+  uint32_t sharedBytes;                ///< dynamic; above 48 KiB the entry's limit must be raised
+  std::vector<unsigned char> argument; ///< the struct
+};
+
+/// What `fn` is, in order; nothing for what is no kernel of this library (Matmul). A launch of no blocks is
+/// left out.
+std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
+
+/// What the kernels of attention take, for either of its commands.
+AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
+
+/// The launch that fills device memory with random numbers; none if there are none.
+std::vector<CudaLaunch> cudaLaunches(const RandomCall &call);
+
+} // namespace ds::rt::cuda
+
+#endif // DS_KERNELS_CUDACOMMANDS_H
