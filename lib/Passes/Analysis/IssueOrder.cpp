@@ -219,6 +219,9 @@ static int64_t polish(const OrderGraph &graph, Order &order, int64_t &steps, int
     Order hoisted = hoistFreeing(graph, order, moved, steps, 2 * maxSteps);
     if (!hoisted.empty())
       order = std::move(hoisted);
+    Order delayed = delayMaking(graph, order, moved, steps, 2 * maxSteps);
+    if (!delayed.empty())
+      order = std::move(delayed);
     const int64_t now = profileOf(graph, order, steps).peak;
     if (now >= std::min(peak, moved) || steps >= maxSteps)
       return now;

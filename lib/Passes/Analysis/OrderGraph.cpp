@@ -38,6 +38,7 @@ OrderGraph::OrderGraph(const OrderProblem &problem) {
     }
     Op &op = ops[id];
     op.workspace = source.workspace;
+    op.isView = source.writes.empty();
     op.buffers = source.reads;
     op.buffers.insert(op.buffers.end(), source.writes.begin(), source.writes.end());
     sortUnique(op.buffers);
@@ -199,6 +200,19 @@ Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int
     return std::pair(int64_t(waits), waits ? rank[op] : op);
   };
   return schedule(graph, keyOf, steps, maxSteps);
+}
+
+Order delayMaking(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
+                  int64_t maxSteps) {
+  const OrderGraph turned = graph.reversed();
+  const Order last(base.rbegin(), base.rend());
+  auto keyOf = [&, rank = ranksOf(last)](uint32_t op, int64_t during, int64_t delta) {
+    const bool stays = graph.ops[op].isView ? delta > 0 : delta >= 0;
+    return std::pair(int64_t(stays || during > peak), rank[op]);
+  };
+  Order order = schedule(turned, keyOf, steps, maxSteps);
+  std::reverse(order.begin(), order.end());
+  return order;
 }
 
 } // namespace ds::analysis::detail

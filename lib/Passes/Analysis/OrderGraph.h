@@ -24,6 +24,7 @@ struct OrderGraph {
     std::vector<uint32_t> before, after; ///< ops that must come earlier, later
     std::vector<uint32_t> buffers;       ///< that it touches, each once
     int64_t workspace = 0;
+    bool isView = false; ///< writes nothing
   };
   std::vector<Buffer> buffers;
   std::vector<Op> ops;
@@ -72,6 +73,12 @@ Order listSchedule(const OrderGraph &graph, const Order &base, Policy policy, in
 /// such an op only takes away. Empty when `steps` would exceed `maxSteps`.
 Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
                    int64_t maxSteps);
+
+/// `base` with ops that make more than they free, and views, moved to where the first op waits for them,
+/// unless the live bytes would exceed `peak`: what backward computes again is computed when it is needed,
+/// wherever the search has left it. Live bytes are nowhere more than in `base`, for the reason that
+/// hoistFreeing gives, with time turned round. Empty when `steps` would exceed `maxSteps`.
+Order delayMaking(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps, int64_t maxSteps);
 
 /// Moves ops out of the way of the peak while that makes the profile better and the budget lasts: those that
 /// would free a buffer that is live at the peak go before it, those that make one go behind it.
