@@ -95,47 +95,13 @@ ds.kernel @layer_norm_gains inputs 4 buffers [!ds.buffer<tensor<1024x384xf32>, [
 
 ds.kernel @gelu inputs 1 buffers [!ds.buffer<tensor<1024x1536xf32>, [1536, 1], device>, !ds.buffer<tensor<1024x1536xf32>, [1536, 1], device>] {
 ^bb0(%a0: tensor<1024x1536xf32>):
-  %k = ds.constant dense<0.7978845608028654> : tensor<1024x1536xf32>
-  %q = ds.constant dense<0.044715> : tensor<1024x1536xf32>
-  %half = ds.constant dense<0.5> : tensor<1024x1536xf32>
-  %one = ds.constant dense<1.0> : tensor<1024x1536xf32>
-  %xx = ds.mul %a0, %a0 : tensor<1024x1536xf32>
-  %qx = ds.mul %xx, %q : tensor<1024x1536xf32>
-  %qp = ds.add %qx, %one : tensor<1024x1536xf32>
-  %xk = ds.mul %a0, %k : tensor<1024x1536xf32>
-  %in = ds.mul %xk, %qp : tensor<1024x1536xf32>
-  %t = ds.tanh %in : tensor<1024x1536xf32>
-  %tp = ds.add %t, %one : tensor<1024x1536xf32>
-  %hx = ds.mul %a0, %half : tensor<1024x1536xf32>
-  %y = ds.mul %hx, %tp : tensor<1024x1536xf32>
+  %y = ds.gelu tanh %a0 : tensor<1024x1536xf32>
   ds.yield %y : tensor<1024x1536xf32>
 }
 
 ds.kernel @gelu_backward inputs 2 buffers [!ds.buffer<tensor<1024x1536xf32>, [1536, 1], device>, !ds.buffer<tensor<1024x1536xf32>, [1536, 1], device>, !ds.buffer<tensor<1024x1536xf32>, [1536, 1], device>] {
 ^bb0(%a0: tensor<1024x1536xf32>, %a1: tensor<1024x1536xf32>):
-  %k = ds.constant dense<0.7978845608028654> : tensor<1024x1536xf32>
-  %q = ds.constant dense<0.044715> : tensor<1024x1536xf32>
-  %half = ds.constant dense<0.5> : tensor<1024x1536xf32>
-  %one = ds.constant dense<1.0> : tensor<1024x1536xf32>
-  %xx = ds.mul %a0, %a0 : tensor<1024x1536xf32>
-  %qx = ds.mul %xx, %q : tensor<1024x1536xf32>
-  %qp = ds.add %qx, %one : tensor<1024x1536xf32>
-  %xk = ds.mul %a0, %k : tensor<1024x1536xf32>
-  %in = ds.mul %xk, %qp : tensor<1024x1536xf32>
-  %t = ds.tanh %in : tensor<1024x1536xf32>
-  %tp = ds.add %t, %one : tensor<1024x1536xf32>
-  %hx = ds.mul %a0, %half : tensor<1024x1536xf32>
-  %tt = ds.mul %t, %t : tensor<1024x1536xf32>
-  %ot = ds.sub %one, %tt : tensor<1024x1536xf32>
-  %three = ds.constant dense<3.0> : tensor<1024x1536xf32>
-  %q3 = ds.mul %qx, %three : tensor<1024x1536xf32>
-  %q4 = ds.add %q3, %one : tensor<1024x1536xf32>
-  %kk = ds.mul %q4, %k : tensor<1024x1536xf32>
-  %dt = ds.mul %ot, %kk : tensor<1024x1536xf32>
-  %e = ds.mul %hx, %dt : tensor<1024x1536xf32>
-  %th = ds.mul %tp, %half : tensor<1024x1536xf32>
-  %s = ds.add %th, %e : tensor<1024x1536xf32>
-  %y = ds.mul %s, %a1 : tensor<1024x1536xf32>
+  %y = ds.gelu_grad tanh %a1, %a0 : tensor<1024x1536xf32>
   ds.yield %y : tensor<1024x1536xf32>
 }
 

@@ -316,4 +316,10 @@ Node *BodyGraph::buildReduce(ds::ReduceOp op, ArrayRef<Index> indices) {
   return node;
 }
 
+bool isHeavy(const Node &node) {
+  return node.kind == Node::Kind::Random ||
+         (node.op && isa<ds::ExpOp, ds::LogOp, ds::TanhOp, ds::ErfOp, ds::SigmoidOp, ds::SinOp, ds::CosOp,
+                         ds::PowOp, ds::GeluOp, ds::GeluGradOp>(node.op));
+}
+
 } // namespace mlir::ds::codegen

@@ -45,6 +45,10 @@ struct Node {
   unsigned level = 0; ///< reductions on the longest path to it, itself included
 };
 
+/// True for values that take as long as many simple operations: random numbers, and functions that become
+/// polynomials.
+bool isHeavy(const Node &node);
+
 /// The ops of a fused body in order, and the values it yields. A value that no op of the body defines is a
 /// leaf.
 struct Body {

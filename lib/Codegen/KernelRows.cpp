@@ -164,12 +164,7 @@ void chooseRowCaches(KernelBuilder &k) {
           collectNeeded(output.value, needed);
     for (const Node &candidate : nest.graph->allNodes()) {
       const Node *node = &candidate;
-      bool heavy =
-          node->kind == Node::Kind::Random ||
-          (node->op &&
-           isa<ds::ExpOp, ds::LogOp, ds::TanhOp, ds::ErfOp, ds::SigmoidOp, ds::SinOp, ds::CosOp, ds::PowOp>(
-               node->op));
-      if (!heavy || !needed.contains(node) || !k.nodes.isVector(node))
+      if (!isHeavy(candidate) || !needed.contains(node) || !k.nodes.isVector(node))
         continue;
       auto [it, isFirst] = firstStage.insert({node, stage});
       int64_t bytes = rowSize * memoryType(node->type).getIntOrFloatBitWidth() / 8;

@@ -273,14 +273,8 @@ std::unique_ptr<LoopNest> buildLoopNest(const Body &body, const Layout *layout, 
 /// Rough cost of one iteration, in simple vector operations.
 static int64_t weighIteration(const LoopNest &nest) {
   int64_t weight = nest.outputs.size();
-  for (const Node &node : nest.graph->allNodes()) {
-    bool heavy =
-        node.kind == Node::Kind::Random ||
-        (node.op &&
-         isa<ds::ExpOp, ds::LogOp, ds::TanhOp, ds::ErfOp, ds::SigmoidOp, ds::SinOp, ds::CosOp, ds::PowOp>(
-             node.op));
-    weight += heavy ? 8 : 1;
-  }
+  for (const Node &node : nest.graph->allNodes())
+    weight += isHeavy(node) ? 8 : 1;
   return weight;
 }
 

@@ -111,6 +111,10 @@ OpFoldResult ConvertOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+// The operations of the scalar bodies, exp, erf and tanh counted as one.
+int64_t GeluOp::getFlops() { return (getTanh() ? 9 : 5) * getType().getNumElements(); }
+int64_t GeluGradOp::getFlops() { return (getTanh() ? 18 : 11) * getType().getNumElements(); }
+
 LogicalResult PowOp::canonicalize(PowOp op, PatternRewriter &rewriter) {
   if (isSplatOf(splatOf(op.getRhs()), 1.0)) {
     rewriter.replaceOp(op, op.getLhs());

@@ -80,6 +80,12 @@ void ErfOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<
   grads.push_back(rule.mul(rule.grad, rule.scale(bell, M_2_SQRTPI)));
 }
 
+void GeluOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
+                            Values &grads) {
+  grads.push_back(
+      builder.create<GeluGradOp>(getLoc(), getType(), resultGrads.front(), getInput(), getTanhAttr()));
+}
+
 void SigmoidOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
                                Values &grads) {
   Rule rule(builder, *this, resultGrads);

@@ -137,6 +137,50 @@ Value SigmoidOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operan
   return builder.create<arith::DivFOp>(loc, one, builder.create<arith::AddFOp>(loc, one, power));
 }
 
+namespace {
+/// Formulas on scalars or vectors of floats.
+struct Formula {
+  OpBuilder &builder;
+  Location loc;
+
+  Value add(Value a, Value b) { return builder.create<arith::AddFOp>(loc, a, b); }
+  Value sub(Value a, Value b) { return builder.create<arith::SubFOp>(loc, a, b); }
+  Value mul(Value a, Value b) { return builder.create<arith::MulFOp>(loc, a, b); }
+  Value shift(Value x, double offset) { return add(x, number(x, offset)); }
+  Value scale(Value x, double factor) { return mul(x, number(x, factor)); }
+  Value number(Value like, double value) { return splat(builder, loc, like.getType(), value); }
+
+  /// tanh(sqrt(2 / pi) * (x + 0.044715 x^3)), or erf(x / sqrt(2)).
+  Value geluGate(Value x, bool tanh) {
+    if (!tanh)
+      return builder.create<math::ErfOp>(loc, scale(x, M_SQRT1_2));
+    Value sum = add(x, scale(mul(mul(x, x), x), kGeluCube));
+    return builder.create<math::TanhOp>(loc, scale(sum, kGeluSlope));
+  }
+
+  static constexpr double kGeluCube = 0.044715, kGeluSlope = M_SQRT2 * M_2_SQRTPI / 2; // sqrt(2 / pi)
+};
+} // namespace
+
+Value GeluOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
+  Formula f{builder, loc};
+  Value x = operands[0];
+  return f.mul(f.scale(x, 0.5), f.shift(f.geluGate(x, getTanh()), 1));
+}
+
+Value GeluGradOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
+  Formula f{builder, loc};
+  Value x = operands[1], gate = f.geluGate(x, getTanh()), square = f.mul(x, x), slope;
+  if (getTanh()) {
+    Value inner = f.shift(f.scale(square, 3 * f.kGeluCube * f.kGeluSlope), f.kGeluSlope);
+    slope = f.mul(f.sub(f.number(x, 1), f.mul(gate, gate)), f.mul(f.scale(x, 0.5), inner));
+  } else {
+    Value bell = builder.create<math::ExpOp>(loc, f.scale(square, -0.5));
+    slope = f.mul(x, f.scale(bell, M_SQRT1_2 * M_2_SQRTPI / 2));
+  }
+  return f.mul(operands[0], f.add(f.scale(f.shift(gate, 1), 0.5), slope));
+}
+
 Value SinOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
   return builder.create<math::SinOp>(loc, operands[0]);
 }

@@ -29,6 +29,10 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
   %erf = ds.erf %x : tensor<4xf32>
   // CHECK: ds.sigmoid %{{.*}} : tensor<4xf32>
   %sigmoid = ds.sigmoid %x : tensor<4xf32>
+  // CHECK: ds.gelu tanh %{{.*}} : tensor<4xf32>
+  %gelu = ds.gelu tanh %x : tensor<4xf32>
+  // CHECK: ds.gelu %{{.*}} : tensor<4xf32>
+  %exact = ds.gelu %x : tensor<4xf32>
   // CHECK: ds.sin %{{.*}} : tensor<4xf32>
   %sin = ds.sin %x : tensor<4xf32>
   // CHECK: ds.cos %{{.*}} : tensor<4xf32>
@@ -42,6 +46,8 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
 
 // CHECK-LABEL: @binary
 func.func @binary(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xi1>, %d: tensor<4xi1>, %i: tensor<4xi64>, %j: tensor<4xi64>) {
+  // CHECK: ds.gelu_grad tanh %{{.*}}, %{{.*}} : tensor<4xf32>
+  %gelu = ds.gelu_grad tanh %a, %b : tensor<4xf32>
   // CHECK: ds.add %{{.*}}, %{{.*}} : tensor<4xf32>
   %add = ds.add %a, %b : tensor<4xf32>
   // CHECK: ds.sub %{{.*}}, %{{.*}} : tensor<4xf32>

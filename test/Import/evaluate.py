@@ -150,6 +150,9 @@ class Function:
     def do_convert(self, op, operands, names):
         return [operands[0].to(parse_types(op)[-1][1])]
 
+    def do_gelu(self, op, operands, names):
+        return [F.gelu(operands[0], approximate="tanh" if op.startswith("ds.gelu tanh") else "none")]
+
     def do_broadcast(self, op, operands, names):
         dims, (shape, _) = field(op, "dims"), parse_types(op)[-1]
         assert dims == sorted(set(dims)), op

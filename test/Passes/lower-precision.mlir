@@ -99,6 +99,26 @@ module @norm_and_residual attributes {ds.training = {precision = {compute = "bf1
 
 // -----
 
+// GELU is arithmetic as any other: in f32, between values of 16 bits.
+// CHECK-LABEL: @gelu
+module @gelu attributes {ds.training = {precision = {compute = "bf16"}}} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
+  func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x8xf32> {ds.state = @w}) -> tensor<f32> {
+    // CHECK: %[[H:.*]] = ds.matmul
+    // CHECK-NEXT: %[[WIDE:.*]] = ds.convert %[[H]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+    // CHECK-NEXT: %[[G:.*]] = ds.gelu tanh %[[WIDE]] : tensor<4x8xf32>
+    // CHECK-NEXT: %[[LOW:.*]] = ds.convert %[[G]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+    // CHECK-NEXT: ds.matmul %[[LOW]]
+    %h = ds.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+    %g = ds.gelu tanh %h : tensor<4x8xf32>
+    %o = ds.matmul %g, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+    %loss = ds.reduce sum %o dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
 // A chain of elementwise ops between two products: rounded once, at its end. The constant has no say in the type.
 // CHECK-LABEL: @chain
 module @chain attributes {ds.training = {precision = {compute = "bf16"}}} {

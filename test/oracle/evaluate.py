@@ -186,6 +186,16 @@ def reduce(op, x):
     return {"sum": torch.sum, "max": torch.amax, "min": torch.amin}[op.get("kind")](x, dim=dims)
 
 
+def gelu(op, x):
+    return torch.nn.functional.gelu(x, approximate="tanh" if op.has("tanh") else "none")
+
+
+def gelu_grad(op, grad, x):
+    leaf = x.detach().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(gelu(op, leaf), leaf, grad)[0]
+
+
 def softmax(op, x):
     return (torch.log_softmax if op.has("log") else torch.softmax)(x, dim=int(op.get("dim")))
 
@@ -311,6 +321,7 @@ OPS.update({
     "ds.pad": pad, "ds.reduce": reduce, "ds.random_uniform": random_uniform, "ds.dropout": dropout,
     "ds.concat": lambda op, *pieces: torch.cat(pieces, int(op.get("dim"))),
     "ds.split": lambda op, x: x.split([kind[0][int(op.get("dim"))] for kind in op.types], int(op.get("dim"))),
+    "ds.gelu": gelu, "ds.gelu_grad": gelu_grad,
     "ds.matmul": matmul, "ds.softmax": softmax, "ds.layer_norm": layer_norm, "ds.rms_norm": rms_norm,
     "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.conv": conv,
     "ds.conv_grad_input": conv_grad_input, "ds.conv_grad_weight": conv_grad_weight, "ds.cross_entropy": cross_entropy,

@@ -145,7 +145,7 @@ BodyWriter::Written BodyWriter::elementwise(const Shape &shape, int depth) {
   static const char *smooth[] = {"tanh", "erf", "sigmoid", "sin", "cos"};
   // One step of a 16-bit float at 50 would turn a sine by a quarter.
   double mostAngle = element == "f32" ? 50 : 3;
-  switch (pick(0, 11)) {
+  switch (pick(0, 12)) {
   case 0:
     return unary(smooth[pick(0, 4)], bounded(x, mostAngle), 1);
   case 1:
@@ -171,6 +171,15 @@ BodyWriter::Written BodyWriter::elementwise(const Shape &shape, int depth) {
         line("ds.convert " + x.name + " : " + type + " -> " + typeOf(shape, "f64"), shape, "f64", x.bound);
     Written back = line("ds.sin " + wide.name + " : " + typeOf(shape, "f64"), shape, "f64", 1);
     return line("ds.convert " + back.name + " : " + typeOf(shape, "f64") + " -> " + type, shape, element, 1);
+  }
+  case 8: {
+    std::string form = chance(0.5) ? "tanh " : "";
+    x = bounded(x, 3);
+    if (chance(0.5))
+      return unary("gelu " + form, x, x.bound);
+    Written grad = bounded(make(shape, depth - 1), 50);
+    return line("ds.gelu_grad " + form + grad.name + ", " + x.name + " : " + type, shape, element,
+                2 * grad.bound);
   }
   default:
     break;

@@ -39,6 +39,18 @@ double at(const Tensor &tensor, const Position &position) {
   return tensor.values[numberOf(position, tensor.shape)];
 }
 
+/// What erf or tanh is taken of, in the form of GELU that says so.
+double geluGate(double x, bool tanh) {
+  return tanh ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)) : std::erf(x / M_SQRT2);
+}
+
+double geluSlope(double x, bool tanh) {
+  double gate = geluGate(x, tanh);
+  double bell = tanh ? (1 - gate * gate) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x) / 2
+                     : std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+  return (1 + gate) / 2 + x * bell;
+}
+
 double applyUnary(Operation *op, double x) {
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case([&](mlir::ds::NegOp) { return -x; })
@@ -53,6 +65,7 @@ double applyUnary(Operation *op, double x) {
       .Case([&](mlir::ds::TanhOp) { return std::tanh(x); })
       .Case([&](mlir::ds::ErfOp) { return std::erf(x); })
       .Case([&](mlir::ds::SigmoidOp) { return 1 / (1 + std::exp(-x)); })
+      .Case([&](mlir::ds::GeluOp gelu) { return x * (1 + geluGate(x, gelu.getTanh())) / 2; })
       .Case([&](mlir::ds::SinOp) { return std::sin(x); })
       .Case([&](mlir::ds::CosOp) { return std::cos(x); })
       .Case([&](mlir::ds::FloorOp) { return std::floor(x); })
@@ -96,6 +109,7 @@ double applyBinary(Operation *op, double x, double y) {
       .Case([&](mlir::ds::DivOp) { return isInteger ? (y == 0 ? x : std::trunc(x / y)) : x / y; })
       .Case([&](mlir::ds::MaxOp) { return larger(x, y); })
       .Case([&](mlir::ds::MinOp) { return smaller(x, y); })
+      .Case([&](mlir::ds::GeluGradOp grad) { return x * geluSlope(y, grad.getTanh()); })
       .Case([&](mlir::ds::PowOp) { return std::pow(x, y); })
       .Case([&](mlir::ds::AndOp) { return x != 0 && y != 0 ? 1.0 : 0.0; })
       .Case([&](mlir::ds::OrOp) { return x != 0 || y != 0 ? 1.0 : 0.0; })

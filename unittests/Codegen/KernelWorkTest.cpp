@@ -32,6 +32,9 @@ TEST(KernelWork, CountsAdditionsAndWhatFunctionsTake) {
   // 1 / (1 + exp(-x)): a sign, an exponential, an addition, a division; constants cost nothing.
   EXPECT_EQ(workOf(argument, "%r = ds.sigmoid %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>"),
             (Work{32 * (1 + 40 + 1), 32}));
+  // 0.5 x (1 + tanh(k (x + c x^3))): eight simple operations around the function, as they would be spelled.
+  EXPECT_EQ(workOf(argument, "%r = ds.gelu tanh %x : tensor<8x4xf32>\n ds.yield %r : tensor<8x4xf32>"),
+            (Work{32 * (8 + 36), 32}));
   // A reshape moves nothing.
   EXPECT_EQ(workOf(argument,
                    "%r = ds.reshape %x : tensor<8x4xf32> -> tensor<32xf32>\n ds.yield %r : tensor<32xf32>"),

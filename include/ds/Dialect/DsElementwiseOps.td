@@ -73,6 +73,25 @@ def Ds_SigmoidOp : Ds_UnaryOp<"sigmoid", AnyFloat, [Diff]> {
   let summary = "Gives 1 / (1 + exp(-x)) for each element";
   let description = [{ Example: `%r = ds.sigmoid %x : tensor<4xf32>` }];
 }
+def Ds_GeluOp : Ds_ElementwiseOp<"gelu", [Diff, SameOperandsAndResultType, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+  let summary = "Takes the Gaussian error linear unit of each element";
+  let description = [{
+    `0.5 * x * (1 + erf(x / sqrt(2)))`, or with `tanh` the approximation `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
+    One op and not its formula, so that passes find it again; its gradient reads x alone. Example: `%r = ds.gelu tanh %x : tensor<4xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$input, UnitAttr:$tanh);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = "(`tanh` $tanh^)? $input attr-dict `:` type($result)";
+}
+def Ds_GeluGradOp : Ds_ElementwiseOp<"gelu_grad", [SameOperandsAndResultType, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+  let summary = "Computes the gradient of ds.gelu by its input";
+  let description = [{
+    `grad` times the derivative of `ds.gelu` of the same form at `input`. Example: `%d = ds.gelu_grad tanh %g, %x : tensor<4xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$grad, Ds_FloatTensor:$input, UnitAttr:$tanh);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = "(`tanh` $tanh^)? $grad `,` $input attr-dict `:` type($result)";
+}
 def Ds_SinOp : Ds_UnaryOp<"sin", AnyFloat, [Diff]> {
   let summary = "Takes the sine of each element";
   let description = [{ Example: `%r = ds.sin %x : tensor<4xf32>` }];

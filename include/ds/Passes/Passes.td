@@ -112,7 +112,7 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> 
     - The copies are the same ops on the same values: results are bit-equal.
     - Products, attention, reductions and other library calls are never repeated. Evaluation stays as it is.
 
-    Of a GELU spelled in ten ops only its input crosses:
+    Of an activation that is spelled out only its input crosses:
     ```
     %h = ds.matmul ...
     %t = ds.tanh %h : tensor<4x8xf32>

@@ -102,17 +102,12 @@ Value hf::addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, do
 // Activations
 //===----------------------------------------------------------------------===//
 
-/// 0.5 * x * (1 + inner)
-static Value halfGate(Emitter &e, Value x, Value inner) { return e.mul(e.scale(x, 0.5), e.shift(inner, 1)); }
-
 static Value geluErf(Emitter &e, Value x) {
-  return halfGate(e, x, e.unary<ErfOp>(e.scale(x, std::sqrt(0.5))));
+  return e.getBuilder().create<GeluOp>(e.getLoc(), x, /*tanh=*/false);
 }
 
 static Value geluTanh(Emitter &e, Value x) {
-  Value cube = e.mul(e.mul(x, x), x);
-  Value sum = e.add(x, e.scale(cube, 0.044715));
-  return halfGate(e, x, e.unary<TanhOp>(e.scale(sum, std::sqrt(2 / M_PI))));
+  return e.getBuilder().create<GeluOp>(e.getLoc(), x, /*tanh=*/true);
 }
 
 static Value quickGelu(Emitter &e, Value x) { return e.mul(x, e.unary<SigmoidOp>(e.scale(x, 1.702))); }

@@ -118,18 +118,8 @@ Value selu(Call &call) {
                          1.0507009873554804934193349852946, 1);
 }
 
-/// 0.5 * x * (1 + inner)
-TensorRef halfGate(Builder &b, const TensorRef &x, const TensorRef &inner) {
-  return b.binary("mul", combine(b, "mul", x, 0.5), combine(b, "add", inner, 1));
-}
-
 Value gelu(Call &call) {
-  TensorRef x = call.tensor("self");
-  if (call.text("approximate") != "tanh")
-    return halfGate(call.b, x, call.b.unary("erf", combine(call.b, "mul", x, std::sqrt(0.5))));
-  TensorRef cube = call.b.binary("mul", call.b.binary("mul", x, x), x);
-  TensorRef sum = call.b.binary("add", x, combine(call.b, "mul", cube, 0.044715));
-  return halfGate(call.b, x, call.b.unary("tanh", combine(call.b, "mul", sum, std::sqrt(2 / M_PI))));
+  return call.b.unary(call.text("approximate") == "tanh" ? "gelu tanh" : "gelu", call.tensor("self"));
 }
 
 Value silu(Call &call) {
