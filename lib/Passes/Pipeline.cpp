@@ -23,7 +23,8 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 
-  // Spelled-out attention must be found before its gradient is spelled out too.
+  // Spelled-out GELU and attention must be found before their gradients are spelled out too.
+  manager.addNestedPass<func::FuncOp>(createRaiseGelu());
   manager.addPass(createRaiseAttention());
   manager.addPass(createCanonicalizerPass());
 

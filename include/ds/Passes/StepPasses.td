@@ -56,6 +56,33 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def RaiseGelu : Pass<"ds-raise-gelu", "::mlir::func::FuncOp"> {
+  let summary = "Replaces spelled-out GELU by ds.gelu";
+  let description = [{
+    Recognises the tanh form as models write it by hand: a product, in any order, of x, a half and 1 + tanh(u), where u
+    is sqrt(2 / pi) times x + 0.044715 x^3, or times x (1 + 0.044715 x^2), and powers are products. What is spelled out
+    is left, for whoever else reads it.
+
+    Requires: phase model, canonical and without common subexpressions.
+
+    Ensures: (E1) such a product is a `ds.gelu tanh` of x, which differs from it by rounding alone; (E2) constants that
+    differ by more than 10^-6 of themselves are another function, and left.
+
+    ```
+    %square = ds.mul %x, %x : tensor<4xf32>                    %g = ds.gelu tanh %x : tensor<4xf32>
+    %cube = ds.mul %square, %x : tensor<4xf32>
+    %small = ds.mul %cube, %c : tensor<4xf32>
+    %sum = ds.add %x, %small : tensor<4xf32>
+    %u = ds.mul %sum, %k : tensor<4xf32>                ->
+    %t = ds.tanh %u : tensor<4xf32>
+    %gate = ds.add %t, %one : tensor<4xf32>
+    %half = ds.mul %x, %0_5 : tensor<4xf32>
+    %g = ds.mul %half, %gate : tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def LowerPrecision : Pass<"ds-lower-precision", "::mlir::ModuleOp"> {
   let summary = "Puts parameters, activations and products into 16 bits";
   let description = [{
