@@ -40,7 +40,7 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
   }
   if (call.function != rt::LibraryFn::Matmul)
     return rt::libraryWorkspaceBytes(call.function, call.operands(), threads);
-  const rt::Buffer *bias = call.operands().size() > 3 ? &call.operand(3) : nullptr;
+  const rt::Buffer *bias = rt::matmulExtras(call.operands()).bias;
   return rt::productWorkspaceBytes(
       rt::describeMatmul(call.operand(0), call.operand(1), call.operand(2), bias, call.params.data()),
       threads);

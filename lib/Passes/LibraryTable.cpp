@@ -7,7 +7,7 @@ using namespace mlir::ds;
 using ::ds::rt::LibraryFn;
 
 static const LibraryEntry kFunctions[] = {
-    {LibraryFn::Matmul, 3, 4, {}},
+    {LibraryFn::Matmul, 3, 5, {}},
     {LibraryFn::AttentionForward, 5, 6, {}},
     {LibraryFn::AttentionBackward, 9, 10, {}},
     {LibraryFn::EmbeddingForward, 3, 3, IndexUse{1, 0, 0, false}},

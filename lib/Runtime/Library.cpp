@@ -1,6 +1,7 @@
-//===- Library.cpp - Scratch memory of library functions -----------------------===//
+//===- Library.cpp - What is asked of library commands -------------------------===//
 //
-// Asked by the planner, which reserves it, and by the verifier, which holds programs to it.
+// Their scratch memory is asked by the planner, which reserves it, and by the verifier, which holds programs
+// to it.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Library.h"
@@ -42,6 +43,26 @@ uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> oper
     return product({sizeof(float), blocks});
   }
   return 0;
+}
+
+MatmulExtras matmulExtras(std::span<const Buffer *const> operands) {
+  MatmulExtras extras;
+  for (uint32_t k = 3; k < operands.size(); ++k)
+    if (operands[k]->shape.size() == 1) {
+      extras.bias = operands[k];
+      extras.biasIndex = k;
+    } else {
+      extras.input = operands[k];
+      extras.inputIndex = k;
+    }
+  return extras;
+}
+
+MatmulExtras matmulExtras(const Program &program, const Command &command) {
+  std::vector<const Buffer *> operands;
+  for (uint32_t k = 0; k < command.numOperands; ++k)
+    operands.push_back(&program.buffers[program.operands[command.firstOperand + k]]);
+  return matmulExtras(operands);
 }
 
 } // namespace ds::rt

@@ -7,6 +7,7 @@
 
 #include "BlockedProduct.h"
 #include "Verify.h"
+#include "ds/Runtime/Library.h"
 #include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/Parallel.h"
 #include "ds/Runtime/ProgramFile.h"
@@ -105,6 +106,20 @@ class NoTask final : public Task {
   Status run() override { return {}; }
 };
 
+/// Tasks one after another.
+class TaskPair final : public Task {
+public:
+  TaskPair(std::unique_ptr<Task> first, std::unique_ptr<Task> second)
+      : first(std::move(first)), second(std::move(second)) {}
+  Status run() override {
+    Status status = first->run();
+    return status ? second->run() : status;
+  }
+
+private:
+  std::unique_ptr<Task> first, second;
+};
+
 /// The operands of a Matmul command.
 struct MatmulOperands {
   MatmulDesc desc;
@@ -115,12 +130,16 @@ struct MatmulOperands {
 MatmulOperands matmulOperands(const Binding &binding, const Command &command) {
   const Program &p = binding.program;
   const uint32_t *ids = p.operands.data() + command.firstOperand;
-  const Buffer *bias = command.numOperands == 4 ? &p.buffers[ids[3]] : nullptr;
+  const int64_t *params = p.params.data() + command.firstParam;
+  const MatmulExtras extras = matmulExtras(p, command);
   const bool planned = command.workspace != UINT32_MAX;
-  return {describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], bias,
-                         p.params.data() + command.firstParam),
-          {binding.address(ids[0]), binding.address(ids[1]), bias ? binding.address(ids[3]) : nullptr,
-           binding.address(ids[2]), planned ? binding.address(command.workspace) : nullptr},
+  // Before GELU the sums are its input, where that is wanted.
+  const bool writesInput = extras.input && params[3] == static_cast<int64_t>(Activation::Gelu);
+  return {describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], extras.bias, params),
+          {binding.address(ids[0]), binding.address(ids[1]),
+           extras.bias ? binding.address(ids[extras.biasIndex]) : nullptr,
+           binding.address(ids[writesInput ? extras.inputIndex : 2]),
+           planned ? binding.address(command.workspace) : nullptr},
           planned ? extentBytes(p.buffers[command.workspace]) : 0};
 }
 
@@ -140,11 +159,10 @@ Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOpe
                             binding.isa, std::move(where));
 }
 
-Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {
+/// The product of a Matmul command, without GELU.
+Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index) {
   const Program &p = binding.program;
   const Command &command = p.commands[index];
-  if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
-    return std::unique_ptr<Task>(std::make_unique<NoTask>());
   Result<const OnednnApi *> api = openOnednn();
   if (!api)
     return api.error();
@@ -164,6 +182,19 @@ Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index)
   return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, std::move(where)));
 }
 
+Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {
+  const Program &p = binding.program;
+  const Command &command = p.commands[index];
+  if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
+    return std::unique_ptr<Task>(std::make_unique<NoTask>());
+  Result<std::unique_ptr<Task>> product = bindProduct(binding, index);
+  if (!product || p.params[command.firstParam + 3] < static_cast<int64_t>(Activation::Gelu))
+    return product;
+  auto gelu = std::make_unique<LibraryTask>(binding, command, libraryFunction(LibraryFn::Matmul, binding.isa),
+                                            p.threads);
+  return std::unique_ptr<Task>(std::make_unique<TaskPair>(std::move(*product), std::move(gelu)));
+}
+
 } // namespace
 
 Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index) {
@@ -171,12 +202,15 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
   switch (command.kind) {
   case CommandKind::Kernel:
     return std::unique_ptr<Task>(std::make_unique<KernelTask>(binding, command));
-  case CommandKind::Library:
-    if (LibraryFunction function = libraryFunction(static_cast<LibraryFn>(command.callee), binding.isa))
-      return std::unique_ptr<Task>(
-          std::make_unique<LibraryTask>(binding, command, function, binding.program.threads));
-    return isConvolution(static_cast<LibraryFn>(command.callee)) ? bindConvolution(binding, index)
-                                                                 : bindMatmul(binding, index);
+  case CommandKind::Library: {
+    const auto callee = static_cast<LibraryFn>(command.callee);
+    if (callee == LibraryFn::Matmul)
+      return bindMatmul(binding, index);
+    if (isConvolution(callee))
+      return bindConvolution(binding, index);
+    return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
+        binding, command, libraryFunction(callee, binding.isa), binding.program.threads));
+  }
   case CommandKind::Copy:
     return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
         binding, command, libraryFunction(LibraryFn::Copy, binding.isa), /*threads=*/1));

@@ -5,11 +5,8 @@
 // OperandChecker.
 //
 //===---------------------------------------------------------------------------===//
-#include "Verify.h"
+#include "OperandChecker.h"
 
-#include "ds/Runtime/Library.h"
-
-#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -17,106 +14,6 @@ namespace ds::rt {
 namespace {
 
 constexpr int64_t kMaxHeadSize = 256; // the attention kernels keep a tile of heads on the stack
-
-/// The operands and params of one library command, and what can be wrong with them.
-class OperandChecker {
-public:
-  OperandChecker(const Program &program, uint64_t index)
-      : program(program), index(index), command(program.commands[index]) {}
-
-  const Buffer &operand(unsigned k) const {
-    return program.buffers[program.operands[command.firstOperand + k]];
-  }
-  int64_t param(unsigned k) const { return program.params[command.firstParam + k]; }
-  unsigned numOperands() const { return command.numOperands; }
-  std::string where() const { return describeCommand(program, index); }
-
-  /// Between `least` and `most` operands and exactly `params` params.
-  Status counts(unsigned least, unsigned most, unsigned params) const {
-    if (command.numOperands < least || command.numOperands > most)
-      return refuse("{} has {} operands, expected {} to {}", where(), command.numOperands, least, most);
-    if (command.numParams != params)
-      return refuse("{} has {} params, expected {}", where(), command.numParams, params);
-    return {};
-  }
-  /// Operands 0 to `count` - 1 may be looked at.
-  Status atLeast(unsigned count) const {
-    if (command.numOperands >= count)
-      return {};
-    return refuse("{} has {} operands, expected {}", where(), command.numOperands, count);
-  }
-  Status dtype(unsigned k, std::initializer_list<DType> allowed) const {
-    if (std::find(allowed.begin(), allowed.end(), operand(k).dtype) != allowed.end())
-      return {};
-    return refuse("{} operand {} has dtype {}, expected {}", where(), k, spell(operand(k).dtype),
-                  spell(*allowed.begin()));
-  }
-  /// Operand `k` has one of the types that products and kernels compute with.
-  Status isFloat(unsigned k) const { return dtype(k, {DType::F32, DType::BF16, DType::F16}); }
-  /// Operand `k` has the type of operand `other`.
-  Status sameType(unsigned k, unsigned other) const { return dtype(k, {operand(other).dtype}); }
-  Status rank(unsigned k, size_t rank) const {
-    if (operand(k).shape.size() == rank)
-      return {};
-    return refuse("{} operand {} has rank {}, expected {}", where(), k, operand(k).shape.size(), rank);
-  }
-  Status shape(unsigned k, const std::vector<int64_t> &shape) const {
-    if (operand(k).shape == shape)
-      return {};
-    return refuse("{} operand {} has shape [{}], expected [{}]", where(), k, fmt::join(operand(k).shape, "x"),
-                  fmt::join(shape, "x"));
-  }
-  Status unitInnermost(unsigned k) const {
-    const Buffer &b = operand(k);
-    if (b.shape.empty() || b.shape.back() <= 1 || b.strides.back() == 1)
-      return {};
-    return refuse("{} operand {} has innermost stride {}, expected 1", where(), k, b.strides.back());
-  }
-  Status contiguous(unsigned k) const {
-    if (isContiguous(operand(k)))
-      return {};
-    return refuse("{} operand {} is not packed in row-major order", where(), k);
-  }
-  Status flag(unsigned k, int64_t limit = 1) const {
-    if (param(k) >= 0 && param(k) <= limit)
-      return {};
-    return refuse("{} param {} is {}, allowed are 0 to {}", where(), k, param(k), limit);
-  }
-  /// Operand `k` is written: its elements are distinct and none is one of operand `other`.
-  Status written(unsigned k, std::initializer_list<unsigned> others) const {
-    const Buffer &b = operand(k);
-    for (size_t d = 0; d < b.shape.size(); ++d)
-      if (b.shape[d] > 1 && b.strides[d] == 0)
-        return refuse("{} writes operand {}, which has stride 0 in dimension {}", where(), k, d);
-    for (unsigned other : others)
-      if (other < numOperands() && mayOverlap(b, operand(other), program.world))
-        return refuse("{} writes operand {}, which shares bytes with operand {}", where(), k, other);
-    return {};
-  }
-
-  /// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
-  Status workspace(bool isForCpuOnly) const {
-    if (isForCpuOnly && program.target != "cpu")
-      return {};
-    std::vector<const Buffer *> operands;
-    for (unsigned k = 0; k < numOperands(); ++k)
-      operands.push_back(&operand(k));
-    const uint64_t needed =
-        libraryWorkspaceBytes(static_cast<LibraryFn>(command.callee), operands, program.threads);
-    const Buffer *planned = command.workspace == UINT32_MAX ? nullptr : &program.buffers[command.workspace];
-    if (needed > (planned ? extentBytes(*planned) : 0))
-      return refuse("{} needs {} bytes of workspace, but {} are planned", where(), needed,
-                    planned ? extentBytes(*planned) : 0);
-    if (needed != 0 && planned->offset % alignof(float) != 0)
-      return refuse("{} has its workspace at offset {}", where(), planned->offset);
-    return {};
-  }
-
-private:
-  const Program &program;
-  uint64_t index;
-  const Command &command;
-};
 
 /// First failure of a list of checks; each is evaluated only if those before it held.
 #define DS_CHECK(...)                                                                                        \
@@ -133,17 +30,42 @@ Status oneUnitStride(const OperandChecker &c, unsigned k) {
                 b.strides[n - 2], b.strides[n - 1]);
 }
 
+/// What GELU adds to a product: 16 bits, packed, no accumulation, and its input where the activation wants
+/// it.
+Status verifyGelu(const OperandChecker &c, const MatmulExtras &extras) {
+  const auto activation = static_cast<Activation>(c.param(3));
+  if (activation != Activation::Gelu && activation != Activation::GeluGradient)
+    return extras.input ? refuse("{} operand {} has rank {}, expected a bias", c.where(), extras.inputIndex,
+                                 extras.input->shape.size())
+                        : Status();
+  DS_CHECK(c.dtype(0, {DType::BF16, DType::F16}));
+  DS_CHECK(c.sameType(2, 0));
+  DS_CHECK(c.contiguous(2));
+  if (c.param(2) != 0)
+    return refuse("{} accumulates, which a product with GELU does not", c.where());
+  if (activation == Activation::GeluGradient && (extras.bias || !extras.input))
+    return refuse("{} is GELU's gradient, which has GELU's input and no bias", c.where());
+  if (!extras.input)
+    return {};
+  DS_CHECK(c.shape(extras.inputIndex, c.operand(2).shape));
+  DS_CHECK(c.contiguous(extras.inputIndex));
+  return activation == Activation::Gelu ? c.written(extras.inputIndex, {0, 1, extras.biasIndex}) : Status();
+}
+
 Status verifyMatmul(const OperandChecker &c) {
-  DS_CHECK(c.counts(3, 4, 4));
+  DS_CHECK(c.counts(3, 5, 4));
   DS_CHECK(c.flag(0));
   DS_CHECK(c.flag(1));
   DS_CHECK(c.flag(2));
-  DS_CHECK(c.flag(3));
+  DS_CHECK(c.flag(3, static_cast<int64_t>(Activation::GeluGradient)));
   DS_CHECK(c.isFloat(0));
   DS_CHECK(c.sameType(1, 0));
   DS_CHECK(c.dtype(2, {c.operand(0).dtype, DType::F32}));
-  if (c.numOperands() == 4)
-    DS_CHECK(c.sameType(3, 0));
+  for (unsigned k = 3; k < c.numOperands(); ++k)
+    DS_CHECK(c.sameType(k, 0));
+  const MatmulExtras extras = c.extras();
+  if (extras.count() + 3 != c.numOperands())
+    return refuse("{} has two operands of one kind behind its result", c.where());
   for (unsigned k = 0; k < 3; ++k) {
     if (c.operand(k).shape.size() < 2)
       return refuse("{} operand {} has rank {}, expected at least 2", c.where(), k,
@@ -164,11 +86,12 @@ Status verifyMatmul(const OperandChecker &c) {
   std::vector<int64_t> result = a;
   result.back() = b.back();
   DS_CHECK(c.shape(2, result));
-  if (c.numOperands() == 4) {
-    DS_CHECK(c.shape(3, {b.back()}));
-    DS_CHECK(c.unitInnermost(3));
+  if (extras.bias) {
+    DS_CHECK(c.shape(extras.biasIndex, {b.back()}));
+    DS_CHECK(c.unitInnermost(extras.biasIndex));
   }
-  return c.written(2, {0, 1, 3});
+  DS_CHECK(verifyGelu(c, extras));
+  return c.written(2, {0, 1, 3, 4});
 }
 
 /// Shapes of q, k, v, out and lse, which forward and backward share; `mask` is the mask's operand.

@@ -72,7 +72,7 @@ TEST(VerifyLibrary, Matmul) {
   }),
               HasSubstr("stride 0 in dimension 0"));
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 2; }),
-              HasSubstr("has 2 operands, expected 3 to 4"));
+              HasSubstr("has 2 operands, expected 3 to 5"));
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numParams = 3; }),
               HasSubstr("has 3 params, expected 4"));
   EXPECT_THAT(c.after([](Program &p) { p.buffers[0].shape = {8}, p.buffers[0].strides = {1}; }),
@@ -83,6 +83,44 @@ TEST(VerifyLibrary, Matmul) {
 }
 
 /// 16-bit operands of one type, and an f32 result beside them; nothing else is mixed.
+TEST(VerifyLibrary, MatmulWithGelu) {
+  constexpr DType B = DType::BF16;
+  const OneCommand c(LibraryFn::Matmul, {{{4, 8}, B}, {{8, 6}, B}, {{4, 6}, B}, {{6}, B}, {{4, 6}, B}},
+                     {0, 0, 0, 2});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_EQ(c.after([](Program &p) { p.commands[0].numOperands = 4; }),
+            "accepted"); // the input is not wanted
+  EXPECT_THAT(c.after(param(3, 4)), HasSubstr("param 3 is 4, allowed are 0 to 3"));
+  EXPECT_THAT(c.after(param(2, 1)), HasSubstr("accumulates, which a product with GELU does not"));
+  EXPECT_THAT(c.after(param(3, 1)), HasSubstr("operand 4 has rank 2, expected a bias"));
+  EXPECT_THAT(c.after(param(3, 3)), HasSubstr("which has GELU's input and no bias"));
+  EXPECT_THAT(c.after(shorten(4)), HasSubstr("operand 4 has shape [3x6], expected [4x6]"));
+  EXPECT_THAT(c.after(retype(4, DType::F16)), HasSubstr("operand 4 has dtype f16, expected bf16"));
+  EXPECT_THAT(c.after(retype(2, F)), HasSubstr("operand 2 has dtype f32, expected bf16"));
+  EXPECT_THAT(c.after(alias(2, 4)), HasSubstr("shares bytes with operand 4"));
+  EXPECT_THAT(c.after(alias(4, 0)), HasSubstr("writes operand 4, which shares bytes with operand 0"));
+  EXPECT_THAT(c.after(alias(4, 3)), HasSubstr("writes operand 4, which shares bytes with operand 3"));
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[4].strides = {1, 4};
+  }),
+              HasSubstr("operand 4 is not packed"));
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[2].strides = {1, 4};
+  }),
+              HasSubstr("operand 2 is not packed"));
+  EXPECT_THAT(c.after([](Program &p) { p.buffers[4].shape = {6}, p.buffers[4].strides = {1}; }),
+              HasSubstr("two operands of one kind"));
+  const OneCommand gradient(LibraryFn::Matmul, {{{4, 8}, B}, {{8, 6}, B}, {{4, 6}, B}, {{4, 6}, B}},
+                            {0, 0, 0, 3});
+  EXPECT_EQ(gradient.after(), "accepted");
+  EXPECT_THAT(gradient.after([](Program &p) { p.commands[0].numOperands = 3; }),
+              HasSubstr("which has GELU's input and no bias"));
+  EXPECT_THAT(gradient.after(alias(2, 3)), HasSubstr("shares bytes with operand 3"));
+  EXPECT_EQ(gradient.after(alias(3, 0)), "accepted"); // it is only read
+  const OneCommand single(LibraryFn::Matmul, {{{4, 8}, F}, {{8, 6}, F}, {{4, 6}, F}}, {0, 0, 0, 2});
+  EXPECT_THAT(single.after(), HasSubstr("operand 0 has dtype f32, expected bf16"));
+}
+
 TEST(VerifyLibrary, MatmulTypes) {
   for (DType low : {DType::BF16, DType::F16}) {
     const OneCommand c(LibraryFn::Matmul, {{{4, 8}, low}, {{8, 6}, low}, {{4, 6}, low}, {{6}, low}},

@@ -4,13 +4,17 @@
 // buffers' strides say, but the innermost dimension has stride 1 unless the text says otherwise. All shapes
 // are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
 //
-//   Matmul                operands: a, b, result[, bias]
+//   Matmul                operands: a, b, result[, bias][, h]
 //                         params: transposeA, transposeB, accumulate, activation
 //     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
 //     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
-//     b has none and a's are folded into M. bias is [N]. activation: 0 none, 1 relu. Any two innermost
-//     strides where one is 1.
+//     b has none and a's are folded into M. bias is [N]. activation: 0 none, 1 relu, 2 GELU, 3 its gradient.
+//     Any two innermost strides where one is 1.
+//     GELU is the tanh form, of products of 16 bits that accumulate nothing. h, of result's type and shape,
+//     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
+//     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
+//     gradient, as two commands would.
 //   AttentionForward      operands: q, k, v, out, lse[, mask]  params: causal, scale (double)
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
@@ -71,6 +75,19 @@ inline constexpr int64_t kSquaresBlock = 16384;
 /// most. Requires operands that verifyProgram accepts, but for the workspace. A product's is the plugin's to
 /// say (OnednnPlugin.h).
 uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands, uint32_t threads);
+
+/// The operands of a Matmul command that not all have; null where it does not. Their ranks tell them apart.
+struct MatmulExtras {
+  const Buffer *bias = nullptr;
+  const Buffer *input = nullptr;          ///< of GELU: h
+  uint32_t biasIndex = 0, inputIndex = 0; ///< among the operands, where they are there
+  unsigned count() const { return (bias ? 1 : 0) + (input ? 1 : 0); }
+};
+MatmulExtras matmulExtras(std::span<const Buffer *const> operands);
+MatmulExtras matmulExtras(const Program &program, const Command &command);
+
+/// What Matmul does with the sums.
+enum class Activation : int64_t { None, Relu, Gelu, GeluGradient };
 
 } // namespace ds::rt
 

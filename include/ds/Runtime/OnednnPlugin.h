@@ -91,8 +91,8 @@ struct OnednnApi {
 Result<const OnednnApi *> openOnednn();
 
 /// The product that a Matmul command of Library.h describes: transposes become strides, a's leading
-/// dimensions are folded into the rows where memory allows it. `params` are the command's four. Requires
-/// operands that verifyProgram accepts.
+/// dimensions are folded into the rows where memory allows it. `params` are the command's four. GELU is left
+/// out: it comes after the product. Requires operands that verifyProgram accepts.
 MatmulDesc describeMatmul(const Buffer &a, const Buffer &b, const Buffer &result, const Buffer *bias,
                           const int64_t *params);
 

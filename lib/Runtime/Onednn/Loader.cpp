@@ -4,6 +4,7 @@
 // more than the program struct.
 //
 //===---------------------------------------------------------------------------===//
+#include "ds/Runtime/Library.h"
 #include "ds/Runtime/OnednnPlugin.h"
 
 #include "../PluginFile.h"
@@ -88,7 +89,7 @@ MatmulDesc describeMatmul(const Buffer &a, const Buffer &b, const Buffer &result
     normalizeStrides(*operand, desc.rank);
   desc.bias = bias ? static_cast<int32_t>(bias->dtype) : -1;
   desc.accumulate = params[2] != 0;
-  desc.activation = static_cast<int32_t>(params[3]);
+  desc.activation = params[3] == static_cast<int64_t>(Activation::Relu);
   return desc;
 }
 
