@@ -44,6 +44,14 @@ struct WalkCall {
   int32_t rank;
 };
 
+/// GELU of `count` packed elements, or the gradient: result *= GELU'(input).
+struct GeluCall {
+  const void *input;
+  void *result; ///< may be the input, but for the gradient
+  int64_t count;
+  int64_t vectors; ///< of 16 bytes, with which both begin; 0 where one is not aligned
+};
+
 struct FillRandomCall {
   float *data;
   int64_t first, count;

@@ -21,8 +21,8 @@ struct CudaLaunch {
   std::vector<unsigned char> argument; ///< the struct
 };
 
-/// What `fn` is, in order; nothing for what is no kernel of this library (Matmul). A launch of no blocks is
-/// left out.
+/// What `fn` is, in order. Of a product that is what comes after it where its activation is GELU or GELU's
+/// gradient, else nothing. A launch of no blocks is left out.
 std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
 
 /// What the kernels of attention take, for either of its commands.

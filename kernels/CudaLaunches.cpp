@@ -128,6 +128,31 @@ void addCopy(Launches &launches, const LibraryCall &call) {
 }
 
 //===----------------------------------------------------------------------===//
+// GELU
+//===----------------------------------------------------------------------===//
+
+void addGelu(Launches &launches, const LibraryCall &call) {
+  constexpr int64_t kMostBlocks = 1 << 16;
+  const bool isGradient = call.params[3] == 3;
+  if (call.params[3] != 2 && !isGradient)
+    return;
+  const View &result = call.operands[2];
+  GeluCall c{result.data, result.data, countOf(result), 0};
+  for (uint32_t k = 3; k < call.numOperands; ++k)
+    if (call.operands[k].rank > 1) // no bias
+      c.input = call.operands[k].data;
+  const unsigned perVector = 16 / byteSizeOf(result.dtype);
+  if ((reinterpret_cast<uint64_t>(c.input) | reinterpret_cast<uint64_t>(c.result)) % 16 == 0)
+    c.vectors = c.count / perVector;
+  const int64_t rest = c.count - c.vectors * perVector;
+  const int64_t blocks = divideUp(c.vectors > rest ? c.vectors : rest, 256);
+  const bool isHalf = result.dtype == DType::F16;
+  launches.add(isGradient ? (isHalf ? "ds_gelu_gradient_f16" : "ds_gelu_gradient_bf16")
+                          : (isHalf ? "ds_gelu_f16" : "ds_gelu_bf16"),
+               blocks < kMostBlocks ? blocks : kMostBlocks, 256, c);
+}
+
+//===----------------------------------------------------------------------===//
 // Embedding and cross-entropy
 //===----------------------------------------------------------------------===//
 
@@ -280,8 +305,8 @@ void addAttentionGradient(Launches &launches, const LibraryCall &call) {
 } // namespace
 
 std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
-  // In the order of LibraryFn; products are cuBLASLt's.
-  static constexpr void (*kAdd[])(Launches &, const LibraryCall &) = {nullptr,
+  // In the order of LibraryFn; products are cuBLASLt's, but for what comes after them.
+  static constexpr void (*kAdd[])(Launches &, const LibraryCall &) = {addGelu,
                                                                       addAttention,
                                                                       addAttentionGradient,
                                                                       addEmbedding,
@@ -296,8 +321,7 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
                                                                       addSumOfSquares};
   static_assert(sizeof kAdd / sizeof *kAdd == static_cast<unsigned>(LibraryFn::SumOfSquares) + 1);
   Launches launches;
-  if (const auto add = kAdd[static_cast<unsigned>(fn)])
-    add(launches, call);
+  kAdd[static_cast<unsigned>(fn)](launches, call);
   return std::move(launches.list);
 }
 

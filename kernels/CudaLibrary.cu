@@ -4,5 +4,6 @@
 #include "CrossEntropy.cu"
 #include "Embedding.cu"
 #include "FillCopy.cu"
+#include "Gelu.cu"
 #include "Random.cu"
 #include "SumOfSquares.cu"

@@ -243,6 +243,41 @@ TEST_P(CudaKernelTest, Attention) {
   checkAttention({1, 20, 50, 1, 1, 8, true, false, 0}, dtype(), bound);
 }
 
+/// `offset` elements behind an address of 16 bytes: 0 lets the kernel take 16 bytes at once.
+void checkGelu(DType dtype, float rounding, int64_t columns, int64_t offset) {
+  SCOPED_TRACE(testing::Message() << columns << " columns, at " << offset);
+  Numbers memory(dtype, {13, columns + 1}, 1), result(dtype, {13, columns + 1}, 2), bias(dtype, {columns}, 3);
+  Numbers expected = result;
+  const int64_t shape[] = {13, columns}, strides[] = {columns, 1};
+  const auto view = [&](Numbers &numbers) {
+    return View{numbers.words.data() + offset, shape, strides, 2, dtype};
+  };
+  const View any = view(bias);
+  for (int64_t activation : {2, 3}) {
+    std::vector<View> operands = {any, any, view(expected), view(memory)};
+    callCpu(LibraryFn::Matmul, operands, {0, 0, 0, activation});
+    operands[2] = view(result);
+    callCuda(LibraryFn::Matmul, operands, {0, 0, 0, activation});
+    expectNear(result, expected, rounding, "GELU of another buffer");
+  }
+  callCpu(LibraryFn::Matmul, {any, any, view(expected), bias.view()}, {0, 0, 0, 2});
+  callCuda(LibraryFn::Matmul, {any, any, view(result), bias.view()}, {0, 0, 0, 2});
+  expectNear(result, expected, 2 * rounding, "GELU in place");
+}
+
+TEST_P(CudaKernelTest, GeluAfterProducts) {
+  if (dtype() == DType::F32)
+    GTEST_SKIP() << "products with GELU have 16 bits";
+  checkGelu(dtype(), rounding(), 1000, 0);
+  checkGelu(dtype(), rounding(), 77, 0); // 1001 elements: one is left over
+  checkGelu(dtype(), rounding(), 77, 1);
+  const int64_t params[] = {0, 0, 0, 1};
+  Numbers x(dtype(), {4, 4}, 1);
+  const std::vector<View> operands(3, x.view());
+  EXPECT_TRUE(cuda::cudaLaunches(LibraryFn::Matmul, {operands.data(), params, 3, 1}).empty())
+      << "of a product without GELU";
+}
+
 TEST_P(CudaKernelTest, ConvolutionsAreWhatTheirDefinitionSays) {
   for (const test::ConvCase &c : test::convCases())
     for (LibraryFn fn :

@@ -13,6 +13,7 @@
 #include "../../kernels/CrossEntropy.cu"
 #include "../../kernels/Embedding.cu"
 #include "../../kernels/FillCopy.cu"
+#include "../../kernels/Gelu.cu"
 #include "../../kernels/Random.cu"
 #include "../../kernels/SumOfSquares.cu"
 
@@ -49,6 +50,10 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRIES(ds_conv_forward, ConvCall),
                                      ENTRIES(ds_conv_backward_input, ConvCall),
                                      ENTRIES(ds_conv_backward_weight, ConvCall),
+                                     ENTRY(ds_gelu_bf16, GeluCall),
+                                     ENTRY(ds_gelu_f16, GeluCall),
+                                     ENTRY(ds_gelu_gradient_bf16, GeluCall),
+                                     ENTRY(ds_gelu_gradient_f16, GeluCall),
                                      ENTRY(ds_walk_1, WalkCall),
                                      ENTRY(ds_walk_2, WalkCall),
                                      ENTRY(ds_walk_4, WalkCall),

@@ -45,4 +45,9 @@ Status BlasLt::check(cublasStatus_t status, const char *what) const {
   return Error{ExitCode::Device, fmt::format("cuBLASLt, {}: {}", what, getStatusString(status)), ""};
 }
 
+std::string BlasLt::describe() const {
+  const unsigned all = gelu.within + gelu.after;
+  return all == 0 ? "" : fmt::format("GELU within {} of {} products", gelu.within, all);
+}
+
 } // namespace ds::rt::cuda

@@ -51,9 +51,17 @@ public:
   ~BlasLt();
 
   Status check(cublasStatus_t status, const char *what) const;
+  /// "GELU within 24 of 24 products", for the head of a run; empty without such products.
+  std::string describe() const;
+
   cublasLtHandle_t handle = nullptr;
   std::string prefix; ///< of keys of the cache: device and version
   AlgorithmCache cache;
+  /// Products that are followed by GELU or its gradient, by who applies it: the product, or a kernel after
+  /// it.
+  struct {
+    unsigned within = 0, after = 0;
+  } gelu;
 
 private:
   BlasLt() = default;

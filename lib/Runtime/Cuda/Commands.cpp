@@ -13,6 +13,13 @@ namespace ds::rt::cuda {
 Libraries::Libraries() : cudnn(std::make_unique<CudnnCommands>()) {}
 Libraries::~Libraries() = default;
 
+std::string Libraries::describe() const {
+  std::string all;
+  for (const std::string &part : {cudnn->describe(), blas ? blas->describe() : ""})
+    all += (part.empty() ? "" : "; ") + part;
+  return all;
+}
+
 /// By the copy engine where it can, else by a kernel.
 static Result<std::unique_ptr<CudaTask>> bindMove(const Binding &binding, const Command &command) {
   Result<std::unique_ptr<CudaTask>> task = bindTransfer(binding, command);

@@ -45,6 +45,8 @@ struct Libraries {
   CUmodule kernels = nullptr; ///< the runtime's own; the device unloads it
   Libraries();
   ~Libraries();
+  /// What does what, for the head of a run: "; attention by cuDNN 9.19.0; GELU within 24 of 24 products".
+  std::string describe() const;
 };
 
 /// What binding needs to know of the device. Outlives the tasks.

@@ -2,7 +2,6 @@
 #include "CudaDevice.h"
 
 #include "Activity.h"
-#include "CudnnCommands.h"
 #include "Nvml.h"
 #include "Nvtx.h"
 #include "ds/Runtime/HostNeeds.h"
@@ -101,10 +100,9 @@ CudaDevice::~CudaDevice() {
 std::string CudaDevice::describe() const {
   int version = 0;
   driver.driverGetVersion(&version);
-  const std::string cudnn = libraries ? libraries->cudnn->describe() : "";
-  return fmt::format("{} (sm_{}{}, {} multiprocessors), driver for CUDA {}{}{}", hardware.name,
-                     hardware.major, hardware.minor, hardware.multiprocessors, spellVersion(version),
-                     cudnn.empty() ? "" : "; ", cudnn);
+  return fmt::format("{} (sm_{}{}, {} multiprocessors), driver for CUDA {}{}", hardware.name, hardware.major,
+                     hardware.minor, hardware.multiprocessors, spellVersion(version),
+                     libraries ? libraries->describe() : "");
 }
 
 //===----------------------------------------------------------------------===//

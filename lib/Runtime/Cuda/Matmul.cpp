@@ -1,322 +1,165 @@
 //===- Matmul.cpp - Binds matrix products to cuBLASLt ---------------------------------===//
 //
-// cuBLASLt counts by columns, the program by rows: the same memory is the transposed matrix, so that
-// result = a b is asked for as result^T = b^T a^T. A bias, one element for each column of the result, then
-// runs along the library's rows, as its epilogue wants it. A result whose rows are contiguous the other way
-// is asked for as it stands.
+// GELU can be the library's, within the product, or a kernel's after it. Which is faster differs between
+// architectures: products with GELU have been seen to take longer than both commands on Ampere and Ada
+// (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
 //
 //===---------------------------------------------------------------------------===//
 #include "AlgorithmChoice.h"
-#include "BlasLt.h"
+#include "Product.h"
 
-#include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <optional>
 
 namespace ds::rt::cuda {
 namespace {
 
-constexpr int kCandidates = 8;
-
-/// One matrix of a product as the library sees it, by columns.
-struct Matrix {
-  int64_t rows, columns, leading;
-  bool transposed; ///< the operand is the transpose of this
-};
-
-/// A strided [rows, columns] matrix, of which one stride is 1.
-struct Plane {
-  int64_t rows, columns, rowStride, columnStride;
-};
-
-Plane planeOf(const MatmulOperand &operand, int rank) {
-  return {operand.shape[rank - 2], operand.shape[rank - 1], operand.strides[rank - 2],
-          operand.strides[rank - 1]};
-}
-Plane flip(const Plane &p) { return {p.columns, p.rows, p.columnStride, p.rowStride}; }
-
-/// A single row is contiguous whatever its stride.
-Matrix byColumns(const Plane &p) {
-  if (p.rowStride == 1 || p.rows == 1)
-    return {p.rows, p.columns, std::max(p.columnStride, p.rows), false};
-  return {p.columns, p.rows, std::max(p.rowStride, p.columns), true};
-}
-
-/// The batch dimensions: one that the library walks, and the starts of what it cannot.
-struct Batch {
-  int64_t count = 1;
-  int64_t strides[3] = {0, 0, 0};                           ///< elements, of a, b and result
-  std::vector<std::array<int64_t, 3>> starts = {{0, 0, 0}}; ///< elements
-};
-
-Batch collapse(const MatmulDesc &desc) {
-  const MatmulOperand *operands[3] = {&desc.a, &desc.b, &desc.result};
-  Batch batch;
-  int d = desc.rank - 3;
-  for (; d >= 0; --d) {
-    const int64_t size = desc.result.shape[d];
-    bool joins = true;
-    for (int k = 0; k < 3; ++k)
-      joins = joins &&
-              (batch.count == 1 || size == 1 || operands[k]->strides[d] == batch.count * batch.strides[k]);
-    if (!joins)
-      break;
-    for (int k = 0; k < 3 && batch.count == 1 && size > 1; ++k)
-      batch.strides[k] = operands[k]->strides[d];
-    batch.count *= size;
-  }
-  for (; d >= 0; --d) {
-    std::vector<std::array<int64_t, 3>> all;
-    for (int64_t i = 0; i < desc.result.shape[d]; ++i)
-      for (const auto &start : batch.starts)
-        all.push_back({start[0] + i * desc.a.strides[d], start[1] + i * desc.b.strides[d],
-                       start[2] + i * desc.result.strides[d]});
-    batch.starts = std::move(all);
-  }
-  return batch;
-}
-
-std::optional<cudaDataType_t> dataType(int32_t dtype) {
-  switch (static_cast<DType>(dtype)) {
-  case DType::F32:
-    return CUDA_R_32F;
-  case DType::F16:
-    return CUDA_R_16F;
-  case DType::BF16:
-    return CUDA_R_16BF;
-  default:
-    return std::nullopt;
-  }
-}
-
-/// Products of f32 lose 13 bits of their factors in tf32.
-cublasComputeType_t computeType(int32_t dtype, bool tf32) {
-  return static_cast<DType>(dtype) == DType::F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-}
-
-/// The largest power of two, up to what cuBLASLt distinguishes, of which `address` is a multiple.
-uint32_t alignmentOf(const void *address) {
-  const uintptr_t bits = reinterpret_cast<uintptr_t>(address) | 256;
-  return static_cast<uint32_t>(bits & -bits);
-}
-
 class MatmulTask final : public CudaTask {
 public:
-  MatmulTask(const Driver &driver, BlasLt &blas, bool tf32) : driver(driver), blas(blas), tf32(tf32) {}
-  ~MatmulTask() override {
-    for (cublasLtMatrixLayout_t layout : layouts)
-      if (layout)
-        blas.layoutDestroy(layout);
-    if (operation)
-      blas.descDestroy(operation);
-  }
+  MatmulTask(const Driver &driver, BlasLt &blas, bool tf32)
+      : driver(driver), blas(blas), tf32(tf32), plain(blas, tf32) {}
 
-  Status describe(const MatmulDesc &desc, const MatmulMemory &memory);
+  Status describe(const MatmulDesc &desc, const MatmulMemory &memory) { return plain.describe(desc, memory); }
+  /// Lets `kernel` follow the product, unless cuBLASLt applies GELU itself, to `memory`, and is faster.
+  void addGelu(std::unique_ptr<CudaTask> kernel, const MatmulDesc &desc, const MatmulMemory &memory,
+               const GeluEpilogue &gelu);
   Status choose(CUstream stream, uint64_t workspaceBytes);
+  bool appliesGelu() const { return isWhole; }
+
   Status issue(CUstream stream) override {
-    for (const Call &call : calls)
-      if (Status status = run(call, stream); !status)
-        return status;
-    return {};
+    if (isWhole)
+      return whole->issue(stream);
+    Status status = plain.issue(stream);
+    return status && after ? after->issue(stream) : status;
   }
 
 private:
-  struct Call {
-    const std::byte *first, *second;
-    std::byte *result;
+  /// One way of computing the command.
+  struct Way {
+    bool isWhole;
+    Product::Algorithm algorithm;
   };
 
-  Status makeLayout(int index, const Matrix &matrix, cudaDataType_t type, int64_t batch, int64_t stride);
-  Status setEpilogue(const MatmulDesc &desc, const void *bias);
-  template <class T>
-  Status set(cublasLtMatmulDescAttributes_t which, const T &value) {
-    return blas.check(blas.descSet(operation, which, &value, sizeof value), "describing a product");
-  }
-  Status run(const Call &call, CUstream stream) {
-    const float alpha = 1;
-    return blas.check(blas.matmul(blas.handle, operation, &alpha, call.first, layouts[0], call.second,
-                                  layouts[1], &beta, call.result, layouts[2], call.result, layouts[2],
-                                  &algorithm, workspace, workspaceUsed, stream),
-                      "multiplying");
-  }
-  /// Tells the library how the operands of all calls lie; it takes 256 bytes for granted.
-  void preferAligned(cublasLtMatmulPreference_t preference) const {
-    for (const auto &[which, bytes] : {std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[0]),
-                                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[1]},
-                                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[2]},
-                                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]}})
-      blas.preferenceSet(preference, which, &bytes, sizeof bytes);
-  }
-  Result<std::vector<cublasLtMatmulHeuristicResult_t>> candidates(uint64_t workspaceBytes);
   bool recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes);
+  Result<std::vector<Way>> ways(uint64_t workspaceBytes);
+  void take(const Way &way) {
+    isWhole = way.isWhole;
+    (isWhole ? *whole : plain).take(way.algorithm);
+  }
+  Status time(const Way &way, CUstream stream);
+  AlgorithmCache::Value nameOf(const Way &way) const;
 
   const Driver &driver;
   BlasLt &blas;
-  bool tf32; ///< whether it may be used
-  cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t layouts[3] = {};
-  cublasLtMatmulAlgo_t algorithm{};
-  std::vector<Call> calls;
-  uint32_t alignments[3] = {256, 256, 256}; ///< of the factors and the result in all calls, in bytes
-  void *workspace = nullptr;
-  size_t workspaceUsed = 0;
-  float beta = 0;
-  std::string key; ///< of the cache
+  bool tf32;
+  Product plain;
+  std::unique_ptr<CudaTask> after; ///< GELU of what `plain` gives; null without GELU
+  std::optional<Product> whole;    ///< with GELU, where cuBLASLt can and may
+  bool isWhole = false;
 };
 
-Status MatmulTask::makeLayout(int index, const Matrix &matrix, cudaDataType_t type, int64_t batch,
-                              int64_t stride) {
-  if (Status status = blas.check(blas.layoutCreate(&layouts[index], type, static_cast<uint64_t>(matrix.rows),
-                                                   static_cast<uint64_t>(matrix.columns), matrix.leading),
-                                 "describing a matrix");
-      !status)
-    return status;
-  key += fmt::format(" {}x{}/{}+{}:{}", matrix.rows, matrix.columns, matrix.leading, stride, int(type));
-  if (batch == 1)
-    return {};
-  const auto count = static_cast<int32_t>(batch);
-  cublasStatus_t result =
-      blas.layoutSet(layouts[index], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
-  if (result == CUBLAS_STATUS_SUCCESS)
-    result =
-        blas.layoutSet(layouts[index], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
-  return blas.check(result, "describing a batch");
+void MatmulTask::addGelu(std::unique_ptr<CudaTask> kernel, const MatmulDesc &desc, const MatmulMemory &memory,
+                         const GeluEpilogue &gelu) {
+  after = std::move(kernel);
+  if (!isSet("DS_CUDA_GELU", true))
+    return;
+  whole.emplace(blas, tf32);
+  if (!whole->describe(desc, memory, gelu))
+    whole.reset();
 }
 
-Status MatmulTask::setEpilogue(const MatmulDesc &desc, const void *bias) {
-  const bool relu = desc.activation == 1;
-  const cublasLtEpilogue_t epilogue = bias ? (relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                                           : (relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
-  key += fmt::format(" epilogue {} beta {}", int(epilogue), desc.accumulate);
-  if (Status status = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue); !status || !bias)
-    return status;
-  if (Status status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); !status)
-    return status;
-  const std::optional<cudaDataType_t> type = dataType(desc.bias);
-  return type ? set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(*type)) : Status();
-}
-
-Status MatmulTask::describe(const MatmulDesc &desc, const MatmulMemory &memory) {
-  const std::optional<cudaDataType_t> in = dataType(desc.a.dtype), out = dataType(desc.result.dtype);
-  if (!in || !out)
-    return Error{ExitCode::Device, "cuBLASLt multiplies f32, f16 and bf16 only", ""};
-  const Plane result = planeOf(desc.result, desc.rank);
-  const bool flips = !byColumns(flip(result)).transposed;
-  if (!flips && desc.bias >= 0)
-    return Error{ExitCode::Device, "a product by columns cannot add a bias", ""};
-  const Plane a = planeOf(desc.a, desc.rank), b = planeOf(desc.b, desc.rank);
-  const Matrix first = byColumns(flips ? flip(b) : a), second = byColumns(flips ? flip(a) : b);
-  const Matrix written = byColumns(flips ? flip(result) : result);
-  if (written.transposed)
-    return Error{ExitCode::Device, "the result of a product has no contiguous dimension", ""};
-  const Batch batch = collapse(desc);
-  const int one = flips ? 1 : 0, other = 1 - one; // which of a and b comes first
-  const cublasComputeType_t compute = computeType(desc.a.dtype, tf32);
-  if (Status status = blas.check(blas.descCreate(&operation, compute, CUDA_R_32F), "describing a product");
-      !status)
-    return status;
-  key = fmt::format("{} compute {} ops {}{}", blas.prefix, int(compute), first.transposed, second.transposed);
-  beta = desc.accumulate ? 1.0f : 0.0f;
-  for (auto [which, matrix] :
-       {std::pair(CUBLASLT_MATMUL_DESC_TRANSA, &first), {CUBLASLT_MATMUL_DESC_TRANSB, &second}})
-    if (Status status = set(which, matrix->transposed ? CUBLAS_OP_T : CUBLAS_OP_N); !status)
-      return status;
-  if (Status status = setEpilogue(desc, memory.bias); !status)
-    return status;
-  const Matrix *matrices[] = {&first, &second, &written};
-  const int64_t strides[] = {batch.strides[one], batch.strides[other], batch.strides[2]};
-  for (int i = 0; i < 3; ++i)
-    if (Status status = makeLayout(i, *matrices[i], i == 2 ? *out : *in, batch.count, strides[i]); !status)
-      return status;
-  const int64_t inBytes = byteSize(static_cast<DType>(desc.a.dtype)),
-                outBytes = byteSize(static_cast<DType>(desc.result.dtype));
-  const std::byte *operands[] = {static_cast<const std::byte *>(memory.a),
-                                 static_cast<const std::byte *>(memory.b)};
-  for (const auto &start : batch.starts)
-    calls.push_back({operands[one] + start[one] * inBytes, operands[other] + start[other] * inBytes,
-                     static_cast<std::byte *>(memory.result) + start[2] * outBytes});
-  for (const Call &call : calls) {
-    alignments[0] = std::min(alignments[0], alignmentOf(call.first));
-    alignments[1] = std::min(alignments[1], alignmentOf(call.second));
-    alignments[2] = std::min(alignments[2], alignmentOf(call.result));
-  }
-  key += fmt::format(" aligned {}", fmt::join(alignments, ","));
-  workspace = memory.workspace;
-  return {};
-}
-
-Result<std::vector<cublasLtMatmulHeuristicResult_t>> MatmulTask::candidates(uint64_t workspaceBytes) {
-  cublasLtMatmulPreference_t preference = nullptr;
-  if (Status status = blas.check(blas.preferenceCreate(&preference), "making a preference"); !status)
-    return status.error();
-  // Reductions in place depend on who comes first; the others do not.
-  const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  blas.preferenceSet(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspaceBytes,
-                     sizeof workspaceBytes);
-  blas.preferenceSet(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
-  preferAligned(preference);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(kCandidates);
-  int count = 0;
-  const cublasStatus_t result = blas.getHeuristic(blas.handle, operation, layouts[0], layouts[1], layouts[2],
-                                                  layouts[2], preference, kCandidates, found.data(), &count);
-  blas.preferenceDestroy(preference);
-  if (Status status = blas.check(result, "choosing an algorithm"); !status)
-    return status.error();
-  found.resize(static_cast<size_t>(count));
-  std::erase_if(found, [](const auto &each) { return each.state != CUBLAS_STATUS_SUCCESS; });
-  if (found.empty())
-    return Error{ExitCode::Device,
-                 fmt::format("cuBLASLt has no algorithm for this product within {} bytes of workspace",
-                             workspaceBytes),
-                 ""};
-  return found;
+/// Where there are two ways, the first word says which.
+AlgorithmCache::Value MatmulTask::nameOf(const Way &way) const {
+  AlgorithmCache::Value value;
+  if (whole)
+    value.push_back(way.isWhole);
+  value.insert(value.end(), std::begin(way.algorithm.algo.data), std::end(way.algorithm.algo.data));
+  return value;
 }
 
 bool MatmulTask::recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes) {
-  if (kept.size() != std::size(algorithm.data))
+  const std::span<const uint64_t> words(kept);
+  if (!whole)
+    return plain.recall(words, workspaceBytes);
+  if (words.empty())
     return false;
-  std::copy(kept.begin(), kept.end(), algorithm.data);
-  cublasLtMatmulHeuristicResult_t found{};
-  const cublasStatus_t result = blas.algoCheck(blas.handle, operation, layouts[0], layouts[1], layouts[2],
-                                               layouts[2], &algorithm, &found);
-  workspaceUsed = found.workspaceSize;
-  return result == CUBLAS_STATUS_SUCCESS && found.workspaceSize <= workspaceBytes;
+  isWhole = words[0] != 0;
+  return (isWhole ? *whole : plain).recall(words.subspan(1), workspaceBytes);
+}
+
+/// Those with a kernel after the product come first: they are taken where nothing is timed.
+Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
+  Result<std::vector<Product::Algorithm>> found = plain.candidates(workspaceBytes);
+  if (!found)
+    return found.error();
+  std::vector<Way> all;
+  for (const Product::Algorithm &algorithm : *found)
+    all.push_back({false, algorithm});
+  if (!whole)
+    return all;
+  if (found = whole->candidates(workspaceBytes); found)
+    for (const Product::Algorithm &algorithm : *found)
+      all.push_back({true, algorithm});
+  return all;
+}
+
+Status MatmulTask::time(const Way &way, CUstream stream) {
+  take(way);
+  if (isWhole)
+    return whole->issueOne(stream);
+  Status status = plain.issueOne(stream);
+  return status && after ? after->issue(stream) : status;
 }
 
 Status MatmulTask::choose(CUstream stream, uint64_t workspaceBytes) {
-  key += fmt::format(" workspace {}", workspaceBytes);
+  const std::string key =
+      (whole ? whole->key() + " or apart" : plain.key()) + fmt::format(" workspace {}", workspaceBytes);
   if (const auto kept = blas.cache.find(key); kept && recall(*kept, workspaceBytes))
     return {};
-  Result<std::vector<cublasLtMatmulHeuristicResult_t>> found = candidates(workspaceBytes);
+  const Result<std::vector<Way>> found = ways(workspaceBytes);
   if (!found)
     return found.error();
-  const auto take = [&](size_t index) {
-    algorithm = (*found)[index].algo;
-    workspaceUsed = (*found)[index].workspaceSize;
-  };
-  const auto run = [&](size_t index) { return take(index), this->run(calls[0], stream); };
-  const auto value = [&](size_t index) {
-    const auto &words = (*found)[index].algo.data;
-    return AlgorithmCache::Value(std::begin(words), std::end(words));
-  };
-  Result<size_t> best = chooseByTime(driver, stream, blas.cache, key, {found->size(), run, value});
+  const auto run = [&](size_t index) { return time((*found)[index], stream); };
+  const auto value = [&](size_t index) { return nameOf((*found)[index]); };
+  const Result<size_t> best = chooseByTime(driver, stream, blas.cache, key, {found->size(), run, value});
   if (best)
-    take(*best);
+    take((*found)[*best]);
   return best ? Status() : best.error();
+}
+
+/// Where the operands of a product lie, and what it computes.
+struct Operands {
+  MatmulDesc desc;
+  MatmulMemory memory;
+  GeluEpilogue gelu;
+  uint64_t workspaceBytes;
+};
+
+Operands operandsOf(const Binding &binding, const Command &command) {
+  const Program &p = binding.program;
+  const uint32_t *ids = p.operands.data() + command.firstOperand;
+  const int64_t *params = p.params.data() + command.firstParam;
+  const MatmulExtras extras = matmulExtras(p, command);
+  const bool planned = command.workspace != UINT32_MAX;
+  const auto activation = static_cast<Activation>(params[3]);
+  return {describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], extras.bias, params),
+          {binding.address(ids[0]), binding.address(ids[1]),
+           extras.bias ? binding.address(ids[extras.biasIndex]) : nullptr, binding.address(ids[2]),
+           planned ? binding.address(command.workspace) : nullptr},
+          {activation < Activation::Gelu ? Activation::None : activation,
+           extras.input ? binding.address(ids[extras.inputIndex]) : nullptr},
+          planned ? extentBytes(p.buffers[command.workspace]) : 0};
 }
 
 } // namespace
 
 Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command) {
   const Program &p = binding.program;
-  const uint32_t *ids = p.operands.data() + command.firstOperand;
-  if (numElements(p.buffers[ids[2]]) == 0)
+  if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
     return std::unique_ptr<CudaTask>(std::make_unique<NoTask>());
   if (!binding.libraries.blas) {
     Result<std::unique_ptr<BlasLt>> opened = BlasLt::open(binding.hardware);
@@ -324,19 +167,25 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Comma
       return opened.error();
     binding.libraries.blas = std::move(*opened);
   }
-  const Buffer *bias = command.numOperands == 4 ? &p.buffers[ids[3]] : nullptr;
-  const bool planned = command.workspace != UINT32_MAX;
-  const MatmulDesc desc = describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], bias,
-                                         p.params.data() + command.firstParam);
-  const MatmulMemory memory{binding.address(ids[0]), binding.address(ids[1]),
-                            bias ? binding.address(ids[3]) : nullptr, binding.address(ids[2]),
-                            planned ? binding.address(command.workspace) : nullptr};
-  auto task = std::make_unique<MatmulTask>(binding.driver, *binding.libraries.blas, allowsTf32(p));
-  if (Status status = task->describe(desc, memory); !status)
+  BlasLt &blas = *binding.libraries.blas;
+  const Operands o = operandsOf(binding, command);
+  const bool isGelu = o.gelu.activation != Activation::None;
+  MatmulMemory sums = o.memory;
+  if (o.gelu.activation == Activation::Gelu && o.gelu.input)
+    sums.result = o.gelu.input;
+  auto task = std::make_unique<MatmulTask>(binding.driver, blas, allowsTf32(p));
+  if (Status status = task->describe(o.desc, sums); !status)
     return status.error();
-  if (Status status = task->choose(binding.stream, planned ? extentBytes(p.buffers[command.workspace]) : 0);
-      !status)
+  if (isGelu) {
+    Result<std::unique_ptr<CudaTask>> kernel = bindLibraryKernel(binding, command);
+    if (!kernel)
+      return kernel.error();
+    task->addGelu(std::move(*kernel), o.desc, o.memory, o.gelu);
+  }
+  if (Status status = task->choose(binding.stream, o.workspaceBytes); !status)
     return status.error();
+  if (isGelu)
+    ++(task->appliesGelu() ? blas.gelu.within : blas.gelu.after);
   return std::unique_ptr<CudaTask>(std::move(task));
 }
 

@@ -174,6 +174,119 @@ TEST_F(CudaMatmul, RoundsFactorsAsTheProgramSays) {
   EXPECT_THAT(described(false, "1"), HasSubstr("cublasLt describes tf32"));
 }
 
+/// A product of bf16 whose sums meet GELU (activation 2) or its gradient (3): [16, 8] times [8, columns].
+struct GeluProduct {
+  ProgramBuilder b;
+  uint32_t x, w, result, bias, input;
+
+  explicit GeluProduct(int64_t activation, int64_t columns = 24, bool keepsInput = true) {
+    x = b.keep({16, 8}, DType::BF16), w = b.keep({8, columns}, DType::BF16);
+    result = b.keep({16, columns}, DType::BF16), input = b.keep({17, columns}, DType::BF16); // a row to spare
+    b.program.buffers[input].shape[0] = 16;
+    bias = b.keep({columns}, DType::BF16);
+    std::vector<uint32_t> operands = {x, w, result};
+    if (activation == 2)
+      operands.push_back(bias);
+    if (keepsInput)
+      operands.push_back(input);
+    b.library(LibraryFn::Matmul, operands, {0, 0, 0, activation});
+    b.program.commands.back().workspace = test::keepWorkspace(b, 8192);
+    b.segment(SegmentKind::Last);
+    b.program.target = "cuda:sm_90";
+  }
+};
+
+class CudaGelu : public CudaMatmul {
+protected:
+  ~CudaGelu() override {
+    ::unsetenv("DS_FAKE_GELU");
+    ::unsetenv("DS_CUDA_GELU");
+  }
+  static std::vector<uint16_t> narrow(size_t count, unsigned seed) {
+    std::vector<uint16_t> bits;
+    for (float value : numbers(count, seed))
+      bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value / 4) >> 16));
+    return bits;
+  }
+  /// Loads and runs the product; the elements of its result, and of GELU's input, and the calls.
+  std::tuple<std::vector<float>, std::vector<float>, std::string> run(GeluProduct &p) {
+    dsFakeCalls();
+    Status status = load(p.b.program);
+    EXPECT_TRUE(status) << status.error().message;
+    const std::string calls = dsFakeCalls();
+    unsigned seed = 0;
+    for (uint32_t id : {p.x, p.w, p.bias, p.input})
+      put(id, narrow(static_cast<size_t>(numElements(p.b.program.buffers[id])), ++seed));
+    EXPECT_TRUE(executor->run(0));
+    const auto floats = [&](uint32_t id) {
+      std::vector<float> values;
+      for (uint16_t bits : get<uint16_t>(id, static_cast<size_t>(numElements(p.b.program.buffers[id]))))
+        values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
+      return values;
+    };
+    return {floats(p.result), floats(p.input), calls};
+  }
+  void expectNear(const std::vector<float> &got, const std::vector<float> &expected) {
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], expected[i], std::abs(expected[i]) * 0x1p-6 + 1e-6) << i;
+  }
+};
+
+TEST_F(CudaGelu, ProductsAndKernelsAgree) {
+  const struct {
+    int64_t activation;
+    bool keepsInput;
+    const char *epilogue;
+  } kCases[] = {{2, true, "epilogue 164"}, {2, false, "epilogue 36"}, {3, true, "epilogue 192"}};
+  for (const auto &c : kCases) {
+    GeluProduct p(c.activation, 24, c.keepsInput);
+    const auto [within, keptWithin, calls] = run(p);
+    EXPECT_THAT(calls, HasSubstr(c.epilogue));
+    EXPECT_THAT(calls, HasSubstr("cuLaunchKernel ds_gelu")); // the other way was timed as well
+    EXPECT_THAT(device->describe(), HasSubstr("; GELU within 1 of 1 products"));
+    ::setenv("DS_CUDA_GELU", "0", 1);
+    const auto [after, keptAfter, plainCalls] = run(p);
+    ::unsetenv("DS_CUDA_GELU");
+    EXPECT_THAT(plainCalls, Not(HasSubstr("epilogue")));
+    EXPECT_THAT(device->describe(), HasSubstr("; GELU within 0 of 1 products"));
+    expectNear(within, after);
+    EXPECT_EQ(keptWithin, keptAfter);
+  }
+}
+
+TEST_F(CudaGelu, TakesTheFasterWayAgain) {
+  GeluProduct p(2);
+  ::setenv("DS_FAKE_GELU", "2", 1);
+  EXPECT_THAT(std::get<2>(run(p)), HasSubstr("epilogue 164"));
+  EXPECT_THAT(device->describe(), HasSubstr("GELU within 0 of 1 products"));
+  ::unsetenv("DS_FAKE_GELU");
+  EXPECT_THAT(std::get<2>(run(p)), Not(HasSubstr("cublasLtMatmul "))); // nothing is timed again
+  EXPECT_THAT(device->describe(), HasSubstr("GELU within 0 of 1 products"));
+}
+
+TEST_F(CudaGelu, TakesKernelsWhereNothingCanBeKept) {
+  ::setenv("DS_CACHE_DIR", "/proc/nowhere", 1);
+  GeluProduct p(3);
+  run(p);
+  EXPECT_THAT(device->describe(), HasSubstr("GELU within 0 of 1 products"));
+}
+
+TEST_F(CudaGelu, TakesKernelsWhereTheLibraryCannot) {
+  const auto expectAfter = [&](GeluProduct &p, const char *what) {
+    EXPECT_THAT(std::get<2>(run(p)), Not(HasSubstr("epilogue"))) << what;
+    EXPECT_THAT(device->describe(), HasSubstr("GELU within 0 of 1 products")) << what;
+  };
+  GeluProduct narrow(2, 20);
+  expectAfter(narrow, "rows of 40 bytes");
+  GeluProduct misplaced(3);
+  misplaced.b.program.buffers[misplaced.input].offset += 2;
+  expectAfter(misplaced, "an input on 2 bytes");
+  ::setenv("DS_FAKE_GELU", "0", 1);
+  GeluProduct refused(2);
+  expectAfter(refused, "no algorithm");
+}
+
 TEST_F(CudaMatmul, TimesNothingThatItCannotKeep) {
   ::setenv("DS_CACHE_DIR", "/proc/nowhere", 1);
   dsFakeCalls();
