@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsConv.h"
+#include "ds/Dialect/DsGelu.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -45,6 +46,10 @@ void DsDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "ds/Dialect/DsConvOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ds/Dialect/DsGeluOps.cpp.inc"
       >();
   addAttributes<
 #define GET_ATTRDEF_LIST

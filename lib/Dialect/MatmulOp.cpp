@@ -27,31 +27,38 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value
   build(builder, state, type, lhs, rhs, Value(), Value(), transposeLhs, transposeRhs, /*relu=*/false);
 }
 
-LogicalResult MatmulOp::verify() {
-  RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
+LogicalResult mlir::ds::verifyProduct(Operation *op, const Product &product, Type result) {
+  RankedTensorType lhs = tensorType(product.lhs), rhs = tensorType(product.rhs);
   bool isBatched = rhs.getRank() > 2;
   if (lhs.getRank() < 2 || rhs.getRank() < 2 ||
       (isBatched && lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2))) // C1.
-    return emitOpError("expects matrices, or equal leading dimensions, but got ") << lhs << " and " << rhs;
-  if (getTransposeLhs() && !isBatched && lhs.getRank() != 2) // C6.
-    return emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
-  int64_t left = matrixSizes(lhs, getTransposeLhs()).second,
-          right = matrixSizes(rhs, getTransposeRhs()).first;
+    return op->emitOpError("expects matrices, or equal leading dimensions, but got ")
+           << lhs << " and " << rhs;
+  if (product.transposeLhs && !isBatched && lhs.getRank() != 2) // C6.
+    return op->emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
+  int64_t left = matrixSizes(lhs, product.transposeLhs).second,
+          right = matrixSizes(rhs, product.transposeRhs).first;
   if (left != right) // C2.
-    return emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
-  RankedTensorType expected = matmulType(lhs, rhs, getTransposeLhs(), getTransposeRhs());
-  if (failed(expectType(*this, "rhs", rhs.clone(lhs.getElementType()), rhs))) // C3.
+    return op->emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
+  RankedTensorType expected = matmulType(lhs, rhs, product.transposeLhs, product.transposeRhs);
+  if (failed(expectType(op, "rhs", rhs.clone(lhs.getElementType()), rhs))) // C3.
     return failure();
-  Type f32 = Float32Type::get(getContext());
-  if (getType() == expected.clone(f32) && lhs.getElementTypeBitWidth() == 16)
-    expected = expected.clone(f32);                             // The sums as they are.
-  if (failed(expectType(*this, "result", expected, getType()))) // C4.
+  Type f32 = Float32Type::get(op->getContext());
+  if (result == expected.clone(f32) && lhs.getElementTypeBitWidth() == 16)
+    expected = expected.clone(f32);                       // The sums as they are.
+  if (failed(expectType(op, "result", expected, result))) // C4.
     return failure();
-  if (getBias() &&
-      failed(expectType(*this, "bias", lhs.clone({expected.getShape().back()}), getBias().getType())))
-    return failure(); // C5.
-  return getAccumulator() ? expectType(*this, "accumulator", expected, getAccumulator().getType())
-                          : success();
+  if (!product.bias)
+    return success();
+  return expectType(op, "bias", lhs.clone({expected.getShape().back()}), product.bias.getType()); // C5.
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyProduct(*this, {getLhs(), getRhs(), getBias(), getTransposeLhs(), getTransposeRhs()},
+                           getType())))
+    return failure();
+  return getAccumulator() ? expectType(*this, "accumulator", getType(), getAccumulator().getType())
+                          : success(); // C5.
 }
 
 int64_t MatmulOp::getFlops() {

@@ -16,6 +16,16 @@ inline LogicalResult expectType(Operation *op, StringRef what, Type expected, Ty
   return op->emitOpError("expects ") << what << " to be " << expected << ", but got " << type;
 }
 
+/// A matrix product, as its verifier looks at it; bias may be null.
+struct Product {
+  Value lhs, rhs, bias;
+  bool transposeLhs, transposeRhs;
+};
+
+/// Verifies what `op` multiplies, and that the result has type `result`: constraints (C1) to (C6) of
+/// ds.matmul but for the accumulator.
+LogicalResult verifyProduct(Operation *op, const Product &product, Type result);
+
 /// Parameters of a library call, in order.
 inline SmallVector<Attribute> makeParams(MLIRContext *context, ArrayRef<int64_t> integers) {
   Builder builder(context);

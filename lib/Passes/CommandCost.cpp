@@ -100,6 +100,16 @@ static cost::Matmul productOf(CallOp call) {
   return product;
 }
 
+/// Seconds for GELU's input, which a product reads or writes beside its own operands; 0 without it.
+static double geluSeconds(CallOp call, const cost::Rates &rates) {
+  double bytes = 0;
+  for (Value other : call.getBuffers().drop_front(3))
+    if (cast<BufferType>(other.getType()).getTensor().getRank() > 1) // no bias
+      bytes += bytesOf(other);
+  const ::ds::config::DeviceSpec &device = rates.cluster().device;
+  return bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+}
+
 /// The product of windows and filters that a convolution call is: of [windows, elements of one] and
 /// [elements, filters] for each group; the gradients are products of two of these three.
 static cost::Matmul convolutionOf(const rt::ConvForm &form) {
@@ -139,7 +149,7 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   if (!function)
     return rates.computeSeconds(flops, bytes, dtype);
   if (function->fn == LibraryFn::Matmul)
-    return rates.matmulSeconds(productOf(call), dtype);
+    return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
   if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {
     ArrayRef<int64_t> keys = cast<BufferType>(call.getBuffers()[1].getType()).getTensor().getShape();
     if (lacksWorkspace(call))

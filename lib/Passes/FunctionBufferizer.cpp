@@ -191,17 +191,18 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   unsigned numOperands = op->getNumOperands();
   Location loc = op->getLoc();
   SmallVector<Value> results = placeResults(op, call);
-  bool isMatmul = isa<MatmulOp>(op.getOperation());
+  bool isMatmul = call.callee == "matmul";
   int64_t rank = isMatmul ? tensorType(op->getOperand(1)).getRank() : 0;
   SmallVector<Value> arguments;
   SmallVector<int64_t> writes;
   for (auto [position, index] : llvm::enumerate(call.order)) {
     bool isResult = index >= numOperands;
     Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
-    if (isMatmul && position < 3)
-      buffer = matmulOperand(buffer, rank, isResult, loc);
-    else if (!isResult && (!call.takesStrides || !isDenseInside(bufferType(buffer))))
+    bool isFactor = isMatmul && position < 2;
+    if (!isResult && !isFactor && (!call.takesStrides || !isDenseInside(bufferType(buffer))))
       buffer = toContiguous(buffer, loc);
+    if (isMatmul && bufferType(buffer).getTensor().getRank() > 1) // all but a bias
+      buffer = matmulOperand(buffer, rank, isResult, loc);
     if (isResult)
       writes.push_back(position);
     arguments.push_back(buffer);

@@ -72,6 +72,8 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
   // No canonicalisation from here on: it would undo the private copies that regions live on.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());
+  // Only now is it known what reads a product beside GELU.
+  manager.addNestedPass<func::FuncOp>(createApplyGelu());
   // Regions are whole: what they lose would not be found again.
   manager.addNestedPass<func::FuncOp>(createSplitColumns());
   // Order is decided on values, because buffers freeze who may overwrite whom.

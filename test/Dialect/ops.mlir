@@ -143,6 +143,17 @@ func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: te
   return
 }
 
+// CHECK-LABEL: @matmul_gelu
+func.func @matmul_gelu(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %b: tensor<6xbf16>, %v: tensor<6x8xbf16>, %y: tensor<4x8xbf16>) {
+  // CHECK: %{{.*}}, %[[H:.*]] = ds.matmul_gelu %arg0, %arg1 bias(%arg2) : tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
+  %g, %h = ds.matmul_gelu %x, %w bias(%b) : tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
+  // CHECK: ds.matmul_gelu %arg0, %arg3 transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+  %only = ds.matmul_gelu %x, %v transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+  // CHECK: ds.matmul_gelu_grad %arg4, %arg3 input(%[[H]]) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
+  %d = ds.matmul_gelu_grad %y, %v input(%h) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
+  return
+}
+
 // CHECK-LABEL: @conv
 func.func @conv(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<4xf32>, %g: tensor<2x4x4x4xf32>) {
   // CHECK: ds.conv %{{.*}}, %{{.*}} bias(%{{.*}}) stride [2, 2] padding [1, 1] dilation [1, 1] groups 1 :

@@ -14,6 +14,7 @@ ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x
 ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xf32>
 ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
 ds.state @dx role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x4x8x6xf32>
+ds.state @g16 role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x2x6xbf16>
 ds.state @dw role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6x2x3x2xf32>
 
 // The host's values stay for the next segment; the second state is a copy of the first.
@@ -565,3 +566,18 @@ func.func @tells_gradients_from_activations(%p: tensor<4x4xf32> {ds.state = @p},
 // KERNELS: ds.kernel @kernel_8 inputs
 // KERNELS: ds.broadcast %{{.*}} dims [] : tensor<f32> -> tensor<?xf32>
 // KERNELS: ds.kernel @kernel_9 inputs
+
+// Products that apply GELU: the calls' operands, with GELU's input behind the bias. Leading dimensions are rows, of the
+// input too.
+// CHECK-LABEL: func.func @products_with_gelu(
+// CHECK: ds.alloc
+// CHECK: %[[INPUT:.*]] = ds.alloc
+// CHECK: ds.call "matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) writes [2, 4] params [0, 0, 0, 2] on compute {flops = 192 : i64} : !ds.buffer<tensor<4x4xbf16>, {{.*}}, !ds.buffer<tensor<4x6xbf16>, {{.*}}, !ds.buffer<tensor<6xbf16>, {{.*}}, !ds.buffer<tensor<4x6xbf16>
+// CHECK: %[[H:.*]] = ds.view %[[INPUT]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x6xbf16>, [6, 1], device>
+// CHECK-NEXT: ds.call "matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %[[H]]) writes [2] params [0, 0, 0, 3] on compute
+func.func @products_with_gelu(%x: tensor<2x2x4xbf16> {ds.input = "x"}, %w: tensor<4x6xbf16> {ds.input = "w"}, %b: tensor<6xbf16> {ds.input = "b"}) -> (tensor<2x2x6xbf16> {ds.state = @g16}) {
+  %g, %h = ds.matmul_gelu %x, %w bias(%b) : tensor<2x2x4xbf16>, tensor<4x6xbf16>, tensor<6xbf16> -> tensor<2x2x6xbf16>, tensor<2x2x6xbf16>
+  %y = ds.matmul %g, %w transpose_rhs : tensor<2x2x6xbf16>, tensor<4x6xbf16> -> tensor<2x2x4xbf16>
+  %d = ds.matmul_gelu_grad %y, %w input(%h) : tensor<2x2x4xbf16>, tensor<4x6xbf16>, tensor<2x2x6xbf16> -> tensor<2x2x6xbf16>
+  return %d : tensor<2x2x6xbf16>
+}

@@ -36,6 +36,7 @@ def parse():
     parser.add_argument("--types", type=lambda text: text.split(","), default=["fp32"])
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--poison", action="store_true", help="fill device memory outside lifetimes with NaNs")
+    parser.add_argument("--gelu", choices=["within", "after"], help="who applies GELU: products, or kernels after them")
     parser.add_argument("--target", default="cuda:sm_90")
     return parser.parse_known_args()
 
@@ -51,7 +52,8 @@ def train(args, folder, files, target):
         kernels = os.path.join(folder, "kernels.so")
         run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), paths["dsx"], "-o", kernels)
         os.environ.update({key: args.fake for key in LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=folder,
-                          DS_FAKE_DEVICES=str(args.ranks), DS_POISON=str(int(args.poison)))
+                          DS_FAKE_DEVICES=str(args.ranks), DS_POISON=str(int(args.poison)),
+                          DS_CUDA_GELU=str(int(args.gelu != "after")))
     printed = run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
         paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")
     return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after"), printed
@@ -66,9 +68,12 @@ def check(args, kind, files, config):
     (log, weights, printed), (expected, expected_weights, _) = (train(args, folder, files, target)
                                                                 for target in (args.target, "cpu"))
     complaints, summary = compare.compare(log, expected, TOLERANCE[kind], TOLERANCE[kind])
-    attention = re.search("; (attention by .*); device memory", printed)
+    attention = re.search("; (attention by .*?)(?:; GELU within [^;]*)?; device memory", printed)
     if kind != "fp32" and attention and attention.group(1) != "attention by cuDNN 9.19.0":
         complaints.append(attention.group(1))
+    gelu = re.search(r"; GELU within (\d+) of (\d+) products", printed)
+    if args.gelu and (not gelu or gelu.group(1) != (gelu.group(2) if args.gelu == "within" else "0")):
+        complaints.append(gelu.group(0) if gelu else "no product has GELU")
     theirs = {name: np.asarray(value, np.float64) for name, value in expected_weights.items()}
     if set(weights) != set(theirs):
         complaints.append("other weights: " + " ".join(sorted(set(weights) ^ set(theirs))))

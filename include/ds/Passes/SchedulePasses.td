@@ -56,6 +56,33 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def ApplyGelu : Pass<"ds-apply-gelu", "::mlir::func::FuncOp"> {
+  let summary = "Lets products on CUDA take GELU and its gradient of what they give";
+  let description = [{
+    On CUDA, a product of 16 bits whose result goes into a region that is its GELU in the tanh form takes GELU itself,
+    and gives both where something else reads the input: the region read the input, two bytes for each element. A
+    product that only a region with GELU's gradient reads gives the gradient, and reads GELU's input: what reached
+    the gradient was written and read, four bytes. The rest of such a region stays, and reads the gradient or the
+    input, but not both: then nothing is saved, and it is left.
+
+    Requires: regions fused.
+    Ensures: (E1) GELU is taken by the product before it unless that accumulates or has relu, or a library call or
+    collective stands between, as before GELU that backward takes again; (E2) GELU's gradient is taken by the product that
+    reaches it unless that accumulates, adds a bias or comes before GELU's input, or nothing is saved; (E3) other
+    regions, the erf form, products in f32 and other targets are as before; (E4) no value of that size lives longer.
+
+    ```
+    %h = ds.matmul %x, %w bias(%b) : ...                               %g, %h = ds.matmul_gelu %x, %w bias(%b) : ...
+    %g = ds.fused(%h) : ... { ... ds.gelu tanh ... }                   %y = ds.matmul %g, %v : ...
+    %y = ds.matmul %g, %v : ...                                   ->   ...
+    ...                                                                %dh = ds.matmul_gelu_grad %dy, %v input(%h) transpose_rhs : ...
+    %dg = ds.matmul %dy, %v transpose_rhs : ...
+    %dh = ds.fused(%dg, %h) : ... { ... ds.gelu_grad tanh ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def SplitColumns : Pass<"ds-split-columns", "::mlir::func::FuncOp"> {
   let summary = "Shares long columns out to more blocks of a GPU";
   let description = [{
