@@ -53,7 +53,7 @@ def copy_tools(folder):
         for library in libraries(source):
             shutil.copy2(library, os.path.join(folder, "lib"))
     here = os.path.dirname(os.path.abspath(__file__))
-    for name in ("gpu_models.py", "gpu_round.py", "gpu_torch.py"):
+    for name in ("gpu_models.py", "gpu_round.py", "gpu_torch.py", "gpu_ways.py"):
         shutil.copy2(os.path.join(here, name), folder)
     for name in ("gpt.py", "safetensors_io.py"):
         shutil.copy2(os.path.join(ROOT, "examples", name), folder)

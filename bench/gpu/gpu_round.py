@@ -15,6 +15,7 @@ import sys
 import time
 
 import gpu_models
+from gpu_ways import attention, gelu, relative, tokens
 
 NO_GPU = 9
 TIMEOUT = 240  # seconds of one run of anything
@@ -133,10 +134,6 @@ def gpu_bytes():
     return int(line) << 20 if line and line.isdigit() else float("inf")
 
 
-def relative(a, b):
-    return max(abs(x - y) / max(abs(y), 1e-12) for x, y in zip(a, b))
-
-
 def numbers(r):
     """Losses against the CPU's, and every bit of two runs."""
     for name in [n for n in r.models if "example" in gpu_models.MODELS[n]]:
@@ -159,44 +156,6 @@ def numbers(r):
         r.figure(f"{name} against the CPU", worst)
         r.check(f"{name} losses", worst <= limit, f"{worst:.2e} from the CPU's over {len(expected)} steps, limit {limit:g}")
         r.check(f"{name} repeats", logs[0] == logs[1] and saved[0] == saved[1], "losses and weights of two runs")
-
-
-ATTENTION = re.compile(r"; (attention by .*?); device memory")
-
-
-def attention_of(stderr):
-    """What ds-run's log says that attention ran on; None without attention."""
-    found = ATTENTION.search(stderr)
-    return found.group(1) if found else None
-
-
-def attention(r):
-    """Attention in 16 bits: on cuDNN, with the numbers of the runtime's own kernels, every bit again, and faster."""
-    for name in [n for n in r.models if gpu_models.MODELS[n]["config"]["bf16"]["enabled"]]:
-        compared = "example" in gpu_models.MODELS[name]
-        data, steps = tokens(r, name), 10 if compared else r.steps + 5
-        runs = []
-        for label, choice in (("cudnn", None), ("cudnn again", None), ("kernels", "0")):
-            environment = {"DS_CUDNN": choice} if choice else {}
-            records, result = r.trained(name, f"{name} {label}", os.path.join(r.out, f"{name}.{label}.jsonl"), data=data,
-                                        steps=steps, environment=environment, extra=["--token-dtype", "u16"] if data else [])
-            if records is None:
-                break
-            runs.append((records, attention_of(result.stderr)))
-        if len(runs) < 3:
-            continue
-        (fast, said), (again, _), (slow, _) = runs
-        r.check(f"{name} attention", said is not None and re.fullmatch(r"attention by cuDNN [\d.]+", said) is not None,
-                str(said))
-        losses, own = ([record["loss"] for record in records] for records in (fast, slow))
-        r.check(f"{name} attention repeats", losses == [record["loss"] for record in again], "losses of two runs with cuDNN")
-        worst = relative(losses, own)
-        r.check(f"{name} attention numbers", worst <= 2e-2, f"{worst:.2e} from the runtime's kernels, limit 2e-02")
-        if not compared:
-            seconds = [statistics.median(record["step_seconds"] for record in records[5:]) for records in (fast, slow)]
-            r.figure(f"{name} step seconds with cuDNN and without", seconds)
-            r.check(f"{name} attention speed", seconds[0] < seconds[1],
-                    f"a step takes {seconds[0]:.4g} s with cuDNN, {seconds[1]:.4g} s without")
 
 
 def poison(r):
@@ -303,21 +262,6 @@ def planned_total(path):
     return rank["arenas"]["device"] + sum(line["bytes"] for line in rank["memory"] if line["where"] == "device")
 
 
-def tokens(r, name):
-    """The data of a model: packed, or a stream of tokens made here, the same on every machine."""
-    model = gpu_models.MODELS[name]
-    if "hf" not in model:
-        return None
-    path = os.path.join(r.out, f"{name}.bin")
-    state, words = 1, bytearray()
-    for _ in range(model["batch"] * model["length"] * 8 + 1):
-        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        words += ((state >> 33) % min(model["vocab"], 1 << 16)).to_bytes(2, "little")
-    with open(path, "wb") as file:
-        file.write(words)
-    return path
-
-
 def sanitizer(r):
     """compute-sanitizer on the small examples."""
     if not shutil.which("compute-sanitizer"):
@@ -372,7 +316,7 @@ def run(folder, out, parts, steps):
         sys.exit(f"gpu-test: {folder} was not made by gpu-test --pack")
     r = Round(folder, out, steps)
     found = device(r)
-    for part in [numbers, attention, poison, trace, torch, memory, sanitizer, speed] if found else []:
+    for part in [numbers, attention, gelu, poison, trace, torch, memory, sanitizer, speed] if found else []:
         if part.__name__ not in parts:
             continue
         try:
