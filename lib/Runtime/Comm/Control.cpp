@@ -20,9 +20,9 @@ namespace ds::rt {
 namespace {
 
 constexpr uint32_t kMaxFrameBytes = 64u << 20;
-/// Time for a stranger to say who it is, for the news of a failure to be taken by a peer, and for a peer to
-/// answer.
-constexpr std::chrono::milliseconds kHelloTime(2000), kNewsTime(200), kAnswerTime(500);
+/// Time for a stranger to say who it is, for the news of a failure to be taken by a peer, for a peer to
+/// answer, and for late callers to come.
+constexpr std::chrono::milliseconds kHelloTime(2000), kNewsTime(200), kAnswerTime(500), kLateTime(1000);
 
 struct Head {
   uint32_t frame, bytes;
@@ -62,22 +62,57 @@ void Control::stop() {
 Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint32_t rank,
                                                   const Socket &listener, Deadline deadline) {
   std::unique_ptr<Control> control(new Control(std::move(cards), rank));
-  Status joined = control->join(listener, deadline);
+  if (Status joined = control->join(listener, deadline); !joined) {
+    control->fail(joined.error().message);
+    control->tellLateCallers(listener);
+    return joined.error();
+  }
   control->listener = std::thread([self = control.get()] {
     while (!self->hear(self->wake.get(), -1)) {
     }
   });
-  if (!joined) {
-    control->fail(joined.error().message);
-    return joined.error();
-  }
   return control;
 }
 
+/// A rank that cannot be reached may have given up for another's sake: whoever knows why has told its peers.
 Status Control::join(const Socket &listener, Deadline deadline) {
-  if (Status status = callLower(deadline); !status)
-    return status;
-  return answerHigher(listener, deadline);
+  Status joined = callLower(deadline);
+  if (joined)
+    joined = answerHigher(listener, deadline);
+  else
+    hearNews(kNewsTime);
+  if (failed())
+    return Error{ExitCode::Peer, failure() + "; noticed while the ranks connected", ""};
+  return joined;
+}
+
+/// Hears what the peers that are connected have to say, until one tells of a failure.
+void Control::hearNews(std::chrono::milliseconds patience) {
+  const Deadline until = Clock::now() + patience;
+  while (!failed() && remainingMs(until) > 0)
+    hear(/*other=*/-1, remainingMs(until));
+}
+
+/// The ranks above that have not called yet.
+std::vector<uint32_t> Control::missingCallers() const {
+  std::vector<uint32_t> ranks;
+  for (uint32_t peer = rank + 1; peer < world(); ++peer)
+    if (!peers[peer])
+      ranks.push_back(peer);
+  return ranks;
+}
+
+/// Tells ranks that call after this one has given up why, lest they take its end for the reason.
+void Control::tellLateCallers(const Socket &listener) {
+  const Deadline until = Clock::now() + kLateTime;
+  while (!missingCallers().empty() && remainingMs(until) > 0) {
+    pollfd polled{listener.get(), POLLIN, 0};
+    if (::poll(&polled, 1, remainingMs(until)) <= 0)
+      continue;
+    Socket socket = acceptFrom(listener, Clock::now());
+    if (const std::optional<uint32_t> caller = socket ? admit(std::move(socket), until) : std::nullopt)
+      write(*caller, Frame::Abort, failure(), until);
+  }
 }
 
 /// Calls them all, even after one could not be reached: the others must be told.
@@ -91,7 +126,7 @@ Status Control::callLower(Deadline deadline) {
       peers[peer]->socket = std::move(*socket);
     } else if (first) {
       first = Error{ExitCode::Peer,
-                    fmt::format("{} came to the rendezvous but cannot be reached{}", name({peer}),
+                    fmt::format("{} came to the rendezvous but takes no connection{}", name({peer}),
                                 socket ? "" : ": " + socket.error().message),
                     ""};
     }
@@ -102,14 +137,7 @@ Status Control::callLower(Deadline deadline) {
 /// Waits for the calls of the ranks above, and hears meanwhile what those that are connected have to say.
 Status Control::answerHigher(const Socket &listener, Deadline deadline) {
   const Deadline begin = Clock::now();
-  auto missing = [&] {
-    std::vector<uint32_t> ranks;
-    for (uint32_t peer = rank + 1; peer < world(); ++peer)
-      if (!peers[peer])
-        ranks.push_back(peer);
-    return ranks;
-  };
-  while (!missing().empty() && !failed()) {
+  while (!missingCallers().empty() && !failed()) {
     if (!hear(listener.get(), remainingMs(deadline))) {
       if (remainingMs(deadline) == 0)
         break;
@@ -118,29 +146,28 @@ Status Control::answerHigher(const Socket &listener, Deadline deadline) {
     if (Socket socket = acceptFrom(listener, Clock::now()))
       admit(std::move(socket), deadline);
   }
-  if (failed())
-    return Error{ExitCode::Peer, failure(), ""};
-  if (missing().empty())
+  if (failed() || missingCallers().empty())
     return {};
   const auto waited = std::chrono::round<std::chrono::milliseconds>(deadline - begin);
   return Error{ExitCode::Peer,
-               fmt::format("{} came to the rendezvous but did not connect within {}", name(missing()),
+               fmt::format("{} came to the rendezvous but did not connect within {}", name(missingCallers()),
                            spellSeconds(waited)),
                ""};
 }
 
-/// Takes a connection from a rank of this job that is not connected yet.
-void Control::admit(Socket socket, Deadline deadline) {
+/// Takes a connection from a rank of this job that is not connected yet, and says which.
+std::optional<uint32_t> Control::admit(Socket socket, Deadline deadline) {
   Hello hello;
   if (!receiveAll(socket, &hello, sizeof hello, std::min(deadline, Clock::now() + kHelloTime)))
-    return;
+    return std::nullopt;
   if (hello.caller <= rank || hello.caller >= world() || peers[hello.caller])
-    return;
+    return std::nullopt;
   const Hello expected = makeHello(cards[hello.caller], cards[rank], hello.caller);
   if (std::memcmp(&hello, &expected, sizeof hello) != 0)
-    return;
+    return std::nullopt;
   peers[hello.caller] = std::make_unique<Peer>();
   peers[hello.caller]->socket = std::move(socket);
+  return hello.caller;
 }
 
 std::string Control::name(const std::vector<uint32_t> &ranks) const {

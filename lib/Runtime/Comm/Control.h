@@ -88,7 +88,10 @@ private:
   Status join(const Socket &listener, Deadline deadline);
   Status callLower(Deadline deadline);
   Status answerHigher(const Socket &listener, Deadline deadline);
-  void admit(Socket socket, Deadline deadline);
+  void hearNews(std::chrono::milliseconds patience);
+  void tellLateCallers(const Socket &listener);
+  std::vector<uint32_t> missingCallers() const;
+  std::optional<uint32_t> admit(Socket socket, Deadline deadline);
   bool write(uint32_t peer, Frame frame, const std::string &text, Deadline deadline);
   bool hear(int other, int limitMs);
   void read(uint32_t peer);

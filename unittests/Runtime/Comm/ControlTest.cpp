@@ -1,0 +1,66 @@
+//===- ControlTest.cpp - Who is blamed when a rank dies while others connect ------===//
+#include "../../../lib/Runtime/Comm/Control.h"
+
+#include <gmock/gmock.h>
+
+namespace ds::rt {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+Deadline in(int ms) { return Clock::now() + milliseconds(ms); }
+
+/// Three ranks, of which the test plays rank 0.
+class Connecting : public testing::Test {
+protected:
+  void SetUp() override {
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      Card card{"alpha", "127.0.0.1", 0, randomHex()};
+      Result<Socket> listener = listenOn(card.address, card.port);
+      ASSERT_TRUE(listener);
+      listeners.push_back(std::move(*listener));
+      cards.push_back(card);
+    }
+  }
+  /// What `rank` says when it could not connect, or else in its first exchange.
+  std::string failureOf(uint32_t rank) {
+    const auto control = Control::connect(cards, rank, listeners[rank], in(10000));
+    if (!control)
+      return control.error().message;
+    const auto all = (*control)->exchange("here", "who is here", milliseconds(10000));
+    return all ? "" : all.error().message;
+  }
+  /// Rank 0 takes a call and dies.
+  void takeCallAndDie() { EXPECT_TRUE(acceptFrom(listeners[0], in(10000))); }
+
+  std::vector<Card> cards;
+  std::vector<Socket> listeners;
+};
+
+constexpr const char *kTruth = "rank 0 on host alpha is gone: it ended or was killed; noticed ";
+
+/// Rank 2 calls when rank 1 has already given up; rank 0's system still takes its call.
+TEST_F(Connecting, LateCallersAreToldWhy) {
+  std::thread first([&] { EXPECT_THAT(failureOf(1), HasSubstr(kTruth)); });
+  takeCallAndDie();
+  std::this_thread::sleep_for(milliseconds(50)); // sooner, it hears the same in another way
+  EXPECT_THAT(failureOf(2), HasSubstr(kTruth));
+  first.join();
+}
+
+/// Rank 1 has gone for rank 0's sake: who meets a closed door there asks its peers first.
+TEST_F(Connecting, APeerThatIsHeardIsBlamedBeforeOneThatCannotBeReached) {
+  listeners[1] = Socket();
+  std::thread dying([&] { takeCallAndDie(); });
+  EXPECT_THAT(failureOf(2), HasSubstr(kTruth));
+  dying.join();
+}
+
+TEST_F(Connecting, ARankThatCannotBeReachedIsNamed) {
+  listeners[1] = Socket();
+  EXPECT_THAT(failureOf(2), HasSubstr("rank 1 on host alpha came to the rendezvous but takes no connection: "));
+}
+
+} // namespace
+} // namespace ds::rt
