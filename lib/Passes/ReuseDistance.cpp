@@ -3,8 +3,6 @@
 
 #include "BufferAccess.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -12,14 +10,7 @@ static constexpr int64_t kBlock = int64_t(64) << 10;
 
 /// The mean over the blocks of [begin, end) of what was touched since they were; touches them.
 double ReuseDistance::touchBlocks(const void *root, int64_t begin, int64_t end) {
-  double sum = 0, count = 0;
-  for (int64_t block = begin / kBlock; block * kBlock < std::max(end, begin + 1); ++block) {
-    auto [place, isFirst] = last.try_emplace({root, block}, touched);
-    sum += isFirst ? std::numeric_limits<double>::infinity() : touched - place->second;
-    place->second = touched;
-    ++count;
-  }
-  return sum / count;
+  return blocks[root].touch(begin / kBlock, (std::max(end, begin + 1) - 1) / kBlock + 1, touched);
 }
 
 SmallVector<double> ReuseDistance::touch(Operation *command) {

@@ -8,6 +8,7 @@
 #ifndef DS_LIB_PASSES_REUSEDISTANCE_H
 #define DS_LIB_PASSES_REUSEDISTANCE_H
 
+#include "Analysis/TouchedBlocks.h"
 #include "ds/Dialect/Ds.h"
 
 namespace mlir::ds {
@@ -21,7 +22,7 @@ public:
 private:
   double touchBlocks(const void *root, int64_t begin, int64_t end);
 
-  llvm::DenseMap<std::pair<const void *, int64_t>, double> last; ///< what `touched` was, by root and block
+  llvm::DenseMap<const void *, ::ds::analysis::detail::TouchedBlocks> blocks; ///< by root
   double touched = 0;
 };
 

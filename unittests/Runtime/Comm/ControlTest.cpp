@@ -59,7 +59,8 @@ TEST_F(Connecting, APeerThatIsHeardIsBlamedBeforeOneThatCannotBeReached) {
 
 TEST_F(Connecting, ARankThatCannotBeReachedIsNamed) {
   listeners[1] = Socket();
-  EXPECT_THAT(failureOf(2), HasSubstr("rank 1 on host alpha came to the rendezvous but takes no connection: "));
+  EXPECT_THAT(failureOf(2),
+              HasSubstr("rank 1 on host alpha came to the rendezvous but takes no connection: "));
 }
 
 } // namespace
