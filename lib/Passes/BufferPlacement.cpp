@@ -67,35 +67,38 @@ void FunctionBufferizer::addGradient(Value value) {
     addGradient(reshape.getInput());
 }
 
+/// The buffers that the function will take, all added at once: a step has thousands.
 void FunctionBufferizer::makeArguments() {
-  Block &block = func.getBody().front();
-  Location loc = func.getLoc();
-  auto addArgument = [&](RankedTensorType type, StringRef attribute, Attribute value) {
-    unsigned index = block.getNumArguments();
-    func.insertArgument(index, BufferType::getContiguous(type),
-                        builder.getDictionaryAttr(builder.getNamedAttr(attribute, value)), loc);
-    return block.getArgument(index);
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
+  auto add = [&](Type tensor, StringRef attribute, Attribute value) {
+    types.push_back(BufferType::getContiguous(cast<RankedTensorType>(tensor)));
+    attrs.push_back(builder.getDictionaryAttr(builder.getNamedAttr(attribute, value)));
   };
-  unsigned numTensors = block.getNumArguments();
+  const unsigned numTensors = func.getNumArguments();
+  SmallVector<Attribute> states; ///< of the buffers, in order; null for inputs
   for (unsigned index = 0; index < numTensors; ++index) {
-    BlockArgument tensor = block.getArgument(index);
-    Attribute state = func.getArgAttr(index, DsDialect::kStateAttr);
-    Attribute input = func.getArgAttr(index, DsDialect::kInputAttr);
-    Value buffer = addArgument(tensorType(tensor), state ? DsDialect::kStateAttr : DsDialect::kInputAttr,
-                               state ? state : input);
-    if (state)
-      stateBuffers[state] = buffer;
-    rootLastUse[buffer] = UINT_MAX;
-    buffers[tensor] = buffer;
+    Attribute state = states.emplace_back(func.getArgAttr(index, DsDialect::kStateAttr));
+    add(func.getArgument(index).getType(), state ? DsDialect::kStateAttr : DsDialect::kInputAttr,
+        state ? state : func.getArgAttr(index, DsDialect::kInputAttr));
   }
+  DenseSet<Attribute> known(states.begin(), states.end());
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
     Attribute state = func.getResultAttr(index, DsDialect::kStateAttr);
-    if (!state || stateBuffers.contains(state))
+    if (!state || !known.insert(state).second)
       continue;
-    Value buffer =
-        addArgument(cast<RankedTensorType>(func.getResultTypes()[index]), DsDialect::kStateAttr, state);
-    stateBuffers[state] = buffer;
+    states.push_back(state);
+    add(func.getResultTypes()[index], DsDialect::kStateAttr, state);
+  }
+  func.insertArguments(SmallVector<unsigned>(types.size(), numTensors), types, attrs,
+                       SmallVector<Location>(types.size(), func.getLoc()));
+  for (auto [index, state] : llvm::enumerate(states)) {
+    Value buffer = func.getArgument(numTensors + index);
     rootLastUse[buffer] = UINT_MAX;
+    if (state)
+      stateBuffers[state] = buffer;
+    if (index < numTensors)
+      buffers[func.getArgument(index)] = buffer;
   }
 }
 

@@ -4,7 +4,6 @@
 #include "AttentionWorkspace.h"
 #include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
-#include "ds/Codegen/KernelWork.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -42,18 +41,24 @@ static double bytesOf(ValueRange buffers) {
   return bytes;
 }
 
-/// Bytes of a row that one unit of work takes, in kernels that add down columns; 0 in others.
-static double stripBytes(KernelOp kernel, LaunchOp launch) {
+/// Null where the kernel is not known.
+const CommandCosts::KernelFacts *CommandCosts::factsOf(LaunchOp launch) {
+  auto kernel = symbols.lookup<KernelOp>(launch.getKernelAttr().getAttr());
+  if (!kernel)
+    return nullptr;
+  auto [place, isNew] = facts.try_emplace({kernel, launch.getNumElements()});
+  if (!isNew)
+    return &place->second;
+  KernelFacts &found = place->second;
+  found.work = kernelWork(kernel, launch.getNumElements());
   KernelClass of;
-  if (failed(classify(kernel.getBody().front(), of)) || of.kind != KernelKind::Column)
-    return 0;
-  // The units share the columns, which are as many as the shortest result has elements.
-  auto shorter = [](Value a, Value b) { return bytesOf(a) < bytesOf(b); };
-  return bytesOf(*llvm::min_element(launch.getOutputs(), shorter)) / double(std::max<int64_t>(of.extent, 1));
+  if (succeeded(classify(kernel.getBody().front(), of)) && of.kind == KernelKind::Column)
+    found.columnUnits = std::max<int64_t>(of.extent, 1);
+  return &found;
 }
 
 /// What the kernel of `launch` moves and computes.
-static cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances) {
+cost::KernelLoad CommandCosts::loadOf(LaunchOp launch, ArrayRef<double> distances) {
   cost::KernelLoad load{bytesOf(launch->getOperands())};
   int64_t inPlace = 0;
   for (Value output : launch.getOutputs())
@@ -67,13 +72,16 @@ static cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances) {
     bool isFresh = !llvm::is_contained(launch.getInputs(), operand);
     load.reuse.push_back({bytesOf(operand) * (isFresh ? 2 : 1), distance});
   }
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
+  const KernelFacts *kernel = factsOf(launch);
   if (!kernel)
     return load;
-  KernelWork work = kernelWork(kernel, launch.getNumElements());
-  load.additions = work.additions, load.divisions = work.divisions, load.roots = work.roots;
-  load.rows = work.rows;
-  load.stripBytes = stripBytes(kernel, launch);
+  load.additions = kernel->work.additions, load.divisions = kernel->work.divisions;
+  load.roots = kernel->work.roots, load.rows = kernel->work.rows;
+  if (kernel->columnUnits == 0)
+    return load;
+  // The units share the columns, which are as many as the shortest result has elements.
+  auto shorter = [](Value a, Value b) { return bytesOf(a) < bytesOf(b); };
+  load.stripBytes = bytesOf(*llvm::min_element(launch.getOutputs(), shorter)) / double(kernel->columnUnits);
   return load;
 }
 
@@ -162,7 +170,7 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
 }
 
-double mlir::ds::computeSeconds(Operation *command, const cost::Rates &rates, ArrayRef<double> distances) {
+double CommandCosts::computeSeconds(Operation *command, ArrayRef<double> distances) {
   if (auto launch = dyn_cast<LaunchOp>(command))
     return rates.kernelSeconds(loadOf(launch, distances));
   return callSeconds(cast<CallOp>(command), rates);

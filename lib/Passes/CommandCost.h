@@ -7,8 +7,10 @@
 #ifndef DS_LIB_PASSES_COMMANDCOST_H
 #define DS_LIB_PASSES_COMMANDCOST_H
 
+#include "ds/Codegen/KernelWork.h"
 #include "ds/Cost/Rates.h"
-#include "ds/Dialect/Ds.h"
+
+#include "mlir/IR/SymbolTable.h"
 
 namespace mlir::ds {
 
@@ -18,9 +20,29 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
 FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 
-/// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
-/// are known.
-double computeSeconds(Operation *command, const ::ds::cost::Rates &rates, ArrayRef<double> distances = {});
+/// The times of a module's launches and calls. Keeps what it has found out about kernels, many of which are
+/// launched hundreds of times: they must not change meanwhile.
+class CommandCosts {
+public:
+  /// `rates` outlive this.
+  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates) : symbols(module), rates(rates) {}
+
+  /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
+  /// are known.
+  double computeSeconds(Operation *command, ArrayRef<double> distances = {});
+
+private:
+  struct KernelFacts {
+    KernelWork work;
+    int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels
+  };
+  ::ds::cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances);
+  const KernelFacts *factsOf(LaunchOp launch);
+
+  SymbolTable symbols;
+  const ::ds::cost::Rates &rates;
+  DenseMap<std::pair<Operation *, int64_t>, KernelFacts> facts; ///< by kernel and elements
+};
 
 /// Seconds that a collective takes when its stream is free.
 double collectiveSeconds(CommunicateOp op, const ::ds::cost::Rates &rates);

@@ -39,13 +39,14 @@ FunctionGathers::FunctionGathers(func::FuncOp func, const ::ds::cost::Rates &rat
 }
 
 void FunctionGathers::findCompute() {
+  CommandCosts costs(func->getParentOfType<ModuleOp>(), rates);
   for (Operation &op : func.getBody().front()) {
     position[&op] = compute.size();
     if (!isa<LaunchOp, CallOp>(op))
       continue;
     compute.push_back(&op);
     accesses.push_back(accessesOf(&op));
-    seconds.push_back(computeSeconds(&op, rates));
+    seconds.push_back(costs.computeSeconds(&op));
   }
 }
 

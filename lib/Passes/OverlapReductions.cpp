@@ -75,10 +75,11 @@ void ReductionOverlap::hoistReductions() {
 /// that comes too late holds memory.
 ::ds::analysis::ReductionProblem ReductionOverlap::makeProblem() const {
   ::ds::analysis::ReductionProblem problem;
+  CommandCosts costs(func->getParentOfType<ModuleOp>(), rates);
   DenseSet<Operation *> held;
   for (const Node &node : nodes) {
     if (isCompute(node))
-      problem.seconds.push_back(computeSeconds(node.op, rates));
+      problem.seconds.push_back(costs.computeSeconds(node.op));
     if (!isReduction(node))
       continue;
     auto reduction = cast<CommunicateOp>(node.op);

@@ -14,18 +14,23 @@ StringAttr SegmentStates::nameOfResult(unsigned index) const {
   return name ? name.getAttr() : StringAttr();
 }
 
-BlockArgument SegmentStates::find(StringAttr state) const {
+/// Notes where each state is, so that a step of many states is not searched for each.
+void SegmentStates::index() {
+  arguments.clear();
+  results.clear();
   for (BlockArgument argument : getBody().getArguments())
-    if (nameOf(argument) == state)
-      return argument;
-  return {};
+    if (StringAttr state = nameOf(argument))
+      arguments.try_emplace(state, argument);
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (StringAttr state = nameOfResult(index))
+      results.try_emplace(state, index);
 }
 
+BlockArgument SegmentStates::find(StringAttr state) const { return arguments.lookup(state); }
+
 Value SegmentStates::findResult(StringAttr state) const {
-  for (unsigned index = 0; index < func.getNumResults(); ++index)
-    if (nameOfResult(index) == state)
-      return getTerminator()->getOperand(index);
-  return {};
+  auto found = results.find(state);
+  return found == results.end() ? Value() : getTerminator()->getOperand(found->second);
 }
 
 /// The attributes of an argument or result that holds `state`.
@@ -40,34 +45,35 @@ Value SegmentStates::read(StateOp state) {
     return known;
   unsigned index = func.getNumArguments();
   func.insertArgument(index, state.getLocalType(), attributesOf(state), state.getLoc());
-  return func.getArgument(index);
+  return arguments[state.getSymNameAttr()] = func.getArgument(index);
 }
 
 void SegmentStates::write(StateOp state, Value value) {
   assert(value.getType() == state.getLocalType() && "a state keeps its type");
-  for (unsigned index = 0; index < func.getNumResults(); ++index)
-    if (nameOfResult(index) == state.getSymNameAttr())
-      return getTerminator()->setOperand(index, value);
+  auto [place, isNew] = results.try_emplace(state.getSymNameAttr(), func.getNumResults());
+  if (!isNew)
+    return getTerminator()->setOperand(place->second, value);
   func.insertResult(func.getNumResults(), value.getType(), attributesOf(state));
   getTerminator()->insertOperands(getTerminator()->getNumOperands(), value);
 }
 
 void SegmentStates::finish() {
-  BitVector results(func.getNumResults()), arguments(func.getNumArguments());
+  BitVector goneResults(func.getNumResults()), goneArguments(func.getNumArguments());
   SmallVector<Value> kept;
-  for (unsigned index = 0; index < results.size(); ++index) {
-    results[index] = dropped.contains(nameOfResult(index));
-    if (!results[index])
+  for (unsigned index = 0; index < goneResults.size(); ++index) {
+    goneResults[index] = dropped.contains(nameOfResult(index));
+    if (!goneResults[index])
       kept.push_back(getTerminator()->getOperand(index));
   }
   getTerminator()->setOperands(kept);
-  func.eraseResults(results);
+  func.eraseResults(goneResults);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getBody())))
     if (isOpTriviallyDead(&op))
       op.erase();
   for (BlockArgument argument : getBody().getArguments())
-    arguments[argument.getArgNumber()] = nameOf(argument) && dropped.contains(nameOf(argument));
-  func.eraseArguments(arguments);
+    goneArguments[argument.getArgNumber()] = nameOf(argument) && dropped.contains(nameOf(argument));
+  func.eraseArguments(goneArguments);
+  index();
 }
 
 Operation *mlir::ds::earlierOf(Operation *a, Operation *b) {

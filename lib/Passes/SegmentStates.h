@@ -12,7 +12,7 @@ namespace mlir::ds {
 /// `finish`, so that indices and values hold meanwhile.
 class SegmentStates {
 public:
-  explicit SegmentStates(func::FuncOp func) : func(func) {}
+  explicit SegmentStates(func::FuncOp func) : func(func) { index(); }
 
   func::FuncOp getFunction() const { return func; }
   Block &getBody() const { return func.getBody().front(); }
@@ -39,7 +39,11 @@ public:
   void finish();
 
 private:
-  mutable func::FuncOp func; ///< a handle: asking it changes nothing
+  void index();
+
+  mutable func::FuncOp func;                     ///< a handle: asking it changes nothing
+  DenseMap<StringAttr, BlockArgument> arguments; ///< by state
+  DenseMap<StringAttr, unsigned> results;        ///< by state
   DenseSet<StringAttr> dropped;
 };
 

@@ -26,7 +26,7 @@ int64_t mlir::ds::runsPerStep(func::FuncOp func, int64_t accumulation) {
 
 /// `command` as the simulation sees it, on stream number `stream`.
 static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, const cost::Rates &rates,
-                                     ReuseDistance &memory) {
+                                     CommandCosts &costs, ReuseDistance &memory) {
   using Kind = cost::SimCommand::Kind;
   if (auto record = dyn_cast<RecordOp>(command))
     return {Kind::Record, stream, 0, 0, static_cast<uint32_t>(record.getEvent())};
@@ -35,7 +35,7 @@ static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, const 
   SmallVector<double> distances = memory.touch(command);
   if (auto communicate = dyn_cast<CommunicateOp>(command))
     return {Kind::Collective, stream, collectiveSeconds(communicate, rates), kFabric};
-  return {Kind::Compute, stream, computeSeconds(command, rates, distances)};
+  return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
 }
 
 /// The streams of all segments, compute first.
@@ -50,7 +50,8 @@ static SmallVector<StreamKind> findStreams(ArrayRef<func::FuncOp> segments) {
 }
 
 /// Plays one segment.
-static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, const cost::Rates &rates) {
+static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, const cost::Rates &rates,
+                               CommandCosts &costs) {
   SegmentPlay segment{ScheduledFunction(func), {}, 0, {}};
   std::vector<cost::SimCommand> commands;
   ReuseDistance memory;
@@ -58,8 +59,8 @@ static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, 
     if (!isa<RecordOp, WaitOp>(command))
       memory.touch(command);
   for (Operation *command : segment.scheduled.commands)
-    commands.push_back(
-        toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), rates, memory));
+    commands.push_back(toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), rates,
+                                    costs, memory));
   segment.play = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
   double reached = 0;
   for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans)) {
@@ -76,8 +77,9 @@ StepPlay mlir::ds::playStep(ModuleOp module, const cost::Rates &rates) {
   int64_t accumulation = succeeded(training) ? training->accumulation : 1;
   SmallVector<func::FuncOp> segments = getSegments(module);
   StepPlay step{findStreams(segments), {}};
+  CommandCosts costs(module, rates);
   for (func::FuncOp func : segments) {
-    step.segments.push_back(playSegment(func, step.streams, rates));
+    step.segments.push_back(playSegment(func, step.streams, rates, costs));
     step.segments.back().runs = runsPerStep(func, accumulation);
   }
   return step;

@@ -10,6 +10,9 @@ StepSegment::StepSegment(func::FuncOp forward, StringRef name, SegmentKind kind)
   func->setAttr(DsDialect::kSegmentAttr, SegmentKindAttr::get(context, kind));
   forward->getParentRegion()->back().push_back(func);
   takeResults();
+  for (BlockArgument argument : func.getArguments())
+    if (auto state = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr))
+      arguments[state.getAttr()] = argument;
 }
 
 /// Remembers what the forward returns by what it is, and returns nothing for now.
@@ -28,16 +31,14 @@ void StepSegment::takeResults() {
 }
 
 Value StepSegment::read(StateOp state) {
-  auto name = FlatSymbolRefAttr::get(state);
-  for (unsigned index = 0; index < func.getNumArguments(); ++index)
-    if (func.getArgAttr(index, DsDialect::kStateAttr) == name)
-      return func.getArgument(index);
+  BlockArgument &argument = arguments[state.getSymNameAttr()];
+  if (argument)
+    return argument;
   Builder builder(func.getContext());
+  auto attr = builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state));
   unsigned index = func.getNumArguments();
-  func.insertArgument(index, state.getTensorType(),
-                      builder.getDictionaryAttr(builder.getNamedAttr(DsDialect::kStateAttr, name)),
-                      state.getLoc());
-  return func.getArgument(index);
+  func.insertArgument(index, state.getTensorType(), builder.getDictionaryAttr(attr), state.getLoc());
+  return argument = func.getArgument(index);
 }
 
 void StepSegment::write(StateOp state, Value value) {
@@ -49,12 +50,17 @@ void StepSegment::write(StateOp state, Value value) {
 
 void StepSegment::finish() {
   Builder builder(func.getContext());
-  Operation *terminator = getTerminator();
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
   for (auto [state, value] : written) {
-    auto attr = builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state));
-    func.insertResult(func.getNumResults(), value.getType(), builder.getDictionaryAttr(attr));
-    terminator->insertOperands(terminator->getNumOperands(), value);
+    values.push_back(value);
+    types.push_back(value.getType());
+    attrs.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state))));
   }
+  func.insertResults(SmallVector<unsigned>(types.size(), func.getNumResults()), types, attrs);
+  getTerminator()->insertOperands(getTerminator()->getNumOperands(), values);
   eraseUnused();
 }
 

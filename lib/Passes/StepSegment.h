@@ -41,6 +41,7 @@ private:
   void eraseUnused();
 
   func::FuncOp func;
+  DenseMap<StringAttr, BlockArgument> arguments; ///< by state
   Value loss;
   llvm::MapVector<StringAttr, Value> gradients;
   llvm::MapVector<StringAttr, Value> written; ///< by state

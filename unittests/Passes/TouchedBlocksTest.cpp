@@ -27,7 +27,8 @@ TEST(TouchedBlocks, AreWhatOneEntryForEachBlockIs) {
     TouchedBlocks blocks;
     std::vector<double> last(kBlocks, -std::numeric_limits<double>::infinity());
     for (int step = 0; step < 200; ++step) {
-      const int64_t a = random() % kBlocks, b = random() % kBlocks, begin = std::min(a, b), end = std::max(a, b) + 1;
+      const int64_t a = random() % kBlocks, b = random() % kBlocks, begin = std::min(a, b),
+                    end = std::max(a, b) + 1;
       const double now = 1000 + 7 * step;
       double sum = 0;
       for (int64_t block = begin; block < end; ++block) {

@@ -1,7 +1,7 @@
 //===- TouchedBlocks.h - When blocks of memory were touched last -----------------===//
 //
-// Neighbouring blocks that were touched together are one entry, so that a touch takes time for the pieces that
-// it meets and not for its blocks: the states of a large model are millions of them.
+// Neighbouring blocks that were touched together are one entry, so that a touch takes time for the pieces
+// that it meets and not for its blocks: the states of a large model are millions of them.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_PASSES_ANALYSIS_TOUCHEDBLOCKS_H
