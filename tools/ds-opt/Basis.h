@@ -19,8 +19,8 @@ struct Basis {
 };
 
 /// A program is built without being asked for when its layers times the micro-step functions of its step are
-/// at most so many: larger ones take longer than about three seconds of one core.
-inline constexpr int64_t kMostLayersBuilt = 24;
+/// at most so many: larger ones take longer than about five seconds of one core.
+inline constexpr int64_t kMostLayersBuilt = 96;
 
 /// Refuses questions and choices that the rest of the command line leaves no answer to.
 Status checkPlanner(const Options &options);
