@@ -6,9 +6,8 @@
 #include "Task.h"
 
 #include "BlockedProduct.h"
+#include "MatmulOperands.h"
 #include "Verify.h"
-#include "ds/Runtime/Library.h"
-#include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/Parallel.h"
 #include "ds/Runtime/ProgramFile.h"
 
@@ -120,29 +119,6 @@ private:
   std::unique_ptr<Task> first, second;
 };
 
-/// The operands of a Matmul command.
-struct MatmulOperands {
-  MatmulDesc desc;
-  MatmulMemory memory;
-  uint64_t workspaceBytes;
-};
-
-MatmulOperands matmulOperands(const Binding &binding, const Command &command) {
-  const Program &p = binding.program;
-  const uint32_t *ids = p.operands.data() + command.firstOperand;
-  const int64_t *params = p.params.data() + command.firstParam;
-  const MatmulExtras extras = matmulExtras(p, command);
-  const bool planned = command.workspace != UINT32_MAX;
-  // Before GELU the sums are its input, where that is wanted.
-  const bool writesInput = extras.input && params[3] == static_cast<int64_t>(Activation::Gelu);
-  return {describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], extras.bias, params),
-          {binding.address(ids[0]), binding.address(ids[1]),
-           extras.bias ? binding.address(ids[extras.biasIndex]) : nullptr,
-           binding.address(ids[writesInput ? extras.inputIndex : 2]),
-           planned ? binding.address(command.workspace) : nullptr},
-          planned ? extentBytes(p.buffers[command.workspace]) : 0};
-}
-
 Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOperands &o, std::string where) {
   Result<ProductBlocks> blocks = cutProduct(o.desc, binding.program.threads);
   if (!blocks)
@@ -154,7 +130,7 @@ Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOpe
                     "but {} are planned",
                     where, spell(static_cast<DType>(o.desc.a.dtype)), blocks->bytes, o.workspaceBytes),
         "compile the model on this machine, so that the plan knows its processor"};
-  const MatmulMemory &m = o.memory;
+  const MatmulMemory m = o.sums();
   return bindBlockedProduct(*blocks, {m.a, m.b, m.bias, m.result, m.workspace}, binding.program.threads,
                             binding.isa, std::move(where));
 }
@@ -166,7 +142,8 @@ Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index
   Result<const OnednnApi *> api = openOnednn();
   if (!api)
     return api.error();
-  const MatmulOperands o = matmulOperands(binding, command);
+  const MatmulOperands o = matmulOperands(p, command, binding.address);
+  const MatmulMemory memory = o.sums();
   std::string where = describeCommand(p, index);
   Result<bool> inBlocks = needsBlocks(o.desc);
   if (!inBlocks)
@@ -175,7 +152,7 @@ Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index
     return bindBlocks(binding, o, std::move(where));
   char message[256] = "";
   MatmulPrimitive *primitive =
-      (*api)->create(&o.desc, p.threads, o.workspaceBytes, &o.memory, message, sizeof message);
+      (*api)->create(&o.desc, p.threads, o.workspaceBytes, &memory, message, sizeof message);
   if (!primitive)
     return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message),
                  "compile the model on this machine, so that the plan knows its oneDNN"};

@@ -5,10 +5,10 @@
 // (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
 //
 //===---------------------------------------------------------------------------===//
+#include "../MatmulOperands.h"
 #include "AlgorithmChoice.h"
 #include "Product.h"
 
-#include "ds/Runtime/ProgramFile.h"
 #include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
@@ -131,30 +131,6 @@ Status MatmulTask::choose(CUstream stream, uint64_t workspaceBytes) {
   return best ? Status() : best.error();
 }
 
-/// Where the operands of a product lie, and what it computes.
-struct Operands {
-  MatmulDesc desc;
-  MatmulMemory memory;
-  GeluEpilogue gelu;
-  uint64_t workspaceBytes;
-};
-
-Operands operandsOf(const Binding &binding, const Command &command) {
-  const Program &p = binding.program;
-  const uint32_t *ids = p.operands.data() + command.firstOperand;
-  const int64_t *params = p.params.data() + command.firstParam;
-  const MatmulExtras extras = matmulExtras(p, command);
-  const bool planned = command.workspace != UINT32_MAX;
-  const auto activation = static_cast<Activation>(params[3]);
-  return {describeMatmul(p.buffers[ids[0]], p.buffers[ids[1]], p.buffers[ids[2]], extras.bias, params),
-          {binding.address(ids[0]), binding.address(ids[1]),
-           extras.bias ? binding.address(ids[extras.biasIndex]) : nullptr, binding.address(ids[2]),
-           planned ? binding.address(command.workspace) : nullptr},
-          {activation < Activation::Gelu ? Activation::None : activation,
-           extras.input ? binding.address(ids[extras.inputIndex]) : nullptr},
-          planned ? extentBytes(p.buffers[command.workspace]) : 0};
-}
-
 } // namespace
 
 Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command) {
@@ -168,23 +144,19 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Comma
     binding.libraries.blas = std::move(*opened);
   }
   BlasLt &blas = *binding.libraries.blas;
-  const Operands o = operandsOf(binding, command);
-  const bool isGelu = o.gelu.activation != Activation::None;
-  MatmulMemory sums = o.memory;
-  if (o.gelu.activation == Activation::Gelu && o.gelu.input)
-    sums.result = o.gelu.input;
+  const MatmulOperands o = matmulOperands(p, command, binding.address);
   auto task = std::make_unique<MatmulTask>(binding.driver, blas, allowsTf32(p));
-  if (Status status = task->describe(o.desc, sums); !status)
+  if (Status status = task->describe(o.desc, o.sums()); !status)
     return status.error();
-  if (isGelu) {
+  if (o.hasGelu()) {
     Result<std::unique_ptr<CudaTask>> kernel = bindLibraryKernel(binding, command);
     if (!kernel)
       return kernel.error();
-    task->addGelu(std::move(*kernel), o.desc, o.memory, o.gelu);
+    task->addGelu(std::move(*kernel), o.desc, o.memory, {o.activation, o.geluInput});
   }
   if (Status status = task->choose(binding.stream, o.workspaceBytes); !status)
     return status.error();
-  if (isGelu)
+  if (o.hasGelu())
     ++(task->appliesGelu() ? blas.gelu.within : blas.gelu.after);
   return std::unique_ptr<CudaTask>(std::move(task));
 }
