@@ -72,6 +72,9 @@ public:
   void onFailure(std::function<void()> action);
 
 private:
+  /// Time for the news of a failure to be taken by a peer.
+  static constexpr std::chrono::milliseconds kNewsTime{200};
+
   enum class Frame : uint32_t { Blob = 1, Abort, Finish, Ask, Answer };
   struct Peer {
     Socket socket;
