@@ -19,10 +19,10 @@ namespace {
 /// A generated kernel, the units of each member divided among the threads.
 class KernelTask final : public Task {
 public:
-  KernelTask(const Binding &binding, const Command &command)
-      : function(binding.image.function(command.callee)), threads(binding.program.threads) {
+  KernelTask(const Binding &binding, const Command &command) : threads(binding.program.threads) {
     const Program &p = binding.program;
     const Kernel &kernel = p.kernels[command.callee];
+    const KernelFunction function = binding.image.function(command.callee);
     for (uint32_t k = 0; k < command.numOperands; ++k)
       buffers.push_back(binding.address(p.operands[command.firstOperand + k]));
     const uint32_t count = kernel.members != 0 ? command.numParams : 1;
@@ -49,7 +49,6 @@ private:
     const int64_t *scalars;
     int64_t extent;
   };
-  KernelFunction function;
   std::vector<void *> buffers;
   std::vector<Member> members;
   int64_t grain;
@@ -136,20 +135,18 @@ Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOpe
 }
 
 /// The product of a Matmul command, without GELU.
-Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index) {
+Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index, const MatmulOperands &o) {
   const Program &p = binding.program;
-  const Command &command = p.commands[index];
   Result<const OnednnApi *> api = openOnednn();
   if (!api)
     return api.error();
-  const MatmulOperands o = matmulOperands(p, command, binding.address);
-  const MatmulMemory memory = o.sums();
   std::string where = describeCommand(p, index);
   Result<bool> inBlocks = needsBlocks(o.desc);
   if (!inBlocks)
     return inBlocks.error();
   if (*inBlocks)
     return bindBlocks(binding, o, std::move(where));
+  const MatmulMemory memory = o.sums();
   char message[256] = "";
   MatmulPrimitive *primitive =
       (*api)->create(&o.desc, p.threads, o.workspaceBytes, &memory, message, sizeof message);
@@ -164,8 +161,9 @@ Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index)
   const Command &command = p.commands[index];
   if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
     return std::unique_ptr<Task>(std::make_unique<NoTask>());
-  Result<std::unique_ptr<Task>> product = bindProduct(binding, index);
-  if (!product || p.params[command.firstParam + 3] < static_cast<int64_t>(Activation::Gelu))
+  const MatmulOperands o = matmulOperands(p, command, binding.address);
+  Result<std::unique_ptr<Task>> product = bindProduct(binding, index, o);
+  if (!product || !o.hasGelu())
     return product;
   auto gelu = std::make_unique<LibraryTask>(binding, command, libraryFunction(LibraryFn::Matmul, binding.isa),
                                             p.threads);
