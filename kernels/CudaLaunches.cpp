@@ -2,6 +2,8 @@
 
 #include "CudaLaunches.h"
 
+#include "ds/Runtime/Library.h"
+
 namespace ds::rt::cuda {
 namespace {
 
@@ -133,9 +135,10 @@ void addCopy(Launches &launches, const LibraryCall &call) {
 
 void addGelu(Launches &launches, const LibraryCall &call) {
   constexpr int64_t kMostBlocks = 1 << 16;
-  const bool isGradient = call.params[3] == 3;
-  if (call.params[3] != 2 && !isGradient)
+  const auto activation = static_cast<Activation>(call.params[3]);
+  if (activation < Activation::Gelu)
     return;
+  const bool isGradient = activation == Activation::GeluGradient;
   const View &result = call.operands[2];
   GeluCall c{result.data, result.data, countOf(result), 0};
   for (uint32_t k = 3; k < call.numOperands; ++k)

@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Narrow.h"
 
+#include "ds/Runtime/Library.h"
+
 namespace ds::rt::DS_ISA {
 namespace {
 
@@ -45,7 +47,7 @@ void geluOfProduct(const LibraryCall &call) {
   for (uint32_t k = 3; k < call.numOperands; ++k)
     if (call.operands[k].rank > 1)
       input = &call.operands[k];
-  const bool isGradient = call.params[3] == 3;
+  const bool isGradient = static_cast<Activation>(call.params[3]) == Activation::GeluGradient;
   withType(result.dtype, [&](auto element) {
     using T = decltype(element);
     const T *from = elements<T>(*input);

@@ -1,12 +1,11 @@
 //===- GeluOps.cpp - Verifiers, costs and calls of products that apply GELU ------===//
 #include "OpHelpers.h"
 #include "ds/Dialect/DsGelu.h"
+#include "ds/Runtime/Library.h"
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// Numbers that the runtime's products know (Library.h).
-enum class Activation : int64_t { Gelu = 2, GeluGradient = 3 };
+using ::ds::rt::Activation;
 
 /// The sums, without GELU's few operations on each.
 static int64_t productFlops(Value rhs, bool transposeRhs, Value result) {
