@@ -196,7 +196,7 @@ static cost::Collective costKind(CollectiveKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
-double mlir::ds::collectiveSeconds(CommunicateOp op, const cost::Rates &rates) {
+double CommandCosts::collectiveSeconds(CommunicateOp op) const {
   MeshOp mesh = MeshOp::lookup(op);
   Value part = op.getInputs().empty() || op.getKind() == CollectiveKind::ReduceScatter ? op.getOutputs()[0]
                                                                                        : op.getInputs()[0];

@@ -20,8 +20,8 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
 FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 
-/// The times of a module's launches and calls. Keeps what it has found out about kernels, many of which are
-/// launched hundreds of times: they must not change meanwhile.
+/// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
+/// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {
 public:
   /// `rates` outlive this.
@@ -30,6 +30,8 @@ public:
   /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
   /// are known.
   double computeSeconds(Operation *command, ArrayRef<double> distances = {});
+  /// Seconds that a collective takes when its stream is free.
+  double collectiveSeconds(CommunicateOp op) const;
 
 private:
   struct KernelFacts {
@@ -43,9 +45,6 @@ private:
   const ::ds::cost::Rates &rates;
   DenseMap<std::pair<Operation *, int64_t>, KernelFacts> facts; ///< by kernel and elements
 };
-
-/// Seconds that a collective takes when its stream is free.
-double collectiveSeconds(CommunicateOp op, const ::ds::cost::Rates &rates);
 
 } // namespace mlir::ds
 

@@ -1,7 +1,6 @@
 //===- FunctionGathers.cpp - The gathers of one function, as values with uses ----===//
 #include "FunctionGathers.h"
 
-#include "CommandCost.h"
 #include "ScheduledFunction.h"
 
 #include <map>
@@ -23,8 +22,7 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
   return declaration && declaration->hasAttr(kGatheredFromAttr);
 }
 
-FunctionGathers::FunctionGathers(func::FuncOp func, const ::ds::cost::Rates &rates)
-    : func(func), rates(rates) {
+FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs) : func(func), costs(costs) {
   findCompute();
   std::multimap<int64_t, CommunicateOp> gathers; // by first use; equals as they are issued
   for (CommunicateOp gather : llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovableGather))
@@ -39,7 +37,6 @@ FunctionGathers::FunctionGathers(func::FuncOp func, const ::ds::cost::Rates &rat
 }
 
 void FunctionGathers::findCompute() {
-  CommandCosts costs(func->getParentOfType<ModuleOp>(), rates);
   for (Operation &op : func.getBody().front()) {
     position[&op] = compute.size();
     if (!isa<LaunchOp, CallOp>(op))
@@ -83,7 +80,7 @@ void FunctionGathers::addGather(CommunicateOp gather) {
   value.earliest = earliestIssue(gather);
   value.hasPlace = isa<BlockArgument>(gather.getOutputs()[0]);
   // Planned times are doubled, as a machine that does other things as well may take them.
-  value.seconds = 2 * collectiveSeconds(gather, rates);
+  value.seconds = 2 * costs.collectiveSeconds(gather);
   value.uses = {useOf(gather)};
   value.gathers = {{gather}};
   for (GatheredValue &known : values) {

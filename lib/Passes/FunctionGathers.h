@@ -8,7 +8,7 @@
 #define DS_LIB_PASSES_FUNCTIONGATHERS_H
 
 #include "BufferAccess.h"
-#include "ds/Cost/Rates.h"
+#include "CommandCost.h"
 #include "ds/Passes/Analysis/GatherSchedule.h"
 
 namespace mlir::ds {
@@ -34,7 +34,8 @@ struct GatheredValue {
 
 class FunctionGathers {
 public:
-  FunctionGathers(func::FuncOp func, const ::ds::cost::Rates &rates);
+  /// `costs`, of the function's module, outlive this.
+  FunctionGathers(func::FuncOp func, CommandCosts &costs);
 
   /// True where a command changes the shard of `value`.
   bool changes(const GatheredValue &value) const;
@@ -56,7 +57,7 @@ private:
   int64_t earliestIssue(CommunicateOp gather) const;
   void issueBefore(CommunicateOp gather, int64_t command);
 
-  const ::ds::cost::Rates &rates;
+  CommandCosts &costs;
   SmallVector<Operation *> compute;
   SmallVector<SmallVector<BufferAccess>> accesses; ///< of compute
   DenseMap<Operation *, int64_t> position;         ///< command -> number of compute commands before it

@@ -86,7 +86,7 @@ void ReductionOverlap::hoistReductions() {
     auto input = rootOfBuffer(reduction.getInputs()[0]).getDefiningOp<AllocOp>();
     bool isNew = input && held.insert(input).second;
     problem.reductions.push_back({static_cast<int64_t>(problem.seconds.size()),
-                                  2 * collectiveSeconds(reduction, rates),
+                                  2 * costs.collectiveSeconds(reduction),
                                   isNew ? input.getBuffer().getType().getSizeInBytes() : 0});
   }
   if (memory > 0) {

@@ -33,7 +33,7 @@ struct WholeStepValue {
 /// The functions that a step runs one after the other, as one problem.
 class GatherScheduler {
 public:
-  GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, const ::ds::cost::Rates &rates);
+  GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs);
   bool hasGathers() const { return !values.empty(); }
   /// The problem, but for its bounds.
   analysis::GatherProblem problem;
@@ -65,11 +65,10 @@ private:
 
 } // namespace
 
-GatherScheduler::GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs,
-                                 const ::ds::cost::Rates &rates)
+GatherScheduler::GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs)
     : runs(runs) {
   for (func::FuncOp func : funcs)
-    functions.emplace_back(func, rates);
+    functions.emplace_back(func, costs);
   for (size_t index = 0; index < functions.size(); ++index)
     addFunction(index);
   problem.issueSeconds = kIssueSeconds;
@@ -227,13 +226,14 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
         runs.push_back(
             kind.getValue() == SegmentKind::Middle ? std::max<int64_t>(1, training->accumulation - 2) : 1);
     }
+    CommandCosts costs(getOperation(), *rates);
     SmallVector<WholeStepValue> whole;
-    if (failed(schedule(step, runs, *rates, whole)))
+    if (failed(schedule(step, runs, costs, whole)))
       return signalPassFailure();
     for (func::FuncOp func : others) {
       SmallVector<WholeStepValue> none;
       sharePlaces(func, whole);
-      if (failed(schedule(func, int64_t(1), *rates, none)))
+      if (failed(schedule(func, int64_t(1), costs, none)))
         return signalPassFailure();
     }
   }
@@ -247,9 +247,9 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
     return functions;
   }
 
-  LogicalResult schedule(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, const ::ds::cost::Rates &rates,
+  LogicalResult schedule(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
                          SmallVectorImpl<WholeStepValue> &whole) {
-    GatherScheduler scheduler(funcs, runs, rates);
+    GatherScheduler scheduler(funcs, runs, costs);
     if (!scheduler.hasGathers())
       return success();
     analysis::GatherProblem &problem = scheduler.problem;

@@ -25,8 +25,8 @@ int64_t mlir::ds::runsPerStep(func::FuncOp func, int64_t accumulation) {
 }
 
 /// `command` as the simulation sees it, on stream number `stream`.
-static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, const cost::Rates &rates,
-                                     CommandCosts &costs, ReuseDistance &memory) {
+static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, CommandCosts &costs,
+                                     ReuseDistance &memory) {
   using Kind = cost::SimCommand::Kind;
   if (auto record = dyn_cast<RecordOp>(command))
     return {Kind::Record, stream, 0, 0, static_cast<uint32_t>(record.getEvent())};
@@ -34,7 +34,7 @@ static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, const 
     return {Kind::Wait, stream, 0, 0, static_cast<uint32_t>(wait.getEvent())};
   SmallVector<double> distances = memory.touch(command);
   if (auto communicate = dyn_cast<CommunicateOp>(command))
-    return {Kind::Collective, stream, collectiveSeconds(communicate, rates), kFabric};
+    return {Kind::Collective, stream, costs.collectiveSeconds(communicate), kFabric};
   return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
 }
 
@@ -59,8 +59,8 @@ static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, 
     if (!isa<RecordOp, WaitOp>(command))
       memory.touch(command);
   for (Operation *command : segment.scheduled.commands)
-    commands.push_back(toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), rates,
-                                    costs, memory));
+    commands.push_back(
+        toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), costs, memory));
   segment.play = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
   double reached = 0;
   for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans)) {
