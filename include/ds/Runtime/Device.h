@@ -78,6 +78,8 @@ public:
   /// cannot); the calls that follow then run as usual.
   virtual Status beginGraph() = 0;
   virtual Result<GraphId> endGraph() = 0;
+  /// In place of endGraph: what was recorded is thrown away.
+  virtual void abandonGraph() = 0;
   virtual Status launch(GraphId graph) = 0;
 
   /// When the work before it on `stream` is done, `reached(stream)` becomes `command`: survives errors after
@@ -113,9 +115,6 @@ public:
   /// Names what is issued until `endRange` for a profiler. Costs next to nothing without one.
   virtual void beginRange(const char *name) = 0;
   virtual void endRange() = 0;
-
-  /// Ends what waits for other ranks. From any thread.
-  virtual void abort() = 0;
 };
 
 struct DeviceOptions {

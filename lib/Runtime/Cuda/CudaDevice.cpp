@@ -69,25 +69,48 @@ Status CudaDevice::start() {
   return status;
 }
 
-CudaDevice::~CudaDevice() {
-  if (!context)
-    return;
-  driver.ctxSetCurrent(context);
+/// Graphs hold collectives, kernels and the libraries' code: nothing of these may go before them, and NCCL
+/// waits until they are gone. What runs of a graph ends by itself, or when its collectives are aborted.
+void CudaDevice::dropGraphs() {
+  for (CUgraphExec &graph : graphs)
+    if (graph)
+      driver.graphExecDestroy(std::exchange(graph, nullptr));
+}
+
+/// Waits for the work of a run that went well, no longer than the time-out, and leaves the other ranks.
+void CudaDevice::leaveRanks() {
   if (!ranks || ranks->health()) // else a stream may wait for ever
-    for (CUstream stream : streams)
-      driver.streamSynchronize(stream);
-  tasks.clear();
-  if (libraries && libraries->kernels)
-    driver.moduleUnload(libraries->kernels);
-  libraries.reset();
-  ranks.reset();
-  for (CUgraphExec graph : graphs)
-    driver.graphExecDestroy(graph);
+    if (Status status = synchronize(); !status && ranks)
+      ranks->abort("");
+  dropGraphs();
+}
+
+void CudaDevice::destroyStreams() {
   for (const std::vector<CUevent> *list : {&events, &meetings, &stamps})
     for (CUevent event : *list)
       driver.eventDestroy(event);
   for (CUstream stream : streams)
     driver.streamDestroy(stream);
+}
+
+/// First what uses, then what is used: graphs, communicators, commands, streams, code, memory.
+CudaDevice::~CudaDevice() {
+  if (!context)
+    return;
+  driver.ctxSetCurrent(context);
+  leaveRanks();
+  tasks.clear();
+  if (ranks)
+    ranks->end();
+  if (ranks && ranks->isStuck()) { // to free anything would be to wait for ever
+    (void)libraries.release();
+    return;
+  }
+  ranks.reset();
+  destroyStreams();
+  if (libraries && libraries->kernels)
+    driver.moduleUnload(libraries->kernels);
+  libraries.reset();
   if (module)
     driver.moduleUnload(module);
   for (CUdeviceptr memory : deviceMemory)
@@ -289,7 +312,15 @@ Result<GraphId> CudaDevice::endGraph() {
   return static_cast<GraphId>(graphs.size() - 1);
 }
 
+void CudaDevice::abandonGraph() {
+  CUgraph graph = nullptr;
+  if (driver.streamEndCapture(streams[computeStream], &graph) == CUDA_SUCCESS && graph)
+    driver.graphDestroy(graph);
+}
+
 Status CudaDevice::launch(GraphId graph) {
+  if (!graphs[graph])
+    return Error{ExitCode::Device, "the graph of a step is gone: its collectives have been aborted", ""};
   return check(driver.graphLaunch(graphs[graph], streams[computeStream]), "starting the graph of a step");
 }
 

@@ -37,6 +37,7 @@ public:
   Status fill(std::byte *at, uint8_t byte, uint64_t bytes) override;
   Status beginGraph() override;
   Result<GraphId> endGraph() override;
+  void abandonGraph() override;
   Status launch(GraphId graph) override;
   Status mark(uint32_t stream, uint32_t command) override;
   uint32_t reached(uint32_t stream) const override;
@@ -50,7 +51,6 @@ public:
   DeviceMemory memory() const override;
   void beginRange(const char *name) override;
   void endRange() override;
-  void abort() override;
 
 private:
   CudaDevice(const Driver &driver, const CudaOptions &options) : driver(driver), options(options) {}
@@ -61,6 +61,9 @@ private:
   Result<CUevent> makeEvent(unsigned flags);
   Result<NcclRanks *> connectRanks();
   Status watch();
+  void dropGraphs();
+  void leaveRanks();
+  void destroyStreams();
   std::string waitedFor() const;
   int attribute(CUdevice_attribute which) const;
   Status check(CUresult result, const char *what) const;
@@ -78,10 +81,10 @@ private:
   CUmodule module = nullptr;
   uint32_t computeStream = 0;
   std::vector<CUstream> streams;
-  std::vector<CUevent> events;   ///< the program's
-  std::vector<CUevent> meetings; ///< by stream: where it stands when streams fork or join
-  std::vector<CUevent> stamps;   ///< with times; made when first used
-  std::vector<CUgraphExec> graphs;
+  std::vector<CUevent> events;                  ///< the program's
+  std::vector<CUevent> meetings;                ///< by stream: where it stands when streams fork or join
+  std::vector<CUevent> stamps;                  ///< with times; made when first used
+  std::vector<CUgraphExec> graphs;              ///< null once dropped; they go before anything that they use
   std::vector<std::unique_ptr<CudaTask>> tasks; ///< by command; null for events
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<uint64_t> deviceBytes; ///< of each

@@ -4,7 +4,10 @@
 #include "Library.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 namespace ds::rt::cuda {
@@ -12,6 +15,8 @@ namespace {
 
 constexpr const char *kHint = "install NCCL 2.23 or later, and put its directory into LD_LIBRARY_PATH";
 constexpr std::chrono::microseconds kPause(100); // between looks at a call that has not ended
+constexpr int kLooks = 50;                       // before the first pause: most calls end soon
+constexpr std::chrono::seconds kMostAbort(30);   // that an abort may take
 
 std::string spellNccl(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
@@ -84,102 +89,225 @@ Result<ncclUniqueId> NcclRanks::shareId() {
   return id;
 }
 
-Result<std::unique_ptr<NcclRanks>> NcclRanks::connect(RankGroup &group, std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<NcclRanks>> NcclRanks::connect(RankGroup &group, std::chrono::milliseconds timeout,
+                                                      std::function<void()> dropGraphs) {
   Result<const Nccl *> nccl = Nccl::open();
   if (!nccl)
     return nccl.error();
-  std::unique_ptr<NcclRanks> ranks(new NcclRanks(**nccl, group, timeout));
+  std::unique_ptr<NcclRanks> ranks(new NcclRanks(**nccl, group, timeout, std::move(dropGraphs)));
   Result<ncclUniqueId> id = ranks->shareId();
   if (!id)
     return id.error();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const ncclResult_t result = ranks->api.commInitRankConfig(&ranks->world, static_cast<int>(group.world()),
-                                                            *id, static_cast<int>(group.rank()), &config);
-  if (Status status = ranks->settle(ranks->world, result, "connecting the ranks"); !status)
+  const ncclResult_t result = ranks->api.commInitRankConfig(
+      &ranks->world->raw, static_cast<int>(group.world()), *id, static_cast<int>(group.rank()), &config);
+  if (Status status = ranks->make(*ranks->world, nullptr, result, "connecting the ranks"); !status)
     return status.error();
   return ranks;
 }
 
 NcclRanks::~NcclRanks() {
-  if (aborted)
+  end();
+  if (!stuck)
     return;
-  std::vector<ncclComm_t> all;
-  for (const auto &[place, communicator] : split)
-    all.push_back(communicator);
-  if (world)
-    all.push_back(world);
-  for (ncclComm_t communicator : all)
-    if (settle(communicator, api.commFinalize(communicator), "leaving"))
-      api.commDestroy(communicator);
-    else
-      api.commAbort(communicator);
+  // NCCL may still write handles that were being made.
+  (void)world.release();
+  for (auto &[place, handle] : split)
+    (void)handle.release();
 }
 
-Status NcclRanks::settle(ncclComm_t communicator, ncclResult_t result, const char *what) {
+//===----------------------------------------------------------------------===//
+// Calls that end later
+//===----------------------------------------------------------------------===//
+
+ncclResult_t NcclRanks::stateOf(ncclComm_t communicator) const {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = api.commGetAsyncError(communicator, &state);
+  return asked == ncclSuccess ? state : asked;
+}
+
+/// NCCL's thread writes the handle; without one it is still in progress.
+ncclResult_t NcclRanks::stateOf(Handle &handle) const {
+  const ncclComm_t communicator = __atomic_load_n(&handle.raw, __ATOMIC_ACQUIRE);
+  return communicator ? stateOf(communicator) : ncclInProgress;
+}
+
+Status NcclRanks::wait(const std::function<ncclResult_t()> &state, ncclResult_t result, const char *what) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (result == ncclInProgress) {
-    if (!communicator)
-      return Error{ExitCode::Internal, "NCCL gave no communicator", ""};
-    if (const ncclResult_t asked = api.commGetAsyncError(communicator, &result); asked != ncclSuccess)
-      result = asked;
-    if (const std::string reason = group.failure(); !reason.empty())
+  if (result == ncclSuccess) // of the call, which may only have begun
+    result = ncclInProgress;
+  for (int look = 0; result == ncclInProgress && (result = state()) == ncclInProgress; ++look) {
+    if (look < kLooks) {
+      std::this_thread::yield();
+      continue;
+    }
+    if (const std::string reason = group.failure(); !reason.empty()) {
+      broken = true;
       return Error{ExitCode::Peer, reason, ""};
-    if (std::chrono::steady_clock::now() >= deadline)
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      broken = true;
       return Error{
           ExitCode::Peer,
           fmt::format("NCCL, {}: no end after {} s", what, static_cast<double>(timeout.count()) / 1e3),
-          "set NCCL_DEBUG=INFO to see whom NCCL waits for"};
-    if (result == ncclInProgress)
-      std::this_thread::sleep_for(kPause);
+          "set NCCL_DEBUG=INFO to see whom NCCL waits for; --timeout sets the limit"};
+    }
+    std::this_thread::sleep_for(kPause);
   }
-  return result == ncclSuccess ? Status() : failure(result, what);
+  if (result == ncclSuccess)
+    return {};
+  broken = true;
+  return failure(result, what);
+}
+
+Status NcclRanks::settle(ncclComm_t communicator, ncclResult_t result, const char *what) {
+  return wait([&] { return stateOf(communicator); }, result, what);
+}
+
+/// Waits for a new communicator: first for the one that it is split from, if any, which may not be used
+/// before, and until when there may be no handle.
+Status NcclRanks::make(Handle &made, ncclComm_t parent, ncclResult_t result, const char *what) {
+  if (parent)
+    if (Status status = settle(parent, result, what); !status)
+      return status;
+  Status status = wait([&] { return stateOf(made); }, result, what);
+  made.settled = bool(status);
+  return status;
 }
 
 Result<ncclComm_t> NcclRanks::communicator(uint32_t stream, const Mesh &mesh, uint32_t axis) {
-  const auto found = split.find({stream, axis});
-  if (found != split.end())
-    return found->second;
+  std::unique_ptr<Handle> &handle = split[{stream, axis}];
+  if (handle && handle->settled)
+    return handle->raw;
+  if (handle || broken)
+    return Error{ExitCode::Device, "NCCL, splitting the ranks: an earlier call has failed", ""};
+  handle = std::make_unique<Handle>();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclComm_t made = nullptr;
-  const ncclResult_t result =
-      api.commSplit(world, colorOf(mesh, axis, group.rank()), static_cast<int>(group.rank()), &made, &config);
-  if (Status status = settle(world, result, "splitting the ranks"); !status)
-    return status.error();
-  if (Status status = settle(made, result == ncclSuccess ? result : ncclInProgress, "splitting the ranks");
-      !status)
+  const ncclResult_t result = api.commSplit(world->raw, colorOf(mesh, axis, group.rank()),
+                                            static_cast<int>(group.rank()), &handle->raw, &config);
+  if (Status status = make(*handle, world->raw, result, "splitting the ranks"); !status)
     return status.error();
   for (const Registered &each : memory) {
-    void *handle = nullptr;
-    api.commRegister(made, each.base, each.bytes, &handle);
+    void *registration = nullptr; // it ends with the communicator
+    const ncclResult_t registered = api.commRegister(handle->raw, each.base, each.bytes, &registration);
+    if (Status status = settle(handle->raw, ncclSuccess, "registering memory"); !status)
+      return status.error();
+    if (registered == ncclInvalidArgument) // other refusals cost time alone
+      return failure(registered, "registering memory");
   }
-  return split.emplace(std::pair(stream, axis), made).first->second;
+  return handle->raw;
 }
 
 void NcclRanks::registerMemory(void *base, uint64_t bytes) { memory.push_back({base, bytes}); }
 
+std::vector<ncclComm_t> NcclRanks::settled() const {
+  std::vector<ncclComm_t> all;
+  for (const auto &[place, handle] : split)
+    if (handle && handle->settled)
+      all.push_back(handle->raw);
+  if (world->settled)
+    all.push_back(world->raw);
+  return all;
+}
+
 Status NcclRanks::health() {
   if (const std::string reason = group.failure(); !reason.empty())
     return Error{ExitCode::Peer, reason, ""};
-  for (const auto &[place, communicator] : split) {
-    ncclResult_t result = ncclSuccess;
-    api.commGetAsyncError(communicator, &result);
-    if (result != ncclSuccess && result != ncclInProgress)
-      return failure(result, "collectives");
-  }
+  if (broken || ended)
+    return Error{ExitCode::Device, "NCCL has failed before", ""};
+  for (ncclComm_t communicator : settled())
+    if (const ncclResult_t state = stateOf(communicator); state != ncclSuccess && state != ncclInProgress) {
+      broken = true;
+      return failure(state, "collectives");
+    }
   return {};
 }
 
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+/// Together with all ranks; false where it fails, which is told unless the whole job has failed.
+bool NcclRanks::leave() {
+  if (dropGraphs)
+    dropGraphs();
+  std::vector<Handle *> all;
+  for (const auto &[place, handle] : split)
+    all.push_back(handle.get());
+  all.push_back(world.get());
+  for (Handle *handle : all) {
+    if (!handle->settled)
+      continue;
+    Status status = settle(handle->raw, api.commFinalize(handle->raw), "leaving");
+    if (!status && group.failure().empty())
+      fmt::print(stderr, "ds-run: {}\n", status.error().message);
+    if (!status)
+      return false;
+    api.commDestroy(std::exchange(handle->raw, nullptr)); // does no more than free memory
+    handle->settled = false;
+  }
+  return true;
+}
+
+void NcclRanks::end() {
+  if (ended)
+    return;
+  if (broken || !group.failure().empty() || !leave())
+    abort("");
+  ended = true;
+}
+
 void NcclRanks::abort(const std::string &reason) {
-  if (std::exchange(aborted, true))
+  if (std::exchange(ended, true))
     return;
   if (!reason.empty())
     group.abort(reason);
-  for (const auto &[place, communicator] : split)
-    api.commAbort(communicator);
-  if (world)
-    api.commAbort(world);
+  if (dropGraphs)
+    dropGraphs();
+  stuck = !abortAll();
+  if (stuck)
+    fmt::print(
+        stderr, "ds-run: NCCL, aborting: no end after {} s; the device's memory is left to the driver\n",
+        std::chrono::duration<double>(std::min<std::chrono::milliseconds>(timeout, kMostAbort)).count());
+}
+
+/// An abort waits for the work on streams, and one stream may wait for another's: all communicators are
+/// aborted at once, each on a thread of its own. A split in progress ends with its parent, and only then is
+/// it known whether there is a child. False if one has not come back in time; its thread is left behind.
+bool NcclRanks::abortAll() {
+  struct Running {
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t count = 0;
+  };
+  const auto running = std::make_shared<Running>();
+  const auto start = [&running](std::function<void()> call) {
+    ++running->count;
+    std::thread([running, call = std::move(call)] {
+      call();
+      const std::lock_guard lock(running->mutex);
+      --running->count;
+      running->changed.notify_all();
+    }).detach();
+  };
+  std::unique_lock lock(running->mutex);
+  std::vector<Handle *> unsettled;
+  for (const auto &[place, handle] : split)
+    if (handle && !handle->settled)
+      unsettled.push_back(handle.get());
+    else if (handle)
+      start([&api = api, raw = handle->raw] { api.commAbort(raw); });
+  start([&api = api, raw = world->raw, unsettled] {
+    if (raw)
+      api.commAbort(raw);
+    for (Handle *handle : unsettled)
+      if (const ncclComm_t made = __atomic_load_n(&handle->raw, __ATOMIC_ACQUIRE))
+        api.commAbort(made);
+  });
+  return running->changed.wait_for(lock, std::min<std::chrono::milliseconds>(timeout, kMostAbort),
+                                   [&] { return running->count == 0; });
 }
 
 } // namespace ds::rt::cuda

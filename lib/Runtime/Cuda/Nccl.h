@@ -6,6 +6,12 @@
 // two streams do not wait for each other. All ranks issue their collectives from one thread in the order of
 // the program, which is what NCCL asks for where communicators share a device.
 //
+// What does not block ends later, on a thread of NCCL's. A split answers "success" at once; the new handle is
+// written to where the caller said when the parent has left "in progress", and is in progress itself for a
+// while. So a handle lies where it does not move, and whatever was asked for, the state is looked at before
+// the communicator is used again. To leave and to abort wait in NCCL until no graph holds a collective of the
+// communicator: graphs go first.
+//
 // NCCL promises the same bits in every run of the same ranks, not the CPU's order of sums.
 //
 //===---------------------------------------------------------------------------===//
@@ -17,6 +23,7 @@
 
 #include <nccl.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -65,9 +72,11 @@ int colorOf(const Mesh &mesh, uint32_t axis, uint32_t rank);
 
 class NcclRanks {
 public:
-  /// Connects all ranks of `group`; collective. Fails with ExitCode::Device where NCCL is missing or refuses,
-  /// with ExitCode::Peer where a rank does not come in time.
-  static Result<std::unique_ptr<NcclRanks>> connect(RankGroup &group, std::chrono::milliseconds timeout);
+  /// Connects all ranks of `group`; collective. `dropGraphs` destroys every graph that may hold collectives:
+  /// it is called before communicators are left or aborted. Fails with ExitCode::Device where NCCL is missing
+  /// or refuses, with ExitCode::Peer where a rank does not come in time.
+  static Result<std::unique_ptr<NcclRanks>> connect(RankGroup &group, std::chrono::milliseconds timeout,
+                                                    std::function<void()> dropGraphs);
   ~NcclRanks();
 
   /// The communicator of a stream over one axis of the mesh, made when first asked for; collective.
@@ -76,34 +85,57 @@ public:
   /// Lets every communicator know memory that collectives use; where NCCL has no use for it nothing changes.
   void registerMemory(void *base, uint64_t bytes);
 
-  /// Waits until a call that could not end at once has. Returns its failure.
+  /// Waits until a call on `communicator` that gave `result` has ended. Returns its failure.
   Status settle(ncclComm_t communicator, ncclResult_t result, const char *what);
 
   /// The first failure that NCCL or another rank tells of while collectives run.
   Status health();
 
-  /// Ends all collectives, on this rank and, with the reason, on all others.
+  /// Leaves together with the other ranks; aborts where that cannot be. The last use.
+  void end();
+
+  /// Ends all collectives, on this rank and, with the reason, on all others. Graphs are gone afterwards.
   void abort(const std::string &reason);
+
+  /// Whether an abort has not come back: nothing of the device may be waited for or freed any more.
+  bool isStuck() const { return stuck; }
 
   const Nccl &api;
 
 private:
-  NcclRanks(const Nccl &api, RankGroup &group, std::chrono::milliseconds timeout)
-      : api(api), group(group), timeout(timeout) {}
-  Result<ncclUniqueId> shareId();
-  Error failure(ncclResult_t result, const char *what) const;
-
+  /// NCCL may write the handle until what makes it has settled.
+  struct Handle {
+    ncclComm_t raw = nullptr;
+    bool settled = false;
+  };
   struct Registered {
     void *base;
     uint64_t bytes;
   };
 
+  NcclRanks(const Nccl &api, RankGroup &group, std::chrono::milliseconds timeout,
+            std::function<void()> dropGraphs)
+      : api(api), group(group), timeout(timeout), dropGraphs(std::move(dropGraphs)),
+        world(std::make_unique<Handle>()) {}
+  Result<ncclUniqueId> shareId();
+  Error failure(ncclResult_t result, const char *what) const;
+  ncclResult_t stateOf(ncclComm_t communicator) const;
+  ncclResult_t stateOf(Handle &handle) const;
+  Status wait(const std::function<ncclResult_t()> &state, ncclResult_t result, const char *what);
+  Status make(Handle &made, ncclComm_t parent, ncclResult_t result, const char *what);
+  std::vector<ncclComm_t> settled() const;
+  bool leave();
+  bool abortAll();
+
   RankGroup &group;
   const std::chrono::milliseconds timeout;
-  ncclComm_t world = nullptr;
-  std::map<std::pair<uint32_t, uint32_t>, ncclComm_t> split; ///< by stream and axis
+  const std::function<void()> dropGraphs;
+  std::unique_ptr<Handle> world;
+  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Handle>> split; ///< by stream and axis
   std::vector<Registered> memory;
-  bool aborted = false;
+  bool broken = false; ///< a call has failed, or may still be in progress
+  bool ended = false;  ///< left or aborted
+  bool stuck = false;
 };
 
 } // namespace ds::rt::cuda

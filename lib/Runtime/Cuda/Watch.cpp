@@ -19,7 +19,8 @@ Result<NcclRanks *> CudaDevice::connectRanks() {
     return ranks.get();
   if (!options.ranks || options.ranks->world() != program->world)
     return Error{ExitCode::Internal, fmt::format("a program of {} ranks without them", program->world), ""};
-  Result<std::unique_ptr<NcclRanks>> connected = NcclRanks::connect(*options.ranks, options.timeout);
+  Result<std::unique_ptr<NcclRanks>> connected =
+      NcclRanks::connect(*options.ranks, options.timeout, [this] { dropGraphs(); });
   if (!connected)
     return connected.error();
   ranks = std::move(*connected);
@@ -59,7 +60,7 @@ Status CudaDevice::watch() {
     if (result != CUDA_ERROR_NOT_READY)
       return asError(driver, result, "the device failed");
     if (Status status = ranks->health(); !status) {
-      ranks->abort("");
+      ranks->abort(options.ranks->failure().empty() ? status.error().message : "");
       return status;
     }
     for (uint32_t stream = 0; stream < streams.size(); ++stream)
@@ -75,11 +76,6 @@ Status CudaDevice::watch() {
     std::this_thread::sleep_for(kPause);
   }
   return {};
-}
-
-void CudaDevice::abort() {
-  if (ranks)
-    ranks->abort("");
 }
 
 } // namespace ds::rt::cuda

@@ -12,6 +12,7 @@ namespace {
 
 using namespace test;
 using testing::HasSubstr;
+using testing::Not;
 
 class CudaRanksTest : public RunFixture {
 protected:
@@ -59,6 +60,65 @@ TEST_F(CudaRanksTest, ARankThatDoesNotTakePartIsNoticed) {
   EXPECT_THAT(outcome.err,
               testing::ContainsRegex("rank [01] on host .* waits for collective 'all_gather_0': no end "
                                      "after 2 s"));
+}
+
+//===----------------------------------------------------------------------===//
+// NCCL works on its own time
+//===----------------------------------------------------------------------===//
+
+TEST_F(CudaRanksTest, WaitForWhatNcclDoesLater) {
+  // However long making and splitting take, nobody uses what is not there yet.
+  for (const char *delay : {"DS_FAKE_NCCL_DELAY=0", "DS_FAKE_NCCL_DELAY=150"}) {
+    const Outcome outcome = runRanks(2, "--steps 3", {delay});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("NCCL"))) << "nor is leaving worth a word";
+  }
+}
+
+TEST_F(CudaRanksTest, ARankThatNeverSplitsIsNoticed) {
+  const Outcome outcome = runRanks(2, "--steps 3 --timeout 2", {"DS_FAKE_NCCL_ABSENT=1"});
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("NCCL, splitting the ranks: no end after 2 s"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("fake")));
+}
+
+/// What fails on rank 1 after its call has returned, and how it is told.
+TEST_F(CudaRanksTest, ErrorsThatComeLaterAreTold) {
+  struct Late {
+    const char *error;
+    int code;
+    const char *message;
+  };
+  const Late cases[] = {
+      {"1 ncclCommInitRankConfig 1", 9, "NCCL, connecting the ranks: a system error"},
+      {"1 ncclCommSplit 1", 9, "NCCL, splitting the ranks: a system error"},
+      {"1 ncclReduceScatter 1", 7, "NCCL, reduce_scatter_2: a remote error"},
+      {"1 ncclReduceScatter 2", 7, "NCCL"}, // while the graph is recorded
+  };
+  for (const Late &late : cases) {
+    const Outcome outcome =
+        runRanks(2, "--steps 3 --timeout 5", {std::string("DS_FAKE_NCCL_ERROR=") + late.error});
+    EXPECT_EQ(outcome.code, late.code) << late.error << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(late.message)) << late.error;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("fake NCCL"))) << late.error;
+  }
+}
+
+TEST_F(CudaRanksTest, ATimeOutEndsAGraphThatRuns) {
+  // Step 2 is the first that is a graph. NCCL does not come back from an abort before the graph is destroyed.
+  const Outcome outcome = runRanks(2, "--steps 4 --timeout 2",
+                                   {"DS_FAKE_LOST=1", "DS_FAKE_LOST_FROM=2", "DS_FAKE_PATIENCE=1000"});
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              testing::ContainsRegex("step 2: .*waits for collective 'all_gather_0': no end after 2 s"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("fake NCCL")));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("NCCL, aborting")));
+}
+
+TEST_F(CudaRanksTest, AnAbortThatHangsIsLeftBehind) {
+  const Outcome outcome = runRanks(2, "--steps 3 --timeout 1", {"DS_FAKE_LOST=1", "DS_FAKE_NCCL_STUCK=1"});
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("[rank 1] ds-run: NCCL, aborting: no end after 1 s"));
 }
 
 TEST_F(CudaRanksTest, ARankWithoutADeviceIsNamed) {

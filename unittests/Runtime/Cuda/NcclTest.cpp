@@ -27,7 +27,7 @@ TEST(Nccl, ConnectsAsFarAsAGpu) {
   ASSERT_EQ((*nccl)->getUniqueId(&id), ncclSuccess);
   Result<std::unique_ptr<RankGroup>> group = connect(Place(), ConnectOptions());
   ASSERT_TRUE(group);
-  auto ranks = cuda::NcclRanks::connect(**group, std::chrono::seconds(30));
+  auto ranks = cuda::NcclRanks::connect(**group, std::chrono::seconds(30), {});
   if (ranks)
     GTEST_SKIP() << "this machine has a GPU";
   EXPECT_EQ(ranks.error().code, ExitCode::Device);

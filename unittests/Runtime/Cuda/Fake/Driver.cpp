@@ -6,25 +6,43 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <memory>
 #include <numeric>
 #include <sstream>
 
 using namespace ds::rt::fake;
 
 struct CUmod_st {
-  bool isLibrary = false; ///< machine code: the runtime's own kernels
+  bool isLibrary = false;                              ///< machine code: the runtime's own kernels
+  std::shared_ptr<int> code = std::make_shared<int>(); ///< what launches and graphs hold
   std::map<std::string, CUfunc_st *> functions;
 };
 struct CUfunc_st {
   Kernel kernel;
+  std::shared_ptr<int> code = {}; ///< of its module
 };
 
 namespace ds::rt::fake {
 
 State &state() {
-  static State instance;
+  static State &instance = *new State; // until the process has ended
   return instance;
 }
+
+std::unique_lock<std::recursive_mutex> lockDevice() {
+  static std::recursive_mutex mutex;
+  return std::unique_lock(mutex);
+}
+
+/// Leaves the calls behind for a test that is not this process.
+static const struct CallsFile {
+  ~CallsFile() {
+    const char *file = std::getenv("DS_FAKE_CALLS"), *rank = std::getenv("DS_RANK");
+    if (file && *file)
+      std::ofstream(std::string(file) + "." + (rank ? rank : "0")) << state().calls;
+  }
+} callsFile;
 
 uint64_t setting(const char *name, uint64_t otherwise) {
   const char *value = std::getenv(name);
@@ -139,6 +157,7 @@ CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 //===----------------------------------------------------------------------===//
 
 CUresult cuMemGetInfo(size_t *free, size_t *total) {
+  const auto lock = lockDevice();
   *total = totalMemory();
   const uint64_t used = state().used + heldByOthers();
   *free = used < *total ? *total - used : 0;
@@ -242,6 +261,12 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned option
 }
 CUresult cuModuleUnload(CUmodule module) {
   for (auto &[name, function] : module->functions)
+    function->code.reset();
+  if (module->code.use_count() > 1) {
+    std::fprintf(stderr, "fake driver: cuModuleUnload while graphs or streams hold its kernels\n");
+    std::abort();
+  }
+  for (auto &[name, function] : module->functions)
     delete function;
   delete module;
   return CUDA_SUCCESS;
@@ -254,6 +279,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
   if (found == module->functions.end())
     return CUDA_ERROR_NOT_FOUND;
   *function = found->second;
+  found->second->code = module->code;
   if (module->isLibrary)
     return CUDA_SUCCESS;
   Kernel &kernel = (*function)->kernel;
@@ -277,13 +303,16 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, uns
        std::to_string(blockX));
   if (gridX * gridY * gridZ == 0 || blockX * blockY * blockZ > 1024 || sharedBytes > 227 * 1024)
     return CUDA_ERROR_INVALID_VALUE;
+  if (const char *name = std::getenv("DS_FAKE_UNRECORDABLE");
+      name && kernel.name == name && recordsInto(stream))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (kernel.library) {
     const auto *bytes = static_cast<const unsigned char *>(values[0]);
-    return enqueue(
-        stream, [=, &kernel, argument = std::vector(bytes, bytes + kernel.library->argumentBytes)] {
-          return kernel.library->run(argument, gridX, blockX, sharedBytes) ? CUDA_SUCCESS
-                                                                           : CUDA_ERROR_LAUNCH_TIMEOUT;
-        });
+    return enqueue(stream, [=, &kernel, code = function->code,
+                            argument = std::vector(bytes, bytes + kernel.library->argumentBytes)] {
+      return kernel.library->run(argument, gridX, blockX, sharedBytes) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_LAUNCH_TIMEOUT;
+    });
   }
   if (!kernel.body && !kernel.ptx)
     return CUDA_ERROR_INVALID_HANDLE;
@@ -292,7 +321,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, uns
     const auto *words = static_cast<const uint64_t *>(values[i]);
     arguments.insert(arguments.end(), words, words + kernel.arguments[i]);
   }
-  return enqueue(stream, [=, &kernel] {
+  return enqueue(stream, [=, &kernel, code = function->code] {
     if (faults(kernel.name))
       return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (kernel.ptx)

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 
 namespace ds::rt::fake {
@@ -20,8 +21,14 @@ struct State {
 };
 State &state();
 
+/// Whoever looks at the device has it: threads of libraries put work on streams too.
+[[nodiscard]] std::unique_lock<std::recursive_mutex> lockDevice();
+
 /// Notes a call of the driver.
-inline void call(const std::string &name) { state().calls += name + '\n'; }
+inline void call(const std::string &name) {
+  const auto lock = lockDevice();
+  state().calls += name + '\n';
+}
 
 } // namespace ds::rt::fake
 

@@ -114,6 +114,7 @@ struct GraphRun {
 };
 
 CUresult put(CUstream stream, Work work) {
+  const auto lock = lockDevice();
   if (!stream->graph) {
     stream->queue.push_back(std::move(work));
     return state().sticky;
@@ -126,7 +127,13 @@ CUresult put(CUstream stream, Work work) {
 
 } // namespace
 
+CUgraph recordsInto(CUstream stream) {
+  const auto lock = lockDevice();
+  return stream->graph;
+}
+
 CUresult enqueue(CUstream stream, std::function<CUresult()> body) {
+  const auto lock = lockDevice();
   if (const auto number = noteLaunch())
     body = [body = std::move(body), number] {
       const CUresult result = body();
@@ -137,6 +144,7 @@ CUresult enqueue(CUstream stream, std::function<CUresult()> body) {
 }
 
 CUresult poll() {
+  const auto lock = lockDevice();
   if (state().sticky != CUDA_SUCCESS)
     return state().sticky;
   std::vector<std::deque<Work> *> queues;
@@ -159,28 +167,32 @@ CUresult drain() {
 //===----------------------------------------------------------------------===//
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned, int) {
+  const auto lock = lockDevice();
   call("cuStreamCreate");
   static uint64_t number = 0;
   streams.push_back(*stream = new CUstream_st{number++, {}, nullptr});
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream stream) {
+  const auto lock = lockDevice();
   std::erase(streams, stream);
   delete stream;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
   call("cuStreamSynchronize");
-  if (stream->graph)
-    return stream->graph->broken = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (const CUgraph graph = recordsInto(stream))
+    return graph->broken = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return drain();
 }
 CUresult cuStreamQuery(CUstream) {
+  const auto lock = lockDevice();
   call("cuStreamQuery");
   return poll();
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  const auto lock = lockDevice();
   call("cuStreamWaitEvent");
   if (event->graph && !stream->graph)
     stream->graph = event->graph;
@@ -192,30 +204,36 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned) {
+  const auto lock = lockDevice();
   *event = new CUevent_st;
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent event) {
+  const auto lock = lockDevice();
   delete event;
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
+  const auto lock = lockDevice();
   call("cuEventRecord");
   event->graph = stream->graph;
   return put(stream, {Work::Kind::Record, {}, event, ++event->recorded});
 }
 CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
+  const auto lock = lockDevice();
   *milliseconds = static_cast<float>(end->time - begin->time) * 1e-3f;
   return state().sticky;
 }
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  const auto lock = lockDevice();
   call("cuStreamBeginCapture");
   stream->graph = new CUgraph_st;
   stream->graph->origin = stream;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  const auto lock = lockDevice();
   call("cuStreamEndCapture");
   *graph = std::exchange(stream->graph, nullptr);
   for (CUstream other : streams)
@@ -229,23 +247,28 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
   return result;
 }
 CUresult cuGraphInstantiate(CUgraphExec *executable, CUgraph graph, unsigned long long) {
+  const auto lock = lockDevice();
   call("cuGraphInstantiate");
   *executable = new CUgraphExec_st{*graph};
   return CUDA_SUCCESS;
 }
 CUresult cuGraphDestroy(CUgraph graph) {
+  const auto lock = lockDevice();
   delete graph;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  const auto lock = lockDevice();
   delete executable;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  const auto lock = lockDevice();
   call("cuGraphLaunch");
   return enqueue(stream, [run = std::make_shared<GraphRun>(executable->graph)] { return run->go(); });
 }
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned) {
+  const auto lock = lockDevice();
   return enqueue(stream, [at, value] {
     *reinterpret_cast<volatile uint32_t *>(at) = value;
     return CUDA_SUCCESS;
