@@ -56,6 +56,8 @@ Status DeviceRunner::prepare(bool poisons) {
       if (Status status = device.bind(i, address); !status)
         return explainAt(status.error(), i);
   }
+  if (Status status = device.choose(); !status)
+    return status;
   if (Status status = device.synchronize(); !status || !poisons)
     return status;
   checksAlways = true;

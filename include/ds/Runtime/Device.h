@@ -55,9 +55,13 @@ public:
   /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.
   virtual Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) = 0;
 
-  /// Makes a command that is no event ready to be issued: finds its kernel, chooses its algorithm. `address`
+  /// Makes a command that is no event ready to be issued: finds its kernel. `address`, the same for all,
   /// tells where a buffer's element (0, ..., 0) lies on this rank. Once for each, after `allocate`.
   virtual Status bind(uint32_t command, const std::function<std::byte *(uint32_t buffer)> &address) = 0;
+
+  /// Chooses algorithms for the commands that were bound, the same on all ranks: collective. Errors name the
+  /// command. Once, after the last `bind`.
+  virtual Status choose() = 0;
 
   /// Puts a bound command on its stream.
   virtual Status issue(uint32_t command) = 0;

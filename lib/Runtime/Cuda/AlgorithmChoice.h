@@ -2,22 +2,25 @@
 #ifndef DS_LIB_RUNTIME_CUDA_ALGORITHMCHOICE_H
 #define DS_LIB_RUNTIME_CUDA_ALGORITHMCHOICE_H
 
-#include "AlgorithmCache.h"
+#include "Commands.h"
+
+#include <functional>
+#include <string>
 
 namespace ds::rt::cuda {
 
 /// Algorithms that compute the same, of which one is to be chosen.
 struct Candidates {
-  size_t count;                                       ///< at least 1, the library's first proposal first
-  std::function<Status(size_t)> run;                  ///< puts one on the stream, on operands of any values
-  std::function<AlgorithmCache::Value(size_t)> value; ///< what names one in later runs
+  size_t count;                            ///< at least 1, the library's first proposal first
+  std::function<Status(size_t)> run;       ///< puts one on the stream, on operands of any values
+  std::function<std::string(size_t)> name; ///< for errors: "algorithm 2"
 };
 
-/// The fastest candidate, which `cache` keeps under `key`, so that every later run takes the same one and
-/// gives the same bits. Where nothing can be kept it is the first, for the same reason. One that does not run
-/// is passed over.
-Result<size_t> chooseByTime(const Driver &driver, CUstream stream, AlgorithmCache &cache,
-                            const std::string &key, const Candidates &candidates);
+/// The fastest candidate; one that does not run is passed over. Fails where none runs, with what each says.
+Result<size_t> fastest(const Driver &driver, CUstream stream, const Candidates &candidates);
+
+/// Runs something once, to its end.
+Status runOnce(const Driver &driver, CUstream stream, const std::function<Status()> &run);
 
 } // namespace ds::rt::cuda
 

@@ -30,7 +30,6 @@ Result<std::unique_ptr<BlasLt>> BlasLt::open(const Hardware &hardware) {
   if (Status status = blas->check(blas->create(&blas->handle), "making a handle"); !status)
     return status.error();
   blas->prefix = keyPrefix(hardware, "cublaslt", version);
-  blas->cache = AlgorithmCache::open();
   return blas;
 }
 

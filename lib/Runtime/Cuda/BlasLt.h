@@ -1,9 +1,9 @@
 //===- BlasLt.h - Matrix products by cuBLASLt ----------------------------------------===//
 //
-// An algorithm is chosen when the program is loaded: the library's candidates within the planned workspace
-// are timed once for each shape, and the winner is kept on disk, so that every later run of the same program
-// takes the same one and gives the same bits. Where nothing can be kept, the library's first candidate is
-// taken and nothing is timed, for the same reason.
+// An algorithm is chosen when the program is loaded (Choices.h): the library's candidates within the planned
+// workspace are timed once for each shape, and the winner is kept on disk, so that every later run of the
+// same program takes the same one and gives the same bits. Where nothing can be kept, the library's first
+// candidate is taken and nothing is timed, for the same reason.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_CUDA_BLASLT_H
@@ -55,8 +55,7 @@ public:
   std::string describe() const;
 
   cublasLtHandle_t handle = nullptr;
-  std::string prefix; ///< of keys of the cache: device and version
-  AlgorithmCache cache;
+  std::string prefix; ///< of keys of choices: device, driver and version
   /// Products that are followed by GELU or its gradient, by who applies it: the product, or a kernel after
   /// it.
   struct {

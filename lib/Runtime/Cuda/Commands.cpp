@@ -2,6 +2,7 @@
 #include "Commands.h"
 
 #include "BlasLt.h"
+#include "Choices.h"
 #include "CudnnCommands.h"
 
 #include "ds/Runtime/ConvForm.h"
@@ -10,12 +11,12 @@
 
 namespace ds::rt::cuda {
 
-Libraries::Libraries() : cudnn(std::make_unique<CudnnCommands>()) {}
+Libraries::Libraries() : cudnn(std::make_unique<CudnnCommands>()), choices(std::make_unique<Choices>()) {}
 Libraries::~Libraries() = default;
 
 std::string Libraries::describe() const {
   std::string all;
-  for (const std::string &part : {cudnn->describe(), blas ? blas->describe() : ""})
+  for (const std::string &part : {cudnn->describe(), blas ? blas->describe() : "", notice})
     all += (part.empty() ? "" : "; ") + part;
   return all;
 }
@@ -36,10 +37,10 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
     return bindMove(binding, command);
   case CommandKind::Library:
     if (function == LibraryFn::Matmul)
-      return bindMatmul(binding, command);
+      return bindMatmul(binding, index);
     if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward ||
         isConvolution(function))
-      return binding.libraries.cudnn->bind(binding, command);
+      return binding.libraries.cudnn->bind(binding, index);
     if (function == LibraryFn::Fill || function == LibraryFn::Copy)
       return bindMove(binding, command);
     return bindLibraryKernel(binding, command);

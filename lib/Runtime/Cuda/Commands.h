@@ -20,6 +20,7 @@ struct Hardware {
   int multiprocessors = 0;
   int maxSharedBytes = 0; ///< of a block that has asked for it
   std::string name;
+  std::string driver; ///< its version: "580.65.06", or "CUDA 13.0"
 };
 
 /// A command that puts its work on a stream.
@@ -36,20 +37,23 @@ class NoTask final : public CudaTask {
 
 class CudnnCommands;
 class BlasLt;
+class Choices;
 class NcclRanks;
 
 /// The libraries that a program's commands need, opened when the first asks.
 struct Libraries {
   std::unique_ptr<BlasLt> blas;
   std::unique_ptr<CudnnCommands> cudnn;
-  CUmodule kernels = nullptr; ///< the runtime's own; the device unloads it
+  CUmodule kernels = nullptr;       ///< the runtime's own; the device unloads it
+  std::unique_ptr<Choices> choices; ///< that bound commands wait for
+  std::string notice;               ///< what is to be told of the kept ones; may be empty
   Libraries();
   ~Libraries();
   /// What does what, for the head of a run: "; attention by cuDNN 9.19.0; GELU within 24 of 24 products".
   std::string describe() const;
 };
 
-/// What binding needs to know of the device. Outlives the tasks.
+/// What binding needs to know of the device. What it refers to outlives the tasks; it may be copied.
 struct Binding {
   const Driver &driver;
   const Hardware &hardware;
@@ -70,7 +74,7 @@ inline bool allowsTf32(const Program &program) { return isSet("DS_CUDA_TF32", pr
 Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t index);
 
 Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Command &command);
-Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command);
+Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, uint32_t index);
 /// Embeddings, cross-entropy, attention and convolutions where no library does them, and fills and copies
 /// that need a kernel.
 Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, const Command &command);

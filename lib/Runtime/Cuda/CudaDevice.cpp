@@ -2,6 +2,7 @@
 #include "CudaDevice.h"
 
 #include "Activity.h"
+#include "Choices.h"
 #include "Nvml.h"
 #include "Nvtx.h"
 #include "ds/Runtime/HostNeeds.h"
@@ -55,9 +56,14 @@ Status CudaDevice::start() {
   hardware = {attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
               attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
               attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-              attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), text};
+              attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+              text,
+              {}};
   if (driver.deviceGetPCIBusId(text, sizeof text, handle) == CUDA_SUCCESS)
     busId = text;
+  int version = 0;
+  driver.driverGetVersion(&version);
+  hardware.driver = driverVersion().value_or("CUDA " + spellVersion(version));
   usedAtStart = usedMemory(busId);
   if (Status status = check(driver.devicePrimaryCtxRetain(&context, handle), "making a context"); !status)
     return status;
@@ -210,9 +216,10 @@ Status CudaDevice::makeStreams() {
   return check(driver.memHostGetDevicePointer(&marksOnDevice, memory, 0), "mapping marks");
 }
 
-Status CudaDevice::bind(uint32_t command, const std::function<std::byte *(uint32_t)> &address) {
+Status CudaDevice::bind(uint32_t command, const std::function<std::byte *(uint32_t)> &places) {
   tasks.resize(program->commands.size());
-  const std::function<Result<NcclRanks *>()> others = [this] { return connectRanks(); };
+  if (!address)
+    address = places;
   const Binding binding{driver,     hardware, *program, module, streams[program->commands[command].stream],
                         *libraries, address,  others};
   Result<std::unique_ptr<CudaTask>> task = bindCommand(binding, command);
@@ -220,6 +227,16 @@ Status CudaDevice::bind(uint32_t command, const std::function<std::byte *(uint32
     return task.error();
   tasks[command] = std::move(*task);
   return {};
+}
+
+/// Memory is clear before anything is timed on it.
+Status CudaDevice::choose() {
+  if (Status status = check(driver.streamSynchronize(streams[computeStream]), "clearing memory"); !status)
+    return status;
+  AlgorithmCache cache = AlgorithmCache::open();
+  Status status = libraries->choices->settle(program->world > 1 ? options.ranks : nullptr, cache);
+  libraries->notice = cache.notice();
+  return status;
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,6 +28,7 @@ public:
   Status load(const Program &program, uint32_t rank) override;
   Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) override;
   Status bind(uint32_t command, const std::function<std::byte *(uint32_t)> &address) override;
+  Status choose() override;
   Status issue(uint32_t command) override;
   Status record(uint32_t event, uint32_t stream) override;
   Status wait(uint32_t event, uint32_t stream) override;
@@ -93,6 +94,8 @@ private:
   volatile uint32_t *marks = nullptr; ///< by stream; pinned
   CUdeviceptr marksOnDevice = 0;
   std::unique_ptr<Libraries> libraries;
+  std::function<std::byte *(uint32_t buffer)> address; ///< of bound commands
+  const std::function<Result<NcclRanks *>()> others = [this] { return connectRanks(); };
   std::unique_ptr<NcclRanks> ranks; ///< null until a collective of several ranks is bound
 };
 

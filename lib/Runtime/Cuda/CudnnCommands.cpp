@@ -1,6 +1,7 @@
 //===- CudnnCommands.cpp - What cuDNN runs where it can, else kernels of the runtime -===//
 #include "CudnnCommands.h"
 
+#include "../Verify.h"
 #include "CudnnEngines.h"
 
 #include "ds/Runtime/ConvForm.h"
@@ -12,22 +13,47 @@ namespace ds::rt::cuda {
 CudnnCommands::CudnnCommands() = default;
 CudnnCommands::~CudnnCommands() = default;
 
-Result<std::unique_ptr<CudaTask>> CudnnCommands::bindEngine(const Binding &binding, const Command &command) {
-  if (!engines)
-    engines = std::make_unique<CudnnEngines>(binding.hardware);
-  return engines->bind(binding, command);
+namespace {
+
+/// An engine's task, or a kernel's in its place where no engine is chosen.
+class ChosenTask final : public CudaTask {
+public:
+  explicit ChosenTask(std::unique_ptr<CudaTask> task) : task(std::move(task)) {}
+  Status issue(CUstream stream) override { return task->issue(stream); }
+
+  std::unique_ptr<CudaTask> task;
+};
+
+} // namespace
+
+Result<std::unique_ptr<CudaTask>> CudnnCommands::bindKernel(const Binding &binding, const Command &command,
+                                                            Tally &tally, const Error &why) {
+  if (tally.byKernels++ == 0)
+    tally.reason = why.message;
+  return bindLibraryKernel(binding, command);
 }
 
-Result<std::unique_ptr<CudaTask>> CudnnCommands::bind(const Binding &binding, const Command &command) {
+Result<std::unique_ptr<CudaTask>> CudnnCommands::bind(const Binding &binding, uint32_t index) {
+  const Command &command = binding.program.commands[index];
   Tally &tally = isConvolution(static_cast<LibraryFn>(command.callee)) ? convolutions : attention;
-  Result<std::unique_ptr<CudaTask>> task = bindEngine(binding, command);
-  if (task) {
-    ++tally.byCudnn;
-    return task;
-  }
-  if (tally.byKernels++ == 0)
-    tally.reason = task.error().message;
-  return bindLibraryKernel(binding, command);
+  if (!engines)
+    engines = std::make_unique<CudnnEngines>(binding.hardware);
+  Result<EngineWork> work = engines->bind(binding, command);
+  if (!work)
+    return bindKernel(binding, command, tally, work.error());
+  auto task = std::make_unique<ChosenTask>(std::move(work->task));
+  Choice choice = std::move(work->choice);
+  choice.what = describeCommand(binding.program, index);
+  choice.taken = [&tally] { ++tally.byCudnn; };
+  choice.refuse = [this, binding, &command, &tally, chosen = task.get()](const Error &why) -> Status {
+    Result<std::unique_ptr<CudaTask>> kernel = bindKernel(binding, command, tally, why);
+    if (!kernel)
+      return kernel.error();
+    chosen->task = std::move(*kernel);
+    return {};
+  };
+  binding.libraries.choices->add(std::move(choice));
+  return std::unique_ptr<CudaTask>(std::move(task));
 }
 
 std::string CudnnCommands::describe(const char *what, const Tally &tally) const {

@@ -145,8 +145,13 @@ private:
   int64_t batch, group;
 };
 
-Result<std::unique_ptr<CudaTask>> bindAttention(CudnnSession &session, const Binding &binding,
-                                                const Command &command) {
+/// The task with what it waits for.
+EngineWork withChoice(const CudnnSession &session, const Binding &binding, std::unique_ptr<CudnnTask> task) {
+  Choice choice = session.choiceFor(binding.driver, binding.stream, *task);
+  return {std::move(task), std::move(choice)};
+}
+
+Result<EngineWork> bindAttention(CudnnSession &session, const Binding &binding, const Command &command) {
   Result<Operands> operands = readAttention(binding, command);
   if (!operands)
     return operands.error();
@@ -164,8 +169,8 @@ Result<std::unique_ptr<CudaTask>> bindAttention(CudnnSession &session, const Bin
       return addresses.of(static_cast<AttentionTensor>(name), operands->workspace, *scalars);
     };
   };
-  Result<std::shared_ptr<CudnnEngine>> engine = session.find(
-      binding, {keyOf(*operands), operands->workspaceBytes, kVaries, describe, placesOf(0, 0), workspace});
+  Result<std::shared_ptr<CudnnEngine>> engine =
+      session.find({keyOf(*operands), operands->workspaceBytes, kVaries, describe});
   if (!engine)
     return engine.error();
   auto task = std::make_unique<CudnnTask>(session, *engine, "computing attention");
@@ -174,12 +179,11 @@ Result<std::unique_ptr<CudaTask>> bindAttention(CudnnSession &session, const Bin
     for (int64_t group = 0; group < c.groups; group += operands->pieces.groups)
       if (Status status = task->add(placesOf(batch, group), workspace); !status)
         return status.error();
-  return std::unique_ptr<CudaTask>(std::move(task));
+  return withChoice(session, binding, std::move(task));
 }
 
 /// A convolution needs no cutting: its workspace is about as large as its operands.
-Result<std::unique_ptr<CudaTask>> bindConvolution(CudnnSession &session, const Binding &binding,
-                                                  const Command &command) {
+Result<EngineWork> bindConvolution(CudnnSession &session, const Binding &binding, const Command &command) {
   const Program &p = binding.program;
   std::vector<const Buffer *> buffers;
   std::vector<std::byte *> places;
@@ -199,15 +203,15 @@ Result<std::unique_ptr<CudaTask>> bindConvolution(CudnnSession &session, const B
   const uint64_t bytes = extentBytes(p.buffers[command.workspace]);
   const auto place = [&](int operand) { return places[static_cast<size_t>(operand)]; };
   void *workspace = binding.address(command.workspace);
-  Result<std::shared_ptr<CudnnEngine>> engine = session.find(
-      binding, {keyOf(form, dtype, tf32, bytes), bytes, unwantedForConvolutions(dtype, tf32),
-                [&] { return describeConvolution(session.library(), form, dtype); }, place, workspace});
+  Result<std::shared_ptr<CudnnEngine>> engine =
+      session.find({keyOf(form, dtype, tf32, bytes), bytes, unwantedForConvolutions(dtype, tf32),
+                    [&] { return describeConvolution(session.library(), form, dtype); }});
   if (!engine)
     return engine.error();
   auto task = std::make_unique<CudnnTask>(session, *engine, "computing a convolution");
   if (Status status = task->add(place, workspace); !status)
     return status.error();
-  return std::unique_ptr<CudaTask>(std::move(task));
+  return withChoice(session, binding, std::move(task));
 }
 
 } // namespace
@@ -228,7 +232,7 @@ CudnnEngines::~CudnnEngines() = default;
 
 std::string CudnnEngines::version() const { return state->session->library().version(); }
 
-Result<std::unique_ptr<CudaTask>> CudnnEngines::bind(const Binding &binding, const Command &command) {
+Result<EngineWork> CudnnEngines::bind(const Binding &binding, const Command &command) {
   if (state->failure)
     return *state->failure;
   return isConvolution(static_cast<LibraryFn>(command.callee))

@@ -2,9 +2,16 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDNNENGINES_H
 #define DS_LIB_RUNTIME_CUDA_CUDNNENGINES_H
 
+#include "Choices.h"
 #include "Commands.h"
 
 namespace ds::rt::cuda {
+
+/// A command that an engine can run, once the engine is chosen.
+struct EngineWork {
+  std::unique_ptr<CudaTask> task;
+  Choice choice; ///< refuses with the reason; `what` is empty
+};
 
 /// Commands of the same sizes share an engine. Without cuDNN's headers when the runtime was built, no command
 /// can be bound (NoCudnn.cpp).
@@ -13,9 +20,9 @@ public:
   explicit CudnnEngines(const Hardware &hardware);
   ~CudnnEngines();
 
-  /// The task of an attention command or a convolution. Fails where cuDNN cannot run it: the message says
-  /// why.
-  Result<std::unique_ptr<CudaTask>> bind(const Binding &binding, const Command &command);
+  /// What an attention command or a convolution becomes. Fails where it cannot be described to cuDNN: the
+  /// message says why.
+  Result<EngineWork> bind(const Binding &binding, const Command &command);
 
   /// Of the library; requires that a command was bound.
   std::string version() const;

@@ -5,6 +5,9 @@
 
 #include "ds/Support/Environment.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace ds::rt::cuda {
 
 /// Engines that are compiled and timed for each request.
@@ -39,62 +42,67 @@ Status CudnnSession::start(const Hardware &hardware) {
     return found.error();
   properties = std::move(*found);
   prefix = keyPrefix(hardware, "cudnn", cudnn->getVersion()) + " ";
-  cache = AlgorithmCache::open();
   return {};
 }
 
-/// Gives `engine` the fastest plan for its graph.
-Status CudnnSession::choose(const Binding &binding, const CudnnRequest &request, const std::string &key,
-                            const std::shared_ptr<CudnnEngine> &engine) {
+Result<Choice::Value> CudnnSession::choose(const Driver &driver, CUstream stream, CudnnTask &task,
+                                           bool byTime) const {
+  CudnnEngine &engine = task.shared();
   Result<std::vector<CudnnPlan>> found =
-      CudnnPlan::candidates(*cudnn, engine->graph.graph, properties, request.workspaceBytes, request.unwanted,
-                            cache.keeps() ? kCandidates : 1);
+      CudnnPlan::candidates(*cudnn, engine.graph.graph, properties, engine.workspaceBytes, engine.unwanted,
+                            byTime ? kCandidates : 1);
   if (!found)
     return found.error();
-  CudnnTask trial(*this, engine, "timing an engine");
-  if (Status status = trial.add(request.place, request.workspace); !status)
-    return status;
   const auto run = [&](size_t index) {
-    std::swap(engine->plan, (*found)[index]);
-    Status status = trial.issue(binding.stream);
-    std::swap(engine->plan, (*found)[index]);
+    std::swap(engine.plan, (*found)[index]);
+    Status status = task.issueOne(stream);
+    std::swap(engine.plan, (*found)[index]);
     return status;
   };
-  const auto value = [&](size_t index) { return (*found)[index].choice(); };
-  Result<size_t> best = chooseByTime(binding.driver, binding.stream, cache, key, {found->size(), run, value});
+  const auto name = [&](size_t index) {
+    return fmt::format("engine {}", fmt::join((*found)[index].choice(), "."));
+  };
+  Result<size_t> best = byTime ? fastest(driver, stream, {found->size(), run, name}) : Result<size_t>(0);
   if (!best)
     return best.error();
-  engine->plan = std::move((*found)[*best]);
+  engine.plan = std::move((*found)[*best]);
+  return engine.plan.choice();
+}
+
+/// Commands that share the engine ask again.
+Status CudnnSession::take(CudnnEngine &engine, const Choice::Value &value) const {
+  if (engine.plan.get() && engine.plan.choice() == value)
+    return {};
+  Result<CudnnPlan> plan =
+      CudnnPlan::recall(*cudnn, engine.graph.graph, properties, value, engine.workspaceBytes);
+  if (!plan)
+    return plan.error();
+  engine.plan = std::move(*plan);
   return {};
 }
 
-Result<std::shared_ptr<CudnnEngine>> CudnnSession::make(const Binding &binding, const CudnnRequest &request) {
-  Result<NamedGraph> graph = request.describe();
-  if (!graph)
-    return graph.error();
-  const auto engine = std::make_shared<CudnnEngine>(CudnnEngine{std::move(*graph), {}});
-  const std::string key = prefix + request.key;
-  if (const auto kept = cache.find(key))
-    if (Result<CudnnPlan> plan =
-            CudnnPlan::recall(*cudnn, engine->graph.graph, properties, *kept, request.workspaceBytes)) {
-      engine->plan = std::move(*plan);
-      return engine;
-    }
-  if (Status status = choose(binding, request, key, engine); !status)
-    return status.error();
-  return engine;
+Choice CudnnSession::choiceFor(const Driver &driver, CUstream stream, CudnnTask &task) const {
+  return {prefix + task.shared().key,
+          "",
+          [=, this, &driver, &task](bool byTime) { return choose(driver, stream, task, byTime); },
+          [this, &task](const Choice::Value &value) { return take(task.shared(), value); },
+          [=, &driver, &task] { return runOnce(driver, stream, [&] { return task.issueOne(stream); }); },
+          [](const Error &why) -> Status { return why; }};
 }
 
-Result<std::shared_ptr<CudnnEngine>> CudnnSession::find(const Binding &binding, const CudnnRequest &request) {
+Result<std::shared_ptr<CudnnEngine>> CudnnSession::find(const CudnnRequest &request) {
   if (const auto found = all.find(request.key); found != all.end())
     return found->second;
   if (const auto found = refused.find(request.key); found != refused.end())
     return found->second;
-  Result<std::shared_ptr<CudnnEngine>> engine = make(binding, request);
-  if (engine)
-    all.emplace(request.key, *engine);
-  else
-    refused.emplace(request.key, engine.error());
+  Result<NamedGraph> graph = request.describe();
+  if (!graph) {
+    refused.emplace(request.key, graph.error());
+    return graph.error();
+  }
+  const auto engine = std::make_shared<CudnnEngine>(
+      CudnnEngine{request.key, std::move(*graph), request.workspaceBytes, request.unwanted});
+  all.emplace(request.key, engine);
   return engine;
 }
 
@@ -115,12 +123,12 @@ Status CudnnTask::add(const std::function<void *(int name)> &place, void *worksp
   return status;
 }
 
-Status CudnnTask::issue(CUstream stream) {
+Status CudnnTask::issue(CUstream stream, size_t count) {
   const Cudnn &cudnn = session.library();
   if (Status status = cudnn.check(cudnn.setStream(session.device(), stream), "using a stream"); !status)
     return status;
-  for (const Descriptor &run : runs)
-    if (Status status = cudnn.check(cudnn.execute(session.device(), engine->plan.get(), run.get()), what);
+  for (size_t i = 0; i < count; ++i)
+    if (Status status = cudnn.check(cudnn.execute(session.device(), engine->plan.get(), runs[i].get()), what);
         !status)
       return status;
   return {};

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDNNSESSION_H
 #define DS_LIB_RUNTIME_CUDA_CUDNNSESSION_H
 
-#include "AlgorithmCache.h"
+#include "Choices.h"
 #include "Commands.h"
 #include "CudnnPlan.h"
 
@@ -12,10 +12,13 @@
 
 namespace ds::rt::cuda {
 
-/// A graph and its engine.
+/// A graph, and the engine that is chosen for it.
 struct CudnnEngine {
+  std::string key; ///< everything that the engine depends on
   NamedGraph graph;
-  CudnnPlan plan;
+  uint64_t workspaceBytes; ///< that it may use
+  NumericalNotes unwanted;
+  CudnnPlan plan = {};
 };
 
 /// What an engine is looked for.
@@ -24,9 +27,9 @@ struct CudnnRequest {
   uint64_t workspaceBytes; ///< that it may use
   NumericalNotes unwanted;
   std::function<Result<NamedGraph>()> describe;
-  std::function<void *(int name)> place; ///< memory of each tensor, for a run by which engines are timed
-  void *workspace;                       ///< of that run
 };
+
+class CudnnTask;
 
 /// The open library with a handle for the device that is current.
 class CudnnSession {
@@ -34,9 +37,11 @@ public:
   static Result<std::unique_ptr<CudnnSession>> open(const Hardware &hardware);
   ~CudnnSession();
 
-  /// The engine of a request: one that was found before, that the cache on disk names, or that is chosen now.
-  /// The fastest one is chosen, where the choice can be kept.
-  Result<std::shared_ptr<CudnnEngine>> find(const Binding &binding, const CudnnRequest &request);
+  /// The graph of a request, which equal requests share; without an engine yet.
+  Result<std::shared_ptr<CudnnEngine>> find(const CudnnRequest &request);
+  /// What `task`, which outlives it, waits for: the fastest of the engines, timed on `stream`, or the one
+  /// that a value names.
+  Choice choiceFor(const Driver &driver, CUstream stream, CudnnTask &task) const;
 
   const Cudnn &library() const { return *cudnn; }
   cudnnHandle_t device() const { return handle; }
@@ -44,15 +49,13 @@ public:
 private:
   CudnnSession() = default;
   Status start(const Hardware &hardware);
-  Result<std::shared_ptr<CudnnEngine>> make(const Binding &binding, const CudnnRequest &request);
-  Status choose(const Binding &binding, const CudnnRequest &request, const std::string &key,
-                const std::shared_ptr<CudnnEngine> &engine);
+  Result<Choice::Value> choose(const Driver &driver, CUstream stream, CudnnTask &task, bool byTime) const;
+  Status take(CudnnEngine &engine, const Choice::Value &value) const;
 
   std::unique_ptr<Cudnn> cudnn;
   cudnnHandle_t handle = nullptr;
   Descriptor properties;
-  AlgorithmCache cache;
-  std::string prefix; ///< of keys of the cache: device and version
+  std::string prefix;                                                ///< of keys: device, driver and version
   std::unordered_map<std::string, std::shared_ptr<CudnnEngine>> all; ///< by key
   std::unordered_map<std::string, Error> refused;                    ///< by key
 };
@@ -65,11 +68,16 @@ public:
 
   /// Adds a run on the memory that `place` gives for each tensor's name.
   Status add(const std::function<void *(int name)> &place, void *workspace);
-  Status issue(CUstream stream) override;
+  Status issue(CUstream stream) override { return issue(stream, runs.size()); }
+  /// The first of its runs, which all are alike.
+  Status issueOne(CUstream stream) { return issue(stream, 1); }
+  CudnnEngine &shared() const { return *engine; }
   /// Keeps host memory that the library reads when a run is started.
   void keep(std::shared_ptr<void> memory) { kept = std::move(memory); }
 
 private:
+  Status issue(CUstream stream, size_t count);
+
   const CudnnSession &session;
   std::shared_ptr<CudnnEngine> engine;
   const char *what; ///< "computing attention"

@@ -6,12 +6,15 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "../MatmulOperands.h"
+#include "../Verify.h"
 #include "AlgorithmChoice.h"
+#include "Choices.h"
 #include "Product.h"
 
 #include "ds/Support/Environment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 
@@ -27,8 +30,8 @@ public:
   /// Lets `kernel` follow the product, unless cuBLASLt applies GELU itself, to `memory`, and is faster.
   void addGelu(std::unique_ptr<CudaTask> kernel, const MatmulDesc &desc, const MatmulMemory &memory,
                const GeluEpilogue &gelu);
-  Status choose(CUstream stream, uint64_t workspaceBytes);
-  bool appliesGelu() const { return isWhole; }
+  /// What it waits for: an algorithm within so much workspace, timed on `stream`.
+  Choice choice(CUstream stream, uint64_t workspaceBytes, const std::string &what);
 
   Status issue(CUstream stream) override {
     if (isWhole)
@@ -45,12 +48,14 @@ private:
   };
 
   bool recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes);
+  Result<AlgorithmCache::Value> choose(CUstream stream, uint64_t workspaceBytes, bool byTime);
+  Status issueOne(CUstream stream);
+  void count();
   Result<std::vector<Way>> ways(uint64_t workspaceBytes);
   void take(const Way &way) {
     isWhole = way.isWhole;
     (isWhole ? *whole : plain).take(way.algorithm);
   }
-  Status time(const Way &way, CUstream stream);
   AlgorithmCache::Value nameOf(const Way &way) const;
 
   const Driver &driver;
@@ -107,34 +112,71 @@ Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
   return all;
 }
 
-Status MatmulTask::time(const Way &way, CUstream stream) {
-  take(way);
+/// The first of the products, of which the command may have many of one kind.
+Status MatmulTask::issueOne(CUstream stream) {
   if (isWhole)
     return whole->issueOne(stream);
   Status status = plain.issueOne(stream);
   return status && after ? after->issue(stream) : status;
 }
 
-Status MatmulTask::choose(CUstream stream, uint64_t workspaceBytes) {
-  const std::string key =
-      (whole ? whole->key() + " or apart" : plain.key()) + fmt::format(" workspace {}", workspaceBytes);
-  if (const auto kept = blas.cache.find(key); kept && recall(*kept, workspaceBytes))
-    return {};
+Result<AlgorithmCache::Value> MatmulTask::choose(CUstream stream, uint64_t workspaceBytes, bool byTime) {
   const Result<std::vector<Way>> found = ways(workspaceBytes);
   if (!found)
     return found.error();
-  const auto run = [&](size_t index) { return time((*found)[index], stream); };
-  const auto value = [&](size_t index) { return nameOf((*found)[index]); };
-  const Result<size_t> best = chooseByTime(driver, stream, blas.cache, key, {found->size(), run, value});
-  if (best)
-    take((*found)[*best]);
-  return best ? Status() : best.error();
+  if (!byTime)
+    return nameOf(found->front());
+  const auto run = [&](size_t index) {
+    take((*found)[index]);
+    return issueOne(stream);
+  };
+  const auto name = [&](size_t index) {
+    const Way &way = (*found)[index];
+    return fmt::format("{}algorithm {:x}", way.isWhole ? "with GELU, " : "",
+                       fmt::join(way.algorithm.algo.data, "."));
+  };
+  const Result<size_t> best = fastest(driver, stream, {found->size(), run, name});
+  if (!best)
+    return best.error();
+  return nameOf((*found)[*best]);
+}
+
+void MatmulTask::count() {
+  if (after)
+    ++(isWhole ? blas.gelu.within : blas.gelu.after);
+}
+
+Choice MatmulTask::choice(CUstream stream, uint64_t workspaceBytes, const std::string &what) {
+  return {(whole ? whole->key() + " or apart" : plain.key()) + fmt::format(" workspace {}", workspaceBytes),
+          what,
+          [=, this](bool byTime) { return choose(stream, workspaceBytes, byTime); },
+          [=, this](const AlgorithmCache::Value &value) -> Status {
+            if (recall(value, workspaceBytes))
+              return {};
+            return Error{ExitCode::Device,
+                         fmt::format("cuBLASLt refuses algorithm {:x} within {} bytes of workspace",
+                                     fmt::join(value, "."), workspaceBytes),
+                         ""};
+          },
+          [=, this] { return runOnce(driver, stream, [&] { return issueOne(stream); }); },
+          [](const Error &why) -> Status { return why; },
+          [this] { count(); }};
+}
+
+/// "commands[3] (mlp of layer 0): product of 4x6 and 6x5".
+std::string describeProduct(const Program &program, uint32_t index, const MatmulDesc &desc) {
+  const auto shape = [&](const MatmulOperand &operand) {
+    return fmt::format("{}", fmt::join(operand.shape, operand.shape + desc.rank, "x"));
+  };
+  return fmt::format("{}: product of {} and {}", describeCommand(program, index), shape(desc.a),
+                     shape(desc.b));
 }
 
 } // namespace
 
-Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Command &command) {
+Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, uint32_t index) {
   const Program &p = binding.program;
+  const Command &command = p.commands[index];
   if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
     return std::unique_ptr<CudaTask>(std::make_unique<NoTask>());
   if (!binding.libraries.blas) {
@@ -154,10 +196,8 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, const Comma
       return kernel.error();
     task->addGelu(std::move(*kernel), o.desc, o.memory, {o.activation, o.geluInput});
   }
-  if (Status status = task->choose(binding.stream, o.workspaceBytes); !status)
-    return status.error();
-  if (o.hasGelu())
-    ++(task->appliesGelu() ? blas.gelu.within : blas.gelu.after);
+  binding.libraries.choices->add(
+      task->choice(binding.stream, o.workspaceBytes, describeProduct(p, index, o.desc)));
   return std::unique_ptr<CudaTask>(std::move(task));
 }
 

@@ -8,7 +8,7 @@ struct CudnnEngines::State {};
 CudnnEngines::CudnnEngines(const Hardware &) {}
 CudnnEngines::~CudnnEngines() = default;
 
-Result<std::unique_ptr<CudaTask>> CudnnEngines::bind(const Binding &, const Command &) {
+Result<EngineWork> CudnnEngines::bind(const Binding &, const Command &) {
   return Error{ExitCode::Device, "this build has no cuDNN", ""};
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 #define DS_NVML_FUNCTIONS(X)                                                                                 \
   X(nvmlInit_v2, init)                                                                                       \
+  X(nvmlSystemGetDriverVersion, driverVersion)                                                               \
   X(nvmlDeviceGetHandleByPciBusId_v2, handleByBusId)                                                         \
   X(nvmlDeviceGetMemoryInfo, memoryInfo)                                                                     \
   X(nvmlDeviceGetComputeRunningProcesses_v3, processes)
@@ -68,6 +69,13 @@ std::optional<uint64_t> usedMemory(const std::string &busId) {
   if (!device || nvml()->memoryInfo(*device, &memory) != 0)
     return std::nullopt;
   return memory.used;
+}
+
+std::optional<std::string> driverVersion() {
+  char text[96] = "";
+  if (!nvml() || nvml()->driverVersion(text, sizeof text) != 0 || !*text)
+    return std::nullopt;
+  return text;
 }
 
 std::string describeHolders(const std::string &busId) {

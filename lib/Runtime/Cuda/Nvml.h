@@ -15,6 +15,9 @@ namespace ds::rt::cuda {
 /// Bytes in use on the device of a PCI address by all processes, contexts included.
 std::optional<uint64_t> usedMemory(const std::string &busId);
 
+/// Of the driver: "580.65.06".
+std::optional<std::string> driverVersion();
+
 /// "process 4711 (python3) holds 70.1 GiB, process 12 holds 1.0 GiB"; empty if it cannot be told.
 std::string describeHolders(const std::string &busId);
 

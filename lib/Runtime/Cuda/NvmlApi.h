@@ -23,6 +23,7 @@ struct nvmlProcessInfo_t {
 };
 
 int nvmlInit_v2();
+int nvmlSystemGetDriverVersion(char *, unsigned int);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *, nvmlDevice_t *);
 int nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t *);
 int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);

@@ -248,6 +248,16 @@ TEST_F(CudaAttention, KeepsTheChoiceForLaterRuns) {
   EXPECT_THAT(second, Not(HasSubstr("cudnnBackendExecute")));
 }
 
+TEST_F(CudaAttention, LeavesItToTheKernelsWhereNoEngineRuns) {
+  ::setenv("DS_FAKE_ENGINES", "0", 1);
+  ASSERT_TRUE(load(Attention(Form()).b.program));
+  ::unsetenv("DS_FAKE_ENGINES");
+  EXPECT_THAT(device->describe(),
+              HasSubstr("attention by the runtime's kernels (none of 2 candidates runs; engine 3."));
+  EXPECT_EQ(std::filesystem::file_size(cache + "/choices"), 0u) << "nothing is kept";
+  ASSERT_TRUE(executor->run(0));
+}
+
 TEST_F(CudaAttention, CompilesOncePerForm) {
   // The scale is no part of an engine: forward and backward are two forms.
   Attention a{Form{}};

@@ -2,6 +2,7 @@
 #include "CudaFixture.h"
 
 #include <cmath>
+#include <fstream>
 #include <random>
 
 namespace ds::rt {
@@ -139,6 +140,64 @@ TEST_F(CudaMatmul, ChoosesAnewForAnotherVersion) {
   EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("GetHeuristic"));
 }
 
+TEST_F(CudaMatmul, ChoosesAnewForAnotherDriver) {
+  ASSERT_TRUE(load(product(8192).program));
+  dsFakeCalls();
+  ::setenv("DS_FAKE_DRIVER_BUILD", "590.10", 1);
+  ASSERT_TRUE(load(product(8192).program));
+  EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("GetHeuristic"));
+}
+
+TEST_F(CudaMatmul, PassesOverAnAlgorithmThatDoesNotRun) {
+  ::setenv("DS_FAKE_REFUSES", "* 1", 1);
+  ASSERT_TRUE(load(product(8192).program));
+  dsFakeCalls();
+  ASSERT_TRUE(executor->run(0));
+  EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("cublasLtMatmul 2"));
+}
+
+TEST_F(CudaMatmul, SaysWhyNoAlgorithmRuns) {
+  // Also where there is only one, which need not be timed.
+  for (auto [workspace, tried] :
+       {std::pair(8192, "none of 2 candidates runs"), {0, "none of 1 candidate runs"}}) {
+    ::setenv("DS_FAKE_REFUSES", "* 1 2", 1);
+    Status status = load(product(workspace).program);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ExitCode::Device);
+    EXPECT_THAT(status.error().message, HasSubstr("commands[0]: product of 4x6 and 6x5: "));
+    EXPECT_THAT(status.error().message, HasSubstr(tried));
+    EXPECT_THAT(status.error().message,
+                HasSubstr("; algorithm 1.0.0.0.0.0.0.0: cuBLASLt, multiplying: not supported"));
+    EXPECT_EQ(std::filesystem::file_size(cache + "/choices"), 0u) << "nothing is kept";
+    ::unsetenv("DS_FAKE_REFUSES");
+    EXPECT_TRUE(load(product(workspace).program));
+    std::filesystem::resize_file(cache + "/choices", 0);
+  }
+}
+
+TEST_F(CudaMatmul, DecidesOnceForEqualProducts) {
+  ProgramBuilder b = product(8192);
+  b.program.commands.push_back(b.program.commands[0]);
+  ++b.program.segments[0].numCommands;
+  dsFakeCalls();
+  ASSERT_TRUE(load(b.program));
+  const std::string calls = dsFakeCalls();
+  EXPECT_EQ(calls.find("GetHeuristic"), calls.rfind("GetHeuristic"));
+}
+
+TEST_F(CudaMatmul, SaysThatKeptChoicesAreDamaged) {
+  ASSERT_TRUE(load(product(8192).program));
+  EXPECT_THAT(device->describe(), Not(HasSubstr("damaged")));
+  std::fstream file(cache + "/choices", std::ios::in | std::ios::out);
+  file.seekp(-20, std::ios::end) << '~';
+  file.close();
+  dsFakeCalls();
+  ASSERT_TRUE(load(product(8192).program));
+  EXPECT_THAT(std::string(dsFakeCalls()), HasSubstr("GetHeuristic")) << "it is chosen anew";
+  EXPECT_THAT(device->describe(),
+              HasSubstr("1 damaged line of '" + cache + "/choices' passed over, the first is line 1"));
+}
+
 TEST_F(CudaMatmul, StaysWithinThePlannedWorkspace) {
   dsFakeCalls();
   ASSERT_TRUE(load(product(0).program));
@@ -263,6 +322,15 @@ TEST_F(CudaGelu, TakesTheFasterWayAgain) {
   ::unsetenv("DS_FAKE_GELU");
   EXPECT_THAT(std::get<2>(run(p)), Not(HasSubstr("cublasLtMatmul "))); // nothing is timed again
   EXPECT_THAT(device->describe(), HasSubstr("GELU within 0 of 1 products"));
+}
+
+TEST_F(CudaGelu, SaysWhyNoWayRuns) {
+  ::setenv("DS_FAKE_REFUSES", "* 1 2", 1);
+  GeluProduct p(2);
+  Status status = load(p.b.program);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("none of 4 candidates runs; algorithm 1"));
+  EXPECT_THAT(status.error().message, HasSubstr("; with GELU, algorithm 1"));
 }
 
 TEST_F(CudaGelu, TakesKernelsWhereNothingCanBeKept) {

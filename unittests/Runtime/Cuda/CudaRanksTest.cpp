@@ -121,6 +121,30 @@ TEST_F(CudaRanksTest, AnAbortThatHangsIsLeftBehind) {
   EXPECT_THAT(outcome.err, HasSubstr("[rank 1] ds-run: NCCL, aborting: no end after 1 s"));
 }
 
+//===----------------------------------------------------------------------===//
+// One choice for all
+//===----------------------------------------------------------------------===//
+
+TEST_F(CudaRanksTest, TakeTheAlgorithmsOfRank0) {
+  // On rank 0 the first algorithm is slow; alone, rank 1 would take it.
+  const Outcome outcome = runRanks(2, "--steps 3", {"DS_FAKE_SLOW=0 1", "DS_FAKE_CALLS=" + at("calls")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<uint8_t> bytes = readBytes(at("calls.1"));
+  const std::string calls(bytes.begin(), bytes.end());
+  EXPECT_THAT(calls, HasSubstr("cublasLtMatmul 2"));
+  EXPECT_THAT(calls, Not(HasSubstr("cublasLtMatmul 1")));
+  EXPECT_THAT(calls, Not(HasSubstr("GetHeuristic")));
+}
+
+TEST_F(CudaRanksTest, ARankThatCannotDoAsRank0IsNamed) {
+  const Outcome outcome = runRanks(2, "--steps 3", {"DS_FAKE_SLOW=0 1", "DS_FAKE_REFUSES=1 2"});
+  EXPECT_EQ(outcome.code, 9) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::ContainsRegex(
+                               "rank 1. ds-run: error: p.dsx: commands.3.: product of 4x6 and 6x3: what "
+                               "rank 0 on host .* has chosen cannot be done here: "
+                               "cuBLASLt, multiplying: not supported"));
+}
+
 TEST_F(CudaRanksTest, ARankWithoutADeviceIsNamed) {
   const Outcome outcome = runRanks(2, "--steps 3", {"DS_FAKE_DEVICES=1"});
   EXPECT_EQ(outcome.code, 9) << outcome.err;

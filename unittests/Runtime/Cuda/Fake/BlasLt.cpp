@@ -3,7 +3,8 @@
 // Products as the library documents them, by columns, one element after another in f32. Two algorithms are
 // offered, of which the second needs more workspace and operands that lie on 16 bytes; both give the same.
 // The workspace must lie on 256 bytes. GELU is the tanh form, of the f32 sums. DS_FAKE_GELU: how many
-// pieces of work products with GELU take longer; 0: there are none.
+// pieces of work products with GELU take longer; 0: there are none. DS_FAKE_REFUSES="1 2" ("* 1 2"): rank 1
+// cannot run algorithm 2 (no rank 1 and 2); DS_FAKE_SLOW, of the same form: it takes longer.
 //
 //===---------------------------------------------------------------------------===//
 #include "Elements.h"
@@ -14,8 +15,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <sstream>
+#include <string>
 
 using namespace ds::rt::fake;
 
@@ -116,6 +120,19 @@ struct Product {
   }
 };
 
+/// Whether a variable's list names this rank and an algorithm.
+bool names(const char *variable, uint64_t algorithm) {
+  const char *list = std::getenv(variable), *rank = std::getenv("DS_RANK");
+  std::istringstream words(list ? list : "");
+  std::string who, which;
+  if (!(words >> who) || (who != "*" && who != (rank ? rank : "0")))
+    return false;
+  while (words >> which)
+    if (which == std::to_string(algorithm))
+      return true;
+  return false;
+}
+
 } // namespace
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
@@ -124,7 +141,9 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 size_t cublasLtGetVersion() { return setting("DS_FAKE_CUBLASLT", 130100); }
-const char *cublasLtGetStatusString(cublasStatus_t) { return "a status of the fake library"; }
+const char *cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported" : "a status of the fake library";
+}
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
                                         cudaDataType_t) {
@@ -221,6 +240,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const auto misaligned = [](const void *address, uintptr_t bytes) {
     return reinterpret_cast<uintptr_t>(address) % bytes != 0;
   };
+  if (names("DS_FAKE_REFUSES", algorithm->data[0]))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if ((workspaceBytes > 0 && !workspace) || misaligned(workspace, 256))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (algorithm->data[0] == 2 && (misaligned(a, 16) || misaligned(b, 16) || misaligned(d, 16)))
@@ -236,7 +257,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                         *static_cast<const float *>(beta)};
   if (!product.isValid())
     return CUBLAS_STATUS_INVALID_VALUE;
-  const uint64_t delay = Product::hasGelu(epilogue) ? setting("DS_FAKE_GELU", 0) : 0;
+  const uint64_t delay = (Product::hasGelu(epilogue) ? setting("DS_FAKE_GELU", 0) : 0) +
+                         (names("DS_FAKE_SLOW", algorithm->data[0]) ? 2 : 0);
   const CUresult result = enqueue(reinterpret_cast<CUstream>(stream), [product, delay] {
     state().clock += static_cast<double>(delay);
     product.run();

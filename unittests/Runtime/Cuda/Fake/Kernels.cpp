@@ -119,6 +119,11 @@ extern "C" void dsFakeReset() {
 extern "C" {
 
 int nvmlInit_v2() { return 0; }
+int nvmlSystemGetDriverVersion(char *text, unsigned bytes) {
+  const char *version = std::getenv("DS_FAKE_DRIVER_BUILD");
+  std::snprintf(text, bytes, "%s", version ? version : "580.65.06");
+  return 0;
+}
 int nvmlDeviceGetHandleByPciBusId_v2(const char *, nvmlDevice_t *device) {
   *device = reinterpret_cast<nvmlDevice_t>(&state());
   return 0;
