@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 namespace ds::rt {
 namespace {
@@ -22,7 +24,10 @@ constexpr uint64_t kMaxNodes = 1u << 18; ///< of one graph; longer steps are sta
 
 DeviceRunner::DeviceRunner(Device &device, const Program &program, uint32_t rank)
     : device(device), program(program), rank(rank), checksAlways(isSet("DS_CUDA_CHECK", false)),
-      mayRecord(isSet("DS_CUDA_GRAPH", true) && !checksAlways) {}
+      mayRecord(isSet("DS_CUDA_GRAPH", true) && !checksAlways) {
+  const char *wish = std::getenv("DS_CUDA_GRAPH");
+  mustRecord = mayRecord && wish && std::strcmp(wish, "require") == 0;
+}
 
 Result<std::unique_ptr<DeviceRunner>> DeviceRunner::load(Device &device, const Program &program,
                                                          uint32_t rank, bool poison) {
@@ -45,7 +50,11 @@ Status DeviceRunner::prepare(bool poisons) {
       step.push_back({slot.segment, reads ? microStep++ : 0});
       nodes += program.segments[slot.segment].numCommands;
     }
-  mayRecord = mayRecord && nodes <= kMaxNodes;
+  if (mayRecord && nodes > kMaxNodes)
+    if (Status status =
+            refuseGraph(fmt::format("the step has {} commands, a graph has at most {}", nodes, kMaxNodes));
+        !status)
+      return status;
   const auto address = [this](uint32_t buffer) {
     const Buffer &b = program.buffers[buffer];
     return base(b.space) + b.offset + rank * b.rankStride;
@@ -136,6 +145,7 @@ Status DeviceRunner::runStep(const std::function<Status(uint32_t)> &fill) {
 
 Status DeviceRunner::runParts(uint32_t key, const Parts &parts) {
   device.resetMarks(kNoCommand);
+  asGraph = false;
   if (checksAlways || !std::exchange(known[key], true))
     return runDirectly(parts, Way::Checked);
   if (measuring)
@@ -193,11 +203,10 @@ Status DeviceRunner::runGraph(uint32_t key, const Parts &parts) {
     Result<bool> recorded = record(key, parts);
     if (!recorded)
       return recorded.error();
-    if (!*recorded) {
-      mayRecord = false;
+    if (!*recorded)
       return runDirectly(parts, Way::Free);
-    }
   }
+  asGraph = true;
   if (Status status = device.launch(graphs.at(key)); !status)
     return explain(status.error());
   Status status = device.synchronize();
@@ -208,14 +217,32 @@ Status DeviceRunner::runGraph(uint32_t key, const Parts &parts) {
 Result<bool> DeviceRunner::record(uint32_t key, const Parts &parts) {
   if (Status status = device.beginGraph(); !status)
     return status.error();
-  Status issuing = issueParts(parts, Way::Free);
+  if (Status issuing = issueParts(parts, Way::Free); !issuing) {
+    device.abandonGraph();
+    if (issuing.error().code == ExitCode::Peer)
+      return issuing.error();
+    Status status = refuseGraph(issuing.error().message);
+    return status ? Result<bool>(false) : status.error();
+  }
   Result<GraphId> graph = device.endGraph();
-  if (!issuing || (!graph && graph.error().code == ExitCode::Invalid))
-    return false;
+  if (!graph && graph.error().code == ExitCode::Invalid) {
+    Status status = refuseGraph(graph.error().message);
+    return status ? Result<bool>(false) : status.error();
+  }
   if (!graph)
     return graph.error();
   graphs.emplace(key, *graph);
   return true;
+}
+
+/// From now on commands are started one by one; an error where the user wants graphs.
+Status DeviceRunner::refuseGraph(const std::string &why) {
+  mayRecord = false;
+  refusal = why;
+  if (!mustRecord)
+    return {};
+  return Error{ExitCode::Device, "DS_CUDA_GRAPH=require, but no graph can be recorded: " + why,
+               "DS_CUDA_GRAPH=1 runs such steps command by command"};
 }
 
 Status DeviceRunner::issueParts(const Parts &parts, Way way) {

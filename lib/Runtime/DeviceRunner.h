@@ -35,6 +35,10 @@ public:
 
   /// Executes one segment with the inputs of micro-step 0, or a whole training step.
   Status run(uint32_t segment);
+  /// Whether the last run was one recorded graph, and why there are none although the user has not forbidden
+  /// them; empty while nothing was refused.
+  bool ranAsGraph() const { return asGraph; }
+  const std::string &graphRefusal() const { return refusal; }
   Status runStep(const std::function<Status(uint32_t microStep)> &fill);
 
   /// Whether the host cannot read this memory itself.
@@ -62,6 +66,7 @@ private:
   Status runDirectly(const Parts &parts, Way way);
   Status runGraph(uint32_t key, const Parts &parts);
   Result<bool> record(uint32_t key, const Parts &parts);
+  Status refuseGraph(const std::string &why);
   Status issueParts(const Parts &parts, Way way);
   Status issueSegment(uint32_t segmentIndex, Way way);
   Status issuePoisoned(uint32_t index);
@@ -82,7 +87,10 @@ private:
   std::vector<uint64_t> stagedOffsets; ///< by input; bytes within a micro-step's part, its size behind them
   Parts step;                          ///< the schedule
   bool checksAlways = false;           ///< DS_CUDA_CHECK
-  bool mayRecord = true;               ///< the program and the user allow it
+  bool mayRecord = true;               ///< the program, the device and the user allow it
+  bool mustRecord = false;             ///< DS_CUDA_GRAPH=require
+  bool asGraph = false;                ///< the last run
+  std::string refusal;                 ///< why nothing is recorded; see graphRefusal
   bool measuring = false;
   bool observes = true;               ///< the device has told of commands when it was asked to
   std::map<uint32_t, GraphId> graphs; ///< by segment, or kWholeStep

@@ -183,6 +183,13 @@ Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
   return {};
 }
 
+bool Executor::ranAsGraph() const { return runner && runner->ranAsGraph(); }
+
+const std::string &Executor::graphRefusal() const {
+  static const std::string kNone;
+  return runner ? runner->graphRefusal() : kNone;
+}
+
 double Executor::read(const Output &output) const {
   const DType dtype = prog.buffers[output.buffer].dtype;
   double value = NAN;

@@ -113,6 +113,7 @@ private:
   Status step(uint64_t index);
   Status agreeToStop();
   void addCommunication(StepRecord &record);
+  void addGraph(StepRecord &record);
   Status evaluate(double &loss);
   Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
     return source.fill(step, microStep, team.rank(), executor->inputs(microStep));
@@ -134,6 +135,7 @@ private:
   uint64_t numSteps = 0, stepsDone = 0, tokens = 0;
   CommTotals communicated; ///< until the last step's end
   bool stopping = false;   ///< some rank was asked to end
+  bool toldOfGraph = false;
 };
 
 Status Run::prepare() {
@@ -293,6 +295,18 @@ void Run::addCommunication(StepRecord &record) {
   communicated = now;
 }
 
+/// Steps that cannot be recorded are slower: that is said once.
+void Run::addGraph(StepRecord &record) {
+  if (!device)
+    return;
+  record.graph = executor->ranAsGraph();
+  record.graphReason = executor->graphRefusal();
+  if (!record.graphReason.empty() && !std::exchange(toldOfGraph, true))
+    logLine(fmt::format("step {}: no CUDA graph can be recorded, so that commands are started one by one "
+                        "(DS_CUDA_GRAPH=require makes it an error): {}",
+                        record.step, record.graphReason));
+}
+
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
   const int64_t begin = nowNs();
@@ -308,6 +322,7 @@ Status Run::step(uint64_t index) {
   record.stepSeconds = seconds;
   record.samplesPerSecond = double(program.microBatch) * program.accumulation * program.mesh.dp / seconds;
   addCommunication(record);
+  addGraph(record);
   if (Status status = checkFinite(record); !status)
     return status;
   if (Status status = agreeToStop(); !status)

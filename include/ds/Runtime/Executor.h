@@ -85,6 +85,11 @@ public:
   /// One training step: the schedule's segments in order, `fill(microStep)` before each but the updates.
   Status runStep(const std::function<Status(uint32_t microStep)> &fill);
 
+  /// Of a device: whether the last run was one recorded graph, and why nothing is recorded although it may
+  /// be; empty while nothing was refused.
+  bool ranAsGraph() const;
+  const std::string &graphRefusal() const;
+
   /// The value of a rank-0 output as a double; NaN if the device has failed. Requires an entry of
   /// program().outputs.
   double read(const Output &output) const;

@@ -82,6 +82,14 @@ std::string ds::rt::toJson(const StepRecord &record) {
   builder.number("comm_seconds", record.commSeconds);
   builder.number("comm_exposed_seconds", record.commExposedSeconds);
   builder.number("eval_loss", record.evalLoss);
+  if (record.graph) {
+    builder.key("graph");
+    builder.line += *record.graph ? "true" : "false";
+  }
+  if (!record.graphReason.empty()) {
+    builder.key("graph_reason");
+    appendJsonString(builder.line, record.graphReason);
+  }
   return builder.finish();
 }
 

@@ -60,6 +60,42 @@ TEST_F(Cuda, RunsWithoutGraphsWhereTheUserSaysSo) {
   EXPECT_EQ(get<float>(a.s, 1)[0], 3.0f);
 }
 
+TEST_F(Cuda, RunsWithoutGraphsWhereACommandCannotBeRecorded) {
+  ::setenv("DS_FAKE_UNRECORDABLE", "ds_mean_square", 1);
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  dsFakeCalls();
+  for (float step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
+    EXPECT_FALSE(executor->ranAsGraph());
+    EXPECT_EQ(get<float>(a.s, 1)[0], step);
+    if (step == 1)
+      EXPECT_EQ(executor->graphRefusal(), "");
+    else
+      EXPECT_THAT(executor->graphRefusal(), HasSubstr("launching the kernel"));
+  }
+  const std::string calls = dsFakeCalls();
+  EXPECT_THAT(calls, Not(HasSubstr("cuGraphInstantiate"))) << "a part of a step is no graph";
+  EXPECT_EQ(calls.find("cuStreamBeginCapture"), calls.rfind("cuStreamBeginCapture")) << "tried once";
+}
+
+TEST_F(Cuda, GraphsCanBeRequired) {
+  ::setenv("DS_CUDA_GRAPH", "require", 1);
+  Adder a;
+  ASSERT_TRUE(load(a.b.program));
+  auto step = [&] { return executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }); };
+  ASSERT_TRUE(step() && !executor->ranAsGraph() && step());
+  EXPECT_TRUE(executor->ranAsGraph());
+  ::setenv("DS_FAKE_UNRECORDABLE", "ds_mean_square", 1);
+  ASSERT_TRUE(load(a.b.program));
+  ASSERT_TRUE(step());
+  Status status = step();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message,
+              HasSubstr("DS_CUDA_GRAPH=require, but no graph can be recorded: commands[1]"));
+}
+
 TEST_F(Cuda, TakesItsMemoryOnce) {
   Adder a(3);
   dsFakeCalls();

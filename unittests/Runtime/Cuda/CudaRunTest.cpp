@@ -114,6 +114,26 @@ TEST_F(CudaRunTest, FindsEveryFunctionInTheRealLibraries) {
   EXPECT_THAT(second.err, HasSubstr("cuBLASLt, making a handle: "));
 }
 
+TEST_F(CudaRunTest, SaysOnceThatStepsAreNoGraphs) {
+  ASSERT_EQ(runCuda("--steps 3 --log-jsonl good.jsonl").code, 0);
+  const auto good = log("good.jsonl");
+  EXPECT_EQ(good[0]["graph"], false) << "the first step waits after each command";
+  EXPECT_EQ(good[1]["graph"], true);
+  EXPECT_FALSE(good[1].contains("graph_reason"));
+  const Outcome outcome = runCuda("--steps 4 --log-jsonl bad.jsonl", {"DS_FAKE_UNRECORDABLE=ds_descend"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const size_t told = outcome.err.find("ds-run: step 2: no CUDA graph can be recorded");
+  EXPECT_NE(told, std::string::npos) << outcome.err;
+  EXPECT_EQ(told, outcome.err.rfind("ds-run: step 2: no CUDA graph"));
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("step 3: no CUDA")));
+  const auto bad = log("bad.jsonl");
+  EXPECT_FALSE(bad[0].contains("graph_reason"));
+  for (size_t step = 1; step < 4; ++step) {
+    EXPECT_EQ(bad[step]["graph"], false);
+    EXPECT_THAT(bad[step]["graph_reason"].get<std::string>(), HasSubstr("commands[4]: launching the kernel"));
+  }
+}
+
 TEST_F(CudaRunTest, StopsAtANaN) {
   writeData("data.safetensors", 64, 20);
   const Outcome outcome = runCuda("--steps 5");

@@ -25,7 +25,7 @@ namespace ds::rt {
 
 /// What is known after a step. The keys of the JSON, in this order: step, loss, grad_norm, lr, loss_scale,
 /// skipped, step_seconds, samples_per_second, peak_bytes, comm_bytes, comm_seconds, comm_exposed_seconds,
-/// eval_loss, non_finite.
+/// eval_loss, graph, graph_reason, non_finite.
 struct StepRecord {
   uint64_t step = 0;              ///< counts from 1
   std::optional<double> loss;     ///< mean of the micro-batch means over the global batch
@@ -41,6 +41,8 @@ struct StepRecord {
   std::optional<double> commSeconds;        ///< in them, on all streams
   std::optional<double> commExposedSeconds; ///< that compute stood still for them
   std::optional<double> evalLoss;           ///< after the steps at which held-out data was evaluated
+  std::optional<bool> graph;                ///< on a GPU: the step was started as one recorded graph
+  std::string graphReason;                  ///< why steps cannot be; empty if they can
 };
 
 /// The record as one line of JSON, without the newline.
