@@ -8,6 +8,7 @@
 #include "ds/Codegen/CompileCuda.h"
 #include "CudaEmitter.h"
 #include "KernelBody.h"
+#include "KernelLibrary.h"
 #include "ObjectCode.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -101,6 +102,7 @@ static ::ds::Result<std::vector<uint8_t>> writePtx(ModuleOp module, StringRef pr
   SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager emitter;
+  emitter.add(new llvm::TargetLibraryInfoWrapperPass(describeLibrary(machine->getTargetTriple())));
   if (machine->addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::AssemblyFile,
                                    /*DisableVerify=*/true))
     return internal("LLVM cannot write PTX");

@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
+#include "KernelLibrary.h"
 #include "ObjectCode.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -87,13 +88,9 @@ private:
   std::thread reader;
   std::vector<uint8_t> bytes; ///< of the reader until it is joined
 };
-
-/// What kernels may import; ds-run links libm and nothing else has to be there.
-constexpr StringRef kImports[] = {"exp",   "log",  "tanh", "erf",  "sin",  "cos",   "pow",    "expf", "logf",
-                                  "tanhf", "erff", "sinf", "cosf", "powf", "floor", "floorf", "fma",  "fmaf"};
 } // namespace
 
-/// An error when the object needs a symbol that libm does not have.
+/// An error when the object needs a symbol that is not in the table.
 static Status checkImports(llvm::ArrayRef<char> object) {
   auto file = llvm::object::ObjectFile::createObjectFile(
       llvm::MemoryBufferRef(StringRef(object.data(), object.size()), "kernels.o"));
@@ -105,9 +102,9 @@ static Status checkImports(llvm::ArrayRef<char> object) {
     if (!flags || !name)
       return Error{ExitCode::Internal, "generated object: unreadable symbol", ""};
     bool isImport = (*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty();
-    if (isImport && *name != "_GLOBAL_OFFSET_TABLE_" && !llvm::is_contained(kImports, *name))
-      return Error{ExitCode::Internal, "generated code calls '" + name->str() + "', which libm does not have",
-                   ""};
+    if (isImport && *name != "_GLOBAL_OFFSET_TABLE_" && !llvm::is_contained(libmFunctions(), *name))
+      return Error{ExitCode::Internal,
+                   "generated code calls '" + name->str() + "', which kernels may not import", ""};
   }
   return {};
 }

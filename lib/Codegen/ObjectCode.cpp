@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "ObjectCode.h"
+#include "KernelLibrary.h"
 #include "MathExpansion.h"
 #include "NarrowFloats.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -18,6 +19,7 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -59,6 +61,9 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool scalarize
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraphs;
   llvm::ModuleAnalysisManager modules;
+  // The first registration counts, and the builder's own would have all of C's library.
+  functions.registerPass(
+      [&] { return llvm::TargetLibraryAnalysis(describeLibrary(machine.getTargetTriple())); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(callGraphs);
   builder.registerFunctionAnalyses(functions);
@@ -102,6 +107,7 @@ Result<SmallVector<char, 0>> makeObject(ModuleOp module, llvm::TargetMachine &ma
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager emitter;
+  emitter.add(new llvm::TargetLibraryInfoWrapperPass(describeLibrary(machine.getTargetTriple())));
   if (machine.addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
                                   /*DisableVerify=*/true))
     return internal("LLVM cannot write object files for " + machine.getTargetTriple().str());
