@@ -37,6 +37,9 @@ static Status importArchive(const Options &options, Model &model, std::string &t
   request.path = options.input;
   request.inputs = options.inputs;
   request.loss = options.loss;
+  request.memoryBytes = options.importMemory;
+  request.seconds = options.importSeconds;
+  request.allowUnsandboxed = options.allowUnsandboxed;
   request.wantWeights = options.emit == Emit::Program && options.weights == "archive";
   if (request.wantWeights) {
     // Beside the program, so that the final rename stays within one file system.

@@ -86,11 +86,17 @@ struct CommandLine {
                                    cl::desc("Print every configuration value and where it comes from"),
                                    cl::value_desc("text|json")};
   cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::desc("Unknown configuration keys are warnings")};
+  cl::opt<bool> allowUnsandboxed{"allow-unsandboxed",
+                                 cl::desc("Import TorchScript also where its code cannot be confined")};
+  cl::opt<std::string> importMemory{
+      "import-memory", cl::desc("Bytes that an import of TorchScript may take (suffixes KiB, MiB, GiB)")};
+  cl::opt<uint64_t> importSeconds{"import-seconds", cl::init(0),
+                                  cl::desc("Processor time that an import of TorchScript may take")};
 };
 } // namespace
 
 /// Parses "1073741824", "512MiB", "1.5GiB"; ends the process when it is neither.
-static uint64_t parseBytes(const std::string &text) {
+static uint64_t parseBytes(const char *option, const std::string &text) {
   llvm::StringRef rest(text);
   double value = 0;
   size_t digits = rest.find_first_not_of("0123456789.");
@@ -102,7 +108,7 @@ static uint64_t parseBytes(const std::string &text) {
                  : unit == "GiB"             ? 1073741824.0
                                              : 0;
   if (number.getAsDouble(value) || scale == 0 || value <= 0 || value * scale > 9e18) {
-    llvm::errs() << "ds-opt: --memory expects a positive number of bytes, but got '" << text
+    llvm::errs() << "ds-opt: " << option << " expects a positive number of bytes, but got '" << text
                  << "'\nhint: write 8589934592, 8192MiB or 8GiB\n";
     std::exit(2);
   }
@@ -194,7 +200,11 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   readPictures(line, options);
   options.ranks = line.ranks;
   if (!line.memory.empty())
-    options.memory = parseBytes(line.memory);
+    options.memory = parseBytes("--memory", line.memory);
+  options.allowUnsandboxed = line.allowUnsandboxed;
+  if (!line.importMemory.empty())
+    options.importMemory = parseBytes("--import-memory", line.importMemory);
+  options.importSeconds = line.importSeconds;
   options.threads = line.threads;
   options.printConfig = line.printConfig.getNumOccurrences() > 0;
   options.printConfigJson = line.printConfig == "json";

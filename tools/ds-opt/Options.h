@@ -32,12 +32,14 @@ struct Options {
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
   int64_t ranks = 1;
-  uint64_t memory = 0;  ///< bytes; 0: what the machine has
-  uint32_t threads = 0; ///< 0: the cores this process may use
+  uint64_t memory = 0;                          ///< bytes; 0: what the machine has
+  uint64_t importMemory = 0, importSeconds = 0; ///< 0: derived from the archive
+  uint32_t threads = 0;                         ///< 0: the cores this process may use
   bool ranksGiven = false, targetGiven = false;
   bool whatIf = false, maxBatch = false, maxSeq = false, explainPeak = false;
   bool quiet = false; ///< notes have been printed
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
+  bool allowUnsandboxed = false;
 
   InputKind inputKind() const;
   /// The first question about other plans, as it is spelt; empty: none.

@@ -81,6 +81,15 @@ TEST_F(ImportClientTest, PassesItsOptions) {
   ASSERT_TRUE(second);
   EXPECT_EQ(second->weightsPath, "");
   EXPECT_EQ(second->mlirText.find("--weights-fd"), std::string::npos);
+  EXPECT_EQ(second->mlirText.find("--allow-unsandboxed"), std::string::npos);
+  request.allowUnsandboxed = true;
+  request.memoryBytes = 77;
+  request.seconds = 5;
+  auto third = run("echo \"$@\" >&4; printf 'done 0\\n' >&5");
+  ASSERT_TRUE(third);
+  EXPECT_NE(third->mlirText.find("--import-memory=77 --import-seconds=5 --allow-unsandboxed"),
+            std::string::npos)
+      << third->mlirText;
 }
 
 TEST_F(ImportClientTest, TellsTheReportedError) {
@@ -99,11 +108,47 @@ TEST_F(ImportClientTest, SurvivesASignal) {
 
 TEST_F(ImportClientTest, SurvivesAKillForMemory) {
   Error error = failure("kill -KILL $$");
+  EXPECT_EQ(error.code, ExitCode::Invalid);
   EXPECT_NE(error.message.find("memory runs out"), std::string::npos) << error.message;
+  EXPECT_EQ(error.hint.find("damaged"), std::string::npos) << error.hint;
+}
+
+TEST_F(ImportClientTest, TellsWhichLimitWasMet) {
+  request.memoryBytes = 5 << 20;
+  request.seconds = 9;
+  Error error = failure("kill -XCPU $$");
+  EXPECT_EQ(error.code, ExitCode::Invalid);
+  EXPECT_NE(error.message.find("its limit of 9 seconds"), std::string::npos) << error.message;
+  error = failure("echo \"terminate called after throwing an instance of 'std::bad_alloc'\"; kill -ABRT $$");
+  EXPECT_EQ(error.code, ExitCode::Invalid);
+  EXPECT_NE(error.message.find("its limit of 5 MiB"), std::string::npos) << error.message;
+  error = failure("kill -XFSZ $$");
+  EXPECT_NE(error.message.find("for one file"), std::string::npos) << error.message;
+  error = failure("kill -SYS $$");
+  EXPECT_EQ(error.code, ExitCode::Invalid);
+  EXPECT_NE(error.message.find("system call"), std::string::npos) << error.message;
+}
+
+TEST_F(ImportClientTest, TellsNoStack) {
+  Error error =
+      failure("printf 'oh dear\\nException raised from f at g.cpp:1\\nframe #0: f + 0x1\\n'; kill -ABRT $$");
+  EXPECT_NE(error.message.find("its last words: oh dear"), std::string::npos) << error.message;
+  EXPECT_EQ(error.message.find("frame #"), std::string::npos) << error.message;
+}
+
+TEST_F(ImportClientTest, TellsMissingLibraries) {
+  Error error = failure("echo 'error while loading shared libraries: libtorch.so: cannot open'; exit 127");
+  EXPECT_EQ(error.code, ExitCode::Io);
+  EXPECT_NE(error.message.find("libtorch.so"), std::string::npos) << error.message;
+}
+
+TEST_F(ImportClientTest, PassesOnThatTheMachineCannotConfine) {
+  Error error = failure("printf 'code 1\\n9hint 0\\nerror 2\\nno' >&5; exit 9");
+  EXPECT_EQ(error.code, ExitCode::Device);
 }
 
 TEST_F(ImportClientTest, StopsWhatDoesNotEnd) {
-  request.timeLimitSeconds = 1;
+  request.waitSeconds = 1;
   Error error = failure("while :; do sleep 0.05; done");
   EXPECT_EQ(error.code, ExitCode::Invalid);
   EXPECT_NE(error.message.find("stopped after 1 seconds"), std::string::npos) << error.message;

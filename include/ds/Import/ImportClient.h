@@ -11,6 +11,7 @@
 
 #include "ds/Support/Error.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ struct ImportRequest {
   bool wantWeights = true;         ///< also write the weights file
   std::string weightsDirectory;    ///< where it is made; empty: TMPDIR or /tmp
   std::string importerPath;        ///< empty: ds-import beside the running binary
-  unsigned timeLimitSeconds = 600; ///< wall clock
+  uint64_t memoryBytes = 0;        ///< the import may take; 0: by the sizes of archive and inputs
+  uint64_t seconds = 0;            ///< processor time; 0: likewise
+  uint64_t waitSeconds = 0;        ///< by the clock; 0: what follows from `seconds`
+  bool allowUnsandboxed = false;   ///< import also where the machine cannot confine the archive's code
 };
 
 struct ImportedModel {
@@ -33,8 +37,9 @@ struct ImportedModel {
 };
 
 /// Imports the archive. Errors: `Invalid` where the model or the inputs are wrong or not supported, `Corrupt`
-/// where the archive is damaged, `Io` where it cannot be read or the weights cannot be written. Leaves no
-/// file behind when it fails. Never throws; may be called from several threads.
+/// where the archive is damaged, `Io` where it cannot be read or the weights cannot be written, `Device`
+/// where the machine cannot confine its code. Leaves no file behind when it fails. Never throws; may be
+/// called from several threads.
 Result<ImportedModel> importTorchScript(const ImportRequest &request);
 
 } // namespace ds

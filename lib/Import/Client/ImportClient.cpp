@@ -1,11 +1,14 @@
 //===- ImportClient.cpp - Imports a TorchScript model through ds-import ---------===//
 
 #include "ds/Import/ImportClient.h"
+#include "../Guard/Limits.h"
+#include "../Guard/PlainWords.h"
 #include "../Guard/Report.h"
 #include "ChildProcess.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -95,6 +98,7 @@ private:
 /// The descriptors that the importer writes to.
 struct Channels {
   Descriptor model, mlir, report, log;
+  uint64_t modelBytes = 0;
   WeightsFile weights;
 };
 
@@ -107,6 +111,7 @@ static Status openChannels(const ImportRequest &request, Channels &channels) {
   struct stat info = {};
   if (fstat(channels.model.get(), &info) != 0 || !S_ISREG(info.st_mode))
     return Error{ExitCode::Io, "'" + request.path + "' is not a regular file", ""};
+  channels.modelBytes = static_cast<uint64_t>(info.st_size);
   channels.mlir = Descriptor(memfd_create("ds-mlir", MFD_CLOEXEC));
   channels.report = Descriptor(memfd_create("ds-report", MFD_CLOEXEC));
   channels.log = Descriptor(memfd_create("ds-log", MFD_CLOEXEC));
@@ -123,49 +128,79 @@ static std::vector<std::string> makeArguments(const ImportRequest &request) {
     arguments.push_back("--input=" + input);
   if (!request.loss.empty())
     arguments.push_back("--loss=" + request.loss);
+  if (request.memoryBytes > 0)
+    arguments.push_back("--import-memory=" + std::to_string(request.memoryBytes));
+  if (request.seconds > 0)
+    arguments.push_back("--import-seconds=" + std::to_string(request.seconds));
+  if (request.allowUnsandboxed)
+    arguments.push_back("--allow-unsandboxed");
   return arguments;
 }
 
-/// What to say of a process that ended without saying why.
-static Error explainDeath(const ImportRequest &request, const ChildResult &child, const std::string &log) {
-  std::string where = request.path + ": ";
-  if (child.timedOut)
-    return {ExitCode::Invalid,
-            where + "the import was stopped after " + std::to_string(request.timeLimitSeconds) + " seconds",
-            "a model whose forward ends imports within seconds"};
-  std::string tail = import_report::printable(
-      std::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 400)), 400);
-  while (!tail.empty() && tail.back() == '\n')
-    tail.pop_back();
-  std::string said = tail.empty() ? "" : "; its last words: " + tail;
-  if (child.signal == 0)
-    return {ExitCode::Internal,
-            where + "ds-import ended with exit code " + std::to_string(child.exitCode) + " and no report" +
-                said,
-            ""};
-  std::string cause = std::string(strsignal(child.signal));
-  if (child.signal == SIGKILL)
-    cause += ", as the kernel does when memory runs out";
-  return {ExitCode::Corrupt,
-          where + "the import process died of signal " + std::to_string(child.signal) + " (" + cause +
-              ") while it read the archive" + said,
-          "the file is probably damaged: export it again with torch.jit.save"};
+/// The last that a process said, in plain words; empty where it said nothing.
+static std::string lastWords(const std::string &log) {
+  constexpr size_t tail = 8192, most = 300;
+  std::string text =
+      import_report::printable(std::string_view(log).substr(log.size() - std::min(log.size(), tail)), tail);
+  bool isBlank = text.find_first_not_of(" \n") == text.npos;
+  return isBlank ? "" : "; its last words: " + plainWords(text, most);
 }
 
-static Result<ImportedModel> collectResult(const ImportRequest &request, const ChildResult &child,
-                                           Channels &channels) {
+/// What to say of a process that a signal ended.
+static Error explainSignal(int signal, const ImportLimits &limits, const std::string &log) {
+  if (signal == SIGXCPU)
+    return timeError(limits);
+  if (signal == SIGXFSZ)
+    return fileSizeError(limits);
+  if (signal == SIGABRT && tellsOfMemory(log))
+    return memoryError(limits);
+  std::string name = "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+  if (signal == SIGSYS)
+    return {ExitCode::Invalid, "the archive's code made a system call that an import may not make: " + name,
+            "a model does not need this: do not trust the archive"};
+  if (signal == SIGKILL)
+    return {ExitCode::Invalid,
+            "the import process was killed by " + name +
+                ", as the kernel does when the machine's memory runs out; its own limit is " +
+                std::to_string(limits.memoryBytes >> 20) + " MiB",
+            "free some memory, or bound the import by --import-memory"};
+  return {ExitCode::Corrupt,
+          "the import process died of " + name + " while it read the archive" + lastWords(log),
+          "the file is damaged or made to do harm: export it again with torch.jit.save"};
+}
+
+/// What to say of a process that ended without saying why.
+static Error explainDeath(const ImportLimits &limits, const ChildResult &child, const std::string &log) {
+  constexpr int notLoaded = 127; // of the dynamic linker
+  if (child.timedOut)
+    return waitError(limits);
+  if (child.signal != 0)
+    return explainSignal(child.signal, limits, log);
+  if (child.exitCode == notLoaded)
+    return {ExitCode::Io, "ds-import cannot be started" + lastWords(log),
+            "script/setup installs its libraries"};
+  return {ExitCode::Internal,
+          "ds-import ended with exit code " + std::to_string(child.exitCode) + " and no report" +
+              lastWords(log),
+          ""};
+}
+
+static Error withPath(const ImportRequest &request, Error error) {
+  error.message = request.path + ": " + error.message;
+  return error;
+}
+
+static Result<ImportedModel> collectResult(const ImportRequest &request, const ImportLimits &limits,
+                                           const ChildResult &child, Channels &channels) {
   auto reportText = readBack(channels.report.get(), maxReportBytes, "report");
   if (!reportText)
     return reportText.error();
   Report report = import_report::parse(*reportText);
-  if (report.error) {
-    Error error = *report.error;
-    error.message = request.path + ": " + error.message;
-    return error;
-  }
+  if (report.error)
+    return withPath(request, *report.error);
   auto log = readBack(channels.log.get(), maxReportBytes, "log");
   if (child.timedOut || child.exitCode != 0 || !report.isComplete)
-    return explainDeath(request, child, log ? *log : "");
+    return withPath(request, explainDeath(limits, child, log ? *log : ""));
   auto text = readBack(channels.mlir.get(), maxTextBytes, "MLIR text");
   if (!text)
     return text.error();
@@ -184,10 +219,15 @@ Result<ImportedModel> importTorchScript(const ImportRequest &request) {
                                                   {channels.report.get(), 5}};
   if (request.wantWeights)
     descriptors.emplace_back(channels.weights.get(), 6);
-  auto child = runChild(program, makeArguments(request), descriptors, request.timeLimitSeconds);
+  ImportLimits limits =
+      deriveLimits({channels.modelBytes, request.inputs, request.memoryBytes, request.seconds});
+  if (request.waitSeconds > 0)
+    limits.waitSeconds = request.waitSeconds;
+  auto seconds = static_cast<unsigned>(std::min<uint64_t>(limits.waitSeconds, UINT_MAX));
+  auto child = runChild(program, makeArguments(request), descriptors, seconds);
   if (!child)
     return child.error();
-  return collectResult(request, *child, channels);
+  return collectResult(request, limits, *child, channels);
 }
 
 } // namespace ds

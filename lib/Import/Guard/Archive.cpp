@@ -10,9 +10,7 @@
 #include <memory>
 #include <set>
 #include <string_view>
-#include <thread>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -209,23 +207,6 @@ static Status readEntry(zip_t *archive, const EntryInfo &info, std::set<std::str
   return {};
 }
 
-/// Reads every `step`-th entry from `first` through a handle of its own.
-static Status readEntries(int fd, const std::vector<EntryInfo> &entries, size_t first, size_t step,
-                          std::set<std::string> &operators) {
-  std::string path =
-      "/proc/self/fd/" + std::to_string(fd); // A new description: readers do not share a position.
-  int own = ::open(path.c_str(), 0);
-  auto archive = openArchive(own < 0 ? fd : own);
-  if (own >= 0)
-    close(own);
-  if (!archive)
-    return archive.error();
-  for (size_t i = first; i < entries.size(); i += step)
-    if (Status status = readEntry(archive->get(), entries[i], operators); !status)
-      return status;
-  return {};
-}
-
 Result<ArchiveSummary> checkArchive(int fd, const ArchiveLimits &limits) {
   struct stat file = {};
   if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
@@ -239,8 +220,9 @@ Result<ArchiveSummary> checkArchive(int fd, const ArchiveLimits &limits) {
   if (Status status = checkLayout(*entries); !status)
     return status.error();
   std::set<std::string> operators;
-  if (Status status = readEntries(fd, *entries, 0, 1, operators); !status)
-    return status.error();
+  for (const EntryInfo &entry : *entries)
+    if (Status status = readEntry(archive->get(), entry, operators); !status)
+      return status.error();
   ArchiveSummary summary;
   for (const EntryInfo &entry : *entries)
     summary.unpackedBytes += entry.size;

@@ -46,7 +46,8 @@ std::string printable(std::string_view text, size_t limit) {
 static ExitCode codeOf(std::string_view text) {
   int code = 0;
   std::from_chars(text.data(), text.data() + text.size(), code);
-  for (ExitCode known : {ExitCode::Usage, ExitCode::Invalid, ExitCode::Corrupt, ExitCode::Io})
+  for (ExitCode known :
+       {ExitCode::Usage, ExitCode::Invalid, ExitCode::Corrupt, ExitCode::Io, ExitCode::Device})
     if (static_cast<int>(known) == code)
       return known;
   return ExitCode::Internal;

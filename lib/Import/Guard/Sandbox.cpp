@@ -1,19 +1,28 @@
 //===- Sandbox.cpp - Takes away what an import does not need --------------------===//
+//
+// What ends the process must be told from a signal handler, where nothing may be allocated: texts are made
+// beforehand, and put together in buffers of fixed size.
+//
+//===---------------------------------------------------------------------------===//
 
 #include "Sandbox.h"
-#include "Report.h"
+#include "SystemCalls.h"
 
 #include <seccomp.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <new>
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -27,132 +36,273 @@
 
 namespace ds {
 
-/// What the signal handler needs: nothing else is safe to reach from there.
-static int handlerReportFd = -1;
+namespace {
 
-static constexpr const char *forbiddenCalls[] = {
-    // Files are neither made, changed nor removed.
-    "creat", "truncate", "unlink", "unlinkat", "rename", "renameat", "renameat2", "link", "linkat", "symlink",
-    "symlinkat", "mkdir", "mkdirat", "rmdir", "mknod", "mknodat", "chmod", "fchmod", "fchmodat", "chown",
-    "fchown", "fchownat", "lchown", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "utime", "utimes",
-    "utimensat", "futimesat", "mount", "umount2", "pivot_root", "chroot", "open_by_handle_at", "fallocate",
-    // Nothing is reached over a network or another process.
-    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "ptrace", "process_vm_readv",
-    "process_vm_writev", "kill", "tkill", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "shmget",
-    "msgget", "semget", "mq_open",
-    // No program is started, and the filter cannot be walked around.
-    "execve", "execveat", "fork", "vfork", "unshare", "setns", "bpf", "userfaultfd", "perf_event_open",
-    "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module", "kexec_load",
-    "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "setuid", "setgid", "setreuid", "setregid",
-    "setresuid", "setresgid"};
+/// Text of bounded length; what does not fit is left out.
+struct FixedText {
+  std::array<char, 2048> data{};
+  size_t size = 0;
 
-/// Newer forms that the C library replaces by older ones when they are missing.
-static constexpr const char *missingCalls[] = {"clone3", "openat2", "io_uring_setup"};
-
-/// Appends `text` to a buffer of fixed size: nothing may be allocated in a signal handler.
-static size_t append(char *buffer, size_t at, size_t limit, const char *text) {
-  while (*text && at < limit)
-    buffer[at++] = *text++;
-  return at;
-}
-
-/// Reports the forbidden call and ends the process.
-static void onForbiddenCall(int, siginfo_t *info, void *) {
-  const char *name = nullptr;
-  for (const char *known : forbiddenCalls)
-    if (seccomp_syscall_resolve_name(known) == info->si_syscall)
-      name = known;
-  char message[200], record[300], digits[8];
-  size_t length = append(message, 0, sizeof message, "the archive's code tried to ");
-  length = append(message, length, sizeof message,
-                  name ? "call " : "open a file for writing or to start a process");
-  length = append(message, length, sizeof message, name ? name : "");
-  length = append(message, length, sizeof message, " while it was loaded");
-  int count = 0;
-  for (size_t rest = length; rest > 0; rest /= 10)
-    digits[count++] = static_cast<char>('0' + rest % 10);
-  size_t end = 0;
-  if (handlerReportFd >= 0) { // A record, as Report.cpp writes it: exit code 3 and the message.
-    end = append(record, 0, sizeof record, "code 1\n3error ");
-    while (count > 0)
-      record[end++] = digits[--count];
-    record[end++] = '\n';
+  void add(const char *text) {
+    while (*text && size < data.size() - 1)
+      data[size++] = *text++;
   }
-  std::memcpy(record + end, message, length);
-  end += length;
-  if (handlerReportFd < 0)
-    record[end++] = '\n';
-  ssize_t ignored = write(handlerReportFd < 0 ? STDERR_FILENO : handlerReportFd, record, end);
+  void add(size_t number) {
+    char digits[24];
+    char *next = digits + sizeof digits - 1;
+    *next = 0;
+    do
+      *--next = static_cast<char>('0' + number % 10);
+    while ((number /= 10) > 0);
+    add(next);
+  }
+};
+
+/// What is said when a limit is met.
+struct LimitText {
+  FixedText message, hint;
+
+  void set(const Error &error) {
+    message = hint = FixedText();
+    message.add(error.message.c_str());
+    hint.add(error.hint.c_str());
+  }
+};
+
+/// All that signal handlers reach.
+struct HandlerState {
+  int reportFd = -1;
+  int pathPipe[2] = {-1, -1}; ///< by which a path is read that may not be in memory
+  LimitText memory, time, fileSize;
+};
+
+} // namespace
+
+static HandlerState state;
+
+/// Writes the report as Report.cpp would, in one piece, and ends the process with exit code 3.
+[[noreturn]] static void endWith(const char *message, const char *hint) {
+  FixedText text;
+  bool hasReport = state.reportFd >= 0;
+  auto record = [&](const char *kind, const char *value) {
+    text.add(kind);
+    text.add(std::strlen(value));
+    text.add("\n");
+    text.add(value);
+  };
+  if (hasReport) {
+    record("code ", "3");
+    record("hint ", hint);
+    record("error ", message);
+  } else {
+    text.add("ds-import: ");
+    text.add(message);
+    text.add("\n  hint: ");
+    text.add(hint);
+    text.add("\n");
+  }
+  ssize_t ignored = write(hasReport ? state.reportFd : STDERR_FILENO, text.data.data(), text.size);
   (void)ignored;
   _exit(3);
 }
 
-static bool installHandler() {
-  struct sigaction action = {};
-  action.sa_sigaction = onForbiddenCall;
-  action.sa_flags = SA_SIGINFO;
-  return sigaction(SIGSYS, &action, nullptr) == 0;
-}
+//===----------------------------------------------------------------------===//
+// Forbidden calls
+//===----------------------------------------------------------------------===//
 
-/// Forbids open() and openat() with any flag that writes or makes a file.
-static int forbidWriting(scmp_filter_ctx filter) {
-  int failed = 0;
-  for (unsigned flag : {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND}) {
-    failed |=
-        seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, flag, flag));
-    failed |=
-        seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, flag, flag));
+/// Copies the text at `address`, which the archive chose: the kernel looks whether it is in memory, page by
+/// page. False where it is not.
+static bool copyPath(uintptr_t address, FixedText &path) {
+  constexpr size_t page = 4096, most = 512;
+  path.size = 0;
+  bool isThere = false, isOver = false;
+  while (!isOver && path.size < most) {
+    size_t length = std::min(most - path.size, page - address % page);
+    ssize_t written = write(state.pathPipe[1], reinterpret_cast<const void *>(address), length);
+    if (written <= 0)
+      break;
+    char *copy = path.data.data() + path.size;
+    ssize_t got = read(state.pathPipe[0], copy, static_cast<size_t>(written));
+    size_t text = got > 0 ? strnlen(copy, static_cast<size_t>(got)) : 0;
+    isThere = true;
+    isOver = got <= 0 || text < static_cast<size_t>(got);
+    path.size += text;
+    address += static_cast<size_t>(written);
   }
-  return failed;
+  path.data[path.size] = 0;
+  return isThere;
 }
 
-/// True when the filter is in force.
-static bool filterCalls() {
-  scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-  if (!filter)
+#if defined(__x86_64__)
+/// True for where libraries look, late and on some machines only, for the processor's caches and nodes, and
+/// for libraries of tools that watch them. They do without where nothing is found.
+static bool isProbe(const char *name, const FixedText &path) {
+  bool isLook = false;
+  for (const char *call : {"openat", "open", "newfstatat", "stat"})
+    isLook |= std::strcmp(name, call) == 0;
+  for (const char *folder : {"/proc/", "/sys/", "/etc/ld.so.cache", "/lib", "/usr/lib"})
+    if (isLook && std::strncmp(path.data.data(), folder, std::strlen(folder)) == 0)
+      return true;
+  return false;
+}
+
+/// Answers what a library may ask without harm, and the filter cannot tell from what is harmful. `path` is
+/// the call's path where it has one.
+static bool answer(const char *name, ucontext_t &context, FixedText &path) {
+  auto &registers = context.uc_mcontext.gregs;
+  for (const char *first : {"open", "creat", "execve", "unlink", "mkdir", "stat", "access"})
+    if (std::strcmp(name, first) == 0)
+      copyPath(static_cast<uintptr_t>(registers[REG_RDI]), path);
+  bool hasPath = false;
+  for (const char *second : {"openat", "openat2", "unlinkat", "mkdirat", "newfstatat"})
+    if (std::strcmp(name, second) == 0)
+      hasPath = copyPath(static_cast<uintptr_t>(registers[REG_RSI]), path);
+  // fstat() of the C library: of an open file, by an empty path.
+  if (std::strcmp(name, "newfstatat") == 0 && hasPath && path.size == 0 &&
+      (registers[REG_R10] & AT_EMPTY_PATH) != 0) {
+    long result = syscall(SYS_fstat, registers[REG_RDI], registers[REG_RDX]);
+    registers[REG_RAX] = result == 0 ? 0 : -errno;
+    return true;
+  }
+  if (!isProbe(name, path))
     return false;
-  int failed = forbidWriting(filter);
-  for (const char *name : forbiddenCalls)
-    if (int call = seccomp_syscall_resolve_name(name); call != __NR_SCMP_ERROR && call >= 0)
-      failed |= seccomp_rule_add(filter, SCMP_ACT_TRAP, call, 0);
-  for (const char *name : missingCalls)
-    if (int call = seccomp_syscall_resolve_name(name); call != __NR_SCMP_ERROR && call >= 0)
-      failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), call, 0);
-  // Threads may be started, processes may not.
-  failed |= seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(clone), 1,
-                             SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
-  bool loaded = failed == 0 && seccomp_load(filter) == 0;
-  seccomp_release(filter);
-  return loaded;
+  registers[REG_RAX] = -ENOENT;
+  return true;
+}
+#else
+static bool answer(const char *, ucontext_t &, FixedText &) { return false; }
+#endif
+
+/// Tells what the call is for, its name and its path; a probe is answered instead.
+static void onForbiddenCall(int, siginfo_t *info, void *context) {
+  constexpr int x32Bit = 0x40000000;
+  bool isForeign = info->si_arch != seccomp_arch_native() || (info->si_syscall & x32Bit) != 0;
+  FixedText path, message;
+  message.add("the archive's code tried to ");
+  if (isForeign) {
+    message.add("make a system call by another architecture's number, ");
+    message.add(static_cast<size_t>(info->si_syscall & ~x32Bit));
+  } else {
+    const char *name = system_calls::nameOf(info->si_syscall);
+    int error = errno;
+    if (answer(name, *static_cast<ucontext_t *>(context), path)) {
+      errno = error;
+      return;
+    }
+    const char *purpose = system_calls::purposeOf(name);
+    message.add(purpose ? purpose : "do what an import does not need");
+    if (path.size > 0) {
+      message.add(", '");
+      message.add(path.data.data());
+      message.add("'");
+    }
+    message.add(" (system call ");
+    message.add(name);
+    message.add(" ");
+    message.add(static_cast<size_t>(info->si_syscall));
+    message.add(")");
+  }
+  endWith(message.data.data(),
+          "nothing was opened or changed; a model does not need this: do not trust the archive");
 }
 
-static bool limit(__rlimit_resource resource, uint64_t value) {
+static void onTimeOver(int) { endWith(state.time.message.data.data(), state.time.hint.data.data()); }
+static void onFileTooLarge(int) {
+  endWith(state.fileSize.message.data.data(), state.fileSize.hint.data.data());
+}
+static void onMemoryOver() { endWith(state.memory.message.data.data(), state.memory.hint.data.data()); }
+
+/// True when all that must be known in handlers is there.
+static bool installHandlers(const ImportLimits &limits, int reportFd) {
+  state.reportFd = reportFd;
+  state.memory.set(memoryError(limits));
+  state.time.set(timeError(limits));
+  state.fileSize.set(fileSizeError(limits));
+  system_calls::resolveNames();
+  (void)seccomp_arch_native(); // It remembers its answer.
+  struct sigaction call = {}, time = {}, file = {};
+  call.sa_sigaction = onForbiddenCall;
+  call.sa_flags = SA_SIGINFO;
+  time.sa_handler = onTimeOver;
+  file.sa_handler = onFileTooLarge;
+  std::set_new_handler(onMemoryOver);
+  return pipe2(state.pathPipe, O_CLOEXEC | O_NONBLOCK) == 0 && sigaction(SIGSYS, &call, nullptr) == 0 &&
+         sigaction(SIGXCPU, &time, nullptr) == 0 && sigaction(SIGXFSZ, &file, nullptr) == 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+/// Lowers a limit to `value`, the hard one to `grace` above it; one that is lower stays.
+static bool limit(__rlimit_resource resource, uint64_t value, uint64_t grace = 0) {
   struct rlimit current = {};
   if (getrlimit(resource, &current) != 0)
     return false;
-  rlim_t bound = std::min<rlim_t>(value, current.rlim_max);
-  struct rlimit wanted = {bound, bound};
+  struct rlimit wanted = {std::min<rlim_t>(value, current.rlim_cur),
+                          std::min<rlim_t>(value + grace, current.rlim_max)};
   return setrlimit(resource, &wanted) == 0;
 }
 
-std::string enterSandbox(const SandboxLimits &limits, int reportFd) {
-  handlerReportFd = reportFd;
+namespace {
+/// What is mapped, and the part of it that can be written to.
+struct Mapped {
+  uint64_t all = 0, writable = 0;
+};
+} // namespace
+
+static Mapped mappedBytes() {
+  unsigned long all = 0, resident, shared, text, unused, data = 0;
+  if (FILE *file = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(file, "%lu %lu %lu %lu %lu %lu", &all, &resident, &shared, &text, &unused, &data) != 6)
+      all = data = 0;
+    std::fclose(file);
+  }
+  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return {all * page, data * page};
+}
+
+/// Bounds what is taken from now on: LibTorch's own memory differs from machine to machine. Memory that can
+/// be written to is what counts; all that is mapped is bounded as well, loosely, where a kernel counts the
+/// former wrongly.
+static bool limitMemory(uint64_t bytes) {
+#if DS_ADDRESS_SANITIZER
+  return true; // It reserves terabytes.
+#else
+  constexpr uint64_t reservations = uint64_t(4) << 30, stack = uint64_t(64) << 20;
+  Mapped mapped = mappedBytes();
+  return limit(RLIMIT_DATA, mapped.writable + bytes) && limit(RLIMIT_AS, mapped.all + bytes + reservations) &&
+         limit(RLIMIT_STACK, stack);
+#endif
+}
+
+std::string enterSandbox(const ImportLimits &limits, int reportFd) {
   std::string missing;
   auto need = [&](bool done, const char *what) {
     if (!done)
       missing += (missing.empty() ? "" : ", ") + std::string(what);
   };
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-#if !DS_ADDRESS_SANITIZER // It reserves terabytes.
-  need(limit(RLIMIT_AS, limits.addressSpaceBytes), "the memory limit");
-#endif
-  need(limit(RLIMIT_FSIZE, limits.fileBytes), "the file size limit");
-  need(limit(RLIMIT_CPU, limits.cpuSeconds), "the time limit");
-  need(limit(RLIMIT_NOFILE, 64), "the limit of open files");
-  need(limit(RLIMIT_CORE, 0), "the core dump limit");
   bool alone = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-  need(alone && installHandler() && filterCalls(), "the system call filter (seccomp)");
+  bool handled = installHandlers(limits, reportFd);
+  need(limitMemory(limits.memoryBytes), "the memory limit");
+  need(limit(RLIMIT_FSIZE, limits.fileBytes), "the file size limit");
+  need(limit(RLIMIT_CPU, limits.processorSeconds, 2), "the time limit");
+  need(limit(RLIMIT_CORE, 0), "the core dump limit");
+  need(alone && handled && system_calls::installFilter(), "the system call filter (seccomp)");
   return missing;
+}
+
+void closeOthers(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned next = STDERR_FILENO + 1;
+  for (int fd : kept)
+    if (fd >= static_cast<int>(next)) {
+      if (static_cast<unsigned>(fd) > next)
+        close_range(next, static_cast<unsigned>(fd) - 1, 0);
+      next = static_cast<unsigned>(fd) + 1;
+    }
+  close_range(next, ~0U, 0);
 }
 
 } // namespace ds

@@ -1,27 +1,29 @@
 //===- Sandbox.h - Takes away what an import does not need ----------------------===//
 //
-// Loading TorchScript runs code of the archive. Before that, the process gives up for good the right to open
-// files for writing, to reach the network, to start programs and to look at other processes, and bounds its
-// own memory and time. It speaks only through descriptors that its parent opened.
+// Loading TorchScript runs code of the archive. Before that, the process gives up for good the right to make
+// any system call but those of a list: it opens nothing more, neither for reading nor for writing, reaches
+// nothing and starts nothing. It speaks only through descriptors that were opened before. Its memory and
+// time are bounded.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_IMPORT_GUARD_SANDBOX_H
 #define DS_LIB_IMPORT_GUARD_SANDBOX_H
 
-#include <cstdint>
+#include "Limits.h"
+
 #include <string>
+#include <vector>
 
 namespace ds {
 
-struct SandboxLimits {
-  uint64_t addressSpaceBytes = 0;
-  uint64_t fileBytes = 0; ///< that one descriptor may be written up to
-  uint64_t cpuSeconds = 0;
-};
+/// Applies the limits and the filter, to all threads. Returns what could not be applied, in one line; empty
+/// when all was. From then on whatever oversteps them ends the process, with a record of what it was on
+/// `reportFd`, or a line on standard error where that is negative.
+std::string enterSandbox(const ImportLimits &limits, int reportFd);
 
-/// Applies the limits and the filter. Returns what could not be applied, in one line; empty when all was. A
-/// call that the filter forbids ends the process: its name is reported to `reportFd`.
-std::string enterSandbox(const SandboxLimits &limits, int reportFd);
+/// Closes all descriptors but the standard ones and those of `kept`, of which negative ones do not count:
+/// what the caller's caller left open is nothing that an archive may read.
+void closeOthers(std::vector<int> kept);
 
 } // namespace ds
 

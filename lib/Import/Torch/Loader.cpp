@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "Loader.h"
+#include "../Guard/PlainWords.h"
 #include "Failure.h"
 #include "Operators.h"
 
@@ -18,6 +19,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,15 +93,6 @@ static void refuseUnknownOperators(const Request &request) {
          "export the model with operators of PyTorch " + std::string(TORCH_VERSION) + " or older");
 }
 
-/// LibTorch's message without its stack and source positions.
-static std::string firstLines(const std::string &text) {
-  constexpr size_t limit = 600;
-  std::string result = text.substr(0, text.find("\nException raised from"));
-  while (!result.empty() && (result.back() == '\n' || result.back() == ' ' || result.back() == ':'))
-    result.pop_back();
-  return result.substr(0, limit);
-}
-
 torch::jit::Module loadModule(const Request &request) {
   registerNewerOperators();
   try {
@@ -109,8 +102,10 @@ torch::jit::Module loadModule(const Request &request) {
   } catch (const std::bad_alloc &) {
     throw;
   } catch (const std::exception &error) {
+    if (tellsOfMemory(error.what()))
+      throw std::bad_alloc();
     refuseUnknownOperators(request);
-    throw Failure({ExitCode::Corrupt, "LibTorch cannot load the archive: " + firstLines(error.what()),
+    throw Failure({ExitCode::Corrupt, "LibTorch cannot load the archive: " + plainWords(error.what()),
                    "export the model again with torch.jit.save"});
   }
 }
