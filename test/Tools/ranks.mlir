@@ -12,8 +12,8 @@
 // TRIPLE: train_batch_size = 8 is not train_micro_batch_size_per_gpu * gradient_accumulation_steps * data-parallel ranks = 3 * 0 * 4
 // TRIPLE: hint: drop "train_batch_size": it becomes 12
 // SOLVED: train_micro_batch_size_per_gpu = 2 {{.*}}derived: train_batch_size / ranks / accumulation
-// NONE: --ranks expects a positive number of at most 4294967295, but got 0
-// MANY: --ranks expects a positive number of at most 4294967295, but got 4294967296
+// NONE: --ranks expects a whole number from 1 to 4294967295, but got '0'
+// MANY: --ranks expects a whole number from 1 to 4294967295, but got '4294967296'
 // STAGE: gradients are not summed under stage 3: "gradient_allreduce_op" = "sum" (--set), "zero_optimization.stage" = 3 (--set)
 ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x6xf32>
 func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x6xf32> {ds.state = @w}) -> tensor<f32> {

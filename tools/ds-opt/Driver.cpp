@@ -68,12 +68,6 @@ static Status checkOptions(const Options &options) {
   if (options.target != "cpu")
     if (Result<std::string> processor = mlir::ds::findCudaProcessor(options.target); !processor)
       return processor.error();
-  constexpr int64_t kMostRanks = std::numeric_limits<uint32_t>::max();
-  if (options.ranks < 1 || options.ranks > kMostRanks)
-    return Error{ExitCode::Usage,
-                 "--ranks expects a positive number of at most " + std::to_string(kMostRanks) + ", but got " +
-                     std::to_string(options.ranks),
-                 ""};
   if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
     return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
   if (options.weights != "archive" && options.weights != "none")

@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Options.h"
 
-#include "ds/Support/Error.h"
+#include "ds/Support/Numbers.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
@@ -14,7 +14,10 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
 
+#include <limits>
+
 namespace cl = llvm::cl;
+using namespace ds;
 using namespace ds::opt;
 
 namespace {
@@ -61,10 +64,12 @@ struct CommandLine {
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
                                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
                                 clEnumValN(Emit::Program, "program", "A program for ds-run"))};
-  cl::opt<int64_t> ranks{"ranks", cl::init(1), cl::desc("Number of ranks")};
+  cl::opt<std::string> ranks{"ranks", cl::desc("Number of ranks (default: 1, or the cluster's devices)"),
+                             cl::value_desc("N")};
   cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
-  cl::opt<uint32_t> threads{"threads-per-rank", cl::init(0),
-                            cl::desc("Threads of a rank; default: the cores it may use")};
+  cl::opt<std::string> threads{"threads-per-rank",
+                               cl::desc("Threads of a rank; 0, the default: the cores it may use"),
+                               cl::value_desc("N")};
   cl::opt<std::string> cluster{"cluster", cl::desc("Plan for this cluster: a file, or a built-in name"),
                                cl::value_desc("FILE|NAME")};
   cl::opt<std::string> planChoice{
@@ -90,29 +95,19 @@ struct CommandLine {
                                  cl::desc("Import TorchScript also where its code cannot be confined")};
   cl::opt<std::string> importMemory{
       "import-memory", cl::desc("Bytes that an import of TorchScript may take (suffixes KiB, MiB, GiB)")};
-  cl::opt<uint64_t> importSeconds{"import-seconds", cl::init(0),
-                                  cl::desc("Processor time that an import of TorchScript may take")};
+  cl::opt<std::string> importSeconds{"import-seconds",
+                                     cl::desc("Processor time that an import of TorchScript may take"),
+                                     cl::value_desc("N")};
 };
 } // namespace
 
-/// Parses "1073741824", "512MiB", "1.5GiB"; ends the process when it is neither.
-static uint64_t parseBytes(const char *option, const std::string &text) {
-  llvm::StringRef rest(text);
-  double value = 0;
-  size_t digits = rest.find_first_not_of("0123456789.");
-  llvm::StringRef number = rest.take_front(digits),
-                  unit = digits == llvm::StringRef::npos ? "" : rest.drop_front(digits);
-  double scale = unit.empty() || unit == "B" ? 1
-                 : unit == "KiB"             ? 1024.0
-                 : unit == "MiB"             ? 1048576.0
-                 : unit == "GiB"             ? 1073741824.0
-                                             : 0;
-  if (number.getAsDouble(value) || scale == 0 || value <= 0 || value * scale > 9e18) {
-    llvm::errs() << "ds-opt: " << option << " expects a positive number of bytes, but got '" << text
-                 << "'\nhint: write 8589934592, 8192MiB or 8GiB\n";
-    std::exit(2);
-  }
-  return static_cast<uint64_t>(value * scale);
+/// The number that `parse` has read; ends the process when it is none.
+template <class Number>
+static Number orExit(Result<Number> number) {
+  if (number)
+    return *number;
+  llvm::errs() << "ds-opt: " << number.error().message << "\nhint: " << number.error().hint << "\n";
+  std::exit(static_cast<int>(ExitCode::Usage));
 }
 
 InputKind Options::inputKind() const {
@@ -169,6 +164,29 @@ static void registerHiddenOptions(mlir::DialectRegistry &registry) {
       option->setHiddenFlag(cl::Hidden);
 }
 
+/// Numbers, of which LLVM's own parser takes 010 and 0x8 for 8.
+static void readNumbers(const CommandLine &line, Options &options) {
+  constexpr uint64_t kMostRanks = std::numeric_limits<uint32_t>::max(), kMostThreads = 4096,
+                     kMostSeconds = 1000000;
+  if (line.ranks.getNumOccurrences() > 0)
+    options.ranks = static_cast<int64_t>(orExit(parseWhole("--ranks", line.ranks.getValue(), 1, kMostRanks)));
+  if (line.threads.getNumOccurrences() > 0)
+    options.threads = static_cast<uint32_t>(
+        orExit(parseWhole("--threads-per-rank", line.threads.getValue(), 0, kMostThreads)));
+  if (line.memory.getNumOccurrences() > 0)
+    options.memory = orExit(parseBytes("--memory", line.memory.getValue()));
+  if (line.importMemory.getNumOccurrences() > 0)
+    options.importMemory = orExit(parseBytes("--import-memory", line.importMemory.getValue()));
+  if (line.importSeconds.getNumOccurrences() > 0)
+    options.importSeconds =
+        orExit(parseWhole("--import-seconds", line.importSeconds.getValue(), 1, kMostSeconds));
+  if (line.lossChunks.getNumOccurrences() == 0)
+    return;
+  if (line.lossChunks != "auto")
+    orExit(parseWhole("--loss-chunks", line.lossChunks.getValue(), 1, std::numeric_limits<int32_t>::max()));
+  options.sets.push_back("loss_chunks=" + line.lossChunks);
+}
+
 Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
   registerHiddenOptions(registry);
   // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
@@ -181,8 +199,6 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.output = line.output;
   options.config = line.config;
   options.sets.assign(line.sets.begin(), line.sets.end());
-  if (line.lossChunks.getNumOccurrences() > 0)
-    options.sets.push_back("loss_chunks=" + line.lossChunks);
   if (line.tf32.getNumOccurrences() > 0)
     options.sets.push_back(line.tf32 ? "allow_tf32=true" : "allow_tf32=false");
   options.inputs.assign(line.inputs.begin(), line.inputs.end());
@@ -198,14 +214,8 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.phase = line.phase;
   options.emit = line.emit;
   readPictures(line, options);
-  options.ranks = line.ranks;
-  if (!line.memory.empty())
-    options.memory = parseBytes("--memory", line.memory);
   options.allowUnsandboxed = line.allowUnsandboxed;
-  if (!line.importMemory.empty())
-    options.importMemory = parseBytes("--import-memory", line.importMemory);
-  options.importSeconds = line.importSeconds;
-  options.threads = line.threads;
+  readNumbers(line, options);
   options.printConfig = line.printConfig.getNumOccurrences() > 0;
   options.printConfigJson = line.printConfig == "json";
   options.allowUnknownKeys = line.allowUnknownKeys;

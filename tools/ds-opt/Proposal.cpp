@@ -40,7 +40,7 @@ std::vector<int64_t> ds::opt::sizesOfInput(const std::string &input) {
   std::vector<int64_t> sizes;
   llvm::SmallVector<llvm::StringRef> parts = partsOf(input);
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
-    if (int64_t size; part.getAsInteger(10, size))
+    if (int64_t size; part.getAsInteger(10, size) || size < 1 || part.starts_with("0"))
       return {};
     else
       sizes.push_back(size);

@@ -1,10 +1,9 @@
 //===- Calibrate.cpp - The command line of ds-run --calibrate ---------------------===//
 #include "Calibrate.h"
 
+#include "Options.h"
 #include "Start.h"
 #include "ds/Runtime/Calibrate.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstring>
 
@@ -26,17 +25,10 @@ int runCalibration(int argc, char **argv) {
       ->expected(0, 1)
       ->default_str("full");
   app.add_option("-o,--output", options.output, "file to write (default: stdout)");
-  app.add_option("--ranks", ranks, "measure with this many ranks at once, each with its share of the cores")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--timeout", timeoutSeconds, "seconds that a rank waits for another")
-      ->check(CLI::Range(0.1, 1e6))
-      ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ds::ExitCode::Usage);
-  }
+  addRanksAndTimeout(app, ranks, "measure with this many ranks at once, each with its share of the cores",
+                     timeoutSeconds);
+  if (const std::optional<int> code = parseLine(app, argc, argv))
+    return *code;
   options.quick = mode == "quick";
   if (const std::optional<int> code =
           takePlace(options.place, ranks, app.count("--ranks") > 0, timeoutSeconds, argv))

@@ -5,10 +5,9 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Calibrate.h"
+#include "Options.h"
 #include "Start.h"
 #include "ds/Runtime/Trainer.h"
-
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -18,21 +17,20 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32");
   app.add_flag("--shuffle", options.shuffle, "draw samples in an order chosen by --seed");
   app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)");
-  app.add_option("--steps", options.steps, "training steps (default: once over the data)");
-  app.add_option("--seed", options.seed, "of initialisation and shuffling")->capture_default_str();
+  addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,
+           [&](uint64_t steps) { options.steps = steps; });
+  addWhole(app, "--seed", "of initialisation and shuffling (default: 0)", 0, UINT64_MAX,
+           [&](uint64_t seed) { options.seed = seed; });
   app.add_option("--eval-data", options.evalData, "held-out data");
-  app.add_option("--eval-every", options.evalEvery, "steps between evaluations (default: after the last)");
+  addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
+           [&](uint64_t steps) { options.evalEvery = steps; });
   app.add_option("--log-jsonl", options.logJsonl, "write one JSON object a step");
   app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps");
   app.add_option("--save-weights", options.saveWeights, "write the weights after the last step");
   app.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--ranks", options.ranks,
-                 "start this many ranks here (under mpirun or srun: how many there are)")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--timeout", options.timeoutSeconds, "seconds that a rank waits for another")
-      ->check(CLI::Range(0.1, 1e6))
-      ->capture_default_str();
+  addRanksAndTimeout(app, options.ranks,
+                     "start this many ranks here (under mpirun or srun: how many there are)",
+                     options.timeoutSeconds);
   app.add_option("--save", options.save, "checkpoint directory");
   app.add_option("--resume", options.resume, "checkpoint directory, or auto");
 }
@@ -46,11 +44,8 @@ int main(int argc, char **argv) {
   ds::rt::TrainOptions options;
   declareOptions(app, options);
   app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ds::ExitCode::Usage);
-  }
+  if (const std::optional<int> code = parseLine(app, argc, argv))
+    return *code;
   if (const std::optional<int> code =
           takePlace(options.place, options.ranks, app.count("--ranks") > 0, options.timeoutSeconds, argv))
     return *code;

@@ -26,7 +26,7 @@ static Result<TokenShape> parseShape(llvm::StringRef input, llvm::StringRef spel
   bool isPair = parts.size() == 3 && parts[2] == "i64";
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back()) {
     int64_t size = 0;
-    if (part.getAsInteger(10, size) || size < 1)
+    if (part.getAsInteger(10, size) || size < 1 || part.starts_with("0"))
       return usage(input, "has a size that is not a positive number");
   }
   if (!isPair)

@@ -35,7 +35,7 @@ Input parseInput(const std::string &spelling) {
   while (next < end) {
     int64_t size = 0;
     auto [stop, error] = std::from_chars(next, end, size);
-    if (error != std::errc() || size < 1 || (stop != end && *stop != 'x'))
+    if (error != std::errc() || size < 1 || *next == '0' || (stop != end && *stop != 'x'))
       refuse("has a size that is not a positive number");
     input.shape.push_back(size);
     next = stop + 1;

@@ -1,0 +1,56 @@
+//===- Options.cpp - How ds-run reads its command lines ----------------------------===//
+#include "Options.h"
+
+#include "Start.h"
+#include "ds/Support/Numbers.h"
+
+#include <fmt/format.h>
+
+namespace {
+
+/// Carries an error of ours out of the parser.
+struct Refusal {
+  ds::Error error;
+};
+
+} // namespace
+
+CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least,
+                      uint64_t most, std::function<void(uint64_t)> take) {
+  auto read = [name, least, most, take = std::move(take)](const std::string &text) {
+    const ds::Result<uint64_t> number = ds::parseWhole(name, text, least, most);
+    if (!number)
+      throw Refusal{number.error()};
+    take(*number);
+  };
+  return app.add_option_function<std::string>(name, read, help)->type_name("N");
+}
+
+void addRanksAndTimeout(CLI::App &app, uint32_t &ranks, const std::string &ranksHelp,
+                        double &timeoutSeconds) {
+  addWhole(app, "--ranks", ranksHelp + " (default: 1)", 1, 1024,
+           [&](uint64_t number) { ranks = static_cast<uint32_t>(number); });
+  auto read = [&](const std::string &text) {
+    const ds::Result<double> seconds = ds::parseReal("--timeout", text, 0.1, 1e6);
+    if (!seconds)
+      throw Refusal{seconds.error()};
+    timeoutSeconds = *seconds;
+  };
+  app.add_option_function<std::string>(
+         "--timeout", read,
+         fmt::format("seconds that a rank waits for another (default: {:g})", timeoutSeconds))
+      ->type_name("SECONDS");
+}
+
+std::optional<int> parseLine(CLI::App &app, int argc, char **argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const Refusal &refusal) {
+    return report(refusal.error);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0)
+      return app.exit(error);
+    return report({ds::ExitCode::Usage, error.what(), "ds-run --help lists the options"});
+  }
+}
