@@ -11,9 +11,18 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 
+#include <sys/prctl.h>
 #include <unistd.h>
+
+/// Lets the process end when `parent` does, however that ends.
+static void endWithParent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) // it ended before that
+    _exit(static_cast<int>(ds::ExitCode::Interrupted));
+}
 
 static void listOperators() {
   for (const std::string &name : ds::ts::operatorNames())
@@ -41,6 +50,8 @@ int main(int argc, char **argv) {
   app.add_option("--mlir-fd", options.mlirFd, "Write the MLIR text here")->capture_default_str();
   app.add_option("--weights-fd", options.weightsFd, "Write a safetensors file here");
   app.add_option("--report-fd", options.reportFd, "Write errors and notices here, as records");
+  app.add_option_function<pid_t>("--parent", endWithParent,
+                                 "End when this process does, which has started this one");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

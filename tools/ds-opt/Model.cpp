@@ -15,11 +15,6 @@
 using namespace ds;
 using namespace ds::opt;
 
-Model::~Model() {
-  if (!weightsPath.empty())
-    llvm::sys::fs::remove(weightsPath);
-}
-
 std::string ds::opt::modelName(llvm::StringRef path) {
   llvm::StringRef file = llvm::sys::path::filename(path);
   if (file != "config.json")
@@ -40,18 +35,15 @@ static Status importArchive(const Options &options, Model &model, std::string &t
   request.memoryBytes = options.importMemory;
   request.seconds = options.importSeconds;
   request.allowUnsandboxed = options.allowUnsandboxed;
-  request.wantWeights = options.emit == Emit::Program && options.weights == "archive";
-  if (request.wantWeights) {
-    // Beside the program, so that the final rename stays within one file system.
-    llvm::StringRef directory = llvm::sys::path::parent_path(options.output);
-    request.weightsDirectory = directory.empty() ? "." : directory.str();
-  }
+  request.wantWeights = !options.weightsOutput().empty();
+  if (request.wantWeights) // beside the program, where they stay
+    request.weightsDirectory = directoryOf(options.output);
   Result<ImportedModel> imported = importTorchScript(request);
   if (!imported)
     return imported.error();
   for (const std::string &notice : options.quiet ? std::vector<std::string>() : imported->notices)
     llvm::errs() << "note: " << notice << "\n";
-  model.weightsPath = imported->weightsPath;
+  model.weights = std::move(imported->weights);
   text = std::move(imported->mlirText);
   return {};
 }

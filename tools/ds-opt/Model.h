@@ -6,6 +6,7 @@
 #include "ds/Config/Config.h"
 #include "ds/Dialect/Ds.h"
 #include "ds/Support/Error.h"
+#include "ds/Support/TemporaryFile.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
@@ -14,13 +15,7 @@ namespace ds::opt {
 /// A module in phase model (or a later one, for MLIR input) and the weights that came with it.
 struct Model {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::string weightsPath; ///< temporary safetensors file, removed by the destructor unless `keep` was
-                           ///< called; or empty
-
-  Model() = default;
-  Model(Model &&other) noexcept
-      : module(std::move(other.module)), weightsPath(std::exchange(other.weightsPath, "")) {}
-  ~Model();
+  TemporaryFile weights; ///< a safetensors file that is yet to be named; not open: none
 };
 
 /// What plans call the model at `path`: its file's name, or its folder's where every model's file has that

@@ -13,6 +13,8 @@
 #include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 #include <limits>
 
@@ -115,6 +117,17 @@ InputKind Options::inputKind() const {
   if (name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ts"))
     return InputKind::TorchScript;
   return name.ends_with(".json") ? InputKind::HfConfig : InputKind::Mlir;
+}
+
+std::string Options::weightsOutput() const {
+  if (emit != Emit::Program || inputKind() != InputKind::TorchScript || weights != "archive")
+    return "";
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(output, status) && !llvm::sys::fs::is_regular_file(status))
+    return "";
+  llvm::SmallString<256> path(output);
+  llvm::sys::path::replace_extension(path, ".safetensors");
+  return path.str().str();
 }
 
 bool Options::isPlainMlirOpt() const {

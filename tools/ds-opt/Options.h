@@ -42,6 +42,8 @@ struct Options {
   bool allowUnsandboxed = false;
 
   InputKind inputKind() const;
+  /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.
+  std::string weightsOutput() const;
   /// The first question about other plans, as it is spelt; empty: none.
   std::string question() const;
   /// A page, or a snapshot for PyTorch's visualiser.

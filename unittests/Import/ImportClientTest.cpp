@@ -63,10 +63,11 @@ TEST_F(ImportClientTest, HandsBackTextAndWeights) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->mlirText, "archive");
   EXPECT_EQ(result->notices, std::vector<std::string>{"hi"});
-  std::ifstream weights(result->weightsPath);
+  EXPECT_EQ(result->weights.keep(folder + "/kept"), 0);
+  std::ifstream weights(folder + "/kept");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(weights), {}), "weights");
   struct stat info = {};
-  stat(result->weightsPath.c_str(), &info);
+  stat((folder + "/kept").c_str(), &info);
   EXPECT_EQ(info.st_mode & 0777, 0644u); // As any file that this user makes.
 }
 
@@ -79,7 +80,7 @@ TEST_F(ImportClientTest, PassesItsOptions) {
   request.wantWeights = false;
   auto second = run("echo \"$@\" >&4; printf 'done 0\\n' >&5");
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->weightsPath, "");
+  EXPECT_EQ(second->weights.fd(), -1);
   EXPECT_EQ(second->mlirText.find("--weights-fd"), std::string::npos);
   EXPECT_EQ(second->mlirText.find("--allow-unsandboxed"), std::string::npos);
   request.allowUnsandboxed = true;

@@ -10,6 +10,7 @@
 #define DS_IMPORT_IMPORTCLIENT_H
 
 #include "ds/Support/Error.h"
+#include "ds/Support/TemporaryFile.h"
 
 #include <cstdint>
 #include <string>
@@ -22,7 +23,7 @@ struct ImportRequest {
   std::vector<std::string> inputs; ///< as --input spells them: "x=4x256xi64"
   std::string loss;                ///< empty, "cross_entropy" or "mse"
   bool wantWeights = true;         ///< also write the weights file
-  std::string weightsDirectory;    ///< where it is made; empty: TMPDIR or /tmp
+  std::string weightsDirectory;    ///< where it will be kept; empty: TMPDIR or /tmp
   std::string importerPath;        ///< empty: ds-import beside the running binary
   uint64_t memoryBytes = 0;        ///< the import may take; 0: by the sizes of archive and inputs
   uint64_t seconds = 0;            ///< processor time; 0: likewise
@@ -32,7 +33,7 @@ struct ImportRequest {
 
 struct ImportedModel {
   std::string mlirText;             ///< a module in the phase `model`; not verified
-  std::string weightsPath;          ///< a temporary that the caller renames or deletes; empty when not wanted
+  TemporaryFile weights;            ///< for the caller to keep under a name; not open when not wanted
   std::vector<std::string> notices; ///< what the user should know, one line each
 };
 

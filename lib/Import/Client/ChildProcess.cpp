@@ -68,13 +68,23 @@ Result<ChildResult> runChild(const std::string &program, const std::vector<std::
   for (const std::string &argument : arguments)
     argv.push_back(const_cast<char *>(argument.c_str()));
   argv.push_back(nullptr);
-  // Numbers in the child may be in use here, also as sources: copies above them come first.
+  // Numbers in the child may be in use here, also as sources: copies above them come first. No higher than
+  // that, for a limit on descriptors bounds the numbers.
+  int above = STDERR_FILENO + 1;
+  for (auto [here, there] : descriptors)
+    above = std::max(above, there + 1);
   std::vector<Descriptor> copies;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   for (auto [here, there] : descriptors) {
-    copies.emplace_back(fcntl(here, F_DUPFD_CLOEXEC, 64));
+    copies.emplace_back(fcntl(here, F_DUPFD_CLOEXEC, above));
+    if (!copies.back()) {
+      Error error{ExitCode::Io, "cannot start '" + program + "': " + std::strerror(errno),
+                  "raise the number of descriptors (ulimit -n)"};
+      posix_spawn_file_actions_destroy(&actions);
+      return error;
+    }
     posix_spawn_file_actions_adddup2(&actions, copies.back().get(), there);
   }
   pid_t pid = 0;

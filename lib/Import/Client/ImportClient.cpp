@@ -61,48 +61,24 @@ static Result<std::string> readBack(int fd, off_t limit, const char *what) {
 
 namespace {
 
-/// The weights file while it is being made: removed unless it is kept.
-class WeightsFile {
-public:
-  /// Makes the file in `directory`, or in the machine's place for temporary files.
-  Status open(std::string directory) {
-    if (directory.empty()) {
-      const char *chosen = std::getenv("TMPDIR");
-      directory = chosen && *chosen ? chosen : "/tmp";
-    }
-    path = directory + "/.ds-weights-XXXXXX";
-    fd = Descriptor(mkostemp(path.data(), O_CLOEXEC));
-    if (fd) {
-      mode_t mask = umask(0); // The caller may keep the file: give it the rights that any new file gets.
-      umask(mask);
-      fchmod(fd.get(), 0666 & ~mask);
-      return {};
-    }
-    Error error = ioError("make a file in", directory, "name a directory that can be written");
-    path.clear();
-    return error;
-  }
-  ~WeightsFile() {
-    if (!path.empty())
-      unlink(path.c_str());
-  }
-  /// Hands the file to the caller.
-  std::string keep() { return std::exchange(path, ""); }
-  int get() const { return fd.get(); }
-
-private:
-  std::string path;
-  Descriptor fd;
-};
-
 /// The descriptors that the importer writes to.
 struct Channels {
   Descriptor model, mlir, report, log;
   uint64_t modelBytes = 0;
-  WeightsFile weights;
+  TemporaryFile weights;
 };
 
 } // namespace
+
+/// Makes the weights file in `directory`, or in the machine's place for temporary files.
+static Status openWeights(std::string directory, TemporaryFile &weights) {
+  if (directory.empty()) {
+    const char *chosen = std::getenv("TMPDIR");
+    directory = chosen && *chosen ? chosen : "/tmp";
+  }
+  errno = weights.open(directory + "/ds-weights");
+  return errno == 0 ? Status() : ioError("make a file in", directory, "name a directory that can be written");
+}
 
 static Status openChannels(const ImportRequest &request, Channels &channels) {
   channels.model = Descriptor(open(request.path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -117,11 +93,12 @@ static Status openChannels(const ImportRequest &request, Channels &channels) {
   channels.log = Descriptor(memfd_create("ds-log", MFD_CLOEXEC));
   if (!channels.mlir || !channels.report || !channels.log)
     return ioError("make", "a file in memory");
-  return request.wantWeights ? channels.weights.open(request.weightsDirectory) : Status();
+  return request.wantWeights ? openWeights(request.weightsDirectory, channels.weights) : Status();
 }
 
 static std::vector<std::string> makeArguments(const ImportRequest &request) {
-  std::vector<std::string> arguments = {request.path, "--model-fd=3", "--mlir-fd=4", "--report-fd=5"};
+  std::vector<std::string> arguments = {request.path, "--parent=" + std::to_string(getpid()), "--model-fd=3",
+                                        "--mlir-fd=4", "--report-fd=5"};
   if (request.wantWeights)
     arguments.push_back("--weights-fd=6");
   for (const std::string &input : request.inputs)
@@ -204,7 +181,7 @@ static Result<ImportedModel> collectResult(const ImportRequest &request, const I
   auto text = readBack(channels.mlir.get(), maxTextBytes, "MLIR text");
   if (!text)
     return text.error();
-  return ImportedModel{std::move(*text), channels.weights.keep(), std::move(report.notices)};
+  return ImportedModel{std::move(*text), std::move(channels.weights), std::move(report.notices)};
 }
 
 Result<ImportedModel> importTorchScript(const ImportRequest &request) {
@@ -218,7 +195,7 @@ Result<ImportedModel> importTorchScript(const ImportRequest &request) {
                                                   {channels.mlir.get(), 4},
                                                   {channels.report.get(), 5}};
   if (request.wantWeights)
-    descriptors.emplace_back(channels.weights.get(), 6);
+    descriptors.emplace_back(channels.weights.fd(), 6);
   ImportLimits limits =
       deriveLimits({channels.modelBytes, request.inputs, request.memoryBytes, request.seconds});
   if (request.waitSeconds > 0)

@@ -2,11 +2,13 @@
 
 #include "ds/Runtime/Formats/JsonLog.h"
 
+#include "OutputPath.h"
 #include "SigPipe.h"
 #include "Text.h"
 
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -93,13 +95,60 @@ std::string ds::rt::toJson(const StepRecord &record) {
   return builder.finish();
 }
 
+/// "log.<number>.jsonl" of "log.jsonl", in the same directory.
+static std::string numbered(const std::string &path, unsigned number) {
+  const size_t name = path.rfind('/') + 1, dot = path.rfind('.');
+  const size_t end = dot == std::string::npos || dot <= name ? path.size() : dot;
+  return path.substr(0, end) + "." + std::to_string(number) + path.substr(end);
+}
+
+/// Renames without replacing; 0 or errno.
+static int renameAside(const std::string &from, const std::string &to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+    return 0;
+  if (errno != EINVAL && errno != ENOSYS) // a file system that cannot
+    return errno;
+  if (link(from.c_str(), to.c_str()) != 0)
+    return errno;
+  return unlink(from.c_str()) == 0 ? 0 : errno;
+}
+
+/// Gives an earlier run's log the first name that is free: "log.1.jsonl", "log.2.jsonl", ... Returns it, or
+/// nothing where there is no such log.
+static Result<std::string> moveAside(const std::string &path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
+      standardStreamOf(info) >= 0)
+    return std::string();
+  const std::string file = resolveLinks(path);
+  constexpr unsigned kMostLogs = 100000;
+  int error = EEXIST;
+  for (unsigned number = 1; error == EEXIST && number <= kMostLogs; ++number) {
+    std::string aside = numbered(file, number);
+    error = renameAside(file, aside);
+    if (error == 0)
+      return aside;
+  }
+  return ioError("move aside the earlier log", path, error, "name another file with --log-jsonl");
+}
+
 Result<JsonLog> JsonLog::open(const std::string &path, bool append, Warning warning) {
+  if (!append) {
+    Result<std::string> aside = moveAside(path);
+    if (!aside)
+      return aside.error();
+    if (!aside->empty() && warning)
+      warning("the earlier log " + quote(path) + " is now " + quote(*aside));
+  }
   JsonLog log;
   log.path = path;
   log.warning = std::move(warning);
   // Never O_RDWR: a pipe of which we are a reader ourselves would fill up and stop the run instead of
   // breaking.
-  log.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_TRUNC), 0666);
+  struct stat info;
+  const int standard = stat(path.c_str(), &info) == 0 ? standardStreamOf(info) : -1;
+  log.fd = standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 3)
+                         : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (log.fd < 0)
     return ioError("write the log", path, errno);
   if (append)

@@ -101,6 +101,10 @@ Error ds::rt::ioError(std::string_view action, std::string_view path, int errorN
     hint = "check the spelling, and that the directory exists";
   if (hint.empty() && errorNumber == ENOSPC)
     hint = "free space on the device or write elsewhere";
+  if (hint.empty() && errorNumber == EFBIG)
+    hint = "raise the limit on sizes of files (ulimit -f)";
+  if (hint.empty() && (errorNumber == EMFILE || errorNumber == ENFILE))
+    hint = "raise the number of descriptors (ulimit -n)";
   return {ExitCode::Io, "cannot " + std::string(action) + " " + quote(path) + ": " + reason, std::move(hint)};
 }
 

@@ -111,6 +111,39 @@ TEST_F(JsonLogTest, NewRunStartsEmptyResumedRunAppends) {
   EXPECT_THAT(lines(), ElementsAre(R"({"step":1})"));
 }
 
+TEST_F(JsonLogTest, EarlierLogsAreKeptUnderNumbers) {
+  write("log.jsonl", "first\n");
+  JsonLog::open(path("log.jsonl"), false, warn())->write(step(2));
+  EXPECT_EQ(read(path("log.1.jsonl")), "first\n");
+  EXPECT_EQ(read(path("log.jsonl")), "{\"step\":2}\n");
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], "the earlier log '" + path("log.jsonl") + "' is now '" + path("log.1.jsonl") + "'");
+  JsonLog::open(path("log.jsonl"), false, warn())->write(step(3));
+  EXPECT_EQ(read(path("log.1.jsonl")), "first\n");
+  EXPECT_EQ(read(path("log.2.jsonl")), "{\"step\":2}\n");
+  write(".hidden", "x");
+  ASSERT_TRUE(JsonLog::open(path(".hidden"), false, warn()));
+  EXPECT_EQ(read(path(".hidden.1")), "x");
+}
+
+TEST_F(JsonLogTest, EmptyAndSpecialFilesAreNotMoved) {
+  write("log", "");
+  ASSERT_TRUE(JsonLog::open(path("log"), false, warn()));
+  ASSERT_TRUE(JsonLog::open("/dev/null", false, warn()));
+  EXPECT_EQ(list(), std::set<std::string>{"log"});
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(JsonLogTest, BehindALinkTheFileIsMoved) {
+  std::filesystem::create_directory(path("d"));
+  write("d/real.jsonl", "first\n");
+  std::filesystem::create_symlink("d/real.jsonl", path("log"));
+  JsonLog::open(path("log"), false, warn())->write(step(1));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("log")));
+  EXPECT_EQ(read(path("d/real.1.jsonl")), "first\n");
+  EXPECT_EQ(read(path("d/real.jsonl")), "{\"step\":1}\n");
+}
+
 TEST_F(JsonLogTest, ResumedRunDropsATornLine) {
   write("log", "{\"step\":1}\n{\"step\":2,\"lo");
   JsonLog::open(path("log"), true, warn())->write(step(2));

@@ -1,9 +1,9 @@
 //===- AtomicFile.h - Files that are complete or absent ------------------------===//
 //
-// Everything that is worth keeping is written under a temporary name in the same directory, synced, and
-// renamed: a crash, a full disk or a kill at any instant leaves the old file or the new one, never a half. It
-// also makes saving over a file that is mapped as the source of the data safe, for the mapping keeps the old
-// inode.
+// Everything that is worth keeping is written into a file without a name in the same directory (where the
+// file system has none: under a temporary name), synced, and given its name: a crash, a full disk or a kill
+// at any instant leaves the old file or the new one, never a half. It also makes saving over a file that is
+// mapped as the source of the data safe, for the mapping keeps the old inode.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_FORMATS_ATOMICFILE_H
@@ -11,6 +11,7 @@
 
 #include "ds/Runtime/Formats/MappedFile.h"
 #include "ds/Support/Error.h"
+#include "ds/Support/TemporaryFile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,8 @@ namespace ds::rt {
 /// A file being written. Destroyed without `commit` it leaves nothing behind. One thread at a time.
 ///
 /// A symbolic link is followed: what it points to is replaced. A device or pipe (/dev/stdout, a FIFO) cannot
-/// be renamed over and is written directly. A replaced file's permissions are kept.
+/// be renamed over and is written directly, and so is the file behind standard output or error. A replaced
+/// file's permissions are kept.
 class AtomicFile {
 public:
   static Result<AtomicFile> create(const std::string &path);
@@ -52,13 +54,13 @@ public:
 private:
   AtomicFile() = default;
   Status sync();
-  void drop();
+  int fd() const { return direct >= 0 ? direct : temporary.fd(); }
 
-  std::string path;      ///< as the caller gave it, for messages
-  std::string target;    ///< with links resolved
-  std::string temporary; ///< empty when written directly, or once renamed
+  std::string path;        ///< as the caller gave it, for messages
+  std::string target;      ///< with links resolved
+  TemporaryFile temporary; ///< not open when written directly
+  int direct = -1;         ///< a device or pipe
   uint64_t written = 0;
-  int fd = -1;
 };
 
 /// Writes `text` as the whole of `path`, atomically.

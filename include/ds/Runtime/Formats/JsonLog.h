@@ -54,7 +54,8 @@ public:
   using Warning = std::function<void(std::string)>;
 
   /// Io: the file cannot be opened. With `append` (a resumed run) earlier lines are kept, but for a last one
-  /// that was cut off; without, the file starts empty.
+  /// that was cut off; without, the file starts empty, and what an earlier run has left there is renamed
+  /// ("log.jsonl" to "log.1.jsonl", or the next number that is free) and told to `warning`.
   static Result<JsonLog> open(const std::string &path, bool append, Warning warning);
 
   /// Writes one line. Never fails: see above.
