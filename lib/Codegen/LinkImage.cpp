@@ -12,6 +12,7 @@
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
@@ -109,13 +110,24 @@ static Status checkImports(llvm::ArrayRef<char> object) {
   return {};
 }
 
+/// What the linker says is a mistake of ours, unless the system did not give it what it needs.
+static Error explainLink(StringRef messages) {
+  for (int limit : {EMFILE, ENFILE, ENOSPC, EFBIG, ENOMEM})
+    if (messages.contains(std::strerror(limit)))
+      return {ExitCode::Io, "linking the kernels: " + messages.str(),
+              "raise the limits on descriptors (ulimit -n), sizes of files (-f) and memory (-v)"};
+  return {ExitCode::Internal, "linking the kernels: " + messages.str(), ""};
+}
+
 Result<std::vector<uint8_t>> linkSharedObject(llvm::ArrayRef<char> object) {
   if (Status imports = checkImports(object); !imports)
     return imports.error();
   MemoryFile input("kernels.o");
   CollectingPipe output;
   if (!input.isOpen() || !output.isOpen() || !input.write(object))
-    return Error{ExitCode::Io, "cannot hold the kernels' object in memory", "free some memory"};
+    return Error{ExitCode::Io,
+                 std::string("cannot hold the kernels' object in memory: ") + std::strerror(errno),
+                 "raise the limits on descriptors (ulimit -n) and sizes of files (-f)"};
   std::string from = input.path(), to = output.path();
   const char *arguments[] = {"ld.lld",
                              "-shared",
@@ -135,7 +147,7 @@ Result<std::vector<uint8_t>> linkSharedObject(llvm::ArrayRef<char> object) {
   std::lock_guard<std::mutex> lock(oneLink);
   lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0)
-    return Error{ExitCode::Internal, "linking the kernels: " + messages, ""};
+    return explainLink(llvm::StringRef(messages).trim());
   std::vector<uint8_t> image = output.finish();
   if (image.empty())
     return Error{ExitCode::Internal, "linking the kernels left no image", ""};

@@ -10,6 +10,7 @@
 #include "Convert.h"
 #include "DeviceRunner.h"
 #include "Poison.h"
+#include "StartTeam.h"
 #include "StreamWorkers.h"
 #include "Task.h"
 
@@ -70,6 +71,8 @@ Status Executor::loadHere(const ExecutorOptions &options) {
       return created.error();
     *arena = std::move(*created);
   }
+  if (Status status = startTeam(prog.threads); !status)
+    return status;
   return bindAll(options);
 }
 
@@ -84,10 +87,11 @@ Status Executor::bindAll(const ExecutorOptions &options) {
   }
   if (options.poison.value_or(poisoningRequested()))
     return startPoison();
-  if (prog.streams.size() > 1)
-    workers = std::make_unique<StreamWorkers>(
-        prog, [this](uint32_t command) { return runTask(command); }, failed);
-  return {};
+  if (prog.streams.size() <= 1)
+    return {};
+  workers = std::make_unique<StreamWorkers>(
+      prog, [this](uint32_t command) { return runTask(command); }, failed);
+  return workers->start();
 }
 
 void *Executor::data(uint32_t buffer) const {

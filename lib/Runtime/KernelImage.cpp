@@ -29,7 +29,9 @@ int writeMemoryFile(const std::vector<uint8_t> &image) {
     if (count < 0 && errno == EINTR)
       continue;
     if (count <= 0) {
+      const int error = count < 0 ? errno : ENOSPC;
       ::close(fd);
+      errno = error;
       return -1;
     }
     done += static_cast<size_t>(count);
@@ -53,7 +55,8 @@ Result<KernelImage> KernelImage::open(const Program &program) {
     return Error{ExitCode::Io,
                  fmt::format("cannot hold the kernel image of {} bytes in memory: {}", program.image.size(),
                              std::strerror(errno)),
-                 ""};
+                 errno == EFBIG ? "raise the limit on sizes of files (ulimit -f)"
+                                : "raise the number of descriptors (ulimit -n)"};
   image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
   ::close(fd);
   if (!image.library)

@@ -6,20 +6,43 @@
 #include "Report.h"
 
 #include "BlockedProduct.h"
+#include "Formats/SigPipe.h"
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <numeric>
+#include <unistd.h>
 
 namespace ds::rt {
 namespace {
 
-void writeLine(std::FILE *stream, std::string line) {
+/// Writes all of `text`; 0 or errno.
+int writeAll(int fd, std::string_view text) {
+  BlockSigPipe guard;
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count < 0 ? errno : ENOSPC;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return 0;
+}
+
+/// A result that cannot be printed is no reason to end a training: the user is told once, and later lines are
+/// tried again, for a disk may have room by then.
+void printLine(std::string line) {
+  static std::atomic<bool> warned{false};
   line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stream);
-  std::fflush(stream);
+  const int error = writeAll(STDOUT_FILENO, line);
+  if (error != 0 && !warned.exchange(true))
+    logLine(fmt::format("cannot write to standard output: {}; training goes on, lines will be missing",
+                        std::strerror(error)));
 }
 
 const char *spell(StreamKind kind) {
@@ -51,7 +74,9 @@ uint64_t numParameters(const Program &program) {
 
 } // namespace
 
-void logLine(const std::string &text) { writeLine(stderr, "ds-run: " + text); }
+void logLine(const std::string &text) {
+  writeAll(STDERR_FILENO, "ds-run: " + text + "\n"); // nobody could be told of a failure
+}
 
 std::string bytesText(double bytes) {
   if (bytes >= 1024.0 * 1024 * 1024)
@@ -91,7 +116,7 @@ void printHead(const Program &program, const std::string &data, const std::strin
       "memory      {} device, {} host{}\n", bytesText(static_cast<double>(program.arenas.device)),
       bytesText(static_cast<double>(program.arenas.host)), program.world > 1 ? " on each rank" : "");
   text += fmt::format("run         {} steps, seed {}", steps, seed);
-  writeLine(stdout, text);
+  printLine(std::move(text));
 }
 
 void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const Predicted &predicted) {
@@ -116,7 +141,7 @@ void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const 
                       bytesText(static_cast<double>(planned)));
   if (record.evalLoss)
     line += fmt::format("  eval_loss {:.6g}", *record.evalLoss);
-  writeLine(stdout, line);
+  printLine(std::move(line));
 }
 
 void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank) {

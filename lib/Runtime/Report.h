@@ -1,7 +1,8 @@
 //===- Report.h - What a run tells its user ------------------------------------===//
 //
 // stdout has the result: the resolved configuration and one line a step. stderr has the log. A reader that
-// goes away is noticed by nobody: writing to a closed stdout does not end the run.
+// goes away or a full disk does not end the run: of a closed stdout the log tells once, of a closed stderr
+// nothing does.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_REPORT_H

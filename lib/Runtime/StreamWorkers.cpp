@@ -7,7 +7,10 @@
 
 #include "Clock.h"
 
+#include "ds/Support/RunTool.h"
+
 #include <algorithm>
+#include <system_error>
 
 namespace ds::rt {
 
@@ -22,9 +25,15 @@ StreamWorkers::StreamWorkers(const Program &program, RunTask runTask, Failed fai
       byStream[program.commands[i].stream].push_back(i);
     commands.push_back(std::move(byStream));
   }
+}
+
+Status StreamWorkers::start() try {
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
     if (stream != computeStream)
       threads.emplace_back([this, stream] { workerLoop(stream); });
+  return {};
+} catch (const std::system_error &error) {
+  return noThread(error.code().value());
 }
 
 StreamWorkers::~StreamWorkers() {

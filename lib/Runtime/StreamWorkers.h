@@ -27,10 +27,14 @@ public:
   using RunTask = std::function<Status(uint32_t command)>;
   using Failed = std::function<void(const Error &)>;
 
-  /// Starts a worker for each stream but the compute stream. `runTask` is called from all of them, `failed`
-  /// (which may be empty) from the one that fails first.
+  /// `runTask` is called from the workers of all streams, `failed` (which may be empty) from the one that
+  /// fails first.
   StreamWorkers(const Program &program, RunTask runTask, Failed failed = {});
   ~StreamWorkers();
+
+  /// Starts a worker for each stream but the compute stream. Once, before `run`. Device where the system
+  /// allows no thread.
+  Status start();
 
   /// Runs segment `index`, the compute stream on the calling thread. Returns the first failure.
   Status run(uint32_t index);

@@ -15,8 +15,8 @@
 #include "StepOutcome.h"
 #include "Team.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Runtime/Weights.h"
 
 #include <fmt/format.h>
@@ -56,12 +56,9 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
   return {};
 }
 
-/// Opens and drops an output, so that one that cannot be written is known before the first step.
-Status checkWritable(const std::string &path) {
-  if (path.empty())
-    return {};
-  Result<AtomicFile> file = AtomicFile::create(path);
-  return file ? Status() : Status(file.error());
+/// An output that cannot be written is known before the first step.
+Status checkWritable(const char *option, const std::string &path) {
+  return path.empty() ? Status() : checkOutputPath({option, path});
 }
 
 /// Where a rank writes its trace: the first one the file given, rank 2 "trace.rank2.json".
@@ -169,9 +166,9 @@ Status Run::prepare() {
 }
 
 Status Run::openFiles(const Program &program) {
-  if (Status status = checkWritable(team.leads() ? options.saveWeights : ""); !status)
+  if (Status status = checkWritable("--save-weights", team.leads() ? options.saveWeights : ""); !status)
     return status;
-  if (Status status = checkWritable(tracePath(options.trace, team.rank())); !status)
+  if (Status status = checkWritable("--trace", tracePath(options.trace, team.rank())); !status)
     return status;
   Result<DataSource> source =
       openData(options.data, options, program, /*evaluation=*/false, /*tells=*/team.leads());

@@ -11,12 +11,14 @@
 #include "Output.h"
 #include "Proposal.h"
 #include "Rules.h"
+#include "Surroundings.h"
 #include "Target.h"
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Support/HostMemory.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -24,8 +26,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <limits>
 #include <sched.h>
@@ -80,16 +81,43 @@ static Status checkOptions(const Options &options) {
   return {};
 }
 
-/// Refuses an output that could not be written, before any work is done for it.
-static Status checkOutput(const Options &options) {
-  if (options.output == "-")
-    return {};
-  llvm::StringRef parent = llvm::sys::path::parent_path(options.output);
-  std::string directory = parent.empty() ? "." : parent.str();
-  if (std::error_code code = llvm::sys::fs::access(directory, llvm::sys::fs::AccessMode::Write))
-    return Error{ExitCode::Io, options.output + ": cannot write into '" + directory + "': " + code.message(),
-                 "name a file in a directory that exists and can be written"};
-  return {};
+/// Refuses outputs that could not be written, or that are inputs, before any work is done for them.
+static Status checkFiles(const Options &options) {
+  std::vector<rt::FileArgument> inputs = {{"INPUT", options.input == "-" ? "/dev/stdin" : options.input}};
+  std::vector<rt::FileArgument> outputs;
+  auto add = [](std::vector<rt::FileArgument> &files, const char *option, const std::string &path) {
+    if (!path.empty() && path != "-")
+      files.push_back({option, path});
+  };
+  add(inputs, "--config", options.config);
+  add(inputs, "--cluster", options.cluster);
+  add(outputs, "-o", options.output);
+  add(outputs, "the weights beside -o,", options.weightsOutput());
+  add(outputs, "--plan-json", options.planJson);
+  add(outputs, "--plan-html", options.planHtml);
+  add(outputs, "--memviz", options.memviz);
+  add(outputs, "--trace", options.trace);
+  return rt::checkOutputs(std::move(inputs), std::move(outputs));
+}
+
+/// What mlir-opt does: reads MLIR, runs the passes of the command line, and prints what they leave.
+static ExitCode runPasses(int argc, char **argv, const Options &options, mlir::DialectRegistry &registry) {
+  mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects())
+    return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
+               ? ExitCode::Ok
+               : ExitCode::Invalid;
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
+  if (!buffer)
+    return report({ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"});
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  bool isDone = succeeded(mlir::MlirOptMain(stream, std::move(*buffer), registry, config));
+  // What failed for one part of a split input is printed for the others, but no file is made of it.
+  if (isDone || options.output == "-")
+    if (Status status = writeText(options.output, text); !status)
+      return report(status.error());
+  return isDone ? ExitCode::Ok : ExitCode::Invalid;
 }
 
 /// Runs the pipelines up to the phase that is asked for.
@@ -248,9 +276,10 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   for (const std::string &notice : config->notices)
     llvm::errs() << "note: " << notice << "\n";
   if (options.printConfig) {
-    llvm::outs() << config::printConfig(*config, options.printConfigJson ? config::PrintFormat::Json
-                                                                         : config::PrintFormat::Text);
-    return ExitCode::Ok;
+    Status status =
+        writeText("-", config::printConfig(*config, options.printConfigJson ? config::PrintFormat::Json
+                                                                            : config::PrintFormat::Text));
+    return status ? ExitCode::Ok : report(status.error());
   }
   Result<Basis> basis = chooseBasis(options, *config);
   if (!basis)
@@ -269,6 +298,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
 }
 
 ExitCode ds::opt::run(int argc, char **argv) {
+  prepareSurroundings();
   mlir::DialectRegistry registry;
   registerEverything(registry);
   Options options = parseOptions(argc, argv, registry);
@@ -278,13 +308,11 @@ ExitCode ds::opt::run(int argc, char **argv) {
   }
   if (Status status = checkPlanner(options); !status)
     return report(status.error());
-  if (options.isPlainMlirOpt())
-    return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
-               ? ExitCode::Ok
-               : ExitCode::Invalid;
-  if (Status status = checkOptions(options); !status)
+  if (Status status = checkFiles(options); !status)
     return report(status.error());
-  if (Status status = checkOutput(options); !status)
+  if (options.isPlainMlirOpt())
+    return runPasses(argc, argv, options, registry);
+  if (Status status = checkOptions(options); !status)
     return report(status.error());
   return compile(options, registry);
 }

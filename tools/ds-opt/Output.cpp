@@ -12,12 +12,10 @@
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Runtime/ProgramFile.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-
-#include <sys/stat.h>
 
 using namespace ds;
 using namespace ds::opt;
@@ -26,7 +24,18 @@ Status ds::opt::writeText(const std::string &path, const std::string &text) {
   if (path != "-")
     return rt::writeFileAtomically(path, text);
   llvm::outs() << text;
-  return {};
+  return finishStandardOutput();
+}
+
+Status ds::opt::finishStandardOutput() {
+  llvm::raw_fd_ostream &out = llvm::outs();
+  out.flush();
+  if (!out.has_error())
+    return {};
+  const std::error_code code = out.error();
+  out.clear_error(); // told here, once
+  return Error{ExitCode::Io, "cannot write to standard output: " + code.message(),
+               "name a file with -o, or free space where the output goes"};
 }
 
 Status ds::opt::writeIr(const Model &model, const Options &options) {
@@ -120,23 +129,17 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
   if (Status status = addKernels(model, options, program); !status)
     return status;
   program.configText = config::summarizeConfig(config);
-  llvm::SmallString<256> weights(options.output);
-  llvm::sys::path::replace_extension(weights, ".safetensors");
-  if (!model.weightsPath.empty())
+  const std::string weights = options.weightsOutput();
+  if (!weights.empty())
     program.weightsFile = llvm::sys::path::filename(weights).str();
   program.planHash = rt::hashPlan(program);
   if (Status status = rt::writeProgram(program, options.output); !status)
     return status;
-  if (model.weightsPath.empty())
+  if (weights.empty())
     return {};
-  if (std::error_code code = llvm::sys::fs::rename(model.weightsPath, weights))
-    return Error{ExitCode::Io, weights.str().str() + ": " + code.message(),
+  if (const int error = model.weights.keep(weights))
+    return Error{ExitCode::Io, weights + ": " + llvm::sys::StrError(error),
                  "check that the directory is writable"};
-  model.weightsPath.clear();
-  // The temporary was private; the result is a file like any other.
-  mode_t mask = umask(0);
-  umask(mask);
-  llvm::sys::fs::setPermissions(weights, static_cast<llvm::sys::fs::perms>(0666 & ~mask));
   return {};
 }
 
@@ -201,6 +204,5 @@ Status ds::opt::diffPlanFiles(const std::string &before, const std::string &afte
     return first.error();
   if (!second)
     return second.error();
-  llvm::outs() << analysis::diffPlans(*first, *second, before, after);
-  return {};
+  return writeText("-", analysis::diffPlans(*first, *second, before, after));
 }

@@ -13,6 +13,10 @@ namespace ds::opt {
 /// Writes `text` to `path`, or to stdout for "-".
 Status writeText(const std::string &path, const std::string &text);
 
+/// Makes sure that what was printed has arrived: Io where it has not (a full disk, a closed descriptor, a
+/// reader that has gone).
+Status finishStandardOutput();
+
 /// Writes the module as MLIR text.
 Status writeIr(const Model &model, const Options &options);
 

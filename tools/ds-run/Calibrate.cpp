@@ -30,8 +30,8 @@ int runCalibration(int argc, char **argv) {
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
   options.quick = mode == "quick";
-  if (const std::optional<int> code =
-          takePlace(options.place, ranks, app.count("--ranks") > 0, timeoutSeconds, argv))
+  if (const std::optional<int> code = takePlace(options.place, ranks, app.count("--ranks") > 0,
+                                                timeoutSeconds, {{}, {{"-o", options.output}}}, argv))
     return *code;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
   const ds::Status status = ds::rt::calibrate(options);

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <iostream>
+
 namespace {
 
 /// Carries an error of ours out of the parser.
@@ -49,8 +51,12 @@ std::optional<int> parseLine(CLI::App &app, int argc, char **argv) {
   } catch (const Refusal &refusal) {
     return report(refusal.error);
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0)
-      return app.exit(error);
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      if (std::cout.flush())
+        return 0;
+      return report({ds::ExitCode::Io, "cannot write to standard output", "free space where it goes"});
+    }
     return report({ds::ExitCode::Usage, error.what(), "ds-run --help lists the options"});
   }
 }

@@ -12,7 +12,7 @@ int report(const ds::Error &error) {
 }
 
 std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, double timeoutSeconds,
-                             char **argv) {
+                             Files files, char **argv) {
   using ds::rt::Place;
   const ds::Result<Place> found = ds::rt::findPlace();
   if (!found)
@@ -23,6 +23,11 @@ std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, d
         {ds::ExitCode::Usage,
          "--ranks " + std::to_string(ranks) + ", but the launcher has started " + std::to_string(place.world),
          "leave --ranks out under mpirun and srun"});
+  for (std::vector<ds::rt::FileArgument> *list : {&files.inputs, &files.outputs})
+    std::erase_if(*list, [](const ds::rt::FileArgument &file) { return file.path.empty(); });
+  if (place.kind == Place::Kind::Alone || place.rank == 0)
+    if (const ds::Status status = ds::rt::checkOutputs(files.inputs, files.outputs); !status)
+      return report(status.error());
   if (place.kind != Place::Kind::Alone || ranks == 1)
     return std::nullopt;
   ds::rt::LaunchOptions launch;

@@ -3,15 +3,23 @@
 #define DS_TOOLS_DSRUN_START_H
 
 #include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Formats/Outputs.h"
 
 #include <optional>
+#include <vector>
 
 /// Tells the user of an error; returns its exit code.
 int report(const ds::Error &error);
 
+/// The files that a command line reads and writes; an empty path was not given.
+struct Files {
+  std::vector<ds::rt::FileArgument> inputs, outputs;
+};
+
 /// Finds out which rank this is, or becomes the launcher of all `ranks`: then the exit code is the result.
-/// `asked`: the user gave --ranks.
+/// `asked`: the user gave --ranks. Refuses outputs that cannot be written or that are inputs, where this
+/// process writes them or starts the one that does.
 std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, double timeoutSeconds,
-                             char **argv);
+                             Files files, char **argv);
 
 #endif // DS_TOOLS_DSRUN_START_H

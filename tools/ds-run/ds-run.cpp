@@ -8,6 +8,9 @@
 #include "Options.h"
 #include "Start.h"
 #include "ds/Runtime/Trainer.h"
+#include "ds/Support/RunTool.h"
+
+#include <filesystem>
 
 namespace {
 
@@ -24,7 +27,8 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--eval-data", options.evalData, "held-out data");
   addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.evalEvery = steps; });
-  app.add_option("--log-jsonl", options.logJsonl, "write one JSON object a step");
+  app.add_option("--log-jsonl", options.logJsonl,
+                 "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl");
   app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps");
   app.add_option("--save-weights", options.saveWeights, "write the weights after the last step");
   app.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
@@ -35,9 +39,24 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--resume", options.resume, "checkpoint directory, or auto");
 }
 
-} // namespace
+/// Weights are those beside the program unless others are named, and beside an index there are shards.
+Files filesOf(const ds::rt::TrainOptions &options) {
+  const std::filesystem::path program(options.program), weights(options.weights);
+  Files files;
+  files.inputs = {{"PROGRAM", options.program},
+                  {"--data", options.data},
+                  {"--eval-data", options.evalData},
+                  {"--weights", options.weights}};
+  if (options.weights.empty())
+    files.inputs.push_back({"PROGRAM", std::filesystem::path(program).replace_extension(".safetensors")});
+  else if (weights.extension() == ".json")
+    files.inputs.push_back({"--weights", weights.has_parent_path() ? weights.parent_path().string() : "."});
+  files.outputs = {
+      {"--log-jsonl", options.logJsonl}, {"--trace", options.trace}, {"--save-weights", options.saveWeights}};
+  return files;
+}
 
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
   if (asksForCalibration(argc, argv))
     return runCalibration(argc, argv);
   CLI::App app("Trains a model that ds-opt has compiled.", "ds-run");
@@ -46,9 +65,13 @@ int main(int argc, char **argv) {
   app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
-  if (const std::optional<int> code =
-          takePlace(options.place, options.ranks, app.count("--ranks") > 0, options.timeoutSeconds, argv))
+  if (const std::optional<int> code = takePlace(options.place, options.ranks, app.count("--ranks") > 0,
+                                                options.timeoutSeconds, filesOf(options), argv))
     return *code;
   const ds::Status status = ds::rt::train(options);
   return status ? 0 : report(status.error());
 }
+
+} // namespace
+
+int main(int argc, char **argv) { return ds::runTool("ds-run", argc, argv, run); }

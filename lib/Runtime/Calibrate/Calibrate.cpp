@@ -16,7 +16,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <optional>
@@ -98,10 +100,14 @@ Status writeResult(const Calibration &c, const CalibrateOptions &options, Atomic
   if (options.quick)
     heading.emplace_back("Quick: few sizes and repetitions. To test what reads it, not to plan with.");
   const std::string text = c.figures.write(heading);
-  if (!file)
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size()
-               ? Status()
-               : Status(Error{ExitCode::Io, "cannot write to stdout", ""});
+  if (!file) {
+    const bool arrived =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    return arrived ? Status()
+                   : Status(Error{ExitCode::Io,
+                                  fmt::format("cannot write to standard output: {}", std::strerror(errno)),
+                                  "name a file with -o"});
+  }
   if (Status status = file->write(text); !status)
     return status;
   return file->commit();
