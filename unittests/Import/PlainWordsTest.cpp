@@ -35,6 +35,13 @@ TEST(PlainWordsTest, DropsAssertionsAndPlaces) {
       "Expected index >= 0 to be true, but got false");
 }
 
+TEST(PlainWordsTest, DropsAddresses) {
+  EXPECT_EQ(plainWords("'Linear (of Python compilation unit at: 0x56456fcfc9b0)' object has no attribute"),
+            "'Linear' object has no attribute");
+  EXPECT_EQ(plainWords("Unknown opcode for unpickling at 0xfffffff7: 247"),
+            "Unknown opcode for unpickling: 247");
+}
+
 TEST(PlainWordsTest, KeepsFileAndLineOfTheModel) {
   EXPECT_EQ(
       plainWords("\nUnknown builtin op: aten::foo.\nHere are some suggestions: \n\taten::floor\n\n"

@@ -27,6 +27,17 @@ static std::string_view trimmed(std::string_view text) {
   return end == text.npos || end < begin ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
+/// Removes " at 0x7f1e": an address, or what LibTorch spells like one.
+static bool removeAddress(std::string &text) {
+  constexpr std::string_view mark = " at 0x";
+  size_t begin = text.find(mark);
+  if (begin == std::string::npos)
+    return false;
+  size_t end = std::min(text.find_first_not_of("0123456789abcdef", begin + mark.size()), text.size());
+  text.erase(begin, end - begin);
+  return true;
+}
+
 /// What an interpreter of TorchScript was told: the text after its own stack, "RuntimeError: ...".
 static std::string withoutInterpreter(const std::string &text) {
   constexpr std::string_view mark = "failed in the TorchScript interpreter.";
@@ -86,7 +97,8 @@ std::string plainWords(std::string_view text, size_t limit) {
   dropAssertion(result);
   while (removeBetween(result, "[enforce fail at ", "]") ||
          removeBetween(result, "(Could this error message be improved?", ")") ||
-         removeBetween(result, ", please report a ", "PyTorch"))
+         removeBetween(result, ", please report a ", "PyTorch") ||
+         removeBetween(result, " (of Python compilation unit at: ", ")") || removeAddress(result))
     continue;
   result = std::string(trimmed(joinLines(result)));
   if (result.empty())

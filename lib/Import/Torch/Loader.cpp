@@ -21,6 +21,7 @@
 #include <cstring>
 #include <new>
 
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,10 +94,39 @@ static void refuseUnknownOperators(const Request &request) {
          "export the model with operators of PyTorch " + std::string(TORCH_VERSION) + " or older");
 }
 
+/// LibTorch believes the size that the pickle gives for a tensor, also where its record is shorter: what is
+/// beyond belongs to others. Throws where less memory was taken than the tensor claims.
+static void checkMemory(const at::Tensor &tensor, const std::string &name) {
+  if (!tensor.defined() || !tensor.has_storage() || !tensor.device().is_cpu())
+    return;
+  const at::DataPtr &memory = tensor.storage().data_ptr();
+  if (!memory.get() || memory.get_deleter() != at::getCPUAllocator()->raw_deleter())
+    return;
+  size_t claimed = tensor.storage().nbytes(), taken = malloc_usable_size(memory.get_context());
+  if (claimed > taken)
+    throw Failure({ExitCode::Corrupt,
+                   "tensor '" + name + "' claims " + std::to_string(claimed) +
+                       " bytes, but its record holds at most " + std::to_string(taken),
+                   "copy the file again, or export it again with torch.jit.save"});
+}
+
+/// Checks the tensors that the module and all below it hold, alone or in lists.
+static void checkTensors(const torch::jit::Module &module) {
+  for (const auto &attribute : module.named_attributes()) {
+    if (attribute.value.isTensor())
+      checkMemory(attribute.value.toTensor(), attribute.name);
+    if (attribute.value.isTensorList())
+      for (const at::Tensor &tensor : attribute.value.toTensorVector())
+        checkMemory(tensor, attribute.name);
+  }
+}
+
 torch::jit::Module loadModule(const Request &request) {
   registerNewerOperators();
   try {
-    return torch::jit::load(std::make_shared<FileReader>(request.modelFd), at::kCPU);
+    torch::jit::Module module = torch::jit::load(std::make_shared<FileReader>(request.modelFd), at::kCPU);
+    checkTensors(module);
+    return module;
   } catch (const Failure &) {
     throw;
   } catch (const std::bad_alloc &) {
