@@ -27,11 +27,23 @@ int runCalibration(int argc, char **argv) {
   app.add_option("-o,--output", options.output, "file to write (default: stdout)");
   addRanksAndTimeout(app, ranks, "measure with this many ranks at once, each with its share of the cores",
                      timeoutSeconds);
+  app.add_option("--device", options.device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  CLI::Option *only =
+      app.add_option("--only", options.only, "parts of a GPU's figures, by commas")->delimiter(',');
+  CLI::Option *log = app.add_option("--log-jsonl", options.logJsonl, "one object a measurement of a GPU");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
+  if (options.device == "cpu" && (only->count() > 0 || log->count() > 0))
+    return report({ds::ExitCode::Usage, "--only and --log-jsonl are for --device cuda", ""});
+  if (options.device == "cuda" && ranks > 1)
+    return report(
+        {ds::ExitCode::Usage, "--device cuda: one GPU is measured, by one rank", "leave --ranks out"});
   options.quick = mode == "quick";
-  if (const std::optional<int> code = takePlace(options.place, ranks, app.count("--ranks") > 0,
-                                                timeoutSeconds, {{}, {{"-o", options.output}}}, argv))
+  if (const std::optional<int> code =
+          takePlace(options.place, ranks, app.count("--ranks") > 0, timeoutSeconds,
+                    {{}, {{"-o", options.output}, {"--log-jsonl", options.logJsonl}}}, argv))
     return *code;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
   const ds::Status status = ds::rt::calibrate(options);

@@ -13,8 +13,11 @@
 namespace ds::rt {
 
 struct CalibrateOptions {
-  bool quick = false; ///< few sizes, few repetitions: for tests
-  std::string output; ///< empty: stdout
+  bool quick = false;            ///< few sizes, few repetitions: for tests
+  std::string output;            ///< empty: stdout
+  std::string device = "cpu";    ///< or cuda
+  std::vector<std::string> only; ///< parts of a GPU's calibration; empty: all
+  std::string logJsonl;          ///< of a GPU: one object a measurement, as it is made; empty: none
   Place place;
   std::chrono::milliseconds timeout = kDefaultTimeout;
 };
@@ -22,6 +25,10 @@ struct CalibrateOptions {
 /// Measures, on every rank of the job at the same time; the first one writes the file, which is known to be
 /// writable before anything is measured.
 Status calibrate(const CalibrateOptions &options);
+
+/// The same of the first GPU, by events of the device. What is not measured is taken from a built-in
+/// description ("base").
+Status calibrateGpu(const CalibrateOptions &options);
 
 } // namespace ds::rt
 

@@ -154,6 +154,8 @@ Status run(const CalibrateOptions &options, RankGroup &group) {
 } // namespace
 
 Status calibrate(const CalibrateOptions &options) {
+  if (options.device == "cuda")
+    return calibrateGpu(options);
   ConnectOptions connectOptions;
   connectOptions.timeout = options.timeout;
   connectOptions.channels = 1;

@@ -43,6 +43,10 @@ void Figures::rows(const std::string &key, const std::vector<std::vector<double>
   add(key, json + "\n]", note);
 }
 
+void Figures::sort() {
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return a.path < b.path; });
+}
+
 std::string Figures::write(const std::vector<std::string> &heading) const {
   std::string out;
   for (const std::string &line : heading)

@@ -29,6 +29,9 @@ public:
   /// Rows of numbers, one a line.
   void rows(const std::string &key, const std::vector<std::vector<double>> &rows, const std::string &note);
 
+  /// Brings keys of one section together.
+  void sort();
+
   /// The file: `heading` as comment lines, then the figures as nested objects.
   std::string write(const std::vector<std::string> &heading) const;
 

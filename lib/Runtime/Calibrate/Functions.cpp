@@ -4,6 +4,8 @@
 // theirs costs something else than one of a plain loop: an exponential, a random row, a strided line.
 //
 //===---------------------------------------------------------------------------===//
+#include "Functions.h"
+
 #include "Context.h"
 
 #include <fmt/format.h>
@@ -45,14 +47,6 @@ Result<std::vector<double>> measureAttentionShape(Calibration &c, int64_t length
   return rates;
 }
 
-/// One function at one size.
-struct FunctionCase {
-  Workbench bench;
-  uint32_t command = 0;
-};
-
-using MakeCase = void (*)(FunctionCase &, int64_t elements);
-
 constexpr int64_t kRow = 256; ///< elements of an embedded row
 
 /// A table of as many bytes as the rows that are read of it.
@@ -79,10 +73,6 @@ void makeCrossEntropy(FunctionCase &of, int64_t elements, bool backward) {
           : of.bench.call(LibraryFn::CrossEntropyForward, {logits, targets, loss, lse, count}, {-100});
 }
 
-struct Function {
-  LibraryFn fn;
-  MakeCase make;
-};
 const Function kFunctions[] = {
     {LibraryFn::EmbeddingForward, [](FunctionCase &of, int64_t n) { makeEmbedding(of, n, false); }},
     {LibraryFn::EmbeddingBackward, [](FunctionCase &of, int64_t n) { makeEmbedding(of, n, true); }},
@@ -114,14 +104,15 @@ Result<std::vector<std::vector<double>>> measureFunction(Calibration &c, const F
                                          ? std::vector<int64_t>{1 << 14}
                                          : std::vector<int64_t>{1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 23};
   for (const int64_t elements : sizes) {
-    FunctionCase of{Workbench(c.pool, c.threads)};
+    Workbench bench(c.pool, c.threads);
+    FunctionCase of{bench};
     function.make(of, elements);
-    if (Status status = of.bench.bind(); !status)
+    if (Status status = bench.bind(); !status)
       return status.error();
-    Result<Sample> sample = c.measure(spell(function.fn), of.bench, of.command);
+    Result<Sample> sample = c.measure(spell(function.fn), bench, of.command);
     if (!sample)
       return sample.error();
-    const auto bytes = static_cast<double>(of.bench.bytes(of.command));
+    const auto bytes = static_cast<double>(bench.bytes(of.command));
     rows.push_back({bytes, bytes / sample->seconds});
     spread = std::max(spread, sample->spread);
   }
@@ -129,6 +120,8 @@ Result<std::vector<std::vector<double>>> measureFunction(Calibration &c, const F
 }
 
 } // namespace
+
+std::span<const Function> measuredFunctions() { return kFunctions; }
 
 Status measureAttention(Calibration &c) {
   c.progress("attention");

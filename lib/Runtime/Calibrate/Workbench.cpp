@@ -5,7 +5,6 @@
 #include "ds/Runtime/OnednnPlugin.h"
 #include "ds/Runtime/ProductBlocks.h"
 #include "ds/Runtime/ProgramFile.h"
-#include "ds/Support/Align.h"
 
 #include <fmt/format.h>
 
@@ -47,55 +46,8 @@ Workbench::Workbench(Pool &pool, uint32_t threads) : pool(pool) {
   program.strings = {"calibration"};
 }
 
-uint32_t Workbench::buffer(DType dtype, std::vector<int64_t> shape, int64_t idLimit) {
-  Buffer buffer;
-  buffer.dtype = dtype;
-  buffer.offset = used;
-  buffer.strides.assign(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;)
-    buffer.strides[d - 1] = buffer.strides[d] * shape[d];
-  buffer.shape = std::move(shape);
-  used += alignTo(extentBytes(buffer), 64);
-  program.buffers.push_back(std::move(buffer));
-  const auto index = static_cast<uint32_t>(program.buffers.size() - 1);
-  if (idLimit > 0)
-    ids.emplace_back(index, idLimit);
-  return index;
-}
-
-uint32_t Workbench::alias(uint32_t other, std::vector<int64_t> shape) {
-  const uint64_t before = used;
-  const uint32_t index = buffer(program.buffers[other].dtype, std::move(shape));
-  program.buffers[index].offset = program.buffers[other].offset;
-  used = before;
-  return index;
-}
-
-uint32_t Workbench::window(uint32_t other, std::vector<int64_t> shape, std::vector<int64_t> strides) {
-  const uint32_t index = alias(other, std::move(shape));
-  program.buffers[index].strides = std::move(strides);
-  return index;
-}
-
-uint32_t Workbench::call(LibraryFn fn, std::vector<uint32_t> operands, std::vector<int64_t> params) {
-  Command command;
-  command.kind = CommandKind::Library;
-  command.callee = static_cast<uint16_t>(fn);
-  command.firstOperand = static_cast<uint32_t>(program.operands.size());
-  command.numOperands = static_cast<uint32_t>(operands.size());
-  command.firstParam = static_cast<uint32_t>(program.params.size());
-  command.numParams = static_cast<uint32_t>(params.size());
-  program.operands.insert(program.operands.end(), operands.begin(), operands.end());
-  program.params.insert(program.params.end(), params.begin(), params.end());
-  program.commands.push_back(command);
-  return static_cast<uint32_t>(program.commands.size() - 1);
-}
-
-/// Asks for scratch memory as the compiler does.
 Status Workbench::addWorkspace(Command &command) {
-  std::vector<const Buffer *> operands;
-  for (uint32_t k = 0; k < command.numOperands; ++k)
-    operands.push_back(&program.buffers[program.operands[command.firstOperand + k]]);
+  const std::vector<const Buffer *> operands = operandsOf(command);
   const auto fn = static_cast<LibraryFn>(command.callee);
   uint64_t bytes = libraryWorkspaceBytes(fn, operands, program.threads);
   if (fn == LibraryFn::Matmul) {
@@ -160,16 +112,6 @@ Result<Sample> Workbench::measure(uint32_t command, const SamplingOptions &optio
   SamplingOptions withPlaces = options;
   withPlaces.warmUps = std::max(options.warmUps, static_cast<uint32_t>(places));
   return measureRepeatedly([&](uint32_t i) { return run(command, i); }, withPlaces, clock);
-}
-
-uint64_t Workbench::bytes(uint32_t command) const {
-  const Command &c = program.commands[command];
-  uint64_t sum = 0;
-  for (uint32_t k = 0; k < c.numOperands; ++k) {
-    const Buffer &buffer = program.buffers[program.operands[c.firstOperand + k]];
-    sum += static_cast<uint64_t>(numElements(buffer)) * byteSize(buffer.dtype);
-  }
-  return sum;
 }
 
 } // namespace ds::rt

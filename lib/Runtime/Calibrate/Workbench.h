@@ -9,6 +9,7 @@
 #define DS_LIB_RUNTIME_CALIBRATE_WORKBENCH_H
 
 #include "../Task.h"
+#include "CommandList.h"
 #include "Sampling.h"
 
 #include "ds/Runtime/Arena.h"
@@ -28,19 +29,10 @@ private:
   Arena arena;
 };
 
-/// Some library commands on common buffers.
-class Workbench {
+/// Library commands on this processor.
+class Workbench : public CommandList {
 public:
   Workbench(Pool &pool, uint32_t threads);
-
-  /// A packed buffer; `ids` of i64 with a limit hold numbers below it.
-  uint32_t buffer(DType dtype, std::vector<int64_t> shape, int64_t idLimit = 0);
-  /// The memory of `other` in another shape of at most its size.
-  uint32_t alias(uint32_t other, std::vector<int64_t> shape);
-  /// A window of `other` from its first element on, with other strides.
-  uint32_t window(uint32_t other, std::vector<int64_t> shape, std::vector<int64_t> strides);
-  /// Adds a command; returns its index.
-  uint32_t call(LibraryFn fn, std::vector<uint32_t> operands, std::vector<int64_t> params);
 
   /// Binds all commands, once for each place. Fails with Io where the pool is too small.
   Status bind();
@@ -48,17 +40,11 @@ public:
   Status run(uint32_t command, uint32_t run);
   Result<Sample> measure(uint32_t command, const SamplingOptions &options, const CalibrationClock &clock);
 
-  /// Bytes of the elements of one command's operands, each operand counted once.
-  uint64_t bytes(uint32_t command) const;
-
 private:
   Status addWorkspace(Command &command);
   void fillIds();
 
   Pool &pool;
-  Program program;
-  std::vector<std::pair<uint32_t, int64_t>> ids; ///< buffer and limit
-  uint64_t used = 0;                             ///< bytes of one place
   uint64_t places = 1;
   const KernelImage image;
   const std::vector<Communicator *> communicators;
