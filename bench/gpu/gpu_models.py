@@ -1,5 +1,7 @@
 """gpu_models.py - the models of a GPU round: how each is compiled here, and what it is there."""
 
+import os
+
 ADAMW = {"type": "AdamW", "params": {"lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}}
 
 
@@ -24,11 +26,12 @@ def hf_gpt2(layers, heads, width):
             "attn_pdrop": 0.0, "tie_word_embeddings": True}
 
 
-def gpt2(layers, heads, width, batch):
+def gpt2(layers, heads, width, batch, length=1024, vocab=50257, **more):
     """GPT-2 as it is measured: what is compiled, and what PyTorch builds beside it."""
-    return {"hf": hf_gpt2(layers, heads, width), "config": config(batch, 1, True), "batch": batch, "length": 1024,
-            "layers": layers, "heads": heads, "width": width, "vocab": 50257, "compared": True,
-            "weights": 12 * layers * width ** 2 + 50257 * width}
+    hf = {**hf_gpt2(layers, heads, width), "vocab_size": vocab, "n_positions": length, "n_ctx": length}
+    return {"hf": hf, "config": config(batch, 1, True), "batch": batch, "length": length,
+            "layers": layers, "heads": heads, "width": width, "vocab": vocab, "compared": True,
+            "weights": 12 * layers * width ** 2 + vocab * width, **more}
 
 
 def llama3_8b():
@@ -41,13 +44,14 @@ def llama3_8b():
           "rope_theta": 500000.0, "tie_word_embeddings": False}
     attention = 2 * width * width * (1 + key_heads / heads)
     return {"hf": hf, "config": config(1, 1, True), "batch": 1, "length": 4096, "layers": layers, "width": width,
-            "vocab": vocab, "weights": layers * (attention + 3 * width * inner) + vocab * width}
+            "vocab": vocab, "compared": False, "large": True, "weights": layers * (attention + 3 * width * inner) + vocab * width}
 
 
 # "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
 # "ranks": as many GPUs; where there are fewer, the model is skipped.
 # "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel. "weights" counts
-# those of matrix products. PyTorch measures those that are "compared".
+# those of matrix products. PyTorch measures those that are "compared"; "large" ones are measured last and once.
+# "rehearsal": too small to say anything, packed only by name.
 MODELS = {
     "mlp": {"example": ["mlp", "--size", "tiny", "--batch", "8", "--data", "64"], "config": config(8, 2)},
     "gpt": {"example": ["gpt", "--size", "small", "--layers", "2", "--batch", "4", "--data", "64"],
@@ -64,9 +68,29 @@ MODELS = {
     **{f"gpt-zero{stage}": on_two(stage) for stage in range(4)},
     "gpt-zero3-bf16": on_two(3, True),
     "gpt2": gpt2(12, 12, 768, 16),
-    "gpt2-xl": gpt2(48, 25, 1600, 8),
+    "gpt2-xl": gpt2(48, 25, 1600, 8, large=True),
     "llama3-8b": llama3_8b(),
+    "gpt2-micro": gpt2(1, 2, 32, 2, 16, 64, rehearsal=True),
+    "gpt2-milli": gpt2(2, 2, 32, 2, 16, 64, rehearsal=True, large=True),
 }
+
+
+def family(name):
+    """Which of examples/ a model is; none for those from a config.json."""
+    return MODELS[name].get("example", [None])[0]
+
+
+def tokens(name, folder):
+    """A stream of tokens for a model from a config.json, the same on every machine; the file's path."""
+    model, path = MODELS[name], os.path.join(folder, f"{name}.bin")
+    if not os.path.exists(path):
+        state, words = 1, bytearray()
+        for _ in range(model["batch"] * model["length"] * 8 + 1):
+            state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+            words += ((state >> 33) % min(model["vocab"], 1 << 16)).to_bytes(2, "little")
+        with open(path, "wb") as file:
+            file.write(words)
+    return path
 
 
 def flops_per_token(model):

@@ -3,6 +3,7 @@
 The machine has CUDA, PyTorch and a C++ runtime of its own, but no compiler of ours and no network.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,6 +18,9 @@ BUILD = os.environ.get("BUILD_DIR", os.path.join(ROOT, "build"))
 PYTHON = "/usr/bin/python3"
 LIMIT = 64 << 20
 STEPS = 20
+ROUND = ("gpu_checks.py", "gpu_child.py", "gpu_facts.py", "gpu_ladder.py", "gpu_models.py", "gpu_results.py", "gpu_round.py",
+         "gpu_speed.py", "gpu_summary.py", "gpu_torch.py")
+EXAMPLES = ("export.py", "gpt.py", "llama.py", "mlp.py", "safetensors_io.py", "speech.py", "vit.py")
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libdl.", "libpthread.", "librt.", "libstdc++", "libgcc_s")
 
 
@@ -53,19 +57,34 @@ def copy_tools(folder):
         for library in libraries(source):
             shutil.copy2(library, os.path.join(folder, "lib"))
     here = os.path.dirname(os.path.abspath(__file__))
-    for name in ("gpu_models.py", "gpu_round.py", "gpu_torch.py", "gpu_ways.py"):
+    for name in ROUND:
         shutil.copy2(os.path.join(here, name), folder)
-    for name in ("gpt.py", "safetensors_io.py"):
+    for name in EXAMPLES:
         shutil.copy2(os.path.join(ROOT, "examples", name), folder)
     shutil.copy2(os.path.join(ROOT, "script", "gpu-test"), folder)
 
 
 def compile_model(arguments, target, program):
     """ds-opt; None, or why it refused."""
-    plan = ["--plan-json", program.replace(".dsx", ".plan.json")] if target != "cpu" else []
+    base = program.removesuffix(".dsx")
+    plan = ["--plan-json", f"{base}.plan.json", "--trace", f"{base}.trace.json"] if target != "cpu" else []
     result = subprocess.run([tool("ds-opt"), *arguments, "--target", target, "--emit=program", "-o", program, *plan],
                             capture_output=True, text=True)
-    return None if result.returncode == 0 else result.stderr.strip().splitlines()[0]
+    if result.returncode != 0:
+        return (result.stderr.strip().splitlines() or [f"exit code {result.returncode}"])[0]
+    if plan:
+        keep_planned(f"{base}.trace.json", f"{base}.planned.json")
+    return None
+
+
+def keep_planned(trace, path):
+    """Of a planned trace the commands of a step: [name, predicted seconds]."""
+    with open(trace) as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    with open(path, "w") as file:
+        json.dump([[event["name"], event["dur"] * 1e-6] for event in events if event.get("ph") == "X"], file)
+    os.remove(trace)
 
 
 def pack_example(name, model, target, folder, work):
@@ -104,13 +123,25 @@ def pack_hf(name, model, target, folder, work):
                          f"{folder}/{name}.dsx")
 
 
+def digest(folder):
+    """What a pack is known by: of all its files' names and bytes."""
+    sums = hashlib.sha256()
+    for path, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            with open(os.path.join(path, name), "rb") as file:
+                sums.update(os.path.relpath(file.name, folder).encode() + b"\0" + file.read())
+    return sums.hexdigest()[:12]
+
+
 def folder_bytes(folder):
     return sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(folder) for name in names)
 
 
 def pack(folder, target, names):
     """Fills `folder` with the models that `names` lists, or all; returns the exit code."""
-    names = list(gpu_models.MODELS) if names == "all" else names.split(",")
+    names = names.split(",") if names != "all" else [
+        name for name, model in gpu_models.MODELS.items() if not model.get("rehearsal")]
     unknown = [name for name in names if name not in gpu_models.MODELS]
     if unknown:
         sys.exit(f"gpu-test: unknown models: {', '.join(unknown)}")
@@ -131,7 +162,8 @@ def pack(folder, target, names):
         else:
             packed.append(name)
     with open(os.path.join(folder, "models.json"), "w") as file:
-        json.dump({"packed": packed, "refused": refused, "target": target, "compile_seconds": seconds}, file, indent=1)
+        json.dump({"packed": packed, "refused": refused, "target": target, "compile_seconds": seconds,
+                   "pack": digest(folder)}, file, indent=1)
     size = folder_bytes(folder)
     print(f"{folder}: {size / (1 << 20):.1f} MiB of {LIMIT >> 20}, models: {', '.join(packed) or 'none'}")
     return 1 if refused or size > LIMIT else 0

@@ -1,49 +1,84 @@
 """gpu_torch.py - PyTorch's side of a GPU round, in a process of its own.
 
-    gpu_torch.py losses JSON    trains examples/gpt.py from given weights on given data; prints its losses
+    gpu_torch.py facts          its version, its libraries and its GPU
+    gpu_torch.py losses JSON    trains a model of examples/ from given weights on given data; prints its losses
     gpu_torch.py speed JSON     times training steps of a GPT-2 with flash attention and fused AdamW
 
-Prints one JSON object.
+Prints one JSON object. DS_GPU_TEST_DEVICE=cpu rehearses it without a GPU.
 """
 
 import json
+import os
 import statistics
 import sys
 import time
-from dataclasses import replace
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 
-def optimizer_of(model, config, fused=False):
+DEVICE = os.environ.get("DS_GPU_TEST_DEVICE", "cuda")
+
+
+def synchronize():
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def facts():
+    """What PyTorch is here; the files of NVIDIA's that it has opened."""
+    found = {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
+    if DEVICE == "cuda":
+        properties = torch.cuda.get_device_properties(0)
+        found.update(gpu=properties.name, multiprocessors=properties.multi_processor_count,
+                     memory_bytes=properties.total_memory, nccl=".".join(map(str, torch.cuda.nccl.version())))
+        torch.ones(16, 16, device="cuda") @ torch.ones(16, 16, device="cuda")
+    with open("/proc/self/maps") as file:
+        found["files"] = sorted({line.split()[-1] for line in file if any(
+            word in line for word in ("libcuda", "cublas", "cudnn", "nccl", "nvrtc", "cupti"))})
+    return found
+
+
+def load_weights(model, path):
+    """Every parameter must be in the file, under one of its names."""
+    import safetensors_io
+    tensors = {key: torch.from_numpy(value) for key, value in safetensors_io.load(path).items()}
+    entries = model.state_dict(keep_vars=True)
+    loaded = {id(value) for key, value in entries.items() if key in tensors}
+    missing = [key for key, value in model.named_parameters() if id(value) not in loaded]
+    if missing:
+        sys.exit(f"{path} has no {', '.join(missing[:5])}")
+    model.load_state_dict(tensors, strict=False)
+
+
+def optimizer_of(model, config):
     params = config["optimizer"]["params"]
     return torch.optim.AdamW(model.parameters(), lr=params["lr"], betas=params["betas"], eps=params["eps"],
-                             weight_decay=params["weight_decay"], fused=fused)
+                             weight_decay=params["weight_decay"])
 
 
 def losses(settings):
     """The same arithmetic as the program: fp32 without tf32, or bf16 under autocast."""
-    import gpt
+    import export
     import safetensors_io
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    config = settings["config"]
-    model = gpt.GPT(replace(gpt.SIZES[settings["size"]], layers=settings["layers"])).cuda()
-    tensors = {key: torch.from_numpy(value) for key, value in safetensors_io.load(settings["weights"]).items()}
-    model.load_state_dict(tensors, strict=False)
-    data = {key: torch.from_numpy(value).cuda() for key, value in safetensors_io.load(settings["data"]).items()}
+    config, args = settings["config"], export.parse([*settings["example"], "--out", "."])
+    model = export.FAMILIES[args.name][1](export.make_config(args)).to(DEVICE)
+    load_weights(model, settings["weights"])
+    data = {key: torch.from_numpy(value).to(DEVICE) for key, value in safetensors_io.load(settings["data"]).items()}
+    count = len(next(iter(data.values())))
     optimizer = optimizer_of(model, config)
     batch, accumulation = config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]
     at, found = 0, []
     for _ in range(settings["steps"]):
         total = 0.0
         for _ in range(accumulation):
-            rows = torch.arange(at, at + batch, device="cuda") % len(data["x"])
+            rows = torch.arange(at, at + batch, device=DEVICE) % count
             at += batch
-            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=settings["bf16"]):
-                loss = model(data["x"][rows], data["y"][rows])
+            with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=settings["bf16"]):
+                loss = model(**{key: value[rows] for key, value in data.items()})
             (loss / accumulation).backward()
             total += loss.item() / accumulation
         nn.utils.clip_grad_norm_(model.parameters(), config["gradient_clipping"])
@@ -93,29 +128,30 @@ def speed(settings):
     """Median of steps after five; compiling counts as the first step."""
     torch.manual_seed(0)
     shape = [settings[key] for key in ("vocab", "length", "layers", "heads", "width")]
-    model = GPT2(*shape).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
+    model = GPT2(*shape).to(DEVICE)
+    fused = {"fused": True} if DEVICE == "cuda" else {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, **fused)
     run = torch.compile(model) if settings["compile"] else model
-    tokens = torch.randint(settings["vocab"], (settings["batch"], settings["length"] + 1), device="cuda")
+    tokens = torch.randint(settings["vocab"], (settings["batch"], settings["length"] + 1), device=DEVICE)
     x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     seconds = []
     for _ in range(settings["steps"] + 5):
-        torch.cuda.synchronize()
+        synchronize()
         started = time.perf_counter()
-        with torch.autocast("cuda", dtype=torch.bfloat16):
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
             loss = run(x, y)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         loss.item()
-        torch.cuda.synchronize()
+        synchronize()
         seconds.append(time.perf_counter() - started)
     median = statistics.median(seconds[5:])
     return {"step_seconds": median, "first_step_seconds": seconds[0],
             "tokens_per_second": settings["batch"] * settings["length"] / median,
-            "peak_bytes": torch.cuda.max_memory_allocated()}
+            "peak_bytes": torch.cuda.max_memory_allocated() if DEVICE == "cuda" else None}
 
 
 if __name__ == "__main__":
-    print(json.dumps({"losses": losses, "speed": speed}[sys.argv[1]](json.loads(sys.argv[2]))))
+    print(json.dumps({"facts": facts, "losses": losses, "speed": speed}[sys.argv[1]](*map(json.loads, sys.argv[2:]))))

@@ -1,0 +1,164 @@
+"""gpu_checks.py - what must hold of a run with all that works switched on: the same bits again, memory as planned, traces."""
+
+import bisect
+import collections
+import json
+import re
+import shutil
+import sys
+
+import gpu_models
+from gpu_ladder import examples, highest, losses_of, look_closer, relative, sanitizer_of
+
+REPEATED = ("mlp", "gpt-bf16", "llama-bf16", "vit-bf16", "speech")
+TWO = ("mlp", "llama-bf16")  # fp32 and 16 bits
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+MEMORY = re.compile(r"device memory ([\d.]+) (\w+) in arenas of ([\d.]+) (\w+) planned, ([\d.]+) (\w+) beyond them")
+OFF_BY = 0.02  # of all device memory
+
+
+def chosen(r, wanted):
+    """Those of `wanted` that were packed, else the first small model."""
+    here = examples(r)
+    return [name for name in wanted if name in here] or here[:1]
+
+
+def repeats(name):
+    """A step: losses and saved weights of two runs, every bit."""
+    def work(r):
+        found = []
+        for turn in (1, 2):
+            weights = r.temporary(f"weights{turn}.safetensors")
+            ended, records = r.ds_run(name, highest(r), extra=["--save-weights", weights], steps=10)
+            if not ended.ok:
+                return r.failed(f"repeats {name}", ended)
+            with open(weights, "rb") as file:
+                found.append((losses_of(records), file.read()))
+        return r.outcome("ok" if found[0] == found[1] else "failed", "losses and weights of two runs"
+                         + ("" if found[0] == found[1] else " differ: " + ("losses" if found[0][0] != found[1][0] else "weights")))
+    return work
+
+
+def memory_of(stderr):
+    """Bytes in arenas, planned, and beyond them, as ds-run's log says; None if it does not."""
+    found = MEMORY.search(stderr)
+    if not found:
+        return None
+    words = found.groups()
+    return [float(words[i]) * UNITS[words[i + 1]] for i in (0, 2, 4)]
+
+
+def planned_total(path):
+    """Device bytes of the first rank's plan, with those beyond its arenas."""
+    with open(path) as file:
+        rank = json.load(file)["ranks"][0]
+    return rank["arenas"]["device"] + sum(line["bytes"] for line in rank["memory"] if line["where"] == "device")
+
+
+def judge_memory(r, name, stderr):
+    """(holds, text, figures) of what a run of `name` took."""
+    used = memory_of(stderr)
+    if used is None:
+        return False, "the log has no line on memory", {}
+    planned = planned_total(r.path(f"{name}.plan.json"))
+    off = (used[0] + used[2]) / planned - 1
+    figures = {"arenas": used[0], "planned": used[1], "beyond": used[2], "planned_total": planned}
+    return (used[0] == used[1] and abs(off) <= OFF_BY,
+            f"arenas {used[0]:.4g} B of {used[1]:.4g}, {used[2]:.4g} beyond, {100 * off:+.1f} % off the plan's total, "
+            f"limit {100 * OFF_BY:.0f} %", figures)
+
+
+def memory(name):
+    """A step: the arenas are the plan's, and all memory within 2 % of it."""
+    def work(r):
+        ended, _ = r.ds_run(name, highest(r), steps=3)
+        if not ended.ok:
+            return r.failed(f"memory {name}", ended)
+        holds, text, figures = judge_memory(r, name, ended.err)
+        return r.outcome("ok" if holds else "failed", text, **figures)
+    return work
+
+
+def read_slices(path):
+    """Commands of a trace in the order in which they began; how many of its steps have any."""
+    with open(path) as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    slices = sorted((event for event in events if event.get("ph") == "X"), key=lambda event: event["ts"])
+    begins = sorted(event["ts"] for event in events if event.get("ph") == "i")
+    return slices, len({bisect.bisect(begins, event["ts"]) for event in slices})
+
+
+def trace(name):
+    """A step: commands in a trace by CUPTI are those in one by events, and take no longer in sum."""
+    def work(r):
+        found = []
+        for label, switch in (("CUPTI", None), ("events", "0")):
+            path = r.temporary("small.trace.json")
+            environment = {key: value for key, value in {**highest(r), "DS_CUPTI": switch}.items() if value is not None}
+            ended, _ = r.ds_run(name, environment, extra=["--trace", path], steps=3)
+            if not ended.ok:
+                return r.failed(f"trace {name} by {label}", ended)
+            events, _ = read_slices(path)
+            found.append((collections.Counter(event["name"] for event in events), sum(event["dur"] for event in events)))
+        (names, microseconds), (others, more) = found
+        good = not names - others and 0 < microseconds <= more
+        return r.outcome("ok" if good else "failed", f"{names.total()} commands take {microseconds:.0f} us by CUPTI, "
+                         f"{others.total()} take {more:.0f} us by events", microseconds=[microseconds, more])
+    return work
+
+
+def on_several(name):
+    """A step: a model on several GPUs, where they are there."""
+    def work(r):
+        ranks = gpu_models.MODELS[name]["ranks"]
+        gpus = count_gpus(r)
+        if gpus < ranks:
+            return r.outcome("skipped", f"needs {ranks} GPUs, there {'is' if gpus == 1 else 'are'} {gpus}")
+        with open(r.path(f"{name}.cpu.json")) as file:
+            expected = json.load(file)["losses"]
+        ended, records = r.ds_run(name, highest(r), steps=len(expected))
+        if not ended.ok:
+            return r.failed(name, ended)
+        limit, worst = 2e-2 if gpu_models.MODELS[name].get("bf16") else 1e-4, relative(losses_of(records), expected)
+        return r.outcome("ok" if worst <= limit else "failed", f"{worst:.1e} from the CPU's losses, limit {limit:g}", far=worst)
+    return work
+
+
+def count_gpus(r):
+    """As the driver counts them."""
+    ended = r.child([sys.executable, r.path("gpu_facts.py"), "gpu"])
+    return json.loads(ended.out)["count"] if ended.ok else 1
+
+
+def checks(r):
+    for name in chosen(r, REPEATED):
+        if r.step(f"repeats {name}", repeats(name), 120)["state"] == "failed":
+            look_closer(r, f"repeats {name}", name, highest(r))
+    for name in chosen(r, TWO):
+        r.step(f"memory {name}", memory(name), 120)
+    for name in chosen(r, TWO[1:]):
+        r.step(f"trace {name}", trace(name), 120)
+    for name in [n for n in r.models if "ranks" in gpu_models.MODELS[n]]:
+        r.step(f"several GPUs {name}", on_several(name), 120)
+
+
+def sanitized(name, kind):
+    """A step: compute-sanitizer finds nothing in a run that works."""
+    def work(r):
+        if not shutil.which("compute-sanitizer"):
+            return r.outcome("skipped", "compute-sanitizer is not here")
+        ended, _ = r.ds_run(name, highest(r), steps=2, wrapper=sanitizer_of(kind))
+        if ended.why == "time":
+            return r.outcome("skipped", ended.describe())
+        if not ended.ok:
+            r.results.failure(f"{kind} {name}", f"--- stdout\n{ended.out}--- stderr\n{ended.err}")
+        lines = [line for line in (ended.out + ended.err).splitlines() if "ERROR SUMMARY" in line]
+        return r.outcome("ok" if ended.ok else "failed", lines[-1].strip() if lines else ended.describe())
+    return work
+
+
+def sanitizer(r):
+    for name in chosen(r, TWO):
+        for kind in ("memcheck", "racecheck"):
+            r.step(f"{kind} {name}", sanitized(name, kind), 120)

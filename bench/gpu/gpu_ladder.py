@@ -1,0 +1,174 @@
+"""gpu_ladder.py - one feature after the other, from everything off to everything on.
+
+The first rung waits for each command and uses neither graphs nor cuDNN nor cuBLASLt's GELU. Each further rung switches one
+thing on, on top of those that held so far; small models are trained on it, and their losses held to the CPU's and to
+PyTorch's on this GPU. A rung that loses a model which the last one had is left out of all that follows.
+"""
+
+import json
+import math
+import shutil
+
+import gpu_models
+
+OFF = {"DS_CUDA_CHECK": "1", "DS_CUDA_GRAPH": "0", "DS_CUDNN": "0", "DS_CUDA_GELU": "0", "DS_CUPTI": "0",
+       "DS_POISON": "0"}
+CUPTI_ON = {"DS_CUPTI": None}  # a traced run finds the library by itself
+
+
+def is_narrow(name):
+    return bool(gpu_models.MODELS[name].get("bf16"))
+
+
+def uses_cudnn(name):
+    return is_narrow(name) or gpu_models.family(name) in ("vit", "speech")
+
+
+# name, what is switched, which models notice, whether it stays on
+RUNGS = [("off", {}, None, True), ("running freely", {"DS_CUDA_CHECK": "0"}, None, True),
+         ("graph", {"DS_CUDA_GRAPH": "1"}, None, True), ("cuDNN", {"DS_CUDNN": None}, uses_cudnn, True),
+         ("GELU in products", {"DS_CUDA_GELU": "1"}, is_narrow, True), ("poison", {"DS_POISON": "1"}, None, False)]
+SANITIZED = 4  # failures that compute-sanitizer looks at
+LIMITS = {False: {"the CPU": 1e-4, "PyTorch": 1e-3}, True: {"the CPU": 2e-2, "PyTorch": 2e-2}}  # by 16 bits
+
+
+def relative(a, b):
+    """The largest relative difference; infinite where there are fewer steps, or no numbers."""
+    if len(a) != len(b) or not all(map(math.isfinite, [*a, *b])):
+        return math.inf
+    return max((abs(x - y) / max(abs(y), 1e-12) for x, y in zip(a, b)), default=0.0)
+
+
+def switched(environment, change):
+    """None takes a variable away: the library is then looked for as usual."""
+    return {key: value for key, value in {**environment, **change}.items() if value is not None}
+
+
+def losses_of(records):
+    return [record.get("loss", math.nan) for record in records]
+
+
+def examples(r):
+    """Small models on one GPU, the smallest first."""
+    return [name for name in r.models if "example" in gpu_models.MODELS[name] and "ranks" not in gpu_models.MODELS[name]]
+
+
+def expected_losses(r, name):
+    with open(r.path(f"{name}.cpu.json")) as file:
+        return json.load(file)["losses"]
+
+
+def torch_losses(name):
+    """A step: what PyTorch computes on this GPU from the same weights and data."""
+    def work(r):
+        model = gpu_models.MODELS[name]
+        settings = {"weights": r.path(f"{name}.safetensors"), "data": r.path(f"{name}.data.safetensors"),
+                    "steps": len(expected_losses(r, name)), "bf16": is_narrow(name), "config": model["config"],
+                    "example": model["example"]}
+        ended = r.child([r.python, r.path("gpu_torch.py"), "losses", json.dumps(settings)])
+        if not ended.ok:
+            r.results.failure(f"PyTorch {name}", ended.err)
+            return r.outcome("skipped", ended.describe())
+        losses = json.loads(ended.out.splitlines()[-1])["losses"]
+        worst = relative(losses, expected_losses(r, name))
+        return r.outcome("ok", f"{worst:.1e} from our CPU's losses", losses=losses)
+    return work
+
+
+def refused_graph(records):
+    """What the log says where a step could not be recorded as a graph."""
+    said = [record["graph"] for record in records if isinstance(record.get("graph"), str)]
+    return said[-1] if said and said[-1] not in ("replayed", "recorded", "off", "yes") else None
+
+
+def train(name, environment, rung):
+    """A step: trains `name` and holds its losses to the others'."""
+    def work(r):
+        expected = expected_losses(r, name)
+        ended, records = r.ds_run(name, environment, steps=len(expected))
+        label = f"ladder {rung} {name}"
+        if not ended.ok:
+            return r.failed(label, ended)
+        others = {"the CPU": expected}
+        if r.results.records.get(f"PyTorch {name}", {}).get("state") == "ok":
+            others["PyTorch"] = r.results.records[f"PyTorch {name}"]["data"]["losses"]
+        losses = losses_of(records)
+        far = {other: relative(losses, theirs) for other, theirs in others.items()}
+        wrong = [other for other, distance in far.items() if distance > LIMITS[is_narrow(name)][other]]
+        text = ", ".join(f"{distance:.1e} from {other}" for other, distance in far.items())
+        graph = refused_graph(records) if rung == "graph" else None
+        if wrong or graph:
+            text += f", limits {LIMITS[is_narrow(name)]}" if wrong else f"; no graph: {graph}"
+            r.results.failure(label, f"{text}\nours {losses}\nothers {others}\n--- stderr\n{ended.err}")
+        return r.outcome("failed" if wrong or graph else "ok", text, far=far, log=records[-1] if records else {},
+                         head=head_of(ended.err))
+    return work
+
+
+def head_of(stderr):
+    """ds-run's line on the device and its libraries."""
+    return next((line for line in stderr.splitlines() if "device memory" in line), "")
+
+
+def look_closer(r, label, name, environment):
+    """After a failure: each command waited for, so that the message names it; then under compute-sanitizer."""
+    if environment.get("DS_CUDA_CHECK") != "1" and environment.get("DS_POISON") != "1":
+        r.step(f"{label}, each command waited for", again(name, {**environment, "DS_CUDA_CHECK": "1"}, ()), 120)
+    looked = [found for found in r.results.records if found.endswith(", memcheck")]
+    if f"{label}, memcheck" in looked or len(looked) < SANITIZED:
+        r.step(f"{label}, memcheck", again(name, environment, sanitizer_of("memcheck")), 120)
+
+
+def sanitizer_of(kind):
+    return ["compute-sanitizer", "--tool", kind, "--error-exitcode", "99", "--print-limit", "20"]
+
+
+def again(name, environment, wrapper):
+    """A step: two steps of a model, to hear more of a failure. What it finds is no failure of its own."""
+    def work(r):
+        if wrapper and not shutil.which(wrapper[0]):
+            return r.outcome("skipped", f"{wrapper[0]} is not here")
+        ended, _ = r.ds_run(name, environment, steps=3, wrapper=wrapper)
+        said = f"--- stdout\n{ended.out}--- stderr\n{ended.err}"
+        r.results.failure(f"looking closer at {name}: {' '.join(wrapper)} {environment}", said)
+        summary = [line for line in (ended.out + ended.err).splitlines() if "ERROR SUMMARY" in line]
+        return r.outcome("ok", "it says: " + (summary[-1].strip() if summary else ended.describe()))
+    return work
+
+
+def climb(r):
+    """[(rung, {model: state}, whether it is kept)] and the environment of the highest rung; makes what is not made yet. A rung
+    that no packed model would notice is kept, for users have it on."""
+    environment, having, rungs = dict(OFF), [], []
+    for rung, change, notices, stays in RUNGS:
+        trial, states = switched(environment, change), {}
+        for name in [n for n in examples(r) if notices is None or notices(n)]:
+            if rung == "off":
+                r.step(f"PyTorch {name}", torch_losses(name), 120)
+            label = f"ladder {rung} {name}"
+            states[name] = r.step(label, train(name, trial, rung), 120)["state"]
+            if states[name] == "failed":
+                look_closer(r, label, name, trial)
+        good = {name for name, state in states.items() if state == "ok"}
+        holds = not states or bool(good) and not any(name in states and name not in good for name in having)
+        rungs.append((rung, states, holds))
+        if holds and stays:
+            environment, having = trial, set(having) | good
+    return environment, rungs
+
+
+def ladder(r):
+    """All rungs, and a line on what is on from here."""
+    environment, rungs = climb(r)
+    tried = [(rung, holds) for rung, states, holds in rungs if states]
+    held = [rung for rung, holds in tried if holds]
+    state = "skipped" if not tried else "ok" if len(held) == len(tried) else "failed"
+    r.step("ladder", lambda _: r.outcome(state, f"{len(held)} of {len(tried)} rungs hold: {', '.join(held) or 'none'}",
+                                         environment=environment), 10)
+
+
+def highest(r):
+    """The environment that everything after the ladder runs with: of the rungs that were climbed. Without any, as users run."""
+    found = r.results.records.get("ladder")
+    environment = found["data"]["environment"] if found and examples(r) else {}
+    return {**environment, "DS_POISON": "0"}

@@ -1,0 +1,449 @@
+"""gpu_rehearsal.py ROOT PACK FAKE-LIBRARY SCENARIO...: rounds of gpu-test on the fake device, with faults.
+
+The pack's ds-run becomes a script that notes how it was called, does what the scenario's fault says (a piece of shell) and
+then runs the tool with the kernels of its program, or pretend_run.py, which has the losses of the CPU without computing
+them. nvidia-smi and compute-sanitizer are scripts too. Where there is no pack, one is made whose programs are empty: it can
+only be pretended to run.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT, PACK, FAKE = (os.path.abspath(path) for path in sys.argv[1:4])
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIBRARIES = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NCCL", "DS_NVML", "DS_CUPTI")
+WRAPPER = """#!/bin/bash
+echo "$@" >> "$CALLS"
+for word; do case $word in *.dsx) export DS_FAKE_KERNELS=${word%.dsx}.kernels.so;; esac; done
+[ -z "$FAULT" ] || . "$FAULT"
+[ -z "$PRETEND" ] || exec "$PRETEND" "$@"
+exec "$(dirname "$0")/ds-run.real" "$@"
+"""
+LDD = """#!/bin/bash
+case $1 in */bin/ds-run) set -- "$1.real";; esac
+exec /usr/bin/ldd "$1"
+"""
+SMI = """#!/bin/sh
+case "$*" in
+  -q) echo "everything on the GPU";;
+  *) [ -z "$SMI_FAILS" ] || { echo "no answer" >&2; exit 3; }
+     echo "Fake GPU, 580.1, ${SMI_MEMORY:-80000}, 0, 1980, 1980, 2600, 700, 40, Enabled, Default, Disabled";;
+esac
+"""
+SANITIZER = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do case $1 in --tool|--error-exitcode|--print-limit) shift;; esac; shift; done
+"$@"
+code=$?
+echo "========= ERROR SUMMARY: ${SANITIZER_ERRORS:-0} errors"
+[ "${SANITIZER_ERRORS:-0}" = 0 ] && exit $code
+exit 99
+"""
+
+
+def write_script(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+
+
+def make_pack():
+    """What `gpu-test --pack` makes, without compiling anything."""
+    sys.path.insert(0, f"{ROOT}/bench/gpu")
+    import gpu_pack
+    for folder in ("bin", "lib"):
+        os.makedirs(f"{PACK}/{folder}")
+    for name in gpu_pack.ROUND:
+        shutil.copy2(f"{ROOT}/bench/gpu/{name}", PACK)
+    shutil.copy2(f"{ROOT}/script/gpu-test", PACK)
+    for name in ("bin/ds-run", "lib/libds-cuda.so", "lib/libds-gloo.so"):
+        shutil.copy2("/bin/true", f"{PACK}/{name}")
+    models = ("mlp", "llama-bf16", "gpt-zero2", "gpt2-micro", "gpt2-milli")
+    for name in models:
+        plan = {"ranks": [{"arenas": {"device": 1 << 20}, "memory": [{"where": "device", "bytes": 1 << 30}]}],
+                "predicted": {"step_seconds": 0.001}}
+        for end, value in (("plan.json", plan), ("cpu.json", {"losses": [2.0 - step / 20 for step in range(20)]}),
+                           ("planned.json", [["matmul a", 2e-6]])):
+            with open(f"{PACK}/{name}.{end}", "w") as file:
+                json.dump(value, file)
+    with open(f"{PACK}/models.json", "w") as file:
+        json.dump({"packed": models, "refused": {}, "target": "cuda:sm_90", "compile_seconds": {}, "pack": "pretended"}, file)
+
+
+def prepare():
+    """Once for each pack."""
+    if not os.path.exists(PACK):
+        make_pack()
+    if os.path.exists(f"{PACK}/bin/ds-run.real"):
+        return
+    for program in glob.glob(f"{PACK}/*.dsx"):
+        subprocess.run([sys.executable, f"{ROOT}/test/oracle/ptx_to_cpp.py", program, "-o",
+                        program.replace(".dsx", ".kernels.so")], check=True)
+    for folder, name, text in (("smi", "nvidia-smi", SMI), ("sanitizer", "compute-sanitizer", SANITIZER),
+                               ("ldd", "ldd", LDD), ("python", "python3", f'#!/bin/sh\nexport PYTHONPATH={HERE}/torch2\n'
+                                                     f'exec "{sys.executable}" -W ignore "$@"\n')):
+        os.makedirs(f"{PACK}/tools/{folder}", exist_ok=True)
+        write_script(f"{PACK}/tools/{folder}/{name}", text)
+    os.rename(f"{PACK}/bin/ds-run", f"{PACK}/bin/ds-run.real")
+    write_script(f"{PACK}/bin/ds-run", WRAPPER)
+
+
+class Rehearsal:
+    """A results folder, and the rounds that write to it."""
+
+    def __init__(self, name):
+        self.folder = os.path.join(PACK, "rehearsals", name)
+        self.out, self.calls_file = os.path.join(self.folder, "out"), os.path.join(self.folder, "calls")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+
+    def environment(self, fault=None, tools=("smi", "sanitizer"), **more):
+        if fault is not None:
+            with open(os.path.join(self.folder, "fault"), "w") as file:
+                file.write(fault)
+        path = os.pathsep.join([*(f"{PACK}/tools/{tool}" for tool in ("ldd", *tools)), "/usr/bin", "/bin"])
+        return {**os.environ, **{key: FAKE for key in LIBRARIES}, "PATH": path, "CALLS": self.calls_file,
+                "PRETEND": f"{HERE}/pretend_run.py", "NO_TORCH": "1",
+                "FAULT": os.path.join(self.folder, "fault") if fault is not None else "", "DS_GPU_TEST_DEVICE": "cpu",
+                "HOME": self.folder, "REHEARSAL": self.folder, **more}
+
+    def command(self, *arguments):
+        return [sys.executable, *COVERAGE, os.path.join(PACK, "gpu-test"), "--out", self.out, "--python",
+                f"{PACK}/tools/python/python3", "--quick", "--steps", "3", "--scratch", self.folder, *arguments]
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen(self.command(*arguments), env=self.environment(**options), stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+    def run(self, expected, *arguments, **options):
+        """A round; its output, within what every round must keep to."""
+        round = self.start(*arguments, **options)
+        output = round.communicate(timeout=500)[0]
+        assert round.returncode == expected, (round.returncode, output)
+        self.check_bounds(output)
+        return output
+
+    def check_bounds(self, output):
+        assert len(output) < 12000, len(output)
+        assert "Traceback" not in output, output
+        last = output.rstrip().splitlines()[-1]
+        assert "at its end" in last or "call again" in last or len(output.splitlines()) == 1, last
+        names = os.listdir(self.out) if os.path.isdir(self.out) else []
+        assert len(names) <= 8 and all(os.path.isfile(os.path.join(self.out, name)) for name in names), names
+        assert all(os.path.getsize(os.path.join(self.out, name)) <= 16 << 20 for name in names)
+        left = [name for name in os.listdir(self.folder) if name.startswith("gpu-test-")]
+        assert not left, left
+        assert not self.alive(), self.alive()
+
+    def alive(self):
+        """Processes that a round has left: they know its folder from their environment."""
+        found = []
+        for path in glob.glob("/proc/[0-9]*"):
+            with contextlib.suppress(OSError):
+                with open(f"{path}/environ", "rb") as file:
+                    if f"REHEARSAL={self.folder}\0".encode() in file.read():
+                        with open(f"{path}/cmdline", "rb") as line:
+                            found.append((os.path.basename(path), line.read()))
+        return found
+
+    def records(self):
+        """{step: its record}; lines that cannot be read are passed over."""
+        found = {}
+        with open(os.path.join(self.out, "results.jsonl")) as file:
+            for line in file:
+                with contextlib.suppress(ValueError):
+                    record = json.loads(line)
+                    if record["state"] not in ("started", "stopped"):
+                        assert record["step"] not in found, f"made twice: {record['step']}"
+                        found[record["step"]] = record
+        return found
+
+    def states(self):
+        return {name: record["state"] for name, record in self.records().items()}
+
+    def calls(self):
+        with open(self.calls_file) as file:
+            return file.read().splitlines()
+
+    def text(self, name):
+        with open(os.path.join(self.out, name)) as file:
+            return file.read()
+
+    def wait_for(self, condition):
+        until = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < until, "it never happened"
+            time.sleep(0.02)
+
+
+COVERAGE = os.environ.get("REHEARSAL_TRACER", "").split()
+
+
+def device():
+    """The tool itself on the fake device, beside PyTorch on the CPU."""
+    r = Rehearsal("device")
+    output = r.run(1, "--models", "mlp,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
+    records = r.records()
+    failed = [name for name, state in r.states().items() if state == "failed"]
+    assert failed == ["memory gpt2-micro"], failed  # the fake device has no context
+    assert records["ladder"]["text"].startswith("4 of 4 rungs hold"), records["ladder"]
+    assert set(records["ladder off mlp"]["data"]["far"]) == {"the CPU", "PyTorch"}, records["ladder off mlp"]
+    versions = records["facts libraries"]["data"]["libraries"]
+    assert versions["cuBLASLt"] == {"file": os.path.realpath(FAKE), "version": "130100"}, versions
+    assert len(records["dearest gpt2-micro"]["data"]["commands"]) == 20, records["dearest gpt2-micro"]
+    for command, ours, theirs, times in records["dearest gpt2-micro"]["data"]["commands"]:
+        assert ours > 0 and theirs > 0 and times >= 1, (command, ours, theirs, times)
+    assert "GELU within" in records["speed gpt2-micro"]["data"]["head"], records["speed gpt2-micro"]
+    assert records["PyTorch compile gpt2-micro"]["data"]["ratio"] > 0
+    assert "rows odd" in output and "Dearest commands" in output and "x, aim" in output, output
+
+
+def whole():
+    """Everything works: every step is made, and a second call has nothing to do."""
+    r = Rehearsal("whole")
+    output = r.run(0)
+    states = r.states()
+    assert states["several GPUs gpt-zero2"] == "skipped" and states["speed gpt2-milli"] == "ok", states
+    assert states["gpt2-micro without graph"] == states["racecheck mlp"] == states["trace llama-bf16"] == "ok", states
+    chosen = r.records()["ladder"]["data"]["environment"]
+    assert chosen["DS_CUDA_GRAPH"] == chosen["DS_CUDA_GELU"] == "1" and "DS_CUDNN" not in chosen, chosen
+    assert chosen["DS_CUDA_CHECK"] == "0", chosen
+    cluster = "".join(line for line in r.text("cluster.json").splitlines() if not line.startswith("//"))
+    assert json.loads(cluster)["device"]["launch_seconds"] > 0
+    assert output.rstrip().splitlines()[-1].endswith("at its end"), output
+    assert "everything on the GPU" in r.text("facts.txt")
+    assert set(r.text("algorithms.txt").split()) == {"chosen"}, r.text("algorithms.txt")
+    calls = len(r.calls())
+    r.run(0)
+    assert len(r.calls()) == calls, r.calls()[calls:]
+    r.run(0, "--only", "checks", DS_FAKE_DEVICES="2")  # on the machine of two GPUs the round is done, too
+    assert len(r.calls()) == calls, r.calls()[calls:]
+
+
+def two_gpus():
+    """Models for two GPUs where there are two; memory and losses that are not as planned are failures."""
+    r = Rehearsal("two-gpus")
+    r.run(1, "--only", "checks", DS_FAKE_DEVICES="2", PRETEND_BEYOND="1.5 GiB")
+    states = r.states()
+    assert states["several GPUs gpt-zero2"] == "ok" and states["memory mlp"] == "failed", states
+
+
+def first_rung():
+    """The first rung fails: the message names it, the sanitizer looks at it, and the rest of the round is made."""
+    r = Rehearsal("first-rung")
+    fault = 'if [ "$DS_CUDA_CHECK" = 1 ] && [ "$DS_POISON" = 0 ]; then echo "line 1" >&2; seq 900000 >&2; ' \
+            'echo "ds-run: error: command 7 is broken" >&2; exit 9; fi\n'
+    r.run(1, "--only", "ladder,speed", fault=fault, SANITIZER_ERRORS="3")
+    records = r.records()
+    assert records["ladder off mlp"]["state"] == "failed" and "command 7 is broken" in records["ladder off mlp"]["text"]
+    assert "ERROR SUMMARY: 3 errors" in records["ladder off mlp, memcheck"]["text"]
+    assert records["ladder running freely mlp"]["state"] == "ok" and records["speed gpt2-micro"]["state"] == "ok"
+    assert "line 1\n" in r.text("failures.txt") and "bytes ...]" in r.text("failures.txt")
+    assert os.path.getsize(os.path.join(r.out, "failures.txt")) < 6 << 20
+
+
+def one_feature():
+    """A feature that fails on one model is left off for everything after it."""
+    r = Rehearsal("one-feature")
+    fault = 'if [ "$DS_CUDA_GRAPH" = 1 ] && [[ "$*" == *llama* ]]; then kill -SEGV $$; fi\n'
+    output = r.run(1, "--only", "ladder,checks,speed,ways", fault=fault, tools=("smi",))
+    records = r.records()
+    assert "signal 11" in records["ladder graph llama-bf16"]["text"], records["ladder graph llama-bf16"]
+    assert "ladder graph llama-bf16, each command waited for" in records
+    assert records["ladder graph llama-bf16, memcheck"]["text"] == "compute-sanitizer is not here"
+    assert records["ladder"]["data"]["environment"]["DS_CUDA_GRAPH"] == "0" and records["ladder"]["text"].startswith("5 of 6")
+    assert records["repeats llama-bf16"]["state"] == "ok" and "graph" in output
+    assert records["gpt2-micro without graph"]["text"] == "the ladder left it off"
+    r = Rehearsal("no-speed")
+    r.run(0, "--only", "ways")
+    assert "there is no run" in r.records()["gpt2-micro without graph"]["text"]
+
+
+def wrong_numbers():
+    """Losses that are not the CPU's, or no numbers, are a failure with both in failures.txt."""
+    for loss in ("3", "nan", "cut"):  # off, none, and a log that ends in the middle of a line
+        r = Rehearsal(f"wrong-{loss}")
+        r.run(1, "--only", "facts,ladder", "--models", "mlp", tools=(), PRETEND_LOSS=loss)
+        record = r.records()["ladder off mlp"]
+        assert record["state"] == "failed" and "limits" in record["text"], record
+        assert "ours [" in r.text("failures.txt") and "0 of 4" in r.records()["ladder"]["text"]
+
+
+def poor_machine():
+    """No PyTorch, no nvidia-smi that answers, no sanitizer, a small GPU: what cannot be is skipped and says why."""
+    r = Rehearsal("poor-machine")
+    r.run(1, "--only", "facts,speed,torch,sanitizer", SMI_FAILS="1", DS_CUBLASLT="/nowhere/libcublasLt.so",
+          tools=("smi",))
+    records = r.records()
+    assert records["facts PyTorch"]["state"] == records["PyTorch eager gpt2-micro"]["state"] == "skipped"
+    assert records["facts libraries"]["state"] == "failed" and "cuBLASLt missing" in records["facts libraries"]["text"]
+    assert records["facts nvidia-smi"]["state"] == "failed" and "no answer" in records["facts nvidia-smi"]["text"]
+    assert records["memcheck mlp"]["text"] == "compute-sanitizer is not here"
+    r = Rehearsal("no-python")
+    r.run(0, "--only", "facts", "--models", "mlp", "--python", "/nowhere/python3")
+    assert "cannot be started" in r.records()["facts PyTorch"]["text"], r.records()
+    r = Rehearsal("small-gpu")
+    r.run(0, "--only", "facts,speed", SMI_MEMORY="100")
+    assert "the GPU has 0.1" in r.records()["speed gpt2-micro"]["text"]
+    assert r.records()["dearest gpt2-micro"]["state"] == "skipped"
+
+
+def no_gpu():
+    """One line and exit code 9; no results folder."""
+    r = Rehearsal("no-gpu")
+    for options in ({"DS_CUDA_DRIVER": "/nowhere/libcuda.so.1"}, {"DS_FAKE_DEVICES": "0"}):
+        output = r.run(9, **options)
+        assert len(output.splitlines()) == 1 and "there is no GPU" in output, output
+    assert not os.path.exists(r.out)
+
+
+def budget():
+    """A child that hangs is cut by the budget, its children too, and made again by the next call."""
+    r = Rehearsal("budget")
+    fault = 'if [ ! -e $REHEARSAL/hung ]; then touch $REHEARSAL/hung; (setsid sleep 1000 &); sleep 1000; fi\n'
+    began = time.monotonic()
+    output = r.run(75, "--only", "ladder", "--budget", "14", fault=fault)
+    assert time.monotonic() - began < 16, time.monotonic() - began
+    assert "call again" in output and "NOT AT ITS END" in output, output
+    r.run(0, "--only", "ladder", fault=fault)
+    assert r.states()["ladder off mlp"] == "ok"
+
+
+def no_time_for_more():
+    """What takes long is not begun where the budget has less, and is all that the next call does."""
+    r = Rehearsal("no-time")
+    output = r.run(75, "--only", "speed,large", "--budget", "100")
+    assert "speed gpt2-milli needs 200 s" in output and r.states()["speed gpt2-micro"] == "ok", output
+    calls = len(r.calls())
+    r.run(0, "--only", "speed,large", "--budget", "300")
+    assert len(r.calls()) == calls + 1 and "gpt2-milli" in r.calls()[-1], r.calls()
+
+
+def timeout():
+    """A child that hangs for longer than its own time is a failure, and the next step is made."""
+    r = Rehearsal("timeout")
+    fault = 'case "$*" in *mlp*) trap "" TERM; sleep 1000 & wait; sleep 1000;; esac\n'
+    r.run(1, "--only", "checks", "--timeout", "3", fault=fault)
+    assert "no end after" in r.records()["memory mlp"]["text"], r.records()["memory mlp"]
+    assert r.states()["trace llama-bf16"] == "ok"
+
+
+def killed_child():
+    """A child, or its guard, that is killed is a failure; nothing of it stays."""
+    r = Rehearsal("killed-child")
+    fault = 'case "$*" in *llama*) (sleep 1000 &); kill -9 $PPID; sleep 1000;; *) (sleep 1000 &) ; kill -9 $$;; esac\n'
+    r.run(1, "--only", "checks", fault=fault)
+    records = r.records()
+    assert "signal 9" in records["memory mlp"]["text"] and "guard was killed" in records["trace llama-bf16"]["text"], records
+
+
+def resume():
+    """A round that is killed goes on where it was; what was done is not done again."""
+    r = Rehearsal("resume")
+    fault = 'if [[ "$*" == *llama* ]] && [ ! -e $REHEARSAL/on ]; then touch $REHEARSAL/hung; sleep 1000; fi\n'
+    round = r.start("--only", "ladder", fault=fault)
+    r.wait_for(lambda: os.path.exists(f"{r.folder}/hung"))
+    os.kill(round.pid, signal.SIGKILL)
+    round.communicate()
+    r.wait_for(lambda: not r.alive())
+    shutil.rmtree(glob.glob(f"{r.folder}/gpu-test-*")[0])  # nobody was left to do it
+    made, before = r.states(), len(r.calls())
+    assert made["ladder off mlp"] == "ok" and "ladder off llama-bf16" not in made, made
+    with open(f"{r.out}/results.jsonl", "a") as file:
+        file.write('{"step": "half a li')
+    open(f"{r.folder}/on", "w").close()
+    r.run(0, "--only", "ladder", fault=fault)
+    again = [call for call in r.calls()[before:] if "mlp" in call]
+    assert len(again) == len([name for name in r.states() if name.startswith("ladder ") and name.endswith(" mlp")]) - 1, again
+
+
+def worn_out():
+    """A step that ended two rounds is not tried a third time."""
+    r = Rehearsal("worn-out")
+    fault = 'if [[ "$*" == *llama* ]]; then kill -9 $(cat $REHEARSAL/round); sleep 1000; fi\n'
+    for _ in range(2):
+        round = r.start("--only", "speed,checks", fault=fault)
+        with open(f"{r.folder}/round", "w") as file:
+            file.write(str(round.pid))
+        round.communicate()
+        assert round.returncode == -signal.SIGKILL
+        r.wait_for(lambda: not r.alive())
+        for folder in glob.glob(f"{r.folder}/gpu-test-*"):
+            shutil.rmtree(folder)
+    fault = 'if [[ "$*" == *llama* ]]; then exit 9; fi\n'
+    r.run(1, "--only", "speed,checks", fault=fault)
+    assert "not tried again" in r.records()["repeats llama-bf16"]["text"], r.records()["repeats llama-bf16"]
+
+
+def asked_to_end():
+    """SIGTERM and SIGINT: what is known is written, the children end, and the code says that there is more to do."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        r = Rehearsal(f"asked-{number}")
+        round = r.start("--only", "checks", fault="touch $REHEARSAL/hung; trap '' TERM INT; sleep 1000 & sleep 1000; wait\n")
+        r.wait_for(lambda: os.path.exists(f"{r.folder}/hung"))
+        os.kill(round.pid, number)
+        output = round.communicate(timeout=60)[0]
+        assert round.returncode == 75 and f"signal {number.value}" in output, (round.returncode, output)
+        r.check_bounds(output)
+
+
+def unwritable():
+    """A folder that cannot be: exit code 6 before anything is run. A full disk: the output has what the files have not."""
+    r = Rehearsal("unwritable")
+    open(r.out, "w").close()
+    output = r.start("--only", "checks").communicate()[0]
+    assert len(output.splitlines()) == 1 and "cannot be written" in output and not os.path.exists(r.calls_file), output
+    r = Rehearsal("full-disk")
+    os.makedirs(r.out)
+    os.symlink("/dev/full", f"{r.out}/results.jsonl")
+    round = r.start("--only", "facts,checks")
+    output = round.communicate()[0]
+    assert round.returncode == 6 and "No space left" in output and "repeats mlp" in output and len(output) < 12000, output
+    assert not r.alive()
+    r = Rehearsal("full-later")
+    os.makedirs(r.out)
+    os.symlink("/dev/full", f"{r.out}/facts.txt")
+    round = r.start("--only", "facts")
+    output = round.communicate()[0]
+    assert round.returncode == 6 and "facts.txt: No space left" in output and "at its end" in output, output
+
+
+def two_at_once():
+    """Two rounds do not write to one folder."""
+    r = Rehearsal("two-at-once")
+    round = r.start("--only", "checks", fault="touch $REHEARSAL/hung; sleep 1000\n")
+    r.wait_for(lambda: os.path.exists(f"{r.folder}/hung"))
+    second = r.start("--only", "checks")
+    output = second.communicate()[0]
+    assert second.returncode == 2 and "another round" in output, output
+    round.terminate()
+    round.communicate()
+
+
+def mistakes():
+    """A step that goes wrong in the round itself is a failure of that step; many long ones stay within the output."""
+    r = Rehearsal("mistakes")
+    os.rename(f"{PACK}/gpt2-micro.plan.json", f"{PACK}/plan.away")
+    try:
+        output = r.run(1, "--only", "facts,speed")
+    finally:
+        os.rename(f"{PACK}/plan.away", f"{PACK}/gpt2-micro.plan.json")
+    assert "FileNotFoundError" in r.records()["speed gpt2-micro"]["text"], output
+    r = Rehearsal("long")
+    fault = "head -c 30000 /dev/zero | tr '\\0' x >&2; echo >&2; exit 9\n"
+    output = r.run(1, fault=fault)
+    assert "more: results.jsonl" in output or "more lines" in output, output
+    assert "calibrate launches" in r.states()
+
+
+if __name__ == "__main__":
+    prepare()
+    for scenario in sys.argv[4:]:
+        globals()[scenario]()
+        print(f"{scenario} holds", flush=True)
