@@ -1,0 +1,132 @@
+"""seeds.py - the small programs that programs.py changes, and how each is run.
+
+Together they have every kind of command, table and option of a program: see SEEDS.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+ADAMW = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1, "gradient_clipping": 1.0,
+         "optimizer": {"type": "AdamW", "params": {"lr": 0.001}},
+         "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 8}}}
+GPT = ("gpt", "--traced", "--layers", "1", "--vocab", "64")
+DROPOUT = """
+ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
+ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.5>) home(device) : tensor<2x64xf32>
+func.func @forward(%x: tensor<2x64xf32> {ds.input = "x"}, %rng: tensor<2xi64> {ds.state = @rng},
+                   %w: tensor<2x64xf32> {ds.state = @w}) -> tensor<f32> {
+  %y = ds.mul %x, %w : tensor<2x64xf32>
+  %d = ds.dropout %y, %rng probability 0.5 id 0 : tensor<2x64xf32>, tensor<2xi64>
+  %l = ds.reduce sum %d dims [0, 1] : tensor<2x64xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
+"""
+
+
+@dataclass
+class Recipe:
+    """How a seed is made: an example (arguments of examples/export.py) or IR, what its configuration adds."""
+    example: tuple = ()
+    config: dict = field(default_factory=dict)
+    ranks: int = 1
+    target: str = "cpu"
+    text: str = ""
+
+
+def zero(stage, **more):
+    return {"zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 0}, **more}
+
+
+BF16, FP16 = {"bf16": {"enabled": True}}, {"fp16": {"enabled": True, "initial_scale_power": 8}}
+SEEDS = {
+    "mlp": Recipe(("mlp",), {"gradient_accumulation_steps": 3}),
+    "gpt": Recipe(GPT, {}),
+    "gpt-chunks": Recipe(GPT, {"loss_chunks": 3, **BF16}),
+    "llama-fp16": Recipe(("llama", "--traced", "--layers", "1", "--vocab", "64"), {"gradient_accumulation_steps": 2, **FP16}),
+    "vit": Recipe(("vit", "--traced"), {}),
+    "speech-bf16": Recipe(("speech", "--traced"), BF16),
+    "dropout": Recipe(text=DROPOUT),
+    "zero1": Recipe(GPT, zero(1), ranks=2),
+    "zero2-bf16": Recipe(GPT, zero(2, gradient_accumulation_steps=2, **BF16), ranks=2),
+    "zero3-fp16": Recipe(("mlp",), zero(3, **FP16), ranks=2),
+    "zero3-bf16": Recipe(GPT, zero(3, gradient_accumulation_steps=2, **BF16), ranks=2),
+    "cuda-mlp": Recipe(("mlp",), {}, target="cuda:sm_90"),
+    "cuda-gpt-bf16": Recipe(GPT, {"gradient_accumulation_steps": 2, **BF16}, target="cuda:sm_90"),
+}
+
+
+@dataclass
+class Seed:
+    """A program, and what ds-run needs to run one step of it."""
+    program: str
+    data: str
+    options: list
+    environment: dict
+
+    def command(self, ds_run, program):
+        saved = os.path.splitext(program)[0] + ".safetensors"
+        return [ds_run, program, "--data", self.data, "--steps", "1", "--save-weights", saved, *self.options]
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
+
+
+def export(recipe, config, folder):
+    """(model, data, options of ds-opt)."""
+    if recipe.text:
+        import numpy
+        model, data = os.path.join(folder, "model.mlir"), os.path.join(folder, "data.npy")
+        with open(model, "w") as file:
+            file.write(recipe.text)
+        numpy.save(data, numpy.ones((8, 64), "f4"))
+        return model, data, []
+    sys.path.insert(0, os.path.join(ROOT, "examples"))
+    import export as exporter
+    model, data, inputs = exporter.main([*recipe.example, "--out", folder, "--data", "16", "--batch",
+                                         str(config["train_micro_batch_size_per_gpu"])])
+    return model, data, [part for text in inputs for part in ("--input", text)]
+
+
+def fake_device(fake, folder, program):
+    """The environment in which ds-run finds a CUDA device made of host memory."""
+    kernels = os.path.join(folder, "kernels.so")
+    if not os.path.exists(kernels):
+        run(sys.executable, os.path.join(ROOT, "test/oracle/ptx_to_cpp.py"), program, "-o", kernels)
+    libraries = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NCCL", "DS_NVML")
+    return {**{key: fake for key in libraries}, "DS_FAKE_KERNELS": kernels, "DS_CACHE_DIR": folder, "DS_FAKE_DEVICES": "1"}
+
+
+def make_seed(name, folder, fake):
+    """The seed called `name`, compiled into `folder` unless it is there."""
+    recipe = SEEDS[name]
+    program, settings = os.path.join(folder, "seed.dsx"), os.path.join(folder, "config.json")
+    known = os.path.join(folder, "known.json")
+    ranks = ["--ranks", str(recipe.ranks)] if recipe.ranks > 1 else []
+    if not os.path.exists(known):
+        os.makedirs(folder, exist_ok=True)
+        config = {**ADAMW, **recipe.config}
+        with open(settings, "w") as file:
+            json.dump(config, file)
+        model, data, inputs = export(recipe, config, folder)
+        run("ds-opt", model, "--config", settings, *inputs, *ranks, *(["--threads-per-rank", "2"]), "--target", recipe.target,
+            "--emit=program", "-o", program, "--weights", "none")
+        with open(known, "w") as file:
+            json.dump({"data": data}, file)
+    with open(known) as file:
+        data = json.load(file)["data"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+    options = [*ranks]
+    if recipe.target != "cpu":
+        options += ["--device", "cuda"]
+        environment.update(fake_device(fake, folder, program))
+    elif recipe.ranks > 1:
+        options += ["--timeout", "10"]
+    return Seed(program, data, options, environment)
