@@ -73,6 +73,16 @@ def fields(types, value, kind="Program", path=""):
                     yield place + "[]", value[name], index, inner
 
 
+def find(value, place):
+    """(holder, key) of each thing at one path in the schema."""
+    first, _, rest = place.partition(".")
+    name = first.removesuffix("[]")
+    items = value.get(name, [])
+    if not rest:
+        return [(items, index) for index in range(len(items))] if first != name else [(value, name)] if name in value else []
+    return [pair for item in items for pair in find(item, rest)]
+
+
 class Program:
     """A program file as a tree of its fields."""
 
@@ -88,12 +98,13 @@ class Program:
                        check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(folder, "payload.json")) as file:
             self.text = file.read()
-        self.paths = sorted({place for place, *_ in fields(self.types, json.loads(self.text))})
+        self.kinds = {place: kind for place, _, _, kind in fields(self.types, json.loads(self.text))}
+        self.paths = sorted(self.kinds)
 
     def seal(self, tree, stem):
         """The bytes of a program file that holds `tree`; None where it has no form in FlatBuffers."""
         with open(stem + ".json", "w") as file:
-            json.dump(tree, file)
+            file.write(json.dumps(tree))  # dump() would do it in Python
         done = subprocess.run(["flatc", "-b", "-o", os.path.dirname(stem), SCHEMA, stem + ".json"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
@@ -143,9 +154,9 @@ def mutate(program, draw):
     """(what was changed, the tree)."""
     tree = json.loads(program.text)
     place = draw.choice(program.paths)
-    found = [(holder, key, kind) for path, holder, key, kind in fields(program.types, tree) if path == place]
-    holder, key, kind = draw.choice(found)
-    before, others = holder[key], [h[k] for h, k, _ in found]
+    found, kind = find(tree, place), program.kinds[place]
+    holder, key = draw.choice(found)
+    before, others = holder[key], [h[k] for h, k in found]
     if kind.startswith("["):
         holder[key] = change_list(draw, before, key in CODE, kind)
         if holder[key] is None:
