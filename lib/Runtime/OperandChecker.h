@@ -103,6 +103,16 @@ public:
     return {};
   }
 
+  /// The workspace shares no byte with an operand: functions keep there what they find their way by.
+  Status ownWorkspace() const {
+    if (command.workspace == UINT32_MAX)
+      return {};
+    for (unsigned k = 0; k < numOperands(); ++k)
+      if (mayOverlap(program.buffers[command.workspace], operand(k), program.world))
+        return refuse("{} has a workspace that shares bytes with operand {}", where(), k);
+    return {};
+  }
+
 private:
   std::vector<const Buffer *> all() const {
     std::vector<const Buffer *> operands;

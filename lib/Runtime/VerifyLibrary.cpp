@@ -318,7 +318,10 @@ Status verifyLibraryCommand(const Program &program, uint64_t command) {
   if (callee >= std::size(kChecks))
     return refuse("{} calls library function {} of {}", describeCommand(program, command), callee,
                   std::size(kChecks));
-  return kChecks[callee](OperandChecker(program, command));
+  const OperandChecker checker(program, command);
+  if (Status status = kChecks[callee](checker); !status)
+    return status;
+  return checker.ownWorkspace();
 }
 
 } // namespace ds::rt

@@ -250,6 +250,11 @@ TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
   const OneCommand rows(LibraryFn::EmbeddingBackward, {{{2, 3}, I}, {{2, 3, 6}, L}, {{10, 6}, L}}, {0});
   EXPECT_THAT(rows.after(), HasSubstr("needs 48 bytes of workspace")); // 6 ids, twice 4 bytes
   EXPECT_EQ(rows.after(workspace(48)), "accepted");
+  EXPECT_THAT(rows.after([](Program &p) {
+    workspace(48)(p);
+    p.buffers.back().offset = p.buffers[p.operands[0]].offset; // the ids
+  }),
+              HasSubstr("has a workspace that shares bytes with operand 0"));
   const OneCommand wide(LibraryFn::EmbeddingBackward, {{{2, 3}, I}, {{2, 3, 6}, L}, {{10, 6}, F}}, {0});
   EXPECT_EQ(wide.after(), "accepted") << "sums of f32 need none";
   EXPECT_THAT(rows.after(retype(1, F)), HasSubstr("operand 2 has dtype bf16, expected f32"));
