@@ -77,6 +77,20 @@ Status verifyRanges(const Program &p) {
   return {};
 }
 
+/// An arena ends where the last of its lifetimes does, but for rounding: it is populated as a whole when the
+/// program starts, whatever it is used for.
+Status verifyArenas(const Program &p) {
+  constexpr uint64_t kRounding = uint64_t(2) << 20; // a huge page
+  uint64_t ends[3] = {};
+  for (const Lifetime &l : p.lifetimes)
+    ends[static_cast<size_t>(l.space)] = std::max(ends[static_cast<size_t>(l.space)], l.offset + l.bytes);
+  for (Space space : {Space::Device, Space::Host, Space::Nvme})
+    if (arenaBytes(p, space) - ends[static_cast<size_t>(space)] > kRounding)
+      return refuse("the {} arena has {} bytes, but all that lives in it ends at byte {}", spell(space),
+                    arenaBytes(p, space), ends[static_cast<size_t>(space)]);
+  return {};
+}
+
 Status insertChecked(LiveSet &live, const LiveSet *permanent, size_t index) {
   size_t other = live.conflict(index);
   if (other == LiveSet::npos && permanent)
@@ -198,6 +212,8 @@ Status verifyStatesDisjoint(const Program &p) {
 
 Status verifyLifetimes(const Program &p) {
   if (Status status = verifyRanges(p); !status)
+    return status;
+  if (Status status = verifyArenas(p); !status)
     return status;
   LiveSet permanent(p);
   std::vector<SegmentLifetimes> bySegment(p.segments.size());

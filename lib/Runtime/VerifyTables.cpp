@@ -20,6 +20,7 @@ constexpr unsigned kMaxRank = 16;
 constexpr uint32_t kMaxThreads = 4096;
 constexpr uint32_t kMaxWorld = 1 << 16;
 constexpr uint32_t kMaxEvents = 1 << 16;          // commands name them by 16 bits
+constexpr uint32_t kMaxAccumulation = 1 << 20;    // a step that ends
 constexpr uint64_t kMaxArena = uint64_t(1) << 47; // what a process can map
 
 template <class Enum>
@@ -107,8 +108,9 @@ Status verifyHead(const Program &p) {
     return refuse("world is {}, allowed are 1 to {}", p.world, kMaxWorld);
   if (Status status = verifyMesh(p); !status)
     return status;
-  if (p.microBatch < 1 || p.accumulation < 1)
-    return refuse("micro-batch {} and accumulation {} must both be at least 1", p.microBatch, p.accumulation);
+  if (p.microBatch < 1 || p.accumulation < 1 || p.accumulation > kMaxAccumulation)
+    return refuse("micro-batch {} and accumulation {} must both be at least 1, accumulation at most {}",
+                  p.microBatch, p.accumulation, kMaxAccumulation);
   for (Space space : {Space::Device, Space::Host, Space::Nvme})
     if (arenaBytes(p, space) > kMaxArena)
       return refuse("the {} arena has {} bytes, the limit is {}", spell(space), arenaBytes(p, space),
@@ -338,7 +340,10 @@ Status verifySchedule(const Program &p) {
         p.segments[slot.segment].kind == SegmentKind::Evaluation)
       return refuse("schedule[{}] runs segment {} of {} {} times, or one for evaluation", i, slot.segment,
                     p.segments.size(), slot.count);
-    if (p.segments[slot.segment].kind != SegmentKind::Update)
+    const Segment &segment = p.segments[slot.segment];
+    if (segment.kind == SegmentKind::Update && slot.count != 1)
+      return refuse("schedule[{}] runs the update '{}' {} times, expected once", i, segment.name, slot.count);
+    if (segment.kind != SegmentKind::Update)
       microSteps += slot.count;
   }
   if (microSteps != p.accumulation)

@@ -139,6 +139,13 @@ TEST(VerifyProgram, Schedule) {
               HasSubstr("two segments share command 1"));
   EXPECT_THAT(after([](Program &p) { p.schedule[0].segment = 1; }), HasSubstr("runs segment 1 of 1"));
   EXPECT_THAT(after([](Program &p) { p.schedule[0].count = 0; }), HasSubstr("0 times"));
+  EXPECT_THAT(after([](Program &p) {
+                p.segments.push_back({"update", SegmentKind::Update, 2, 0});
+                p.schedule.push_back({1, 1u << 31});
+              }),
+              HasSubstr("schedule[1] runs the update 'update' 2147483648 times, expected once"));
+  EXPECT_THAT(after([](Program &p) { p.accumulation = p.schedule[0].count = (1u << 20) + 1; }),
+              HasSubstr("accumulation 1048577 must both be at least 1, accumulation at most 1048576"));
   EXPECT_THAT(after([](Program &p) { p.evaluation = 0; }), HasSubstr("evaluation segment 0"));
   EXPECT_THAT(after([](Program &p) { p.evaluation = 7; }), HasSubstr("evaluation segment 7"));
 }
@@ -146,6 +153,10 @@ TEST(VerifyProgram, Schedule) {
 TEST(VerifyProgram, Lifetimes) {
   EXPECT_THAT(after([](Program &p) { p.lifetimes[0].bytes = 1 << 20; }), HasSubstr("lifetimes[0] holds"));
   EXPECT_THAT(after([](Program &p) { p.lifetimes[0].offset = UINT64_MAX; }), HasSubstr("lifetimes[0] holds"));
+  EXPECT_THAT(after([](Program &p) { p.arenas.device = uint64_t(1) << 31; }),
+              HasSubstr("the device arena has 2147483648 bytes, but all that lives in it ends at byte"));
+  EXPECT_THAT(after([](Program &p) { p.arenas.nvme = uint64_t(1) << 32; }),
+              HasSubstr("the nvme arena has 4294967296 bytes, but all that lives in it ends at byte 0"));
   EXPECT_THAT(after([](Program &p) { p.lifetimes[4].segment = 3; }), HasSubstr("names segment 3 of 1"));
   EXPECT_THAT(after([](Program &p) { p.lifetimes[4].end = 3; }),
               HasSubstr("spans commands 0 to 3 of a segment of 2"));
