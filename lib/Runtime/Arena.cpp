@@ -98,6 +98,9 @@ Result<Arena> Arena::create(uint64_t bytes, const char *what) {
   arena.mapped = mapped;
   arena.base = reinterpret_cast<std::byte *>(alignTo(address, kHugePage));
   arena.bytes = bytes;
+  // Whoever runs past the end meets no memory of others.
+  std::byte *const end = arena.base + pages;
+  ::mprotect(end, static_cast<size_t>(static_cast<std::byte *>(mapping) + mapped - end), PROT_NONE);
   ::madvise(arena.base, pages, MADV_HUGEPAGE); // a wish: refused where huge pages are off
   if (!populate(arena.base, pages))
     return Error{

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/KernelImage.h"
 
+#include "ElfImage.h"
 #include "ds/Runtime/CpuFeatures.h"
 
 #include <fmt/format.h>
@@ -50,6 +51,8 @@ Result<KernelImage> KernelImage::open(const Program &program) {
   KernelImage image;
   if (program.image.empty())
     return image;
+  if (Status status = checkElf(program.image, "kernel image"); !status)
+    return status.error();
   const int fd = writeMemoryFile(program.image);
   if (fd < 0)
     return Error{ExitCode::Io,

@@ -266,6 +266,19 @@ TEST(Executor, NamesAMissingSymbolAndABrokenImage) {
   EXPECT_EQ(executor.error().code, ExitCode::Corrupt);
 }
 
+// The system's loader maps what headers promise: a page that is not there would end the process.
+TEST(Executor, RefusesAnImageThatIsCutOff) {
+  Regression r;
+  const std::vector<uint8_t> whole = r.b.program.image;
+  for (size_t bytes : {whole.size() - 1, whole.size() / 2, size_t(4097), size_t(64), size_t(10)}) {
+    r.b.program.image.assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
+    auto executor = Executor::load(r.b.program);
+    ASSERT_FALSE(executor) << bytes;
+    EXPECT_EQ(executor.error().code, ExitCode::Corrupt);
+    EXPECT_THAT(executor.error().message, HasSubstr("the kernel image "));
+  }
+}
+
 TEST(Executor, RefusesAPlanThatDoesNotFitTheMachine) {
   Program program = Regression().b.program;
   program.arenas.device = uint64_t(1) << 46;

@@ -1,6 +1,7 @@
 //===- CudaDevice.cpp - Streams, events and graphs of one GPU ---------------------===//
 #include "CudaDevice.h"
 
+#include "../ElfImage.h"
 #include "Activity.h"
 #include "Choices.h"
 #include "Nvml.h"
@@ -165,6 +166,9 @@ Status CudaDevice::load(const Program &loaded, uint32_t) {
 Status CudaDevice::loadModule(const Program &loaded) {
   if (loaded.image.empty())
     return {};
+  if (!loaded.cubin.empty())
+    if (Status status = checkElf(loaded.cubin, "assembled kernel image"); !status)
+      return status;
   const std::string exact = fmt::format("cuda:sm_{}{}", hardware.major, hardware.minor);
   if (!loaded.cubin.empty() && loaded.target == exact &&
       driver.moduleLoadDataEx(&module, loaded.cubin.data(), 0, nullptr, nullptr) == CUDA_SUCCESS)
