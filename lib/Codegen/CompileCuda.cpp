@@ -10,6 +10,7 @@
 #include "KernelBody.h"
 #include "KernelLibrary.h"
 #include "ObjectCode.h"
+#include "ds/Runtime/KernelInterface.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -70,6 +71,7 @@ static ::ds::Result<CompiledKernel> addKernel(KernelOp kernel, const std::vector
   result.blockThreads = mapping.blockThreads;
   result.unitsPerBlock = mapping.unitsPerBlock;
   result.alignments = alignments;
+  describeLaunches(kernel, result);
   return result;
 }
 
@@ -128,7 +130,9 @@ static ::ds::Result<std::vector<uint8_t>> writePtx(ModuleOp module, StringRef pr
   auto text = writePtx(*module, processor);
   if (!text)
     return text.error();
-  result.image = std::move(*text);
+  const std::string head = spellInterfaces(result.kernels, ::ds::rt::kInterfaceComment);
+  result.image.assign(head.begin(), head.end());
+  result.image.insert(result.image.end(), text->begin(), text->end());
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "KernelBody.h"
 #include "KernelEmitter.h"
 #include "ObjectCode.h"
+#include "ds/Runtime/KernelInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -26,8 +27,19 @@ namespace {
     return nest.error();
   emitKernel(**nest, source.body, source.layout, vectorBits, kernel.getSymName(), module);
   WorkUnits units = divideWork(**nest, chooseLanes(**nest, vectorBits));
-  return CompiledKernel{kernel.getSymName().str(), units.extent, units.grain,
+  CompiledKernel result{kernel.getSymName().str(), units.extent, units.grain,
                         bodyFlops(source.body, (*nest)->isDynamic()), operandBytes(kernel)};
+  describeLaunches(kernel, result);
+  return result;
+}
+
+/// Adds what the loader holds the program's tables to.
+void addInterfaces(ArrayRef<CompiledKernel> kernels, ModuleOp module) {
+  std::string text = spellInterfaces(kernels) + '\0';
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
+  builder.create<LLVM::GlobalOp>(module.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::External,
+                                 ::ds::rt::kInterfaceSymbol, builder.getStringAttr(text));
 }
 } // namespace
 
@@ -54,6 +66,7 @@ void registerCodegenDialects(DialectRegistry &registry) {
       return compiled.error();
     result.kernels.push_back(std::move(*compiled));
   }
+  addInterfaces(result.kernels, *module);
   auto object = makeObject(*module, **machine);
   if (!object)
     return object.error();

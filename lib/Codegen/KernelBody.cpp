@@ -1,9 +1,62 @@
 //===- KernelBody.cpp - What a ds.kernel says ----------------------------------===//
 
 #include "KernelBody.h"
+#include "ds/Runtime/KernelInterface.h"
 #include "mlir/IR/TypeUtilities.h"
 
+namespace mlir::ds {
+
+std::vector<::ds::rt::KernelOperand> findOperandNeeds(KernelOp kernel) {
+  std::vector<::ds::rt::KernelOperand> needs;
+  for (Attribute attribute : kernel.getBuffers()) {
+    auto buffer = cast<BufferType>(cast<TypeAttr>(attribute).getValue());
+    RankedTensorType type = buffer.getTensor();
+    const bool perUnit = !type.hasStaticShape(); // of rank 1 and packed
+    uint64_t last = 0;
+    bool isEmpty = false;
+    for (auto [size, stride] : llvm::zip_equal(type.getShape(), buffer.getStrides())) {
+      isEmpty |= size == 0;
+      if (size > 1)
+        last += static_cast<uint64_t>(size - 1) * static_cast<uint64_t>(stride);
+    }
+    const uint64_t element = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    needs.push_back({isEmpty ? 0 : (last + 1) * element, perUnit});
+  }
+  return needs;
+}
+
+void describeKernel(const CompiledKernel &compiled, ::ds::rt::Kernel &entry) {
+  entry.name = compiled.symbol;
+  entry.extent = compiled.extent;
+  entry.grain = compiled.grain;
+  entry.blockThreads = compiled.blockThreads;
+  entry.unitsPerBlock = compiled.unitsPerBlock;
+  entry.persistent = compiled.blockThreads > 0;
+  entry.alignments = compiled.alignments;
+  entry.members = compiled.members;
+  entry.operands = compiled.operands;
+  entry.params = compiled.params;
+}
+
+} // namespace mlir::ds
+
 namespace mlir::ds::codegen {
+
+void describeLaunches(KernelOp kernel, CompiledKernel &compiled) {
+  compiled.members = kernel.getMembers().value_or(0);
+  compiled.operands = findOperandNeeds(kernel);
+  compiled.params = kernel.isDynamic() ? 1 : 0; // the extent
+}
+
+std::string spellInterfaces(ArrayRef<CompiledKernel> kernels, llvm::StringRef prefix) {
+  std::string text;
+  for (const CompiledKernel &kernel : kernels) {
+    ::ds::rt::Kernel entry;
+    describeKernel(kernel, entry);
+    text += prefix.str() + ::ds::rt::spellInterface(entry) + "\n";
+  }
+  return text;
+}
 
 KernelBody readKernel(KernelOp kernel) {
   KernelBody result;

@@ -3,6 +3,7 @@
 #define DS_LIB_CODEGEN_KERNELBODY_H
 
 #include "LoopNest.h"
+#include "ds/Codegen/CompileKernels.h"
 #include "ds/Support/Error.h"
 
 namespace mlir::ds::codegen {
@@ -17,6 +18,12 @@ KernelBody readKernel(KernelOp kernel);
 
 /// The nest of `source`, which `kernel` says, or an error that names the kernel.
 ::ds::Result<std::unique_ptr<LoopNest>> makeNest(KernelOp kernel, const KernelBody &source);
+
+/// What the launches of `kernel` pass, into `compiled`.
+void describeLaunches(KernelOp kernel, CompiledKernel &compiled);
+
+/// The lines of the interfaces of `kernels` (ds/Runtime/KernelInterface.h), each behind `prefix`.
+std::string spellInterfaces(ArrayRef<CompiledKernel> kernels, llvm::StringRef prefix = "");
 
 /// Bytes of the operands; of one element of each where sizes are unknown.
 double operandBytes(KernelOp kernel);

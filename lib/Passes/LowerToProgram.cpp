@@ -2,6 +2,7 @@
 #include "ProgramBuilder.h"
 #include "RuntimeBuffer.h"
 #include "StepPlay.h"
+#include "ds/Codegen/CompileKernels.h"
 #include "ds/Dialect/WeightNames.h"
 
 using namespace mlir;
@@ -177,6 +178,8 @@ void ProgramBuilder::addKernels() {
     rt::Kernel entry;
     entry.name = kernel.getSymName().str();
     entry.members = kernel.getMembers().value_or(0);
+    entry.operands = findOperandNeeds(kernel);
+    entry.params = kernel.isDynamic() ? 1 : 0;
     program.kernels.push_back(entry);
   }
 }

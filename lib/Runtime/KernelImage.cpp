@@ -7,7 +7,9 @@
 #include "ds/Runtime/KernelImage.h"
 
 #include "ElfImage.h"
+#include "Verify.h"
 #include "ds/Runtime/CpuFeatures.h"
+#include "ds/Runtime/KernelInterface.h"
 
 #include <fmt/format.h>
 
@@ -65,6 +67,9 @@ Result<KernelImage> KernelImage::open(const Program &program) {
   if (!image.library)
     return Error{ExitCode::Corrupt, fmt::format("cannot load the kernel image: {}", ::dlerror()),
                  "compile the model again with ds-opt"};
+  if (const void *lines = ::dlsym(image.library, kInterfaceSymbol))
+    if (Status status = verifyInterfaces(program, static_cast<const char *>(lines)); !status)
+      return Error{ExitCode::Corrupt, status.error().message, "compile the model again with ds-opt"};
   for (const Kernel &kernel : program.kernels) {
     void *symbol = ::dlsym(image.library, kernel.name.c_str());
     if (!symbol)

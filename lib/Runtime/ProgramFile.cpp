@@ -79,10 +79,15 @@ auto packCollectives(Builder &b, const Program &program) {
 
 auto packKernels(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::Kernel>> offsets;
-  for (const Kernel &kernel : program.kernels)
+  for (const Kernel &kernel : program.kernels) {
+    std::vector<fb::KernelOperand> operands;
+    for (const KernelOperand &operand : kernel.operands)
+      operands.emplace_back(operand.bytes, operand.perUnit);
     offsets.push_back(fb::CreateKernel(b, b.CreateString(kernel.name), kernel.extent, kernel.grain,
                                        kernel.blockThreads, kernel.sharedBytes, kernel.unitsPerBlock,
-                                       kernel.persistent, b.CreateVector(kernel.alignments), kernel.members));
+                                       kernel.persistent, b.CreateVector(kernel.alignments), kernel.members,
+                                       b.CreateVectorOfStructs(operands), kernel.params));
+  }
   return b.CreateVector(offsets);
 }
 
@@ -181,7 +186,7 @@ uint64_t boundBytes(const Program &p) {
   for (const Collective &collective : p.collectives)
     bytes += collective.name.size() + 64;
   for (const Kernel &kernel : p.kernels)
-    bytes += kernel.name.size() + 4 * kernel.alignments.size() + 128;
+    bytes += kernel.name.size() + 4 * kernel.alignments.size() + 16 * kernel.operands.size() + 128;
   return bytes + 256 * (p.inputs.size() + p.outputs.size() + p.segments.size() + p.schedule.size());
 }
 
@@ -243,9 +248,13 @@ void unpackTables(const fb::Program &file, Program &p) {
   for (const fb::Collective *c : *file.collectives())
     p.collectives.push_back({static_cast<CollectiveKind>(c->kind()), static_cast<Reduction>(c->reduction()),
                              static_cast<DType>(c->dtype()), c->elements(), c->axis(), c->name()->str()});
-  for (const fb::Kernel *k : *file.kernels())
+  for (const fb::Kernel *k : *file.kernels()) {
     p.kernels.push_back({k->name()->str(), k->extent(), k->grain(), k->block_threads(), k->shared_bytes(),
                          k->units_per_block(), k->persistent(), unpackList(k->alignments()), k->members()});
+    for (const fb::KernelOperand *operand : *k->operands())
+      p.kernels.back().operands.push_back({operand->bytes(), operand->per_unit()});
+    p.kernels.back().params = k->params();
+  }
   for (const fb::Segment *s : *file.segments())
     p.segments.push_back(
         {s->name()->str(), static_cast<SegmentKind>(s->kind()), s->first_command(), s->num_commands()});
@@ -306,7 +315,8 @@ bool isAligned(const fb::Program &file) {
   for (const fb::State *state : *file.states())
     aligned &= isAligned<int64_t>(state->logical_shape());
   for (const fb::Kernel *kernel : *file.kernels())
-    aligned &= !kernel->alignments() || isAligned<uint32_t>(kernel->alignments());
+    aligned &= (!kernel->alignments() || isAligned<uint32_t>(kernel->alignments())) &&
+               isAligned<fb::KernelOperand>(kernel->operands());
   return aligned;
 }
 

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace ds::rt {
 
 /// A refusal: `what` says place, value and limit.
@@ -32,6 +34,8 @@ bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world);
 
 Status verifyTables(const Program &program);
 Status verifyKernels(const Program &program);
+/// The kernels of the program are those of `lines`, which the image says of itself (KernelInterface.h).
+Status verifyInterfaces(const Program &program, std::string_view lines);
 Status verifyKernelCommand(const Program &program, uint64_t command);
 Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);

@@ -1,10 +1,13 @@
 //===- VerifyKernels.cpp - Generated kernels and their launches ----------------===//
 //
-// A CUDA kernel relies on the alignment of its operands, for one access of 16 bytes that is not aligned ends
-// the whole run; so every launch is held to it here.
+// Machine code cannot be checked, so it says what it touches (KernelInterface.h), and every launch is held to
+// that: as many operands, each as long as the code goes in it for the launch's extent. A CUDA kernel also
+// relies on the alignment of its operands, for one access of 16 bytes that is not aligned ends the whole run.
 //
 //===---------------------------------------------------------------------------===//
 #include "Verify.h"
+
+#include "ds/Runtime/KernelInterface.h"
 
 #include <algorithm>
 #include <bit>
@@ -28,6 +31,9 @@ Status verifyGeometry(size_t i, const Kernel &kernel) {
   if (kernel.blockThreads < 1 || kernel.blockThreads > kMaxBlockThreads)
     return refuse("kernels[{}] '{}' has blocks of {} threads, allowed are 1 to {}", i, kernel.name,
                   kernel.blockThreads, kMaxBlockThreads);
+  if (kernel.alignments.size() != kernel.operands.size())
+    return refuse("kernels[{}] '{}' has {} operands and {} alignments", i, kernel.name,
+                  kernel.operands.size(), kernel.alignments.size());
   if (kernel.sharedBytes > kMaxSharedBytes || kernel.unitsPerBlock < 1)
     return refuse("kernels[{}] '{}' has {} bytes of shared memory and {} units per block", i, kernel.name,
                   kernel.sharedBytes, kernel.unitsPerBlock);
@@ -35,6 +41,56 @@ Status verifyGeometry(size_t i, const Kernel &kernel) {
     if (!std::has_single_bit(alignment) || alignment > kMaxAlignment)
       return refuse("kernels[{}] '{}' asks for an alignment of {}, allowed are powers of two up to {}", i,
                     kernel.name, alignment, kMaxAlignment);
+  return {};
+}
+
+/// What a kernel says of its launches.
+Status verifyLaunches(size_t i, const Kernel &kernel) {
+  if (kernel.members != 0 && kernel.params != 1)
+    return refuse("kernels[{}] '{}' has members of {} params each, expected 1", i, kernel.name,
+                  kernel.params);
+  if (kernel.extent != 0)
+    for (size_t k = 0; k < kernel.operands.size(); ++k)
+      if (kernel.operands[k].perUnit)
+        return refuse("kernels[{}] '{}' has {} bytes per unit of operand {}, but an extent of its own: {}", i,
+                      kernel.name, kernel.operands[k].bytes, k, kernel.extent);
+  return {};
+}
+
+/// The lines at the beginning of a PTX image that say what its kernels are.
+std::string interfacesOfPtx(const std::vector<uint8_t> &image) {
+  const std::string_view prefix = kInterfaceComment;
+  std::string_view text(reinterpret_cast<const char *>(image.data()), image.size());
+  std::string lines;
+  while (text.starts_with(prefix)) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos)
+      break;
+    lines += text.substr(prefix.size(), end + 1 - prefix.size());
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+/// The operands of a launch are as many as the kernel has, and hold what its code touches.
+Status verifyOperands(const Program &p, uint64_t i, const Kernel &kernel, uint32_t members) {
+  const Command &c = p.commands[i];
+  const size_t operands = kernel.operands.size();
+  if (c.numOperands != operands * members)
+    return refuse("{} gives kernel '{}' {} operands, but it has {}", describeCommand(p, i), kernel.name,
+                  c.numOperands / members, operands);
+  for (uint32_t k = 0; k < c.numOperands; ++k) {
+    const KernelOperand &operand = kernel.operands[k % operands];
+    const uint64_t given = extentBytes(p.buffers[p.operands[c.firstOperand + k]]);
+    uint64_t touched = operand.bytes;
+    if (operand.perUnit &&
+        __builtin_mul_overflow(touched, static_cast<uint64_t>(p.params[c.firstParam + k / operands]),
+                               &touched))
+      touched = UINT64_MAX;
+    if (touched > given)
+      return refuse("{} gives kernel '{}' operand {} of {} bytes, but its code touches {}",
+                    describeCommand(p, i), kernel.name, k, given, touched);
+  }
   return {};
 }
 
@@ -75,6 +131,8 @@ Status verifyKernels(const Program &p) {
     if (kernel.extent < 0 || kernel.grain < 1)
       return refuse("kernels[{}] '{}' has extent {} and grain {}", i, kernel.name, kernel.extent,
                     kernel.grain);
+    if (Status status = verifyLaunches(i, kernel); !status)
+      return status;
     if (p.target != "cpu")
       if (Status status = verifyGeometry(i, kernel); !status)
         return status;
@@ -83,6 +141,21 @@ Status verifyKernels(const Program &p) {
     return refuse("{} kernels with an image of {} bytes", p.kernels.size(), p.image.size());
   if (p.target != "cpu" && !p.image.empty() && p.image.back() != 0)
     return refuse("the PTX image of {} bytes does not end in a 0", p.image.size());
+  const std::string lines = p.target == "cpu" ? std::string() : interfacesOfPtx(p.image);
+  return lines.empty() ? Status() : verifyInterfaces(p, lines);
+}
+
+Status verifyInterfaces(const Program &p, std::string_view lines) {
+  for (size_t i = 0; i < p.kernels.size(); ++i) {
+    const std::string described = spellInterface(p.kernels[i]);
+    const std::string_view said = lines.substr(0, lines.find('\n'));
+    if (said != described)
+      return refuse("kernels[{}] is described as '{}', but its code is '{}'", i, described, said);
+    lines.remove_prefix(std::min(lines.size(), said.size() + 1));
+  }
+  if (!lines.empty())
+    return refuse("{} kernels, but the image also has '{}'", p.kernels.size(),
+                  lines.substr(0, lines.find('\n')));
   return {};
 }
 
@@ -94,15 +167,17 @@ Status verifyKernelCommand(const Program &p, uint64_t i) {
   if (kernel.extent == 0 && (c.numParams == 0 || p.params[c.firstParam] < 0))
     return refuse("{} launches kernel '{}' of variable extent with extent {}", describeCommand(p, i),
                   kernel.name, c.numParams == 0 ? -1 : p.params[c.firstParam]);
+  if (kernel.members == 0 && c.numParams != kernel.params)
+    return refuse("{} gives kernel '{}' {} params, but it has {}", describeCommand(p, i), kernel.name,
+                  c.numParams, kernel.params);
   if (kernel.members != 0)
     if (Status status = verifyMembers(p, i, kernel); !status)
       return status;
+  if (Status status = verifyOperands(p, i, kernel, kernel.members != 0 ? c.numParams : 1); !status)
+    return status;
   if (p.target == "cpu")
     return {};
-  const size_t operands = c.numOperands / (kernel.members != 0 ? c.numParams : 1);
-  if (kernel.alignments.size() != operands)
-    return refuse("{} gives kernel '{}' {} operands, but it has {}", describeCommand(p, i), kernel.name,
-                  operands, kernel.alignments.size());
+  const size_t operands = kernel.operands.size();
   for (uint32_t k = 0; k < c.numOperands; ++k) {
     const Buffer &buffer = p.buffers[p.operands[c.firstOperand + k]];
     const uint32_t alignment = kernel.alignments[k % operands];

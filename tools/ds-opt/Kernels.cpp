@@ -59,15 +59,8 @@ Status ds::opt::addKernels(const Model &model, const Options &options, rt::Progr
   program.targetCpu = compiled->target.cpu;
   program.cpuFeatures = compiled->target.features;
   program.image = std::move(compiled->image);
-  for (auto [kernel, made] : llvm::zip_equal(program.kernels, compiled->kernels)) {
-    kernel.name = made.symbol;
-    kernel.extent = made.extent;
-    kernel.grain = made.grain;
-    kernel.blockThreads = made.blockThreads;
-    kernel.unitsPerBlock = made.unitsPerBlock;
-    kernel.persistent = made.blockThreads > 0;
-    kernel.alignments = made.alignments;
-  }
+  for (auto [kernel, made] : llvm::zip_equal(program.kernels, compiled->kernels))
+    mlir::ds::describeKernel(made, kernel);
   for (rt::Command &command : program.commands)
     if (command.kind == rt::CommandKind::Kernel) {
       const mlir::ds::CompiledKernel &made = compiled->kernels[command.callee];

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "CudaEmulator.h"
 #include "ds/Codegen/CompileCuda.h"
+#include "ds/Runtime/KernelInterface.h"
 #include <cmath>
 #include <cstring>
 #include <gmock/gmock.h>
@@ -242,6 +243,18 @@ TEST(CompileCuda, RefusesWhatTheDeviceCannotCompute) {
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().code, ds::ExitCode::Invalid);
   EXPECT_THAT(compiled.error().message, HasSubstr("'erf' of this type has no form for CUDA"));
+}
+
+TEST(CompileCuda, SaysWhatItsKernelsTouch) {
+  KernelHarness harness(softmaxKernel(64, 768));
+  std::vector<std::vector<uint32_t>> alignments{{16, 8, 4}};
+  auto compiled = mlir::ds::compileCudaKernels({harness.kernel("k")}, alignments, "sm_80");
+  ::ds::rt::Kernel kernel;
+  mlir::ds::describeKernel(compiled->kernels[0], kernel);
+  EXPECT_EQ(kernel.operands.size(), 3u);
+  const std::string text(compiled->image.begin(), compiled->image.end());
+  EXPECT_EQ(text.find("//ds " + ::ds::rt::spellInterface(kernel) + "\n"), 0u);
+  EXPECT_THAT(::ds::rt::spellInterface(kernel), HasSubstr("persistent, alignments 16 8 4"));
 }
 
 TEST(CompileCuda, NarrowAlignmentsMakeNarrowAccesses) {

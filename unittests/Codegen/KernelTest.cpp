@@ -2,6 +2,7 @@
 
 #include "KernelHarness.h"
 #include "ds/Codegen/KernelClass.h"
+#include "ds/Runtime/KernelInterface.h"
 #include <cmath>
 #include <cstring>
 #include <gmock/gmock.h>
@@ -265,6 +266,34 @@ TEST(Image, IsTheSameForTheSameKernels) {
   ASSERT_TRUE(first.isLoaded());
   EXPECT_EQ(first.compiled().image, second.compiled().image);
   EXPECT_EQ(first.compiled().kernels[0].bytes, 2 * 777 * 4);
+}
+
+// The loader compares these lines with the program's table: what code touches is not up to the table.
+TEST(Image, SaysWhatItsKernelsTouch) {
+  KernelHarness harness(R"(
+    ds.kernel @rows inputs 2 buffers [!ds.buffer<tensor<6x8xf32>, [16, 1], device>,
+        !ds.buffer<tensor<8xbf16>, [1], device>, !ds.buffer<tensor<6x8xf32>, [8, 1], device>] {
+    ^bb0(%x: tensor<6x8xf32>, %b: tensor<8xbf16>):
+      %w = ds.convert %b : tensor<8xbf16> -> tensor<8xf32>
+      %s = ds.broadcast %w dims [1] : tensor<8xf32> -> tensor<6x8xf32>
+      %r = ds.mul %x, %s : tensor<6x8xf32>
+      ds.yield %r : tensor<6x8xf32>
+    }
+    ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xbf16>, [1], device>, !ds.buffer<tensor<f32>, [], device>,
+        !ds.buffer<tensor<?xbf16>, [1], device>] members 3 {
+    ^bb0(%x: tensor<?xbf16>, %s: tensor<f32>):
+      %r = ds.exp %x : tensor<?xbf16>
+      ds.yield %r : tensor<?xbf16>
+    })");
+  ASSERT_TRUE(harness.isLoaded());
+  const std::vector<uint8_t> &image = harness.compiled().image;
+  const std::string bytes(image.begin(), image.end());
+  // 5 rows of 16 elements and 8 more: 88 * 4 bytes; 8 * 2; 48 * 4.
+  const std::string rows = "rows: extent " + std::to_string(harness.compiled().kernels[0].extent) +
+                           ", params 0, members 0, operands 352 16 192\n";
+  const std::string any = "any: extent 0, params 1, members 3, operands 2 per unit 4 2 per unit\n";
+  EXPECT_NE(bytes.find(rows + any + '\0'), std::string::npos);
+  EXPECT_NE(bytes.find(::ds::rt::kInterfaceSymbol), std::string::npos);
 }
 
 TEST(Image, SmallerProcessorsComputeToo) {

@@ -128,6 +128,7 @@ TEST(Executor, RunsEveryMember) {
     operands.insert(operands.end(), {b.keep({size}), b.keep({size}), b.keep({size})});
   b.launch("ds_subtract", 0, operands, {5, 0, 300});
   b.program.kernels[0].members = 4;
+  b.touch(b.program.kernels[0], {operands[0], operands[1], operands[2]}, {5});
   b.segment(SegmentKind::Last);
   b.program.image = testImage();
   auto executor = loadOrFail(b.program);
@@ -210,6 +211,7 @@ TEST(Executor, StreamsMeetAtEvents) {
   b.command(Kernel, 0, {c}, {1 << 16}, 1);
   b.segment(SegmentKind::Last);
   b.program.kernels = {{"ds_count", 0, 1024}};
+  b.touch(b.program.kernels[0], {a}, {1 << 16});
   b.program.image = testImage();
   auto executor = loadOrFail(b.program);
   ASSERT_TRUE(executor);
@@ -264,6 +266,25 @@ TEST(Executor, NamesAMissingSymbolAndABrokenImage) {
   executor = Executor::load(r.b.program);
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().code, ExitCode::Corrupt);
+}
+
+TEST(Executor, HoldsTheTableToWhatTheImageSays) {
+  ProgramBuilder b;
+  b.launch("ds_count", 0, {b.keep({64})}, {64});
+  b.segment(SegmentKind::Last);
+  b.program.image = test::readBytes(DS_TEST_INTERFACES);
+  ASSERT_TRUE(loadOrFail(b.program));
+  for (auto change : std::initializer_list<void (*)(Kernel &)>{
+           [](Kernel &k) { k.extent = 1 << 20; }, [](Kernel &k) { k.operands[0].bytes = 1; },
+           [](Kernel &k) { k.operands[0].perUnit = false; }, [](Kernel &k) { k.params = 2; }}) {
+    Program program = b.program;
+    change(program.kernels[0]);
+    auto executor = Executor::load(program);
+    ASSERT_FALSE(executor);
+    EXPECT_EQ(executor.error().code, ExitCode::Corrupt);
+    EXPECT_THAT(executor.error().message,
+                HasSubstr("but its code is 'ds_count: extent 0, params 1, members 0, operands 4 per unit'"));
+  }
 }
 
 // The system's loader maps what headers promise: a page that is not there would end the process.

@@ -138,15 +138,28 @@ public:
                    const std::vector<int64_t> &params = {}) {
     return command(CommandKind::Library, static_cast<uint16_t>(fn), operands, params);
   }
-  /// Launches `name`, which becomes a kernel of fixed `extent` when it is new.
+  /// Launches `name`, which becomes a kernel of fixed `extent` when it is new; it then touches all of its
+  /// operands, or elements of them by its extent.
   Command &launch(const std::string &name, int64_t extent, const std::vector<uint32_t> &operands,
                   const std::vector<int64_t> &params = {}) {
     uint16_t callee = 0;
     while (callee < program.kernels.size() && program.kernels[callee].name != name)
       ++callee;
-    if (callee == program.kernels.size())
+    if (callee == program.kernels.size()) {
       program.kernels.push_back({name, extent, 1});
+      touch(program.kernels.back(), operands, params);
+    }
     return command(CommandKind::Kernel, callee, operands, params);
+  }
+  /// Makes `kernel` one that touches all of `operands`, or elements of them where its extent is a param.
+  void touch(Kernel &kernel, const std::vector<uint32_t> &operands, const std::vector<int64_t> &params) {
+    kernel.params = static_cast<uint32_t>(params.size());
+    kernel.operands.clear();
+    for (uint32_t operand : operands) {
+      const Buffer &buffer = program.buffers[operand];
+      const bool perUnit = kernel.extent == 0 && !buffer.shape.empty();
+      kernel.operands.push_back({perUnit ? byteSize(buffer.dtype) : extentBytes(buffer), perUnit});
+    }
   }
   /// Makes a segment of the commands since the last one.
   uint32_t segment(SegmentKind kind, std::string name = "step") {

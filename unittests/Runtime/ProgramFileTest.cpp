@@ -102,7 +102,9 @@ TEST(ProgramFile, KeepsKernelsForCuda) {
   ProgramBuilder b;
   b.program.target = "cuda:sm_90";
   b.launch("norm", 16, {b.keep({64}), b.output("loss")});
-  b.program.kernels[0] = {"norm", 16, 1, 256, 512, 8, true, {16, 4}};
+  b.program.kernels[0] = {"norm", 0, 1, 256, 512, 8, true, {16, 4}, 0, {{16, true}, {4}}, 1};
+  b.program.commands[0].numParams = 1;
+  b.program.params = {16};
   b.segment(SegmentKind::Last);
   b.program.image = {'.', 0};
   b.program.cubin = {7, 8};
@@ -113,6 +115,11 @@ TEST(ProgramFile, KeepsKernelsForCuda) {
   EXPECT_EQ(again.kernels[0].sharedBytes, 512u);
   EXPECT_EQ(again.kernels[0].unitsPerBlock, 8);
   EXPECT_TRUE(again.kernels[0].persistent);
+  EXPECT_EQ(again.kernels[0].params, 1u);
+  ASSERT_EQ(again.kernels[0].operands.size(), 2u);
+  EXPECT_EQ(again.kernels[0].operands[0].bytes, 16u);
+  EXPECT_TRUE(again.kernels[0].operands[0].perUnit);
+  EXPECT_FALSE(again.kernels[0].operands[1].perUnit);
   EXPECT_EQ(again.kernels[0].alignments, (std::vector<uint32_t>{16, 4}));
 }
 
@@ -166,7 +173,7 @@ TEST(ProgramFile, NamesWhatIsWrongWithTheHeader) {
     return refusal(bytes);
   };
   EXPECT_THAT(with(0), HasSubstr("not a program"));
-  EXPECT_THAT(with(8), HasSubstr("program format 0, but this ds-run reads format 2"));
+  EXPECT_THAT(with(8), HasSubstr("program format 1, but this ds-run reads format 3"));
   EXPECT_THAT(with(12), HasSubstr("reserved"));
   EXPECT_THAT(with(16), HasSubstr("header promises"));
   EXPECT_THAT(with(24), HasSubstr("checksum"));

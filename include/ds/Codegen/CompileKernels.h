@@ -3,6 +3,7 @@
 #define DS_CODEGEN_COMPILEKERNELS_H
 
 #include "ds/Dialect/Ds.h"
+#include "ds/Runtime/Program.h"
 #include "ds/Support/Error.h"
 #include <string>
 #include <vector>
@@ -27,7 +28,16 @@ struct CompiledKernel {
   uint32_t blockThreads = 0; ///< CUDA: these as in Kernel
   int64_t unitsPerBlock = 1;
   std::vector<uint32_t> alignments = {};
+  uint32_t members = 0;
+  std::vector<::ds::rt::KernelOperand> operands = {};
+  uint32_t params = 0;
 };
+
+/// How far the code of `kernel` goes in each of its operands.
+std::vector<::ds::rt::KernelOperand> findOperandNeeds(KernelOp kernel);
+
+/// Sets in `entry` what the program says of a compiled kernel.
+void describeKernel(const CompiledKernel &compiled, ::ds::rt::Kernel &entry);
 
 struct CompiledKernels {
   std::vector<uint8_t> image;          ///< ELF shared object that imports functions of libm only; or PTX

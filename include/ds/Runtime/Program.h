@@ -192,6 +192,14 @@ uint64_t reduceBlockElements(const Collective &collective, uint32_t world);
 /// what does not reduce and on one rank.
 uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world);
 
+/// What a kernel needs of one operand: it touches no byte but the first `bytes` from element (0, ..., 0) on.
+/// Whether operands share memory is no question of safety: a kernel that is given one buffer twice computes
+/// other numbers, in the same places.
+struct KernelOperand {
+  uint64_t bytes = 0;
+  bool perUnit = false; ///< for each unit of the launch's extent, where the kernel's own is 0
+};
+
 /// A generated kernel: symbol `name` of the image, of the form
 ///   void f(void *const *buffers, const void *scalars, int64_t begin, int64_t end)
 /// which computes work units [begin, end) of `extent`; units are independent. `buffers` are the operands'
@@ -208,6 +216,9 @@ uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world);
 /// the operands of the first member, then those of the second. Members run in any order and share their
 /// operands of rank 0. The parameters of the CUDA entry are then the addresses of those, the blocks of all
 /// members together, and a MemberTable by value.
+///
+/// What is said here of a kernel's code is said by the image too (KernelInterface.h), and has to be the same:
+/// nothing outside the machine code decides what the machine code touches.
 struct Kernel {
   std::string name;
   int64_t extent = 0;
@@ -219,6 +230,8 @@ struct Kernel {
   /// CUDA: bytes, a power of two, of which each operand's address must be a multiple.
   std::vector<uint32_t> alignments = {};
   uint32_t members = 0; ///< of one launch at most, where extent is 0; 0: launches have none
+  std::vector<KernelOperand> operands = {}; ///< of a launch, or of each member
+  uint32_t params = 0;                      ///< likewise
 };
 
 /// What a CUDA kernel knows of its launch's members: a row of 8-byte words for each, up to Kernel::members.

@@ -147,6 +147,7 @@ ProgramBuilder roundTrip() {
   b.command(Kernel, 0, {c}, {1024}, 1);
   b.segment(SegmentKind::Last);
   b.program.kernels = {{"ds_count", 0, 1024}};
+  b.touch(b.program.kernels[0], {a}, {1024});
   test::toCuda(b.program);
   return b;
 }
