@@ -317,10 +317,19 @@ Value FunctionBufferizer::createView(Value source, const StridedView &view, Loca
   return result;
 }
 
+/// The strides of dimensions of size 1 say nothing: what was reshaped and what was cut out may differ in
+/// them.
 bool FunctionBufferizer::isSameWindow(Value a, Value b) {
+  if (a == b)
+    return true;
   auto first = a.getDefiningOp<ViewOp>(), second = b.getDefiningOp<ViewOp>();
-  return a == b || (first && second && first.getSource() == second.getSource() &&
-                    first->getAttrDictionary() == second->getAttrDictionary() && a.getType() == b.getType());
+  if (!first || !second || first.getSource() != second.getSource() ||
+      first->getAttrDictionary() != second->getAttrDictionary())
+    return false;
+  BufferType left = bufferType(a), right = bufferType(b);
+  return left.getTensor() == right.getTensor() && left.getSpace() == right.getSpace() &&
+         llvm::all_of(llvm::zip_equal(left.getTensor().getShape(), left.getStrides(), right.getStrides()),
+                      [](auto dim) { return std::get<0>(dim) == 1 || std::get<1>(dim) == std::get<2>(dim); });
 }
 
 Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {

@@ -12,6 +12,7 @@ ds.state @u role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x
 ds.state @s role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
 ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
 ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xf32>
+ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x1x8xf32>
 ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
 ds.state @dx role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x4x8x6xf32>
 ds.state @g16 role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x2x6xbf16>
@@ -404,6 +405,25 @@ func.func @accumulates_in_a_state(%t: tensor<8x4xf32> {ds.state = @t}, %ids: ten
   // CHECK-NEXT: return
   %d = ds.embedding_grad %ids, %x into(%t : tensor<8x4xf32>) : tensor<4xi64>, tensor<4x4xf32> -> tensor<8x4xf32>
   return %d : tensor<8x4xf32>
+}
+
+// Strides of dimensions of one element say nothing: each product writes its part of the whole, and nothing is copied.
+// CHECK-LABEL: func.func @a_row_of_one_lies_where_it_is_joined(
+// CHECK-SAME: %{{.*}}: {{.*}}, %{{.*}}: {{.*}}, %[[Q:arg2]]:
+func.func @a_row_of_one_lies_where_it_is_joined(%x: tensor<4x4xf32> {ds.input = "x"}, %y: tensor<4x4xf32> {ds.input = "y"}) -> (tensor<4x1x8xf32> {ds.state = @q}) {
+  // CHECK-NOT: "copy"
+  // CHECK: %[[LEFT:.*]] = ds.view %[[Q]] offset 0
+  // CHECK: ds.call "matmul"(%{{.*}}, %{{.*}}, %[[LEFT]])
+  // CHECK: %[[RIGHT:.*]] = ds.view %[[Q]] offset 4
+  // CHECK: ds.call "matmul"(%{{.*}}, %{{.*}}, %[[RIGHT]])
+  // CHECK-NOT: "copy"
+  // CHECK: return
+  %a = ds.matmul %x, %y : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %b = ds.matmul %y, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %c = ds.reshape %a : tensor<4x4xf32> -> tensor<4x1x4xf32>
+  %d = ds.reshape %b : tensor<4x4xf32> -> tensor<4x1x4xf32>
+  %e = ds.concat %c, %d dim 2 : tensor<4x1x4xf32>, tensor<4x1x4xf32> -> tensor<4x1x8xf32>
+  return %e : tensor<4x1x8xf32>
 }
 
 // Operands in the order of Library.h; groups, then stride, padding and dilation of each dimension. A view is packed.
