@@ -1,5 +1,6 @@
 //===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
 #include "OpHelpers.h"
+#include "ds/Support/HeadSize.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -61,7 +62,8 @@ int64_t RmsNormOp::getFlops() { return 4 * tensorType(getInput()).getNumElements
 /// Verifies query, key, value, the statistics and the mask:
 /// - q is [B, T, H, D], k and v are [B, S, G, D], G divides H (C1);
 /// - lse is f32 [B, H, T] (C2);
-/// - the mask broadcasts to [B, H, T, S] (C3).
+/// - the mask broadcasts to [B, H, T, S] (C3);
+/// - D is at most kMaxHeadSize (C4).
 static LogicalResult verifyAttention(Operation *op, RankedTensorType query, RankedTensorType key,
                                      RankedTensorType value, RankedTensorType lse, Value mask) {
   ArrayRef<int64_t> q = query.getShape(), k = key.getShape();
@@ -70,6 +72,8 @@ static LogicalResult verifyAttention(Operation *op, RankedTensorType query, Rank
     return op->emitOpError(
                "expects query [B, T, H, D] and key and value [B, S, G, D] with G dividing H, but got ")
            << query << ", " << key << " and " << value;
+  if (q[3] > ::ds::kMaxHeadSize) // C4.
+    return op->emitOpError("expects heads of at most ") << ::ds::kMaxHeadSize << ", but got " << q[3];
   RankedTensorType expected = RankedTensorType::get({q[0], q[2], q[1]}, Float32Type::get(op->getContext()));
   if (failed(expectType(op, "lse", expected, lse))) // C2.
     return failure();

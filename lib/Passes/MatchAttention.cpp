@@ -2,6 +2,7 @@
 #include "MatchAttention.h"
 #include "FindTrained.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Support/HeadSize.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -127,6 +128,13 @@ Value AttentionMatcher::stepUp(Value value, AttentionMatch &match) {
   return {};
 }
 
+/// True for what ds.attention takes: values as wide as the keys, and heads that its kernels hold.
+static bool hasWidthOfKeys(MatmulOp scores, MatmulOp result) {
+  ArrayRef<int64_t> query = tensorType(scores.getLhs()).getShape();
+  int64_t width = query[query.size() - (scores.getTransposeLhs() ? 2 : 1)];
+  return width == tensorType(result.getResult()).getShape().back() && width <= ::ds::kMaxHeadSize;
+}
+
 std::optional<AttentionMatch> AttentionMatcher::match(MatmulOp result) {
   AttentionMatch match;
   match.result = result;
@@ -145,5 +153,7 @@ std::optional<AttentionMatch> AttentionMatcher::match(MatmulOp result) {
   if (!value || !value.hasOneUse())
     return std::nullopt;
   match.scores = value.getDefiningOp<MatmulOp>();
-  return match.scores.getTransposeLhs() ? std::nullopt : std::optional(match);
+  if (match.scores.getTransposeLhs() || !hasWidthOfKeys(match.scores, result))
+    return std::nullopt;
+  return match;
 }

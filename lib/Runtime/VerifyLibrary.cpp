@@ -7,13 +7,13 @@
 //===---------------------------------------------------------------------------===//
 #include "OperandChecker.h"
 
+#include "ds/Support/HeadSize.h"
+
 #include <bit>
 #include <cmath>
 
 namespace ds::rt {
 namespace {
-
-constexpr int64_t kMaxHeadSize = 256; // the attention kernels keep a tile of heads on the stack
 
 /// First failure of a list of checks; each is evaluated only if those before it held.
 #define DS_CHECK(...)                                                                                        \

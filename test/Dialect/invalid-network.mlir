@@ -202,6 +202,14 @@ func.func @attention_grad_c2_key_gradient(%q: tensor<2x16x4x8xf32>, %l: tensor<2
 
 // -----
 
+func.func @attention_c4_head_size(%q: tensor<2x16x4x257xf32>) {
+  // expected-error@+1 {{'ds.attention' op expects heads of at most 256, but got 257}}
+  %o, %lse = ds.attention %q, %q, %q scale 1.0 : (tensor<2x16x4x257xf32>, tensor<2x16x4x257xf32>, tensor<2x16x4x257xf32>) -> (tensor<2x16x4x257xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
 func.func @embedding_c1_table(%t: tensor<100xf32>, %i: tensor<2xi64>) {
   // expected-error@+1 {{'ds.embedding' op expects a table of rank 2, but got 'tensor<100xf32>'}}
   %r = ds.embedding %t, %i : tensor<100xf32>, tensor<2xi64> -> tensor<2xf32>

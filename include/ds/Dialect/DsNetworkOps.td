@@ -116,6 +116,7 @@ def Ds_AttentionOp : Ds_Op<"attention", [Pure, DiffNet, PrecisionOpInterface, Co
     - (C1) q is [B, T, H, D]; k and v are [B, S, G, D]; H is a multiple of G.
     - (C2) out has q's type; lse is f32 [B, H, T].
     - (C3) mask, where present, is f32 of rank 4, and each size is 1 or that of [B, H, T, S].
+    - (C4) D is at most 256: kernels keep a row of a head at hand. Wider heads are written as products and a softmax.
 
     Example: `%o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)`
   }];

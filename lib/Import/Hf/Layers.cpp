@@ -1,6 +1,7 @@
 //===- Layers.cpp - The layers that the architectures share ---------------------===//
 
 #include "Layers.h"
+#include "ds/Support/HeadSize.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -227,7 +228,7 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
 }
 
 Value hf::attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options) {
-  if (options.dropout > 0)
+  if (options.dropout > 0 || width(query) > ::ds::kMaxHeadSize)
     return spelledAttention(g, query, key, value, options);
   Emitter e = g.ops();
   OpBuilder &b = e.getBuilder();

@@ -2,6 +2,8 @@
 
 #include "../Operators.h"
 
+#include "ds/Support/HeadSize.h"
+
 #include <cmath>
 
 namespace ds::ts {
@@ -131,10 +133,11 @@ TensorRef attend(Builder &b, const Heads &heads) {
   const Shape perm = {0, 2, 1, 3};
   bool sameWidth = heads.key->shape == heads.value->shape;
   bool fits = !heads.causal || heads.query->shape[2] == heads.key->shape[2];
-  if (heads.dropout > 0 || !sameWidth || !fits)
+  if (heads.dropout > 0 || !sameWidth || !fits || heads.query->shape[3] > kMaxHeadSize)
     return spellOut(b, heads);
-  TensorRef result = b.attention(b.transpose(heads.query, perm), b.transpose(heads.key, perm),
-                                 b.transpose(heads.value, perm), heads.mask, heads.causal, heads.scale);
+  TensorRef result = b.attention(
+      b.transpose(heads.query, perm), b.transpose(heads.key, perm), b.transpose(heads.value, perm),
+      heads.mask ? b.convert(heads.mask, at::kFloat) : nullptr, heads.causal, heads.scale);
   return b.transpose(result, perm);
 }
 
