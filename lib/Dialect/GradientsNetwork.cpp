@@ -222,10 +222,17 @@ void ConvOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef
   grads.push_back(needed[2] ? Emitter(builder, getLoc()).sum(grad, dims) : Value());
 }
 
+/// Looking the padding row up gives it no gradient: its ids become -1, which adds nowhere. A mask of the
+/// gradient's rows would say the same, but is as wide as the table.
 void EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
                                  Values &grads) {
-  grads.push_back(builder.create<EmbeddingGradOp>(getLoc(), getTable().getType(), getIds(),
-                                                  resultGrads.front(),
+  Emitter emit(builder, getLoc());
+  Value ids = getIds();
+  if (std::optional<int64_t> padding = getPaddingIndex()) {
+    Value isPadding = emit.compare(Predicate::EQ, ids, emit.splatLike(ids, static_cast<double>(*padding)));
+    ids = emit.select(isPadding, emit.splatLike(ids, -1), ids);
+  }
+  grads.push_back(builder.create<EmbeddingGradOp>(getLoc(), getTable().getType(), ids, resultGrads.front(),
                                                   /*accumulator=*/Value()));
   grads.push_back(Value());
 }

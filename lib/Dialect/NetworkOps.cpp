@@ -171,6 +171,10 @@ LogicalResult EmbeddingOp::verify() {
   RankedTensorType table = tensorType(getTable());
   if (table.getRank() != 2) // C1.
     return emitOpError("expects a table of rank 2, but got ") << table;
+  if (std::optional<int64_t> padding = getPaddingIndex();
+      padding && (*padding < 0 || *padding >= table.getDimSize(0))) // C3.
+    return emitOpError("expects padding_index to be in [0, ")
+           << table.getDimSize(0) << "), but got " << *padding;
   return expectType(*this, "result",
                     rowsType(tensorType(getIds()), table.getDimSize(1), table.getElementType()),
                     getType()); // C2.

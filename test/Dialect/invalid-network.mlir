@@ -226,6 +226,14 @@ func.func @embedding_c2_result(%t: tensor<100x8xf32>, %i: tensor<2xi64>) {
 
 // -----
 
+func.func @embedding_c3_padding_index(%t: tensor<100x8xf32>, %i: tensor<2xi64>) {
+  // expected-error@+1 {{'ds.embedding' op expects padding_index to be in [0, 100), but got 100}}
+  %r = ds.embedding %t, %i padding_index 100 : tensor<100x8xf32>, tensor<2xi64> -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
 func.func @embedding_grad_c1_rank(%i: tensor<2xi64>, %g: tensor<2x8xf32>) {
   // expected-error@+1 {{'ds.embedding_grad' op expects a result of rank 2, but got 'tensor<100xf32>'}}
   %r = ds.embedding_grad %i, %g : tensor<2xi64>, tensor<2x8xf32> -> tensor<100xf32>

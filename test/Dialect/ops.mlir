@@ -119,6 +119,8 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   %rn, %rr = ds.rms_norm %a weight(%w) over 1 epsilon 9.9999999999999995E-7 : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>
   // CHECK: ds.embedding %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   %e = ds.embedding %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  // CHECK: ds.embedding %{{.*}}, %{{.*}} padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  %padded = ds.embedding %table, %ids padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   // CHECK: ds.embedding_grad %{{.*}}, %{{.*}} : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>
   %d = ds.embedding_grad %ids, %g : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>
   // CHECK: ds.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)

@@ -39,6 +39,7 @@ def write_model(folder, config, samples=BATCH, seed=0):
     random = np.random.default_rng(seed)
     data = {name: random.integers(0, config["vocab_size"], (samples, length)) for name in ("input_ids", "labels")}
     data["labels"][:, 3] = -100
+    data["input_ids"][:, 5] = (config.get("pad_token_id") or 0) % config["vocab_size"]
     safetensors_io.save(os.path.join(folder, "data.safetensors"), data)
     return model, {name: torch.from_numpy(value) for name, value in data.items()}
 

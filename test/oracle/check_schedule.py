@@ -238,7 +238,8 @@ def call_matmul(params, lhs, rhs, result, *bias):
 
 def call_embedding_backward(params, ids, grad, result):
     start = result.clone() if params[0] else torch.zeros_like(result)
-    return [start.index_add(0, ids.reshape(-1), grad.reshape(-1, result.shape[1]))]
+    inside = ((ids >= 0) & (ids < len(result))).reshape(-1)
+    return [start.index_add(0, ids.reshape(-1)[inside], grad.reshape(-1, result.shape[1])[inside])]
 
 
 def call_cross_entropy_backward(params, logits, targets, lse, count, grad, result):

@@ -274,7 +274,13 @@ def cross_entropy_grad(op, logits, targets, lse, count, grad):
 def embedding_grad(op, ids, grad, *accumulator):
     shape = op.types[0][0]
     result = accumulator[0].clone() if accumulator else torch.zeros(shape, dtype=grad.dtype)
-    return result.index_add(0, ids.reshape(-1), grad.reshape(-1, shape[1]))
+    inside = ((ids >= 0) & (ids < shape[0])).reshape(-1)
+    return result.index_add(0, ids.reshape(-1)[inside], grad.reshape(-1, shape[1])[inside])
+
+
+def embedding(op, table, ids):
+    padding = op.get("padding_index")
+    return torch.nn.functional.embedding(ids, table, padding_idx=None if padding is None else int(padding))
 
 
 def random_uniform(op, rng):
@@ -325,7 +331,7 @@ OPS.update({
     "ds.matmul": matmul, "ds.softmax": softmax, "ds.layer_norm": layer_norm, "ds.rms_norm": rms_norm,
     "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.conv": conv,
     "ds.conv_grad_input": conv_grad_input, "ds.conv_grad_weight": conv_grad_weight, "ds.cross_entropy": cross_entropy,
-    "ds.cross_entropy_grad": cross_entropy_grad, "ds.embedding": lambda op, table, ids: table[ids],
+    "ds.cross_entropy_grad": cross_entropy_grad, "ds.embedding": embedding,
     "ds.sum_of_squares": lambda op, *tensors: sum((tensor.double() ** 2).sum() for tensor in tensors),
     "ds.embedding_grad": embedding_grad,
 })

@@ -209,7 +209,8 @@ class Llama(nn.Module):
         inverse = frequencies(c, c.get("head_dim") or width // heads, theta, scaling)
         rotary = Rotary(inverse, c["max_position_embeddings"])
         layers = [LlamaLayer(c, rotary, llama_window(c, index)) for index in range(c["num_hidden_layers"])]
-        self.model = Named(embed_tokens=nn.Embedding(c["vocab_size"], width), layers=nn.ModuleList(layers),
+        tokens = nn.Embedding(c["vocab_size"], width, padding_idx=c.get("pad_token_id"))
+        self.model = Named(embed_tokens=tokens, layers=nn.ModuleList(layers),
                            norm=RMSNorm(width, c.get("rms_norm_eps", 1e-6)))
         self.lm_head = nn.Linear(width, c["vocab_size"], bias=False)
         if c.get("tie_word_embeddings", False):
@@ -292,7 +293,7 @@ class Bert(nn.Module):
     def __init__(self, c):
         super().__init__()
         width, eps = c["hidden_size"], c.get("layer_norm_eps", 1e-12)
-        embeddings = Named(word_embeddings=nn.Embedding(c["vocab_size"], width),
+        embeddings = Named(word_embeddings=nn.Embedding(c["vocab_size"], width, padding_idx=c.get("pad_token_id", 0)),
                            position_embeddings=nn.Embedding(c["max_position_embeddings"], width),
                            token_type_embeddings=nn.Embedding(c.get("type_vocab_size", 2), width),
                            LayerNorm=nn.LayerNorm(width, eps=eps))

@@ -24,7 +24,8 @@ FAMILIES = {
         "unscaled": {"scale_attn_weights": False}, "by-layer": {"scale_attn_by_inverse_layer_idx": True},
         "epsilon": {"layer_norm_epsilon": 0.1}}),
     "llama": (LLAMA, {
-        "plain": {}, "every-head": {"num_key_value_heads": None}, "one-group": {"num_key_value_heads": 1},
+        "plain": {}, "padding": {"pad_token_id": -1, "tie_word_embeddings": True},
+        "every-head": {"num_key_value_heads": None}, "one-group": {"num_key_value_heads": 1},
         "head-dim": {"head_dim": 12}, "tied": {"tie_word_embeddings": True}, "attention-bias": {"attention_bias": True},
         "mlp-bias": {"mlp_bias": True}, "gelu": {"hidden_act": "gelu"}, "epsilon": {"rms_norm_eps": 0.1},
         "theta": {"rope_theta": 100.0}, "new-theta": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}},
@@ -49,6 +50,7 @@ FAMILIES = {
         "new": {"rope_parameters": {"rope_type": "default", "rope_theta": 100, "partial_rotary_factor": 0.5}},
         "gelu-new": {"hidden_act": "gelu_new"}}),
     "bert": (BERT, {"plain": {}, "untied": {"tie_word_embeddings": False}, "relu": {"hidden_act": "relu"},
+                    "padding": {"pad_token_id": 7}, "no-padding": {"pad_token_id": None},
                     "segments": {"type_vocab_size": 1}}),
 }
 

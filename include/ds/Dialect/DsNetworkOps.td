@@ -155,15 +155,22 @@ def Ds_EmbeddingOp : Ds_Op<"embedding", [Pure, DiffNet, PrecisionOpInterface, Li
   let description = [{
     `result[i..., c] = table[ids[i...], c]`. Ids must lie in [0, rows): the runtime checks every batch.
 
+    The row `padding_index`, where there is one, is read like the others, but looking it up gives it no gradient, as
+    PyTorch's `padding_idx` says. Its value is nothing special: another use of the table, such as a tied output layer,
+    or weight decay may well train it.
+
     Constraints:
     - (C1) table has rank 2.
     - (C2) the result's shape is that of `ids` followed by the table's columns, with the table's element type.
+    - (C3) `padding_index` lies in [0, rows).
 
-    Example: `%r = ds.embedding %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>`
+    Example: `%r = ds.embedding %table, %ids padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>`
   }];
-  let arguments = (ins Ds_FloatTensor:$table, Ds_IntTensor:$ids);
+  let arguments = (ins Ds_FloatTensor:$table, Ds_IntTensor:$ids, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Ds_FloatTensor:$result);
-  let assemblyFormat = "$table `,` $ids attr-dict `:` type($table) `,` type($ids) `->` type($result)";
+  let assemblyFormat = [{
+    $table `,` $ids (`padding_index` $padding_index^)? attr-dict `:` type($table) `,` type($ids) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 
@@ -171,7 +178,8 @@ def Ds_EmbeddingGradOp : Ds_Op<"embedding_grad", [Pure, Library]> {
   let summary = "Adds gradient rows to the table rows they came from";
   let description = [{
     `result = accumulator` (or zeros), then `result[ids[i...]] += grad[i...]`, in index order. A table that is
-    also the output layer's matrix accumulates onto that gradient, so that no second table is ever made.
+    also the output layer's matrix accumulates onto that gradient, so that no second table is ever made. Rows whose
+    id lies outside of [0, rows), as -1, add nowhere.
 
     Constraints:
     - (C1) the result has rank 2, and `grad` the shape of `ids` followed by the result's columns.

@@ -48,12 +48,15 @@ public:
 protected:
   /// Reads the sizes under the names that most families give them: all but heads.
   void readSizes(const Section &config);
+  /// Reads the padding token, whose row gets no gradient from being looked up; null means none.
+  void readPadding(const Section &config, std::optional<int64_t> fallback);
   /// What is said alike of every family.
   cost::ModelShape commonShape() const;
 
   int64_t hidden = 1, inner = 1, layers = 1, heads = 1; ///< `inner`: width of the feed-forward
   int64_t size = 1;                                     ///< of a head
   bool tied = false;                                    ///< the head is the table of tokens
+  std::optional<int64_t> padding;                       ///< row of the padding token
 };
 
 /// hidden_size / heads; refuses `headsKey` where heads do not divide it.

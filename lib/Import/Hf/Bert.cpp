@@ -34,6 +34,7 @@ private:
 
 Bert::Bert(const Section &config) {
   readSizes(config);
+  readPadding(config, 0);
   heads = config.integer("num_attention_heads", kHeads);
   segments = config.integer("type_vocab_size", {1, 65536}, 2);
   size = headSize(config, hidden, heads, "hidden_size", "num_attention_heads");
@@ -65,7 +66,7 @@ Value Bert::norm(Graph &g, Value x) const {
 Value Bert::embed(Graph &g, Value ids) const {
   Scope scope(g, "bert.embeddings");
   g.ignoreWeight("position_ids");
-  Value words = embedding(g, "word_embeddings", ids, vocabulary, hidden, deviation);
+  Value words = embedding(g, "word_embeddings", ids, vocabulary, hidden, deviation, padding);
   Value table;
   {
     Scope types(g, "token_type_embeddings");

@@ -47,7 +47,6 @@ static constexpr llvm::StringLiteral kHarmless[] = {"_attn_implementation_autose
                                                     "output_attentions",
                                                     "output_hidden_states",
                                                     "output_past",
-                                                    "pad_token_id",
                                                     "predict_special_tokens",
                                                     "pretraining_tp",
                                                     "problem_type",

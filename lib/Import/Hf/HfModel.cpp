@@ -28,6 +28,13 @@ void Architecture::readSizes(const Section &config) {
   layers = config.integer("num_hidden_layers", kLayers);
 }
 
+void Architecture::readPadding(const Section &config, std::optional<int64_t> fallback) {
+  std::optional<int64_t> row = config.optional("pad_token_id", Range<int64_t>{-vocabulary, vocabulary - 1});
+  padding = config.mentions("pad_token_id") ? row : fallback;
+  if (padding && *padding < 0) // counts from the end
+    padding = *padding + vocabulary;
+}
+
 cost::ModelShape Architecture::commonShape() const {
   cost::ModelShape shape;
   shape.layers = layers;

@@ -68,17 +68,19 @@ Value hf::rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
       .getResult();
 }
 
-static Value lookUp(Emitter e, Value table, Value ids) {
+static Value lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> padding = std::nullopt) {
   SmallVector<int64_t> shape(tensorType(ids).getShape());
   shape.push_back(width(table));
-  return e.getBuilder().create<EmbeddingOp>(e.getLoc(), tensorType(table).clone(shape), table, ids);
+  OpBuilder &b = e.getBuilder();
+  return b.create<EmbeddingOp>(e.getLoc(), tensorType(table).clone(shape), table, ids,
+                               padding ? b.getI64IntegerAttr(*padding) : IntegerAttr());
 }
 
 Value hf::embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns,
-                    double deviation) {
+                    double deviation, std::optional<int64_t> padding) {
   Scope scope(g, name);
   Value table = g.parameter("weight", {rows, columns}, Init::normal(deviation));
-  return lookUp(g.ops(), table, ids);
+  return lookUp(g.ops(), table, ids, padding);
 }
 
 /// 0, 1, 2, ... along dimension `dim`.

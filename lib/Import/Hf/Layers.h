@@ -21,8 +21,9 @@ Value linear(Graph &g, llvm::StringRef name, Value x, int64_t columns, bool bias
 Value conv1d(Graph &g, llvm::StringRef name, Value x, int64_t columns, double deviation);
 Value layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
 Value rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
-/// Rows of the table `name` of `rows` rows.
-Value embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns, double deviation);
+/// Rows of the table `name` of `rows` rows; looking up the row `padding` gives it no gradient.
+Value embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns, double deviation,
+                std::optional<int64_t> padding = std::nullopt);
 /// Rows 0 ... T - 1 of the table, for each sample of x [B, T, C]: added to x.
 Value addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation);
 /// x W^T for a matrix [columns, width(x)] that is there already: a tied head.

@@ -80,6 +80,7 @@ void Llama::readWindows(const Section &config, Kind kind) {
 
 Llama::Llama(const Section &config, Kind kind) {
   readSizes(config);
+  readPadding(config, std::nullopt);
   readHeads(config, kind);
   readWindows(config, kind);
   activation = readActivation(config, "hidden_act", "silu");
@@ -123,7 +124,7 @@ Value Llama::feedForward(Graph &g, Value x) const {
 }
 
 Value Llama::forward(Graph &g, Value ids, Value labels) const {
-  Value x = embedding(g, "model.embed_tokens", ids, vocabulary, hidden, deviation);
+  Value x = embedding(g, "model.embed_tokens", ids, vocabulary, hidden, deviation, padding);
   RotaryTables tables;
   {
     Scope scope(g, "model.rotary_emb");
