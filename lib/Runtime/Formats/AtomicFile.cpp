@@ -3,8 +3,8 @@
 #include "ds/Runtime/Formats/AtomicFile.h"
 
 #include "OutputPath.h"
-#include "SigPipe.h"
 #include "Text.h"
+#include "WriteSignals.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -47,6 +47,7 @@ Status AtomicFile::reserve(uint64_t bytes) {
     return {};
   if (bytes > uint64_t(INT64_MAX))
     return ioError("write", path, EFBIG);
+  BlockWriteSignals guard;
   int failure = posix_fallocate(fd(), 0, off_t(bytes));
   // What does not know the operation says so; EINVAL is ZFS' way of saying it.
   if (failure == 0 || failure == EOPNOTSUPP || failure == EINVAL || failure == ENODEV || failure == ESPIPE)
@@ -56,7 +57,7 @@ Status AtomicFile::reserve(uint64_t bytes) {
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
   constexpr size_t kMostAtOnce = size_t(1) << 30; // Linux writes at most 2 GiB - 4 KiB at once
-  BlockSigPipe guard;
+  BlockWriteSignals guard;
   while (!bytes.empty()) {
     ssize_t count = ::write(fd(), bytes.data(), std::min(bytes.size(), kMostAtOnce));
     if (count < 0 && errno == EINTR)
@@ -87,6 +88,7 @@ Result<MappedFile> AtomicFile::map() const {
 /// Makes the contents durable. A failed fsync is final: the kernel has dropped the pages, asking again would
 /// succeed without them.
 Status AtomicFile::sync() {
+  BlockWriteSignals guard;
   // A reservation that was larger than what was written would leave zeros at the end.
   if (ftruncate(fd(), off_t(written)) != 0)
     return ioError("write", path, errno);

@@ -3,8 +3,8 @@
 #include "ds/Runtime/Formats/JsonLog.h"
 
 #include "OutputPath.h"
-#include "SigPipe.h"
 #include "Text.h"
+#include "WriteSignals.h"
 
 #include <cerrno>
 #include <cmath>
@@ -188,7 +188,7 @@ void JsonLog::write(const StepRecord &record) {
   if (fd < 0)
     return;
   std::string line = (torn ? "\n" : "") + toJson(record) + "\n";
-  BlockSigPipe guard;
+  BlockWriteSignals guard;
   size_t written = 0;
   while (written < line.size()) {
     ssize_t count = ::write(fd, line.data() + written, line.size() - written);

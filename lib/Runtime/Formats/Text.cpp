@@ -2,6 +2,8 @@
 
 #include "Text.h"
 
+#include "ds/Support/FileSizeLimit.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -102,7 +104,7 @@ Error ds::rt::ioError(std::string_view action, std::string_view path, int errorN
   if (hint.empty() && errorNumber == ENOSPC)
     hint = "free space on the device or write elsewhere";
   if (hint.empty() && errorNumber == EFBIG)
-    hint = "raise the limit on sizes of files (ulimit -f)";
+    hint = fileSizeHint();
   if (hint.empty() && (errorNumber == EMFILE || errorNumber == ENFILE))
     hint = "raise the number of descriptors (ulimit -n)";
   return {ExitCode::Io, "cannot " + std::string(action) + " " + quote(path) + ": " + reason, std::move(hint)};

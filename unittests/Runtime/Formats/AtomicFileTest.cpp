@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -34,23 +35,22 @@ protected:
   }
 };
 
-/// Limits the size of files that this process may write, as a full disk that needs no mount.
+/// Limits the size of files that this process may write, as a full disk that needs no mount. The signal that
+/// comes with it would kill this process.
 class FileSizeLimit {
 public:
   explicit FileSizeLimit(rlim_t bytes) {
+    signal(SIGXFSZ, SIG_DFL);
     getrlimit(RLIMIT_FSIZE, &previous);
     rlimit limit = {bytes, previous.rlim_max};
     setrlimit(RLIMIT_FSIZE, &limit);
-    handler = signal(SIGXFSZ, SIG_IGN);
   }
   ~FileSizeLimit() {
     setrlimit(RLIMIT_FSIZE, &previous);
-    signal(SIGXFSZ, handler);
   }
 
 private:
   rlimit previous;
-  sighandler_t handler;
 };
 
 TEST_F(AtomicFileTest, CommitMakesTheFile) {
@@ -67,6 +67,26 @@ TEST_F(AtomicFileTest, NothingIsVisibleBeforeCommit) {
   EXPECT_EQ(read(path("a")), "old");
   ASSERT_TRUE(file->commit());
   EXPECT_EQ(read(path("a")), "new and longer");
+}
+
+TEST_F(AtomicFileTest, KilledProcessLeavesNothing) {
+  int probe = open(path("").c_str(), O_TMPFILE | O_RDWR, 0600);
+  if (probe < 0)
+    GTEST_SKIP() << "every file has a name here";
+  close(probe);
+  write("a", "old");
+  pid_t child = fork();
+  if (child == 0) {
+    auto file = AtomicFile::create(path("a"));
+    if (file && file->write("new"))
+      kill(getpid(), SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(list(), std::set<std::string>{"a"});
+  EXPECT_EQ(read(path("a")), "old");
 }
 
 TEST_F(AtomicFileTest, DroppedFileLeavesNothing) {
@@ -121,6 +141,10 @@ TEST_F(AtomicFileTest, FailedWriteKeepsTheOldFile) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ExitCode::Io);
   EXPECT_THAT(status.error().message, HasSubstr("File too large"));
+  EXPECT_THAT(status.error().hint, HasSubstr("bytes: raise the limit with `ulimit -f`"));
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGXFSZ), 0);
   EXPECT_EQ(read(path("a")), "old");
   EXPECT_EQ(list(), std::set<std::string>{"a"});
 }
