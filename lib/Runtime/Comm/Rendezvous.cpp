@@ -2,10 +2,13 @@
 //
 // A card is written under another name and then linked to its own, so that nobody reads half of one and
 // nobody replaces one. Waiting is looking again, at first often: ranks of one host come within milliseconds,
-// and the directory may be on a network file system, where no notification works.
+// and the directory may be on a network file system, where no notification works. Others may be able to write
+// there: what is not a small file of this user ends the meeting at once, unread.
 //
 //===---------------------------------------------------------------------------===//
 #include "Rendezvous.h"
+
+#include "SmallFile.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +16,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
-#include <sstream>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -45,12 +46,78 @@ bool writeWhole(const std::string &path, const std::string &text) {
   return there;
 }
 
-std::string readWhole(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return file ? text.str() : std::string();
+/// Text that a message can show.
+std::string printable(const std::string &text) {
+  constexpr size_t kMostShown = 60;
+  std::string shown;
+  for (const unsigned char byte : text.substr(0, kMostShown))
+    shown += byte >= ' ' && byte < 127 ? static_cast<char>(byte) : '?';
+  return text.size() > kMostShown ? shown + "..." : shown;
 }
+
+Error foreign(const std::string &path, const std::string &why) {
+  return Error{
+      ExitCode::Peer, fmt::format("rendezvous '{}': {}: no rank has left it", path, why),
+      "give DS_RENDEZVOUS a directory that only this user can write to, and each job its own DS_NONCE"};
+}
+
+/// The directory of one job, as one of its ranks reads it.
+class Meeting {
+public:
+  Meeting(const Place &place, uid_t owner)
+      : place(place), owner(owner), found(place.world), spoilt(place.world) {}
+
+  /// Takes the cards that have come; true when all have. Fails on what no rank has left.
+  Result<bool> look() {
+    for (uint32_t rank = 0; rank < place.world; ++rank) {
+      if (found[rank])
+        continue;
+      const std::string path = cardPath(place.directory, place.nonce, rank);
+      const SmallFile file = readSmallFile(AT_FDCWD, path, owner);
+      if (!file.refusal.empty())
+        return foreign(path, file.refusal);
+      found[rank] = parseCard(file.text);
+      spoilt[rank] = found[rank] ? "" : file.text;
+      numFound += found[rank].has_value();
+    }
+    if (numFound == place.world)
+      return true;
+    const std::string path = absencePath(place.directory, place.nonce);
+    const SmallFile absent = readSmallFile(AT_FDCWD, path, owner);
+    if (!absent.refusal.empty())
+      return foreign(path, absent.refusal);
+    if (!absent.text.empty())
+      return Error{ExitCode::Peer, absent.text + " before the rendezvous", ""};
+    return false;
+  }
+
+  /// The error at the deadline. A card that is being written on another machine may be incomplete for a
+  /// moment, so that one that makes no sense is reported only now.
+  Error missing(std::chrono::milliseconds waited) const {
+    Error error = missingRanks(found, waited);
+    for (uint32_t rank = 0; rank < place.world; ++rank)
+      if (!spoilt[rank].empty()) {
+        error.message += fmt::format("; '{}' is no card: \"{}\"",
+                                     cardPath(place.directory, place.nonce, rank), printable(spoilt[rank]));
+        break;
+      }
+    return error;
+  }
+
+  std::vector<Card> cards() const {
+    std::vector<Card> all;
+    for (const std::optional<Card> &card : found)
+      all.push_back(*card);
+    return all;
+  }
+
+private:
+  const Place &place;
+  const uid_t owner;
+  std::vector<std::optional<Card>> found;
+  std::vector<std::string> spoilt; ///< by rank: what is there instead of a card
+  uint32_t numFound = 0;
+};
 
 } // namespace
 
@@ -84,26 +151,22 @@ Result<std::vector<Card>> meetInDirectory(const Place &place, const Card &mine, 
   if (!written)
     return Error{ExitCode::Io, fmt::format("rendezvous '{}': {}", own, std::strerror(errno)),
                  "DS_RENDEZVOUS must be a directory that every rank can write to"};
-  std::vector<std::optional<Card>> cards(place.world);
+  // Who owns this rank's card owns all: this user, or whom a network file system takes it for.
+  struct stat status;
+  if (::lstat(own.c_str(), &status) != 0)
+    return Error{ExitCode::Io, fmt::format("rendezvous '{}': {}", own, std::strerror(errno)),
+                 "nobody may clear the directory while ranks meet there"};
+  Meeting meeting(place, status.st_uid);
   for (milliseconds pause(1);; pause = std::min(pause * 2, milliseconds(50))) {
-    uint32_t found = 0;
-    for (uint32_t rank = 0; rank < place.world; ++rank) {
-      if (!cards[rank])
-        cards[rank] = parseCard(readWhole(cardPath(place.directory, place.nonce, rank)));
-      found += cards[rank].has_value();
-    }
-    if (found == place.world)
-      break;
-    if (const std::string absent = readWhole(absencePath(place.directory, place.nonce)); !absent.empty())
-      return Error{ExitCode::Peer, absent + " before the rendezvous", ""};
+    const Result<bool> complete = meeting.look();
+    if (!complete)
+      return complete.error();
+    if (*complete)
+      return meeting.cards();
     if (Clock::now() >= deadline)
-      return missingRanks(cards, std::chrono::round<milliseconds>(deadline - begin));
+      return meeting.missing(std::chrono::round<milliseconds>(deadline - begin));
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - Clock::now()));
   }
-  std::vector<Card> all;
-  for (std::optional<Card> &card : cards)
-    all.push_back(std::move(*card));
-  return all;
 }
 
 } // namespace ds::rt
