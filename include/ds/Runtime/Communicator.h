@@ -153,8 +153,9 @@ struct ConnectOptions {
 };
 
 /// Brings the ranks of a job together, and ignores SIGPIPE from then on unless it is caught; the first thing
-/// a rank does, before it reads data or weights. With one rank it needs neither Gloo nor PMIx. Fails with
-/// ExitCode::Peer when a rank does not come (it is named), with ExitCode::Device when a plugin is missing.
+/// a rank does, before it reads data or weights. Signals that were held back (EndSignals.h) come now. With
+/// one rank it needs neither Gloo nor PMIx. Fails with ExitCode::Peer when a rank does not come (it is
+/// named), with ExitCode::Device when a plugin is missing.
 Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOptions &options);
 
 /// The local launcher: `ds-run --ranks N` without mpirun.
@@ -165,10 +166,13 @@ struct LaunchOptions {
 
 /// Runs this executable with `argv` once per rank, each with its share of the processors this process may
 /// use, and waits for all. Rank 0 has this process's output; lines of the others go to stderr, each behind
-/// "[rank r] ". SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are forwarded. After the first failure the
-/// others have the time-out to end by themselves. Returns the exit code of the rank whose failure was the
-/// cause: the first that is neither 0 nor 7, else 7 if any failed (a rank killed by a signal is named on
-/// stderr), else 0. Call before there are threads.
+/// "[rank r] "; neither a rank that prints much nor a reader of stderr that has stopped keeps it from its
+/// work. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, with a mark (EndSignals.h); before a
+/// rank listens they wait. After the first failure the others have the time-out to end by themselves.
+/// ExitCode::Io if not all can be started: those that were are ended, and a message says which limit is too
+/// low. Returns the exit code of the rank whose failure was the cause: the first that is neither 0 nor 7,
+/// else 7 if any failed (a rank killed by a signal is named on stderr), else 0. Call before there are
+/// threads.
 int launchRanks(const LaunchOptions &options, char **argv);
 
 } // namespace ds::rt

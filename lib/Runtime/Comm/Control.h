@@ -89,6 +89,7 @@ private:
 
   Control(std::vector<Card> cards, uint32_t rank);
   Status join(const Socket &listener, Deadline deadline);
+  Status listen();
   Status callLower(Deadline deadline);
   Status answerHigher(const Socket &listener, Deadline deadline);
   void hearNews(std::chrono::milliseconds patience);

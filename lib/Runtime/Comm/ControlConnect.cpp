@@ -6,10 +6,14 @@
 //===---------------------------------------------------------------------------===//
 #include "Control.h"
 
+#include "Limits.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
 
 namespace ds::rt {
 namespace {
@@ -41,11 +45,28 @@ Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint3
     control->tellLateCallers(listener);
     return joined.error();
   }
-  control->listener = std::thread([self = control.get()] {
-    while (!self->hear(self->wake.get(), -1)) {
-    }
-  });
+  if (Status started = control->listen(); !started) {
+    control->fail(fmt::format("{} gave up: {}", control->name({rank}), started.error().message));
+    return started.error();
+  }
   return control;
+}
+
+/// Starts the thread that listens.
+Status Control::listen() {
+  if (!wake)
+    return Error{ExitCode::Io, fmt::format("no event for the thread that listens: {}", std::strerror(errno)),
+                 "raise the limit with `ulimit -n`"};
+  try {
+    listener = std::thread([this] {
+      while (!hear(wake.get(), -1)) {
+      }
+    });
+  } catch (const std::system_error &error) {
+    return Error{ExitCode::Io, fmt::format("cannot start a thread: {}", error.code().message()),
+                 processHint()};
+  }
+  return {};
 }
 
 /// A rank that cannot be reached may have given up for another's sake: whoever knows why has told its peers.

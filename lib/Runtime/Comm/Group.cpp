@@ -6,10 +6,13 @@
 //===---------------------------------------------------------------------------===//
 #include "Collectives.h"
 #include "Control.h"
+#include "Limits.h"
 #include "LocalFabric.h"
 #include "Plugins.h"
 #include "Rendezvous.h"
 #include "Solo.h"
+
+#include "ds/Runtime/EndSignals.h"
 
 #include <fmt/format.h>
 
@@ -18,6 +21,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 namespace ds::rt {
@@ -139,16 +143,25 @@ Status ConnectedGroup::connectToAll(Fabric &fabric, const std::vector<std::strin
   std::vector<std::thread> threads;
   std::vector<uint32_t> missing;
   std::mutex mutex; // guards missing
-  for (uint32_t peer = 0; peer < place.world; ++peer)
+  const auto connectTo = [&](uint32_t peer) {
+    if (fabric.connect(peer, addresses[peer]))
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    missing.push_back(peer);
+  };
+  std::string refused; // why not all could be called
+  for (uint32_t peer = 0; peer < place.world && refused.empty(); ++peer)
     if (peer != place.rank)
-      threads.emplace_back([&, peer] {
-        if (fabric.connect(peer, addresses[peer]))
-          return;
-        std::lock_guard<std::mutex> lock(mutex);
-        missing.push_back(peer);
-      });
+      try {
+        threads.emplace_back(connectTo, peer);
+      } catch (const std::system_error &error) {
+        refused = fmt::format("cannot start {} threads at once: {}", place.world - 1, error.code().message());
+        abort(refused); // breaks the fabric, and so the other calls
+      }
   for (std::thread &thread : threads)
     thread.join();
+  if (!refused.empty())
+    return Error{ExitCode::Io, refused, processHint()};
   if (missing.empty())
     return {};
   std::sort(missing.begin(), missing.end());
@@ -179,6 +192,12 @@ Status ConnectedGroup::addChannels(uint32_t count, const std::string &address, D
   }
   if (channels.size() == count)
     return {};
+  const uint64_t more = descriptorsOfRank(place.world, count - static_cast<uint32_t>(channels.size()), true);
+  if (Status status = reserveDescriptors(more, fmt::format("rank {} of {}", place.rank, place.world));
+      !status) {
+    abort(status.error().message);
+    return status;
+  }
   const Result<const GlooApi *> gloo = openGloo();
   if (!gloo)
     abort(gloo.error().message);
@@ -236,10 +255,15 @@ Result<std::unique_ptr<Control>> meet(const Place &place, const std::string &add
 } // namespace
 
 Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOptions &options) {
+  releaseEndSignals();
   if (place.world == 1)
     return makeSoloGroup(place, options.channels);
   const WithoutSignals quiet;
   ignoreBrokenPipes();
+  const std::string who = fmt::format("rank {} of {}", place.rank, place.world);
+  if (Status status = reserveDescriptors(descriptorsOfRank(place.world, options.channels, false), who);
+      !status)
+    return status.error();
   const Deadline deadline = Clock::now() + std::min(options.timeout, kRendezvousLimit);
   Result<std::string> address = ownAddress(place);
   if (!address)

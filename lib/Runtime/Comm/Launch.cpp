@@ -1,14 +1,22 @@
 //===- Launch.cpp - Starts the ranks of one machine ------------------------------===//
 //
-// One loop on three kinds of descriptors: the signals of this process, the ends of the ranks (pidfd), and the
-// output of all but rank 0. Each rank is a process group of its own, so that a Ctrl-C of the terminal comes
-// once, from here, and dies with this process, however that ends.
+// One loop on two kinds of descriptors: the signals of this process, among them SIGCHLD for the ends of
+// ranks, and the output of all but rank 0. Each rank is a process group of its own, so that a Ctrl-C of the
+// terminal comes once, from here, and dies with this process, however that ends.
+//
+// What would keep the ranks from meeting is looked for before the first is started. Whatever fails later ends
+// those that have been started; nothing is left running, and nothing waits for one that is not.
 //
 //===---------------------------------------------------------------------------===//
 #include "Launch.h"
 
 #include "Card.h"
+#include "Limits.h"
+#include "RankOutput.h"
 #include "Rendezvous.h"
+#include "RendezvousFolder.h"
+
+#include "ds/Runtime/EndSignals.h"
 
 #include <fmt/format.h>
 
@@ -19,42 +27,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace ds::rt {
-
-std::vector<std::vector<int>> shareProcessors(const std::vector<int> &processors, uint32_t ranks) {
-  std::vector<std::vector<int>> shares(ranks);
-  const size_t count = processors.size();
-  for (uint32_t rank = 0; rank < ranks && count > 0; ++rank) {
-    if (count < ranks) {
-      shares[rank] = {processors[rank % count]};
-      continue;
-    }
-    const size_t base = count / ranks, extra = count % ranks;
-    const size_t first = rank * base + std::min<size_t>(rank, extra);
-    shares[rank].assign(processors.begin() + static_cast<ptrdiff_t>(first),
-                        processors.begin() + static_cast<ptrdiff_t>(first + base + (rank < extra ? 1 : 0)));
-  }
-  return shares;
-}
-
-int chooseExitCode(const std::vector<RankEnd> &ends) {
-  for (const RankEnd &end : ends)
-    if (end.signal == 0 && end.code != 0 && end.code != static_cast<int>(ExitCode::Peer))
-      return end.code;
-  for (const RankEnd &end : ends)
-    if (end.signal != 0 || end.code != 0)
-      return static_cast<int>(ExitCode::Peer);
-  return 0;
-}
 
 namespace {
 
@@ -73,38 +54,10 @@ bool isStopped(pid_t pid) {
          (text[name + 2] == 'T' || text[name + 2] == 't');
 }
 
-/// The processors that this process may use.
-std::vector<int> ownProcessors() {
-  cpu_set_t set;
-  std::vector<int> processors;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
-      if (CPU_ISSET(processor, &set))
-        processors.push_back(processor);
-  return processors;
-}
-
-/// A directory that only this user can look into; it is removed with its content.
-class PrivateDirectory {
-public:
-  PrivateDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "ds-ranks-XXXXXX").string();
-    if (::mkdtemp(pattern.data()))
-      path = pattern;
-  }
-  ~PrivateDirectory() {
-    std::error_code ignored;
-    if (!path.empty())
-      std::filesystem::remove_all(path, ignored);
-  }
-  std::string path; ///< empty: could not be made
-};
-
 struct Child {
   pid_t pid = -1;
-  Socket process; ///< pidfd
-  Socket output;  ///< what it prints; invalid for rank 0
-  std::string line;
+  Socket output; ///< what it prints; invalid for rank 0
+  RankLines lines;
   bool ended = false;
   bool killed = false; ///< by this process
 };
@@ -112,84 +65,128 @@ struct Child {
 class Launcher {
 public:
   Launcher(const LaunchOptions &options, char **argv)
-      : options(options), argv(argv), children(options.ranks) {}
+      : options(options), argv(argv), children(options.ranks) {
+    for (uint32_t rank = 0; rank < options.ranks; ++rank)
+      children[rank].lines = RankLines(rank);
+  }
   int run();
 
 private:
-  bool start();
-  bool startRank(uint32_t rank, const std::vector<int> &processors);
+  Status prepare();
+  Status reserveLimits() const;
+  Status start();
+  Status startRank(uint32_t rank, const std::vector<int> &processors);
   [[noreturn]] void becomeRank(uint32_t rank, const std::vector<int> &processors, int output, pid_t parent);
+  void killAll();
   void watch();
-  void forwardSignal();
+  bool listEntries();
+  void takeSignals();
   void readOutput(uint32_t rank);
-  void printLines(uint32_t rank, bool all);
   void collect(uint32_t rank);
   void startPatience();
   void noteFailure(uint32_t rank, const RankEnd &end);
   void endStragglers();
-  void signalAll(int signal);
+  void passOn(int signal);
 
   const LaunchOptions options;
   char **const argv;
-  PrivateDirectory directory;
+  std::optional<RendezvousFolder> folder;
   const std::string nonce = randomHex();
   sigset_t before;
   Socket signals; ///< signalfd
+  OutputQueue messages{STDERR_FILENO};
   std::vector<Child> children;
-  std::vector<RankEnd> ends; ///< in the order in which they came
-  bool over = false;         ///< some rank has ended; they end together or because of each other
+  std::vector<RankEnd> ends;     ///< in the order in which they came
+  std::vector<pollfd> entries;   ///< signals, stderr, and then outputs
+  std::vector<uint32_t> talkers; ///< whose output each entry from the third on is
+  bool over = false;             ///< some rank has ended; they end together or because of each other
   bool failed = false, causeNamed = false;
   Deadline firstEnd, patience; ///< once over: since when, and when those that still run are killed
 };
 
 int Launcher::run() {
-  if (directory.path.empty()) {
-    std::fprintf(stderr, "ds-run: error: no directory for the rendezvous: %s\n", std::strerror(errno));
-    return static_cast<int>(ExitCode::Io);
-  }
-  if (!start()) {
-    std::fprintf(stderr, "ds-run: error: cannot start %u ranks: %s\n", options.ranks, std::strerror(errno));
-    signalAll(SIGKILL);
-    watch();
-    return static_cast<int>(ExitCode::Io);
+  Status started = prepare();
+  if (started)
+    started = start();
+  if (!started) {
+    killAll();
+    const Error &error = started.error();
+    std::fprintf(stderr, "ds-run: error: %s\n", error.message.c_str());
+    if (!error.hint.empty())
+      std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+    return static_cast<int>(error.code);
   }
   watch();
   return chooseExitCode(ends);
 }
 
-bool Launcher::start() {
-  sigset_t forwarded;
-  ::sigemptyset(&forwarded);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
-    ::sigaddset(&forwarded, signal);
-  ::sigprocmask(SIG_BLOCK, &forwarded, &before);
-  signals = Socket(::signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK));
-  const std::vector<std::vector<int>> shares = shareProcessors(ownProcessors(), options.ranks);
-  for (uint32_t rank = 0; rank < options.ranks; ++rank)
-    if (!startRank(rank, shares[rank]))
-      return false;
-  return true;
+/// Everything that is needed before the first rank.
+Status Launcher::prepare() {
+  std::signal(SIGPIPE, SIG_IGN); // whoever reads the messages may go
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL); // inherited as ignored it would take the exit codes away
+  sigset_t taken = endSignals();
+  ::sigaddset(&taken, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &taken, &before);
+  if (Status status = reserveLimits(); !status)
+    return status;
+  signals = Socket(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals)
+    return Error{ExitCode::Io,
+                 fmt::format("--ranks {}: cannot wait for signals: {}", options.ranks, std::strerror(errno)),
+                 ""};
+  Result<RendezvousFolder> made = RendezvousFolder::create();
+  if (!made)
+    return made.error();
+  folder.emplace(std::move(*made));
+  return {};
 }
 
-bool Launcher::startRank(uint32_t rank, const std::vector<int> &processors) {
+/// The ranks inherit the limit of descriptors. Which transport they will agree on is not known here; where it
+/// is Gloo after all, they ask for more themselves.
+Status Launcher::reserveLimits() const {
+  constexpr uint64_t kOwnFiles = 8; // signals, folder, the other end of a pipe, what is open for a moment
+  constexpr uint32_t kChannels = 3; // of a training run
+  const char *transport = std::getenv("DS_TRANSPORT");
+  const bool gloo = transport && std::strcmp(transport, "gloo") == 0;
+  return reserveDescriptors(
+      std::max(options.ranks + kOwnFiles, descriptorsOfRank(options.ranks, kChannels, gloo)),
+      fmt::format("--ranks {}", options.ranks));
+}
+
+Status Launcher::start() {
+  const std::vector<std::vector<int>> shares = shareProcessors(ownProcessors(), options.ranks);
+  for (uint32_t rank = 0; rank < options.ranks; ++rank)
+    if (Status status = startRank(rank, shares[rank]); !status)
+      return status;
+  return {};
+}
+
+Status Launcher::startRank(uint32_t rank, const std::vector<int> &processors) {
+  const auto cannotStart = [&](std::string hint) {
+    return Error{
+        ExitCode::Io,
+        fmt::format("--ranks {}: cannot start rank {}: {}", options.ranks, rank, std::strerror(errno)),
+        std::move(hint)};
+  };
   int output[2] = {-1, -1};
   if (rank > 0 && ::pipe2(output, O_CLOEXEC) != 0)
-    return false;
+    return cannotStart("raise the limit with `ulimit -n`, or start fewer ranks");
   Child &child = children[rank];
   child.output = Socket(output[0]);
   const Socket writing(output[1]);
   const pid_t parent = ::getpid();
   std::fflush(nullptr);
   child.pid = ::fork();
+  if (child.pid < 0 && errno == EAGAIN && raiseProcessLimit())
+    child.pid = ::fork();
   if (child.pid == 0)
     becomeRank(rank, processors, output[1], parent);
-  if (child.pid < 0)
-    return false;
-  child.process = Socket(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
-  return static_cast<bool>(child.process);
+  return child.pid < 0 ? Status(cannotStart(processHint())) : Status();
 }
 
-/// In the new process: everything that a rank inherits, then the program itself.
+/// In the new process: everything that a rank inherits, then the program itself. Signals that ask for the end
+/// are held back until the rank listens.
 void Launcher::becomeRank(uint32_t rank, const std::vector<int> &processors, int output, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -208,62 +205,77 @@ void Launcher::becomeRank(uint32_t rank, const std::vector<int> &processors, int
   }
   ::setenv("DS_RANK", std::to_string(rank).c_str(), 1);
   ::setenv("DS_WORLD", std::to_string(options.ranks).c_str(), 1);
-  ::setenv("DS_RENDEZVOUS", directory.path.c_str(), 1);
+  ::setenv("DS_RENDEZVOUS", folder->path().c_str(), 1);
   ::setenv("DS_NONCE", nonce.c_str(), 1);
   ::setenv("DS_ONE_HOST", "1", 1);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  holdEndSignals();
   ::execv("/proc/self/exe", argv);
   std::fprintf(stderr, "ds-run: error: %s: %s\n", argv[0], std::strerror(errno));
   ::_exit(static_cast<int>(ExitCode::Io));
 }
 
-/// Until every rank has ended and said everything.
-void Launcher::watch() {
-  std::vector<pollfd> entries;
-  std::vector<std::pair<uint32_t, bool>> owners; ///< rank, and whether the entry is its output
-  while (true) {
-    entries.assign(1, {signals.get(), POLLIN, 0});
-    owners.assign(1, {0, false});
-    for (uint32_t rank = 0; rank < children.size(); ++rank) {
-      const Child &child = children[rank];
-      if (child.pid > 0 && !child.ended) {
-        entries.push_back({child.process.get(), POLLIN, 0});
-        owners.emplace_back(rank, false);
-      }
-      if (child.output && child.pid > 0) {
-        entries.push_back({child.output.get(), POLLIN, 0});
-        owners.emplace_back(rank, true);
-      }
+/// Ends the ranks that have been started, when not all could be.
+void Launcher::killAll() {
+  for (const Child &child : children)
+    if (child.pid > 0)
+      ::kill(child.pid, SIGKILL);
+  for (const Child &child : children)
+    while (child.pid > 0 && ::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (entries.size() == 1)
-      return;
+}
+
+/// Until every rank has ended and everything that was said has been passed on.
+void Launcher::watch() {
+  while (listEntries()) {
     if (over)
       endStragglers();
     constexpr int kLookAgainMs = 100;
     if (::poll(entries.data(), entries.size(), over ? kLookAgainMs : -1) <= 0)
       continue;
+    for (size_t i = 0; i < talkers.size(); ++i) // before the ends, which are younger
+      if (entries[i + 2].revents)
+        readOutput(talkers[i]);
+    if (entries[1].revents)
+      messages.writeSome();
     if (entries[0].revents)
-      forwardSignal();
-    for (size_t i = 1; i < entries.size(); ++i) // output first: it is older than the end
-      if (entries[i].revents && owners[i].second)
-        readOutput(owners[i].first);
-    for (size_t i = 1; i < entries.size(); ++i)
-      if (entries[i].revents && !owners[i].second)
-        collect(owners[i].first);
+      takeSignals();
   }
 }
 
-void Launcher::forwardSignal() {
+/// Fills `entries`; false when there is nothing left to wait for.
+bool Launcher::listEntries() {
+  entries.assign({{signals.get(), POLLIN, 0}, {messages.empty() ? -1 : STDERR_FILENO, POLLOUT, 0}});
+  talkers.clear();
+  bool running = false, talking = false;
+  for (uint32_t rank = 0; rank < children.size(); ++rank) {
+    const Child &child = children[rank];
+    running |= !child.ended;
+    talking |= static_cast<bool>(child.output);
+    if (child.output && !messages.full()) {
+      entries.push_back({child.output.get(), POLLIN, 0});
+      talkers.push_back(rank);
+    }
+  }
+  return running || talking || !messages.empty();
+}
+
+/// Ends of ranks, and signals for all of them. Once none runs, such a signal ends the waiting for those who
+/// should read what they have said.
+void Launcher::takeSignals() {
   signalfd_siginfo info;
   while (::read(signals.get(), &info, sizeof info) == sizeof info)
-    signalAll(static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo != SIGCHLD)
+      passOn(static_cast<int>(info.ssi_signo));
+  for (uint32_t rank = 0; rank < children.size(); ++rank)
+    collect(rank);
 }
 
 /// Once a rank has ended: kills what is stopped, which cannot end by itself, and in the end everything.
 void Launcher::endStragglers() {
   const Deadline now = Clock::now();
   for (Child &child : children) {
-    const bool running = child.pid > 0 && !child.ended && !child.killed;
+    const bool running = !child.ended && !child.killed;
     if (running && (now >= patience || (now >= firstEnd + kStoppedPatience && isStopped(child.pid)))) {
       child.killed = true;
       ::kill(child.pid, SIGKILL);
@@ -271,10 +283,21 @@ void Launcher::endStragglers() {
   }
 }
 
-void Launcher::signalAll(int signal) {
+void Launcher::passOn(int signal) {
+  bool running = false;
   for (const Child &child : children)
-    if (child.pid > 0 && !child.ended)
-      ::kill(child.pid, signal);
+    if (!child.ended) {
+      running = true;
+      sigval mark{};
+      mark.sival_int = kPassedOn;
+      if (::sigqueue(child.pid, signal, mark) != 0 && errno == EAGAIN) // too many wait: one without the mark
+        ::kill(child.pid, signal);
+    }
+  if (running)
+    return;
+  messages.drop();
+  for (Child &child : children)
+    child.output = Socket();
 }
 
 void Launcher::readOutput(uint32_t rank) {
@@ -282,29 +305,17 @@ void Launcher::readOutput(uint32_t rank) {
   char bytes[16384];
   const ssize_t size = ::read(child.output.get(), bytes, sizeof bytes);
   if (size > 0)
-    child.line.append(bytes, static_cast<size_t>(size));
-  else if (size < 0 && errno == EINTR)
+    return child.lines.take({bytes, static_cast<size_t>(size)}, messages);
+  if (size < 0 && errno == EINTR)
     return;
-  printLines(rank, /*all=*/size <= 0);
-  if (size <= 0)
-    child.output = Socket();
-}
-
-/// The whole lines that `rank` has written, each behind its name; at the end also a last one without end.
-void Launcher::printLines(uint32_t rank, bool all) {
-  std::string &text = children[rank].line;
-  size_t begin = 0;
-  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
-    std::fprintf(stderr, "[rank %u] %.*s\n", rank, static_cast<int>(end - begin), text.data() + begin);
-  text.erase(0, begin);
-  if (all && !text.empty())
-    std::fprintf(stderr, "[rank %u] %s\n", rank, std::exchange(text, {}).c_str());
+  child.lines.end(messages);
+  child.output = Socket();
 }
 
 void Launcher::collect(uint32_t rank) {
   Child &child = children[rank];
   int status = 0;
-  if (::waitpid(child.pid, &status, WNOHANG) != child.pid)
+  if (child.ended || ::waitpid(child.pid, &status, WNOHANG) != child.pid)
     return;
   child.ended = true;
   RankEnd end;
@@ -335,7 +346,7 @@ void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
   const bool missedAnother = end.signal == 0 && end.code == static_cast<int>(ExitCode::Peer);
   const bool isCause = !interrupted && !missedAnother;
   if (end.signal || (isCause && !causeNamed) || (missedAnother && !failed))
-    std::fprintf(stderr, "ds-run: rank %u %s\n", rank, how.c_str());
+    messages.addLine(fmt::format("ds-run: rank {} {}", rank, how));
   causeNamed |= isCause;
   // An interrupted run has ended well; the others may still be saving.
   if (failed || interrupted)
@@ -343,7 +354,7 @@ void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
   failed = true;
   startPatience();
   if (!missedAnother) // else it waited itself for one that is missing
-    reportAbsence(directory.path, nonce, rank, how);
+    reportAbsence(folder->path(), nonce, rank, how);
 }
 
 } // namespace

@@ -21,6 +21,9 @@ int chooseExitCode(const std::vector<RankEnd> &ends);
 /// fewer processors than ranks.
 std::vector<std::vector<int>> shareProcessors(const std::vector<int> &processors, uint32_t ranks);
 
+/// The processors that this process may use.
+std::vector<int> ownProcessors();
+
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_COMM_LAUNCH_H

@@ -13,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 namespace ds::rt {
@@ -99,8 +100,11 @@ Result<Socket> connectTo(const std::string &host, uint16_t port, Deadline deadli
 Socket acceptFrom(const Socket &listener, Deadline deadline) {
   while (waitFor(listener.get(), POLLIN, deadline)) {
     const int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
-      continue; // whoever wanted to connect is gone again
+    if (fd < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) // it stays in the queue
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue; // or whoever wanted to connect is gone again
+    }
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return Socket(fd);

@@ -1,30 +1,53 @@
 //===- Player.cpp - A rank that plays training steps and may fall out of them ------===//
 //
-//   comm-player [--ranks N] [--timeout SECONDS] [--steps K] [--fault PHASE:RANK:HOW]
+//   comm-player [--ranks N] [--timeout SECONDS] [--steps K] [--fault PHASE:RANK:HOW] [--failing-forks
+//   FIRST:COUNT]
 //
 // The collectives of a training step with sharded parameters: blobs compared at the start, gathers on one
 // channel while gradients are reduced on the other, a norm, a pause. With --ranks it launches itself as
 // ds-run does; otherwise it is the rank that the environment says, as ds-run is, and exits as ds-run does.
 //
-// HOW is kill (SIGKILL), stop (SIGSTOP), exit (an error of its own, exit code 5) or quit (exit code 0 without
-// a word). PHASE: rendezvous (before anything), exchange, gather, reduce (in the midst of a large one),
-// between (outside of all), end (after the last word to the others).
+// HOW is kill (SIGKILL), stop (SIGSTOP), exit (an error of its own, exit code 5), quit (exit code 0 without
+// a word) or flood (32 MiB are printed without the end of a line, and all goes on). PHASE: rendezvous (before
+// anything), exchange, gather, reduce (in the midst of a large one), between (outside of all), end (after the
+// last word to the others).
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/Program.h"
 
 #include <atomic>
+#include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <optional>
 #include <sched.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+namespace {
+
+/// Calls of fork that still succeed, and then how many fail, as where there are too many processes.
+int goodForks = INT_MAX, badForks = 0;
+
+} // namespace
+
+/// Stands before the library's.
+extern "C" pid_t fork() {
+  static const auto real = reinterpret_cast<pid_t (*)()>(::dlsym(RTLD_NEXT, "fork"));
+  if (goodForks-- > 0)
+    return real();
+  if (badForks-- <= 0)
+    return real();
+  errno = EAGAIN;
+  return -1;
+}
 
 namespace {
 
@@ -53,7 +76,10 @@ Options parse(int argc, char **argv) {
       options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * std::stod(value)));
     else if (name == "--steps")
       options.steps = static_cast<uint32_t>(std::stoul(value));
-    else if (name == "--fault") {
+    else if (name == "--failing-forks") {
+      goodForks = std::stoi(value);
+      badForks = std::stoi(value.substr(value.find(':') + 1));
+    } else if (name == "--fault") {
       const size_t first = value.find(':'), last = value.rfind(':');
       options.fault = Fault{value.substr(0, first), value.substr(last + 1),
                             static_cast<uint32_t>(std::stoul(value.substr(first + 1)))};
@@ -118,6 +144,11 @@ private:
     }
     if (how == "quit")
       std::_Exit(0);
+    if (how == "flood") {
+      const std::string part(size_t(1) << 20, 'x');
+      for (int i = 0; i < 32; ++i)
+        std::fwrite(part.data(), 1, part.size(), stderr);
+    }
   }
 
   /// Falls out while `body` runs, at a moment that nobody chose.

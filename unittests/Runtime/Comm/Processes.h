@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -30,6 +31,7 @@ public:
     pid = ::fork();
     if (pid != 0)
       return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (const auto &[name, value] : environment)
       ::setenv(name.c_str(), value.c_str(), 1);
     const int fd = ::open(this->outputFile.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);

@@ -1,0 +1,45 @@
+//===- LaunchDecisions.cpp - What the local launcher decides ---------------------===//
+#include "Launch.h"
+
+#include <algorithm>
+#include <sched.h>
+
+namespace ds::rt {
+
+std::vector<std::vector<int>> shareProcessors(const std::vector<int> &processors, uint32_t ranks) {
+  std::vector<std::vector<int>> shares(ranks);
+  const size_t count = processors.size();
+  for (uint32_t rank = 0; rank < ranks && count > 0; ++rank) {
+    if (count < ranks) {
+      shares[rank] = {processors[rank % count]};
+      continue;
+    }
+    const size_t base = count / ranks, extra = count % ranks;
+    const size_t first = rank * base + std::min<size_t>(rank, extra);
+    shares[rank].assign(processors.begin() + static_cast<ptrdiff_t>(first),
+                        processors.begin() + static_cast<ptrdiff_t>(first + base + (rank < extra ? 1 : 0)));
+  }
+  return shares;
+}
+
+int chooseExitCode(const std::vector<RankEnd> &ends) {
+  for (const RankEnd &end : ends)
+    if (end.signal == 0 && end.code != 0 && end.code != static_cast<int>(ExitCode::Peer))
+      return end.code;
+  for (const RankEnd &end : ends)
+    if (end.signal != 0 || end.code != 0)
+      return static_cast<int>(ExitCode::Peer);
+  return 0;
+}
+
+std::vector<int> ownProcessors() {
+  cpu_set_t set;
+  std::vector<int> processors;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+      if (CPU_ISSET(processor, &set))
+        processors.push_back(processor);
+  return processors;
+}
+
+} // namespace ds::rt
