@@ -10,6 +10,7 @@
 #include "Verify.h"
 #include "ds/Runtime/CpuFeatures.h"
 #include "ds/Runtime/KernelInterface.h"
+#include "ds/Support/FileSizeLimit.h"
 
 #include <fmt/format.h>
 
@@ -60,8 +61,7 @@ Result<KernelImage> KernelImage::open(const Program &program) {
     return Error{ExitCode::Io,
                  fmt::format("cannot hold the kernel image of {} bytes in memory: {}", program.image.size(),
                              std::strerror(errno)),
-                 errno == EFBIG ? "raise the limit on sizes of files (ulimit -f)"
-                                : "raise the number of descriptors (ulimit -n)"};
+                 errno == EFBIG ? fileSizeHint() : "raise the number of descriptors (ulimit -n)"};
   image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
   ::close(fd);
   if (!image.library)

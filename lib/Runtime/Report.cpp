@@ -6,7 +6,7 @@
 #include "Report.h"
 
 #include "BlockedProduct.h"
-#include "Formats/SigPipe.h"
+#include "Formats/WriteSignals.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 /// Writes all of `text`; 0 or errno.
 int writeAll(int fd, std::string_view text) {
-  BlockSigPipe guard;
+  BlockWriteSignals guard;
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
     if (count < 0 && errno == EINTR)

@@ -11,11 +11,13 @@
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 #include "ds/Runtime/Weights.h"
+#include "ds/Support/FileSizeLimit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <sys/stat.h>
 
 namespace ds::rt {
 namespace {
@@ -155,6 +157,20 @@ Status saveWeights(const Executor &executor, const std::string &path, Communicat
     if (Status status = writer.add(*contents.states[index]); !status)
       return status;
   return writer.finish();
+}
+
+Status checkWeightsFit(const Program &program, const std::string &path) {
+  struct stat status;
+  if (path.empty() || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)))
+    return {};
+  const Result<SafeTensorsHeader> header = serialiseHeader(listContents(program).tensors, {{"format", "pt"}});
+  const uint64_t bytes = header ? header->bytes.size() + header->dataBytes : 0; // else saveWeights says why
+  if (bytes <= fileSizeLimit())
+    return {};
+  return Error{ExitCode::Io,
+               fmt::format("cannot write '{}': it will have {} bytes, but the limit is {}", path, bytes,
+                           fileSizeLimit()),
+               fileSizeHint()};
 }
 
 } // namespace ds::rt

@@ -8,6 +8,7 @@
 #include "ds/Runtime/Trainer.h"
 
 #include "Clock.h"
+#include "Evaluation.h"
 #include "Interrupt.h"
 #include "OpenDevice.h"
 #include "Report.h"
@@ -111,13 +112,14 @@ private:
   Status agreeToStop();
   void addCommunication(StepRecord &record);
   void addGraph(StepRecord &record);
-  Status evaluate(double &loss);
+  Status evaluateInto(std::optional<double> &loss);
+  Error interruption() const;
   Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
     return source.fill(step, microStep, team.rank(), executor->inputs(microStep));
   }
   bool evaluatesAfter(uint64_t index) const {
-    const bool last = index + 1 == numSteps || stopping;
-    return evalData && (last || (options.evalEvery > 0 && (index + 1) % options.evalEvery == 0));
+    const bool last = index + 1 == numSteps;
+    return evalData && !stopping && (last || (options.evalEvery > 0 && (index + 1) % options.evalEvery == 0));
   }
 
   const TrainOptions &options;
@@ -167,6 +169,8 @@ Status Run::prepare() {
 
 Status Run::openFiles(const Program &program) {
   if (Status status = checkWritable("--save-weights", team.leads() ? options.saveWeights : ""); !status)
+    return status;
+  if (Status status = checkWeightsFit(program, team.leads() ? options.saveWeights : ""); !status)
     return status;
   if (Status status = checkWritable("--trace", tracePath(options.trace, team.rank())); !status)
     return status;
@@ -325,7 +329,7 @@ Status Run::step(uint64_t index) {
   if (Status status = agreeToStop(); !status)
     return status;
   if (evaluatesAfter(index))
-    if (Status evaluated = evaluate(record.evalLoss.emplace()); !evaluated)
+    if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
       return evaluated;
   if (team.leads())
     printStep(record, numSteps, tokens, program.predicted);
@@ -334,28 +338,20 @@ Status Run::step(uint64_t index) {
   return checkLossScale(record);
 }
 
-/// Mean of the held-out loss over all whole batches.
-Status Run::evaluate(double &loss) {
-  const Program &program = executor->program();
-  const Output *output = nullptr;
-  for (const Output &candidate : program.outputs)
-    if (candidate.name == "eval_loss")
-      output = &candidate;
-  if (!output)
-    return Error{ExitCode::Corrupt, fmt::format("{}: no output 'eval_loss'", options.program), ""};
-  const uint64_t batches = evalData->numBatches();
-  double sum = 0;
-  for (uint64_t batch = 0; batch < batches; ++batch) {
-    if (Status status = fill(*evalData, batch, 0); !status)
-      return status;
-    if (Status status = executor->run(static_cast<uint32_t>(program.evaluation)); !status)
-      return status;
-    sum += executor->read(*output);
-  }
+/// The held-out loss, unless the run is asked to end meanwhile.
+Status Run::evaluateInto(std::optional<double> &loss) {
+  Result<std::optional<double>> mean = evaluate(*executor, *evalData, [this]() -> Result<bool> {
+    const Status agreed = agreeToStop();
+    return agreed ? Result<bool>(stopping) : Result<bool>(agreed.error());
+  });
+  if (!mean && mean.error().code == ExitCode::Corrupt)
+    return Error{mean.error().code, options.program + ": " + mean.error().message, mean.error().hint};
+  if (!mean)
+    return mean.error();
   executor->takeTimings(); // the trace shows training, and so do the figures of communication
   executor->takeExposedNs();
   communicated = team.totals();
-  loss = sum / static_cast<double>(batches);
+  loss = *mean;
   return {};
 }
 
@@ -370,11 +366,19 @@ Status Run::finish() {
   }
   if (const std::string summary = team.summary(); team.leads() && !summary.empty())
     logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
-  if (stopping)
-    return Error{ExitCode::Interrupted,
-                 stepsDone == 0 ? "interrupted before the first step" : "interrupted after a finished step",
-                 options.saveWeights.empty() ? "give --save-weights to keep what was learnt" : ""};
-  return {};
+  return stopping ? Status(interruption()) : Status();
+}
+
+/// What is told at the end of a run that was asked to end.
+Error Run::interruption() const {
+  const std::string name = interruptName(); // empty: another rank was asked
+  const std::string by = name.empty() ? "" : " by " + name;
+  const std::string when = stepsDone == 0 ? "before the first step" : fmt::format("after step {}", stepsDone);
+  if (options.saveWeights.empty())
+    return Error{ExitCode::Interrupted, fmt::format("interrupted{} {}; nothing was kept", by, when),
+                 "give --save-weights FILE to keep what was learnt"};
+  return Error{ExitCode::Interrupted,
+               fmt::format("interrupted{} {}; the weights are in '{}'", by, when, options.saveWeights), ""};
 }
 
 Status runAll(Run &run) {
@@ -391,7 +395,7 @@ Status runAll(Run &run) {
 } // namespace
 
 Status train(const TrainOptions &options) {
-  watchInterrupts();
+  watchInterrupts(/*parentPassesOn=*/options.place.kind == Place::Kind::Pmix);
   if (Status status = checkOptions(options); !status)
     return status;
   Result<std::unique_ptr<Team>> team = Team::join(options);

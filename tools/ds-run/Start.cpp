@@ -1,6 +1,9 @@
 //===- Start.cpp - What both command lines of ds-run begin with --------------------===//
 #include "Start.h"
 
+#include "ds/Runtime/EndSignals.h"
+#include "ds/Support/StandardStreams.h"
+
 #include <cstdio>
 
 int report(const ds::Error &error) {
@@ -14,6 +17,8 @@ int report(const ds::Error &error) {
 std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, double timeoutSeconds,
                              Files files, char **argv) {
   using ds::rt::Place;
+  ds::occupyStandardStreams();
+  ds::rt::holdEndSignals(); // until a run, or the launcher, listens
   const ds::Result<Place> found = ds::rt::findPlace();
   if (!found)
     return report(found.error());

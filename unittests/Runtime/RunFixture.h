@@ -18,8 +18,10 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -107,6 +109,10 @@ protected:
       ::dup2(::open(at("err" + tag).c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), 2);
       for (const std::string &variable : environment)
         ::putenv(const_cast<char *>(variable.c_str()));
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::signal(SIGHUP, SIG_DFL); // the test itself may run under nohup
+      if (inChild)
+        inChild();
       ::chdir(directory.c_str());
       ::execv(argv[0], argv.data());
       ::_exit(127);
@@ -134,17 +140,28 @@ protected:
     return lines;
   }
   std::string directory, binary = DS_RUN;
+  std::function<void()> inChild; ///< run in the new process before it becomes ds-run
 };
+
+/// Waits until `holds` does, for a minute at most.
+template <class Condition>
+bool waitUntil(Condition &&holds) {
+  for (int i = 0; i < 12000; ++i) {
+    if (holds())
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+inline bool hasText(const std::string &path, const std::string &text) {
+  const std::vector<uint8_t> bytes = readBytes(path);
+  return std::string(bytes.begin(), bytes.end()).find(text) != std::string::npos;
+}
 
 /// Waits until the file has a line with a step, for a minute at most.
 inline void waitForStep(const std::string &path) {
-  for (int i = 0; i < 6000; ++i) {
-    const std::vector<uint8_t> bytes = readBytes(path);
-    if (std::string(bytes.begin(), bytes.end()).find("step 1/") != std::string::npos)
-      return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  FAIL() << "no step within a minute";
+  ASSERT_TRUE(waitUntil([&] { return hasText(path, "step 1/"); })) << "no step within a minute";
 }
 
 } // namespace ds::rt::test

@@ -1,5 +1,6 @@
 /* Kernels of the form that the compiler generates, for programs made by hand. */
 #include <stdint.h>
+#include <time.h>
 
 /* w[i] -= params[1] / 1000 * g[i]; params[0] is the extent. */
 void ds_descend(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
@@ -44,4 +45,15 @@ void ds_count(void *const *buffers, const void *scalars, int64_t begin, int64_t 
   (void)scalars;
   for (int64_t i = begin; i < end; ++i)
     counts[i] += 1.0f;
+}
+
+/* Takes params[0] milliseconds. */
+void ds_sleep(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  const int64_t ms = ((const int64_t *)scalars)[0];
+  struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+  (void)buffers;
+  (void)begin;
+  (void)end;
+  while (nanosleep(&left, &left) != 0) {
+  }
 }

@@ -31,6 +31,10 @@ Status loadWeights(Executor &executor, const std::string &path);
 /// the same failure if it cannot.
 Status saveWeights(const Executor &executor, const std::string &path, Communicator *communicator = nullptr);
 
+/// Refuses with ExitCode::Io a file that saveWeights could not finish, since this process may not write one
+/// so large (`ulimit -f`). An empty path fits.
+Status checkWeightsFit(const Program &program, const std::string &path);
+
 } // namespace ds::rt
 
 #endif // DS_RUNTIME_WEIGHTS_H
