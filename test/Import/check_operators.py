@@ -62,7 +62,7 @@ CASES = {
         "x.unsqueeze(1).expand(4, 3, 6)", "x.unsqueeze(0).expand(2, -1, -1)", "x[0].broadcast_to(3, 6)",
         "x[0].expand_as(z)", "x.repeat(2, 3)", "x.repeat(2, 1, 1)", "torch.tile(x, (2,))", "torch.tile(x, (2, 1, 2))",
         "x.repeat_interleave(3, 1)", "x.repeat_interleave(2)", "x.clone()", "x.t().contiguous()", "torch.ops.aten.alias(x)",
-        "x.cpu()", "x.to(torch.float64)", "x.to(torch.float32)", "x.type_as(i)", "i.type_as(x)", "x.to(z)", "i.float()",
+        "x.cpu()", "x.to(torch.float64)", "x.double().tanh().float()", "x.to(torch.float32)", "x.type_as(i)", "i.type_as(x)", "x.to(z)", "i.float()",
         "m.float()", "i.detach()", "torch.ops.aten._to_copy(x, dtype=torch.float64)", "torch.cat([x, z], 1)", "torch.cat([x, i], 0)",
         "torch.concat([x, z, x], -1)", "torch.cat([x[:, :0], x], 1)", "torch.stack([x, z])", "torch.stack([x, z, y.t()], -1)",
         "x.split(4, 1)[1]", "x.split([1, 2, 3], 1)[2]", "torch.unsafe_split(x, 2, 0)[1]",
@@ -233,7 +233,7 @@ def check(importer, cases, folder):
 # Scripted code alone has these; Inputs/scripted.py and newer_operators.py use them.
 SCRIPTED = {"aten::" + name for name in (
     "__contains__ __getitem__ __is__ __isnot__ _set_item _unwrap_optional append cpu extend insert is_grad_enabled items "
-    "conv1d conv2d conv3d convolution keys len list pop reverse values warn requires_grad rms_norm scaled_dot_product_attention").split()}
+    "conv1d conv2d conv3d convolution keys len list pop reverse values warn format percentFormat requires_grad rms_norm scaled_dot_product_attention").split()}
 
 
 def coverage(importer, folder):

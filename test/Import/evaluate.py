@@ -248,7 +248,8 @@ class Function:
         return [(scores.softmax(-1) @ v).transpose(1, 2), scores.logsumexp(-1).float()]
 
     def do_embedding(self, op, operands, names):
-        return [F.embedding(operands[1], operands[0])]
+        padding = number(op, "padding_index")
+        return [F.embedding(operands[1], operands[0], padding_idx=None if padding is None else int(padding))]
 
     def do_cross_entropy(self, op, operands, names):
         logits, targets, *denominator = operands

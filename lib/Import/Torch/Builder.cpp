@@ -98,8 +98,10 @@ TensorRef Builder::select(const TensorRef &condition, const TensorRef &onTrue, c
 TensorRef Builder::convert(const TensorRef &x, at::ScalarType type) {
   if (x->type == type)
     return x;
-  if (x->isKnown())
+  if (x->isKnown()) {
+    states.noteRead(x->known);
     return makeKnown(x->known.to(type));
+  }
   return emit("ds.convert " + use(x) + " : " + typeOf(x) + " -> " + spell(x->shape, type), x->shape, type);
 }
 

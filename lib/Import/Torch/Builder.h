@@ -21,6 +21,7 @@ struct Location {
   std::string layer; ///< "transformer.h.3.attn"
   std::string file;  ///< empty when not known
   size_t line = 0, column = 0;
+  std::string op = {}; ///< "aten::add", the operator that is being imported
 };
 
 class Builder {
@@ -69,7 +70,9 @@ public:
   };
   TensorRef conv(const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
                  const ConvWindows &windows, const Shape &shape);
-  TensorRef embedding(const TensorRef &table, const TensorRef &ids);
+  /// Looking up the row `padding` gives it no gradient.
+  TensorRef embedding(const TensorRef &table, const TensorRef &ids,
+                      std::optional<int64_t> padding = std::nullopt);
   /// The sum of the losses of the rows that count, over `denominator`, or their mean where that is null.
   TensorRef crossEntropy(const TensorRef &logits, const TensorRef &targets, int64_t ignoreIndex,
                          const TensorRef &denominator);
@@ -91,6 +94,8 @@ public:
   States &states;
 
 private:
+  /// Fails for float64, in which the runtime's libraries compute nothing.
+  void refuseDouble(const TensorRef &x) const;
   TensorRef emit(const std::string &op, Shape shape, at::ScalarType type);
   std::vector<TensorRef> emitMany(const std::string &op,
                                   const std::vector<std::pair<Shape, at::ScalarType>> &types);

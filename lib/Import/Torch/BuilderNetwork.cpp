@@ -1,10 +1,19 @@
 //===- BuilderNetwork.cpp - Writes the layers of networks -----------------------===//
 
 #include "Builder.h"
+#include "Failure.h"
 
 namespace ds::ts {
 
+void Builder::refuseDouble(const TensorRef &x) const {
+  if (x->type == at::kDouble)
+    fail((current.op.empty() ? "the loss" : current.op) + " of shape " + spellList(x->shape) +
+             " is float64, in which programs compute no products, embeddings or losses",
+         "export the model after model.float(), and convert what its forward makes in float64 with .float()");
+}
+
 TensorRef Builder::matmul(const TensorRef &a, const TensorRef &b, const MatmulOptions &options) {
+  refuseDouble(a);
   std::string op = "ds.matmul " + use(a) + ", " + use(b), types = " : " + typeOf(a) + ", " + typeOf(b);
   if (options.bias) {
     op += " bias(" + use(options.bias) + ")";
@@ -61,6 +70,7 @@ TensorRef Builder::rmsNorm(const TensorRef &x, const TensorRef &weight, int64_t 
 
 TensorRef Builder::attention(const TensorRef &query, const TensorRef &key, const TensorRef &value,
                              const TensorRef &mask, bool causal, double scale) {
+  refuseDouble(query);
   std::string op = "ds.attention " + use(query) + ", " + use(key) + ", " + use(value);
   std::string types = typeOf(query) + ", " + typeOf(key) + ", " + typeOf(value);
   if (mask) {
@@ -76,6 +86,7 @@ TensorRef Builder::attention(const TensorRef &query, const TensorRef &key, const
 
 TensorRef Builder::conv(const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
                         const ConvWindows &windows, const Shape &shape) {
+  refuseDouble(x);
   std::string op = "ds.conv " + use(x) + ", " + use(weight), types = typeOf(x) + ", " + typeOf(weight);
   if (bias) {
     op += " bias(" + use(bias) + ")";
@@ -86,17 +97,20 @@ TensorRef Builder::conv(const TensorRef &x, const TensorRef &weight, const Tenso
   return emit(op + spell(shape, x->type), shape, x->type);
 }
 
-TensorRef Builder::embedding(const TensorRef &table, const TensorRef &ids) {
+TensorRef Builder::embedding(const TensorRef &table, const TensorRef &ids, std::optional<int64_t> padding) {
+  refuseDouble(table);
   Shape shape = ids->shape;
   shape.push_back(table->shape[1]);
   std::string rows = use(table), positions = use(ids);
-  return emit("ds.embedding " + rows + ", " + positions + " : " + typeOf(table) + ", " + typeOf(ids) +
-                  " -> " + spell(shape, table->type),
+  std::string without = padding ? " padding_index " + std::to_string(*padding) : "";
+  return emit("ds.embedding " + rows + ", " + positions + without + " : " + typeOf(table) + ", " +
+                  typeOf(ids) + " -> " + spell(shape, table->type),
               shape, table->type);
 }
 
 TensorRef Builder::crossEntropy(const TensorRef &logits, const TensorRef &targets, int64_t ignoreIndex,
                                 const TensorRef &denominator) {
+  refuseDouble(logits);
   std::string op = "ds.cross_entropy " + use(logits) + ", " + use(targets);
   op += denominator ? " over(" + use(denominator) + ")" : "";
   Shape rows = {logits->shape[0]};
@@ -153,6 +167,7 @@ std::string Builder::finish(const std::vector<std::pair<std::string, TensorRef>>
                             const TensorRef &result) {
   setLocation({});
   std::string value = use(result), arguments;
+  states.nameConstants();
   for (size_t i = 0; i < inputs.size(); ++i)
     arguments += (i ? ", " : "") + inputName(i) + ": " + typeOf(inputs[i].second) +
                  " {ds.input = " + quote(inputs[i].first) + "}";

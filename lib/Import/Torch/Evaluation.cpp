@@ -19,16 +19,39 @@ static at::Tensor makePlaceholder(const Tensor &tensor) {
       .as_strided(tensor.shape, Shape(tensor.shape.size(), 0));
 }
 
-/// True when the schema says that the operator writes argument number `index`.
+/// True when the schema says that the operator writes argument number `index`. What a variable number of
+/// arguments stands for has no entry in the schema.
 static bool writes(const c10::FunctionSchema &schema, size_t index) {
+  if (index >= schema.arguments().size())
+    return false;
   const auto *alias = schema.arguments()[index].alias_info();
   return alias && alias->isWrite();
 }
 
+/// True for operators that draw random numbers: LibTorch's own list names neither those in place nor the
+/// rarer dropouts, but what draws takes a generator.
+static bool isRandom(jit::Node &node, const std::string &name) {
+  static const std::set<std::string> dropouts = {"aten::dropout",
+                                                 "aten::dropout_",
+                                                 "aten::alpha_dropout",
+                                                 "aten::alpha_dropout_",
+                                                 "aten::feature_dropout",
+                                                 "aten::feature_dropout_",
+                                                 "aten::feature_alpha_dropout",
+                                                 "aten::feature_alpha_dropout_"};
+  if (node.isNondeterministic() || dropouts.count(name) > 0)
+    return true;
+  const auto *schema = node.maybeSchema();
+  return schema &&
+         std::any_of(schema->arguments().begin(), schema->arguments().end(), [](const auto &argument) {
+           return argument.type()->annotation_str().find("Generator") != std::string::npos;
+         });
+}
+
 bool Interpreter::canEvaluate(jit::Node &node, const std::vector<Value> &arguments) const {
-  if (node.isNondeterministic())
-    return false;
   std::string name = node.kind().toQualString();
+  if (!node.maybeOperator() || isRandom(node, name))
+    return false;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!isKnown(arguments[i]) &&
         !(readsShapeOnly(name, i) && std::holds_alternative<TensorRef>(arguments[i])))
@@ -43,20 +66,49 @@ std::vector<Value> Interpreter::evaluate(jit::Node &node, const std::vector<Valu
     auto *tensor = std::get_if<TensorRef>(&arguments[i]);
     if (tensor && schema && writes(*schema, i) && (*tensor)->isKnown() &&
         states.ownsMemoryOf((*tensor)->known))
-      throw Unsupported(std::string(node.kind().toQualString()) + " that writes a buffer of the model");
+      throw UnsupportedWrite(std::string(node.kind().toQualString()) + " that writes a buffer of the model");
     if (tensor && !(*tensor)->isKnown())
       stack.push_back(makePlaceholder(**tensor));
     else
       stack.push_back(toIValue(arguments[i], node.input(i)->type()));
   }
+  if (schema && schema->is_vararg()) // Such an operator is told how many arguments lie on the stack.
+    stack.emplace_back(static_cast<int64_t>(arguments.size()));
   node.getOperation()(stack);
   std::vector<Value> results;
   for (const c10::IValue &result : stack)
     results.push_back(fromIValue(result));
+  noteElements(node, arguments, results);
   // An operator in place returns its argument: the same object, for others may hold it.
   if (schema && !arguments.empty() && results.size() == 1 && writes(*schema, 0))
     results.front() = arguments.front();
   return results;
+}
+
+/// The same tensor, or a name of all of it.
+static bool isSameTensor(const at::Tensor &a, const at::Tensor &b) {
+  return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
+}
+
+void Interpreter::noteElements(jit::Node &node, const std::vector<Value> &arguments,
+                               const std::vector<Value> &results) {
+  std::string name = node.kind().toQualString();
+  auto *result = results.size() == 1 ? std::get_if<TensorRef>(&results.front()) : nullptr;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!readsShapeOnly(name, i))
+      noteElements(arguments[i], result ? (*result)->known : at::Tensor());
+}
+
+void Interpreter::noteElements(const Value &value, const at::Tensor &result) {
+  if (auto *tensor = std::get_if<TensorRef>(&value)) {
+    const at::Tensor &known = (*tensor)->known;
+    if (known.defined() && !(result.defined() && isSameTensor(known, result)))
+      states.noteRead(known);
+  }
+  if (auto *sequence = std::get_if<SequenceRef>(&value))
+    for (const Value &item : (*sequence)->items)
+      noteElements(item, result);
 }
 
 /// "aten::add" of "aten::add_"; the name itself where it does not end so.
@@ -77,11 +129,42 @@ static bool combinesTensors(jit::Node &node, const std::vector<Value> &arguments
   return false;
 }
 
+/// True when an operator on lists, dictionaries or None reads an argument that could not be imported; what it
+/// only holds or hands on may be anything.
+static bool readsUnknown(const std::string &name, const std::vector<Value> &arguments) {
+  static const std::set<std::string> holders = {"prim::ListConstruct",
+                                                "prim::TupleConstruct",
+                                                "prim::DictConstruct",
+                                                "prim::unchecked_cast",
+                                                "aten::_unwrap_optional",
+                                                "prim::unchecked_unwrap_optional",
+                                                "prim::profile",
+                                                "aten::__is__",
+                                                "aten::__isnot__",
+                                                "aten::warn",
+                                                "prim::Print",
+                                                "prim::RaiseException"};
+  static const std::map<std::string, size_t> held = {
+      {"aten::append", 1}, {"aten::insert", 2}, {"aten::_set_item", 2}};
+  if (holders.count(name) > 0)
+    return false;
+  auto element = held.find(name);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (std::holds_alternative<Unknown>(arguments[i]) && !(element != held.end() && element->second == i))
+      return true;
+  return false;
+}
+
 std::vector<Value> Interpreter::runOperator(jit::Node &node, std::vector<Value> &arguments) {
   std::string name = node.kind().toQualString();
   Handler container = findContainerOperator(name);
   bool isPoisoned = std::any_of(arguments.begin(), arguments.end(), isUnknown);
+  if (container && readsUnknown(name, arguments)) {
+    noteRead(node, arguments);
+    return {};
+  }
   if (!container && isPoisoned) {
+    noteRead(node, arguments);
     if (combinesTensors(node, arguments) && !findOperator(withoutUnderscore(name)) &&
         !readsShapeOnly(name, 0))
       noteUnsupported(node, name);
@@ -115,13 +198,25 @@ static bool readsElements(const std::string &name) {
   return names.count(name) > 0;
 }
 
+/// The attribute that a SetAttr assigns, the class of an object that is made.
+static std::string nameStructure(jit::Node &node, const std::string &name) {
+  if (node.kind() == c10::prim::CreateObject)
+    if (auto type = node.output()->type()->cast<c10::ClassType>(); type && type->name())
+      return name + " of class " + type->name()->name();
+  return name;
+}
+
 Value Interpreter::runHandler(jit::Node &node, const std::string &name, std::vector<Value> &arguments) {
   std::string base = withoutUnderscore(name);
   Handler handler = findOperator(base);
   const auto *schema = node.maybeSchema();
+  if (node.kind() == c10::prim::SetAttr)
+    throw UnsupportedWrite(name + " that assigns the attribute '" + node.s(c10::attr::name) +
+                           "' of a module");
   if (!handler || !schema)
-    throw Unsupported(
-        readsElements(name) ? name + " (a number or a branch that depends on the model's inputs)" : name);
+    throw Unsupported(readsElements(name)
+                          ? name + " (a number or a branch that depends on the model's inputs)"
+                          : nameStructure(node, name));
   for (size_t i = 1; i < arguments.size(); ++i)
     if (writes(*schema, i))
       throw Unsupported(name + " that writes its argument '" + schema->arguments()[i].name() + "'");
@@ -149,7 +244,7 @@ void Interpreter::writeInPlace(const TensorRef &target, const Value &result, con
       if (auto alias = member.lock())
         isState |= alias->state != nullptr;
   if (isState)
-    throw Unsupported(name + " that writes a parameter or buffer of the model");
+    throw UnsupportedWrite(name + " that writes a parameter or buffer of the model");
   if (target->isKnown() && target->known.storage().use_count() > 1)
     throw Unsupported(name + " through a view of a tensor");
   TensorRef value = b.convert(*computed, target->type);

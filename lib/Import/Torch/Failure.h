@@ -8,6 +8,7 @@
 
 #include "ds/Support/Error.h"
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -21,6 +22,13 @@ public:
   Error error;
 };
 
+/// A limit of the import itself was met: nothing of the model is looked at any more.
+class Exhausted : public Failure {
+public:
+  explicit Exhausted(std::string message, std::string hint = "")
+      : Failure({ExitCode::Invalid, std::move(message), std::move(hint)}) {}
+};
+
 /// The model contradicts itself or its inputs: exit code 3.
 [[noreturn]] inline void fail(std::string message, std::string hint = "") {
   throw Failure({ExitCode::Invalid, std::move(message), std::move(hint)});
@@ -30,6 +38,13 @@ public:
 class Unsupported : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
+};
+
+/// The forward writes what belongs to the model. Collected, but told only of layers in which no operator is
+/// missing: a batch norm counts its batches in a buffer, and is supported with that or not at all.
+class UnsupportedWrite : public Unsupported {
+public:
+  using Unsupported::Unsupported;
 };
 
 } // namespace ds::ts

@@ -176,13 +176,19 @@ void importModel(const Request &request) {
   if (!method)
     fail("the archive's module has no method forward");
   States states(module);
+  for (const State &state : states.all())
+    if (state.kind == StateKind::Parameter && state.value.scalar_type() == at::kDouble)
+      fail("the parameter '" + state.name + "' is float64, which programs do not train",
+           "export the model after model.float()");
   Builder b(states);
   Arguments arguments = bindArguments(request, method->function().getSchema());
   Interpreter interpreter(b, states);
   Value result = interpreter.run(module, "forward", arguments.values);
   interpreter.refuseUnsupported();
-  if (isUnknown(result) && request.loss.empty() && std::holds_alternative<Unknown>(result))
-    fail("the loss depends on a result that is not supported, such as the positions of a maximum");
+  if (auto *unknown = std::get_if<Unknown>(&result))
+    fail(std::string("the forward returns ") + (unknown->what ? unknown->what : "a value that is not known") +
+             ", which is not supported",
+         "return the loss, or a tuple, list or dictionary with it");
   b.setLocation({"loss", "", 0, 0});
   TensorRef loss = asLoss(b, findLoss(b, request, result, arguments));
   writeAll(request.mlirFd, b.finish(arguments.inputs, loss));

@@ -1,13 +1,15 @@
 //===- Interpreter.cpp - Control flow, modules and calls ------------------------===//
 
 #include "Interpreter.h"
-#include "Failure.h"
 #include "Operators.h"
 
 #include <ATen/core/function.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <algorithm>
+#include <new>
 
 namespace ds::ts {
 
@@ -19,18 +21,36 @@ static constexpr int64_t maxNodes = 1'000'000;
 /// Methods call one another this deep at most.
 static constexpr size_t maxCalls = 400;
 
+namespace {
+/// Puts an entry at the end of a list for a lifetime.
+template <class T>
+class Entered {
+public:
+  Entered(std::vector<T> &list, T entry) : list(list) { list.push_back(std::move(entry)); }
+  ~Entered() { list.pop_back(); }
+  Entered(const Entered &) = delete;
+
+private:
+  std::vector<T> &list;
+};
+} // namespace
+
 Value Interpreter::run(const jit::Module &module, const std::string &method, std::vector<Value> arguments) {
   arguments.insert(arguments.begin(), c10::IValue(module._ivalue()));
-  layers.push_back("");
-  auto results =
-      runGraph(*jit::toGraphFunction(module.get_method(method).function()).graph(), std::move(arguments));
-  layers.pop_back();
-  return results.front();
+  Entered<std::string> layer(layers, "");
+  try {
+    auto results =
+        runGraph(*jit::toGraphFunction(module.get_method(method).function()).graph(), std::move(arguments));
+    return results.front();
+  } catch (const Exhausted &) {
+    refuseUnsupported();
+    throw;
+  }
 }
 
 std::vector<Value> Interpreter::runGraph(jit::Graph &graph, std::vector<Value> arguments) {
   if (callers.size() > maxCalls)
-    fail("the model's methods call one another more than " + std::to_string(maxCalls) + " deep");
+    throw Exhausted("the model's methods call one another more than " + std::to_string(maxCalls) + " deep");
   Scope scope;
   for (size_t i = 0; i < graph.inputs().size(); ++i)
     scope[graph.inputs()[i]] = std::move(arguments.at(i));
@@ -46,36 +66,54 @@ std::vector<Value> Interpreter::runBlock(jit::Block &block, Scope &scope) {
   return results;
 }
 
+/// The first line of what LibTorch says, without its stack.
+static Failure explainLibTorch(jit::Node &node, const std::exception &error) {
+  std::string text = error.what();
+  return Failure({ExitCode::Invalid,
+                  std::string("LibTorch cannot evaluate ") + node.kind().toQualString() + ": " +
+                      text.substr(0, text.find('\n')),
+                  "check the shapes given by --input"});
+}
+
 void Interpreter::runNode(jit::Node &node, Scope &scope) {
   if (++numNodes > maxNodes)
-    fail("the model's forward runs more than " + std::to_string(maxNodes) + " operators",
-         "loops of the forward must end");
-  if (runStructure(node, scope))
-    return;
-  std::vector<Value> arguments, results;
-  for (jit::Value *input : node.inputs())
-    arguments.push_back(scope.at(input));
-  b.setLocation(locate(node));
+    throw Exhausted("the model's forward runs more than " + std::to_string(maxNodes) + " operators",
+                    "loops of the forward must end");
+  std::vector<Value> results;
   try {
-    if (node.kind() == prim::CallMethod)
-      results = callMethod(node, std::move(arguments));
-    else if (node.kind() == prim::CallFunction)
-      results = callFunction(node, std::move(arguments));
-    else
-      results = runOperator(node, arguments);
+    if (runStructure(node, scope))
+      return;
+    results = call(node, scope);
+  } catch (const UnsupportedWrite &gap) {
+    noteUnsupported(node, gap.what(), GapKind::Write);
   } catch (const Unsupported &gap) {
     noteUnsupported(node, gap.what());
+  } catch (const Exhausted &) {
+    throw;
   } catch (const Failure &failure) {
-    if (!failure.error.message.empty() && failure.error.message[0] == '\1')
-      throw; // An inner call has named the place.
-    Location place = locate(node);
-    std::string where = place.file.empty() ? "" : place.file + ":" + std::to_string(place.line) + ": ";
-    std::string layer = place.layer.empty() ? "" : " (in " + place.layer + ")";
-    throw Failure({failure.error.code, "\1" + where + failure.error.message + layer, failure.error.hint});
+    endUnlessConsequence(node, failure);
+  } catch (const std::bad_alloc &) {
+    throw;
+  } catch (const std::exception &error) {
+    endUnlessConsequence(node, explainLibTorch(node, error));
   }
   results.resize(node.outputs().size(), Unknown());
   for (size_t i = 0; i < results.size(); ++i)
     scope[node.outputs()[i]] = std::move(results[i]);
+}
+
+std::vector<Value> Interpreter::call(jit::Node &node, const Scope &scope) {
+  std::vector<Value> arguments;
+  for (jit::Value *input : node.inputs())
+    arguments.push_back(scope.at(input));
+  Location location = locate(node);
+  location.op = node.kind().toQualString();
+  b.setLocation(location);
+  if (node.kind() == prim::CallMethod)
+    return callMethod(node, std::move(arguments));
+  if (node.kind() == prim::CallFunction)
+    return callFunction(node, std::move(arguments));
+  return runOperator(node, arguments);
 }
 
 bool Interpreter::runStructure(jit::Node &node, Scope &scope) {
@@ -98,22 +136,30 @@ bool Interpreter::runStructure(jit::Node &node, Scope &scope) {
   return false;
 }
 
-std::optional<int64_t> Interpreter::knownInteger(const Value &value) const {
+std::optional<int64_t> Interpreter::knownInteger(const Value &value) {
   if (auto *known = std::get_if<c10::IValue>(&value))
     if (known->isScalar())
       return known->toScalar().to<int64_t>();
   if (auto *tensor = std::get_if<TensorRef>(&value))
-    if ((*tensor)->isKnown() && (*tensor)->numel() == 1)
+    if ((*tensor)->isKnown() && (*tensor)->numel() == 1) {
+      states.noteRead((*tensor)->known);
       return (*tensor)->known.item().to<int64_t>();
+    }
   return std::nullopt;
+}
+
+void Interpreter::noteUndecided(jit::Node &node, const Value &value, const std::string &what) {
+  if (const char *untold = findUntold(value))
+    noteUnsupported(node, what + ", by " + untold);
+  else if (!isUnknown(value) || gaps.empty())
+    noteUnsupported(node, what + " that depends on the model's inputs");
 }
 
 void Interpreter::runIf(jit::Node &node, Scope &scope) {
   const Value condition = scope.at(node.input());
   auto known = knownInteger(condition);
   if (!known) {
-    if (!isUnknown(condition))
-      noteUnsupported(node, "a branch that depends on the model's inputs");
+    noteUndecided(node, condition, "a branch");
     for (jit::Block *block : node.blocks()) // For what else is not supported in there.
       runBlock(*block, scope);
     for (jit::Value *output : node.outputs())
@@ -126,25 +172,32 @@ void Interpreter::runIf(jit::Node &node, Scope &scope) {
 }
 
 void Interpreter::runLoop(jit::Node &node, Scope &scope) {
-  auto trips = knownInteger(scope.at(node.inputs()[0]));
-  auto condition = knownInteger(scope.at(node.inputs()[1]));
+  const Value tripValue = scope.at(node.inputs()[0]);
+  Value conditionValue = scope.at(node.inputs()[1]);
+  auto trips = knownInteger(tripValue), condition = knownInteger(conditionValue);
   std::vector<Value> carried;
   for (size_t i = 2; i < node.inputs().size(); ++i)
     carried.push_back(scope.at(node.inputs()[i]));
   jit::Block &body = *node.blocks()[0];
-  int64_t trip = 0;
-  while (trips && condition && trip < *trips && *condition != 0) {
-    if (++numNodes > maxNodes)
-      fail("a loop of the model's forward does not end");
-    scope[body.inputs()[0]] = c10::IValue(trip++);
+  auto turn = [&](Value index) {
+    scope[body.inputs()[0]] = std::move(index);
     for (size_t i = 0; i < carried.size(); ++i)
       scope[body.inputs()[i + 1]] = std::move(carried[i]);
     carried = runBlock(body, scope);
-    condition = knownInteger(carried.front());
+    conditionValue = carried.front();
     carried.erase(carried.begin());
+  };
+  int64_t trip = 0;
+  while (trips && condition && trip < *trips && *condition != 0) {
+    if (++numNodes > maxNodes)
+      throw Exhausted("a loop of the model's forward does not end");
+    turn(c10::IValue(trip++));
+    condition = knownInteger(conditionValue);
   }
   if (!trips || !condition) {
-    noteUnsupported(node, "a loop that depends on the model's inputs");
+    noteUndecided(node, trips ? conditionValue : tripValue, "a loop");
+    if (trip == 0)
+      turn(Unknown()); // For what else is not supported in there.
     carried.assign(node.outputs().size(), Unknown());
   }
   for (size_t i = 0; i < carried.size(); ++i)
@@ -155,38 +208,39 @@ Value Interpreter::readAttribute(jit::Node &node, const Value &object) {
   auto *known = std::get_if<c10::IValue>(&object);
   if (!known || !known->isObject())
     return Unknown();
-  c10::IValue value = known->toObjectRef().getAttr(node.s(c10::attr::name));
+  const std::string &name = node.s(c10::attr::name);
+  c10::IValue value = known->toObjectRef().getAttr(name);
   if (value.isTensor() && value.toTensor().defined())
     if (State *state = states.findParameter(value.toTensor())) {
       auto result = makeNamed("", value.toTensor().sizes().vec(), value.toTensor().scalar_type());
       result->state = state;
       return result;
     }
+  if (const State *parameter = states.findAliased(value))
+    throw Unsupported("a read of the attribute '" + name + "', which shares the memory of the parameter '" +
+                      parameter->name + "' and is not that parameter");
   return fromIValue(value);
 }
 
 std::vector<Value> Interpreter::callMethod(jit::Node &node, std::vector<Value> arguments) {
+  if (isUnknown(arguments.front()))
+    return {};
   auto *self = std::get_if<c10::IValue>(&arguments.front());
   if (!self || !self->isObject())
     throw Unsupported("a method call on an object that is not a module");
   const auto &object = self->toObjectRef();
   auto &method = object.type()->getMethod(node.s(c10::attr::name));
   const std::string &path = states.pathOf(object);
-  layers.push_back(path.empty() ? layers.back() : path);
-  callers.push_back(&node);
-  auto results = runGraph(*jit::toGraphFunction(method).graph(), std::move(arguments));
-  callers.pop_back();
-  layers.pop_back();
-  return results;
+  Entered<std::string> layer(layers, path.empty() ? layers.back() : path);
+  Entered<jit::Node *> caller(callers, &node);
+  return runGraph(*jit::toGraphFunction(method).graph(), std::move(arguments));
 }
 
 std::vector<Value> Interpreter::callFunction(jit::Node &node, std::vector<Value> arguments) {
   auto type = node.input(0)->type()->expect<c10::FunctionType>();
   arguments.erase(arguments.begin());
-  callers.push_back(&node);
-  auto results = runGraph(*jit::toGraphFunction(*type->function()).graph(), std::move(arguments));
-  callers.pop_back();
-  return results;
+  Entered<jit::Node *> caller(callers, &node);
+  return runGraph(*jit::toGraphFunction(*type->function()).graph(), std::move(arguments));
 }
 
 //===----------------------------------------------------------------------===//
@@ -216,8 +270,19 @@ static bool isLibrary(const std::string &file) {
          file.find("<torch_package") != std::string::npos;
 }
 
+/// The place of a node, or of one shortly before it: assignments and questions of attributes have none.
+static Location findNearby(jit::Node &node) {
+  Location place = findPlace(node);
+  jit::Node *before = node.prev();
+  for (int steps = 0; place.file.empty() && steps < 8 && before && before->kind() != prim::Param &&
+                      before->kind() != prim::Return;
+       ++steps, before = before->prev())
+    place = findPlace(*before);
+  return place;
+}
+
 Location Interpreter::locate(jit::Node &node) const {
-  Location innermost = findPlace(node), place = innermost;
+  Location innermost = findNearby(node), place = innermost;
   for (size_t i = callers.size(); i-- > 0 && (place.file.empty() || isLibrary(place.file));)
     if (Location caller = findPlace(*callers[i]); !caller.file.empty())
       place = caller;
@@ -227,31 +292,71 @@ Location Interpreter::locate(jit::Node &node) const {
   return place;
 }
 
-void Interpreter::noteUnsupported(jit::Node &node, const std::string &what) {
-  constexpr size_t maxPlaces = 3;
-  Gap &gap = gaps[what];
-  ++gap.count;
-  Location place = locate(node);
+static std::string spellPlace(const Location &place) {
   std::string text = place.file.empty() ? "" : place.file + ":" + std::to_string(place.line);
   if (!place.layer.empty())
     text += (text.empty() ? "in " : " in ") + place.layer;
+  return text;
+}
+
+void Interpreter::noteUnsupported(jit::Node &node, const std::string &what, GapKind kind) {
+  constexpr size_t maxPlaces = 3;
+  Gap &gap = gaps[what];
+  gap.kind = kind;
+  ++gap.count;
+  Location place = locate(node);
+  gap.layers.insert(place.layer);
+  std::string text = spellPlace(place);
   if (!text.empty() && gap.places.size() < maxPlaces &&
       std::find(gap.places.begin(), gap.places.end(), text) == gap.places.end())
     gap.places.push_back(text);
 }
 
-void Interpreter::refuseUnsupported() const {
-  if (gaps.empty())
+void Interpreter::noteRead(jit::Node &node, const std::vector<Value> &arguments) {
+  for (const Value &argument : arguments)
+    if (const char *untold = findUntold(argument))
+      noteUnsupported(node, untold);
+}
+
+void Interpreter::endUnlessConsequence(jit::Node &node, const Failure &failure) const {
+  if (!gaps.empty())
     return;
+  if (!failure.error.message.empty() && failure.error.message[0] == '\1')
+    throw failure; // An inner call has named the place.
+  Location place = locate(node);
+  std::string where = place.file.empty() ? "" : place.file + ":" + std::to_string(place.line) + ": ";
+  std::string layer = place.layer.empty() ? "" : " (in " + place.layer + ")";
+  throw Failure({failure.error.code, "\1" + where + failure.error.message + layer, failure.error.hint});
+}
+
+/// True for a write to the model where each layer that does it misses an operator as well.
+bool Interpreter::isConsequence(const Gap &gap) const {
+  if (gap.kind != GapKind::Write)
+    return false;
+  return std::all_of(gap.layers.begin(), gap.layers.end(), [&](const std::string &layer) {
+    return std::any_of(gaps.begin(), gaps.end(), [&](const auto &other) {
+      return other.second.kind == GapKind::Operator && other.second.layers.count(layer) > 0;
+    });
+  });
+}
+
+void Interpreter::refuseUnsupported() const {
   std::string list;
+  int64_t count = 0;
   for (const auto &[what, gap] : gaps) {
-    list += "\n  " + what + ": " + std::to_string(gap.count) + (gap.count == 1 ? " time" : " times");
+    if (isConsequence(gap))
+      continue;
+    const char *version = introducedIn(what.substr(0, what.find(' ')));
+    list += "\n  " + what + (version ? std::string(" (since PyTorch ") + version + ")" : "") + ": " +
+            std::to_string(gap.count) + (gap.count == 1 ? " time" : " times");
     for (size_t i = 0; i < gap.places.size(); ++i)
       list += (i ? ", " : " at ") + gap.places[i];
+    ++count;
   }
-  fail("the model uses " + std::to_string(gaps.size()) +
-           (gaps.size() == 1 ? " thing that is" : " things that are") + " not supported:" + list,
-       "write them with supported operators; docs/import.md lists these");
+  if (count > 0)
+    fail("the model uses " + std::to_string(count) + (count == 1 ? " thing that is" : " things that are") +
+             " not supported:" + list,
+         "write them with supported operators; docs/import.md lists these");
 }
 
 } // namespace ds::ts

@@ -9,10 +9,12 @@
 #define DS_LIB_IMPORT_TORCH_INTERPRETER_H
 
 #include "Builder.h"
+#include "Failure.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <map>
+#include <set>
 
 namespace ds::ts {
 
@@ -32,6 +34,8 @@ private:
   /// Runs the nodes and returns the values that the block returns.
   std::vector<Value> runBlock(torch::jit::Block &block, Scope &scope);
   void runNode(torch::jit::Node &node, Scope &scope);
+  /// The results of a node that is not one of control flow, modules or constants.
+  std::vector<Value> call(torch::jit::Node &node, const Scope &scope);
   /// True when the node was one of control flow, modules or constants.
   bool runStructure(torch::jit::Node &node, Scope &scope);
   void runIf(torch::jit::Node &node, Scope &scope);
@@ -41,19 +45,36 @@ private:
   std::vector<Value> callFunction(torch::jit::Node &node, std::vector<Value> arguments);
   std::vector<Value> runOperator(torch::jit::Node &node, std::vector<Value> &arguments);
   std::vector<Value> evaluate(torch::jit::Node &node, const std::vector<Value> &arguments);
+  /// An operator has looked at these arguments: what it found is assumed from here on.
+  void noteElements(torch::jit::Node &node, const std::vector<Value> &arguments,
+                    const std::vector<Value> &results);
+  /// The same of one value; a result that is the value itself assumes nothing.
+  void noteElements(const Value &value, const at::Tensor &result);
   bool canEvaluate(torch::jit::Node &node, const std::vector<Value> &arguments) const;
   Value runHandler(torch::jit::Node &node, const std::string &name, std::vector<Value> &arguments);
   void writeInPlace(const TensorRef &target, const Value &result, const std::string &name);
-  /// Requires a truth value or number that is known.
-  std::optional<int64_t> knownInteger(const Value &value) const;
-  void noteUnsupported(torch::jit::Node &node, const std::string &what);
+  /// The number or truth value, where it is known.
+  std::optional<int64_t> knownInteger(const Value &value);
+  /// What the value of a condition or a trip count is for the list of what is not supported, where that is
+  /// not a consequence of something in the list.
+  void noteUndecided(torch::jit::Node &node, const Value &value, const std::string &what);
+  enum class GapKind { Operator, Write };
+  void noteUnsupported(torch::jit::Node &node, const std::string &what, GapKind kind = GapKind::Operator);
+  /// Tells of what is read in the arguments although it could not be imported.
+  void noteRead(torch::jit::Node &node, const std::vector<Value> &arguments);
+  /// Behind something that is not supported a contradiction is its consequence; else it ends the import, with
+  /// its place.
+  void endUnlessConsequence(torch::jit::Node &node, const Failure &failure) const;
   Location locate(torch::jit::Node &node) const;
 
   /// One kind of thing that is not supported.
   struct Gap {
+    GapKind kind = GapKind::Operator;
     int64_t count = 0;
     std::vector<std::string> places; ///< the first few
+    std::set<std::string> layers;
   };
+  bool isConsequence(const Gap &gap) const;
 
   Builder &b;
   States &states;

@@ -17,7 +17,8 @@ namespace ds::ts {
 
 const Value &Call::value(std::string_view name) const {
   static const Value absent = c10::IValue();
-  for (size_t i = 0; i < arguments.size(); ++i)
+  const size_t count = std::min(arguments.size(), schema.arguments().size()); // a vararg has more
+  for (size_t i = 0; i < count; ++i)
     if (schema.arguments()[i].name() == name)
       return arguments[i];
   return absent;
@@ -47,20 +48,22 @@ std::vector<TensorRef> Call::tensors(std::string_view name) const {
 }
 
 /// The number that a value holds: an int, float or bool, or a tensor of one known element.
-static c10::Scalar toScalar(const Value &value, const std::string &what) {
+static c10::Scalar toScalar(Builder &b, const Value &value, const std::string &what) {
   if (auto *known = std::get_if<c10::IValue>(&value))
     if (known->isScalar())
       return known->toScalar();
   if (auto *tensor = std::get_if<TensorRef>(&value)) {
-    if ((*tensor)->isKnown() && (*tensor)->numel() == 1)
+    if ((*tensor)->isKnown() && (*tensor)->numel() == 1) {
+      b.states.noteRead((*tensor)->known);
       return (*tensor)->known.item();
+    }
     throw Unsupported(what + " that is computed from the model's inputs");
   }
   fail("expects a number for " + what);
 }
 
 c10::Scalar Call::scalar(std::string_view name) const {
-  return toScalar(value(name), schema.name() + " with '" + std::string(name) + "'");
+  return toScalar(b, value(name), schema.name() + " with '" + std::string(name) + "'");
 }
 
 int64_t Call::integer(std::string_view name) const { return scalar(name).to<int64_t>(); }
@@ -72,7 +75,7 @@ Shape Call::integers(std::string_view name) const {
     return {integer(name)};
   Shape result;
   for (const Value &item : (*sequence)->items)
-    result.push_back(toScalar(item, schema.name() + " with '" + std::string(name) + "'").to<int64_t>());
+    result.push_back(toScalar(b, item, schema.name() + " with '" + std::string(name) + "'").to<int64_t>());
   return result;
 }
 
@@ -154,37 +157,15 @@ std::vector<std::string> operatorNames() {
 }
 
 bool readsShapeOnly(const std::string &name, size_t argument) {
-  static const std::unordered_set<std::string> ofFirst = {"aten::size",
-                                                          "aten::dim",
-                                                          "aten::numel",
-                                                          "aten::len",
-                                                          "aten::zeros_like",
-                                                          "aten::ones_like",
-                                                          "aten::full_like",
-                                                          "aten::new_zeros",
-                                                          "aten::new_ones",
-                                                          "aten::new_full",
-                                                          "aten::new_tensor",
-                                                          "prim::dtype",
-                                                          "prim::device",
-                                                          "prim::shape",
-                                                          "prim::layout",
-                                                          "aten::is_floating_point",
-                                                          "aten::is_complex",
-                                                          "prim::is_cuda",
-                                                          "prim::is_sparse",
-                                                          "prim::is_mkldnn",
-                                                          "prim::is_quantized",
-                                                          "prim::is_nested",
-                                                          "prim::requires_grad",
-                                                          "aten::element_size",
-                                                          "aten::get_device",
-                                                          "aten::result_type",
-                                                          "prim::is_meta",
-                                                          "aten::is_contiguous",
-                                                          "aten::_shape_as_tensor",
-                                                          "prim::ndim",
-                                                          "prim::type"};
+  static const std::unordered_set<std::string> ofFirst = {
+      "aten::size",         "aten::dim",       "aten::numel",         "aten::len",
+      "aten::zeros_like",   "aten::ones_like", "aten::full_like",     "aten::new_zeros",
+      "aten::new_ones",     "aten::new_full",  "aten::new_tensor",    "prim::dtype",
+      "prim::device",       "prim::shape",     "prim::layout",        "aten::is_floating_point",
+      "aten::is_complex",   "prim::is_cuda",   "prim::is_sparse",     "prim::is_mkldnn",
+      "prim::is_quantized", "prim::is_nested", "aten::element_size",  "aten::get_device",
+      "aten::result_type",  "prim::is_meta",   "aten::is_contiguous", "aten::_shape_as_tensor",
+      "prim::ndim",         "prim::type"};
   static const std::unordered_set<std::string> ofSecond = {"aten::type_as", "aten::to", "aten::expand_as",
                                                            "aten::view_as", "aten::reshape_as"};
   return (argument == 0 && ofFirst.count(name) > 0) || (argument == 1 && ofSecond.count(name) > 0);

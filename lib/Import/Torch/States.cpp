@@ -36,6 +36,8 @@ void States::collect(const torch::jit::Module &module, const std::string &path, 
   }
 }
 
+static const void *storageOf(const at::Tensor &tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+
 /// True when both are the same elements of the same memory in the same order.
 static bool isSameMemory(const at::Tensor &a, const at::Tensor &b) {
   return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
@@ -46,7 +48,6 @@ void States::addTensor(const at::Tensor &tensor, const std::string &name, StateK
   if (!tensor.device().is_cpu() || tensor.layout() != at::kStrided || tensor.is_quantized() ||
       tensor.is_complex())
     fail("the tensor '" + name + "' of the archive is not a plain tensor on the CPU");
-  memory.insert(tensor.storage().unsafeGetStorageImpl());
   for (State &state : states)
     if (state.kind == kind && isSameMemory(state.value, tensor)) {
       state.aliases.push_back(name);
@@ -61,6 +62,7 @@ void States::addTensor(const at::Tensor &tensor, const std::string &name, StateK
   state.value = tensor;
   states.push_back(std::move(state));
   byTensor[tensor.unsafeGetTensorImpl()] = &states.back();
+  memory[storageOf(tensor)].push_back(&states.back());
 }
 
 /// First and last byte that a tensor's elements can occupy.
@@ -100,7 +102,51 @@ State *States::findBuffer(const at::Tensor &tensor) {
 }
 
 bool States::ownsMemoryOf(const at::Tensor &tensor) const {
-  return memory.count(tensor.storage().unsafeGetStorageImpl()) > 0;
+  return tensor.has_storage() && memory.count(storageOf(tensor)) > 0;
+}
+
+/// True when the tensors may have elements in common.
+static bool overlap(const at::Tensor &a, const at::Tensor &b) {
+  if (a.numel() == 0 || b.numel() == 0)
+    return false;
+  auto [beginA, endA] = extent(a);
+  auto [beginB, endB] = extent(b);
+  return beginA < endB && beginB < endA;
+}
+
+const State *States::findAliased(const c10::IValue &value) const {
+  const State *found = nullptr;
+  auto search = [&](const c10::IValue &item) { found = found ? found : findAliased(item); };
+  if (value.isTensor() && value.toTensor().defined() && ownsMemoryOf(value.toTensor())) {
+    for (const State *state : memory.at(storageOf(value.toTensor())))
+      if (state->kind == StateKind::Parameter && overlap(state->value, value.toTensor()))
+        return state;
+  } else if (value.isList()) {
+    for (const c10::IValue &item : value.toListRef())
+      search(item);
+  } else if (value.isTuple()) {
+    for (const c10::IValue &item : value.toTupleRef().elements())
+      search(item);
+  } else if (value.isGenericDict()) {
+    for (const auto &item : value.toGenericDict())
+      search(item.value());
+  }
+  return found;
+}
+
+void States::noteRead(const at::Tensor &tensor) {
+  if (ownsMemoryOf(tensor))
+    for (State *state : memory.at(storageOf(tensor)))
+      state->isRead |= state->kind == StateKind::Buffer && overlap(state->value, tensor);
+}
+
+void States::nameConstants() {
+  for (State &state : states)
+    if (state.isRead && !state.argument.empty()) {
+      state.kind = StateKind::Constant;
+      state.name = "constant." + std::to_string(numConstants++);
+      state.aliases.clear();
+    }
 }
 
 State &States::addConstant(const at::Tensor &tensor) {

@@ -13,7 +13,6 @@
 
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace ds::ts {
 
@@ -25,6 +24,7 @@ struct State {
   std::vector<std::string> aliases; ///< further names of the same memory
   StateKind kind = StateKind::Parameter;
   bool trainable = false;
+  bool isRead = false;  ///< a buffer whose elements the import has looked at: what was written assumes them
   at::Tensor value;     ///< undefined for the generator's state
   std::string argument; ///< "%w0" once the forward uses it
 };
@@ -44,6 +44,14 @@ public:
   State *findParameter(const at::Tensor &tensor);
   /// The buffer that `tensor` is all of; null where there is none.
   State *findBuffer(const at::Tensor &tensor);
+  /// The parameter that shares memory with a tensor in `value`, which is a tensor or contains some; null
+  /// where there is none.
+  const State *findAliased(const c10::IValue &value) const;
+  /// The elements of `tensor` decided what was written. A buffer among them is from then on a constant: a
+  /// weights file cannot give it other values under its name.
+  void noteRead(const at::Tensor &tensor);
+  /// Names the buffers that the import has looked at as what they are, before anything is declared.
+  void nameConstants();
   /// True when `tensor` shares memory with a parameter or buffer: the forward must not write it.
   bool ownsMemoryOf(const at::Tensor &tensor) const;
   /// A state for a known tensor that is too large to be written out; equal tensors share one.
@@ -63,7 +71,7 @@ private:
   std::deque<State> states; ///< addresses stay valid
   std::unordered_map<const void *, State *> byTensor;
   std::unordered_map<const void *, std::string> paths;
-  std::unordered_set<const void *> memory;
+  std::unordered_map<const void *, std::vector<State *>> memory; ///< by storage
   State *generatorState = nullptr;
   int64_t numConstants = 0;
 };

@@ -82,6 +82,20 @@ bool isUnknown(const Value &value) {
   return std::holds_alternative<Unknown>(value);
 }
 
+const char *findUntold(const Value &value) {
+  auto first = [](const char *a, const char *b) { return a ? a : b; };
+  const char *found = nullptr;
+  if (auto *unknown = std::get_if<Unknown>(&value))
+    return unknown->what;
+  if (auto *sequence = std::get_if<SequenceRef>(&value))
+    for (const Value &item : (*sequence)->items)
+      found = first(found, findUntold(item));
+  if (auto *dictionary = std::get_if<DictionaryRef>(&value))
+    for (const auto &[key, item] : (*dictionary)->items)
+      found = first(found, first(findUntold(key), findUntold(item)));
+  return found;
+}
+
 /// The element type of a list: what the static type says, or that of the first element.
 static c10::TypePtr elementType(const c10::TypePtr &type, const std::vector<Value> &items) {
   if (type)

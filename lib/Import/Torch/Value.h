@@ -31,7 +31,9 @@ using DictionaryRef = std::shared_ptr<Dictionary>;
 
 /// The result of an operator that could not be imported: what depends on it is skipped, so that one run finds
 /// every unsupported operator.
-struct Unknown {};
+struct Unknown {
+  const char *what = nullptr; ///< what it is, where that is told only when something reads it
+};
 
 using Value = std::variant<Unknown, c10::IValue, TensorRef, SequenceRef, DictionaryRef>;
 
@@ -78,6 +80,9 @@ Value fromIValue(const c10::IValue &value);
 bool isKnown(const Value &value);
 /// True when the value or something that it contains could not be imported.
 bool isUnknown(const Value &value);
+/// The first thing in the value that could not be imported and that nobody was told of; null where there is
+/// none.
+const char *findUntold(const Value &value);
 /// The value as LibTorch has it, typed as `type` asks; requires isKnown(value).
 c10::IValue toIValue(const Value &value, const c10::TypePtr &type);
 

@@ -218,7 +218,6 @@ constexpr Operator operators[] = {
     {"aten::_unwrap_optional", passThrough},
     {"prim::unchecked_unwrap_optional", passThrough},
     {"prim::unchecked_cast", cast},
-    {"prim::data", cast},
     {"aten::__is__", isSame<false>},
     {"aten::__isnot__", isSame<true>},
     {"aten::is_grad_enabled", isGradEnabled},

@@ -66,6 +66,9 @@ Value oneHot(Call &call) {
   return call.b.convert(call.b.compare("eq", column, repeated), at::kLong);
 }
 
+/// A text of a tensor's elements, which only a message shows.
+Value formatText(Call &) { return Unknown{"a text made of what depends on the model's inputs"}; }
+
 constexpr Operator operators[] = {
     {"aten::len", length},
     {"aten::__contains__", contains},
@@ -75,6 +78,8 @@ constexpr Operator operators[] = {
     {"aten::empty_like", empty},
     {"aten::new_empty", empty},
     {"aten::one_hot", oneHot},
+    {"aten::format", formatText},
+    {"aten::percentFormat", formatText},
 };
 
 } // namespace

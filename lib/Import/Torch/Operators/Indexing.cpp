@@ -85,8 +85,9 @@ TensorRef takeKnown(Builder &b, const TensorRef &x, int64_t dim, const Shape &po
   return b.concat(pieces, dim);
 }
 
-Shape positionsOf(const TensorRef &index, int64_t size) {
+Shape positionsOf(Builder &b, const TensorRef &index, int64_t size) {
   at::Tensor known = index->known;
+  b.states.noteRead(known);
   if (known.scalar_type() == at::kBool) {
     if (known.dim() != 1 || known.size(0) != size)
       throw Unsupported("an index by a mask of more than one dimension");
@@ -99,7 +100,7 @@ Shape positionsOf(const TensorRef &index, int64_t size) {
 /// x along `dim` at the positions that `index` names: its dimensions take the place of that one.
 TensorRef take(Builder &b, const TensorRef &x, int64_t dim, const TensorRef &index) {
   if (index->isKnown()) {
-    Shape positions = positionsOf(index, x->shape.at(dim)), shape = x->shape;
+    Shape positions = positionsOf(b, index, x->shape.at(dim)), shape = x->shape;
     TensorRef rows = takeKnown(b, x, dim, positions);
     Shape taken = index->type == at::kBool ? Shape{static_cast<int64_t>(positions.size())} : index->shape;
     shape.erase(shape.begin() + dim);

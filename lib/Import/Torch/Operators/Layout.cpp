@@ -242,6 +242,23 @@ Value clone(Call &call) {
 
 Value same(Call &call) { return call.tensor("self"); }
 
+/// Inputs have no gradient, and what is computed has one already. A parameter would have to change its kind.
+Value setRequiresGrad(Call &call) {
+  TensorRef x = call.tensor("self");
+  if (x->state || (!call.flag("requires_grad") && c10::isFloatingType(x->type)))
+    throw Unsupported("aten::requires_grad_ of a parameter, or that stops gradients");
+  return x;
+}
+
+/// Parameters and integers are known to have a gradient or not; for other tensors it depends on what is
+/// frozen.
+Value requiresGrad(Call &call) {
+  TensorRef x = call.tensor("a");
+  if (!x->state && c10::isFloatingType(x->type))
+    throw Unsupported("prim::requires_grad of a tensor that is not a parameter");
+  return c10::IValue(x->state && x->state->trainable);
+}
+
 Value to(Call &call) {
   TensorRef x = call.tensor("self");
   at::ScalarType type = call.has("other") ? call.tensor("other")->type : call.type("dtype", x->type);
@@ -253,9 +270,9 @@ Value typeAs(Call &call) { return call.b.convert(call.tensor("self"), call.tenso
 
 /// Integers have no gradient, so that nothing is cut off.
 Value detach(Call &call) {
-  TensorRef x = call.tensor("self");
+  TensorRef x = call.tensor(call.has("self") ? "self" : "a");
   if (c10::isFloatingType(x->type))
-    throw Unsupported("aten::detach of a tensor that depends on the model's inputs or parameters");
+    throw Unsupported(call.schema.name() + " of a tensor that depends on the model's inputs or parameters");
   return x;
 }
 
@@ -287,7 +304,9 @@ constexpr Operator operators[] = {
     {"aten::contiguous", same},
     {"aten::alias", same},
     {"aten::cpu", same},
-    {"aten::requires_grad", same},
+    {"aten::requires_grad", setRequiresGrad},
+    {"prim::requires_grad", requiresGrad},
+    {"prim::data", detach},
     {"aten::to", to},
     {"aten::_to_copy", to},
     {"aten::type_as", typeAs},

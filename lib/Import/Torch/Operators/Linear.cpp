@@ -249,6 +249,8 @@ void checkTerm(const Labelled &x, const std::string &equation) {
 Value einsum(Call &call) {
   Builder &b = call.b;
   std::string equation = call.text("equation");
+  if (call.schema.is_vararg())
+    throw Unsupported("aten::einsum with lists of dimensions in place of an equation");
   std::vector<TensorRef> operands = call.tensors("tensors");
   std::vector<std::string> terms = parseEquation(equation, operands);
   std::string result = terms.back();

@@ -142,7 +142,7 @@ Value nllLoss(Call &call) {
   }
   if (call.schema.returns().size() == 1)
     return result;
-  return makeTuple({result, Unknown()}); // The forward form also returns the total weight.
+  return makeTuple({result, Unknown{"the total weight of aten::nll_loss_forward"}});
 }
 
 //===----------------------------------------------------------------------===//

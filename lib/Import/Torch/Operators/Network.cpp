@@ -26,8 +26,9 @@ Value layerNorm(Call &call) {
                                       normalizedDims(call, x), call.numberOr("eps", 1e-5));
   if (call.schema.returns().size() == 1)
     return result;
+  constexpr const char *moments = "the moments of aten::native_layer_norm";
   return makeTuple(
-      {result, Unknown(), Unknown()}); // native_layer_norm: nothing reads the moments but backward.
+      {result, Unknown{moments}, Unknown{moments}}); // native_layer_norm: nothing reads them but backward.
 }
 
 Value rmsNorm(Call &call) {
@@ -37,30 +38,33 @@ Value rmsNorm(Call &call) {
   return call.b.rmsNorm(x, call.optionalTensor("weight"), normalizedDims(call, x), epsilon);
 }
 
-/// Rows of the table. A row that gets no gradient (`padding_idx`) is one that stays what it is: zero.
-Value embedding(Call &call) {
-  Builder &b = call.b;
-  TensorRef table = call.tensor("weight"), ids = call.tensor("indices");
+/// What is known of the rows that are looked up is checked now: it would be a crash in every step.
+void checkIds(Call &call, const TensorRef &table, const TensorRef &ids) {
+  if (table->rank() != 2)
+    fail("aten::embedding of a table of shape " + spellList(table->shape) + ", which is no matrix");
   if (c10::isFloatingType(ids->type) || ids->type == at::kBool)
     fail("aten::embedding expects integers, but got " + spell(ids->type), "check the types given by --input");
+  if (!ids->isKnown() || ids->numel() == 0)
+    return;
+  call.b.states.noteRead(ids->known);
+  auto least = ids->known.min().item<int64_t>(), most = ids->known.max().item<int64_t>();
+  if (least < 0 || most >= table->shape[0])
+    fail("row " + std::to_string(least < 0 ? least : most) + " of a table of " +
+             std::to_string(table->shape[0]) + " rows is looked up",
+         "check the shapes given by --input: the model may have fewer positions");
+}
+
+/// Rows of the table. Looking up the row `padding_idx` gives it no gradient; -1 stands for no such row.
+Value embedding(Call &call) {
+  TensorRef table = call.tensor("weight"), ids = call.tensor("indices");
   if (call.flag("scale_grad_by_freq") || call.flag("sparse"))
     throw Unsupported("aten::embedding with scale_grad_by_freq or sparse");
-  if (ids->isKnown() && ids->numel() > 0 && table->rank() == 2) {
-    auto least = ids->known.min().item<int64_t>(), most = ids->known.max().item<int64_t>();
-    if (least < 0 || most >= table->shape[0])
-      fail("row " + std::to_string(least < 0 ? least : most) + " of a table of " +
-               std::to_string(table->shape[0]) + " rows is looked up",
-           "check the shapes given by --input: the model may have fewer positions");
-  }
-  TensorRef rows = b.embedding(table, ids);
+  checkIds(call, table, ids);
   int64_t padding = call.integerOr("padding_idx", -1);
-  if (padding < 0)
-    return rows;
-  if (!table->state || padding >= table->shape[0] || table->state->value[padding].any().item<bool>())
-    throw Unsupported("aten::embedding with a padding_idx whose row is not zero");
-  TensorRef isPadding = b.compare("eq", ids, b.splat(padding, ids->shape, ids->type));
-  isPadding = b.broadcastTo(unsqueeze(b, isPadding, ids->rank()), rows->shape);
-  return b.select(isPadding, b.splat(0, rows->shape, rows->type), rows);
+  if (padding >= table->shape[0])
+    fail("aten::embedding with padding_idx " + std::to_string(padding) + " of a table of " +
+         std::to_string(table->shape[0]) + " rows");
+  return call.b.embedding(table, ids, padding < 0 ? std::nullopt : std::optional(padding));
 }
 
 TensorRef dropoutOf(Builder &b, const TensorRef &x, double probability, bool training) {
@@ -193,7 +197,7 @@ Value attention(Call &call) { return attentionResult(call); }
 Value attentionWithWeights(Call &call) {
   if (call.flag("need_attn_weights"))
     throw Unsupported(call.schema.name() + " with need_attn_weights");
-  return makeTuple({attentionResult(call), Unknown()});
+  return makeTuple({attentionResult(call), Unknown{"the weights of an attention"}});
 }
 
 constexpr Operator operators[] = {

@@ -80,7 +80,7 @@ Value extremeOrPair(Call &call) {
   if (call.has("other"))
     return combine(call.b, kind, x, call.tensor("other"));
   Value values = extreme<kind>(call);
-  return call.has("dim") ? makeTuple({values, Unknown()}) : values;
+  return call.has("dim") ? makeTuple({values, Unknown{"the positions of a maximum or minimum"}}) : values;
 }
 
 /// Any and all of truth values, as the largest or smallest of zeros and ones.
