@@ -79,16 +79,17 @@ private:
   }
   ncclResult_t allToAll(cudaStream_t stream) {
     const Nccl &api = ranks.api;
+    const auto goesOn = [](ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; };
     ncclResult_t first = api.groupStart();
-    for (uint32_t peer = 0; peer < world && first == ncclSuccess; ++peer) {
+    for (uint32_t peer = 0; peer < world && goesOn(first); ++peer) {
       const uint64_t at = peer * call.partBytes;
       first = api.send(call.in + at, call.elements, call.type, static_cast<int>(peer), communicator, stream);
-      if (first == ncclSuccess)
+      if (goesOn(first))
         first =
             api.recv(call.out + at, call.elements, call.type, static_cast<int>(peer), communicator, stream);
     }
     const ncclResult_t ended = api.groupEnd();
-    return first == ncclSuccess ? ended : first;
+    return goesOn(first) ? ended : first;
   }
 
   NcclRanks &ranks;

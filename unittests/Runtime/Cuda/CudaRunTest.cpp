@@ -130,7 +130,7 @@ TEST_F(CudaRunTest, SaysOnceThatStepsAreNoGraphs) {
   EXPECT_FALSE(bad[0].contains("graph_reason"));
   for (size_t step = 1; step < 4; ++step) {
     EXPECT_EQ(bad[step]["graph"], false);
-    EXPECT_THAT(bad[step]["graph_reason"].get<std::string>(), HasSubstr("commands[4]: launching the kernel"));
+    EXPECT_THAT(bad[step].value("graph_reason", ""), HasSubstr("commands[4]: launching the kernel"));
   }
 }
 

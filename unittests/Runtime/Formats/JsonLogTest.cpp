@@ -54,6 +54,15 @@ protected:
   std::vector<std::string> warnings;
 };
 
+TEST_F(JsonLogTest, SaysWhetherAStepWasAGraph) {
+  StepRecord record = step(2);
+  record.graph = true;
+  EXPECT_EQ(toJson(record), R"({"step":2,"graph":true})");
+  record.graph = false;
+  record.graphReason = "a \"kernel\"";
+  EXPECT_EQ(toJson(record), R"({"step":2,"graph":false,"graph_reason":"a \"kernel\""})");
+}
+
 TEST_F(JsonLogTest, KeysOfTheContract) {
   EXPECT_EQ(
       toJson(fullRecord()),

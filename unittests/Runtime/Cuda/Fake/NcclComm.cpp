@@ -119,7 +119,7 @@ bool failsLater(const NcclShared &comm, const char *call) {
 
 ncclComm_t ncclComm::make() {
   static std::mutex mutex;
-  static std::vector<ncclComm_t> all;
+  static auto &all = *new std::vector<ncclComm_t>; // until the process has ended
   const std::lock_guard lock(mutex);
   return all.emplace_back(new ncclComm);
 }
