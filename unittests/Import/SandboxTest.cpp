@@ -360,8 +360,8 @@ TEST(SandboxTest, BoundsTimeAndSaysSo) {
   limits.processorSeconds = 1;
   Outcome outcome = confined(
       []() -> int {
-        for (volatile unsigned i = 0;; i = i + 1)
-          ;
+        for (std::atomic<unsigned> turns = 0;;)
+          ++turns;
       },
       limits);
   expectRefused(outcome, "longer than its limit of 1 seconds of processor time (of the test)");
