@@ -105,15 +105,19 @@ class Trainer:
         self.step_number = 0
         self.gradients = None
 
+    def micro_backward(self, batch):
+        """Accumulates the gradients of one micro-batch's share of the loss; returns its loss."""
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.autocast):
+            loss = loss_of(self.model, batch, self.loss)
+        (loss / self.accumulation).backward()
+        return float(loss)
+
     def backward(self):
         """Accumulates the gradients of one global batch of loss/G; returns the mean of the micro-batch losses."""
         total = 0.0
         for micro_step in range(self.accumulation):
             first = (self.step_number * self.accumulation + micro_step) * self.micro
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.autocast):
-                loss = loss_of(self.model, self.data.batch(self.names, first, self.micro), self.loss)
-            (loss / self.accumulation).backward()
-            total += float(loss)
+            total += self.micro_backward(self.data.batch(self.names, first, self.micro))
         return total / self.accumulation
 
     def step(self):
