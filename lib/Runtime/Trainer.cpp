@@ -375,10 +375,10 @@ Error Run::interruption() const {
   const std::string by = name.empty() ? "" : " by " + name;
   const std::string when = stepsDone == 0 ? "before the first step" : fmt::format("after step {}", stepsDone);
   if (options.saveWeights.empty())
-    return Error{ExitCode::Interrupted, fmt::format("interrupted{} {}; nothing was kept", by, when),
+    return Error{ExitCode::Interrupted, fmt::format("interrupted {}{}; nothing was kept", when, by),
                  "give --save-weights FILE to keep what was learnt"};
   return Error{ExitCode::Interrupted,
-               fmt::format("interrupted{} {}; the weights are in '{}'", by, when, options.saveWeights), ""};
+               fmt::format("interrupted {}{}; the weights are in '{}'", when, by, options.saveWeights), ""};
 }
 
 Status runAll(Run &run) {

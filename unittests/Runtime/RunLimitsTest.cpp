@@ -97,8 +97,9 @@ TEST_F(RunLimitsTest, AnyNumberOfDescriptorsIsEnoughOrRefused) {
                                                       << outcome.err;
       trained += outcome.code == 0;
       refused += outcome.code == 6;
-      if (outcome.code == 6)
+      if (outcome.code == 6) {
         EXPECT_THAT(outcome.err, HasSubstr("hint: raise the limit with `ulimit -n "));
+      }
     }
   EXPECT_GT(refused, 0);
   EXPECT_GT(trained, 0);

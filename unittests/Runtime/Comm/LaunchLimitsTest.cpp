@@ -78,8 +78,9 @@ TEST(LauncherLimits, any_number_of_descriptors_is_enough_or_refused) {
     Job job("--ranks 3 --steps 1", "ulimit -n " + std::to_string(descriptors) + ";");
     const int code = job.wait();
     EXPECT_THAT(code, AnyOf(0, 6)) << descriptors << ": " << job.output();
-    if (code == 6 && ++refused)
+    if (code == 6 && ++refused) {
       EXPECT_THAT(job.output(), HasSubstr("`ulimit -n "));
+    }
     EXPECT_FALSE(job.hasFolder());
   }
   EXPECT_GT(refused, 5);
