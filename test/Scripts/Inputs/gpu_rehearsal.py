@@ -64,7 +64,7 @@ def make_pack():
     shutil.copy2(f"{ROOT}/script/gpu-test", PACK)
     for name in ("bin/ds-run", "lib/libds-cuda.so", "lib/libds-gloo.so"):
         shutil.copy2("/bin/true", f"{PACK}/{name}")
-    models = ("mlp", "llama-bf16", "gpt-zero2", "gpt2-micro", "gpt2-milli")
+    models = ("mlp", "llama-bf16", "gpt", "llama", "gpt-zero2", "gpt2-micro", "gpt2-milli")
     for name in models:
         plan = {"ranks": [{"arenas": {"device": 1 << 20}, "memory": [{"where": "device", "bytes": 1 << 30}]}],
                 "predicted": {"step_seconds": 0.001}}
@@ -246,6 +246,11 @@ def first_rung():
     assert records["ladder running freely mlp"]["state"] == "ok" and records["speed gpt2-micro"]["state"] == "ok"
     assert "line 1\n" in r.text("failures.txt") and "bytes ...]" in r.text("failures.txt")
     assert os.path.getsize(os.path.join(r.out, "failures.txt")) < 6 << 20
+    r = Rehearsal("nothing-works")  # three failures say enough of a rung, four are looked at
+    r.run(1, "--only", "ladder", fault="exit 9\n")
+    states = r.states()
+    assert "ladder off gpt" in states and "ladder off llama" not in states, states
+    assert sum(name.endswith(", memcheck") for name in states) == 4, states
 
 
 def one_feature():
@@ -260,6 +265,10 @@ def one_feature():
     assert records["ladder"]["data"]["environment"]["DS_CUDA_GRAPH"] == "0" and records["ladder"]["text"].startswith("5 of 6")
     assert records["repeats llama-bf16"]["state"] == "ok" and "graph" in output
     assert records["gpt2-micro without graph"]["text"] == "the ladder left it off"
+    r = Rehearsal("no-graph")
+    r.run(1, "--only", "ladder", "--models", "mlp", PRETEND_GRAPH="command 3 cannot be recorded")
+    assert r.records()["ladder graph mlp"]["text"].endswith("no graph: command 3 cannot be recorded"), r.records()
+    assert r.states()["ladder running freely mlp"] == "ok" and r.states()["ladder poison mlp"] == "ok", r.states()
     r = Rehearsal("no-speed")
     r.run(0, "--only", "ways")
     assert "there is no run" in r.records()["gpt2-micro without graph"]["text"]
