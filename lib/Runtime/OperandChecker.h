@@ -103,10 +103,18 @@ public:
     return {};
   }
 
-  /// The workspace shares no byte with an operand: functions keep there what they find their way by.
+  /// The workspace shares no byte with an operand: functions keep there what they find their way by. Where
+  /// it is given to one of CUDA's libraries, it lies where they want it.
   Status ownWorkspace() const {
     if (command.workspace == UINT32_MAX)
       return {};
+    const auto callee = static_cast<LibraryFn>(command.callee);
+    const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares;
+    constexpr uint64_t kCudaAlignment = 256; // cuBLASLt's and cuDNN's
+    if (program.target != "cpu" && isLibrarys &&
+        program.buffers[command.workspace].offset % kCudaAlignment != 0)
+      return refuse("{} has its workspace at offset {}, but CUDA's libraries rely on multiples of {}",
+                    where(), program.buffers[command.workspace].offset, kCudaAlignment);
     for (unsigned k = 0; k < numOperands(); ++k)
       if (mayOverlap(program.buffers[command.workspace], operand(k), program.world))
         return refuse("{} has a workspace that shares bytes with operand {}", where(), k);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """programs.py - give ds-run program files of which one field is changed and the checksum is right.
 
-    programs.py --out DIR [--seeds NAME,...] [--count N] [--seed S] [--jobs N] [--ds-run PATH] [--fake LIBRARY]
+    programs.py --out DIR [--seeds NAME,...] [--fields PATTERN] [--count N] [--seed S] [--jobs N] [--fake LIBRARY]
 
 Compiles small programs (once: DIR/seeds is kept), and runs one step of each mutation of them in a process of its own, with
 limits of time and memory. The fields come from lib/Runtime/program.fbs, so that a new one is covered at once: every
@@ -36,7 +36,7 @@ SCHEMA = os.path.join(ROOT, "lib/Runtime/program.fbs")
 MAGIC = b"\x89DSX\r\n\x1a\n"
 BITS = {"ubyte": 8, "ushort": 16, "uint": 32, "ulong": 64, "byte": -8, "short": -16, "int": -32, "long": -64}
 CODE = {"image", "cubin"}
-MEMORY, SECONDS = 3 << 30, 30
+MEMORY, SECONDS = 3 << 30, 120
 
 # What ds-run may answer, by exit code: the message must match. 0: the change left a program that runs, if with other
 # numbers; 3: it asks for other data, ranks or weights than it is given; 4: for more memory than there is; 6: for a file
@@ -86,7 +86,7 @@ def find(value, place):
 class Program:
     """A program file as a tree of its fields."""
 
-    def __init__(self, path, folder):
+    def __init__(self, path, folder, wanted):
         with open(path, "rb") as file:
             data = file.read()
         self.version = struct.unpack_from("<I", data, 8)[0]
@@ -99,7 +99,7 @@ class Program:
         with open(os.path.join(folder, "payload.json")) as file:
             self.text = file.read()
         self.kinds = {place: kind for place, _, _, kind in fields(self.types, json.loads(self.text))}
-        self.paths = sorted(self.kinds)
+        self.paths = sorted(place for place in self.kinds if re.search(wanted, place))
 
     def seal(self, tree, stem):
         """The bytes of a program file that holds `tree`; None where it has no form in FlatBuffers."""
@@ -208,7 +208,7 @@ class Round:
         for name in args.seeds:
             folder = os.path.join(args.out, "seeds", name)
             seed = make_seed(name, folder, args.fake)
-            self.seeds.append((name, seed, Program(seed.program, folder)))
+            self.seeds.append((name, seed, Program(seed.program, folder, args.fields)))
 
     def complain_about_seeds(self):
         for name, seed, program in self.seeds:
@@ -246,6 +246,7 @@ def parse():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation: to see one again")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fields", default="", metavar="PATTERN", help="only fields whose path matches, as kernels|params")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--ds-run", default="ds-run")
     parser.add_argument("--no-limits", dest="limits", action="store_false", help="of memory: sanitizers need more")

@@ -128,5 +128,5 @@ def make_seed(name, folder, fake):
         options += ["--device", "cuda"]
         environment.update(fake_device(fake, folder, program))
     elif recipe.ranks > 1:
-        options += ["--timeout", "10"]
+        options += ["--timeout", "60"]
     return Seed(program, data, options, environment)

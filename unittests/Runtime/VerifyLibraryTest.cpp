@@ -262,6 +262,17 @@ TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
   EXPECT_THAT(lookup.after(), HasSubstr("operand 0 has dtype bf16, expected f32"));
 }
 
+TEST(VerifyLibrary, WorkspaceLiesWhereLibrariesOfCudaWantIt) {
+  const OneCommand product(LibraryFn::Matmul, {{{4, 8}, F}, {{8, 6}, F}, {{4, 6}, F}}, {0, 0, 0, 0});
+  auto onCuda = [](Program &p) {
+    workspace(64)(p); // behind 128 + 192 + 128 bytes
+    p.target = "cuda:sm_90";
+  };
+  EXPECT_EQ(product.after(workspace(64)), "accepted");
+  EXPECT_THAT(product.after(onCuda), HasSubstr("workspace at offset 448, but CUDA's libraries rely on "
+                                               "multiples of 256"));
+}
+
 TEST(VerifyLibrary, SumOfSquares) {
   const OneCommand c(LibraryFn::SumOfSquares,
                      {{{200, 200}, DType::BF16}, {{16384}, F}, {{4, 0}, F}, {{}, DType::F64}}, {});
