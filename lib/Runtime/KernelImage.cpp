@@ -43,6 +43,17 @@ int writeMemoryFile(const std::vector<uint8_t> &image) {
   return fd;
 }
 
+/// The loader says in words alone whether the image is bad or the process has no room for it.
+Error explainLoad(const std::string &reason) {
+  const std::string message = "cannot load the kernel image: " + reason;
+  if (reason.find(std::strerror(EMFILE)) != std::string::npos)
+    return {ExitCode::Io, message, "raise the number of descriptors (ulimit -n)"};
+  if (reason.find("failed to map") != std::string::npos ||
+      reason.find(std::strerror(ENOMEM)) != std::string::npos)
+    return {ExitCode::DoesNotFit, message, "raise the limit on memory (ulimit -v)"};
+  return {ExitCode::Corrupt, message, "compile the model again with ds-opt"};
+}
+
 } // namespace
 
 Result<KernelImage> KernelImage::open(const Program &program) {
@@ -65,8 +76,7 @@ Result<KernelImage> KernelImage::open(const Program &program) {
   image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
   ::close(fd);
   if (!image.library)
-    return Error{ExitCode::Corrupt, fmt::format("cannot load the kernel image: {}", ::dlerror()),
-                 "compile the model again with ds-opt"};
+    return explainLoad(::dlerror());
   if (const void *lines = ::dlsym(image.library, kInterfaceSymbol))
     if (Status status = verifyInterfaces(program, static_cast<const char *>(lines)); !status)
       return Error{ExitCode::Corrupt, status.error().message, "compile the model again with ds-opt"};
