@@ -1,7 +1,8 @@
-//===- Gelu.cpp - GELU and its gradient over the result of a product ------------===//
+//===- Gelu.cpp - GELU, its gradient and relu over the result of a product ------===//
 //
-// The tanh form, as x times the logistic function: 0.5 (1 + tanh(u)) = 1 / (1 + exp(-2u)) loses nothing where
-// tanh is near -1.
+// oneDNN's own relu makes 0 of NaN, so that weights that are lost would go on to train. GELU is the tanh
+// form, as x times the logistic function: 0.5 (1 + tanh(u)) = 1 / (1 + exp(-2u)) loses nothing where tanh is
+// near -1.
 //
 //===---------------------------------------------------------------------------===//
 #include "Narrow.h"
@@ -39,10 +40,46 @@ DS_INLINE void apply(const T *from, T *to, int64_t count, uint32_t threads) {
   forRanges(count, kGrain, threads, body);
 }
 
+/// NaN stays NaN.
+DS_INLINE Vec rectified(Vec x) { return x <= 0 ? Vec{} : x; }
+
+template <class T>
+DS_INLINE void relu(T *row, int64_t count, int64_t step) {
+  int64_t i = 0;
+  for (; step == 1 && i + kLanes <= count; i += kLanes)
+    store(row + i, rectified(load(row + i)));
+  for (; i < count; ++i)
+    setFloat(row[i * step], rectified(splat(toFloat(row[i * step])))[0]);
+}
+
+/// In place, along the dimension that memory is contiguous in.
+template <class T>
+void reluInPlace(const View &v, uint32_t threads) {
+  uint32_t along = v.rank - 1;
+  if (v.rank > 1 && v.strides[along] != 1 && v.strides[along - 1] == 1)
+    --along;
+  const int64_t count = v.shape[along], runs = count == 0 ? 0 : countOf(v) / count;
+  auto body = [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      int64_t rest = run, offset = 0;
+      for (uint32_t d = v.rank; d-- > 0;)
+        if (d != along) {
+          offset += rest % v.shape[d] * v.strides[d];
+          rest /= v.shape[d];
+        }
+      relu(static_cast<T *>(v.data) + offset, count, v.strides[along]);
+    }
+  };
+  forRanges(runs, maxOf(1, kGrain / maxOf(count, 1)), threads, body);
+}
+
 } // namespace
 
-void geluOfProduct(const LibraryCall &call) {
+void activateProduct(const LibraryCall &call) {
   const View &result = call.operands[2];
+  if (static_cast<Activation>(call.params[3]) == Activation::Relu)
+    return withType(result.dtype,
+                    [&](auto element) { reluInPlace<decltype(element)>(result, call.threads); });
   const View *input = &result;
   for (uint32_t k = 3; k < call.numOperands; ++k)
     if (call.operands[k].rank > 1)

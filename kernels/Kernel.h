@@ -121,7 +121,7 @@ void crossEntropyForward(const LibraryCall &call);
 void crossEntropyBackward(const LibraryCall &call);
 void fill(const LibraryCall &call);
 void copy(const LibraryCall &call);
-void geluOfProduct(const LibraryCall &call);
+void activateProduct(const LibraryCall &call);
 void sumOfSquares(const LibraryCall &call);
 void widenBlock(const WidenCall &call);
 void finishBlock(const FinishCall &call);

@@ -86,6 +86,9 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
   Value draw = builder.create<RandomUniformOp>(getLoc(), type.clone(builder.getF32Type()), getRng(), getId(),
                                                /*first=*/0);
   Value keep = emit.compare(Predicate::GE, draw, emit.splatLike(draw, probability));
+  // What is dropped is multiplied by 0, which leaves NaN (and makes it of infinity).
+  Value isNaN = emit.compare(Predicate::NE, getInput(), getInput());
+  keep = emit.getBuilder().create<OrOp>(getLoc(), keep, isNaN);
   Value scaled = emit.div(getInput(), emit.splatLike(getInput(), 1.0 - probability));
   return {emit.select(keep, scaled, emit.splatLike(scaled, 0.0))};
 }

@@ -140,26 +140,27 @@ void DivOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<
   grads.push_back(needed[1] ? rule.neg(rule.mul(quotient, getResult())) : Value());
 }
 
-/// Gradients of max and min: all of it to the operand that `wins`, half to each where both are equal.
-static void splitByWinner(Rule rule, Predicate wins, Value lhs, Value rhs, ArrayRef<bool> needed,
+/// Gradients of max and min: none to the operand that `loses`, half to each where both are equal, and all of
+/// it to both where one is NaN, as PyTorch does.
+static void splitByWinner(Rule rule, Predicate loses, Value lhs, Value rhs, ArrayRef<bool> needed,
                           Values &grads) {
   if (!isFloatTensor(lhs))
     return grads.append(2, Value());
   Value half = rule.scale(rule.grad, 0.5), zero = rule.splatLike(rule.grad, 0.0);
   auto share = [&](Value own, Value other) {
-    Value tie = rule.select(rule.compare(Predicate::EQ, own, other), half, zero);
-    return rule.select(rule.compare(wins, own, other), rule.grad, tie);
+    Value tie = rule.select(rule.compare(Predicate::EQ, own, other), half, rule.grad);
+    return rule.select(rule.compare(loses, own, other), zero, tie);
   };
   grads.push_back(needed[0] ? share(lhs, rhs) : Value());
   grads.push_back(needed[1] ? share(rhs, lhs) : Value());
 }
 
 void MaxOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed, Values &grads) {
-  splitByWinner(Rule(builder, *this, resultGrads), Predicate::GT, getLhs(), getRhs(), needed, grads);
+  splitByWinner(Rule(builder, *this, resultGrads), Predicate::LT, getLhs(), getRhs(), needed, grads);
 }
 
 void MinOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed, Values &grads) {
-  splitByWinner(Rule(builder, *this, resultGrads), Predicate::LT, getLhs(), getRhs(), needed, grads);
+  splitByWinner(Rule(builder, *this, resultGrads), Predicate::GT, getLhs(), getRhs(), needed, grads);
 }
 
 /// Gradient of a^b by a: b a^(b-1), and 0 where b is 0 whatever a is.

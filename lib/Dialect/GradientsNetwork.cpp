@@ -60,7 +60,7 @@ void MatmulOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayR
   Value grad = resultGrads.front();
   if (getRelu()) {
     Value zero = emit.splatLike(grad, 0.0);
-    grad = emit.select(emit.compare(Predicate::GT, getResult(), zero), grad, zero);
+    grad = emit.select(emit.compare(Predicate::LE, getResult(), zero), zero, grad); // to NaN as well
   }
   // A product of 16-bit matrices may have an f32 result; those of its gradient take the operands' type.
   Type element = tensorType(getLhs()).getElementType();

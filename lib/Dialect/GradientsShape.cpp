@@ -91,9 +91,11 @@ void ReduceOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayR
   ArrayRef<int64_t> shape = tensorType(getInput()).getShape();
   if (getKind() == ReduceKind::Sum)
     return grads.push_back(emit.repeatAlong(resultGrads.front(), getDims(), shape));
-  // Maximum and minimum: equal shares for all elements that attain it.
+  // Maximum and minimum: equal shares for all elements that attain it. None attains NaN, of which the whole
+  // row gets NaN: what the others get is share - share, which is 0 for every finite share.
   Value attained = emit.compare(Predicate::EQ, getInput(), emit.repeatAlong(getResult(), getDims(), shape));
   Value count = emit.sum(emit.convert(attained, tensorType(getInput()).getElementType()), getDims());
-  Value share = emit.repeatAlong(emit.div(resultGrads.front(), count), getDims(), shape);
-  grads.push_back(emit.select(attained, share, emit.splatLike(share, 0.0)));
+  Value share = emit.div(resultGrads.front(), count), none = emit.sub(share, share);
+  auto spread = [&](Value row) { return emit.repeatAlong(row, getDims(), shape); };
+  grads.push_back(emit.select(attained, spread(share), spread(none)));
 }

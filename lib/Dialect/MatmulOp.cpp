@@ -145,14 +145,15 @@ static bool isZero(Value value) {
          splat.getSplatValue<APFloat>().isZero();
 }
 
-/// select(m > 0, m, 0) of a product m that nothing else reads -> the product with relu.
+/// select(m <= 0, 0, m) of a product m that nothing else reads -> the product with relu. Not so
+/// select(m > 0, m, 0), which makes 0 of NaN.
 struct FoldReluIntoMatmul : OpRewritePattern<SelectOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SelectOp op, PatternRewriter &rewriter) const override {
-    auto matmul = op.getOnTrue().getDefiningOp<MatmulOp>();
+    auto matmul = op.getOnFalse().getDefiningOp<MatmulOp>();
     auto compare = op.getCondition().getDefiningOp<CompareOp>();
-    if (!matmul || !compare || matmul.getRelu() || matmul.getAccumulator() || !isZero(op.getOnFalse()) ||
-        compare.getPredicate() != Predicate::GT || compare.getLhs() != matmul.getResult() ||
+    if (!matmul || !compare || matmul.getRelu() || matmul.getAccumulator() || !isZero(op.getOnTrue()) ||
+        compare.getPredicate() != Predicate::LE || compare.getLhs() != matmul.getResult() ||
         !isZero(compare.getRhs()) || !compare->hasOneUse())
       return failure();
     if (!llvm::all_of(matmul->getUsers(), [&](Operation *user) { return user == op || user == compare; }))

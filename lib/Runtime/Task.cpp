@@ -134,7 +134,7 @@ Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOpe
                             binding.isa, std::move(where));
 }
 
-/// The product of a Matmul command, without GELU.
+/// The product of a Matmul command, without what comesAfter().
 Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index, const MatmulOperands &o) {
   const Program &p = binding.program;
   Result<const OnednnApi *> api = openOnednn();
@@ -156,6 +156,12 @@ Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index
   return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, std::move(where)));
 }
 
+/// Whether the product leaves its activation to a kernel. One that is formed of blocks finishes them with
+/// relu.
+bool comesAfter(const MatmulOperands &o) {
+  return o.hasGelu() || (o.activation == Activation::Relu && !*needsBlocks(o.desc));
+}
+
 Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {
   const Program &p = binding.program;
   const Command &command = p.commands[index];
@@ -163,11 +169,11 @@ Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index)
     return std::unique_ptr<Task>(std::make_unique<NoTask>());
   const MatmulOperands o = matmulOperands(p, command, binding.address);
   Result<std::unique_ptr<Task>> product = bindProduct(binding, index, o);
-  if (!product || !o.hasGelu())
+  if (!product || !comesAfter(o))
     return product;
-  auto gelu = std::make_unique<LibraryTask>(binding, command, libraryFunction(LibraryFn::Matmul, binding.isa),
-                                            p.threads);
-  return std::unique_ptr<Task>(std::make_unique<TaskPair>(std::move(*product), std::move(gelu)));
+  auto activation = std::make_unique<LibraryTask>(binding, command,
+                                                  libraryFunction(LibraryFn::Matmul, binding.isa), p.threads);
+  return std::unique_ptr<Task>(std::make_unique<TaskPair>(std::move(*product), std::move(activation)));
 }
 
 } // namespace

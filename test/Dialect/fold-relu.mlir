@@ -9,8 +9,8 @@ func.func @other_reader_keeps_the_product(%a: tensor<4x8xf32>, %b: tensor<8x6xf3
   // CHECK: return %{{.*}}, %[[PRODUCT]]
   %m = ds.matmul %a, %b : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
   %zero = ds.constant dense<0.0> : tensor<4x6xf32>
-  %c = ds.compare gt %m, %zero : tensor<4x6xf32>
-  %r = ds.select %c, %m, %zero : tensor<4x6xf32>
+  %c = ds.compare le %m, %zero : tensor<4x6xf32>
+  %r = ds.select %c, %zero, %m : tensor<4x6xf32>
   return %r, %m : tensor<4x6xf32>, tensor<4x6xf32>
 }
 
@@ -20,7 +20,18 @@ func.func @other_threshold_stays(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>) -> te
   %m = ds.matmul %a, %b : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
   %one = ds.constant dense<1.0> : tensor<4x6xf32>
   %zero = ds.constant dense<0.0> : tensor<4x6xf32>
-  %c = ds.compare gt %m, %one : tensor<4x6xf32>
+  %c = ds.compare le %m, %one : tensor<4x6xf32>
+  %r = ds.select %c, %zero, %m : tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+// What makes 0 of NaN is not the product's activation, which leaves it.
+// CHECK-LABEL: @other_answer_to_nan_stays
+func.func @other_answer_to_nan_stays(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  // CHECK: ds.select
+  %m = ds.matmul %a, %b : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
+  %zero = ds.constant dense<0.0> : tensor<4x6xf32>
+  %c = ds.compare gt %m, %zero : tensor<4x6xf32>
   %r = ds.select %c, %m, %zero : tensor<4x6xf32>
   return %r : tensor<4x6xf32>
 }
@@ -32,7 +43,7 @@ func.func @rectifier_joins_the_product(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>,
   // CHECK-NEXT: return %[[R]]
   %m = ds.matmul %a, %b bias(%bias) : tensor<4x8xf32>, tensor<8x6xf32>, tensor<6xf32> -> tensor<4x6xf32>
   %zero = ds.constant dense<0.0> : tensor<4x6xf32>
-  %c = ds.compare gt %m, %zero : tensor<4x6xf32>
-  %r = ds.select %c, %m, %zero : tensor<4x6xf32>
+  %c = ds.compare le %m, %zero : tensor<4x6xf32>
+  %r = ds.select %c, %zero, %m : tensor<4x6xf32>
   return %r : tensor<4x6xf32>
 }

@@ -80,7 +80,8 @@ struct Case {
   const char *name;
   Layout a, b, result;
   bool transposeA = false, transposeB = false, accumulate = false, relu = false, bias = false;
-  size_t every = 1; ///< of how many elements of the result one is compared
+  bool lacks = false; ///< a number of a and one of b are NaN
+  size_t every = 1;   ///< of how many elements of the result one is compared
 };
 
 double expected(const Case &c, const Executor &e, uint32_t a, uint32_t b, const std::vector<int64_t> &index,
@@ -98,7 +99,7 @@ double expected(const Case &c, const Executor &e, uint32_t a, uint32_t b, const 
     atB[atB.size() - 1] = c.transposeB ? k : index[rank - 1];
     sum += get(e, a, atA) * get(e, b, atB);
   }
-  return c.relu ? std::max(sum, 0.0) : sum;
+  return c.relu && sum <= 0 ? 0.0 : sum;
 }
 
 void check(const Case &c, DType type, DType resultType) {
@@ -128,6 +129,12 @@ void check(const Case &c, DType type, DType resultType) {
     forEach(b.program.buffers[operand].shape, [&](const std::vector<int64_t> &i) {
       storeElement(locate(e, operand, i), b.program.buffers[operand].dtype, int(random() % 9) - 4);
     });
+  for (uint32_t operand : {left, right}) {
+    const Buffer &buffer = b.program.buffers[operand];
+    if (c.lacks)
+      storeElement(locate(e, operand, std::vector<int64_t>(buffer.shape.size(), 1)), buffer.dtype,
+                   std::nan(""));
+  }
   std::vector<double> want;
   size_t number = 0;
   forEach(c.result.shape, [&](const std::vector<int64_t> &i) {
@@ -143,7 +150,10 @@ void check(const Case &c, DType type, DType resultType) {
   number = 0;
   forEach(c.result.shape, [&](const std::vector<int64_t> &i) {
     const size_t at = number++;
-    wrong += at % c.every == 0 && get(e, result, i) != want[at / c.every];
+    if (at % c.every != 0)
+      return;
+    const double found = get(e, result, i), wanted = want[at / c.every];
+    wrong += std::isnan(wanted) ? !std::isnan(found) : found != wanted;
   });
   EXPECT_EQ(wrong, 0u) << "of " << want.size();
 }
@@ -182,6 +192,39 @@ TEST(Matmul, PostOperations) {
          .accumulate = true,
          .relu = true,
          .bias = true});
+}
+
+/// Every number that a lost one reaches is lost, whatever comes after the product.
+TEST(Matmul, ReluKeepsNaN) {
+  check(
+      {.name = "relu", .a = {{33, 20}}, .b = {{20, 47}}, .result = {{33, 47}}, .relu = true, .lacks = true});
+  check({.name = "bias",
+         .a = {{9, 4}},
+         .b = {{4, 7}},
+         .result = {{9, 7}},
+         .relu = true,
+         .bias = true,
+         .lacks = true});
+  check({.name = "gaps",
+         .a = {{33, 20}},
+         .b = {{20, 47}},
+         .result = {{33, 47}, {}, 9},
+         .relu = true,
+         .lacks = true});
+  check({.name = "by columns",
+         .a = {{33, 20}},
+         .b = {{20, 47}},
+         .result = {{33, 47}, {1, 0}, 2},
+         .relu = true,
+         .lacks = true});
+  check({.name = "batch",
+         .a = {{2, 3, 20, 33}},
+         .b = {{2, 3, 17, 20}},
+         .result = {{2, 3, 33, 17}},
+         .transposeA = true,
+         .transposeB = true,
+         .relu = true,
+         .lacks = true});
 }
 
 TEST(Matmul, Strides) {

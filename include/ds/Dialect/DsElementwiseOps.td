@@ -132,13 +132,13 @@ def Ds_DivOp : Ds_BinaryOp<"div", Ds_Number, [Diff]> {
 def Ds_MaxOp : Ds_BinaryOp<"max", Ds_Number, [Diff, Commutative]> {
   let summary = "Takes the larger element";
   let description = [{
-    NaN if either is; where both are equal each receives half the gradient. Example: `%r = ds.max %a, %b : tensor<4xf32>`
+    NaN if either is, and both receive the whole gradient then; where both are equal each receives half. Example: `%r = ds.max %a, %b : tensor<4xf32>`
   }];
 }
 def Ds_MinOp : Ds_BinaryOp<"min", Ds_Number, [Diff, Commutative]> {
   let summary = "Takes the smaller element";
   let description = [{
-    NaN if either is; where both are equal each receives half the gradient. Example: `%r = ds.min %a, %b : tensor<4xf32>`
+    NaN if either is, and both receive the whole gradient then; where both are equal each receives half. Example: `%r = ds.min %a, %b : tensor<4xf32>`
   }];
 }
 def Ds_PowOp : Ds_BinaryOp<"pow", AnyFloat, [Diff]> {

@@ -15,7 +15,7 @@ def Ds_MatmulOp : Ds_Op<"matmul", [Pure, DiffNet, PrecisionOpInterface, Cost, Li
     `result = act(op(lhs) * op(rhs) + bias + accumulator)`. op transposes the last two dimensions where the flag
     says so. lhs is [..., M, K] (or [..., K, M]) and rhs [..., K, N] (or [..., N, K]) with equal leading
     dimensions, or rhs is a matrix and lhs's leading dimensions count as rows. Products and sums are f32 for
-    16-bit elements. Costs 2 * batch * M * N * K operations.
+    16-bit elements. `relu` leaves NaN as it is. Costs 2 * batch * M * N * K operations.
 
     Constraints:
     - (C1) lhs has rank >= 2, rhs rank 2 or lhs's rank; leading dimensions of rhs equal lhs's.
@@ -247,7 +247,7 @@ def Ds_DropoutOp : Ds_Op<"dropout", [Pure, DiffNet, PrecisionOpInterface, Decomp
   let summary = "Zeroes elements at random and scales the others";
   let description = [{
     An element is kept, and divided by 1 - probability, where `ds.random_uniform` of the same `id` draws at
-    least `probability`. `rng` is that op's (seed, counter). The same op applied to the gradient is its own backward.
+    least `probability`; NaN is never dropped. `rng` is that op's (seed, counter). The same op applied to the gradient is its own backward.
 
     Constraints:
     - (C1) `0 <= probability < 1`.

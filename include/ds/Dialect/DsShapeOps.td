@@ -187,7 +187,8 @@ def Ds_ReduceOp : Ds_Op<"reduce", [Pure, DiffShape, FusableOpInterface, Precisio
   let summary = "Combines elements along dimensions";
   let description = [{
     Removes `dims`. Sums of f16 and bf16 are formed in f32. The order of additions depends on shapes alone, never
-    on the number of threads. The gradient of `max` and `min` is shared equally by the elements that attain it.
+    on the number of threads. The gradient of `max` and `min` is shared equally by the elements that attain it,
+    and NaN for all of them where the result is.
 
     Constraints:
     - (C1) `dims` are strictly increasing, each < rank(input).

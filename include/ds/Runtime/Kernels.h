@@ -40,7 +40,7 @@ const char *spell(Isa isa);
 Isa bestIsa();
 
 /// The kernel for `fn`, or null for convolutions, which a plugin brings. So it does products: the kernel for
-/// Matmul is what comes after one where its activation is GELU or GELU's gradient. Requires isa <= bestIsa().
+/// Matmul is the activation that comes after one. Requires isa <= bestIsa().
 LibraryFunction libraryFunction(LibraryFn fn, Isa isa);
 
 /// A matrix of 16-bit floats (or f32) in memory with one unit stride, to be packed as f32: to[r * columns +

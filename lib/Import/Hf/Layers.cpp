@@ -115,9 +115,10 @@ static Value geluTanh(Emitter &e, Value x) {
 
 static Value quickGelu(Emitter &e, Value x) { return e.mul(x, e.unary<SigmoidOp>(e.scale(x, 1.702))); }
 
+/// 0 where x <= 0, else x: NaN stays, and so does its gradient.
 static Value relu(Emitter &e, Value x) {
   Value zero = e.splatLike(x, 0);
-  return e.select(e.compare(Predicate::GT, x, zero), x, zero);
+  return e.select(e.compare(Predicate::LE, x, zero), zero, x);
 }
 
 static Value reluSquared(Emitter &e, Value x) {

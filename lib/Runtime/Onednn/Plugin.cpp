@@ -82,8 +82,6 @@ dnnl::primitive_attr toAttributes(const MatmulDesc &desc) {
   dnnl::post_ops postOps;
   if (desc.accumulate)
     postOps.append_sum(1.0f);
-  if (desc.activation == 1)
-    postOps.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
   attributes.set_post_ops(postOps);
   return attributes;
 }

@@ -69,9 +69,10 @@ TensorRef whenPositive(Builder &b, const TensorRef &x, const TensorRef &above, c
   return b.select(b.compare("gt", x, number(b, x, 0)), above, below);
 }
 
+/// 0 where x <= 0, else x: NaN stays, and so does its gradient.
 Value relu(Call &call) {
-  TensorRef x = call.tensor("self");
-  return whenPositive(call.b, x, x, number(call.b, x, 0));
+  TensorRef x = call.tensor("self"), zero = number(call.b, x, 0);
+  return call.b.select(call.b.compare("le", x, zero), zero, x);
 }
 
 Value relu6(Call &call) {

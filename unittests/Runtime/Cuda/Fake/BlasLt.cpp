@@ -109,7 +109,7 @@ struct Product {
       sum += load(operation.get<const void *>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr), row,
                   operation.get<int32_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, d.type));
     if (epilogue() & CUBLASLT_EPILOGUE_RELU)
-      sum = sum > 0 ? sum : 0;
+      sum = sum <= 0 ? 0 : sum;
     if ((epilogue() & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX)
       store(geluInput(), inputIndex, d.type, sum);
     if (epilogue() & CUBLASLT_EPILOGUE_GELU)
