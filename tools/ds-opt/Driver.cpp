@@ -6,6 +6,7 @@
 #include "Driver.h"
 
 #include "Basis.h"
+#include "InputGuard.h"
 #include "Model.h"
 #include "Options.h"
 #include "Output.h"
@@ -310,6 +311,9 @@ ExitCode ds::opt::run(int argc, char **argv) {
     return report(status.error());
   if (Status status = checkFiles(options); !status)
     return report(status.error());
+  if (options.inputKind() == InputKind::Mlir)
+    if (Status status = guardInput(options.input, registry); !status)
+      return report(status.error());
   if (options.isPlainMlirOpt())
     return runPasses(argc, argv, options, registry);
   if (Status status = checkOptions(options); !status)
