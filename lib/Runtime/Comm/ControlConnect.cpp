@@ -18,8 +18,9 @@
 namespace ds::rt {
 namespace {
 
-/// Time for a stranger to say who it is, and for late callers to come.
-constexpr std::chrono::milliseconds kHelloTime(2000), kLateTime(1000);
+/// Time for a stranger to say who it is, and for late callers to come. Where there are many more ranks than
+/// processors, a rank may have to wait for its turn between calling and saying so.
+constexpr std::chrono::milliseconds kHelloTime(2000), kHelloTimePerRank(20), kLateTime(1000);
 
 /// What a caller says first. It knows both secrets from the rendezvous of this very job.
 struct Hello {
@@ -150,7 +151,8 @@ Status Control::answerHigher(const Socket &listener, Deadline deadline) {
 /// Takes a connection from a rank of this job that is not connected yet, and says which.
 std::optional<uint32_t> Control::admit(Socket socket, Deadline deadline) {
   Hello hello;
-  if (!receiveAll(socket, &hello, sizeof hello, std::min(deadline, Clock::now() + kHelloTime)))
+  if (!receiveAll(socket, &hello, sizeof hello,
+                  std::min(deadline, Clock::now() + kHelloTime + world() * kHelloTimePerRank)))
     return std::nullopt;
   if (hello.caller <= rank || hello.caller >= world() || peers[hello.caller])
     return std::nullopt;

@@ -141,9 +141,24 @@ void waitForFolder(const Job &job) {
   ASSERT_TRUE(job.hasFolder());
 }
 
+/// Until every rank has left its card: a rank that has not become the program yet still holds its launcher's
+/// lock.
+void waitForCards(const Job &job) {
+  waitForFolder(job);
+  auto cards = [&] {
+    int count = 0;
+    for (const auto &entry : fs::recursive_directory_iterator(job.temporary.path))
+      count += entry.path().extension() == ".0" || entry.path().extension() == ".1";
+    return count;
+  };
+  for (int i = 0; i < 12000 && cards() < 2; ++i)
+    std::this_thread::sleep_for(milliseconds(5));
+  ASSERT_EQ(cards(), 2);
+}
+
 TEST(LauncherFolder, of_a_killed_launcher_is_removed_by_the_next) {
   Job killed("--ranks 2 --steps 1000000");
-  waitForFolder(killed);
+  waitForCards(killed);
   ::kill(killed.process.id(), SIGKILL);
   EXPECT_EQ(killed.wait(), -SIGKILL);
   ASSERT_TRUE(killed.hasFolder());
