@@ -1,6 +1,7 @@
 //===- Interpreter.cpp - Control flow, modules and calls ------------------------===//
 
 #include "Interpreter.h"
+#include "../Guard/PlainWords.h"
 #include "Operators.h"
 
 #include <ATen/core/function.h>
@@ -66,12 +67,11 @@ std::vector<Value> Interpreter::runBlock(jit::Block &block, Scope &scope) {
   return results;
 }
 
-/// The first line of what LibTorch says, without its stack.
+/// What LibTorch says of `node`, without its stack.
 static Failure explainLibTorch(jit::Node &node, const std::exception &error) {
-  std::string text = error.what();
   return Failure({ExitCode::Invalid,
                   std::string("LibTorch cannot evaluate ") + node.kind().toQualString() + ": " +
-                      text.substr(0, text.find('\n')),
+                      plainWords(error.what()),
                   "check the shapes given by --input"});
 }
 
@@ -95,6 +95,8 @@ void Interpreter::runNode(jit::Node &node, Scope &scope) {
   } catch (const std::bad_alloc &) {
     throw;
   } catch (const std::exception &error) {
+    if (tellsOfMemory(error.what())) // told with the limit that was met
+      throw;
     endUnlessConsequence(node, explainLibTorch(node, error));
   }
   results.resize(node.outputs().size(), Unknown());
