@@ -232,16 +232,29 @@ Value DivOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) 
   return builder.create<arith::SelectOp>(loc, minusOne, negated, quotient);
 }
 
+/// `extremum` of `operands`, which are f32 where `type` is f16, and NaN where one of them is. LLVM would draw
+/// the conversions around it together to a maximum of f16, whose expansion for processors without such
+/// arithmetic takes NaN for a zero (19.1, `max(NaN, 0) = 0`); a sum it leaves alone.
+static Value keepNaN(OpBuilder &builder, Location loc, Type type, Value extremum, ValueRange operands) {
+  if (!cast<RankedTensorType>(type).getElementType().isF16())
+    return extremum;
+  Value x = operands[0], y = operands[1];
+  Value unordered = builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, x, y);
+  return builder.create<arith::SelectOp>(loc, unordered, builder.create<arith::AddFOp>(loc, x, y), extremum);
+}
+
 Value MaxOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
   if (!isFloat(operands[0]) && isUnsigned(getLhs()))
     return builder.create<arith::MaxUIOp>(loc, operands[0], operands[1]);
-  return floatOrInteger<arith::MaximumFOp, arith::MaxSIOp>(builder, loc, operands);
+  Value most = floatOrInteger<arith::MaximumFOp, arith::MaxSIOp>(builder, loc, operands);
+  return keepNaN(builder, loc, getType(), most, operands);
 }
 
 Value MinOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
   if (!isFloat(operands[0]) && isUnsigned(getLhs()))
     return builder.create<arith::MinUIOp>(loc, operands[0], operands[1]);
-  return floatOrInteger<arith::MinimumFOp, arith::MinSIOp>(builder, loc, operands);
+  Value least = floatOrInteger<arith::MinimumFOp, arith::MinSIOp>(builder, loc, operands);
+  return keepNaN(builder, loc, getType(), least, operands);
 }
 
 Value PowOp::buildScalar(OpBuilder &builder, Location loc, ValueRange operands) {
