@@ -80,13 +80,15 @@ func.func @rms_norm(%x: tensor<4x2x8xf32>, %w: tensor<2x8xf32>) -> (tensor<4x2x8
   return %r, %rstd : tensor<4x2x8xf32>, tensor<4xf32>
 }
 
-// Kept where the draw reaches the probability, then divided by what is kept on average: 1 - 0.25.
+// Kept where the draw reaches the probability, then divided by what is kept on average: 1 - 0.25. NaN is kept.
 // CHECK-LABEL: @dropout
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[RNG:.*]]: tensor<2xi64>
 func.func @dropout(%x: tensor<4x8xf32>, %rng: tensor<2xi64>) -> tensor<4x8xf32> {
   // CHECK: %[[DRAW:.*]] = ds.random_uniform %[[RNG]] id 3 first 0 : tensor<2xi64> -> tensor<4x8xf32>
   // CHECK: %[[P:.*]] = ds.constant dense<2.500000e-01>
-  // CHECK: %[[KEEP:.*]] = ds.compare ge %[[DRAW]], %[[P]]
+  // CHECK: %[[DRAWN:.*]] = ds.compare ge %[[DRAW]], %[[P]]
+  // CHECK: %[[NAN:.*]] = ds.compare ne %[[X]], %[[X]]
+  // CHECK: %[[KEEP:.*]] = ds.or %[[DRAWN]], %[[NAN]]
   // CHECK: %[[Q:.*]] = ds.constant dense<7.500000e-01>
   // CHECK: %[[SCALED:.*]] = ds.div %[[X]], %[[Q]]
   // CHECK: %[[ZERO:.*]] = ds.constant dense<0.000000e+00>

@@ -196,7 +196,8 @@ static void readNumbers(const CommandLine &line, Options &options) {
   if (line.lossChunks.getNumOccurrences() == 0)
     return;
   if (line.lossChunks != "auto")
-    orExit(parseWhole("--loss-chunks", line.lossChunks.getValue(), 1, std::numeric_limits<int32_t>::max()));
+    orExit(parseWhole("--loss-chunks, unless auto,", line.lossChunks.getValue(), 1,
+                      std::numeric_limits<int32_t>::max()));
   options.sets.push_back("loss_chunks=" + line.lossChunks);
 }
 

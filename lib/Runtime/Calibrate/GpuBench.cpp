@@ -79,6 +79,8 @@ Status GpuBench::bind() {
   for (uint32_t i = 0; i < program.commands.size(); ++i)
     if (Status status = device->bind(i, [this](uint32_t buffer) { return address(buffer); }); !status)
       return status;
+  if (Status status = device->choose(); !status)
+    return status;
   return device->synchronize();
 }
 
