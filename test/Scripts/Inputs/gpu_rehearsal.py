@@ -175,8 +175,8 @@ class Rehearsal:
         with open(os.path.join(self.out, name)) as file:
             return file.read()
 
-    def wait_for(self, condition):
-        until = time.monotonic() + 120
+    def wait_for(self, condition, seconds=120):
+        until = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < until, "it never happened"
             time.sleep(0.02)
@@ -332,6 +332,7 @@ def no_time_for_more():
     calls = len(r.calls())
     r.run(0, "--only", "speed,large", "--budget", "300")
     assert len(r.calls()) == calls + 1 and "gpt2-milli" in r.calls()[-1], r.calls()
+    assert len(r.text("algorithms.txt").split()) == len(r.calls())  # the second call went on with the first one's
 
 
 def timeout():
@@ -360,7 +361,7 @@ def resume():
     r.wait_for(lambda: os.path.exists(f"{r.folder}/hung"))
     os.kill(round.pid, signal.SIGKILL)
     round.communicate()
-    r.wait_for(lambda: not r.alive())
+    r.wait_for(lambda: not r.alive(), 20)  # sooner than any step ends by itself
     shutil.rmtree(glob.glob(f"{r.folder}/gpu-test-*")[0])  # nobody was left to do it
     made, before = r.states(), len(r.calls())
     assert made["ladder off mlp"] == "ok" and "ladder off llama-bf16" not in made, made
@@ -382,7 +383,7 @@ def worn_out():
             file.write(str(round.pid))
         round.communicate()
         assert round.returncode == -signal.SIGKILL
-        r.wait_for(lambda: not r.alive())
+        r.wait_for(lambda: not r.alive(), 20)  # sooner than any step ends by itself
         for folder in glob.glob(f"{r.folder}/gpu-test-*"):
             shutil.rmtree(folder)
     fault = 'if [[ "$*" == *llama* ]]; then exit 9; fi\n'
@@ -433,6 +434,30 @@ def two_at_once():
     assert second.returncode == 2 and "another round" in output, output
     round.terminate()
     round.communicate()
+
+
+def bounds():
+    """Whatever there is to tell, all sections fit, and the last lines of all are told."""
+    sys.path.insert(0, PACK)
+    import io
+    import types
+
+    import gpu_results
+    import gpu_summary
+    assert gpu_results.DETAILS + sum(most for _, most in gpu_summary.SECTIONS) <= gpu_results.PRINTED
+    text = "x" * 300
+    records = {f"{kind}{number}": {"state": state, "text": text, "data": {
+        "commands": [[text, 1, 1, 1]] * 20, "lines": [{"figure": text, "text": text}] * 50}}
+        for kind, state in (("speed ", "ok"), ("calibrate ", "failed"), ("dearest ", "ok")) for number in range(40)}
+    printer, output = gpu_results.Printer(), io.StringIO()
+    with contextlib.redirect_stdout(output):
+        for _ in range(500):
+            printer.detail(text)
+        results = types.SimpleNamespace(records=records, identity={"gpu": text, "pack": text})
+        gpu_summary.summarise(results, printer, "no reason")
+    lines = output.getvalue().splitlines()
+    assert len(output.getvalue()) <= gpu_results.PRINTED and "80 ok, 40 failed" in lines[-1], lines[-3:]
+    assert "Failed" in lines and max(map(len, lines)) <= gpu_results.LINE
 
 
 def mistakes():
