@@ -21,10 +21,10 @@ CONFIG = ('{"model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd":
 
 def limits(dense):
     """(name, number of the limit, values)"""
-    return [("-n", resource.RLIMIT_NOFILE, range(3, 70) if dense else (4, 6, 8, 10, 12, 20, 64)),
-            ("-v", resource.RLIMIT_AS, [mib * MIB for mib in (range(8, 1200, 12) if dense else (16, 64, 200, 300, 400, 600, 900))]),
-            ("-d", resource.RLIMIT_DATA, [mib * MIB for mib in (range(1, 200, 3) if dense else (4, 16, 64))]),
-            ("-s", resource.RLIMIT_STACK, [kib << 10 for kib in (16, 32, 64, 100, 128, 256, 512, 1024, 4096, 1 << 30)]),
+    return [("-n", resource.RLIMIT_NOFILE, range(3, 70) if dense else (4, 6, 8, 20, 64)),
+            ("-v", resource.RLIMIT_AS, [mib * MIB for mib in (range(8, 1200, 12) if dense else (64, 300, 400, 600))]),
+            ("-d", resource.RLIMIT_DATA, [mib * MIB for mib in (range(1, 200, 3) if dense else (4, 16))]),
+            ("-s", resource.RLIMIT_STACK, [kib << 10 for kib in ((16, 32, 64, 100, 128, 256, 512, 1024, 4096, 1 << 30) if dense else (16, 64, 1 << 30))]),
             ("-f", resource.RLIMIT_FSIZE, (0, 1, 1000, 10000, 50000) if dense else (0, 1000, 50000)),
             ("-l", resource.RLIMIT_MEMLOCK, (0,))]
 
@@ -37,7 +37,7 @@ def run(command, number, value, output):
     with open(output, "w+b") as file:
         pipe = subprocess.PIPE  # a limit on files' sizes must not cut the messages
         try:
-            done = subprocess.run(command, stdout=file, stderr=pipe, preexec_fn=limit, timeout=120)
+            done = subprocess.run(command, stdout=file, stderr=pipe, preexec_fn=limit, timeout=300)
         except subprocess.SubprocessError as error:
             return (None, "") if "preexec" in str(error) else (-99, str(error))
         return done.returncode, done.stderr.decode(errors="replace")

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,6 +160,20 @@ TEST_F(ImportClientTest, NeedsACompleteReport) {
   Error error = failure("echo text >&4; exit 0");
   EXPECT_EQ(error.code, ExitCode::Internal);
   EXPECT_NE(error.message.find("no report"), std::string::npos) << error.message;
+}
+
+TEST_F(ImportClientTest, RefusesLimitsUnderWhichItWouldHang) {
+  rlimit before;
+  getrlimit(RLIMIT_STACK, &before);
+  rlimit tiny = {32 << 10, before.rlim_max};
+  setrlimit(RLIMIT_STACK, &tiny);
+  auto result = run("printf 'done 0\\n' >&5");
+  setrlimit(RLIMIT_STACK, &before);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ExitCode::DoesNotFit);
+  EXPECT_NE(result.error().message.find("needs 131072 bytes of stack, but ulimit -s allows 32768"),
+            std::string::npos)
+      << result.error().message;
 }
 
 TEST_F(ImportClientTest, TellsAMissingModelAndImporter) {

@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ static constexpr off_t maxTextBytes = off_t(1) << 30;
 static constexpr off_t maxReportBytes = off_t(16) << 20;
 
 static Error ioError(const std::string &what, const std::string &path, std::string hint = "") {
+  if (hint.empty() && (errno == EMFILE || errno == ENFILE))
+    hint = "raise the number of descriptors (ulimit -n)";
   return {ExitCode::Io, "cannot " + what + " '" + path + "': " + std::strerror(errno), std::move(hint)};
 }
 
@@ -96,6 +99,29 @@ static Status openChannels(const ImportRequest &request, Channels &channels) {
   return request.wantWeights ? openWeights(request.weightsDirectory, channels.weights) : Status();
 }
 
+/// LibTorch does not end well where it has too little: OpenBLAS asks for its buffer for ever before main, and
+/// a tiny stack is a crash that looks like a damaged archive. Measured: 900 MiB of addresses are enough, 600
+/// are not; 64 KiB of stack are, 32 are not.
+static Status checkLimits() {
+  struct Need {
+    decltype(RLIMIT_AS) limit; // an enumeration in glibc
+    const char *what, *option;
+    rlim_t bytes;
+  };
+  for (const Need &need : {Need{RLIMIT_AS, "addresses", "ulimit -v", rlim_t(1) << 30},
+                           Need{RLIMIT_DATA, "data", "ulimit -d", rlim_t(1) << 29},
+                           Need{RLIMIT_STACK, "stack", "ulimit -s", rlim_t(1) << 17}}) {
+    struct rlimit found = {};
+    if (getrlimit(need.limit, &found) != 0 || found.rlim_cur >= need.bytes)
+      continue;
+    return Error{ExitCode::DoesNotFit,
+                 std::string("the import of TorchScript needs ") + std::to_string(need.bytes) + " bytes of " +
+                     need.what + ", but " + need.option + " allows " + std::to_string(found.rlim_cur),
+                 std::string("raise ") + need.option + ", or plan from the model's config.json"};
+  }
+  return {};
+}
+
 static std::vector<std::string> makeArguments(const ImportRequest &request) {
   std::vector<std::string> arguments = {request.path, "--parent=" + std::to_string(getpid()), "--model-fd=3",
                                         "--mlir-fd=4", "--report-fd=5"};
@@ -154,8 +180,9 @@ static Error explainDeath(const ImportLimits &limits, const ChildResult &child, 
   if (child.signal != 0)
     return explainSignal(child.signal, limits, log);
   if (child.exitCode == notLoaded)
-    return {ExitCode::Io, "ds-import cannot be started" + lastWords(log),
-            "script/setup installs its libraries"};
+    return {
+        ExitCode::Io, "ds-import cannot be started" + lastWords(log),
+        "script/setup installs its libraries; loading them takes memory and descriptors (ulimit -v, -d, -n)"};
   return {ExitCode::Internal,
           "ds-import ended with exit code " + std::to_string(child.exitCode) + " and no report" +
               lastWords(log),
@@ -185,6 +212,8 @@ static Result<ImportedModel> collectResult(const ImportRequest &request, const I
 }
 
 Result<ImportedModel> importTorchScript(const ImportRequest &request) {
+  if (Status status = checkLimits(); !status)
+    return status.error();
   Channels channels;
   if (Status status = openChannels(request, channels); !status)
     return status.error();
