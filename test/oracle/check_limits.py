@@ -37,7 +37,7 @@ def run(command, number, value, output):
     with open(output, "w+b") as file:
         pipe = subprocess.PIPE  # a limit on files' sizes must not cut the messages
         try:
-            done = subprocess.run(command, stdout=file, stderr=pipe, preexec_fn=limit, timeout=300)
+            done = subprocess.run(command, stdout=file, stderr=pipe, preexec_fn=limit, timeout=100)
         except subprocess.SubprocessError as error:
             return (None, "") if "preexec" in str(error) else (-99, str(error))
         return done.returncode, done.stderr.decode(errors="replace")

@@ -12,10 +12,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +64,31 @@ static ChildResult collect(pid_t pid, bool timedOut) {
   return result;
 }
 
+namespace {
+/// While it lives, programs start with a soft limit of at most 64 MiB on their stacks: threads get stacks of
+/// that size, and LibTorch's hang where a terabyte cannot be had.
+class ModestStack {
+public:
+  ModestStack() {
+    constexpr rlim_t most = rlim_t(64) << 20;
+    if (getrlimit(RLIMIT_STACK, &found) == 0 && found.rlim_cur > most) {
+      const struct rlimit modest = {most, found.rlim_max};
+      lowered = setrlimit(RLIMIT_STACK, &modest) == 0;
+    }
+  }
+  ~ModestStack() {
+    if (lowered)
+      setrlimit(RLIMIT_STACK, &found);
+  }
+  ModestStack(const ModestStack &) = delete;
+  ModestStack &operator=(const ModestStack &) = delete;
+
+private:
+  struct rlimit found = {};
+  bool lowered = false;
+};
+} // namespace
+
 Result<ChildResult> runChild(const std::string &program, const std::vector<std::string> &arguments,
                              const std::vector<std::pair<int, int>> &descriptors, unsigned timeLimitSeconds) {
   std::vector<char *> argv = {const_cast<char *>(program.c_str())};
@@ -88,7 +115,9 @@ Result<ChildResult> runChild(const std::string &program, const std::vector<std::
     posix_spawn_file_actions_adddup2(&actions, copies.back().get(), there);
   }
   pid_t pid = 0;
+  std::optional<ModestStack> stack(std::in_place);
   int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
+  stack.reset();
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     return Error{ExitCode::Io, "cannot start '" + program + "': " + std::strerror(error),

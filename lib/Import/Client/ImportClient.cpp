@@ -101,20 +101,22 @@ static Status openChannels(const ImportRequest &request, Channels &channels) {
 
 /// LibTorch does not end well where it has too little: OpenBLAS asks for its buffer for ever before main, and
 /// a tiny stack is a crash that looks like a damaged archive. Measured: 900 MiB of addresses are enough, 600
-/// are not; 64 KiB of stack are, 32 are not.
+/// are not; 64 KiB of stack are, 32 are not. What it tells of an error is written to a file in memory.
 static Status checkLimits() {
   struct Need {
     decltype(RLIMIT_AS) limit; // an enumeration in glibc
     const char *what, *option;
     rlim_t bytes;
+    ExitCode code = ExitCode::DoesNotFit;
   };
   for (const Need &need : {Need{RLIMIT_AS, "addresses", "ulimit -v", rlim_t(1) << 30},
                            Need{RLIMIT_DATA, "data", "ulimit -d", rlim_t(1) << 29},
-                           Need{RLIMIT_STACK, "stack", "ulimit -s", rlim_t(1) << 17}}) {
+                           Need{RLIMIT_STACK, "stack", "ulimit -s", rlim_t(1) << 17},
+                           Need{RLIMIT_FSIZE, "one file", "ulimit -f", rlim_t(1) << 16, ExitCode::Io}}) {
     struct rlimit found = {};
     if (getrlimit(need.limit, &found) != 0 || found.rlim_cur >= need.bytes)
       continue;
-    return Error{ExitCode::DoesNotFit,
+    return Error{need.code,
                  std::string("the import of TorchScript needs ") + std::to_string(need.bytes) + " bytes of " +
                      need.what + ", but " + need.option + " allows " + std::to_string(found.rlim_cur),
                  std::string("raise ") + need.option + ", or plan from the model's config.json"};
