@@ -1,11 +1,13 @@
 //===- DsDialect.cpp - Registration, attributes and types of ds -----------------===//
 //
-// Custom syntax is kept to what the declarative format cannot say: the numbers of #ds.init and the strides of
-// a buffer, which may be empty.
+// Custom syntax is kept to what the declarative format cannot say: the numbers of #ds.init, the strides of a
+// buffer, which may be empty, and words that are refused by the words there are, not by the names of classes.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsConv.h"
 #include "ds/Dialect/DsGelu.h"
+
+#include "OpHelpers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -74,9 +76,9 @@ Operation *DsDialect::materializeConstant(OpBuilder &builder, Attribute value, T
 
 Attribute InitAttr::parse(AsmParser &parser, Type) {
   double a = 0, b = 0;
-  FailureOr<InitKind> kind;
-  if (parser.parseLess() || failed(kind = FieldParser<InitKind>::parse(parser)) || parser.parseComma() ||
-      parser.parseFloat(a) || parser.parseComma() || parser.parseFloat(b) || parser.parseGreater())
+  std::optional<InitKind> kind;
+  if (parser.parseLess() || parseWord(parser, kind) || parser.parseComma() || parser.parseFloat(a) ||
+      parser.parseComma() || parser.parseFloat(b) || parser.parseGreater())
     return {};
   return InitAttr::get(parser.getContext(), *kind, a, b);
 }
@@ -93,6 +95,23 @@ void InitAttr::print(AsmPrinter &printer) const {
 //===----------------------------------------------------------------------===//
 // !ds.buffer
 //===----------------------------------------------------------------------===//
+
+Type BufferType::parse(AsmParser &parser) {
+  RankedTensorType tensor;
+  SmallVector<int64_t> strides;
+  std::optional<Space> space;
+  if (parser.parseLess() || parser.parseType(tensor) || parser.parseComma() ||
+      parseStrides(parser, strides) || parser.parseComma() || parseWord(parser, space) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<BufferType>(parser.getContext(), tensor, strides, *space);
+}
+
+void BufferType::print(AsmPrinter &printer) const {
+  printer << '<' << getTensor() << ", ";
+  printStrides(printer, getStrides());
+  printer << ", " << stringifySpace(getSpace()) << '>';
+}
 
 /// Row-major strides of `shape`; sizes of 0 count as 1.
 static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {

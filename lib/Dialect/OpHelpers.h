@@ -16,6 +16,21 @@ inline LogicalResult expectType(Operation *op, StringRef what, Type expected, Ty
   return op->emitOpError("expects ") << what << " to be " << expected << ", but got " << type;
 }
 
+/// Parses a word of the enum; the error lists the words that there are.
+template <class Enum>
+ParseResult parseWord(AsmParser &parser, std::optional<Enum> &word) {
+  SMLoc place = parser.getCurrentLocation();
+  StringRef text;
+  if (succeeded(parser.parseOptionalKeyword(&text)) && (word = symbolizeEnum<Enum>(text)))
+    return success();
+  InFlightDiagnostic error = parser.emitError(place) << "expects one of ";
+  for (unsigned k = 0; !stringifyEnum(static_cast<Enum>(k)).empty(); ++k)
+    error << (k ? ", " : "") << stringifyEnum(static_cast<Enum>(k));
+  if (!text.empty())
+    error << ", but got " << text;
+  return error;
+}
+
 /// A matrix product, as its verifier looks at it; bias may be null.
 struct Product {
   Value lhs, rhs, bias;

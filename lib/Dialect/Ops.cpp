@@ -1,6 +1,8 @@
 //===- Ops.cpp - Generated definitions of all ops -------------------------------===//
 #include "ds/Dialect/Ds.h"
 
+#include "OpHelpers.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -33,10 +35,10 @@ static void printNumbers(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr n
 /// Parses `keyword`.
 template <class EnumAttr>
 static ParseResult parseKeyword(OpAsmParser &parser, EnumAttr &attribute) {
-  auto parsed = FieldParser<decltype(attribute.getValue())>::parse(parser);
-  if (failed(parsed))
+  std::optional<decltype(attribute.getValue())> word;
+  if (parseWord(parser, word))
     return failure();
-  attribute = EnumAttr::get(parser.getContext(), *parsed);
+  attribute = EnumAttr::get(parser.getContext(), *word);
   return success();
 }
 

@@ -78,7 +78,7 @@ class Round:
         for folder in (os.path.join(self.folder, "seeds"), self.bad):
             os.makedirs(folder, exist_ok=True)
         self.format = importlib.import_module(f"formats.{name}").make(os.path.join(self.folder, "seeds"))
-        for path in self.format.seeds:
+        for path in sorted(set(self.format.seeds)):
             code, wrong = judge(*self.format.command(path))
             if code not in self.format.right or wrong:
                 sys.exit(f"{name}: {path} as it is ends with {code}: {wrong}")

@@ -212,6 +212,7 @@ static void expectCorrupt(const std::string &text, const std::string &message) {
 TEST(PlanReport, BadPlansAreNamedByKey) {
   const std::string good = printPlanJson(sample());
   expectCorrupt("", "byte 1: is no JSON");
+  expectCorrupt("{\"world\": 1e999}", "top level: number overflow parsing '1e999'");
   expectCorrupt(good.substr(0, good.size() / 2), "byte ");
   expectCorrupt("[]", "top level: expects an object, but got array");
   expectCorrupt(replaced(good, "\"schema\": 1", "\"schema\": 2"), "schema: expects 1, but got 2");

@@ -154,7 +154,7 @@ def Ds_BufferType : TypeDef<Ds_Dialect, "Buffer"> {
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tensor, ArrayRefParameter<"int64_t">:$strides,
                         Ds_SpaceParam:$space);
-  let assemblyFormat = "`<` $tensor `,` custom<Strides>($strides) `,` $space `>`";
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Row-major buffer of `tensor` in `space`.

@@ -270,6 +270,13 @@ PlanReport Reader::report(const Json &json) {
   return report;
 }
 
+/// What a fault says behind "[json.exception.out_of_range.406] ", or all of it.
+static std::string reasonOf(const std::exception &fault) {
+  std::string text = fault.what();
+  size_t bracket = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  return bracket == std::string::npos ? text : text.substr(bracket + 2);
+}
+
 /// Parses with duplicate keys and deep nests refused. Sets `where` and `what` on failure.
 static Json parse(const std::string &text, std::string &where, std::string &what) {
   std::vector<std::set<std::string>> keys;
@@ -289,12 +296,11 @@ static Json parse(const std::string &text, std::string &where, std::string &what
     return Json::parse(text, watch);
   } catch (const Json::parse_error &fault) {
     where = "byte " + std::to_string(fault.byte), what = "is no JSON: ";
-    std::string reason =
-        fault.what(); // "[json.exception.parse_error.101] parse error at line 1, column 2: why"
+    std::string reason = reasonOf(fault); // "parse error at line 1, column 2: why"
     size_t colon = reason.find(": ");
     what += colon == std::string::npos ? reason : reason.substr(colon + 2);
   } catch (const std::exception &fault) {
-    where = "top level", what = fault.what();
+    where = "top level", what = reasonOf(fault);
   }
   return Json();
 }

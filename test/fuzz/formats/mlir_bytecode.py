@@ -3,7 +3,7 @@
 import os
 
 from . import Format, change_bytes, quietly
-from .mlir_text import command_of, make_modules
+from .mlir_text import command_of, make_modules, weighted
 
 MAGIC = b"ML\xefR"
 
@@ -70,4 +70,4 @@ def make(folder):
             data = file.read()
         assert data.startswith(MAGIC) and sections(data)[-1][2] == len(data), f"{code} is not bytecode as this module knows it"
         paths.append(code)
-    return Format(paths, change, lambda path: (command_of(folder, path), None))
+    return Format(weighted(paths), change, lambda path: (command_of(folder, path), None))
