@@ -69,7 +69,7 @@ class Seed:
     environment: dict
 
     def command(self, ds_run, program):
-        saved = os.path.splitext(program)[0] + ".safetensors"
+        saved = os.path.splitext(program)[0] + ".after.safetensors"
         return [ds_run, program, "--data", self.data, "--steps", "1", "--save-weights", saved, *self.options]
 
 
