@@ -269,7 +269,7 @@ Status verifyCommandWindows(const Program &p, size_t i) {
   if (!isKnown(c.kind, CommandKind::WaitEvent))
     return refuse("commands[{}] has kind {}, the last known is {}", i, int(c.kind),
                   int(CommandKind::WaitEvent));
-  if (c.location >= p.strings.size() && !p.strings.empty())
+  if (c.location >= p.strings.size())
     return refuse("commands[{}] has location {} of {}", i, c.location, p.strings.size());
   if (c.stream >= p.streams.size())
     return refuse("{} runs on stream {} of {}", describeCommand(p, i), c.stream, p.streams.size());
