@@ -52,7 +52,7 @@ def judge_ds_opt(build, path):
     command = [f"{build}/bin/ds-opt", path, *(f"--input={text}" for text in INPUTS), "--emit=plan",
                f"--import-memory={MEMORY}", f"--import-seconds={SECONDS}"]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=20 * SECONDS)
+        done = subprocess.run(command, capture_output=True, timeout=40 * SECONDS)
     except subprocess.TimeoutExpired:
         return "ds-opt hung", -1
     said = done.stderr.decode(errors="replace")

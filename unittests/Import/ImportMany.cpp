@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
   options.seconds = argc > 2 ? std::stoull(argv[2]) : 0;
   options.inputs.assign(argv + std::min(argc, 3), argv + argc);
   ds::ts::warmUp();
-  double waitSeconds = 6.0 * static_cast<double>(options.seconds ? options.seconds : 60);
+  double waitSeconds = 120 + 10.0 * static_cast<double>(options.seconds ? options.seconds : 60);
   for (std::string path; std::getline(std::cin, path);) {
     options.path = path;
     std::cout << importOne(options, waitSeconds).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)

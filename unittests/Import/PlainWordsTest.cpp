@@ -95,7 +95,7 @@ TEST(ImportLimitsTest, AreWhatTheCommandLineSays) {
   ImportLimits limits = deriveLimits({100, {}, 2048 * mebibyte, 7});
   EXPECT_EQ(limits.memoryBytes, 2048 * mebibyte);
   EXPECT_EQ(limits.processorSeconds, 7u);
-  EXPECT_EQ(limits.waitSeconds, 35u);
+  EXPECT_EQ(limits.waitSeconds, 190u);
   EXPECT_EQ(memoryError(limits).message,
             "the import needs more memory than its limit of 2048 MiB (given by --import-memory)");
   EXPECT_EQ(timeError(limits).message,

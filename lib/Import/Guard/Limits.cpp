@@ -20,8 +20,9 @@ static constexpr uint64_t bytesPerPair = 64;
 static constexpr uint64_t baseSeconds = 60;
 static constexpr uint64_t archiveBytesPerSecond = 16 * mebibyte;
 static constexpr uint64_t pairBytesPerSecond = 256 * mebibyte;
-/// A machine that does other work gives a process a fifth of a processor at the least.
-static constexpr uint64_t clockPerProcessorSecond = 5;
+/// A machine that does other work gives a process a tenth of a processor at the least, and disks are waited
+/// for.
+static constexpr uint64_t clockPerProcessorSecond = 10, clockBase = 120;
 
 /// The longest dimension of all inputs: what masks are squares of. Numbers are followed by an `x`.
 static uint64_t longestDimension(const std::vector<std::string> &inputs) {
@@ -78,7 +79,8 @@ ImportLimits deriveLimits(const LimitsRequest &request) {
     limits.processorSeconds = request.seconds;
     limits.timeSource = "given by --import-seconds";
   }
-  limits.waitSeconds = clockPerProcessorSecond * limits.processorSeconds;
+  limits.waitSeconds =
+      clockBase + clockPerProcessorSecond * std::min(limits.processorSeconds, uint64_t(1) << 40);
   limits.fileBytes = gibibyte + 2 * archive + pairBytes;
   return limits;
 }
