@@ -77,6 +77,8 @@ TEST(LauncherLimits, any_number_of_descriptors_is_enough_or_refused) {
   for (int descriptors = 5; descriptors < 30; ++descriptors) {
     Job job("--ranks 3 --steps 1", "ulimit -n " + std::to_string(descriptors) + ";");
     const int code = job.wait();
+    if (code == 127 && job.output().find("while loading shared libraries") != std::string::npos)
+      continue; // with so few not even the loader starts a program
     EXPECT_THAT(code, AnyOf(0, 6)) << descriptors << ": " << job.output();
     if (code == 6 && ++refused) {
       EXPECT_THAT(job.output(), HasSubstr("`ulimit -n "));
