@@ -7,7 +7,8 @@ Every case is an expression of x, which lacks numbers (NaN) and has infinities a
 complete weights. Forward: a lost number counts as 7, so that one that is found again shows in the loss. Backward:
 ds-opt's gradients by each case's own x and z, of which the same elements must be NaN and the others equal.
 
-What may be lost although PyTorch keeps it stands in LOSES_MORE, with the reason; nothing may be found again.
+What is lost stays lost. Where PyTorch's own formula says that the gradient of a lost x is a number (EITHER), ours may be NaN
+or another number there; wherever x is a number the two are equal, at the bounds of clamp as well.
 """
 
 import os
@@ -31,16 +32,16 @@ spec.loader.exec_module(oracle)
 CASES = [
     "x + z", "x - z", "x * z", "x / z", "-x", "x.abs()", "x.exp()", "x.log()", "x.sqrt()", "x.rsqrt()", "x.tanh()", "x.erf()",
     "x.sigmoid()", "x.sin()", "x.cos()", "torch.maximum(x, z)", "torch.minimum(x, z)", "torch.max(x, z)", "x.pow(z.abs())",
-    "x ** 2", "x ** 3", "x.square()", "x.clamp(-0.5, 0.5)", "x.clamp(min=0.1)", "x.clamp(max=0.1)", "F.hardtanh(x)",
+    "x ** 2", "x ** 3", "x.square()", "x.clamp(-0.5, 0.5)", "x.clamp(min=0.1)", "x.clamp(max=0.1)", "F.hardtanh(x)", "x.clamp(min=0.0)", "x.clamp(0.0, 1.0)", "x.clamp(max=1.0)",
     "torch.where(x > z, x, z)", "x.masked_fill(x == 1.0, 3.0)", "F.relu(x)", "F.relu6(x)", "F.leaky_relu(x, 0.2)", "F.elu(x)",
     "F.celu(x, 0.7)", "F.selu(x)", "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.silu(x)", "F.softplus(x)", "F.logsigmoid(x)",
     "F.mish(x)", "F.hardsigmoid(x)", "F.hardswish(x)", "F.glu(x)", "x.floor() + x", "x.exp2()", "x.expm1()", "x.log1p()",
     "torch.lerp(x, z, 0.3)", "x.sum(1)", "x.mean(1)", "x.amax(1)", "x.amin(1)", "x.softmax(1)", "x.log_softmax(1)",
-    "F.layer_norm(x, (6,))", "F.relu(x @ w)", "F.relu(F.linear(x, w.t(), w[0]))", "x @ w", "x.cumsum(1) if False else x * 1",
+    "F.layer_norm(x, (6,))", "F.relu(x @ w)", "F.relu(F.linear(x, w.t(), w[0]))", "x @ w",
 ]
-# PyTorch's formulas take the side of the numbers that are there: the gradient is one although the value is lost.
-LOSES_MORE = {"x.abs()", "F.elu(x)", "F.celu(x, 0.7)", "F.selu(x)", "F.softplus(x)", "F.logsigmoid(x)", "x.clamp(-0.5, 0.5)",
-              "x.clamp(min=0.1)", "x.clamp(max=0.1)", "F.hardsigmoid(x)", "F.hardswish(x)", "F.mish(x)"}
+EITHER = {"x.abs()", "F.elu(x)", "F.celu(x, 0.7)", "F.selu(x)", "F.softplus(x)", "F.logsigmoid(x)", "x.clamp(-0.5, 0.5)",
+          "x.clamp(min=0.1)", "x.clamp(max=0.1)", "x.clamp(min=0.0)", "x.clamp(0.0, 1.0)", "x.clamp(max=1.0)", "F.hardtanh(x)",
+          "F.relu6(x)", "F.hardsigmoid(x)", "F.hardswish(x)", "F.mish(x)"}
 
 
 class Cases(torch.nn.Module):
@@ -54,6 +55,7 @@ class Cases(torch.nn.Module):
         z[0, 1], z[1, 2], z[2, 3], z[3, 3] = nan, nan, 0.0, inf
         self.x = torch.nn.ParameterList([torch.nn.Parameter(x.clone()) for _ in cases])
         self.z = torch.nn.ParameterList([torch.nn.Parameter(z.clone()) for _ in cases])
+        self.register_buffer("x0", x)
         self.w = torch.nn.Parameter(torch.randn(6, 6))
 
     def forward(self, a):
@@ -61,7 +63,7 @@ class Cases(torch.nn.Module):
         for case, x, z in zip(self.cases, self.x, self.z):
             value = eval(case, {"x": x + a, "z": z + a, "w": self.w * 1, "F": F, "torch": torch})
             if self.forward_only:
-                value = torch.where(value == value, value, 7.0).clamp(-1e6, 1e6)
+                value = torch.where(value == value, value, 7.0).clamp(-9.0, 9.0)
             weights = torch.arange(value.numel(), dtype=torch.float32).mul(0.7).sin().add(0.2).reshape(value.shape)
             loss = loss + (value * weights).sum()
         return loss
@@ -92,7 +94,7 @@ def check_forward(importer, cases, folder):
     path, archive = save(cases, True, folder)
     expected = archive(torch.zeros(4, 6)).item()
     _, (loss, *_) = values_of(importer, path)
-    return None if abs(loss.item() - expected) <= 1e-4 * abs(expected) else f"the loss is {loss.item()}, not {expected}"
+    return None if abs(loss.item() - expected) <= 1e-5 * (1 + abs(expected)) else f"the loss is {loss.item()}, not {expected}"
 
 
 def check_gradients(importer, cases, folder):
@@ -108,16 +110,14 @@ def check_gradients(importer, cases, folder):
             continue
         case = cases[int(name.split(".")[1])]
         found = ours.get(name, torch.zeros_like(expected))
-        lost, kept = found.isnan() & ~expected.isnan(), ~found.isnan() & expected.isnan()
-        both = ~found.isnan() & ~expected.isnan()
-        # max and clamp share a tie; PyTorch's clamp does not: what is equal is left to other tests.
-        off = (found - expected)[both & (found != expected)].abs().gt(1e-4 * (1 + expected[both & (found != expected)].abs()))
-        if kept.any():
-            complaints.append((case, f"gradient of {name[0]} is found again at {kept.nonzero().tolist()}"))
-        if lost.any() and case not in LOSES_MORE:
-            complaints.append((case, f"gradient of {name[0]} is lost at {lost.nonzero().tolist()}"))
-        if off.any() and case not in LOSES_MORE:
-            complaints.append((case, f"gradient of {name[0]} is {found.tolist()}, not {expected.tolist()}"))
+        counts = ~archive.x0.isnan() if case in EITHER else torch.ones_like(expected, dtype=torch.bool)
+        lost, kept = found.isnan() & ~expected.isnan() & counts, ~found.isnan() & expected.isnan()
+        off = ~found.isnan() & ~expected.isnan() & (found != expected) & counts
+        off &= ~((found - expected).abs() <= 1e-4 * (1 + expected.abs()))
+        for what, where in (("found again", kept), ("lost", lost), ("another", off)):
+            if where.any():
+                complaints.append((case, f"gradient of {name[0]} is {what} at {where.nonzero().tolist()}: "
+                                         f"{found[where].tolist()}, not {expected[where].tolist()}"))
     return complaints
 
 

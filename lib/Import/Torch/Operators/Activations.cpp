@@ -76,8 +76,9 @@ Value relu(Call &call) {
 }
 
 Value relu6(Call &call) {
-  TensorRef x = call.tensor("self");
-  return call.b.binary("min", call.b.binary("max", x, number(call.b, x, 0)), number(call.b, x, 6));
+  TensorRef x = call.tensor("self"), zero = number(call.b, x, 0), six = number(call.b, x, 6);
+  TensorRef bounded = call.b.select(call.b.compare("le", x, zero), zero, x);
+  return call.b.select(call.b.compare("ge", bounded, six), six, bounded);
 }
 
 Value leakyRelu(Call &call) {
@@ -97,7 +98,7 @@ Value prelu(Call &call) {
 /// scale * (x where x > 0, else alpha * (exp(x * inputScale) - 1)). The exponent never sees a positive
 /// number, so that the side not taken cannot overflow into the gradient.
 TensorRef exponentialUnit(Builder &b, const TensorRef &x, double alpha, double scale, double inputScale) {
-  TensorRef negative = b.binary("min", x, number(b, x, 0));
+  TensorRef negative = whenPositive(b, x, number(b, x, 0), x); // whose gradient at 0 is whole, unlike min's
   TensorRef raised = b.unary("exp", inputScale == 1 ? negative : combine(b, "mul", negative, inputScale));
   TensorRef below = combine(b, "mul", combine(b, "sub", raised, 1), alpha);
   TensorRef result = whenPositive(b, x, x, below);

@@ -208,19 +208,28 @@ Value maskedFill(Call &call) {
   return call.b.select(all[0], all[1], all[2]);
 }
 
-/// x bounded by `lower` and `upper`, each of which may be absent.
-TensorRef bound(Builder &b, TensorRef x, const TensorRef &lower, const TensorRef &upper) {
-  if (lower)
-    x = combine(b, "max", x, lower);
-  return upper ? combine(b, "min", x, upper) : x;
+/// `edge` where x `isBeyond` it, else x: NaN stays, and the predicate says who has the gradient where they
+/// are equal. Of an edge that is a tensor NaN counts as well, and both have half.
+TensorRef bound(Builder &b, const TensorRef &x, const TensorRef &edge, const char *isBeyond) {
+  if (!edge)
+    return x;
+  if (edge->rank() > 0)
+    return combine(b, isBeyond[0] == 'l' ? "max" : "min", x, edge);
+  std::vector<TensorRef> both = {x, edge};
+  unify(b, both, promote(both));
+  return b.select(b.compare(isBeyond, both[0], both[1]), both[1], both[0]);
 }
 
+/// The gradient at a bound is x's.
 Value clamp(Call &call) {
-  return bound(call.b, call.tensor("self"), call.optionalTensor("min"), call.optionalTensor("max"));
+  TensorRef x = bound(call.b, call.tensor("self"), call.optionalTensor("min"), "lt");
+  return bound(call.b, x, call.optionalTensor("max"), "gt");
 }
 
+/// The gradient at a bound is 0.
 Value hardtanh(Call &call) {
-  return bound(call.b, call.tensor("self"), call.tensor("min_val"), call.tensor("max_val"));
+  TensorRef x = bound(call.b, call.tensor("self"), call.tensor("min_val"), "le");
+  return bound(call.b, x, call.tensor("max_val"), "ge");
 }
 
 Value lerp(Call &call) {
