@@ -22,7 +22,7 @@
 namespace ds::rt {
 
 inline constexpr int kMatmulMaxRank = 12;
-inline constexpr uint32_t kOnednnAbi = 3;
+inline constexpr uint32_t kOnednnAbi = 4;
 
 /// One matrix, or a batch of them, as oneDNN sees it: [..., rows, columns] with the strides that say whether
 /// it is transposed. A plain C struct: it crosses a dlopen border.
