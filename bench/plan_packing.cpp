@@ -6,8 +6,8 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "../unittests/Passes/OrderInstances.h"
-#include "../unittests/Passes/PackInstances.h"
+#include "../unittests/Analysis/OrderInstances.h"
+#include "../unittests/Analysis/PackInstances.h"
 
 #include <cstdio>
 #include <ctime>

@@ -55,9 +55,9 @@ def check_passes(root):
         for section in sections:
             if section not in body:
                 yield f"ds-{name}: the description has no {section}"
-        test = root / f"test/Passes/{name}.mlir"
-        if not test.exists() or not re.search(rf"RUN:.*--ds-{name}\b", test.read_text()):
-            yield f"ds-{name}: test/Passes/{name}.mlir is missing or does not run it"
+        tests = list((root / "test/Passes").glob(f"*/{name}.mlir"))
+        if not any(re.search(rf"RUN:.*--ds-{name}\b", test.read_text()) for test in tests):
+            yield f"ds-{name}: test/Passes/PHASE/{name}.mlir is missing or does not run it"
 
 
 def main():

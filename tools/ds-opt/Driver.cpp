@@ -10,7 +10,6 @@
 #include "Model.h"
 #include "Options.h"
 #include "Output.h"
-#include "Proposal.h"
 #include "Rules.h"
 #include "Surroundings.h"
 #include "Target.h"
@@ -19,6 +18,7 @@
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Planner/Proposal.h"
 #include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Support/HostMemory.h"
 

@@ -1,13 +1,13 @@
 //===- Output.cpp - What ds-opt writes -------------------------------------------===//
 #include "Output.h"
 
-#include "Answers.h"
 #include "Kernels.h"
 #include "Pictures.h"
-#include "ProgramAnswers.h"
 #include "Rules.h"
-#include "ds/Passes/Analysis/PlanReport.h"
 #include "ds/Passes/LowerToProgram.h"
+#include "ds/Planner/Answers.h"
+#include "ds/Planner/ProgramAnswers.h"
+#include "ds/Report/PlanReport.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Runtime/ProgramFile.h"

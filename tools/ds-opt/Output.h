@@ -4,9 +4,9 @@
 
 #include "Basis.h"
 #include "Model.h"
-#include "ProgramChanges.h"
 #include "Target.h"
 #include "ds/Cost/Rates.h"
+#include "ds/Planner/ProgramChanges.h"
 
 namespace ds::opt {
 

@@ -3,8 +3,8 @@
 
 #include "Output.h"
 #include "Trace.h"
-#include "ds/Passes/Analysis/Memviz.h"
-#include "ds/Passes/Analysis/PlanHtml.h"
+#include "ds/Report/Memviz.h"
+#include "ds/Report/PlanHtml.h"
 
 #include "llvm/ADT/StringRef.h"
 

@@ -3,7 +3,7 @@
 #define DS_TOOLS_DSOPT_PICTURES_H
 
 #include "Options.h"
-#include "ds/Passes/Analysis/PlanTimeline.h"
+#include "ds/Report/PlanTimeline.h"
 
 namespace ds::opt {
 

@@ -1,13 +1,13 @@
 //===- Rules.cpp - ds-opt as a planner by rules -----------------------------------===//
 #include "Rules.h"
 
-#include "Answers.h"
 #include "Model.h"
 #include "Output.h"
 #include "Pictures.h"
-#include "RulesAnswers.h"
-#include "RulesTimeline.h"
 #include "ds/Import/HfShape.h"
+#include "ds/Planner/Answers.h"
+#include "ds/Planner/RulesAnswers.h"
+#include "ds/Planner/RulesTimeline.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Path.h"

@@ -2,7 +2,7 @@
 #ifndef DS_TOOLS_DSOPT_TRACE_H
 #define DS_TOOLS_DSOPT_TRACE_H
 
-#include "ds/Passes/Analysis/PlanTimeline.h"
+#include "ds/Report/PlanTimeline.h"
 
 namespace ds::opt {
 

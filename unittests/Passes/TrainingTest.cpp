@@ -1,5 +1,5 @@
 //===- TrainingTest.cpp - Configuration -> attribute -> options ------------------===//
-#include "../../lib/Passes/TrainingAttr.h"
+#include "ds/Passes/TrainingAttr.h"
 #include "ds/Passes/TrainingFromConfig.h"
 
 #include "gtest/gtest.h"

@@ -9,7 +9,7 @@
 
 #include "ds/Cost/Rates.h"
 #include "ds/Dialect/Ds.h"
-#include "ds/Passes/Analysis/PlanTimeline.h"
+#include "ds/Report/PlanTimeline.h"
 #include "ds/Runtime/Program.h"
 
 namespace mlir::ds {

@@ -1,0 +1,28 @@
+//===- AttentionWorkspace.h - What attention's gradient takes of the plan ---------===//
+#ifndef DS_PASSES_ATTENTIONWORKSPACE_H
+#define DS_PASSES_ATTENTIONWORKSPACE_H
+
+#include "ds/Dialect/Ds.h"
+#include "ds/Report/PlanReport.h"
+#include "ds/Runtime/AttentionPieces.h"
+
+namespace mlir::ds {
+
+/// How cuDNN computes `op` in pieces of at most `usual` bytes where it can (AttentionPieces.h). Nothing for
+/// what is no attention, or none that cuDNN is asked for.
+std::optional<::ds::rt::AttentionPieces> cudnnPieces(CallOp op, uint64_t usual);
+
+/// The largest workspace that a gradient of attention in `module` asks for, with pieces of at most `usual`
+/// bytes where that can be; 0 if cuDNN is asked for none, or the module is not for CUDA.
+uint64_t gradientWorkspaceBytes(ModuleOp module, uint64_t usual);
+
+/// Whether the runtime's own kernels compute `command`, in f32, for want of the workspace that cuDNN asks
+/// for. Workspaces must have been assigned.
+bool lacksWorkspace(Operation *command);
+
+/// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.
+void describeAttention(ModuleOp module, ::ds::analysis::PlanReport &report);
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_ATTENTIONWORKSPACE_H

@@ -1,0 +1,51 @@
+//===- CommandCost.h - How long commands take, as far as schedules must know -----===//
+//
+// The cost model's figures for launches, calls and collectives. They decide where collectives are issued and
+// waited for, never what is computed: wrong ones cost time.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_PASSES_COMMANDCOST_H
+#define DS_PASSES_COMMANDCOST_H
+
+#include "ds/Codegen/KernelWork.h"
+#include "ds/Cost/Rates.h"
+
+#include "mlir/IR/SymbolTable.h"
+
+namespace mlir::ds {
+
+/// Seconds to wake a stream: a futex and a switch to another thread.
+inline constexpr double kIssueSeconds = 20e-6;
+
+/// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
+FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
+
+/// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
+/// of which are launched hundreds of times: they must not change meanwhile.
+class CommandCosts {
+public:
+  /// `rates` outlive this.
+  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates) : symbols(module), rates(rates) {}
+
+  /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
+  /// are known.
+  double computeSeconds(Operation *command, ArrayRef<double> distances = {});
+  /// Seconds that a collective takes when its stream is free.
+  double collectiveSeconds(CommunicateOp op) const;
+
+private:
+  struct KernelFacts {
+    KernelWork work;
+    int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels
+  };
+  ::ds::cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances);
+  const KernelFacts *factsOf(LaunchOp launch);
+
+  SymbolTable symbols;
+  const ::ds::cost::Rates &rates;
+  DenseMap<std::pair<Operation *, int64_t>, KernelFacts> facts; ///< by kernel and elements
+};
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_COMMANDCOST_H

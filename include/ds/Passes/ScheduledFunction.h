@@ -1,0 +1,78 @@
+//===- ScheduledFunction.h - Commands and lifetimes of a scheduled function ------===//
+//
+// What planning, reporting and lowering all read from a function of phase scheduled: its commands in issue
+// order, and for each allocation the commands between which it holds a value. An allocation lives from the
+// first command that touches it, or a view of it, to the last; what another stream touches lives on until the
+// compute stream has waited for that. So lifetimes stay intervals of one order, and whoever comes later in it
+// comes later in time.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_PASSES_SCHEDULEDFUNCTION_H
+#define DS_PASSES_SCHEDULEDFUNCTION_H
+
+#include "ds/Passes/BufferAccess.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::ds {
+
+/// An allocation and the commands [begin, end) during which it is live.
+struct AllocLifetime {
+  AllocOp alloc;
+  int64_t begin = 0, end = 0;
+  Operation *writer = nullptr; ///< the command that touches it first
+};
+
+/// A function as a list of commands.
+struct ScheduledFunction {
+  explicit ScheduledFunction(func::FuncOp func);
+
+  func::FuncOp func;
+  SmallVector<Operation *> commands;
+  SmallVector<int64_t> completion;      ///< for each command, the one at which compute knows that it has run
+  SmallVector<AllocLifetime> lifetimes; ///< in order of allocation; unused allocations are left out
+
+private:
+  void findCompletions();
+  void widen(Value buffer, AllocLifetime &lifetime) const;
+
+  DenseMap<Operation *, int64_t> position;
+};
+
+/// Bytes that are live while each launch and call of `func` runs: states, inputs, and allocations but those
+/// `without`.
+std::vector<int64_t> getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without);
+
+/// The states of `module` that have memory of their own: members of buckets lie in the buckets' states.
+SmallVector<StateOp> getPlacedStates(ModuleOp module);
+
+/// The functions of a step in the order in which they run, by segment kind.
+SmallVector<func::FuncOp> getSegments(ModuleOp module);
+
+/// Name of a function's state or input argument; null when it is the other kind.
+FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);
+StringAttr getInputOf(func::FuncOp func, unsigned argument);
+
+/// The argument of `func`, which takes buffers, that holds `state`; added where there is none.
+Value addStateArgument(func::FuncOp func, StateOp state);
+
+/// Attribute of an allocation whose address must be a multiple of so many bytes, more than all have.
+inline constexpr StringLiteral kAlignmentAttr = "ds.alignment";
+
+/// Attribute that gives states and inputs their place, in bytes.
+inline constexpr StringLiteral kOffsetAttr = "ds.offset";
+/// Function attribute for the report: which values stay gathered between their uses, and what that costs.
+inline constexpr StringLiteral kGathersAttr = "ds.gathers";
+/// Module attribute for the report: what was left to the compiler and how it was chosen, a sentence each.
+inline constexpr StringLiteral kChoicesAttr = "ds.choices";
+/// Adds a sentence to it.
+void addChoice(ModuleOp module, StringRef sentence);
+/// State attribute: memory for what a step gathers once from the state that it names. No value outlives the
+/// step, so it is a state of the schedule alone: nothing that is saved, and no part of the model's states.
+inline constexpr StringLiteral kGatheredFromAttr = "ds.gathered_from";
+/// Module attribute of the planner: {arena, lower_bound}, in bytes.
+inline constexpr StringLiteral kPlanAttr = "ds.plan";
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_SCHEDULEDFUNCTION_H

@@ -1,0 +1,27 @@
+//===- Answers.h - Answers about other plans, as text ------------------------------===//
+//
+// What --what-if, --max-batch and --max-seq print, whether rules or programs answer.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_PLANNER_ANSWERS_H
+#define DS_PLANNER_ANSWERS_H
+
+#include "ds/Report/PlanReport.h"
+
+namespace ds::opt {
+
+/// The table of --what-if of a report, `contextBytes` added to what a device needs.
+std::string printWhatIf(int64_t contextBytes, const analysis::PlanReport &report);
+
+/// Marks the fastest choice of a table that fits; of equal ones the first.
+void markBest(std::vector<analysis::PlanChoice> &table);
+
+/// The lines of --max-batch and --max-seq, as far as the report has them; `bound` follows the sequence.
+std::string printLargest(const analysis::PlanReport &report, const std::string &bound = "");
+
+/// Whether some micro-batch and some sequence fit, as far as they were asked for.
+bool someFit(const analysis::PlanReport &report);
+
+} // namespace ds::opt
+
+#endif // DS_PLANNER_ANSWERS_H

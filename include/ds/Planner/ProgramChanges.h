@@ -1,0 +1,27 @@
+//===- ProgramChanges.h - What would make a program's plan fit --------------------===//
+//
+// Only a plan says what another setting takes: each change is planned anew, with the same passes. That costs
+// as much as the first plan did, so that few are tried: those that take most memory away first.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_PLANNER_PROGRAMCHANGES_H
+#define DS_PLANNER_PROGRAMCHANGES_H
+
+#include "ds/Planner/Proposal.h"
+
+namespace ds::opt {
+
+/// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
+/// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
+/// micro-batch. All steps have the same number of samples.
+std::vector<analysis::PlanChoice> changesOfProgram(const Options &options, const config::Config &config,
+                                                   const Planner &plan);
+
+/// At most three single changes whose plans have a smaller peak than `peak` bytes on the device, the smallest
+/// first; the samples of a step stay as many.
+std::vector<analysis::PlanChoice> smallerPlansOfProgram(const Options &options, const config::Config &config,
+                                                        const Planner &plan, int64_t peak);
+
+} // namespace ds::opt
+
+#endif // DS_PLANNER_PROGRAMCHANGES_H

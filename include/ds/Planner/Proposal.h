@@ -1,0 +1,49 @@
+//===- Proposal.h - Another setting of the same command line ----------------------===//
+//
+// Only a plan says what a setting takes: a proposal is planned anew, with the same passes. That costs as much
+// as the first plan did.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_PLANNER_PROPOSAL_H
+#define DS_PLANNER_PROPOSAL_H
+
+#include "../../../tools/ds-opt/Options.h"
+#include "ds/Config/Config.h"
+#include "ds/Report/PlanReport.h"
+
+#include <functional>
+
+namespace ds::opt {
+
+/// The report of a plan for other options of the same command line.
+using Planner = std::function<Result<analysis::PlanReport>(const Options &)>;
+
+/// Options, and the setting that they ask for.
+struct Proposal {
+  Options options;
+  analysis::PlanChoice choice;
+
+  Proposal(const Options &options, const config::Config &config);
+
+  /// `KEY=VALUE` behind all other settings; it is part of `choice.change` unless it follows from another.
+  void set(const std::string &key, int64_t value, bool named = true);
+  void setStage(int64_t stage);
+  /// A micro-batch that divides the present one's samples of a step, which stay as many.
+  void setMicroBatch(int64_t micro);
+  /// A micro-batch of `micro` samples, and steps of as many more or fewer.
+  void growMicroBatch(int64_t micro);
+  /// Dimension `index` of every `--input` that has it, where it is `from`.
+  void resizeInputs(unsigned index, int64_t from, int64_t to);
+
+  /// Takes the figures of its plan into `choice`.
+  void take(const analysis::PlanReport &report);
+  /// Plans it; its figures are then in `choice`. Fails as the compilation does.
+  Status plan(const Planner &planner);
+};
+
+/// The sizes of an `--input`: "x=4x128xi64" has {4, 128}. Empty where it is misspelt.
+std::vector<int64_t> sizesOfInput(const std::string &input);
+
+} // namespace ds::opt
+
+#endif // DS_PLANNER_PROPOSAL_H

@@ -1,0 +1,203 @@
+//===- PlanReport.h - What a plan says of itself --------------------------------===//
+//
+// The one description of a plan that all its printers share: the text for people, the JSON that is a contract
+// with other programs, the difference of two plans, and the refusal of a plan that does not fit. Plain data:
+// whoever made the plan fills it; the printers compute nothing but sums and shares, so that they cannot
+// disagree.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_REPORT_PLANREPORT_H
+#define DS_REPORT_PLANREPORT_H
+
+#include "ds/Report/PeakExplanation.h"
+#include "ds/Support/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::analysis {
+
+/// What a rank keeps for the whole step. fp32 masters count as optimizer.
+struct StateBytes {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t padding = 0; ///< alignment and bucket padding, in none of the others
+  int64_t scalars = 0; ///< rank-0 bookkeeping: step number, rate, loss scale
+};
+
+/// A buffer that is live at the peak.
+struct LiveValue {
+  std::string name;  ///< of the value, or of the op that makes it
+  std::string layer; ///< of the model ("h.3.mlp"), or empty
+  int64_t bytes = 0;
+  Category category = Category::Activations;
+};
+
+/// What is live at the peak for one layer.
+struct LayerBytes {
+  std::string layer;
+  int64_t bytes = 0;
+};
+
+/// A run [first, last) of neighbouring layers that take the same.
+struct LayerRun {
+  size_t first = 0, last = 0;
+  size_t count() const { return last - first; }
+};
+
+/// The runs that `layers` consist of; two equal neighbours are a run each.
+std::vector<LayerRun> findLayerRuns(const std::vector<LayerBytes> &layers);
+
+/// "h.0 .. 11".
+std::string nameRun(const std::vector<LayerBytes> &layers, LayerRun run);
+
+/// The repeated layer that `layer` is part of: "blocks.0" for "blocks.0.attention.qkv"; itself where nothing
+/// repeats.
+std::string repeatedLayer(const std::string &layer);
+
+/// One thing that takes memory, and where its size comes from.
+struct MemoryLine {
+  std::string name;  ///< "parameters", "buckets of gradients", "device context"
+  std::string where; ///< "device", "host", "host, page-locked" or "nvme"
+  int64_t bytes = 0;
+  std::string source;
+  bool beyondArenas = false; ///< outside of what the plan gives out
+};
+
+/// The plan of one rank, or of several ranks with equal plans.
+struct RankPlan {
+  uint32_t firstRank = 0, lastRank = 0; ///< inclusive
+  uint32_t stage = 0;                   ///< pipeline stage
+  StateBytes states;
+  int64_t deviceArena = 0, hostArena = 0, nvmeArena = 0;
+  int64_t peakBytes = 0; ///< device; equals deviceArena
+  std::string peakAt;    ///< op and layer
+  CategoryBytes atPeak{};
+  int64_t lowerBound = 0;
+  std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
+  std::vector<LayerBytes> byLayer; ///< at the peak, in the model's order
+  /// Of this rank. Of a program: the parts of the device's arena at its peak, which add up to `peakBytes`,
+  /// then what lies outside the arenas.
+  std::vector<MemoryLine> memory;
+  std::optional<PeakExplanation> explanation;
+  std::vector<int64_t> liveBytes; ///< at each op of the step, in issue order, for the curve; may be empty
+};
+
+/// One part of a step's time, and the figures that it comes from.
+struct TimeTerm {
+  std::string name;
+  double seconds = 0;
+  std::string source;
+};
+
+/// What the cost model expects; what it does not know is empty.
+struct Prediction {
+  std::optional<double> stepSeconds, tflopsPerDevice, computeSeconds, exposedCommunicationSeconds;
+  std::vector<std::pair<std::string, int64_t>>
+      communicationBytes;      ///< by kind of collective, in a stable order
+  std::vector<TimeTerm> terms; ///< that add up to `stepSeconds`, where they are known
+};
+
+/// What a plan of other settings would take and cost.
+struct PlanChoice {
+  std::string change; ///< "zero_optimization.stage = 1"; empty in a table over settings
+  int64_t zeroStage = 0, microBatch = 1, accumulation = 1;
+  std::string recompute, optimizerHome; ///< "none", "attention", "all"; "device", "cpu", "nvme"
+  int64_t deviceBytes = 0, hostBytes = 0, nvmeBytes = 0; ///< of a rank's device; of a node's host and storage
+  std::optional<double> stepSeconds;
+  bool fits = true;
+  bool best = false; ///< the fastest that fits
+};
+
+/// Logits and losses that are made some rows at a time.
+struct LossChunks {
+  int64_t chunks = 1, rows = 0; ///< of the loss with most; rows of all chunks but the last
+  int64_t savedBytes = 0;       ///< of the device arena, beside the plan with whole losses; may be negative
+  double moreSeconds = 0;       ///< of the predicted step, beside that plan
+};
+
+/// The largest workspace that cuDNN has for a gradient of attention, in bytes of the device.
+struct AttentionWorkspace {
+  int64_t bytes = 0;                      ///< 0: the runtime's own kernels do it, without one
+  int64_t usualBytes = 0, leastBytes = 0; ///< where there is room, and for one key head of one sample
+};
+
+struct Mesh {
+  uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
+};
+
+struct PlanReport {
+  std::string model;         ///< file or name of the model, for the heading
+  std::string target;        ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
+  std::string programTarget; ///< what the program is compiled for: "cpu", "cuda:sm_90"; empty: there is none
+  std::string programTargetReason; ///< why that one; empty: there was no choice
+  std::string basis = "program";   ///< "program": the planned IR itself; "rules": published formulas
+  std::string basisReason;         ///< why that one; empty: there was no choice
+  uint32_t world = 1;
+  Mesh mesh;
+  std::vector<RankPlan> ranks; ///< ascending, together all ranks
+  int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
+  Prediction predicted;
+  bool hostsFit = true; ///< host memory and storage suffice as well
+  bool tf32 = false;    ///< products of fp32 factors are computed in tf32
+  double flopsPerStep = 0;
+  int64_t parameters = 0;                      ///< elements
+  std::optional<LossChunks> lossChunks;        ///< none: losses are whole
+  std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
+  std::vector<std::string> notes;              ///< decisions and their reasons, a sentence each
+  std::vector<PlanChoice> changes;             ///< that make a plan fit which does not, the fastest first
+  std::vector<PlanChoice> smaller;         ///< of --explain-peak: one change each, the smallest peak first
+  std::vector<PlanChoice> whatIf;          ///< the table of --what-if
+  std::optional<int64_t> maxBatch, maxSeq; ///< the largest micro-batch and the longest sequence; 0: none
+
+  /// Whether every rank's device arena is within the limit, and the hosts suffice.
+  bool fits() const;
+};
+
+/// Fills what `rank` says of its peak (arena, categories, layers, lines of memory, largest values,
+/// explanation) from `peak`, in which all values that are live then stand in the model's order, and the size
+/// of the arena that they lie in. What the arena has beyond them is alignment and gaps of the packing, and
+/// counts as workspace. Requires a `rank` that says nothing of a peak yet.
+void describePeak(PeakExplanation peak, int64_t arenaBytes, RankPlan &rank);
+
+struct TextOptions {
+  bool colour = false;  ///< ANSI colours
+  bool unicode = true;  ///< block characters in bars; otherwise '#'
+  unsigned width = 100; ///< columns; at least 60
+};
+
+/// The plan as tables for a terminal. Ends with the line "fits: 812.4 MiB of 15.6 GiB", or "does not fit:
+/// ...".
+std::string printPlanText(const PlanReport &report, const TextOptions &options = {});
+
+/// --explain-peak: the peak of each rank that has an explanation; empty where none has.
+std::string explainPeaks(const PlanReport &report);
+
+/// The plan as JSON, one document with a final newline; equal reports give equal bytes. Schema 1 of the
+/// contract: keys may be added, never renamed.
+std::string printPlanJson(const PlanReport &report);
+
+/// Reads what printPlanJson wrote. `file` names the text in errors, which carry the key and exit code 5.
+/// Unknown keys are ignored; missing, duplicate, ill-typed, negative and contradicting ones are errors.
+Result<PlanReport> readPlanJson(const std::string &text, const std::string &file);
+
+/// What differs between two plans, a line for each figure with both values, bytes and percent. What is equal
+/// is left out and counted in the last line.
+std::string diffPlans(const PlanReport &before, const PlanReport &after, const std::string &beforeName,
+                      const std::string &afterName);
+
+/// The refusal (exit code 4) of a report that does not fit: peak, op, limit, the ten largest live values, and
+/// the change that the categories at the peak suggest. Requires !report.fits().
+Error doesNotFit(const PlanReport &report);
+
+/// "812.4 MiB"; bytes below 1 KiB exactly.
+std::string formatBytes(int64_t bytes);
+
+/// "852,123,648".
+std::string formatExact(int64_t number);
+
+} // namespace ds::analysis
+
+#endif // DS_REPORT_PLANREPORT_H

@@ -1,0 +1,97 @@
+//===- GatherSolver.h - The search behind GatherSchedule --------------------------===//
+//
+// Issue positions for a given set of kept values (GatherSchedule.cpp), and the search over such sets
+// (GatherSearch.cpp).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_ANALYSIS_GATHERSOLVER_H
+#define DS_LIB_ANALYSIS_GATHERSOLVER_H
+
+#include "ds/Analysis/GatherSchedule.h"
+
+#include <tuple>
+
+namespace ds::analysis::detail {
+
+using Loads = std::vector<GatherLoad>;
+
+/// Uses of a value between which it may be kept: two of one segment, or all of all segments.
+struct Gap {
+  uint32_t value, firstUse, lastUse;
+};
+
+/// What is gathered while each command runs.
+struct Occupancy {
+  std::vector<int64_t> bytes, elements;
+  std::vector<int64_t> ahead; ///< elements of gathers that were issued and are not yet needed
+  std::vector<int64_t> last;  ///< those of the one among them that is needed last
+  std::vector<int64_t> lastNeed;
+};
+
+/// How good a schedule is, smaller first: nanoseconds exposed, bytes sent, peak bytes.
+using Score = std::tuple<int64_t, int64_t, int64_t>;
+
+struct Candidate {
+  Loads loads;
+  Score score;
+};
+
+class GatherSolver {
+public:
+  GatherSolver(const GatherProblem &problem, const GatherOptions &options);
+  GatherSchedule solve();
+  std::vector<Regather> explain(const Loads &loads) const;
+
+private:
+  int64_t needOf(const GatherLoad &load) const { return valueOf(load).uses[load.firstUse].begin; }
+  int64_t endOf(const GatherLoad &load) const { return valueOf(load).uses[load.lastUse].end; }
+  const GatherValue &valueOf(const GatherLoad &load) const { return problem.values[load.value]; }
+
+  void findSegments();
+  uint32_t segmentOf(const GatherUse &use) const { return segments[use.begin]; }
+  /// A load of several segments: its memory is taken all the time.
+  bool isCarried(const GatherLoad &load) const {
+    return segmentOf(valueOf(load).uses[load.firstUse]) != segmentOf(valueOf(load).uses[load.lastUse]);
+  }
+  int64_t runsOf(const GatherLoad &load) const { return runs[segmentOf(valueOf(load).uses[load.firstUse])]; }
+  void findGaps();
+  int64_t reuseDistance(uint32_t value, uint32_t use) const;
+  int64_t loopDistance(uint32_t value, uint32_t segment) const;
+  int64_t reuseDistance(const Gap &gap) const;
+  bool isAllowed(const Gap &gap) const { return reuseDistance(gap) <= problem.maxReuseElements; }
+  double savedSeconds(const Gap &gap) const;
+  Loads makeLoads(const std::vector<bool> &kept) const;
+  Occupancy occupancyOf(const Loads &loads, size_t without) const;
+  void addAhead(Occupancy &occupancy, const GatherLoad &load, int64_t from, int64_t to) const;
+  bool allows(const Occupancy &occupancy, int64_t command, const GatherLoad &load) const;
+  int64_t boundOf(const GatherLoad &load) const;
+  int64_t earliestIssue(const Occupancy &occupancy, const GatherLoad &load) const;
+  std::optional<Regather> exceededBy(const Loads &loads) const;
+  bool keepsWithinBounds(const Loads &loads) const { return !exceededBy(loads); }
+  void issueLate(Loads &loads) const;
+  int64_t commandAt(double seconds) const;
+  bool moveGroup(Occupancy &occupancy, Loads &loads, size_t begin, size_t end, int64_t issue) const;
+  void issueEarly(Loads &loads) const;
+  std::optional<Candidate> evaluate(const std::vector<bool> &kept);
+  Candidate judge(Loads loads) const;
+  void improve(Candidate &best);
+  int64_t firstNeed(const Loads &loads, int64_t issue) const;
+  void postpone(Candidate &best);
+  void enumerate();
+  void search(std::vector<bool> kept);
+  std::vector<size_t> keptOf(const std::vector<bool> &kept, uint32_t value) const;
+  bool tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips);
+  std::vector<bool> startFull();
+
+  const GatherProblem &problem;
+  int64_t evaluations;
+  std::vector<double> startSeconds;  ///< of each command, were nothing to wait for
+  std::vector<uint32_t> segments;    ///< of each command
+  std::vector<int64_t> runs, begins; ///< of each segment: times in a step, first command
+  std::vector<Gap> gaps;
+  std::optional<Candidate> best;
+};
+
+} // namespace ds::analysis::detail
+
+#endif // DS_LIB_ANALYSIS_GATHERSOLVER_H

@@ -1,0 +1,144 @@
+//===- LowerCommands.cpp - Launches, calls, collectives and events --------------===//
+#include "ProgramBuilder.h"
+#include "Support/RuntimeCall.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace rt = ::ds::rt;
+
+/// Where the elements of `buffer` come from, looking through views and copies.
+static Value findOrigin(Value buffer) {
+  if (auto view = buffer.getDefiningOp<ViewOp>())
+    return findOrigin(view.getSource());
+  if (buffer.getDefiningOp<AllocOp>())
+    for (Operation *user : buffer.getUsers())
+      if (auto copy = dyn_cast<CallOp>(user);
+          copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer)
+        return findOrigin(copy.getBuffers()[0]);
+  return buffer;
+}
+
+void ProgramBuilder::limitInput(CallOp call) {
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  const std::optional<IndexUse> &use = function->indices;
+  if (!use)
+    return;
+  auto argument = dyn_cast<BlockArgument>(findOrigin(call.getBuffers()[use->ids]));
+  auto func = call->getParentOfType<func::FuncOp>();
+  StringAttr name = argument ? getInputOf(func, argument.getArgNumber()) : StringAttr();
+  if (!name)
+    return;
+  rt::Input &input = program.inputs[inputIds.at(name.getValue())];
+  int64_t limit = cast<BufferType>(call.getBuffers()[use->table].getType()).getTensor().getDimSize(use->dim);
+  input.indexLimit = input.indexLimit ? std::min(input.indexLimit, limit) : limit;
+  if (use->ignores) {
+    input.hasIgnoreIndex = true;
+    input.ignoreIndex = cast<IntegerAttr>(call.getParams()[0]).getInt();
+  }
+}
+
+uint8_t ProgramBuilder::streamIndex(StreamKind kind) {
+  auto stream = llvm::find(program.streams, static_cast<rt::StreamKind>(kind));
+  if (stream == program.streams.end())
+    stream = program.streams.insert(stream, static_cast<rt::StreamKind>(kind));
+  return stream - program.streams.begin();
+}
+
+LogicalResult ProgramBuilder::addOperands(rt::Command &command, ValueRange values) {
+  for (Value value : values) {
+    FailureOr<uint32_t> index = bufferIndex(value);
+    if (failed(index))
+      return failure();
+    program.operands.push_back(*index);
+    command.bytes += cast<BufferType>(value.getType()).getSizeInBytes();
+  }
+  return success();
+}
+
+LogicalResult ProgramBuilder::addWorkspace(rt::Command &command, Value workspace) {
+  if (!workspace)
+    return success();
+  FailureOr<uint32_t> index = bufferIndex(workspace);
+  if (succeeded(index))
+    command.workspace = *index;
+  return index;
+}
+
+LogicalResult ProgramBuilder::addLaunch(rt::Command &command, LaunchOp launch) {
+  command.kind = rt::CommandKind::Kernel;
+  command.callee = kernelIds.at(launch.getKernel());
+  for (int64_t member = 0; member < launch.getNumMembers(); ++member)
+    if (failed(addOperands(command, launch.getMemberInputs(member))) ||
+        failed(addOperands(command, launch.getMemberOutputs(member))))
+      return failure();
+  if (launch.getExtents())
+    llvm::append_range(program.params, *launch.getExtents());
+  return success();
+}
+
+LogicalResult ProgramBuilder::addCall(rt::Command &command, CallOp call) {
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  if (!function)
+    return call.emitOpError("expects a library function, but got \"") << call.getCallee() << "\"";
+  command.kind = rt::CommandKind::Library;
+  command.callee = static_cast<uint16_t>(function->fn);
+  command.flops = call.getFlops().value_or(0);
+  if (failed(addOperands(command, call.getBuffers())))
+    return failure();
+  for (Attribute param : call.getParams())
+    program.params.push_back(toRuntimeParam(param));
+  limitInput(call);
+  return addWorkspace(command, call.getWorkspace());
+}
+
+LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp op) {
+  command.kind = rt::CommandKind::Collective;
+  if (program.collectives.size() > UINT16_MAX)
+    return op.emitOpError("expects at most ") << UINT16_MAX + 1 << " collectives in a program";
+  command.callee = program.collectives.size();
+  bool isOneBuffer = op.getInputs() == op.getOutputs();
+  if (op.getKind() == CollectiveKind::Send || op.getKind() == CollectiveKind::Recv ||
+      (op.getKind() == CollectiveKind::Broadcast && !isOneBuffer))
+    return op.emitOpError("has no command in a program: a ")
+           << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
+  std::string name = layerOf(op->getLoc());
+  program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
+  SmallVector<Value> operands(op.getInputs());
+  if (op.getKind() == CollectiveKind::Broadcast)
+    program.params.push_back(op.getPeer());
+  else
+    llvm::append_range(operands, op.getOutputs());
+  if (failed(addOperands(command, operands)))
+    return failure();
+  return addWorkspace(command, op.getWorkspace());
+}
+
+LogicalResult ProgramBuilder::addCommand(Operation *op) {
+  rt::Command command;
+  command.firstOperand = program.operands.size();
+  command.firstParam = program.params.size();
+  command.stream = streamIndex(streamOf(op));
+  auto addEvent = [&](rt::CommandKind kind, uint64_t event) {
+    command.kind = kind;
+    command.callee = event;
+    program.numEvents = std::max<uint32_t>(program.numEvents, event + 1);
+    return success(event <= UINT16_MAX);
+  };
+  LogicalResult added =
+      llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case([&](LaunchOp launch) { return addLaunch(command, launch); })
+          .Case([&](CallOp call) { return addCall(command, call); })
+          .Case([&](CommunicateOp collective) { return addCollective(command, collective); })
+          .Case([&](RecordOp event) { return addEvent(rt::CommandKind::RecordEvent, event.getEvent()); })
+          .Case([&](WaitOp event) { return addEvent(rt::CommandKind::WaitEvent, event.getEvent()); });
+  if (failed(added))
+    return failure();
+  command.numOperands = program.operands.size() - command.firstOperand;
+  command.numParams = program.params.size() - command.firstParam;
+  std::string layer = layerOf(op->getLoc());
+  command.location = addString(nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer));
+  program.commands.push_back(command);
+  return success();
+}

@@ -1,0 +1,269 @@
+//===- LowerToProgram.cpp - From the planned module to the program of one rank ---===//
+#include "../../Planner/StepPlay.h"
+#include "ProgramBuilder.h"
+#include "Support/RuntimeBuffer.h"
+#include "ds/Codegen/CompileKernels.h"
+#include "ds/Dialect/WeightNames.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace rt = ::ds::rt;
+
+/// The rank-0 states that the host reads after a step, by their name in the log.
+static bool isOutput(StringRef name) {
+  return llvm::is_contained({"loss", "grad_norm", "lr", "loss_scale", "skipped", "step", "eval_loss"}, name);
+}
+
+static rt::Init toRuntimeInit(InitAttr init) {
+  rt::Init result;
+  result.kind = static_cast<rt::Init::Kind>(init.getKind());
+  result.a = init.getA().convertToDouble();
+  result.b = init.getB().convertToDouble();
+  return result;
+}
+
+uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, uint64_t rankStride) {
+  rt::Buffer buffer = toRuntimeBuffer(type, offset);
+  buffer.rankStride = rankStride;
+  auto key = std::tuple(static_cast<uint8_t>(buffer.space), static_cast<uint8_t>(buffer.dtype), buffer.offset,
+                        rankStride, buffer.shape, buffer.strides);
+  auto [it, isNew] = bufferIds.try_emplace(std::move(key), program.buffers.size());
+  if (isNew)
+    program.buffers.push_back(std::move(buffer));
+  return it->second;
+}
+
+FailureOr<uint64_t> ProgramBuilder::offsetOf(Value value) {
+  if (auto alloc = value.getDefiningOp<AllocOp>()) {
+    if (alloc.getOffset())
+      return static_cast<uint64_t>(*alloc.getOffset());
+    return alloc.emitOpError("expects an offset"), failure();
+  }
+  if (auto view = value.getDefiningOp<ViewOp>()) {
+    FailureOr<uint64_t> source = offsetOf(view.getSource());
+    unsigned elementBytes =
+        rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
+    if (failed(source))
+      return failure();
+    return *source + view.getOffset() * elementBytes;
+  }
+  auto argument = cast<BlockArgument>(value);
+  auto func = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  Attribute offset;
+  if (FlatSymbolRefAttr state = getStateOf(func, argument.getArgNumber()))
+    offset = symbols.lookup(state.getValue())->getAttr(kOffsetAttr);
+  else
+    offset = func.getArgAttr(argument.getArgNumber(), kOffsetAttr);
+  if (auto integer = dyn_cast_or_null<IntegerAttr>(offset))
+    return static_cast<uint64_t>(integer.getInt());
+  return func.emitOpError("expects argument ") << argument.getArgNumber() << " to have an offset", failure();
+}
+
+FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
+  FailureOr<uint64_t> offset = offsetOf(value);
+  if (failed(offset))
+    return failure();
+  uint64_t rankStride = 0;
+  if (auto view = value.getDefiningOp<ViewOp>())
+    rankStride = view.getRankStride() *
+                 rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
+  return addBuffer(cast<BufferType>(value.getType()), *offset, rankStride);
+}
+
+uint32_t ProgramBuilder::addString(StringRef text) {
+  auto [it, isNew] = stringIds.try_emplace(text, program.strings.size());
+  if (isNew)
+    program.strings.push_back(text.str());
+  return it->second;
+}
+
+void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin,
+                                 uint32_t end) {
+  rt::Lifetime lifetime;
+  lifetime.space = static_cast<rt::Space>(type.getSpace());
+  lifetime.offset = offset;
+  lifetime.bytes = type.getSizeInBytes();
+  lifetime.segment = segment;
+  lifetime.begin = begin;
+  lifetime.end = end;
+  program.lifetimes.push_back(lifetime);
+}
+
+/// The texts of an attribute that may be absent.
+static std::vector<std::string> toStrings(ArrayAttr texts) {
+  std::vector<std::string> result;
+  if (texts)
+    for (StringRef text : texts.getAsValueRange<StringAttr>())
+      result.push_back(text.str());
+  return result;
+}
+
+/// What `op` declares; its place is still to be said.
+rt::State ProgramBuilder::describeState(StateOp op) {
+  rt::State state;
+  state.name = op.getSymName().str();
+  state.aliases = toStrings(op.getAliases().value_or(ArrayAttr()));
+  state.readNames = toStrings(op->getAttrOfType<ArrayAttr>(kReadNamesAttr));
+  state.role = static_cast<rt::Role>(op.getRole());
+  if (op.getOwner())
+    state.owner = op.getOwner()->str();
+  state.logicalShape.assign(op.getTensorType().getShape().begin(), op.getTensorType().getShape().end());
+  state.init = toRuntimeInit(op.getInit());
+  state.trainable = op.getTrainable();
+  return state;
+}
+
+void ProgramBuilder::addState(StateOp op, uint64_t offset) {
+  rt::State state = describeState(op);
+  state.buffer = addBuffer(BufferType::getContiguous(op.getLocalType(), op.getHome()), offset);
+  if (op.getRole() == Role::Scalar && isOutput(state.name))
+    program.outputs.push_back({state.name, state.buffer});
+  program.states.push_back(std::move(state));
+}
+
+/// Adds one state per member of the bucket that `op` holds values of: a window where the rank has all of it,
+/// a part of the bucket where ranks hold it together.
+void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
+  auto bucket = symbols.lookup<BucketOp>(*op.getBucket());
+  StringRef kind = op.getSymName();
+  kind.consume_front(bucket.getSymName());
+  BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
+  Type element = op.getTensorType().getElementType();
+  for (auto [name, start] :
+       llvm::zip_equal(bucket.getMembers().getAsValueRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
+    auto member = symbols.lookup<StateOp>(name);
+    rt::State state = describeState(member);
+    if (op.getRole() != Role::Parameter) {
+      state.owner = state.name;
+      state.name += kind.str(); // ".exp_avg"
+      state.aliases.clear();
+      state.readNames.clear();
+      state.role = static_cast<rt::Role>(op.getRole());
+      state.init = toRuntimeInit(op.getInit());
+      state.trainable = false;
+    }
+    if (op.isSharded()) {
+      state.partition = {true, static_cast<uint64_t>(start),
+                         static_cast<uint64_t>(op.getLocalType().getNumElements())};
+      state.buffer = addBuffer(local, offset);
+    } else {
+      auto type = RankedTensorType::get(member.getTensorType().getShape(), element);
+      state.buffer = addBuffer(BufferType::getContiguous(type, op.getHome()),
+                               offset + start * rt::byteSize(toRuntimeType(element)));
+    }
+    program.states.push_back(std::move(state));
+  }
+}
+
+LogicalResult ProgramBuilder::addStates() {
+  for (StateOp op : getPlacedStates(module)) {
+    auto offset = op->getAttrOfType<IntegerAttr>(kOffsetAttr);
+    if (!offset)
+      return op.emitOpError("expects an offset");
+    BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
+    addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
+    if (op->hasAttr(kGatheredFromAttr))
+      continue; // memory that nothing outside the commands looks at
+    if (op.getBucket())
+      addBucket(op, offset.getInt());
+    else
+      addState(op, offset.getInt());
+  }
+  return success();
+}
+
+void ProgramBuilder::addKernels() {
+  for (KernelOp kernel : module.getOps<KernelOp>()) {
+    kernelIds[kernel.getSymName()] = program.kernels.size();
+    rt::Kernel entry;
+    entry.name = kernel.getSymName().str();
+    entry.members = kernel.getMembers().value_or(0);
+    entry.operands = findOperandNeeds(kernel);
+    entry.params = kernel.isDynamic() ? 1 : 0;
+    program.kernels.push_back(entry);
+  }
+}
+
+void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
+  StringAttr name = getInputOf(func, argument);
+  auto offset = func.getArgAttrOfType<IntegerAttr>(argument, kOffsetAttr);
+  if (!name || !offset || !inputIds.try_emplace(name.getValue(), program.inputs.size()).second)
+    return;
+  auto type = cast<BufferType>(func.getArgumentTypes()[argument]);
+  rt::Input input;
+  input.name = name.str();
+  input.buffer = addBuffer(type, offset.getInt());
+  addLifetime(type, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
+  program.inputs.push_back(input);
+}
+
+LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
+  uint32_t index = program.segments.size();
+  for (unsigned argument = 0; argument < func.getNumArguments(); ++argument)
+    addInput(func, argument);
+  ScheduledFunction scheduled(func);
+  rt::Segment segment;
+  segment.name = func.getSymName().str();
+  segment.kind =
+      static_cast<rt::SegmentKind>(func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue());
+  segment.firstCommand = program.commands.size();
+  segment.numCommands = scheduled.commands.size();
+  program.segments.push_back(segment);
+  for (Operation *command : scheduled.commands)
+    if (failed(addCommand(command)))
+      return failure();
+  for (AllocLifetime &lifetime : scheduled.lifetimes) {
+    FailureOr<uint64_t> offset = offsetOf(lifetime.alloc.getBuffer());
+    if (failed(offset))
+      return failure();
+    addLifetime(lifetime.alloc.getBuffer().getType(), *offset, index, lifetime.begin, lifetime.end);
+  }
+  return success();
+}
+
+void ProgramBuilder::addSchedule() {
+  for (auto [index, segment] : llvm::enumerate(program.segments)) {
+    switch (segment.kind) {
+    case rt::SegmentKind::Evaluation:
+      program.evaluation = index;
+      break;
+    case rt::SegmentKind::Middle:
+      if (program.accumulation > 2)
+        program.schedule.push_back({static_cast<uint32_t>(index), program.accumulation - 2});
+      break;
+    default:
+      program.schedule.push_back({static_cast<uint32_t>(index), 1});
+    }
+  }
+}
+
+FailureOr<rt::Program> ProgramBuilder::build() {
+  auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  if (!plan) {
+    InFlightDiagnostic error = module.emitError("expects a planned module");
+    error.attachNote() << "run ds-plan-memory first";
+    return error;
+  }
+  program.arenas.device = plan.getAs<IntegerAttr>("arena").getInt();
+  program.predicted.peakBytes = program.arenas.device;
+  program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
+  program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
+  if (failed(addStates()))
+    return failure();
+  addKernels();
+  for (func::FuncOp func : getSegments(module))
+    if (failed(addSegment(func)))
+      return failure();
+  addSchedule();
+  program.predicted.stepSeconds = predictStep(module, rates, 0).stepSeconds.value_or(0);
+  for (const rt::Slot &slot : program.schedule) {
+    const rt::Segment &segment = program.segments[slot.segment];
+    for (uint32_t index = 0; index < segment.numCommands; ++index)
+      program.predicted.flopsPerStep += slot.count * program.commands[segment.firstCommand + index].flops;
+  }
+  return std::move(program);
+}
+
+FailureOr<rt::Program> mlir::ds::lowerToProgram(ModuleOp module, const ProgramOptions &options) {
+  return ProgramBuilder(module, options).build();
+}

@@ -1,0 +1,79 @@
+//===- ProgramBuilder.h - Fills one program from one module ---------------------===//
+//
+// States, inputs and segments in LowerToProgram.cpp, commands in LowerCommands.cpp.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H
+#define DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H
+
+#include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program.h"
+
+#include <map>
+#include <tuple>
+
+namespace mlir::ds {
+
+/// Fills one program from one module.
+class ProgramBuilder {
+public:
+  ProgramBuilder(ModuleOp module, const ProgramOptions &options)
+      : module(module), rates(options.rates), symbols(module) {
+    program.target = "cpu";
+    program.threads = options.threads;
+    program.microBatch = options.microBatch;
+    program.accumulation = options.accumulation;
+    program.streams = {::ds::rt::StreamKind::Compute};
+    if (MeshOp mesh = MeshOp::lookup(module)) {
+      auto size = [&](MeshAxis axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
+      program.mesh = {size(MeshAxis::Data), size(MeshAxis::Tensor), size(MeshAxis::Pipeline),
+                      size(MeshAxis::Sequence)};
+      program.world = program.mesh.dp * program.mesh.tp * program.mesh.pp * program.mesh.sp;
+    }
+  }
+
+  FailureOr<::ds::rt::Program> build();
+
+private:
+  LogicalResult addStates();
+  ::ds::rt::State describeState(StateOp op);
+  void addState(StateOp op, uint64_t offset);
+  void addBucket(StateOp op, uint64_t offset);
+  LogicalResult addSegment(func::FuncOp func);
+  LogicalResult addCommand(Operation *op);
+  LogicalResult addOperands(::ds::rt::Command &command, ValueRange values);
+  LogicalResult addLaunch(::ds::rt::Command &command, LaunchOp launch);
+  LogicalResult addCall(::ds::rt::Command &command, CallOp call);
+  LogicalResult addCollective(::ds::rt::Command &command, CommunicateOp op);
+  LogicalResult addWorkspace(::ds::rt::Command &command, Value workspace);
+  uint8_t streamIndex(StreamKind kind);
+  void addKernels();
+  void addInput(func::FuncOp func, unsigned argument);
+  void limitInput(CallOp call);
+  void addSchedule();
+
+  /// Index of the buffer of `type` at `offset` bytes, and `rankStride` further on each rank.
+  uint32_t addBuffer(BufferType type, uint64_t offset, uint64_t rankStride = 0);
+  /// Index of the buffer that `value` names.
+  FailureOr<uint32_t> bufferIndex(Value value);
+  /// Bytes from the start of the arena to the first element of `value`.
+  FailureOr<uint64_t> offsetOf(Value value);
+  uint32_t addString(StringRef text);
+  void addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin, uint32_t end);
+
+  ModuleOp module;
+  const ::ds::cost::Rates &rates;
+  SymbolTable symbols;
+  ::ds::rt::Program program;
+  std::map<std::tuple<uint8_t, uint8_t, uint64_t, uint64_t, std::vector<int64_t>, std::vector<int64_t>>,
+           uint32_t>
+      bufferIds;
+  llvm::StringMap<uint32_t> stringIds;
+  llvm::StringMap<uint16_t> kernelIds;
+  llvm::StringMap<size_t> inputIds;
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H

@@ -1,0 +1,235 @@
+//===- Differentiate.cpp - Gradients by a reverse sweep -------------------------===//
+//
+// The forward is one block in SSA form, so its reverse is: visit ops last to first, and by the time an op is
+// visited all uses of its results have been, hence their gradients are complete. What passes through an op is
+// the op's own knowledge (DifferentiableOpInterface). Activity - does a trainable parameter influence this
+// value? - is computed first, so that gradients that nothing reads are never built.
+//
+//===----------------------------------------------------------------------------===//
+#include "Support/FoldAccumulators.h"
+#include "Support/LossScale.h"
+#include "ds/Dialect/Emitter.h"
+#include "ds/Passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+
+/// The reverse sweep over one function.
+class Sweep {
+public:
+  Sweep(func::FuncOp func, SymbolTable &symbols)
+      : func(func), body(func.getBody().front()), symbols(symbols) {
+    findActive();
+    findShared();
+  }
+
+  /// Builds all gradients before the terminator, starting from d loss / d loss = `seed` * `scale`, which may
+  /// be null for 1.
+  void run(double seed, Value scale);
+
+  /// Arguments that hold trainable parameters.
+  ArrayRef<BlockArgument> getParameters() const { return parameters; }
+  /// The complete gradient by `value`, in its type, or null where the loss does not depend on it.
+  Value getGradient(Value value);
+
+private:
+  void findActive();
+  void findShared();
+  void visit(Operation *op, OpBuilder &builder);
+  void accumulate(Value value, Value gradient, OpBuilder &builder, Location loc);
+  SmallVector<bool> activeOperands(Operation *op) const;
+
+  func::FuncOp func;
+  Block &body;
+  SymbolTable &symbols;
+  SmallVector<BlockArgument> parameters;
+  DenseSet<Value> active;           ///< floats that a trainable parameter influences
+  DenseSet<Value> shared;           ///< 16-bit weights and biases that several products read
+  DenseMap<Value, Value> gradients; ///< of those in f32, as long as they are summed up
+};
+
+void Sweep::findActive() {
+  for (BlockArgument argument : body.getArguments()) {
+    auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr);
+    auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
+    if (!state || !state.getTrainable())
+      continue;
+    parameters.push_back(argument);
+    active.insert(argument);
+  }
+  for (Operation &op : body.without_terminator())
+    if (isa<DifferentiableOpInterface>(op) && llvm::is_contained(activeOperands(&op), true))
+      for (Value result : op.getResults())
+        if (isFloatTensor(result))
+          active.insert(result);
+}
+
+/// Of a loss in chunks, each chunk's product makes a part of one sum, which is to be rounded where the whole
+/// product would have been.
+void Sweep::findShared() {
+  DenseSet<Value> read;
+  auto add = [&](Value weight) {
+    if (tensorType(weight).getElementTypeBitWidth() == 16 && !read.insert(weight).second)
+      shared.insert(weight);
+  };
+  for (MatmulOp product : body.getOps<MatmulOp>()) {
+    if (tensorType(product.getRhs()).getRank() == 2)
+      add(product.getRhs());
+    if (product.getBias())
+      add(product.getBias());
+  }
+}
+
+SmallVector<bool> Sweep::activeOperands(Operation *op) const {
+  return llvm::map_to_vector(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+}
+
+void Sweep::run(double seed, Value scale) {
+  Operation *terminator = body.getTerminator();
+  Value loss = terminator->getOperand(0);
+  if (!active.contains(loss))
+    return;
+  SmallVector<Operation *> forward;
+  for (Operation &op : body.without_terminator())
+    forward.push_back(&op);
+  OpBuilder builder(terminator);
+  Emitter emit(builder, loss.getLoc());
+  Value start = emit.splatLike(loss, seed);
+  if (scale)
+    start = emit.mul(start, emit.convert(scale, tensorType(loss).getElementType()));
+  gradients[loss] = start;
+  for (Operation *op : llvm::reverse(forward))
+    visit(op, builder);
+}
+
+void Sweep::visit(Operation *op, OpBuilder &builder) {
+  auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+  if (!differentiable)
+    return;
+  SmallVector<bool> needed = activeOperands(op);
+  if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }) ||
+      !llvm::is_contained(needed, true))
+    return;
+  SmallVector<Value> resultGrads =
+      llvm::map_to_vector(op->getResults(), [&](Value result) { return getGradient(result); });
+  SmallVector<Value> operandGrads;
+  differentiable.buildGradients(builder, resultGrads, needed, operandGrads);
+  assert(operandGrads.size() == op->getNumOperands() && "one gradient, or null, per operand");
+  for (auto [operand, grad, isNeeded] : llvm::zip_equal(op->getOperands(), operandGrads, needed))
+    if (grad && isNeeded)
+      accumulate(operand, grad, builder, op->getLoc());
+}
+
+/// `gradient` of 16 bits, which nothing reads yet, as the f32 sums that it was rounded from.
+static Value makeUnrounded(Emitter &emit, Value gradient) {
+  auto sum = gradient.getDefiningOp<ReduceOp>();
+  if (sum && sum.getKind() == ReduceKind::Sum)
+    return emit.sum(emit.widen(sum.getInput()), sum.getDims());
+  return makeIn(emit, gradient, emit.getBuilder().getF32Type());
+}
+
+void Sweep::accumulate(Value value, Value gradient, OpBuilder &builder, Location loc) {
+  assert(value.getType() == gradient.getType() && "a gradient has its value's type");
+  Emitter emit(builder, loc);
+  if (shared.contains(value))
+    gradient = makeUnrounded(emit, gradient);
+  Value &sum = gradients[value];
+  sum = sum ? emit.add(sum, gradient) : gradient;
+}
+
+Value Sweep::getGradient(Value value) {
+  Value gradient = gradients.lookup(value);
+  if (!gradient || gradient.getType() == value.getType())
+    return gradient;
+  OpBuilder builder(body.getTerminator());
+  builder.setInsertionPointAfterValue(gradient);
+  return gradients[value] =
+             Emitter(builder, gradient.getLoc()).convert(gradient, tensorType(value).getElementType());
+}
+
+struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
+  using DifferentiateBase::DifferentiateBase;
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    auto forward = symbols.lookup<func::FuncOp>("forward");
+    if (!forward) {
+      emitError(getOperation().getLoc(),
+                "expects a function @forward to differentiate, but the module has none");
+      return signalPassFailure();
+    }
+    if (failed(checkLoss(forward)))
+      return signalPassFailure();
+    FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
+    if (failed(training))
+      return signalPassFailure();
+    Sweep sweep(forward, symbols);
+    const LossScaleOptions &scaler = training->lossScale;
+    double scale = scaler.scales && !scaler.dynamic ? scaler.initial : 1.0;
+    FailureOr<Value> dynamicScale = readLossScale(forward, scaler);
+    if (failed(dynamicScale))
+      return signalPassFailure();
+    int64_t ranks = training->averagesRanks ? training->world : 1;
+    sweep.run(scale / (training->accumulation * ranks), *dynamicScale);
+    appendGradients(forward, sweep);
+  }
+
+  /// The first result must be a rank-0 float, and no gradient may have been appended before.
+  static LogicalResult checkLoss(func::FuncOp forward) {
+    ArrayRef<Type> results = forward.getResultTypes();
+    auto type = results.empty() ? RankedTensorType() : dyn_cast<RankedTensorType>(results.front());
+    if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
+      InFlightDiagnostic error = forward.emitOpError("expects a rank-0 float loss as first result, but got ");
+      if (results.empty())
+        return error << "no result";
+      return error << results.front();
+    }
+    for (unsigned index = 0; index < results.size(); ++index)
+      if (forward.getResultAttr(index, DsDialect::kGradientAttr))
+        return forward.emitOpError("expects a forward without gradients, but result ") << index << " is one";
+    return success();
+  }
+
+  /// The argument that holds the scale of the loss; null where that is known now.
+  static FailureOr<Value> readLossScale(func::FuncOp forward, const LossScaleOptions &scaler) {
+    if (!scaler.scales || !scaler.dynamic)
+      return Value();
+    StateOp state = declareLossScale(forward->getParentOfType<ModuleOp>(), scaler);
+    if (!state)
+      return failure();
+    unsigned index = forward.getNumArguments();
+    Builder builder(forward.getContext());
+    auto attr = builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state));
+    forward.insertArgument(index, state.getTensorType(), builder.getDictionaryAttr(attr), state.getLoc());
+    return Value(forward.getArgument(index));
+  }
+
+  /// Returns each gradient after the forward's own results.
+  void appendGradients(func::FuncOp forward, Sweep &sweep) {
+    Operation *terminator = forward.getBody().front().getTerminator();
+    for (BlockArgument parameter : sweep.getParameters()) {
+      auto name =
+          forward.getArgAttrOfType<FlatSymbolRefAttr>(parameter.getArgNumber(), DsDialect::kStateAttr);
+      Value gradient = sweep.getGradient(parameter);
+      if (!gradient) {
+        if (remarks)
+          forward.emitRemark() << "parameter " << name << " does not influence the loss: it has no gradient";
+        continue;
+      }
+      auto attrs = DictionaryAttr::get(
+          &getContext(), NamedAttribute(StringAttr::get(&getContext(), DsDialect::kGradientAttr), name));
+      forward.insertResult(forward.getNumResults(), gradient.getType(), attrs);
+      terminator->insertOperands(terminator->getNumOperands(), gradient);
+    }
+  }
+};
+} // namespace

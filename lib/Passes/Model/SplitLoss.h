@@ -1,0 +1,39 @@
+//===- SplitLoss.h - How many rows of logits are made at once --------------------===//
+#ifndef DS_LIB_PASSES_MODEL_SPLITLOSS_H
+#define DS_LIB_PASSES_MODEL_SPLITLOSS_H
+
+#include "ds/Report/PlanReport.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::ds {
+
+/// Module attribute for the report: {chunks, rows} of the loss that ds-split-loss split most; of a plan also
+/// {saved_bytes, more_seconds} beside the plan with whole losses, and whether that was `refused`.
+inline constexpr char kLossChunksAttr[] = "ds.loss_chunks";
+
+/// The logits of one loss.
+struct LogitsShape {
+  int64_t rows = 0, columns = 0; ///< tokens, vocabulary
+  int64_t width = 0;             ///< of the rows that they are computed from
+  int64_t elementBytes = 4;      ///< of a logit, in all types in which it is held
+  int64_t sumBytes = 0; ///< that chunks need to add up the weight's gradient, beyond the gradient itself
+};
+
+/// Fewer rows are never chosen: products become slower, and the weight's gradient is read and written more
+/// often than its products take (docs/bench.md has the measurements).
+inline constexpr int64_t kLeastLossRows = 512;
+/// Less is never saved for the time that it costs.
+inline constexpr int64_t kLeastSavedBytes = int64_t(16) << 20;
+
+/// Rows of a chunk: Liger's rule (Hsu et al. 2024), by which a chunk's logits are about as large as the rows
+/// of its whole micro-batch, but at least kLeastLossRows. `shape.rows` where chunks would save nothing to
+/// speak of.
+int64_t chooseLossRows(const LogitsShape &shape);
+
+/// Tells of chunks in `report`, where planModel compared plans.
+void describeLoss(ModuleOp module, ::ds::analysis::PlanReport &report);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_MODEL_SPLITLOSS_H

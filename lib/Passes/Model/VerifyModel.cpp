@@ -1,0 +1,68 @@
+//===- VerifyModel.cpp - The border before differentiation ----------------------===//
+#include "FindTrained.h"
+#include "Support/VerifyPhases.h"
+#include "ds/Dialect/DsConv.h"
+#include "ds/Passes/Passes.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_VERIFYMODEL
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// The loss is the first result, a rank-0 float.
+static LogicalResult verifyLoss(func::FuncOp forward) {
+  if (!forward.getNumResults())
+    return forward.emitOpError("expects a rank-0 float loss as first result, but got no result");
+  auto type = dyn_cast<RankedTensorType>(forward.getResultTypes().front());
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return forward.emitOpError("expects a rank-0 float loss as first result, but got ")
+           << forward.getResultTypes().front();
+  return success();
+}
+
+/// No gradient can pass where an op of the model has none: row statistics and masks.
+static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &symbols) {
+  for (Operation &op : func.getBody().front()) {
+    if (isa<AttentionGradOp, ConvGradInputOp, ConvGradWeightOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
+      return op.emitOpError("belongs to phase step, but stands in a model");
+    // The count of targets that are not ignored depends on no parameter: it may be read.
+    if (isa<AttentionOp, CrossEntropyOp>(op))
+      for (Value statistic : op.getResults().slice(1, 1))
+        if (!statistic.use_empty())
+          return op.emitOpError("expects row statistics that only its gradient reads, but result ")
+                 << cast<OpResult>(statistic).getResultNumber() << " is used";
+    auto attention = dyn_cast<AttentionOp>(op);
+    StateOp trained =
+        attention && attention.getMask() ? findTrained(func, symbols, attention.getMask()) : StateOp();
+    if (!trained)
+      continue;
+    InFlightDiagnostic error =
+        op.emitOpError("expects a mask that is not trained, but got one that depends on @")
+        << trained.getSymName();
+    error.attachNote(trained.getLoc()) << "the parameter is declared trainable here";
+    return error;
+  }
+  return success();
+}
+
+namespace {
+struct VerifyModel : ds::impl::VerifyModelBase<VerifyModel> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    auto forward = symbols.lookup<func::FuncOp>("forward");
+    if (!forward) {
+      emitError(getOperation().getLoc(),
+                "expects a function @forward in phase model, but the module has none");
+      return signalPassFailure();
+    }
+    if (failed(verifyLoss(forward)) || failed(verifyArguments(forward, symbols)) ||
+        failed(verifyTensorPhase(forward)) || failed(verifyGradientsPass(forward, symbols)))
+      signalPassFailure();
+  }
+};
+} // namespace

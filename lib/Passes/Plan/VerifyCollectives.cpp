@@ -1,0 +1,267 @@
+//===- VerifyCollectives.cpp - No hang, no race, on any rank --------------------===//
+//
+// Runs the streams of each function on vector clocks: what a stream knows to have run is what it ran itself
+// and what the events it waited for knew. Two commands of different streams that touch a common byte, one of
+// them writing it, must know of each other in issue order; after planning that holds for everything that ever
+// lies in the same place. All ranks run this text, so they issue the same collectives in the same order as
+// long as nothing in it branches and the numbers ascend. Shares no code with what inserts events.
+//
+//===---------------------------------------------------------------------------===//
+#include "Support/RuntimeBuffer.h"
+#include "ds/Passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <array>
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_VERIFYCOLLECTIVES
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+
+using Clock = std::array<int64_t, 5>; ///< per stream, commands that have run
+
+/// A range of bytes that a command touches, on any rank.
+struct Touch {
+  const void *place; ///< the arena (null) once planned, the allocation or argument before
+  int64_t begin, end;
+  bool writes;
+};
+
+/// A command as the clocks saw it.
+struct Step {
+  Operation *op;
+  unsigned stream;
+  int64_t count; ///< of its stream's commands, itself included
+  SmallVector<Touch> touches;
+};
+
+class StreamVerifier {
+public:
+  StreamVerifier(func::FuncOp func, const SymbolTable &symbols) : func(func), symbols(symbols) {}
+  LogicalResult verify();
+
+private:
+  LogicalResult verifyEvent(Operation *op);
+  LogicalResult verifyOrdered(const Step &step);
+  LogicalResult verifyCollective(CommunicateOp op);
+  LogicalResult verifyMembers(LaunchOp launch);
+  std::optional<int64_t> offsetOf(Value base);
+  Touch touchOf(Value buffer, bool writes);
+  SmallVector<Touch> touchesOf(Operation *op);
+
+  func::FuncOp func;
+  const SymbolTable &symbols;
+  std::array<Clock, 5> clocks{};
+  DenseMap<int64_t, std::pair<Operation *, Clock>> events;
+  std::array<std::vector<Step>, 5> steps;
+  int64_t nextNumber = 0;
+};
+
+} // namespace
+
+static unsigned indexOf(StreamKind stream) { return static_cast<unsigned>(stream); }
+
+/// Offset of an allocation, state or input in the arena; nullopt before planning.
+std::optional<int64_t> StreamVerifier::offsetOf(Value base) {
+  if (auto alloc = base.getDefiningOp<AllocOp>())
+    return alloc.getOffset() ? std::optional<int64_t>(*alloc.getOffset()) : std::nullopt;
+  auto argument = dyn_cast<BlockArgument>(base);
+  if (!argument)
+    return std::nullopt;
+  Attribute offset = func.getArgAttr(argument.getArgNumber(), "ds.offset");
+  if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr))
+    if (Operation *state = symbols.lookup(name.getValue()))
+      offset = state->getAttr("ds.offset");
+  auto integer = dyn_cast_or_null<IntegerAttr>(offset);
+  return integer ? std::optional<int64_t>(integer.getInt()) : std::nullopt;
+}
+
+Touch StreamVerifier::touchOf(Value buffer, bool writes) {
+  RankedTensorType tensor = cast<BufferType>(buffer.getType()).getTensor();
+  int64_t bytes = (tensor.getElementTypeBitWidth() + 7) / 8, first = 0, last = 0;
+  bool isEmpty = tensor.getNumElements() == 0;
+  for (auto [size, stride] : llvm::zip(tensor.getShape(), cast<BufferType>(buffer.getType()).getStrides()))
+    last += (size - 1) * stride;
+  while (auto view = buffer.getDefiningOp<ViewOp>()) {
+    first += view.getOffset(), last += view.getOffset();
+    if (view.getAxis())
+      last += *view.getStride() * (MeshOp::lookup(view).getSize(*view.getAxis()) - 1);
+    buffer = view.getSource();
+  }
+  std::optional<int64_t> offset = offsetOf(buffer);
+  int64_t base = offset.value_or(0);
+  return {offset ? nullptr : buffer.getAsOpaquePointer(), base + first * bytes,
+          base + (isEmpty ? first : last + 1) * bytes, writes};
+}
+
+SmallVector<Touch> StreamVerifier::touchesOf(Operation *op) {
+  SmallVector<Touch> touches;
+  auto add = [&](ValueRange buffers, bool writes) {
+    for (Value buffer : buffers)
+      touches.push_back(touchOf(buffer, writes));
+  };
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    add(launch.getInputs(), false), add(launch.getOutputs(), true);
+  } else if (auto communicate = dyn_cast<CommunicateOp>(op)) {
+    add(communicate.getInputs(), false), add(communicate.getOutputs(), true);
+    if (communicate.getWorkspace())
+      add(communicate.getWorkspace(), true);
+  } else if (auto call = dyn_cast<CallOp>(op)) {
+    for (auto [index, buffer] : llvm::enumerate(call.getBuffers()))
+      add(buffer, llvm::is_contained(call.getWrites(), static_cast<int64_t>(index)));
+    if (call.getWorkspace())
+      add(call.getWorkspace(), true);
+  }
+  return touches;
+}
+
+/// Verifies that an event is recorded once, and before it is waited for; advances the clocks (E1).
+LogicalResult StreamVerifier::verifyEvent(Operation *op) {
+  if (auto record = dyn_cast<RecordOp>(op)) {
+    Clock &clock = clocks[indexOf(record.getStream())];
+    auto [known, isNew] = events.try_emplace(record.getEvent(), std::pair(op, clock));
+    if (isNew)
+      return success();
+    InFlightDiagnostic error = record.emitOpError("expects to be the only one to record event ")
+                               << record.getEvent();
+    error.attachNote(known->second.first->getLoc()) << "it is recorded here";
+    return error;
+  }
+  auto wait = cast<WaitOp>(op);
+  auto known = events.find(wait.getEvent());
+  if (known == events.end())
+    return wait.emitOpError("expects event ")
+           << wait.getEvent() << " to be recorded before it is waited for, or stream "
+           << stringifyStreamKind(wait.getStream()) << " never goes on";
+  Clock &clock = clocks[indexOf(wait.getStream())];
+  for (unsigned stream = 0; stream < clock.size(); ++stream)
+    clock[stream] = std::max(clock[stream], known->second.second[stream]);
+  return success();
+}
+
+/// True when two commands must not run at once that touch these.
+static bool collide(const Touch &a, const Touch &b) {
+  return a.place == b.place && a.begin < b.end && b.begin < a.end && (a.writes || b.writes);
+}
+
+/// Verifies that no member touches what another writes (E6).
+LogicalResult StreamVerifier::verifyMembers(LaunchOp launch) {
+  SmallVector<Touch> others;
+  for (int64_t member = 0; member < launch.getNumMembers(); ++member) {
+    SmallVector<Touch> own;
+    for (Value input : launch.getMemberInputs(member))
+      own.push_back(touchOf(input, false));
+    for (Value output : launch.getMemberOutputs(member))
+      own.push_back(touchOf(output, true));
+    for (const Touch &a : own)
+      for (const Touch &b : others)
+        if (collide(a, b))
+          return launch.emitOpError("expects members that run at once, but member ")
+                 << member << (a.writes ? " writes" : " reads") << " bytes [" << std::max(a.begin, b.begin)
+                 << ", " << std::min(a.end, b.end) << ") that another " << (b.writes ? "writes" : "reads");
+    others.append(own);
+  }
+  return success();
+}
+
+/// Verifies that what `step` touches is done on the other streams (E2).
+LogicalResult StreamVerifier::verifyOrdered(const Step &step) {
+  for (unsigned other = 0; other < steps.size(); ++other) {
+    if (other == step.stream)
+      continue;
+    for (const Step &before : llvm::reverse(steps[other])) {
+      if (before.count <= clocks[step.stream][other])
+        break; // and all before it
+      for (const Touch &a : step.touches)
+        for (const Touch &b : before.touches)
+          if (collide(a, b)) {
+            InFlightDiagnostic error =
+                step.op->emitOpError("expects stream ")
+                << stringifyStreamKind(static_cast<StreamKind>(step.stream)) << " to wait for stream "
+                << stringifyStreamKind(static_cast<StreamKind>(other)) << ": it "
+                << (a.writes ? "writes" : "reads") << " bytes [" << std::max(a.begin, b.begin) << ", "
+                << std::min(a.end, b.end) << ") that are " << (b.writes ? "written" : "read") << " there";
+            error.attachNote(before.op->getLoc()) << "no event orders it behind this one";
+            return error;
+          }
+    }
+  }
+  return success();
+}
+
+/// Verifies the number of a collective and the place of its buffers (E3, E4).
+LogicalResult StreamVerifier::verifyCollective(CommunicateOp op) {
+  if (op.getNumber() != nextNumber) { // E3.
+    InFlightDiagnostic error = op.emitOpError("expects to be collective number ") << nextNumber;
+    if (op.getNumber())
+      error << ", but is number " << *op.getNumber();
+    else
+      error.attachNote() << "run ds-insert-events first";
+    return error;
+  }
+  ++nextNumber;
+  if (op.getInputs().empty() || op.getOutputs().empty())
+    return success();
+  Value in = op.getInputs()[0], out = op.getOutputs()[0];
+  Touch input = touchOf(in, false), output = touchOf(out, true);
+  bool overlaps = input.place == output.place && input.begin < output.end && output.begin < input.end;
+  auto ownPart = [](Value part, Value whole) {
+    auto view = part.getDefiningOp<ViewOp>();
+    auto outer = whole.getDefiningOp<ViewOp>();
+    int64_t elements = cast<BufferType>(part.getType()).getTensor().getNumElements();
+    return view && view.getAxis() && *view.getStride() == static_cast<uint64_t>(elements) &&
+           view.getOffset() == (outer ? outer.getOffset() : 0);
+  };
+  bool isSame = input.begin == output.begin && input.end == output.end;
+  bool movesParts =
+      op.getKind() == CollectiveKind::AllGather || op.getKind() == CollectiveKind::ReduceScatter;
+  bool isInPlace = (!movesParts && isSame) ||
+                   (op.getKind() == CollectiveKind::AllGather && ownPart(in, out)) ||
+                   (op.getKind() == CollectiveKind::ReduceScatter && ownPart(out, in));
+  if (overlaps && !isInPlace) // E4.
+    return op.emitOpError("expects input and output apart, or each rank's part in its place in the whole");
+  return success();
+}
+
+LogicalResult StreamVerifier::verify() {
+  if (!func.getBody().hasOneBlock()) // E5.
+    return func.emitOpError("expects one block: where ranks branch, they may issue different collectives");
+  for (Operation &op : func.getBody().front()) {
+    if (isa<RecordOp, WaitOp>(op)) {
+      if (failed(verifyEvent(&op)))
+        return failure();
+      continue;
+    }
+    if (!isa<LaunchOp, CallOp, CommunicateOp>(op))
+      continue;
+    unsigned stream = indexOf(op.getAttrOfType<StreamKindAttr>("stream").getValue());
+    Step step{&op, stream, static_cast<int64_t>(steps[stream].size()) + 1, touchesOf(&op)};
+    if (failed(verifyOrdered(step)))
+      return failure();
+    if (auto communicate = dyn_cast<CommunicateOp>(op); communicate && failed(verifyCollective(communicate)))
+      return failure();
+    if (auto launch = dyn_cast<LaunchOp>(op); launch && failed(verifyMembers(launch)))
+      return failure();
+    clocks[stream][stream] = step.count;
+    steps[stream].push_back(std::move(step));
+  }
+  return success();
+}
+
+namespace {
+struct VerifyCollectives : mlir::ds::impl::VerifyCollectivesBase<VerifyCollectives> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
+      if (!func.isExternal() && failed(StreamVerifier(func, symbols).verify()))
+        return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

@@ -1,0 +1,195 @@
+//===- VerifyPlanned.cpp - The border after memory planning ---------------------===//
+//
+// The plan is the truth: what it says is looked at once more, on the IR alone. Lifetimes are read off the
+// block by a few lines of their own, so that a mistake in what the solver was asked shows as well as one in
+// its answer.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/ScheduledFunction.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_VERIFYPLANNED
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Offsets are multiples of a cache line, which every vector load is content with.
+static constexpr int64_t kAlignment = 64;
+
+namespace {
+/// Bytes of the arena that hold one value, from the first to the last command of its function that uses it.
+struct Place {
+  std::string name;
+  Location loc;
+  int64_t begin, end;                          ///< bytes
+  Operation *first = nullptr, *last = nullptr; ///< null for what lives always
+
+  bool livesWith(const Place &other) const {
+    return !first || !other.first ||
+           !(last->isBeforeInBlock(other.first) || other.last->isBeforeInBlock(first));
+  }
+};
+
+/// Collects the places of a module and verifies them.
+class PlanVerifier {
+public:
+  explicit PlanVerifier(ModuleOp module) : module(module) {}
+  LogicalResult verify();
+
+private:
+  /// Adds a place after checking its offset, its alignment and the arena (E1, E2, E3).
+  LogicalResult add(SmallVectorImpl<Place> &places, Place place, IntegerAttr offset, BufferType type);
+  LogicalResult addStates();
+  LogicalResult addInputs(func::FuncOp func);
+  LogicalResult verifySegment(func::FuncOp func);
+
+  ModuleOp module;
+  int64_t arenaBytes = 0;
+  SmallVector<Place> permanent;
+  DenseMap<StringAttr, int64_t> inputs;
+};
+} // namespace
+
+/// The op behind which compute knows that `command` has run: itself on the compute stream; for others the
+/// first wait of compute for an event that its stream recorded later, or the end.
+static Operation *endOf(Operation *command) {
+  auto stream = command->getAttrOfType<StreamKindAttr>("stream");
+  if (!stream || stream.getValue() == StreamKind::Compute)
+    return command;
+  DenseSet<int64_t> events;
+  for (Operation *op = command->getNextNode(); op; op = op->getNextNode()) {
+    if (auto record = dyn_cast<RecordOp>(op); record && record.getStream() == stream.getValue())
+      events.insert(record.getEvent());
+    auto wait = dyn_cast<WaitOp>(op);
+    if (wait && wait.getStream() == StreamKind::Compute && events.contains(wait.getEvent()))
+      return wait;
+  }
+  return command->getBlock()->getTerminator();
+}
+
+/// Widens `place` by the commands that name `buffer` or a view of it.
+static void addUses(Value buffer, Place &place) {
+  for (Operation *user : buffer.getUsers()) {
+    if (isa<ViewOp>(user)) {
+      addUses(user->getResult(0), place);
+      continue;
+    }
+    Operation *end = endOf(user);
+    if (!place.first || user->isBeforeInBlock(place.first))
+      place.first = user;
+    if (!place.last || place.last->isBeforeInBlock(end))
+      place.last = end;
+  }
+}
+
+/// Verifies that no two of `places` that live at once overlap (E5).
+static LogicalResult verifyDisjoint(SmallVector<Place> places) {
+  llvm::sort(places, [](const Place &a, const Place &b) {
+    return std::tie(a.begin, a.name) < std::tie(b.begin, b.name);
+  });
+  for (size_t index = 0; index < places.size(); ++index)
+    for (size_t other = index + 1; other < places.size() && places[other].begin < places[index].end; ++other)
+      if (places[index].livesWith(places[other])) {
+        InFlightDiagnostic error =
+            emitError(places[other].loc, "expects ")
+            << places[other].name << " to lie apart from what lives with it, but bytes ["
+            << places[other].begin << ", " << places[other].end << ") overlap " << places[index].name;
+        error.attachNote(places[index].loc)
+            << "it has bytes [" << places[index].begin << ", " << places[index].end << ")";
+        return error;
+      }
+  return success();
+}
+
+LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, IntegerAttr offset,
+                                BufferType type) {
+  if (!offset) { // E1.
+    InFlightDiagnostic error = emitError(place.loc, "expects ") << place.name << " to have an offset";
+    error.attachNote() << "run ds-plan-memory first";
+    return error;
+  }
+  place.begin = offset.getInt();
+  place.end = place.begin + type.getSizeInBytes();
+  if (place.begin % kAlignment != 0) // E2.
+    return emitError(place.loc, "expects the offset of ")
+           << place.name << " to be a multiple of " << kAlignment << ", but got " << place.begin;
+  if (place.begin < 0 || place.end > arenaBytes) // E3.
+    return emitError(place.loc, "expects ") << place.name << " inside the arena's " << arenaBytes
+                                            << " bytes, but got [" << place.begin << ", " << place.end << ")";
+  if (place.begin != place.end)
+    places.push_back(std::move(place));
+  return success();
+}
+
+LogicalResult PlanVerifier::addStates() {
+  for (StateOp state : getPlacedStates(module))
+    if (failed(add(permanent, {("state @" + state.getSymName()).str(), state.getLoc(), 0, 0},
+                   state->getAttrOfType<IntegerAttr>(kOffsetAttr),
+                   BufferType::getContiguous(state.getLocalType()))))
+      return failure();
+  return success();
+}
+
+LogicalResult PlanVerifier::addInputs(func::FuncOp func) {
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
+    StringAttr name = getInputOf(func, index);
+    if (!name)
+      continue;
+    auto offset = func.getArgAttrOfType<IntegerAttr>(index, kOffsetAttr);
+    auto known = inputs.find(name);
+    if (known != inputs.end() && offset && known->second != offset.getInt()) // E4.
+      return func.emitError("expects input ") << name << " at offset " << known->second
+                                              << " as in other segments, but got " << offset.getInt();
+    if (known != inputs.end() && offset)
+      continue;
+    if (failed(add(permanent, {("input \"" + name.getValue() + "\"").str(), func.getLoc(), 0, 0}, offset,
+                   cast<BufferType>(type))))
+      return failure();
+    inputs[name] = offset.getInt();
+  }
+  return success();
+}
+
+LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
+  SmallVector<Place> places = permanent;
+  for (AllocOp alloc : func.getOps<AllocOp>()) {
+    Place place{("this " + alloc.getCategory() + " buffer").str(), alloc.getLoc(), 0, 0};
+    addUses(alloc.getBuffer(), place);
+    if (failed(add(places, std::move(place), alloc.getOffsetAttr(), alloc.getBuffer().getType())))
+      return failure();
+  }
+  return verifyDisjoint(std::move(places));
+}
+
+LogicalResult PlanVerifier::verify() {
+  auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
+  if (!arena) { // E1.
+    InFlightDiagnostic error = module.emitOpError("expects a plan with an arena");
+    error.attachNote() << "run ds-plan-memory first";
+    return error;
+  }
+  arenaBytes = arena.getInt();
+  if (failed(addStates()))
+    return failure();
+  for (func::FuncOp func : getSegments(module))
+    if (failed(addInputs(func)))
+      return failure();
+  for (func::FuncOp func : getSegments(module))
+    if (failed(verifySegment(func)))
+      return failure();
+  return success();
+}
+
+namespace {
+struct VerifyPlanned : mlir::ds::impl::VerifyPlannedBase<VerifyPlanned> {
+  void runOnOperation() override {
+    if (failed(PlanVerifier(getOperation()).verify()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

@@ -1,0 +1,161 @@
+//===- RematerializeCheap.cpp - Backward computes again what is cheap -----------===//
+//
+// What backward reads of the forward lives through the rest of it. Elementwise and index ops cost next to
+// nothing where they are fused into what reads them, so the question is only: which values, kept, make all
+// others computable by such ops, and have the fewest bytes? That is a minimum cut between what only expensive
+// ops give (products, attention, reductions) and what backward reads.
+//
+//===----------------------------------------------------------------------------===//
+#include "ds/Analysis/MinCut.h"
+#include "ds/Passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_REMATERIALIZECHEAP
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+
+/// The forward of one segment, and what crosses into the rest.
+class Border {
+public:
+  explicit Border(func::FuncOp func) : body(func.getBody().front()) {
+    findForward(func);
+    findCrossing();
+  }
+
+  bool isForward(Operation *op) const { return op && forward.contains(op); }
+  ArrayRef<Value> getCrossing() const { return crossing.getArrayRef(); }
+  /// Values that have to be kept for all that cross to be computable by cheap ops.
+  DenseSet<Value> chooseKept() const;
+
+private:
+  void findForward(func::FuncOp func);
+  void findCrossing();
+
+  Block &body;
+  DenseSet<Operation *> forward; ///< ops that the loss depends on
+  SetVector<Value> crossing;     ///< results of those that other ops read
+};
+
+/// True for ops whose repetition costs nothing but arithmetic on data that is being read anyway.
+bool isCheap(Operation *op) {
+  auto fusable = dyn_cast<FusableOpInterface>(op);
+  return fusable && fusable.getFusionKind() != FusionKind::Reduction;
+}
+
+bool isConstant(Operation *op) { return op->hasTrait<OpTrait::ConstantLike>(); }
+
+int64_t byteSize(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+}
+
+void Border::findForward(func::FuncOp func) {
+  SmallVector<Value> worklist;
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr))
+      if (state.getValue() == "loss")
+        worklist.push_back(body.getTerminator()->getOperand(index));
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val().getDefiningOp();
+    if (op && forward.insert(op).second)
+      worklist.append(op->operand_begin(), op->operand_end());
+  }
+}
+
+void Border::findCrossing() {
+  for (Operation &op : body.without_terminator())
+    if (!isForward(&op))
+      for (Value operand : op.getOperands())
+        if (isForward(operand.getDefiningOp()) && !isConstant(operand.getDefiningOp()))
+          crossing.insert(operand);
+}
+
+DenseSet<Value> Border::chooseKept() const {
+  // Nodes are the values from which something that crosses is reached by cheap ops alone.
+  ::ds::analysis::CutProblem problem;
+  SetVector<Value> values(crossing.begin(), crossing.end());
+  for (unsigned index = 0; index < values.size(); ++index) {
+    Operation *op = values[index].getDefiningOp();
+    problem.nodes.push_back({byteSize(values[index]), !isCheap(op), crossing.contains(values[index])});
+    if (!isCheap(op))
+      continue;
+    for (Value operand : op->getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      if (!maker || isConstant(maker)) // states and inputs are there anyway
+        continue;
+      values.insert(operand);
+      uint32_t from = std::distance(values.begin(), llvm::find(values, operand));
+      problem.edges.emplace_back(from, index);
+    }
+  }
+  std::vector<bool> cut = ::ds::analysis::findMinimumCut(problem);
+  DenseSet<Value> kept;
+  for (unsigned index = 0; index < values.size(); ++index)
+    if (cut[index])
+      kept.insert(values[index]);
+  return kept;
+}
+
+/// Copies cheap forward ops to where backward reads them. Copies are shared until the next op that no
+/// generated kernel can take in: further on, a copy would be a value that lives again.
+class Copier {
+public:
+  Copier(const Border &border, DenseSet<Value> kept) : border(border), kept(std::move(kept)) {}
+
+  void visit(Operation *op) {
+    if (border.isForward(op))
+      return;
+    OpBuilder builder(op);
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(copy(operand.get(), builder));
+    if (!isa<FusableOpInterface>(op))
+      copies.clear();
+  }
+
+private:
+  Value copy(Value value, OpBuilder &builder) {
+    Operation *op = value.getDefiningOp();
+    if (!border.isForward(op) || isConstant(op) || kept.contains(value))
+      return value;
+    if (Value existing = copies.lookup(value))
+      return existing;
+    assert(isCheap(op) && "the cut keeps what is not cheap");
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, copy(operand, builder));
+    Operation *clone = builder.clone(*op, mapping);
+    clone->setAttr(DsDialect::kRecomputedAttr, builder.getUnitAttr());
+    for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
+      copies[original] = result;
+    return copies.lookup(value);
+  }
+
+  const Border &border;
+  DenseSet<Value> kept;
+  DenseMap<Value, Value> copies;
+};
+
+struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<RematerializeCheap> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    auto segment = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
+    if (!segment || segment.getValue() == SegmentKind::Evaluation)
+      return;
+    Border border(func);
+    Copier copier(border, border.chooseKept());
+    SmallVector<Operation *> ops =
+        llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
+    for (Operation *op : ops)
+      copier.visit(op);
+  }
+};
+} // namespace

@@ -1,0 +1,153 @@
+//===- FunctionGathers.cpp - The gathers of one function, as values with uses ----===//
+#include "FunctionGathers.h"
+
+#include "ds/Passes/ScheduledFunction.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+bool mlir::ds::isMovableGather(CommunicateOp op) {
+  if (op.getKind() != CollectiveKind::AllGather)
+    return false;
+  Value whole = op.getOutputs()[0];
+  if (auto alloc = whole.getDefiningOp<AllocOp>())
+    return alloc.getCategory() == "communication";
+  auto argument = dyn_cast<BlockArgument>(whole);
+  auto func = op->getParentOfType<func::FuncOp>();
+  FlatSymbolRefAttr state = argument ? getStateOf(func, argument.getArgNumber()) : FlatSymbolRefAttr();
+  Operation *declaration = state ? SymbolTable::lookupNearestSymbolFrom(func, state) : nullptr;
+  return declaration && declaration->hasAttr(kGatheredFromAttr);
+}
+
+FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs) : func(func), costs(costs) {
+  findCompute();
+  std::multimap<int64_t, CommunicateOp> gathers; // by first use; equals as they are issued
+  for (CommunicateOp gather : llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovableGather))
+    gathers.emplace(useOf(gather).begin, gather);
+  DenseSet<Operation *> allocations;
+  for (auto [use, gather] : gathers) {
+    addGather(gather);
+    if (Operation *alloc = gather.getOutputs()[0].getDefiningOp())
+      allocations.insert(alloc);
+  }
+  liveBytes = getLiveBytes(func, allocations);
+}
+
+void FunctionGathers::findCompute() {
+  for (Operation &op : func.getBody().front()) {
+    position[&op] = compute.size();
+    if (!isa<LaunchOp, CallOp>(op))
+      continue;
+    compute.push_back(&op);
+    accesses.push_back(accessesOf(&op));
+    seconds.push_back(costs.computeSeconds(&op));
+  }
+}
+
+/// The compute commands from the first to the last that reads what `gather` brings. Of a place that other
+/// gathers fill as well, up to where the next one does.
+analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather) const {
+  int64_t begin = position.at(gather), count = compute.size(), first = count, last = begin;
+  Value root = gather.getOutputs()[0];
+  if (isa<BlockArgument>(root))
+    for (Operation *user : root.getUsers())
+      if (isa<CommunicateOp>(user) && gather->isBeforeInBlock(user))
+        count = std::min(count, position.at(user));
+  for (int64_t command = begin; command < count; ++command)
+    if (llvm::any_of(accesses[command], [&](const BufferAccess &access) { return access.root == root; }))
+      first = std::min(first, command), last = command + 1;
+  return {std::min(first, last), std::max(last, first == begin ? begin + 1 : last)};
+}
+
+/// The compute command behind the last one that writes what `gather` reads.
+int64_t FunctionGathers::earliestIssue(CommunicateOp gather) const {
+  BufferAccess shard = windowOf(gather.getInputs()[0]);
+  for (int64_t command = position.at(gather); command > 0; --command)
+    if (conflict(accesses[command - 1], shard))
+      return command;
+  return 0;
+}
+
+void FunctionGathers::addGather(CommunicateOp gather) {
+  GatheredValue value;
+  value.shard = windowOf(gather.getInputs()[0]);
+  if (auto argument = dyn_cast<BlockArgument>(value.shard.root))
+    value.state = getStateOf(func, argument.getArgNumber());
+  value.type = cast<BufferType>(gather.getOutputs()[0].getType());
+  value.earliest = earliestIssue(gather);
+  value.hasPlace = isa<BlockArgument>(gather.getOutputs()[0]);
+  // Planned times are doubled, as a machine that does other things as well may take them.
+  value.seconds = 2 * costs.collectiveSeconds(gather);
+  value.uses = {useOf(gather)};
+  value.gathers = {{gather}};
+  for (GatheredValue &known : values) {
+    // A shard that has changed since is another value.
+    if (!known.isSameAs(value) || known.shard.root != value.shard.root ||
+        value.earliest > known.uses.back().begin)
+      continue;
+    if (value.uses[0].begin < known.uses.back().end) {
+      known.uses.back().end = std::max(known.uses.back().end, value.uses[0].end);
+      known.gathers.back().push_back(gather);
+      return;
+    }
+    known.uses.push_back(value.uses[0]);
+    known.gathers.push_back({gather});
+    return;
+  }
+  values.push_back(std::move(value));
+}
+
+bool FunctionGathers::changes(const GatheredValue &value) const {
+  func::FuncOp handle = func; // asking it changes nothing
+  return llvm::any_of(handle.getBody().front(), [&](Operation &op) {
+    return isCommand(&op) && conflict(accessesOf(&op), value.shard);
+  });
+}
+
+void FunctionGathers::issueBefore(CommunicateOp gather, int64_t command) {
+  Operation *target = compute[command];
+  // Not behind what only compute waits for.
+  while (auto wait = dyn_cast_or_null<WaitOp>(target->getPrevNode())) {
+    if (wait.getStream() != StreamKind::Compute)
+      break;
+    target = wait;
+  }
+  gather->moveBefore(target);
+}
+
+/// Erases `gather`; what it brought is in `place`.
+static void replaceGather(CommunicateOp gather, Value place) {
+  Value whole = gather.getOutputs()[0];
+  gather.erase();
+  if (whole == place)
+    return;
+  whole.replaceAllUsesWith(place);
+  whole.getDefiningOp()->erase();
+}
+
+void FunctionGathers::joinUses(const GatheredValue &value, uint32_t firstUse, uint32_t lastUse,
+                               int64_t issue) {
+  CommunicateOp first = value.gathers[firstUse].front();
+  for (uint32_t use = firstUse; use <= lastUse; ++use)
+    for (CommunicateOp other : value.gathers[use])
+      if (other != first)
+        replaceGather(other, first.getOutputs()[0]);
+  issueBefore(first, issue);
+}
+
+void FunctionGathers::moveTo(const GatheredValue &value, Value place, bool isGathered, int64_t issue) {
+  CommunicateOp first = value.gathers.front().front();
+  for (const auto &use : value.gathers)
+    for (CommunicateOp gather : use)
+      if (gather != first || !isGathered)
+        replaceGather(gather, place);
+  if (!isGathered)
+    return;
+  Value whole = first.getOutputs()[0];
+  whole.replaceAllUsesWith(place);
+  whole.getDefiningOp()->erase();
+  issueBefore(first, issue);
+}

@@ -1,0 +1,146 @@
+//===- InsertEvents.cpp - Orders the streams where they touch the same bytes -----===//
+//
+// Walks the commands in issue order and remembers for each stream how much of every other one it knows to
+// have run. Before a command that touches what another stream has touched, and does not know to be done, an
+// event is recorded behind that and waited for. A collective also waits for what compute has done up to the
+// place where it stands: until there its buffers may be somebody else's, so that lifetimes in issue order
+// are lifetimes in time. The price is one event per place at which collectives are issued.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Passes/BufferAccess.h"
+#include "ds/Passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <array>
+#include <map>
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_INSERTEVENTS
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+
+constexpr unsigned kNumStreams = 5;
+
+/// For each stream the number of its commands that have run.
+using Progress = std::array<int64_t, kNumStreams>;
+
+/// A command that has been issued, as far as later ones must know it.
+struct Issued {
+  Operation *op;
+  Progress progress; ///< what has run when it has
+  SmallVector<BufferAccess> accesses;
+};
+
+class EventInserter {
+public:
+  explicit EventInserter(func::FuncOp func) : func(func), builder(func.getContext()) {}
+  void run();
+
+private:
+  void visit(Operation *op);
+  /// Lets `stream` wait, before `op`, until the first `count` commands of stream `other` have run.
+  void waitFor(Operation *op, unsigned stream, unsigned other, int64_t count);
+  /// An event that tells that, recorded anew if none does yet.
+  int64_t findEvent(Operation *before, unsigned other, int64_t count);
+  /// Number of commands of `other`, which `stream` may not know to have run, up to the last that conflicts.
+  int64_t lastConflict(unsigned stream, unsigned other, ArrayRef<BufferAccess> accesses) const;
+  void noteEvent(int64_t event, unsigned stream, const Progress &progress);
+
+  func::FuncOp func;
+  OpBuilder builder;
+  std::array<Progress, kNumStreams> known{}; ///< what each stream knows to have run
+  std::array<std::vector<Issued>, kNumStreams> issued;
+  std::map<int64_t, Progress> recorded;                   ///< event -> what has run when it happens
+  std::map<std::pair<unsigned, int64_t>, int64_t> events; ///< stream, number of its commands -> event
+  int64_t nextEvent = 0, nextCollective = 0;
+};
+
+} // namespace
+
+static void join(Progress &into, const Progress &from) {
+  for (unsigned stream = 0; stream < kNumStreams; ++stream)
+    into[stream] = std::max(into[stream], from[stream]);
+}
+
+void EventInserter::noteEvent(int64_t event, unsigned stream, const Progress &progress) {
+  recorded[event] = progress;
+  events.try_emplace({stream, progress[stream]}, event);
+}
+
+int64_t EventInserter::findEvent(Operation *before, unsigned other, int64_t count) {
+  auto existing = events.lower_bound({other, count});
+  if (existing != events.end() && existing->first.first == other)
+    return existing->second;
+  auto stream = static_cast<StreamKind>(other);
+  const Issued &last = issued[other][count - 1];
+  // Behind the command itself, so that nothing else is waited for; where compute stands it costs nothing.
+  if (stream == StreamKind::Compute)
+    builder.setInsertionPoint(before);
+  else
+    builder.setInsertionPointAfter(last.op);
+  builder.create<RecordOp>(before->getLoc(), nextEvent, stream);
+  noteEvent(nextEvent, other, stream == StreamKind::Compute ? known[other] : last.progress);
+  return nextEvent++;
+}
+
+void EventInserter::waitFor(Operation *op, unsigned stream, unsigned other, int64_t count) {
+  if (known[stream][other] >= count)
+    return;
+  int64_t event = findEvent(op, other, count);
+  builder.setInsertionPoint(op);
+  builder.create<WaitOp>(op->getLoc(), event, static_cast<StreamKind>(stream));
+  join(known[stream], recorded.at(event));
+}
+
+int64_t EventInserter::lastConflict(unsigned stream, unsigned other, ArrayRef<BufferAccess> accesses) const {
+  for (int64_t count = issued[other].size(); count > known[stream][other]; --count)
+    if (conflict(accesses, issued[other][count - 1].accesses))
+      return count;
+  return 0;
+}
+
+void EventInserter::visit(Operation *op) {
+  unsigned stream = static_cast<unsigned>(streamOf(op));
+  if (auto record = dyn_cast<RecordOp>(op))
+    return noteEvent(record.getEvent(), stream, known[stream]);
+  if (auto wait = dyn_cast<WaitOp>(op)) {
+    if (auto event = recorded.find(wait.getEvent()); event != recorded.end())
+      join(known[stream], event->second);
+    return;
+  }
+  SmallVector<BufferAccess> accesses = accessesOf(op);
+  unsigned compute = static_cast<unsigned>(StreamKind::Compute);
+  if (stream != compute)
+    waitFor(op, stream, compute, issued[compute].size());
+  for (unsigned other = 0; other < kNumStreams; ++other)
+    if (other != stream)
+      waitFor(op, stream, other, lastConflict(stream, other, accesses));
+  if (auto communicate = dyn_cast<CommunicateOp>(op))
+    communicate.setNumber(nextCollective++);
+  known[stream][stream] = issued[stream].size() + 1;
+  issued[stream].push_back({op, known[stream], std::move(accesses)});
+}
+
+void EventInserter::run() {
+  SmallVector<Operation *> commands;
+  for (Operation &op : func.getBody().front())
+    if (isCommand(&op)) {
+      commands.push_back(&op);
+      if (auto record = dyn_cast<RecordOp>(op))
+        nextEvent = std::max<int64_t>(nextEvent, record.getEvent() + 1);
+    }
+  for (Operation *op : commands)
+    visit(op);
+}
+
+namespace {
+struct InsertEvents : mlir::ds::impl::InsertEventsBase<InsertEvents> {
+  void runOnOperation() override { EventInserter(getOperation()).run(); }
+};
+} // namespace

@@ -1,0 +1,193 @@
+//===- VerifyScheduled.cpp - The border after bufferisation ---------------------===//
+//
+// A wrong buffer shows as a wrong number hours later, so what the schedule promises is looked at once, here,
+// in one walk over the module. What an op can check alone stands in its own verifier.
+//
+//===---------------------------------------------------------------------------===//
+#include "Support/LibraryTable.h"
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/ScheduledFunction.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_VERIFYSCHEDULED
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Verifies the arguments and results of `func`: buffers, each one state or one input, and no result (E1,
+/// E2).
+static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
+  if (func.getNumResults() != 0) // E1.
+    return func.emitOpError("expects no results after bufferisation, but got ") << func.getNumResults();
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
+    auto buffer = dyn_cast<BufferType>(type);
+    if (!buffer) // E1.
+      return func.emitOpError("expects buffers, but got ") << type << " as argument " << index;
+    FlatSymbolRefAttr name = getStateOf(func, index);
+    if (bool(name) == bool(getInputOf(func, index))) // E2.
+      return func.emitOpError("expects argument ")
+             << index << " to be a state or an input, but it is " << (name ? "both" : "neither");
+    auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
+    if (name && !state)
+      return func.emitOpError("expects a state, but got ") << name;
+    if (state && (state.getLocalType() != buffer.getTensor() || !buffer.isContiguous())) {
+      InFlightDiagnostic error = func.emitOpError("expects argument ")
+                                 << index << " to hold the whole of state " << name << ", but got " << buffer;
+      error.attachNote(state.getLoc()) << "the state is " << state.getLocalType();
+      return error;
+    }
+  }
+  return success();
+}
+
+/// Verifies that `call` names a library function with as many buffers as it takes (E3).
+static LogicalResult verifyCall(CallOp call) {
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  if (!function)
+    return call.emitOpError("expects a library function, but got \"") << call.getCallee() << "\"";
+  size_t count = call.getBuffers().size();
+  if (count < function->minBuffers || count > function->maxBuffers)
+    return call.emitOpError("expects ") << function->minBuffers << " to " << function->maxBuffers
+                                        << " buffers for \"" << call.getCallee() << "\", but got " << count;
+  if (call.getCallee() != "copy")
+    return success();
+  auto from = cast<BufferType>(call.getBuffers()[0].getType()),
+       to = cast<BufferType>(call.getBuffers()[1].getType());
+  if (from.getTensor() != to.getTensor())
+    return call.emitOpError("expects to copy ")
+           << from.getTensor() << " to its like, but got " << to.getTensor();
+  return success();
+}
+
+/// The first command in the block that names `buffer` or a view of it; null when there is none.
+static Operation *firstCommand(Value buffer) {
+  Operation *first = nullptr;
+  for (Operation *user : buffer.getUsers()) {
+    Operation *command = isa<ViewOp>(user) ? firstCommand(user->getResult(0)) : user;
+    if (command && (!first || command->isBeforeInBlock(first)))
+      first = command;
+  }
+  return first;
+}
+
+/// True when `command` writes `root` or a view of it.
+static bool writes(Operation *command, Value root) {
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  cast<MemoryEffectOpInterface>(command).getEffects(effects);
+  return llvm::any_of(effects, [&](const MemoryEffects::EffectInstance &effect) {
+    Value value = effect.getValue();
+    auto view = value ? value.getDefiningOp<ViewOp>() : ViewOp();
+    return isa<MemoryEffects::Write>(effect.getEffect()) && (view ? view.getSource() : value) == root;
+  });
+}
+
+/// Verifies that a command uses `alloc`, and that the first to do so writes it (E4).
+static LogicalResult verifyAlloc(AllocOp alloc) {
+  Operation *first = firstCommand(alloc.getBuffer());
+  if (!first)
+    return alloc.emitOpError("expects a command to use it");
+  if (writes(first, alloc.getBuffer()))
+    return success();
+  InFlightDiagnostic error = first->emitOpError("expects what it reads to be written before");
+  error.attachNote(alloc.getLoc()) << "nothing has written this allocation yet";
+  return error;
+}
+
+/// Verifies the ops of a function (E1, E3, E4).
+static LogicalResult verifyBody(func::FuncOp func) {
+  for (Operation &op : func.getBody().front()) {
+    if (!isa<AllocOp, ViewOp, func::ReturnOp>(op) && !isCommand(&op)) { // E1.
+      InFlightDiagnostic error = op.emitOpError("expects to be replaced by buffers and commands");
+      error.attachNote() << "run ds-fuse-regions and ds-bufferize first";
+      return error;
+    }
+    if (auto call = dyn_cast<CallOp>(op); call && failed(verifyCall(call)))
+      return failure();
+    if (auto alloc = dyn_cast<AllocOp>(op); alloc && failed(verifyAlloc(alloc)))
+      return failure();
+  }
+  return success();
+}
+
+/// Verifies that `kernel` computes with fusable ops (E5).
+static LogicalResult verifyKernel(KernelOp kernel) {
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (!isa<FusableOpInterface>(op)) {
+      InFlightDiagnostic error = kernel.emitOpError("expects fusable ops, but got ") << op.getName();
+      error.attachNote(op.getLoc()) << "this op";
+      return error;
+    }
+  return success();
+}
+
+/// Verifies the commands of one function on `whole`, which has what was gathered from `shard`; null for an
+/// argument that is not there. `gathered` and `changed` say what earlier functions did (E6).
+static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool &gathered,
+                                    bool &changed) {
+  SegmentKind kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
+  if (kind == SegmentKind::Evaluation)
+    gathered = changed = false;
+  bool gathers = kind == SegmentKind::First || kind == SegmentKind::Evaluation;
+  for (Operation &op : func.getBody().front()) {
+    if (!isCommand(&op))
+      continue;
+    for (const BufferAccess &access : accessesOf(&op)) {
+      if (access.root == shard && access.isWrite)
+        changed = true;
+      if (!whole || access.root != whole)
+        continue;
+      auto gather = dyn_cast<CommunicateOp>(op);
+      if (access.isWrite && (!gathers || !gather || gather.getKind() != CollectiveKind::AllGather ||
+                             rootOfBuffer(gather.getInputs()[0]) != shard))
+        return op.emitOpError("expects only gathers of its shard, in first and in evaluation, to write a "
+                              "value that stays for the step");
+      if (!access.isWrite && (!gathered || changed))
+        return op.emitOpError("expects a value that stays for the step to be gathered before, and its "
+                              "shard to be as it was then");
+      gathered |= access.isWrite;
+    }
+  }
+  return success();
+}
+
+/// Verifies all functions on the value that stays gathered in `state` (E6).
+static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable &symbols) {
+  auto from = state->getAttrOfType<FlatSymbolRefAttr>(kGatheredFromAttr);
+  if (!from || !symbols.lookup<StateOp>(from.getValue()))
+    return state.emitOpError("expects ") << kGatheredFromAttr << " to name a state";
+  bool gathered = false, changed = false;
+  for (func::FuncOp func : getSegments(module)) {
+    Value whole, shard;
+    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+      if (getStateOf(func, index) == FlatSymbolRefAttr::get(state))
+        whole = func.getArgument(index);
+      if (getStateOf(func, index) == from)
+        shard = func.getArgument(index);
+    }
+    auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
+    for (int run = 0; run < (kind == SegmentKind::Middle ? 2 : 1); ++run) // it may follow itself
+      if (failed(verifyGathered(func, whole, shard, gathered, changed)))
+        return failure();
+  }
+  return success();
+}
+
+namespace {
+struct VerifyScheduled : mlir::ds::impl::VerifyScheduledBase<VerifyScheduled> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
+      if (failed(verifySignature(func, symbols)) || failed(verifyBody(func)))
+        return signalPassFailure();
+    for (auto state : getOperation().getOps<StateOp>())
+      if (state->hasAttr(kGatheredFromAttr) && failed(verifyGathered(state, getOperation(), symbols)))
+        return signalPassFailure();
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      if (failed(verifyKernel(kernel)))
+        return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

@@ -1,0 +1,110 @@
+//===- ShardZero.cpp - From one step to what each of N ranks does -----------------===//
+//
+// One pass for all stages of ZeRO: what is divided differs, where the collectives stand follows. The parts of
+// the work are listed in ShardedStep.h.
+//
+//===---------------------------------------------------------------------------===//
+#include "ChooseSizes.h"
+#include "ShardedStep.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Report/PlanReport.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_SHARDZERO
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Says what a rank sends in one run of `func`, by kind of collective.
+static void remarkTraffic(func::FuncOp func) {
+  llvm::MapVector<CollectiveKind, std::pair<int64_t, int64_t>> traffic; // calls, bytes
+  func.walk([&](CollectiveOpInterface op) {
+    auto &[calls, bytes] = traffic[op.getCollectiveKind()];
+    ++calls;
+    bytes += cast<CostOpInterface>(op.getOperation()).getSentBytes();
+  });
+  for (auto [kind, figures] : traffic)
+    func.emitRemark("@") << func.getSymName() << ": " << figures.first << ' ' << stringifyCollectiveKind(kind)
+                         << ", " << figures.second << " bytes sent per rank";
+}
+
+/// What the choice of sizes rests on. Gradients have the type of their parameters where nothing else is said.
+static SizeBasis basisOf(ModuleOp module, const TrainingOptions &options) {
+  SizeBasis basis;
+  basis.ranks = options.world;
+  unsigned bits = 0;
+  for (auto state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Parameter) {
+      basis.elements += state.getTensorType().getNumElements();
+      bits = std::max(bits, state.getTensorType().getElementTypeBitWidth());
+    }
+  basis.parameterBytes = std::max(1u, bits / 8);
+  basis.gradientBytes = options.communicationType
+                            ? int64_t(options.communicationType.getIntOrFloatBitWidth()) / 8
+                            : basis.parameterBytes;
+  return basis;
+}
+
+/// When the gradients of several micro-steps are reduced, and what that keeps.
+static std::string describeReduction(ShardedStep &step) {
+  int64_t bytes = 0;
+  for (ShardedBucket &bucket : step.getBuckets())
+    for (auto &entry : bucket.states)
+      if (StateOp state = entry.second; state.getRole() == Role::Gradient)
+        bytes += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  return (step.dividesGradients()
+              ? "gradients are reduced in each micro-step; a rank keeps its part of them ("
+              : "gradients are reduced once per step; until then a rank keeps all of "
+                "them (") +
+         ::ds::analysis::formatBytes(bytes) + ")";
+}
+
+namespace {
+struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
+  using ShardZeroBase::ShardZeroBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<TrainingOptions> options = readTrainingAttr(module);
+    if (failed(options) || (options->world > 1 && failed(shard(module, *options))))
+      return signalPassFailure();
+    module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "sharded"));
+  }
+
+  LogicalResult shard(ModuleOp module, TrainingOptions options) {
+    FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
+    if (failed(rates))
+      return failure();
+    for (const std::string &note : chooseSizes(options.sharding, basisOf(module, options), *rates))
+      addChoice(module, note);
+    ShardedStep step(module, options);
+    if (failed(step.layOut()))
+      return failure();
+    if (options.accumulation > 1 && step.dividesOptimizer())
+      addChoice(module, describeReduction(step));
+    for (auto func : module.getOps<func::FuncOp>()) {
+      SegmentStates segment(func);
+      SmallVector<Value> totals;
+      // Losses first: parameters are read in forward, which is what a loss depends on. Gradients before
+      // updates, which read the reduced ones.
+      if (failed(shardScalars(step, segment)) || failed(shardGradients(step, segment, totals)) ||
+          (segment.getKind() == SegmentKind::Last && failed(shardUpdates(step, segment, totals))))
+        return failure();
+      shardParameters(step, segment);
+      for (StateOp state : step.getReplaced())
+        segment.drop(state.getSymNameAttr());
+      segment.finish();
+      if (remarks)
+        remarkTraffic(func);
+    }
+    step.eraseReplaced();
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,255 @@
+//===- ShardedStep.cpp - What the ranks divide, and how ---------------------------===//
+//
+// Two parameters may share a bucket when one body updates both: the same ops on the same numbers, and states
+// of the same kinds. The bodies themselves say so; no option is asked for.
+//
+//===---------------------------------------------------------------------------===//
+#include "ShardedStep.h"
+
+#include "ds/Analysis/BucketLayout.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+/// A parameter on its way into a bucket.
+struct ShardedStep::Candidate {
+  StateOp parameter;
+  UpdateOp update; ///< null for what is not trained
+  std::string kind;
+};
+
+StringRef mlir::ds::suffixOf(StateOp state, StringRef parameter) {
+  StringRef name = state.getSymName();
+  return name.starts_with(parameter) ? name.drop_front(parameter.size()) : name;
+}
+
+ShardedStep::ShardedStep(ModuleOp module, const TrainingOptions &options)
+    : module(module), options(options), symbols(module) {}
+
+//===----------------------------------------------------------------------===//
+// Which updates are the same
+//===----------------------------------------------------------------------===//
+
+/// Spells `body` without the parameter's name and shape.
+static void spellBody(UpdateOp update, raw_ostream &os) {
+  DenseMap<Value, unsigned> numbers;
+  auto number = [&](Value value) { return numbers.try_emplace(value, numbers.size()).first->second; };
+  Block &block = update.getBody().front();
+  for (BlockArgument argument : block.getArguments())
+    os << number(argument) << ':' << getElementTypeOrSelf(argument.getType()) << ' ';
+  for (Operation &op : block) {
+    os << op.getName() << '(';
+    for (Value operand : op.getOperands())
+      os << number(operand) << ' ';
+    os << ')';
+    if (auto constant = dyn_cast<ConstantOp>(op))
+      os << cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>();
+    else if (!isa<BroadcastOp>(op))
+      os << op.getAttrDictionary();
+    for (Value result : op.getResults())
+      os << number(result) << ':' << getElementTypeOrSelf(result.getType());
+    os << ';';
+  }
+  for (Value scalar : update.getScalars())
+    os << scalar.getAsOpaquePointer() << ' ';
+}
+
+/// Spells what decides whether two parameters may share a bucket, and checks that states go through the
+/// update as states do.
+LogicalResult ShardedStep::describe(Candidate &candidate, SegmentStates &last) {
+  llvm::raw_string_ostream os(candidate.kind);
+  os << candidate.parameter.getTensorType().getElementType() << (candidate.update ? " trained " : " frozen ");
+  if (!candidate.update)
+    return success();
+  StringRef name = candidate.parameter.getSymName();
+  auto spellState = [&](StringAttr stateName) {
+    StateOp state = stateName ? lookup(stateName) : StateOp();
+    if (!state)
+      return false;
+    os << suffixOf(state, name) << ' ' << stringifyRole(state.getRole()) << ' ' << state.getInit() << ' '
+       << state.getTensorType().getElementType() << ' ';
+    return true;
+  };
+  for (Value operand : candidate.update.getStates()) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!argument || !spellState(last.nameOf(argument)))
+      return candidate.update.emitOpError("expects states that are arguments of its function, but got ")
+             << operand;
+  }
+  for (Value result : candidate.update.getResults()) {
+    bool isState = result.hasOneUse() && result.use_begin()->getOwner() == last.getTerminator() &&
+                   spellState(last.nameOfResult(result.use_begin()->getOperandNumber()));
+    if (!isState)
+      return candidate.update.emitOpError("expects results that states are given and nothing else reads");
+  }
+  spellBody(candidate.update, os);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Which parameters there are
+//===----------------------------------------------------------------------===//
+
+/// The parameters that the segment's layers read, in order of first use.
+static SmallVector<StateOp> parametersInOrder(const SegmentStates &segment, const ShardedStep &step) {
+  struct Read {
+    Operation *first;
+    unsigned argument;
+    StateOp state;
+  };
+  SmallVector<Read> found;
+  for (BlockArgument argument : segment.getBody().getArguments()) {
+    StringAttr name = segment.nameOf(argument);
+    StateOp state = name ? step.lookup(name) : StateOp();
+    if (!state || state.getRole() != Role::Parameter)
+      continue;
+    Operation *first = nullptr;
+    for (Operation *user : argument.getUsers())
+      if (!isa<UpdateOp>(user))
+        first = earlierOf(first, user);
+    found.push_back({first ? first : segment.getTerminator(), argument.getArgNumber(), state});
+  }
+  llvm::sort(found, [](const Read &a, const Read &b) {
+    return a.first == b.first ? a.argument < b.argument : a.first->isBeforeInBlock(b.first);
+  });
+  return llvm::map_to_vector(found, [](const Read &read) { return read.state; });
+}
+
+LogicalResult ShardedStep::collect(SmallVectorImpl<Candidate> &trained, SmallVectorImpl<Candidate> &frozen) {
+  SmallVector<SegmentStates> segments;
+  for (auto func : module.getOps<func::FuncOp>())
+    segments.emplace_back(func);
+  auto *last = llvm::find_if(
+      segments, [](const SegmentStates &segment) { return segment.getKind() == SegmentKind::Last; });
+  std::swap(*segments.begin(), *last);
+  DenseMap<StringAttr, UpdateOp> updates;
+  for (auto update : segments.front().getBody().getOps<UpdateOp>())
+    updates[update.getParameterAttr().getAttr()] = update;
+  DenseSet<Operation *> seen;
+  for (SegmentStates &segment : segments)
+    for (StateOp parameter : parametersInOrder(segment, *this)) {
+      if (!seen.insert(parameter).second)
+        continue;
+      Candidate candidate{parameter, updates.lookup(parameter.getSymNameAttr()), ""};
+      if (failed(describe(candidate, segments.front())))
+        return failure();
+      (candidate.update ? trained : frozen).push_back(candidate);
+    }
+  for (auto [name, update] : updates)
+    if (!seen.contains(lookup(name)))
+      return update.emitOpError("expects a parameter that its function reads, but got @") << name.getValue();
+  return success();
+}
+
+LogicalResult ShardedStep::layOut() {
+  if (options.optimizer.kind == OptimizerOptions::Kind::Lamb)
+    return module.emitError() << "optimizer lamb on " << options.world
+                              << " ranks is not supported: its step needs norms of whole parameters";
+  SmallVector<Candidate> trained, frozen;
+  if (failed(collect(trained, frozen)))
+    return failure();
+  declareMesh();
+  makeBuckets(trained);
+  if (options.sharding.stage == 3)
+    makeBuckets(frozen);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+void ShardedStep::declareMesh() {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  symbols.insert(builder.create<MeshOp>(module.getLoc(), "mesh", ArrayRef<int64_t>{options.world, 1, 1, 1}),
+                 module.getBody()->begin());
+}
+
+void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
+  llvm::StringMap<uint32_t> kinds;
+  std::vector<analysis::BucketParameter> parameters;
+  for (const Candidate &candidate : candidates) {
+    uint32_t kind = kinds.try_emplace(candidate.kind, kinds.size()).first->second;
+    StateOp parameter = candidate.parameter;
+    parameters.push_back({analysis::layerOfParameter(parameter.getSymName().str()),
+                          parameter.getTensorType().getNumElements(), kind});
+  }
+  const ShardingOptions &sharding = options.sharding;
+  analysis::BucketLimits limits;
+  limits.ranks = options.world;
+  limits.maxElements =
+      std::min({sharding.reduceBucketSize, sharding.gatherBucketSize, sharding.subGroupSize});
+  limits.parameterThreshold = sharding.parameterThreshold;
+  limits.modelThreshold = sharding.modelThreshold;
+  for (const analysis::BucketPlan &plan : analysis::layOutBuckets(parameters, limits)) {
+    ShardedBucket bucket;
+    bucket.isPersistent = plan.isPersistent;
+    for (uint32_t index : plan.members) {
+      bucket.members.push_back(candidates[index].parameter);
+      if (candidates[index].update)
+        bucket.updates.push_back(candidates[index].update);
+    }
+    declare(bucket, plan.offsets, plan.elements);
+    buckets.push_back(std::move(bucket));
+  }
+}
+
+/// Declares the bucket's state in the place of the members' states that are like `like`.
+StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, StringRef suffix, bool isDivided) {
+  MLIRContext *context = module.getContext();
+  StringRef ending = suffix.empty() ? ".parameter" : suffix;
+  bool isFilled = like.getRole() == Role::Parameter || like.getRole() == Role::Master; // from the members
+  auto init = isFilled ? InitAttr::get(context, InitKind::Zero, 0.0, 0.0) : like.getInit();
+  auto shards = isDivided ? ArrayAttr::get(context, MeshAxisAttr::get(context, MeshAxis::Data)) : ArrayAttr();
+  auto type = RankedTensorType::get(bucket.getElements(), like.getTensorType().getElementType());
+  OpBuilder builder(context);
+  auto state =
+      builder.create<StateOp>(bucket.op.getLoc(), (bucket.op.getSymName() + ending).str(), like.getRole(),
+                              /*trainable=*/false, /*aliases=*/ArrayAttr(), FlatSymbolRefAttr(),
+                              FlatSymbolRefAttr::get(bucket.op), shards, init, like.getHome(), type);
+  Operation *after = bucket.op;
+  for (auto &entry : bucket.states)
+    after = laterOf(after, entry.second);
+  symbols.insert(state, std::next(after->getIterator()));
+  return bucket.states[suffix] = state;
+}
+
+void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements) {
+  Operation *after = nullptr;
+  for (Operation &op : *module.getBody())
+    if (isa<StateOp, BucketOp>(op))
+      after = &op;
+  OpBuilder builder(module.getContext());
+  auto names = llvm::map_to_vector(
+      bucket.members, [](StateOp member) -> Attribute { return FlatSymbolRefAttr::get(member); });
+  // What moves a bucket is called by the first module that has a part of it, in plans, traces and errors.
+  StringRef first = bucket.members.front().getSymName();
+  Location name = NameLoc::get(builder.getStringAttr(first.rsplit('.').first), module.getLoc());
+  bucket.op = builder.create<BucketOp>(name, "bucket_" + std::to_string(buckets.size()),
+                                       builder.getArrayAttr(names), offsets, elements);
+  symbols.insert(bucket.op, std::next(after->getIterator()));
+  declareState(bucket, bucket.members.front(), "", dividesParameters(bucket));
+  if (!bucket.isTrained())
+    return;
+  for (auto [index, member] : llvm::enumerate(bucket.members)) {
+    StringRef name = member.getSymName();
+    SmallVector<StateOp> owned;
+    for (auto state : module.getOps<StateOp>())
+      if (state.getOwner() == name)
+        owned.push_back(state);
+    for (StateOp state : owned) {
+      bool isDivided = state.getRole() == Role::Gradient ? dividesGradients() : dividesOptimizer();
+      if (index == 0)
+        declareState(bucket, state, suffixOf(state, name), isDivided);
+      replaced.push_back(state);
+    }
+  }
+}
+
+void ShardedStep::eraseReplaced() {
+  for (StateOp state : replaced)
+    symbols.erase(state);
+}

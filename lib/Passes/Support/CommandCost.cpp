@@ -1,0 +1,206 @@
+//===- CommandCost.cpp - How long commands take, as far as schedules must know ---===//
+#include "ds/Passes/CommandCost.h"
+
+#include "RuntimeCall.h"
+#include "ds/Codegen/KernelClass.h"
+#include "ds/Passes/AttentionWorkspace.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace cost = ::ds::cost;
+namespace rt = ::ds::rt;
+
+FailureOr<cost::Rates> mlir::ds::readRates(Operation *op, StringRef cluster) {
+  ::ds::Result<::ds::config::Cluster> read = ::ds::config::readCluster(cluster.str());
+  if (read)
+    return cost::Rates(*read);
+  return op->emitError("expects option cluster to name a cluster: ") << read.error().message, failure();
+}
+
+/// The element type whose arithmetic `command` does: that of its first buffer of floats.
+static cost::DType arithmeticType(Operation *command) {
+  for (Value operand : command->getOperands()) {
+    Type element = cast<BufferType>(operand.getType()).getTensor().getElementType();
+    if (element.isBF16())
+      return cost::DType::BF16;
+    if (element.isF16())
+      return cost::DType::F16;
+    if (isa<FloatType>(element))
+      break;
+  }
+  return cost::DType::F32;
+}
+
+static double bytesOf(Value buffer) { return cast<BufferType>(buffer.getType()).getSizeInBytes(); }
+
+/// Bytes of all operands, one that is read and written counted twice.
+static double bytesOf(ValueRange buffers) {
+  double bytes = 0;
+  for (Value buffer : buffers)
+    bytes += bytesOf(buffer);
+  return bytes;
+}
+
+/// Null where the kernel is not known.
+const CommandCosts::KernelFacts *CommandCosts::factsOf(LaunchOp launch) {
+  auto kernel = symbols.lookup<KernelOp>(launch.getKernelAttr().getAttr());
+  if (!kernel)
+    return nullptr;
+  auto [place, isNew] = facts.try_emplace({kernel, launch.getNumElements()});
+  if (!isNew)
+    return &place->second;
+  KernelFacts &found = place->second;
+  found.work = kernelWork(kernel, launch.getNumElements());
+  KernelClass of;
+  if (succeeded(classify(kernel.getBody().front(), of)) && of.kind == KernelKind::Column)
+    found.columnUnits = std::max<int64_t>(of.extent, 1);
+  return &found;
+}
+
+/// What the kernel of `launch` moves and computes.
+cost::KernelLoad CommandCosts::loadOf(LaunchOp launch, ArrayRef<double> distances) {
+  cost::KernelLoad load{bytesOf(launch->getOperands())};
+  int64_t inPlace = 0;
+  for (Value output : launch.getOutputs())
+    if (llvm::is_contained(launch.getInputs(), output))
+      ++inPlace;
+    else
+      load.freshBytes += bytesOf(output);
+  load.updates = inPlace >= 3 * launch.getNumMembers();
+  for (auto [index, distance] : llvm::enumerate(distances)) {
+    Value operand = launch->getOperand(index);
+    bool isFresh = !llvm::is_contained(launch.getInputs(), operand);
+    load.reuse.push_back({bytesOf(operand) * (isFresh ? 2 : 1), distance});
+  }
+  const KernelFacts *kernel = factsOf(launch);
+  if (!kernel)
+    return load;
+  load.additions = kernel->work.additions, load.divisions = kernel->work.divisions;
+  load.roots = kernel->work.roots, load.rows = kernel->work.rows;
+  if (kernel->columnUnits == 0)
+    return load;
+  // The units share the columns, which are as many as the shortest result has elements.
+  auto shorter = [](Value a, Value b) { return bytesOf(a) < bytesOf(b); };
+  load.stripBytes = bytesOf(*llvm::min_element(launch.getOutputs(), shorter)) / double(kernel->columnUnits);
+  return load;
+}
+
+/// Whether an operand of a product lies in memory by columns: its last dimension is not the contiguous one.
+static bool isByColumns(BufferType type, bool isTransposed) {
+  ArrayRef<int64_t> strides = type.getStrides();
+  size_t last = strides.size() - 1;
+  return strides[isTransposed ? last - 1 : last] != 1 && strides[isTransposed ? last : last - 1] == 1;
+}
+
+/// The product of a matmul call. A right-hand side without batch dimensions sees the others' as rows.
+static cost::Matmul productOf(CallOp call) {
+  auto type = [&](unsigned i) { return cast<BufferType>(call.getBuffers()[i].getType()); };
+  auto flag = [&](unsigned i) { return cast<IntegerAttr>(call.getParams()[i]).getInt() != 0; };
+  ArrayRef<int64_t> right = type(1).getTensor().getShape(), result = type(2).getTensor().getShape();
+  double elements = type(2).getTensor().getNumElements(), columns = result.back();
+  cost::Matmul product;
+  product.k = right[right.size() - (flag(1) ? 1 : 2)];
+  product.n = columns;
+  product.m = right.size() == 2 ? elements / std::max(columns, 1.0) : double(result[result.size() - 2]);
+  product.batch = product.m * columns > 0 ? elements / (product.m * columns) : 0;
+  product.transposeA = isByColumns(type(0), flag(0));
+  product.transposeB = isByColumns(type(1), flag(1));
+  return product;
+}
+
+/// Seconds for GELU's input, which a product reads or writes beside its own operands; 0 without it.
+static double geluSeconds(CallOp call, const cost::Rates &rates) {
+  double bytes = 0;
+  for (Value other : call.getBuffers().drop_front(3))
+    if (cast<BufferType>(other.getType()).getTensor().getRank() > 1) // no bias
+      bytes += bytesOf(other);
+  const ::ds::config::DeviceSpec &device = rates.cluster().device;
+  return bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+}
+
+/// The product of windows and filters that a convolution call is: of [windows, elements of one] and
+/// [elements, filters] for each group; the gradients are products of two of these three.
+static cost::Matmul convolutionOf(const rt::ConvForm &form) {
+  double groups = double(form.groups);
+  double windows = double(rt::outputElements(form)) / double(form.outputChannels);
+  double filters = double(form.outputChannels) / groups;
+  double window = double(rt::weightElements(form)) / double(form.outputChannels);
+  switch (form.kind) {
+  case rt::ConvKind::Forward:
+    return {.m = windows, .n = filters, .k = window, .batch = groups};
+  case rt::ConvKind::BackwardInput:
+    return {.m = windows, .n = window, .k = filters, .batch = groups};
+  case rt::ConvKind::BackwardWeight:
+    return {.m = filters, .n = window, .k = windows, .batch = groups};
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// Bytes that a library function touches: of a table that it does not fill anew, the rows that it is asked
+/// for, which have the size of the third operand.
+static double touchedBytes(CallOp call, const LibraryEntry &function) {
+  double bytes = bytesOf(call.getBuffers());
+  bool isTable = function.indices && function.indices->dim == 0;
+  bool accumulates =
+      function.fn == rt::LibraryFn::EmbeddingBackward && cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
+  if (!isTable || (function.fn == rt::LibraryFn::EmbeddingBackward && !accumulates))
+    return bytes;
+  unsigned table = function.indices->table, rows = 3 - table - function.indices->ids;
+  return bytes - bytesOf(call.getBuffers()[table]) + bytesOf(call.getBuffers()[rows]);
+}
+
+static double callSeconds(CallOp call, const cost::Rates &rates) {
+  using rt::LibraryFn;
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  cost::DType dtype = arithmeticType(call);
+  double flops = call.getFlops().value_or(0), bytes = bytesOf(call.getBuffers());
+  if (!function)
+    return rates.computeSeconds(flops, bytes, dtype);
+  if (function->fn == LibraryFn::Matmul)
+    return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
+  if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {
+    ArrayRef<int64_t> keys = cast<BufferType>(call.getBuffers()[1].getType()).getTensor().getShape();
+    if (lacksWorkspace(call))
+      dtype = cost::DType::F32; // in which the runtime's own kernels compute
+    return rates.attentionCallSeconds(flops, bytes, keys[1], keys[3],
+                                      function->fn == LibraryFn::AttentionBackward, dtype);
+  }
+  if (rt::isConvolution(function->fn))
+    return rates.convolutionSeconds(convolutionOf(RuntimeCall(call).convolution()), bytes, dtype);
+  return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
+}
+
+double CommandCosts::computeSeconds(Operation *command, ArrayRef<double> distances) {
+  if (auto launch = dyn_cast<LaunchOp>(command))
+    return rates.kernelSeconds(loadOf(launch, distances));
+  return callSeconds(cast<CallOp>(command), rates);
+}
+
+/// The cost model's name for what the ranks do.
+static cost::Collective costKind(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return cost::Collective::AllGather;
+  case CollectiveKind::ReduceScatter:
+    return cost::Collective::ReduceScatter;
+  case CollectiveKind::AllReduce:
+    return cost::Collective::AllReduce;
+  case CollectiveKind::Broadcast:
+    return cost::Collective::Broadcast;
+  case CollectiveKind::AllToAll:
+    return cost::Collective::AllToAll;
+  case CollectiveKind::Send:
+  case CollectiveKind::Recv:
+    return cost::Collective::SendReceive;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+double CommandCosts::collectiveSeconds(CommunicateOp op) const {
+  MeshOp mesh = MeshOp::lookup(op);
+  Value part = op.getInputs().empty() || op.getKind() == CollectiveKind::ReduceScatter ? op.getOutputs()[0]
+                                                                                       : op.getInputs()[0];
+  return rates.collectiveSeconds(costKind(op.getKind()),
+                                 static_cast<double>(cast<BufferType>(part.getType()).getSizeInBytes()),
+                                 mesh ? mesh.getSize(op.getAxis()) : 1);
+}

@@ -1,0 +1,133 @@
+//===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
+#include "ds/Passes/ScheduledFunction.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Widens `lifetime` by the commands that use `buffer` or a view of it.
+void ScheduledFunction::widen(Value buffer, AllocLifetime &lifetime) const {
+  for (Operation *user : buffer.getUsers()) {
+    if (auto view = dyn_cast<ViewOp>(user)) {
+      widen(view.getResult(), lifetime);
+      continue;
+    }
+    auto it = position.find(user);
+    if (it == position.end())
+      continue;
+    if (!lifetime.writer || it->second < lifetime.begin) {
+      lifetime.begin = it->second;
+      lifetime.writer = user;
+    }
+    lifetime.end = std::max(lifetime.end, completion[it->second] + 1);
+  }
+}
+
+/// Finds for each command of another stream the first wait of the compute stream that knows it has run: one
+/// for an event that was recorded behind it on its stream. Without one that is the end of the segment, where
+/// all streams meet.
+void ScheduledFunction::findCompletions() {
+  DenseMap<int64_t, int64_t> waits; // event -> first wait for it on the compute stream
+  for (auto [index, command] : llvm::enumerate(commands))
+    if (auto wait = dyn_cast<WaitOp>(command); wait && wait.getStream() == StreamKind::Compute)
+      waits.try_emplace(wait.getEvent(), index);
+  DenseMap<StreamKind, int64_t> known; // stream -> first wait for what stands here or before
+  completion.resize(commands.size());
+  for (int64_t index = commands.size() - 1; index >= 0; --index) {
+    StreamKind stream = streamOf(commands[index]);
+    int64_t &first = known.try_emplace(stream, commands.size() - 1).first->second;
+    if (auto record = dyn_cast<RecordOp>(commands[index]))
+      if (auto wait = waits.find(record.getEvent()); wait != waits.end())
+        first = std::min(first, wait->second);
+    completion[index] = stream == StreamKind::Compute ? index : std::max(index, first);
+  }
+}
+
+ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
+  for (Operation &op : func.getBody().front())
+    if (isCommand(&op)) {
+      position[&op] = commands.size();
+      commands.push_back(&op);
+    }
+  findCompletions();
+  for (AllocOp alloc : func.getBody().front().getOps<AllocOp>()) {
+    AllocLifetime lifetime{alloc};
+    widen(alloc.getBuffer(), lifetime);
+    if (lifetime.writer)
+      lifetimes.push_back(lifetime);
+  }
+}
+
+std::vector<int64_t> mlir::ds::getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without) {
+  ScheduledFunction scheduled(func);
+  int64_t permanent = 0;
+  for (StateOp state : getPlacedStates(func->getParentOfType<ModuleOp>()))
+    permanent += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (getInputOf(func, index))
+      permanent += cast<BufferType>(func.getArgument(index).getType()).getSizeInBytes();
+  std::vector<int64_t> change(scheduled.commands.size() + 1, 0), result;
+  for (AllocLifetime &lifetime : scheduled.lifetimes)
+    if (!without.contains(lifetime.alloc)) {
+      change[lifetime.begin] += lifetime.alloc.getBuffer().getType().getSizeInBytes();
+      change[lifetime.end] -= lifetime.alloc.getBuffer().getType().getSizeInBytes();
+    }
+  int64_t live = permanent;
+  for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
+    live += change[index];
+    if (isa<LaunchOp, CallOp>(command))
+      result.push_back(live);
+  }
+  return result;
+}
+
+SmallVector<StateOp> mlir::ds::getPlacedStates(ModuleOp module) {
+  DenseSet<StringRef> members;
+  for (BucketOp bucket : module.getOps<BucketOp>())
+    for (StringRef member : bucket.getMembers().getAsValueRange<FlatSymbolRefAttr>())
+      members.insert(member);
+  SmallVector<StateOp> placed;
+  for (StateOp state : module.getOps<StateOp>())
+    if (!members.contains(state.getSymName()))
+      placed.push_back(state);
+  return placed;
+}
+
+SmallVector<func::FuncOp> mlir::ds::getSegments(ModuleOp module) {
+  std::multimap<SegmentKind, func::FuncOp> functions; // equals in the module's order
+  for (func::FuncOp func : module.getOps<func::FuncOp>())
+    if (auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr))
+      functions.emplace(kind.getValue(), func);
+  return llvm::to_vector(llvm::make_second_range(functions));
+}
+
+FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {
+  return func.getArgAttrOfType<FlatSymbolRefAttr>(argument, DsDialect::kStateAttr);
+}
+
+StringAttr mlir::ds::getInputOf(func::FuncOp func, unsigned argument) {
+  return func.getArgAttrOfType<StringAttr>(argument, DsDialect::kInputAttr);
+}
+
+Value mlir::ds::addStateArgument(func::FuncOp func, StateOp state) {
+  unsigned count = func.getNumArguments();
+  for (unsigned index = 0; index < count; ++index)
+    if (getStateOf(func, index) == FlatSymbolRefAttr::get(state))
+      return func.getArgument(index);
+  Builder builder(func.getContext());
+  func.insertArgument(
+      count, BufferType::getContiguous(state.getLocalType(), state.getHome()),
+      builder.getDictionaryAttr(builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state))),
+      state.getLoc());
+  return func.getArgument(count);
+}
+
+void mlir::ds::addChoice(ModuleOp module, StringRef sentence) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> choices;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
+    llvm::append_range(choices, known);
+  choices.push_back(builder.getStringAttr(sentence));
+  module->setAttr(kChoicesAttr, builder.getArrayAttr(choices));
+}

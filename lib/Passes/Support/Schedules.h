@@ -1,0 +1,22 @@
+//===- Schedules.h - The learning rate of a step --------------------------------===//
+#ifndef DS_LIB_PASSES_SUPPORT_SCHEDULES_H
+#define DS_LIB_PASSES_SUPPORT_SCHEDULES_H
+
+#include "ScalarMath.h"
+#include "ds/Passes/TrainingAttr.h"
+
+namespace mlir::ds {
+
+/// What a schedule sets for one step.
+struct StepRates {
+  Scalar rate = 0.0;  ///< learning rate
+  Scalar beta1 = 0.0; ///< of the optimizers that have betas
+  double beta2 = 0.0;
+};
+
+/// The rates of the step that follows `finished` (a rank-0 f64: 0, 1, ...) finished steps.
+StepRates buildStepRates(ScalarMath &math, const TrainingOptions &options, Scalar finished);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_SUPPORT_SCHEDULES_H

@@ -1,0 +1,198 @@
+//===- TrainingFromConfig.cpp - From ds_config.json to ds.training ---------------===//
+#include "ds/Passes/TrainingFromConfig.h"
+
+#include "ds/Passes/TrainingAttr.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace config = ::ds::config;
+
+static OptimizerOptions::Kind kindOf(config::Optimizer::Kind kind) {
+  switch (kind) {
+  case config::Optimizer::Kind::Sgd:
+    return OptimizerOptions::Kind::Sgd;
+  case config::Optimizer::Kind::Adagrad:
+    return OptimizerOptions::Kind::Adagrad;
+  case config::Optimizer::Kind::Lion:
+    return OptimizerOptions::Kind::Lion;
+  case config::Optimizer::Kind::Lamb:
+    return OptimizerOptions::Kind::Lamb;
+  default:
+    return OptimizerOptions::Kind::Adam;
+  }
+}
+
+static OptimizerOptions convert(const config::Optimizer &from) {
+  OptimizerOptions to;
+  to.kind = kindOf(from.kind);
+  to.rate = from.lr;
+  to.beta1 = from.beta1;
+  to.beta2 = from.beta2;
+  to.epsilon = from.eps;
+  to.weightDecay = from.weightDecay;
+  to.decoupledDecay = from.kind != config::Optimizer::Kind::Adam;
+  to.biasCorrection = from.biasCorrection;
+  to.rateDecay = from.lrDecay;
+  to.startAccumulator = from.initialAccumulator;
+  to.epsilonInsideRoot = from.epsInsideSqrt;
+  to.momentum = from.momentum;
+  to.dampening = from.dampening;
+  to.nesterov = from.nesterov;
+  to.minTrust = from.minCoeff;
+  to.maxTrust = from.maxCoeff;
+  return to;
+}
+
+static ScheduleOptions::Kind kindOf(config::Schedule::Kind kind) {
+  switch (kind) {
+  case config::Schedule::Kind::None:
+    return ScheduleOptions::Kind::Constant;
+  case config::Schedule::Kind::LRRangeTest:
+    return ScheduleOptions::Kind::RangeTest;
+  case config::Schedule::Kind::OneCycle:
+    return ScheduleOptions::Kind::OneCycle;
+  case config::Schedule::Kind::WarmupLR:
+    return ScheduleOptions::Kind::Warmup;
+  case config::Schedule::Kind::WarmupDecayLR:
+    return ScheduleOptions::Kind::WarmupDecay;
+  case config::Schedule::Kind::WarmupCosineLR:
+    return ScheduleOptions::Kind::WarmupCosine;
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+static ScheduleOptions convert(const config::Schedule &from) {
+  ScheduleOptions to;
+  to.kind = kindOf(from.kind);
+  to.warmupMinRate = from.warmupMinLr;
+  to.warmupMaxRate = from.warmupMaxLr;
+  to.warmupSteps = from.warmupNumSteps;
+  to.totalSteps = from.totalNumSteps;
+  to.logarithmic = from.ramp == config::Schedule::Ramp::Log;
+  to.warmupMinRatio = from.warmupMinRatio;
+  to.cosineMinRatio = from.cosMinRatio;
+  to.rangeMinRate = from.minLr;
+  to.rangeRate = from.stepRate;
+  to.rangeSteps = from.stepSize;
+  to.rangeStaircase = from.staircase;
+  to.cycleMinRate = from.cycleMinLr;
+  to.cycleMaxRate = from.cycleMaxLr;
+  to.decayRate = from.decayLrRate;
+  to.firstSteps = from.firstStepSize;
+  to.secondSteps = from.secondStepSize;
+  to.firstStairs = from.firstStairCount;
+  to.secondStairs = from.secondStairCount;
+  to.decaySteps = from.decayStepSize;
+  to.cycleMomentum = from.cycleMomentum;
+  to.cycleMinMomentum = from.cycleMinMom;
+  to.cycleMaxMomentum = from.cycleMaxMom;
+  to.decayMomentumRate = from.decayMomRate;
+  return to;
+}
+
+static FloatKind kindOf(config::DType dtype) {
+  return dtype == config::DType::BF16  ? FloatKind::BF16
+         : dtype == config::DType::F16 ? FloatKind::F16
+                                       : FloatKind::F32;
+}
+
+/// DeepSpeed adds up the gradients of a bf16 model in fp32 when there is no ZeRO, else in the model's type.
+static FloatKind gradientKind(const config::Config &config) {
+  const config::Precision &from = config.precision;
+  if (from.gradAccum)
+    return kindOf(*from.gradAccum);
+  return from.model == config::DType::BF16 && config.zero.stage == 0 ? FloatKind::F32 : kindOf(from.model);
+}
+
+static PrecisionOptions convertPrecision(const config::Config &config) {
+  const config::Precision &from = config.precision;
+  PrecisionOptions to;
+  to.autocast = from.autocast;
+  to.compute = kindOf(from.autocast ? from.autocastDtype.value_or(config::DType::BF16) : from.model);
+  to.gradient = gradientKind(config);
+  if (from.bf16.masterWeightsAndGrads)
+    to.master = to.gradient = FloatKind::BF16;
+  if (from.bf16.optimizerStates)
+    to.moment = FloatKind::BF16;
+  to.convertsBuffers = from.buffers.has_value();
+  to.buffer = kindOf(from.buffers.value_or(config::DType::F32));
+  return to;
+}
+
+/// fp16 mode scales as it is told; autocast to fp16 with the constants of torch.amp.GradScaler; bf16 mode
+/// only looks for overflows.
+static LossScaleOptions convertLossScale(const config::Precision &from) {
+  LossScaleOptions to;
+  if (from.fp16.enabled) {
+    const config::Fp16 &fp16 = from.fp16;
+    to.skips = to.scales = true;
+    to.dynamic = fp16.lossScale == 0;
+    to.initial = to.dynamic ? std::ldexp(1.0, static_cast<int>(fp16.initialScalePower)) : fp16.lossScale;
+    to.window = fp16.lossScaleWindow;
+    to.hysteresis = fp16.hysteresis;
+    to.consecutiveHysteresis = fp16.consecutiveHysteresis;
+    to.minimum = static_cast<double>(fp16.minLossScale);
+  } else if (from.autocast && from.autocastDtype == config::DType::F16) {
+    to.skips = to.scales = to.dynamic = true;
+    to.initial = 65536;
+    to.window = 2000;
+    to.hysteresis = 1;
+    to.minimum = 0;
+  } else if (from.bf16.enabled) {
+    to.skips = from.bf16.checkGradOverflow;
+  }
+  return to;
+}
+
+/// "auto" is ds-shard-zero's choice.
+static ShardingOptions convertSharding(const config::Config &config) {
+  const config::Zero &from = config.zero;
+  ShardingOptions to;
+  to.stage = from.stage;
+  to.reduceBucketSize = from.reduceBucketSize.value_or(ShardingOptions::kChosen);
+  to.gatherBucketSize = from.allgatherBucketSize.value_or(ShardingOptions::kChosen);
+  to.subGroupSize = from.subGroupSize.value_or(ShardingOptions::kChosen);
+  to.parameterThreshold = from.paramPersistenceThreshold.value_or(ShardingOptions::kChosen);
+  to.modelThreshold = from.modelPersistenceThreshold.value_or(ShardingOptions::kChosen);
+  const config::Setting *reduction = config.find("gradient_reduction");
+  if (reduction && reduction->value != "\"auto\"")
+    to.reduceEachMicroStep = reduction->value == "\"each_micro_step\"";
+  return to;
+}
+
+/// The element type that gradients are reduced in; null where they keep their own.
+static Type communicationType(MLIRContext *context, const config::Precision &precision) {
+  if (!precision.communication)
+    return {};
+  switch (*precision.communication) {
+  case config::DType::F32:
+    return Float32Type::get(context);
+  case config::DType::F16:
+    return Float16Type::get(context);
+  case config::DType::BF16:
+    return BFloat16Type::get(context);
+  case config::DType::I8:
+    return {};
+  }
+  llvm_unreachable("all types are listed");
+}
+
+DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::Config &config,
+                                            ArrayRef<std::string> noDecay) {
+  TrainingOptions options;
+  options.accumulation = config.batch.accumulation;
+  options.clipping = config.gradientClipping;
+  options.lossChunks = config.lossChunks.value_or(0);
+  options.optimizer = convert(config.optimizer);
+  options.schedule = convert(config.schedule);
+  options.precision = convertPrecision(config);
+  options.lossScale = convertLossScale(config.precision);
+  options.sharding = convertSharding(config);
+  options.world = config.mesh.dp;
+  options.averagesRanks = !config.sumGradients;
+  options.communicationType = communicationType(context, config.precision);
+  options.noDecay.assign(noDecay.begin(), noDecay.end());
+  return makeTrainingAttr(context, options);
+}

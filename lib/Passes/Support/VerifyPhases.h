@@ -1,0 +1,33 @@
+//===- VerifyPhases.h - What the checks of tensor phases share ------------------===//
+#ifndef DS_LIB_PASSES_SUPPORT_VERIFYPHASES_H
+#define DS_LIB_PASSES_SUPPORT_VERIFYPHASES_H
+
+#include "ds/Dialect/Ds.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::ds {
+
+/// Verifies that each argument of `func`
+/// - is an input or a state, and not both;
+/// - if a state, has a declared one's type, and is the only argument of that state.
+LogicalResult verifyArguments(func::FuncOp func, const SymbolTable &symbols);
+
+/// Verifies that every op of `func` is on tensors of static shape, and none belongs to phase scheduled.
+LogicalResult verifyTensorPhase(func::FuncOp func);
+
+/// Verifies that the functions of `module`
+/// - are segments, with one that is the last, at most one of each other kind, and a first before a middle
+/// one;
+/// - take and give states as their declarations say, as far as their kind may;
+/// - are on tensors of static shape.
+LogicalResult verifySegments(ModuleOp module);
+
+/// The state that `name` declares; null, with a diagnostic at `func`, where it does not or not with `type`.
+/// `what` names the value ("argument 3").
+StateOp lookupState(func::FuncOp func, const SymbolTable &symbols, FlatSymbolRefAttr name, Type type,
+                    const Twine &what);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_SUPPORT_VERIFYPHASES_H

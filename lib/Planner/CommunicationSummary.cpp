@@ -1,0 +1,48 @@
+//===- CommunicationSummary.cpp - What ranks send in a step, and what they keep --===//
+//
+// Sums up the collectives of each segment, as often as a step runs it, and puts the decisions that
+// ds-schedule-communication left behind into sentences.
+//
+//===---------------------------------------------------------------------------===//
+#include "StepPlay.h"
+#include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/TrainingAttr.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+/// What stays gathered in `func`, what does not, and why.
+static void describeGathers(func::FuncOp func, analysis::PlanReport &report) {
+  if (auto gathers = func->getAttrOfType<DictionaryAttr>(kGathersAttr))
+    for (StringRef note : gathers.getAs<ArrayAttr>("notes").getAsValueRange<StringAttr>())
+      report.notes.push_back("@" + func.getSymName().str() + ": " + note.str());
+}
+
+void mlir::ds::addCommunication(ModuleOp module, analysis::PlanReport &report) {
+  MeshOp mesh = MeshOp::lookup(module);
+  if (!mesh)
+    return;
+  if (auto choices = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
+    for (StringRef choice : choices.getAsValueRange<StringAttr>())
+      report.notes.push_back(choice.str());
+  auto size = [&](MeshAxis axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
+  report.mesh = {size(MeshAxis::Data), size(MeshAxis::Tensor), size(MeshAxis::Pipeline),
+                 size(MeshAxis::Sequence)};
+  report.world = report.mesh.dp * report.mesh.tp * report.mesh.pp * report.mesh.sp;
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  int64_t accumulation = succeeded(training) ? training->accumulation : 1;
+  llvm::MapVector<CollectiveKind, int64_t> bytes;
+  for (func::FuncOp func : getSegments(module)) {
+    int64_t runs = runsPerStep(func, accumulation);
+    for (CommunicateOp op : func.getOps<CommunicateOp>())
+      bytes[op.getKind()] += runs * op.getSentBytes(mesh.getSize(op.getAxis()));
+    if (runs > 0)
+      describeGathers(func, report);
+  }
+  for (auto [kind, sent] : bytes)
+    report.predicted.communicationBytes.push_back({stringifyCollectiveKind(kind).str(), sent});
+  llvm::sort(report.predicted.communicationBytes);
+}

@@ -1,0 +1,71 @@
+//===- CountStates.cpp - What a rank keeps for the whole step ---------------------===//
+//
+// Numerators are added up over all divided buckets before the ranks divide them: the sum is then the formula
+// of ZeRO to the byte, and what rounding leaves over is padding.
+//
+//===---------------------------------------------------------------------------===//
+#include "CountStates.h"
+
+#include "ds/Passes/ScheduledFunction.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+static int64_t bytesOf(RankedTensorType type) { return BufferType::getContiguous(type).getSizeInBytes(); }
+
+/// The count that states of `role` are part of.
+static int64_t &countFor(analysis::StateBytes &bytes, Role role) {
+  switch (role) {
+  case Role::Parameter:
+  case Role::Buffer:
+    return bytes.parameters;
+  case Role::Gradient:
+    return bytes.gradients;
+  case Role::Moment:
+  case Role::Master:
+    return bytes.optimizer;
+  case Role::Scalar:
+    return bytes.scalars;
+  }
+  llvm_unreachable("all roles are counted");
+}
+
+analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment) {
+  DenseSet<Attribute> members;
+  llvm::StringMap<int64_t> memberElements; // by bucket
+  SymbolTable symbols(module);
+  for (auto bucket : module.getOps<BucketOp>())
+    for (Attribute member : bucket.getMembers()) {
+      members.insert(member);
+      auto state = symbols.lookup<StateOp>(cast<FlatSymbolRefAttr>(member).getValue());
+      memberElements[bucket.getSymName()] += state.getTensorType().getNumElements();
+    }
+  analysis::StateBytes whole, divided;
+  int64_t memory = 0;
+  for (auto state : module.getOps<StateOp>()) {
+    if (members.contains(FlatSymbolRefAttr::get(state)) || state->hasAttr(kGatheredFromAttr))
+      continue;
+    memory += llvm::alignTo(bytesOf(state.getLocalType()), alignment);
+    RankedTensorType content = state.getTensorType();
+    if (state.getBucket())
+      content = content.clone({memberElements.lookup(*state.getBucket())});
+    countFor(state.getBucket() && state.isSharded() ? divided : whole, state.getRole()) +=
+        bytesOf(state.getBucket() ? content : state.getLocalType());
+  }
+  MeshOp mesh = MeshOp::lookup(module);
+  int64_t ranks = mesh ? mesh.getSize(MeshAxis::Data) : 1;
+  whole.parameters += divided.parameters / ranks;
+  whole.gradients += divided.gradients / ranks;
+  whole.optimizer += divided.optimizer / ranks;
+  whole.padding = memory - whole.parameters - whole.gradients - whole.optimizer - whole.scalars;
+  return whole;
+}
+
+int64_t mlir::ds::countParameters(ModuleOp module) {
+  int64_t elements = 0;
+  for (auto state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Parameter && !state.getBucket())
+      elements += state.getTensorType().getNumElements();
+  return elements;
+}

@@ -1,0 +1,264 @@
+//===- ExplainPeak.cpp - What is live at a plan's peak, and why ------------------===//
+//
+// Everything is read off the order of commands: who touches a value first and last, whether the peak lies
+// between forward and backward, and what the configuration divides already.
+//
+//===---------------------------------------------------------------------------===//
+#include "ExplainPeak.h"
+
+#include "PlanBuffers.h"
+#include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/Pipeline.h"
+#include "ds/Passes/TrainingAttr.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+using analysis::Category;
+using analysis::PeakPart;
+using analysis::PeakValue;
+using analysis::repeatedLayer;
+
+namespace {
+class PeakExplainer {
+public:
+  /// Requires a moment at which a command runs.
+  PeakExplainer(ModuleOp module, const Moment &peak)
+      : module(module), symbols(module), peak(peak), scheduled(peak.func) {}
+  analysis::PeakExplanation explain();
+
+private:
+  /// First and last command that touch an allocation, and the next one from the peak on.
+  struct Uses {
+    int64_t first = -1, next = -1, last = -1;
+  };
+
+  void findUses();
+  void findBackward();
+  std::string spell(int64_t command);
+  PeakValue describe(const AllocLifetime &lifetime);
+  bool isSaved(const Uses &use) const { return use.first < backward && use.last >= backward; }
+  PeakPart partOf(const AllocLifetime &lifetime, const Uses &use) const;
+  std::string sourceFor(PeakPart part, Operation *writer);
+  std::string reasonFor(Category category, const Uses &uses, Operation *writer);
+  std::string remedyFor(Category category, const Uses &uses, Operation *writer, const std::string &layer);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  const Moment &peak;
+  ScheduledFunction scheduled;
+  DenseMap<Value, Uses> uses;
+  int64_t backward = 0; ///< the first command of the backward pass
+};
+} // namespace
+
+void PeakExplainer::findUses() {
+  for (auto [index, command] : llvm::enumerate(scheduled.commands))
+    for (const BufferAccess &access : accessesOf(command)) {
+      Uses &use = uses[access.root];
+      auto at = static_cast<int64_t>(index);
+      use.first = use.first < 0 ? at : use.first;
+      use.next = use.next < 0 && at >= peak.command ? at : use.next;
+      use.last = at;
+    }
+}
+
+/// The first gradient of a library function; without one, where the step comes back to a numbered layer.
+void PeakExplainer::findBackward() {
+  backward = static_cast<int64_t>(scheduled.commands.size());
+  llvm::StringSet<> left;
+  std::string current;
+  for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
+    auto call = dyn_cast<CallOp>(command);
+    if (call && call.getCallee().ends_with("_backward")) {
+      backward = static_cast<int64_t>(index);
+      return;
+    }
+    std::string layer = repeatedLayer(layerOf(command->getLoc()));
+    bool isNumbered = !layer.empty() && llvm::isDigit(layer.back());
+    if (!isNumbered || layer == current || !isa<LaunchOp, CallOp>(command))
+      continue;
+    if (left.contains(layer))
+      backward = std::min(backward, static_cast<int64_t>(index));
+    left.insert(current);
+    current = layer;
+  }
+}
+
+/// "matmul h.3.mlp".
+std::string PeakExplainer::spell(int64_t command) {
+  Operation *op = scheduled.commands[command];
+  std::string layer = layerOf(op->getLoc());
+  return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer);
+}
+
+std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operation *writer) {
+  std::string last = spell(use.last), next = use.next < 0 ? last : spell(use.next);
+  if (category == Category::Workspace)
+    return "scratch memory of " + next;
+  auto communicate = dyn_cast<CommunicateOp>(writer);
+  if (communicate && communicate.getKind() == CollectiveKind::AllGather) {
+    bool kept = isSaved(use) && peak.command < use.last;
+    return "gathered for " + next + (kept ? ", and kept for " + last : "");
+  }
+  bool isReduced = isa<CommunicateOp>(scheduled.commands[use.last]);
+  if (category == Category::Communication || isReduced)
+    return isReduced ? "gradients on their way into " + last : "what " + next + " exchanges";
+  if (isSaved(use))
+    return "saved for the backward pass: " + last + " reads it";
+  return (use.first < backward ? "result that " : "gradient that ") + next + " uses";
+}
+
+std::string PeakExplainer::remedyFor(Category category, const Uses &use, Operation *writer,
+                                     const std::string &layer) {
+  if (category == Category::Workspace && !isa<CommunicateOp>(writer))
+    return "fewer --threads-per-rank";
+  auto communicate = dyn_cast<CommunicateOp>(writer);
+  if (communicate && communicate.getKind() == CollectiveKind::AllGather)
+    return isSaved(use)
+               ? "a lower zero_optimization.stage3_max_live_parameters: it is gathered again for backward"
+               : "a smaller zero_optimization.stage3_prefetch_bucket_size: it is gathered later";
+  if (category == Category::Communication || isa<CommunicateOp>(scheduled.commands[use.last]))
+    return "a smaller zero_optimization.reduce_bucket_size";
+  if (isSaved(use) && !layer.empty())
+    return "recomputing " + repeatedLayer(layer) +
+           " in the backward pass: activation_checkpointing, for which programs have no pass yet";
+  return "a smaller train_micro_batch_size_per_gpu, or shorter sequences";
+}
+
+PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) const {
+  auto communicate = dyn_cast<CommunicateOp>(lifetime.writer);
+  switch (categoryOf(lifetime.alloc)) {
+  case Category::Gradients:
+    return PeakPart::Gradients;
+  case Category::Workspace:
+    return PeakPart::Workspace;
+  case Category::Communication:
+    return communicate && communicate.getKind() == CollectiveKind::AllGather ? PeakPart::Gathered
+                                                                             : PeakPart::Exchanged;
+  default:
+    return isSaved(use) ? PeakPart::Activations : PeakPart::Temporaries;
+  }
+}
+
+std::string PeakExplainer::sourceFor(PeakPart part, Operation *writer) {
+  switch (part) {
+  case PeakPart::Gradients:
+    return "gradients of parameters";
+  case PeakPart::Gathered:
+    return "gathered for their use";
+  case PeakPart::Exchanged:
+    return "operands of " + nameOfCommand(writer, symbols);
+  case PeakPart::Workspace:
+    return (isForCuda(module) ? "budgets of cuBLASLt for " : "scratch memory of ") +
+           nameOfCommand(writer, symbols);
+  case PeakPart::Activations:
+    return "read by the backward pass";
+  default:
+    return "made and read by one pass";
+  }
+}
+
+PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
+  AllocOp alloc = lifetime.alloc;
+  Category category = categoryOf(alloc);
+  const Uses &use = uses.at(alloc.getBuffer());
+  PeakValue value;
+  value.name = nameOfCommand(lifetime.writer, symbols);
+  value.layer = layerOf(alloc.getLoc());
+  value.part = partOf(lifetime, use);
+  value.source = sourceFor(value.part, lifetime.writer);
+  value.type = spellType(alloc.getBuffer().getType());
+  value.bytes = alloc.getBuffer().getType().getSizeInBytes();
+  value.madeBy = spell(use.first);
+  value.lastUsedBy = spell(use.last);
+  value.reason = reasonFor(category, use, lifetime.writer);
+  value.remedy = remedyFor(category, use, lifetime.writer, value.layer);
+  return value;
+}
+
+analysis::PeakExplanation PeakExplainer::explain() {
+  findUses();
+  findBackward();
+  analysis::PeakExplanation result;
+  Operation *op = scheduled.commands[peak.command];
+  result.op = nameOfCommand(op, symbols);
+  result.layer = layerOf(op->getLoc());
+  result.segment = func::FuncOp(peak.func).getSymName().str();
+  std::vector<const AllocLifetime *> live;
+  for (const AllocLifetime &lifetime : scheduled.lifetimes)
+    if (lifetime.begin <= peak.command && peak.command < lifetime.end)
+      live.push_back(&lifetime);
+  // As they are made: layers then stand in the model's order.
+  llvm::sort(live, [](const AllocLifetime *a, const AllocLifetime *b) {
+    return std::pair(a->begin, a) < std::pair(b->begin, b);
+  });
+  for (const AllocLifetime *lifetime : live)
+    result.largest.push_back(describe(*lifetime));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// States and inputs
+//===----------------------------------------------------------------------===//
+
+/// What would make a state or an input smaller.
+static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training) {
+  if (whole.part == PeakPart::Inputs)
+    return "a smaller train_micro_batch_size_per_gpu";
+  Category category = categoryOf(whole.part);
+  int64_t stage = category == Category::Parameters ? 3 : category == Category::Gradients ? 2 : 1;
+  if (training.world > 1 && training.sharding.stage < stage)
+    return "zero_optimization.stage = " + std::to_string(stage) + " divides it by " +
+           std::to_string(training.world) + " ranks";
+  if (training.world > 1)
+    return "more --ranks: it is divided already";
+  return "more --ranks with zero_optimization.stage = " + std::to_string(stage);
+}
+
+/// What gives a state or an input its size.
+static std::string sourceFor(const WholeBuffer &whole, const TrainingOptions &training) {
+  if (whole.part == PeakPart::Inputs)
+    return "inputs of one micro-step";
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "states of " << whole.type.getTensor().getElementType();
+  if (whole.part == PeakPart::Gathered)
+    out << ", gathered once a step";
+  else if (whole.isSharded)
+    out << ", divided by " << training.world << " ranks";
+  else if (training.world > 1)
+    out << ", the same on each rank";
+  return text;
+}
+
+static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &training) {
+  PeakValue value;
+  value.name = whole.name;
+  value.part = whole.part;
+  value.source = sourceFor(whole, training);
+  value.type = spellType(whole.type);
+  value.bytes = whole.type.getSizeInBytes();
+  value.reason = whole.part == PeakPart::Inputs ? "input: the host fills it before each micro-step"
+                                                : "state: kept from step to step";
+  value.remedy = remedyFor(whole, training);
+  return value;
+}
+
+analysis::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
+  TrainingOptions training;
+  if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
+    training = *read;
+  analysis::PeakExplanation result;
+  if (peak.func)
+    result = PeakExplainer(module, peak).explain();
+  std::vector<PeakValue> all;
+  for (const WholeBuffer &whole : findWholeBuffers(module))
+    all.push_back(describe(whole, training));
+  std::move(result.largest.begin(), result.largest.end(), std::back_inserter(all));
+  result.largest = std::move(all);
+  return result;
+}

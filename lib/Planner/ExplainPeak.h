@@ -1,0 +1,16 @@
+//===- ExplainPeak.h - What is live at a plan's peak, and why --------------------===//
+#ifndef DS_LIB_PLANNER_EXPLAINPEAK_H
+#define DS_LIB_PLANNER_EXPLAINPEAK_H
+
+#include "PlanBuffers.h"
+#include "ds/Report/PeakExplanation.h"
+
+namespace mlir::ds {
+
+/// Explains `peak`, the fullest moment of `module` (phase planned): all that lies in the arena then, states
+/// and inputs first, then allocations as they are made. Where no segment has a command, the states alone.
+::ds::analysis::PeakExplanation explainPeak(ModuleOp module, const Moment &peak);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PLANNER_EXPLAINPEAK_H

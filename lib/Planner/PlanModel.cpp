@@ -1,0 +1,115 @@
+//===- PlanModel.cpp - From the model to the plan, with the loss whole or split --===//
+//
+// Whether chunks of logits lower the peak is for the plan to say: another moment of the step may need more.
+// A model whose loss is split is planned a second time with the loss whole, which costs as much as the first
+// time. The difference is reported, and where the choice is open the smaller plan is taken.
+//
+//===---------------------------------------------------------------------------===//
+#include "../Passes/Model/SplitLoss.h"
+#include "StepPlay.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/Pipeline.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/TrainingAttr.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+/// The arena of a planned module.
+static int64_t arenaOf(ModuleOp module) {
+  return module->getAttrOfType<DictionaryAttr>(kPlanAttr).getAs<IntegerAttr>("arena").getInt();
+}
+
+/// Asks for a loss in one piece.
+static void keepLossWhole(ModuleOp module) {
+  Builder builder(module.getContext());
+  NamedAttrList keys;
+  if (auto given = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr))
+    keys.append(given.getValue());
+  keys.set("loss_chunks", builder.getI64IntegerAttr(1));
+  module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
+}
+
+/// Step pipeline and plan.
+static LogicalResult planOnce(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+  return success(succeeded(run([](OpPassManager &manager) { buildStepPipeline(manager); }, module)) &&
+                 succeeded(planToFit(module, options, run)));
+}
+
+namespace {
+/// What speaks for a plan.
+struct Figures {
+  Figures(ModuleOp module, const ::ds::cost::Rates &rates, int64_t memory)
+      : arena(arenaOf(module)), seconds(predictStep(module, rates, 0).stepSeconds.value_or(0)),
+        fits(memory == 0 || arena <= memory) {}
+
+  /// Memory that is freed may have been filled with gathered parameters, which shortens the step.
+  bool isBetterThan(const Figures &other) const {
+    if (fits != other.fits)
+      return fits;
+    return arena != other.arena ? arena < other.arena : seconds < other.seconds;
+  }
+
+  int64_t arena;
+  double seconds;
+  bool fits;
+};
+} // namespace
+
+LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  if (failed(training))
+    return failure();
+  OwningOpRef<ModuleOp> whole = module.clone();
+  if (failed(planOnce(module, options, run)))
+    return failure();
+  auto chunks = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
+  if (!chunks)
+    return success();
+  keepLossWhole(*whole);
+  FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
+  if (failed(rates) || failed(planOnce(*whole, options, run)))
+    return failure();
+  Figures ofChunks(module, *rates, options.memory), ofWhole(*whole, *rates, options.memory);
+  bool isOpen = training->lossChunks == 0, isWhole = isOpen && !ofChunks.isBetterThan(ofWhole);
+  Builder builder(module.getContext());
+  NamedAttrList entries(chunks);
+  entries.set("saved_bytes", builder.getI64IntegerAttr(ofWhole.arena - ofChunks.arena));
+  entries.set("more_seconds", builder.getF64FloatAttr(ofChunks.seconds - ofWhole.seconds));
+  entries.set("refused", builder.getBoolAttr(isWhole));
+  if (isWhole) {
+    module.getBodyRegion().takeBody(whole->getBodyRegion());
+    module->setAttrs((*whole)->getAttrDictionary());
+  }
+  module->setAttr(kLossChunksAttr, entries.getDictionary(module.getContext()));
+  return success();
+}
+
+void mlir::ds::describeLoss(ModuleOp module, analysis::PlanReport &report) {
+  auto attr = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
+  auto saved = attr ? attr.getAs<IntegerAttr>("saved_bytes") : IntegerAttr();
+  if (!saved)
+    return;
+  analysis::LossChunks loss;
+  loss.chunks = attr.getAs<IntegerAttr>("chunks").getInt();
+  loss.rows = attr.getAs<IntegerAttr>("rows").getInt();
+  loss.savedBytes = saved.getInt();
+  loss.moreSeconds = attr.getAs<FloatAttr>("more_seconds").getValueAsDouble();
+  bool isWhole = attr.getAs<BoolAttr>("refused").getValue();
+  std::string note;
+  llvm::raw_string_ostream(note) << "logits and their loss are made "
+                                 << (isWhole ? "at once: " : "some rows at a time: ") << loss.chunks
+                                 << " chunks of " << analysis::formatExact(loss.rows) << " rows "
+                                 << (isWhole ? "would take " : "take ")
+                                 << analysis::formatBytes(std::abs(loss.savedBytes))
+                                 << (loss.savedBytes < 0 ? " more" : " less") << " at the peak, and "
+                                 << llvm::format("%.4g s", std::abs(loss.moreSeconds))
+                                 << (loss.moreSeconds < 0 ? " less" : " more") << " a step";
+  report.notes.push_back(note);
+  if (!isWhole)
+    report.lossChunks = loss;
+}

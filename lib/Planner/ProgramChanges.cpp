@@ -1,0 +1,90 @@
+//===- ProgramChanges.cpp - What would make a program's plan fit ------------------===//
+#include "ds/Planner/ProgramChanges.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <algorithm>
+
+using namespace ds;
+using namespace ds::opt;
+using analysis::PlanChoice;
+
+static constexpr size_t kMostChanges = 3; ///< that are named
+static constexpr size_t kMostPlans = 8;   ///< that are made for them
+
+/// Single changes, those that take most memory away first; then two at once.
+static std::vector<Proposal> propose(const Options &options, const config::Config &config) {
+  Proposal now(options, config);
+  std::vector<Proposal> all;
+  auto add = [&](auto change) {
+    all.push_back(now);
+    change(all.back());
+  };
+  bool shards = config.mesh.dp > 1;
+  for (int64_t stage = 3; shards && stage > config.zero.stage; --stage)
+    add([&](Proposal &p) { p.setStage(stage); });
+  // MLIR that comes as it is has its shapes already.
+  bool resizes = options.inputKind() != InputKind::Mlir;
+  for (int64_t micro = config.batch.micro / 2; resizes && micro >= 1; micro /= 2)
+    if (config.batch.micro % micro == 0)
+      add([&](Proposal &p) { p.setMicroBatch(micro); });
+  if (config.zero.stage > 0 && config.batch.accumulation % 2 == 0)
+    add([&](Proposal &p) {
+      p.options.ranks *= 2;
+      p.choice.accumulation /= 2;
+      p.choice.change = std::to_string(p.options.ranks) + " ranks";
+      p.set("gradient_accumulation_steps", p.choice.accumulation, /*named=*/false);
+    });
+  if (shards && config.zero.stage < 3 && resizes && config.batch.micro > 1)
+    add([&](Proposal &p) {
+      p.setStage(3);
+      p.setMicroBatch(1);
+    });
+  return all;
+}
+
+/// The change joins two others.
+static bool isJoined(const Proposal &proposal) {
+  return llvm::StringRef(proposal.choice.change).contains(" and ");
+}
+
+/// Puts `choice` behind those of `sorted` whose `key` is at most its own.
+template <class Key>
+static void insertBy(std::vector<PlanChoice> &sorted, const PlanChoice &choice, Key key) {
+  auto place =
+      llvm::partition_point(sorted, [&](const PlanChoice &other) { return key(other) <= key(choice); });
+  sorted.insert(place, choice);
+}
+
+/// The first few of `changes`.
+static std::vector<PlanChoice> takeFirst(std::vector<PlanChoice> changes) {
+  changes.resize(std::min(changes.size(), kMostChanges));
+  return changes;
+}
+
+std::vector<PlanChoice> ds::opt::changesOfProgram(const Options &options, const config::Config &config,
+                                                  const Planner &plan) {
+  std::vector<PlanChoice> changes;
+  std::vector<Proposal> proposals = propose(options, config);
+  size_t plans = 0;
+  for (Proposal &proposal : proposals) {
+    if (plans++ == kMostPlans || (isJoined(proposal) && !changes.empty()))
+      break;
+    if (proposal.plan(plan) && proposal.choice.fits)
+      insertBy(changes, proposal.choice,
+               [](const PlanChoice &choice) { return choice.stepSeconds.value_or(0); });
+  }
+  return takeFirst(std::move(changes));
+}
+
+std::vector<PlanChoice> ds::opt::smallerPlansOfProgram(const Options &options, const config::Config &config,
+                                                       const Planner &plan, int64_t peak) {
+  std::vector<PlanChoice> changes;
+  std::vector<Proposal> proposals = propose(options, config);
+  for (Proposal &proposal : llvm::MutableArrayRef(proposals).take_front(kMostPlans))
+    if (!isJoined(proposal) && proposal.plan(plan) && proposal.choice.deviceBytes < peak)
+      insertBy(changes, proposal.choice, [](const PlanChoice &choice) { return choice.deviceBytes; });
+  return takeFirst(std::move(changes));
+}

@@ -1,0 +1,97 @@
+//===- Proposal.cpp - Another setting of the same command line --------------------===//
+#include "ds/Planner/Proposal.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <algorithm>
+
+using namespace ds;
+using namespace ds::opt;
+
+Proposal::Proposal(const Options &options, const config::Config &config) : options(options) {
+  choice.zeroStage = config.zero.stage;
+  choice.microBatch = config.batch.micro;
+  choice.accumulation = config.batch.accumulation;
+  choice.recompute = "none";
+  choice.optimizerHome = "device";
+}
+
+void Proposal::set(const std::string &key, int64_t value, bool named) {
+  options.sets.push_back(key + "=" + std::to_string(value));
+  if (named)
+    choice.change += (choice.change.empty() ? "" : " and ") + key + " = " + std::to_string(value);
+}
+
+void Proposal::setStage(int64_t stage) {
+  choice.zeroStage = stage;
+  set("zero_optimization.stage", stage);
+}
+
+/// Parts of "x=4x128xi64" behind the name: sizes, then the element type.
+static llvm::SmallVector<llvm::StringRef> partsOf(llvm::StringRef input) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  input.split('=').second.split(parts, 'x');
+  return parts;
+}
+
+std::vector<int64_t> ds::opt::sizesOfInput(const std::string &input) {
+  std::vector<int64_t> sizes;
+  llvm::SmallVector<llvm::StringRef> parts = partsOf(input);
+  for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
+    if (int64_t size; part.getAsInteger(10, size) || size < 1 || part.starts_with("0"))
+      return {};
+    else
+      sizes.push_back(size);
+  return sizes;
+}
+
+void Proposal::resizeInputs(unsigned index, int64_t from, int64_t to) {
+  for (std::string &input : options.inputs) {
+    std::vector<int64_t> sizes = sizesOfInput(input);
+    if (index >= sizes.size() || sizes[index] != from)
+      continue;
+    std::string size = std::to_string(to);
+    llvm::SmallVector<llvm::StringRef> parts = partsOf(input);
+    parts[index] = size;
+    input = llvm::StringRef(input).split('=').first.str() + "=" + llvm::join(parts, "x");
+  }
+}
+
+void Proposal::setMicroBatch(int64_t micro) {
+  int64_t before = choice.microBatch;
+  choice.accumulation = before * choice.accumulation / micro;
+  choice.microBatch = micro;
+  set("train_micro_batch_size_per_gpu", micro);
+  set("gradient_accumulation_steps", choice.accumulation, /*named=*/false);
+  resizeInputs(0, before, micro);
+}
+
+void Proposal::growMicroBatch(int64_t micro) {
+  int64_t before = choice.microBatch;
+  choice.microBatch = micro;
+  set("train_micro_batch_size_per_gpu", micro);
+  set("gradient_accumulation_steps", choice.accumulation, /*named=*/false);
+  // All that the file says of the batch has to agree: the whole follows from the parts.
+  options.sets.push_back("train_batch_size=\"auto\"");
+  resizeInputs(0, before, micro);
+}
+
+void Proposal::take(const analysis::PlanReport &report) {
+  for (const analysis::RankPlan &rank : report.ranks) {
+    choice.deviceBytes = std::max(choice.deviceBytes, rank.deviceArena);
+    choice.hostBytes = std::max(choice.hostBytes, rank.hostArena);
+    choice.nvmeBytes = std::max(choice.nvmeBytes, rank.nvmeArena);
+  }
+  choice.stepSeconds = report.predicted.stepSeconds;
+  choice.fits = report.fits();
+}
+
+Status Proposal::plan(const Planner &planner) {
+  Result<analysis::PlanReport> report = planner(options);
+  if (!report)
+    return report.error();
+  take(*report);
+  return {};
+}

@@ -1,0 +1,63 @@
+//===- RulesAnswers.cpp - What other plans by rules would take and cost -----------===//
+#include "ds/Planner/RulesAnswers.h"
+
+#include "ds/Planner/Answers.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+using namespace ds;
+using namespace ds::opt;
+using analysis::PlanChoice;
+
+/// As many changes are named.
+static constexpr size_t kMostChanges = 5;
+
+/// A candidate's figures; the device's context is outside of them, as it is outside of a plan's peak.
+static PlanChoice choiceOf(const cost::Candidate &candidate) {
+  const cost::ParallelPlan &plan = candidate.plan;
+  const cost::MemoryEstimate &memory = candidate.memory;
+  PlanChoice choice;
+  choice.zeroStage = plan.zeroStage;
+  choice.microBatch = plan.microBatch;
+  choice.accumulation = plan.accumulation;
+  choice.recompute = spell(plan.recompute);
+  choice.optimizerHome = spell(plan.optimizerHome);
+  choice.deviceBytes = whole(memory.deviceBytes() - memory.context);
+  choice.hostBytes = whole(memory.host.bytes());
+  choice.nvmeBytes = whole(memory.storage.bytes());
+  choice.stepSeconds = candidate.seconds;
+  choice.fits = candidate.fits;
+  return choice;
+}
+
+std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Change> &changes) {
+  std::vector<PlanChoice> choices;
+  for (const cost::Change &change : llvm::ArrayRef(changes).take_front(kMostChanges)) {
+    choices.push_back(choiceOf(change.candidate));
+    choices.back().change = change.what;
+  }
+  return choices;
+}
+
+std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Candidate> &table) {
+  std::vector<PlanChoice> choices;
+  for (const cost::Candidate &candidate : table)
+    choices.push_back(choiceOf(candidate));
+  markBest(choices);
+  return choices;
+}
+
+std::string ds::opt::printChanges(const RulesCase &what, const analysis::PlanReport &report) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  int64_t context = what.rates.cluster().device.contextBytes;
+  for (const PlanChoice &choice : report.changes)
+    out << "would fit: " << choice.change
+        << llvm::format(": %.4g s a step (%+.1f %%), ", *choice.stepSeconds,
+                        100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1))
+        << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB\n";
+  return text;
+}

@@ -1,0 +1,147 @@
+//===- StepPlay.cpp - When the commands of a planned step run --------------------===//
+#include "StepPlay.h"
+
+#include "ReuseDistance.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/TrainingAttr.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+namespace cost = ::ds::cost;
+
+/// What collectives share: the links between devices.
+static constexpr uint32_t kFabric = 1;
+
+int64_t mlir::ds::runsPerStep(func::FuncOp func, int64_t accumulation) {
+  switch (func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue()) {
+  case SegmentKind::Middle:
+    return std::max<int64_t>(0, accumulation - 2);
+  case SegmentKind::Evaluation:
+    return 0;
+  default:
+    return 1;
+  }
+}
+
+/// `command` as the simulation sees it, on stream number `stream`.
+static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, CommandCosts &costs,
+                                     ReuseDistance &memory) {
+  using Kind = cost::SimCommand::Kind;
+  if (auto record = dyn_cast<RecordOp>(command))
+    return {Kind::Record, stream, 0, 0, static_cast<uint32_t>(record.getEvent())};
+  if (auto wait = dyn_cast<WaitOp>(command))
+    return {Kind::Wait, stream, 0, 0, static_cast<uint32_t>(wait.getEvent())};
+  SmallVector<double> distances = memory.touch(command);
+  if (auto communicate = dyn_cast<CommunicateOp>(command))
+    return {Kind::Collective, stream, costs.collectiveSeconds(communicate), kFabric};
+  return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
+}
+
+/// The streams of all segments, compute first.
+static SmallVector<StreamKind> findStreams(ArrayRef<func::FuncOp> segments) {
+  SmallVector<StreamKind> streams{StreamKind::Compute};
+  for (func::FuncOp func : segments)
+    for (Operation &op : func.getBody().front())
+      if (isCommand(&op) && !llvm::is_contained(streams, streamOf(&op)))
+        streams.push_back(streamOf(&op));
+  llvm::sort(streams.begin() + 1, streams.end());
+  return streams;
+}
+
+/// Plays one segment.
+static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, const cost::Rates &rates,
+                               CommandCosts &costs) {
+  SegmentPlay segment{ScheduledFunction(func), {}, 0, {}};
+  std::vector<cost::SimCommand> commands;
+  ReuseDistance memory;
+  for (Operation *command : segment.scheduled.commands) // as the run before leaves the caches
+    if (!isa<RecordOp, WaitOp>(command))
+      memory.touch(command);
+  for (Operation *command : segment.scheduled.commands)
+    commands.push_back(
+        toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), costs, memory));
+  segment.play = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
+  double reached = 0;
+  for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans)) {
+    segment.reached.push_back(reached);
+    if (streamOf(command) == StreamKind::Compute)
+      reached = span.end;
+  }
+  segment.reached.push_back(segment.play.seconds);
+  return segment;
+}
+
+StepPlay mlir::ds::playStep(ModuleOp module, const cost::Rates &rates) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  int64_t accumulation = succeeded(training) ? training->accumulation : 1;
+  SmallVector<func::FuncOp> segments = getSegments(module);
+  StepPlay step{findStreams(segments), {}};
+  CommandCosts costs(module, rates);
+  for (func::FuncOp func : segments) {
+    step.segments.push_back(playSegment(func, step.streams, rates, costs));
+    step.segments.back().runs = runsPerStep(func, accumulation);
+  }
+  return step;
+}
+
+double StepPlay::sum(llvm::function_ref<double(const SegmentPlay &)> figure) const {
+  double total = 0;
+  for (const SegmentPlay &segment : segments)
+    total += static_cast<double>(segment.runs) * figure(segment);
+  return total;
+}
+
+/// Ranks of the module's mesh.
+static int64_t countRanks(ModuleOp module) {
+  MeshOp mesh = MeshOp::lookup(module);
+  int64_t ranks = 1;
+  if (mesh)
+    for (int64_t size : mesh.getSizes())
+      ranks *= size;
+  return ranks;
+}
+
+/// The figures that collectives of `ranks` ranks cost by.
+static std::string linkSource(const cost::Rates &rates, int64_t ranks) {
+  if (ranks > rates.cluster().devicesPerNode)
+    return "between.port_bytes_per_second, inside.bytes_per_second";
+  return "inside.bytes_per_second, inside.latency_seconds";
+}
+
+/// Seconds of the commands of a segment that `which` holds for.
+static double secondsOf(const SegmentPlay &segment, llvm::function_ref<bool(Operation *)> which) {
+  double seconds = 0;
+  for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans))
+    seconds += which(command) ? span.end - span.begin : 0;
+  return seconds;
+}
+
+/// True for library functions with operations to count.
+static bool hasFlops(Operation *command) {
+  auto call = dyn_cast<CallOp>(command);
+  return call && call.getFlops().value_or(0) > 0;
+}
+
+analysis::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rates, double flops) {
+  StepPlay step = playStep(module, rates);
+  double seconds = step.sum([](const SegmentPlay &each) { return each.play.seconds; });
+  double compute = step.sum([](const SegmentPlay &each) { return each.play.computeSeconds; });
+  double exposed = step.sum([](const SegmentPlay &each) { return each.play.exposedCommunicationSeconds; });
+  double products = step.sum([](const SegmentPlay &each) { return secondsOf(each, hasFlops); });
+  analysis::Prediction predicted;
+  predicted.stepSeconds = seconds;
+  predicted.computeSeconds = compute;
+  predicted.exposedCommunicationSeconds = exposed;
+  if (seconds > 0)
+    predicted.tflopsPerDevice = flops / seconds / 1e12;
+  auto add = [&](const char *name, double part, const std::string &source) {
+    if (part > 1e-9 * seconds) // not the rounding of sums
+      predicted.terms.push_back({name, part, source});
+  };
+  add("products and attention", products, "device.matmul_flops, device.memory_bytes_per_second");
+  add("other kernels", compute - products, "device.memory_bytes_per_second, device.launch_seconds");
+  add("exposed communication", exposed, linkSource(rates, countRanks(module)));
+  add("standing still", seconds - compute - exposed, "copies and storage that nothing hides");
+  return predicted;
+}

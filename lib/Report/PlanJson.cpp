@@ -1,0 +1,176 @@
+//===- PlanJson.cpp - The plan as JSON ------------------------------------------===//
+//
+// Schema 1 of the command-line contract. The order of keys is fixed, so that equal plans are equal texts.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "ds/Report/PlanReport.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace ds::analysis {
+
+using Json = nlohmann::ordered_json;
+
+/// A double as JSON: whole numbers without a fraction, so that counts look like counts.
+static Json number(double value) {
+  if (value == std::floor(value) && std::fabs(value) < 9007199254740992.0)
+    return int64_t(value);
+  return value;
+}
+
+static Json numberOrNull(const std::optional<double> &value) {
+  return value ? number(*value) : Json(nullptr);
+}
+
+static Json explanationJson(const PeakExplanation &peak);
+
+static Json rankJson(const RankPlan &rank) {
+  Json json;
+  if (rank.firstRank == rank.lastRank)
+    json["rank"] = rank.firstRank;
+  else
+    json["ranks"] = {rank.firstRank, rank.lastRank};
+  json["stage"] = rank.stage;
+  json["states"] = {{"parameters", rank.states.parameters},
+                    {"gradients", rank.states.gradients},
+                    {"optimizer", rank.states.optimizer},
+                    {"padding", rank.states.padding},
+                    {"scalars", rank.states.scalars}};
+  json["arenas"] = {{"device", rank.deviceArena}, {"host", rank.hostArena}, {"nvme", rank.nvmeArena}};
+  json["peak"] = {{"bytes", rank.peakBytes}, {"at", rank.peakAt}};
+  for (unsigned i = 0; i < kNumCategories; ++i)
+    json["at_peak"][spell(Category(i))] = rank.atPeak[i];
+  json["lower_bound"] = rank.lowerBound;
+  json["largest"] = Json::array();
+  for (size_t i = 0; i < std::min<size_t>(10, rank.largest.size()); ++i) {
+    const LiveValue &value = rank.largest[i];
+    json["largest"].push_back({{"name", value.name},
+                               {"layer", value.layer},
+                               {"bytes", value.bytes},
+                               {"category", spell(value.category)}});
+  }
+  json["by_layer"] = Json::array();
+  for (const LayerBytes &layer : rank.byLayer)
+    json["by_layer"].push_back({{"layer", layer.layer}, {"bytes", layer.bytes}});
+  for (const MemoryLine &line : rank.memory)
+    json["memory"].push_back({{"name", line.name},
+                              {"where", line.where},
+                              {"bytes", line.bytes},
+                              {"source", line.source},
+                              {"beyond_arenas", line.beyondArenas}});
+  if (rank.explanation)
+    json["peak_explained"] = explanationJson(*rank.explanation);
+  return json;
+}
+
+static Json explanationJson(const PeakExplanation &peak) {
+  Json json = {{"op", peak.op}, {"layer", peak.layer}, {"segment", peak.segment}, {"largest", Json::array()}};
+  for (const PeakValue &value : peak.largest)
+    json["largest"].push_back({{"name", value.name},
+                               {"layer", value.layer},
+                               {"category", spell(categoryOf(value.part))},
+                               {"type", value.type},
+                               {"bytes", value.bytes},
+                               {"made_by", value.madeBy},
+                               {"last_used_by", value.lastUsedBy},
+                               {"why", value.reason},
+                               {"change", value.remedy}});
+  return json;
+}
+
+/// A row of `changes`, or of `what_if`, which has no single change to name.
+static Json choiceJson(const PlanChoice &choice, const std::optional<double> &before) {
+  Json json;
+  bool isChange = !choice.change.empty();
+  if (isChange)
+    json["change"] = choice.change;
+  json["zero_stage"] = choice.zeroStage;
+  json["recompute"] = choice.recompute;
+  json["optimizer"] = choice.optimizerHome;
+  json["micro_batch"] = choice.microBatch;
+  json["accumulation"] = choice.accumulation;
+  json["peak_bytes"] = choice.deviceBytes;
+  json["host_bytes"] = choice.hostBytes;
+  json["nvme_bytes"] = choice.nvmeBytes;
+  json["step_seconds"] = numberOrNull(choice.stepSeconds);
+  if (isChange && choice.stepSeconds && before)
+    json["more_seconds"] = number(*choice.stepSeconds - *before);
+  json["fits"] = choice.fits;
+  if (!isChange)
+    json["best"] = choice.best;
+  return json;
+}
+
+/// The answers to questions about other plans than this one; keys only where they were asked.
+static void addAnswers(Json &json, const PlanReport &report) {
+  for (const PlanChoice &choice : report.changes)
+    json["changes"].push_back(choiceJson(choice, report.predicted.stepSeconds));
+  for (const PlanChoice &choice : report.smaller)
+    json["smaller_peaks"].push_back(choiceJson(choice, report.predicted.stepSeconds));
+  for (const PlanChoice &choice : report.whatIf)
+    json["what_if"].push_back(choiceJson(choice, std::nullopt));
+  if (report.maxBatch)
+    json["max_batch"] = *report.maxBatch;
+  if (report.maxSeq)
+    json["max_seq"] = *report.maxSeq;
+}
+
+/// The forms in which losses and attention are computed; keys only where there is a choice.
+static void addForms(Json &json, const PlanReport &report) {
+  if (const std::optional<LossChunks> &loss = report.lossChunks)
+    json["loss_chunks"] = {{"chunks", loss->chunks},
+                           {"rows", loss->rows},
+                           {"saved_bytes", loss->savedBytes},
+                           {"more_seconds", number(loss->moreSeconds)}};
+  if (const std::optional<AttentionWorkspace> &attention = report.attention)
+    json["attention_workspace"] = {{"bytes", attention->bytes},
+                                   {"usual_bytes", attention->usualBytes},
+                                   {"least_bytes", attention->leastBytes}};
+}
+
+std::string printPlanJson(const PlanReport &report) {
+  Json json;
+  json["schema"] = 1;
+  json["world"] = report.world;
+  json["mesh"] = {
+      {"dp", report.mesh.dp}, {"tp", report.mesh.tp}, {"pp", report.mesh.pp}, {"sp", report.mesh.sp}};
+  json["ranks"] = Json::array();
+  for (const RankPlan &rank : report.ranks)
+    json["ranks"].push_back(rankJson(rank));
+  json["fits"] = report.fits();
+  Json traffic = Json::object();
+  for (const auto &[kind, bytes] : report.predicted.communicationBytes)
+    traffic[kind] = bytes;
+  json["predicted"] = {
+      {"step_seconds", numberOrNull(report.predicted.stepSeconds)},
+      {"tflops_per_device", numberOrNull(report.predicted.tflopsPerDevice)},
+      {"compute_seconds", numberOrNull(report.predicted.computeSeconds)},
+      {"exposed_communication_seconds", numberOrNull(report.predicted.exposedCommunicationSeconds)},
+      {"communication_bytes", traffic}};
+  for (const TimeTerm &term : report.predicted.terms)
+    json["predicted"]["terms"].push_back(
+        {{"name", term.name}, {"seconds", number(term.seconds)}, {"source", term.source}});
+  json["flops_per_step"] = number(report.flopsPerStep);
+  json["parameters"] = report.parameters;
+  json["notes"] = report.notes;
+  json["model"] = report.model;
+  json["target"] = report.target;
+  if (!report.programTarget.empty())
+    json["program_target"] = report.programTarget;
+  if (report.tf32)
+    json["tf32"] = true;
+  if (!report.programTargetReason.empty())
+    json["program_target_reason"] = report.programTargetReason;
+  json["memory_limit"] = report.memoryLimit;
+  json["basis"] = report.basis;
+  if (!report.basisReason.empty())
+    json["basis_reason"] = report.basisReason;
+  addForms(json, report);
+  addAnswers(json, report);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace ds::analysis

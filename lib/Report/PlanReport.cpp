@@ -1,0 +1,97 @@
+//===- PlanReport.cpp - Figures, units, and the plan that does not fit ----------===//
+
+#include "ds/Report/PlanReport.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+
+namespace ds::analysis {
+
+const char *spell(Category category) {
+  constexpr const char *kNames[kNumCategories] = {"parameters",  "gradients",     "optimizer",
+                                                  "activations", "communication", "workspace"};
+  return kNames[unsigned(category)];
+}
+
+bool PlanReport::fits() const {
+  bool devicesFit = memoryLimit <= 0 || std::all_of(ranks.begin(), ranks.end(), [&](const RankPlan &rank) {
+                      return rank.deviceArena <= memoryLimit;
+                    });
+  return devicesFit && hostsFit;
+}
+
+std::string formatExact(int64_t number) {
+  std::string digits = std::to_string(number), text;
+  size_t lead = digits[0] == '-';
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > lead && (digits.size() - i) % 3 == 0)
+      text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string formatBytes(int64_t bytes) {
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = double(bytes);
+  unsigned unit = 0;
+  // 1023.95 would be printed as 1024.0: go to the next unit before that.
+  for (; (value >= 1023.95 || value <= -1023.95 || (unit == 0 && (bytes >= 1024 || bytes <= -1024))) &&
+         unit < 6;
+       ++unit)
+    value /= 1024;
+  char text[48];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+/// What would help most, from what the peak consists of.
+static std::string hintFor(const RankPlan &rank) {
+  int64_t states = 0, total = 0;
+  for (unsigned i = 0; i < kNumCategories; ++i) {
+    total += rank.atPeak[i];
+    if (i <= unsigned(Category::Optimizer))
+      states += rank.atPeak[i];
+  }
+  auto share = [&](int64_t part) {
+    return std::to_string(total > 0 ? int(100.0 * double(part) / double(total)) : 0);
+  };
+  int64_t optimizer = rank.atPeak[unsigned(Category::Optimizer)];
+  if (states * 2 < total)
+    return "activations and temporaries are " + share(total - states) +
+           " % of the peak: lower train_micro_batch_size_per_gpu and raise gradient_accumulation_steps";
+  if (optimizer * 2 > states)
+    return "optimizer states are " + share(optimizer) +
+           " % of the peak: an optimizer with fewer moments, or more ranks with zero_optimization.stage 1";
+  return "parameters, gradients and optimizer states are " + share(states) +
+         " % of the peak: a smaller micro-batch will not help, a smaller model or more memory will";
+}
+
+Error doesNotFit(const PlanReport &report) {
+  assert(!report.fits() && !report.ranks.empty() && "only for plans that do not fit");
+  const RankPlan &rank =
+      *std::max_element(report.ranks.begin(), report.ranks.end(),
+                        [](const RankPlan &a, const RankPlan &b) { return a.deviceArena < b.deviceArena; });
+  Error error;
+  error.code = ExitCode::DoesNotFit;
+  error.message = "the plan does not fit: rank " + std::to_string(rank.firstRank) + " needs " +
+                  formatBytes(rank.deviceArena) + " (" + formatExact(rank.deviceArena) + " bytes) at " +
+                  rank.peakAt + ", but the limit is " + formatBytes(report.memoryLimit) + " (" +
+                  formatExact(report.memoryLimit) + " bytes)";
+  if (!rank.largest.empty())
+    error.message += "\n  the largest values live there:";
+  for (size_t i = 0; i < std::min<size_t>(10, rank.largest.size()); ++i) {
+    const LiveValue &value = rank.largest[i];
+    char line[64];
+    std::snprintf(line, sizeof line, "\n  %12s  %-13s  ", formatBytes(value.bytes).c_str(),
+                  spell(value.category));
+    error.message += line + value.name + (value.layer.empty() ? "" : " in " + value.layer);
+  }
+  error.hint = hintFor(rank) + " (or give more with --memory, if there is more)";
+  if (!report.changes.empty())
+    error.hint += "; the cheapest change that fits: " + report.changes.front().change;
+  return error;
+}
+
+} // namespace ds::analysis
