@@ -1,0 +1,247 @@
+//===- ModelPasses.td - Passes over the model as it was imported ---*- tablegen -*-===//
+#ifndef DS_MODEL_PASSES
+#define DS_MODEL_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// model
+//===----------------------------------------------------------------------===//
+
+def VerifyModel : Pass<"ds-verify-model", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes of phase model rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - there is a function `@forward` whose first result is the loss, a rank-0 float;
+    - each of its arguments is an input (`ds.input`) or a state (`ds.state`) that is declared, with its type, once;
+    - all shapes are static, and no op belongs to a later phase (buffers, kernels, gradient ops);
+    - row statistics of attention and cross-entropy are read by nothing, and a mask of attention is not trained: no
+      gradient passes there.
+  }];
+}
+
+def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
+  let summary = "Replaces spelled-out attention by ds.attention";
+  let description = [{
+    Recognises softmax(q k^T * scale + mask) v: products of rank 3 or 4, keys transposed by flag or by op, scaling by
+    constants before or after the first product, masks as a select with a very negative number or as an addend,
+    before or after scaling.
+
+    Requires: phase model, canonical and without common subexpressions (a transposition is one op; layers share
+    their mask).
+
+    Ensures:
+    - A mask that hides exactly the future, however it is computed from counters and constants, becomes `causal`;
+      another addend becomes `mask`, without its repetition over batch and heads.
+    - A finite fill of at most -10^4 counts as minus infinity in a causal mask, where each row sees itself. A select
+      that is not causal is not raised.
+    - Heads that were transposed before the first dimension of the products are taken from before the transposition;
+      heads that never were count as batch.
+    - Repetitions of key heads (repeat_interleave, expand) are folded into fewer key heads.
+    - Left alone: dropout on the probabilities, a mask that is trained, scores or probabilities that are read by
+      something else.
+
+    ```
+    %s = ds.matmul %q, %k transpose_rhs : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16x16xf32>
+    %m = ds.select %past, %s, %minus_infinity : tensor<2x4x16x16xf32>
+    %p = ds.softmax %m dim 3 : tensor<2x4x16x16xf32>
+    %o = ds.matmul %p, %v : tensor<2x4x16x16xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+    becomes, where q, k and v are transpositions of tensors %qt, %kt and %vt of shape [2, 16, 4, 8]
+    ```
+    %ot, %lse = ds.attention %qt, %kt, %vt causal scale 1.0 : ...
+    %o = ds.transpose %ot perm [0, 2, 1, 3] : tensor<2x16x4x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def RaiseGelu : Pass<"ds-raise-gelu", "::mlir::func::FuncOp"> {
+  let summary = "Replaces spelled-out GELU by ds.gelu";
+  let description = [{
+    Recognises the tanh form as models write it by hand: a product, in any order, of x, a half and 1 + tanh(u), where u
+    is sqrt(2 / pi) times x + 0.044715 x^3, or times x (1 + 0.044715 x^2), and powers are products. What is spelled out
+    is left, for whoever else reads it.
+
+    Requires: phase model, canonical and without common subexpressions.
+
+    Ensures: (E1) such a product is a `ds.gelu tanh` of x, which differs from it by rounding alone; (E2) constants that
+    differ by more than 10^-6 of themselves are another function, and left.
+
+    ```
+    %square = ds.mul %x, %x : tensor<4xf32>                    %g = ds.gelu tanh %x : tensor<4xf32>
+    %cube = ds.mul %square, %x : tensor<4xf32>
+    %small = ds.mul %cube, %c : tensor<4xf32>
+    %sum = ds.add %x, %small : tensor<4xf32>
+    %u = ds.mul %sum, %k : tensor<4xf32>                ->
+    %t = ds.tanh %u : tensor<4xf32>
+    %gate = ds.add %t, %one : tensor<4xf32>
+    %half = ds.mul %x, %0_5 : tensor<4xf32>
+    %g = ds.mul %half, %gate : tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def LowerPrecision : Pass<"ds-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Puts parameters, activations and products into 16 bits";
+  let description = [{
+    `precision` of `ds.training` says what is asked for:
+
+    | key | type | meaning |
+    |---|---|---|
+    | compute | string | "bf16" or "f16": the type of products and of what lies between them; "f32": nothing is lowered |
+    | autocast | bool | parameters stay as they are and are converted where they are used |
+    | convert_buffers, buffer | bool, string | buffers become that type; otherwise they are left alone |
+    | gradient, master, moment | string | for ds-build-step: types of accumulated gradients, masters and moments |
+
+    Requires: phase model, not differentiated; attention raised, biases folded into their products.
+
+    Ensures:
+    - Parameters are declared in the type of `compute`, unless `autocast`; the forward's inputs keep theirs.
+    - Each op computes in the type that its entry in the table of precision asks for (PrecisionOpInterface):
+      products and attention in 16 bits, exponentials, powers, sums and norms in f32, others in the widest type
+      of their operands, where constants and repeated scalars have no say.
+    - Elementwise arithmetic is f32; its result is rounded where it would be stored, not where one op alone reads
+      it.
+    - No value is converted twice to one type, and none back and forth without loss.
+    - What the function returns keeps its type; with `compute` "f32" nothing changes.
+
+    ```
+    %h = ds.matmul %x, %w transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
+    %e = ds.exp %h : tensor<4x6xf32>
+    ```
+    becomes, for bf16,
+    ```
+    %xl = ds.convert %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %h = ds.matmul %xl, %w transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+    %hs = ds.convert %h : tensor<4x6xbf16> -> tensor<4x6xf32>
+    %e = ds.exp %hs : tensor<4x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
+  let summary = "Makes logits and their cross-entropy some rows at a time";
+  let description = [{
+    Rows of a cross-entropy whose logits are a product are taken in chunks, so that one chunk of logits lives at a time
+    (Hsu et al., "Liger Kernel: Efficient Triton Kernels for LLM Training", 2024, section 3.2).
+
+    | key of `ds.training` | type | meaning |
+    |---|---|---|
+    | loss_chunks | i64 | 1: nothing is split; N: into at most N chunks of equal size, of which the last may be smaller; 0: as many as the shapes suggest |
+
+    Requires: phase model, not differentiated; types are final (ds-lower-precision).
+
+    Ensures:
+    - Each chunk is a `ds.matmul` of a piece of the product's rows and a `ds.cross_entropy` over the count of all rows;
+      the loss is the sum of the chunks' losses, in row order.
+    - Conversions between product and loss are made chunk by chunk. Reshapes that keep the columns, and slices of rows,
+      as a shift by one token makes them, are applied to the product's input.
+    - Left alone: logits that something else reads, a product with relu, an accumulator, a transposed left or a batched
+      right side, anything else between product and loss.
+    - With 0, rows of a chunk are the least power of two for which a chunk's logits are as large as the product's whole
+      input, at least 512; nothing is split that saves less than 16 MiB, or less than adding up a 16-bit weight's
+      gradient in f32 takes.
+    - `ds.loss_chunks` of the module says {chunks, rows}, for the report. With `remarks`, each loss is told of.
+
+    With `{loss_chunks = 2}`
+    ```
+    %x = ds.matmul %h, %w transpose_rhs : tensor<8x4xf32>, tensor<100x4xf32> -> tensor<8x100xf32>
+    %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : ...
+    ```
+    becomes
+    ```
+    %n = ... the number of targets in %t that are not -100 ...
+    %h:2 = ds.split %h dim 0 : tensor<8x4xf32> -> tensor<4x4xf32>, tensor<4x4xf32>
+    %t:2 = ds.split %t dim 0 : tensor<8xi64> -> tensor<4xi64>, tensor<4xi64>
+    %x0 = ds.matmul %h#0, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
+    %l0, %lse0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ignore_index -100 : ...
+    %x1 = ds.matmul %h#1, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
+    %l1, %lse1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ignore_index -100 : ...
+    %loss = ds.add %l0, %l1 : tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Say of each cross-entropy what was done, and why">];
+}
+
+def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Appends to the forward the gradients of its loss by all trainable parameters";
+  let description = [{
+    A reverse sweep over `@forward`: each op that influences the loss and is influenced by a trainable parameter is
+    asked, last op first, how its results' gradients pass to its operands.
+
+    Requires: phase model; the first result of `@forward` is the loss, a rank-0 float.
+
+    Ensures:
+    - `@forward` returns, after its own results, one gradient per trainable parameter that influences the loss, in
+      argument order, marked `ds.gradient = @parameter`, of the parameter's type.
+    - The seed is 1 / (`gradient_accumulation_steps` * `world`) of `ds.training` (1 without them; `world` counts as 1
+      where `reduce_op` is "sum"), so that gradients of the micro-steps of one step on all ranks add up to the
+      gradient of their mean, times the scale of the loss where `loss_scale.scale` is set: a number, or with
+      `loss_scale.dynamic` the state `@loss_scale`, which is declared.
+    - A parameter that does not influence the loss has no gradient, as in PyTorch, where its `.grad` is None: it is
+      not updated, and weight decay does not reach it. With `remarks`, each is named.
+    - Frozen parameters, inputs, and what depends only on them are not differentiated, and no op is emitted whose
+      result would be a gradient that nothing reads.
+    - Gradients of a value that is used several times are added in the order of the sweep: last use first. They are
+      added in the value's type, but in f32, rounded once, by a 16-bit weight or bias that several products read.
+
+    ```
+    func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {
+      %b = ds.broadcast %w dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+      %y = ds.mul %x, %b : tensor<4x8xf32>
+      %l = ds.reduce sum %y dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+      return %l : tensor<f32>
+    }
+    ```
+    becomes
+    ```
+    func.func @forward(%x: ..., %w: ...) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      ...
+      %one = ds.constant dense<1.0> : tensor<f32>
+      %g = ds.broadcast %one dims [] : tensor<f32> -> tensor<4x8xf32>
+      %gb = ds.mul %g, %x : tensor<4x8xf32>
+      %gw = ds.reduce sum %gb dims [0] : tensor<4x8xf32> -> tensor<8xf32>
+      return %l, %gw : tensor<f32>, tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Name each parameter that gets no gradient">];
+}
+
+def SinkLoss : Pass<"ds-sink-loss", "::mlir::func::FuncOp"> {
+  let summary = "Moves logits and losses down to where their gradients are made";
+  let description = [{
+    Requires: `ds-differentiate` has run.
+
+    Ensures:
+    - A `ds.cross_entropy`, the product and the conversions that only it and its gradient read as logits, and the
+      rank-0 values that are computed from losses, stand before the first op that reads them. Of a loss in chunks, one
+      chunk's logits live at a time, unless the gradient that the loss is given depends on the loss.
+    - Values stay the same; so does the order of all other ops.
+
+    ```
+    %x0 = ds.matmul %h#0, %w : ...
+    %l0, %s0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ... : ...
+    %x1 = ds.matmul %h#1, %w : ...
+    %l1, %s1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ... : ...
+    %d1 = ds.cross_entropy_grad %x1, ... : ...
+    %d0 = ds.cross_entropy_grad %x0, ... : ...
+    ```
+    becomes
+    ```
+    %x1 = ds.matmul %h#1, %w : ...
+    %l1, %s1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ... : ...
+    %d1 = ds.cross_entropy_grad %x1, ... : ...
+    %x0 = ds.matmul %h#0, %w : ...
+    %l0, %s0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ... : ...
+    %d0 = ds.cross_entropy_grad %x0, ... : ...
+    ```
+  }];
+}
+
+#endif // DS_MODEL_PASSES

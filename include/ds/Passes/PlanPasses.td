@@ -1,0 +1,89 @@
+//===- PlanPasses.td - From buffers to offsets -------------------*- tablegen -*-===//
+#ifndef DS_PLAN_PASSES
+#define DS_PLAN_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// scheduled -> planned
+//===----------------------------------------------------------------------===//
+
+def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
+  let summary = "Plans the scratch memory of library calls";
+  let description = [{
+    Asks each library, on this machine, how much scratch memory a call needs, and makes that an allocation; a
+    reduction needs a block of every rank's part beside each other.
+
+    Requires: phase scheduled.
+    Ensures: (E1) a call whose library asks for scratch memory has a `workspace` of at least that size, and so has a
+    reduction for its staging.
+
+    ```
+    ds.call "matmul"(%a, %b, %c) ... on compute : ...  ->  %s = ds.alloc "workspace" : !ds.buffer<tensor<4096xi8>, [1], device>
+                                                           ds.call "matmul"(%a, %b, %c) ... workspace(%s : ...) on compute : ...
+    ```
+  }];
+  let options = [
+    Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">,
+    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
+           "On CUDA, bytes of a piece of attention's gradient where one key head does not take more; 0: no workspace">,
+  ];
+}
+
+def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Gives every buffer an offset in its arena";
+  let description = [{
+    States and inputs keep one place for the whole step; each segment's buffers share what remains, by lifetime in
+    issue order. The offsets come from Analysis/MemoryPlan and are checked by its independent checker.
+
+    Requires: phase scheduled.
+    Ensures: (E1) every `ds.alloc`, `ds.state` and input has an offset; (E2) two values that are live at once
+    never overlap; (E3) the module says the arena's size and the lower bound in `ds.plan`.
+
+    ```
+    %a = ds.alloc "activations" : ...   // dead before %b       ->  %a = ds.alloc "activations" offset 128 : ...
+    %b = ds.alloc "activations" : ...                               %b = ds.alloc "activations" offset 128 : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def VerifyPlanned : Pass<"ds-verify-planned", "::mlir::ModuleOp"> {
+  let summary = "Refuses a module whose plan has a gap or a clash";
+  let description = [{
+    Looks at the offsets alone, with lifetimes read off the block, and shares no code with the solver or its checker.
+
+    Requires: phase scheduled.
+    Ensures: (E1) the module has a `ds.plan`, and every `ds.alloc`, state and input an offset; (E2) offsets are
+    multiples of 64; (E3) everything lies inside the arena; (E4) an input has one place in all segments; (E5) no two
+    values that are live at once overlap: states and inputs live always, an allocation from the first to the
+    last command that names it or a view of it; what other streams than compute name, until compute has waited for that.
+
+    ```
+    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    %b = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>   // overlaps %a while both live
+    ```
+  }];
+}
+
+def VerifyCollectives : Pass<"ds-verify-collectives", "::mlir::ModuleOp"> {
+  let summary = "Refuses a module in which ranks could hang or streams race";
+  let description = [{
+    Runs the streams on vector clocks, without the code that inserts events. After planning, everything that ever lies
+    in the same bytes is looked at, so that the reuse of memory is proved as well. All ranks run one text; the sizes of a
+    collective are its op's own constraints.
+
+    Requires: phase scheduled, events inserted.
+    Ensures: (E1) an event is recorded once, and before it is waited for; (E2) commands of different streams that touch
+    a common byte, one of them writing it, are ordered by an event; (E3) collectives are numbered from 0 in issue order;
+    (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch;
+    (E6) no member of a launch touches what another writes.
+
+    ```
+    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : ...
+    ds.launch @a ins(%f) outs(%y) on compute : ...   // expects stream compute to wait for stream gather
+    ```
+  }];
+}
+
+#endif // DS_PLAN_PASSES

@@ -1,0 +1,97 @@
+//===- ShardPasses.td - From one step to what each rank does -----*- tablegen -*-===//
+#ifndef DS_SHARD_PASSES
+#define DS_SHARD_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// step -> sharded
+//===----------------------------------------------------------------------===//
+
+def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
+  let summary = "Divides a step among data-parallel ranks, as a stage of ZeRO says";
+  let description = [{
+    N ranks (`world` of `ds.training`) run the same functions on micro-batches of their own, with the numbers of one
+    rank that takes N times the micro-steps. Keys of `zero_optimization` in `ds.training`:
+
+    | key | type | meaning |
+    |---|---|---|
+    | stage | i64 | 0: nothing is divided; 1: moments and masters are; 2: gradients too; 3: parameters too |
+    | reduce_bucket_size, allgather_bucket_size, sub_group_size | i64 | elements; the least bounds a bucket, but one of a single larger parameter |
+    | stage3_param_persistence_threshold | i64 | stage 3 keeps parameters of at most so many elements whole |
+    | stage3_model_persistence_threshold | i64 | ... and at most so many elements of all |
+    | reduce_each_micro_step | bool | reduce gradients in every micro-step and keep a part; absent: stages 2 and 3 do |
+
+    A bucket size or threshold of -1 is chosen from the rates of `cluster`: a bucket is the smallest whose exchange
+    reaches nine tenths of the link's bandwidth, and a parameter stays whole where latency is the larger part of the
+    time to gather it alone.
+
+    Requires: phase step, with updates that are not decomposed (`ds-decompose` with `keep-updates`).
+
+    Ensures:
+    - With one rank nothing changes.
+    - There is a `ds.mesh`. Trained parameters lie in `ds.bucket`s, which do not depend on the stage: in order of first
+      use, no layer beside another (but for the small ones that stage 3 keeps whole, which share buckets across
+      layers), and only parameters of one type that are updated by one formula. At stage 3 frozen parameters have
+      buckets too.
+    - States of a bucket take the place of its members' gradients, moments and masters, and of the members as
+      arguments. `shards [dp]` divides: moments and masters from stage 1 on, gradients that micro-steps reduce, at stage 3
+      parameters that are not kept whole.
+    - Layers read windows of the bucket (`ds.slice`, `ds.reshape`). A divided one is gathered once in forward and once in
+      backward, each before its first use there; what forward made of parameters alone is made again in backward.
+    - Gradients of a bucket are joined by a `ds.concat`. They are added up on each rank and reduced in `@last`, or, with
+      `reduce_each_micro_step` and moments that are divided, each micro-step reduces and adds up a rank's part.
+      `communication_data_type` says in which
+      type ranks exchange them.
+    - One flat update per bucket takes the place of those of its members, on what a rank has. Parameters that every
+      rank has whole are gathered from the updated parts. The sum of squares is formed over the buckets, and from
+      stage 1 on over the ranks.
+    - `@loss` and `@eval_loss` are means over ranks. The counter of generators goes on by N in each micro-step, and rank r
+      reads it r further. Float buffers that depend on the data become the mean over ranks.
+    - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
+    - `ds.training` says the sizes that were chosen, and `ds.choices` why.
+    - With `remarks`, each segment's traffic is told.
+
+    With `{world = 2, zero_optimization = {stage = 1}}`
+    ```
+    ds.state @w role(parameter) trainable ... : tensor<8x4xf32>
+    ds.state @w.exp_avg role(moment) owner(@w) ... : tensor<8x4xf32>
+    func.func @last(..., %w: tensor<8x4xf32> {ds.state = @w}, %m: tensor<8x4xf32> {ds.state = @w.exp_avg}) -> ... {
+      %y = ds.matmul %x, %w : ...
+      %new, %mean = ds.update @w states(%w, %m) gradient(%g) ...
+    ```
+    becomes
+    ```
+    ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+    ds.state @w role(parameter) trainable ... : tensor<8x4xf32>
+    ds.bucket @bucket_0 members [@w] offsets [0] elements 64
+    ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) ... : tensor<64xf32>
+    ds.state @bucket_0.exp_avg role(moment) bucket(@bucket_0) shards [dp] ... : tensor<64xf32>
+    func.func @last(..., %b: tensor<64xf32> {ds.state = @bucket_0.parameter}, %m: tensor<32xf32> {ds.state = @bucket_0.exp_avg}) -> ... {
+      %s = ds.slice %b offsets [0] strides [1] : tensor<64xf32> -> tensor<32xf32>
+      %w = ds.reshape %s : tensor<32xf32> -> tensor<8x4xf32>
+      %y = ds.matmul %x, %w : ...
+      %flat = ds.concat %g, %zeros dim 0 : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
+      %part = ds.reduce_scatter sum %flat axis dp : tensor<64xf32> -> tensor<32xf32>
+      %old = ds.local_shard %b axis dp : tensor<64xf32> -> tensor<32xf32>
+      ...
+      %new = ds.all_gather %updated axis dp : tensor<32xf32> -> tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates choose sizes">,
+    Option<"remarks", "remarks", "bool", "false", "Tell what each segment sends">];
+}
+
+def VerifySharded : Pass<"ds-verify-sharded", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase sharded rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - what ds-verify-step ensures, states having the type of one rank's part;
+    - no parameter that lies in a bucket, and no state of one, is an argument or a result: the bucket's states are;
+    - no op is left that can decompose itself.
+  }];
+}
+
+#endif // DS_SHARD_PASSES
