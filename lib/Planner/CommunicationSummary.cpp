@@ -4,9 +4,9 @@
 // ds-schedule-communication left behind into sentences.
 //
 //===---------------------------------------------------------------------------===//
-#include "StepPlay.h"
-#include "ds/Passes/LowerToProgram.h"
+#include "StepSimulation.h"
 #include "ds/Passes/TrainingAttr.h"
+#include "ds/Planner/PlanSummary.h"
 
 #include "llvm/ADT/MapVector.h"
 

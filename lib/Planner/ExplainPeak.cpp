@@ -7,8 +7,8 @@
 #include "ExplainPeak.h"
 
 #include "PlanBuffers.h"
-#include "ds/Passes/LowerToProgram.h"
-#include "ds/Passes/Pipeline.h"
+#include "ds/Dialect/Target.h"
+#include "ds/Passes/CommandNames.h"
 #include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -1,7 +1,7 @@
 //===- PlanBuffers.cpp - What a planned module reserves, and its fullest moment --===//
 #include "PlanBuffers.h"
 
-#include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/CommandNames.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

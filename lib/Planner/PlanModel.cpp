@@ -5,10 +5,9 @@
 // time. The difference is reported, and where the choice is open the smaller plan is taken.
 //
 //===---------------------------------------------------------------------------===//
-#include "../Passes/Model/SplitLoss.h"
-#include "StepPlay.h"
+#include "ds/Planner/PlanModel.h"
+#include "StepSimulation.h"
 #include "ds/Passes/CommandCost.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
@@ -17,7 +16,6 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
 
 /// The arena of a planned module.
 static int64_t arenaOf(ModuleOp module) {
@@ -87,29 +85,4 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
   }
   module->setAttr(kLossChunksAttr, entries.getDictionary(module.getContext()));
   return success();
-}
-
-void mlir::ds::describeLoss(ModuleOp module, analysis::PlanReport &report) {
-  auto attr = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
-  auto saved = attr ? attr.getAs<IntegerAttr>("saved_bytes") : IntegerAttr();
-  if (!saved)
-    return;
-  analysis::LossChunks loss;
-  loss.chunks = attr.getAs<IntegerAttr>("chunks").getInt();
-  loss.rows = attr.getAs<IntegerAttr>("rows").getInt();
-  loss.savedBytes = saved.getInt();
-  loss.moreSeconds = attr.getAs<FloatAttr>("more_seconds").getValueAsDouble();
-  bool isWhole = attr.getAs<BoolAttr>("refused").getValue();
-  std::string note;
-  llvm::raw_string_ostream(note) << "logits and their loss are made "
-                                 << (isWhole ? "at once: " : "some rows at a time: ") << loss.chunks
-                                 << " chunks of " << analysis::formatExact(loss.rows) << " rows "
-                                 << (isWhole ? "would take " : "take ")
-                                 << analysis::formatBytes(std::abs(loss.savedBytes))
-                                 << (loss.savedBytes < 0 ? " more" : " less") << " at the peak, and "
-                                 << llvm::format("%.4g s", std::abs(loss.moreSeconds))
-                                 << (loss.moreSeconds < 0 ? " less" : " more") << " a step";
-  report.notes.push_back(note);
-  if (!isWhole)
-    report.lossChunks = loss;
 }

@@ -1,18 +1,18 @@
 //===- PlanSummary.cpp - What a planned module says of itself --------------------===//
 //
 // Every figure of memory comes from the sizes and lifetimes of the planned buffers, every figure of time from
-// the play of their commands.
+// the simulation of their commands.
 //
 //===---------------------------------------------------------------------------===//
-#include "../Passes/Model/SplitLoss.h"
+#include "ds/Planner/PlanSummary.h"
 #include "CountStates.h"
 #include "ExplainPeak.h"
 #include "PlanBuffers.h"
-#include "StepPlay.h"
+#include "PlanNotes.h"
+#include "StepSimulation.h"
 #include "ds/Analysis/MemoryPlan.h"
+#include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
-#include "ds/Passes/LowerToProgram.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -20,34 +20,6 @@
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
-
-std::string mlir::ds::layerOf(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName().str();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (std::string layer = layerOf(part); !layer.empty())
-        return layer;
-  if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return layerOf(call.getCallee());
-  return "";
-}
-
-std::string mlir::ds::nameOfCommand(Operation *command, SymbolTable &symbols) {
-  if (auto call = dyn_cast<CallOp>(command))
-    return call.getCallee().str();
-  if (auto communicate = dyn_cast<CommunicateOp>(command))
-    return stringifyCollectiveKind(communicate.getKind()).str();
-  if (!isa<LaunchOp>(command))
-    return command->getName().stripDialect().str(); // an event
-  auto kernel = symbols.lookup<KernelOp>(cast<LaunchOp>(command).getKernel());
-  // A reduction says more than the arithmetic around it; otherwise the last op is what the kernel is for.
-  StringRef name;
-  for (Operation &op : kernel.getBody().front().without_terminator())
-    if (isa<ReduceOp>(op) || !name.starts_with("reduce"))
-      name = op.getName().stripDialect();
-  return name.str();
-}
 
 /// What the rank keeps, what lies in its arena at the peak, and the curve of which that is the top.
 static void addMemory(ModuleOp module, analysis::RankPlan &rank) {

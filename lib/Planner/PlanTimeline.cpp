@@ -1,13 +1,14 @@
 //===- PlanTimeline.cpp - The planned module over the time of a step -------------===//
 //
-// The segments of the step one behind the other, as often as a step runs them, each as StepPlay has it. What
-// the arena has beyond the bytes that are live at the peak is one buffer of its own, so that the curve's peak
-// is the plan's.
+// The segments of the step one behind the other, as often as a step runs them, each as StepSimulation has it.
+// What the arena has beyond the bytes that are live at the peak is one buffer of its own, so that the curve's
+// peak is the plan's.
 //
 //===---------------------------------------------------------------------------===//
 #include "PlanBuffers.h"
-#include "StepPlay.h"
-#include "ds/Passes/LowerToProgram.h"
+#include "StepSimulation.h"
+#include "ds/Passes/CommandNames.h"
+#include "ds/Planner/PlanSummary.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -22,27 +23,27 @@ namespace {
 class TimelineBuilder {
 public:
   TimelineBuilder(ModuleOp module, const cost::Rates &rates)
-      : module(module), symbols(module), step(playStep(module, rates)) {}
+      : module(module), symbols(module), step(simulateStep(module, rates)) {}
   analysis::PlanTimeline build();
 
 private:
-  int64_t shownRuns(const SegmentPlay &segment);
-  void addSegment(const SegmentPlay &segment, const std::string &name);
-  void addCommands(const SegmentPlay &segment, const std::string &name);
-  void addBuffers(const SegmentPlay &segment);
+  int64_t shownRuns(const SegmentSimulation &segment);
+  void addSegment(const SegmentSimulation &segment, const std::string &name);
+  void addCommands(const SegmentSimulation &segment, const std::string &name);
+  void addBuffers(const SegmentSimulation &segment);
   void addWhole();
   void addTotals();
   void addPeak();
 
   ModuleOp module;
   SymbolTable symbols;
-  StepPlay step;
+  StepSimulation step;
   analysis::PlanTimeline timeline;
 };
 } // namespace
 
 /// How many of the segment's runs are shown.
-int64_t TimelineBuilder::shownRuns(const SegmentPlay &segment) {
+int64_t TimelineBuilder::shownRuns(const SegmentSimulation &segment) {
   auto commands = static_cast<int64_t>(segment.scheduled.commands.size());
   if (segment.runs <= 1 || segment.runs * commands <= kMostCommands)
     return segment.runs;
@@ -71,8 +72,8 @@ static double bytesOf(Operation *op) {
   return bytes;
 }
 
-void TimelineBuilder::addCommands(const SegmentPlay &segment, const std::string &name) {
-  for (auto [op, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans)) {
+void TimelineBuilder::addCommands(const SegmentSimulation &segment, const std::string &name) {
+  for (auto [op, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
     analysis::PlanTimeline::Command command;
     command.name = nameOfCommand(op, symbols);
     command.layer = layerOf(op->getLoc());
@@ -93,7 +94,7 @@ void TimelineBuilder::addCommands(const SegmentPlay &segment, const std::string 
 }
 
 /// The allocations of a segment whose commands come next.
-void TimelineBuilder::addBuffers(const SegmentPlay &segment) {
+void TimelineBuilder::addBuffers(const SegmentSimulation &segment) {
   auto base = static_cast<uint32_t>(timeline.commands.size());
   for (const AllocLifetime &lifetime : segment.scheduled.lifetimes) {
     AllocOp alloc = lifetime.alloc;
@@ -113,10 +114,10 @@ void TimelineBuilder::addBuffers(const SegmentPlay &segment) {
   }
 }
 
-void TimelineBuilder::addSegment(const SegmentPlay &segment, const std::string &name) {
+void TimelineBuilder::addSegment(const SegmentSimulation &segment, const std::string &name) {
   addBuffers(segment);
   addCommands(segment, name);
-  timeline.seconds += segment.play.seconds;
+  timeline.seconds += segment.simulation.seconds;
 }
 
 /// States, inputs, and what alignment and packing cost, all for the whole step.
@@ -163,14 +164,15 @@ void TimelineBuilder::addPeak() {
 
 /// The figures of the whole step, however much of it is shown.
 void TimelineBuilder::addTotals() {
-  timeline.stepSeconds = step.sum([](const SegmentPlay &each) { return each.play.seconds; });
-  timeline.computeSeconds = step.sum([](const SegmentPlay &each) { return each.play.computeSeconds; });
+  timeline.stepSeconds = step.sum([](const SegmentSimulation &each) { return each.simulation.seconds; });
+  timeline.computeSeconds =
+      step.sum([](const SegmentSimulation &each) { return each.simulation.computeSeconds; });
   timeline.exposedCommunicationSeconds =
-      step.sum([](const SegmentPlay &each) { return each.play.exposedCommunicationSeconds; });
+      step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCommunicationSeconds; });
   for (auto [index, stream] : llvm::enumerate(step.streams)) {
     timeline.streams.push_back(stringifyStreamKind(stream).str());
-    timeline.busySeconds.push_back(
-        step.sum([index = index](const SegmentPlay &each) { return each.play.busySeconds[index]; }));
+    timeline.busySeconds.push_back(step.sum(
+        [index = index](const SegmentSimulation &each) { return each.simulation.busySeconds[index]; }));
   }
   if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr))
     timeline.arenaBytes = plan.getAs<IntegerAttr>("arena").getInt();
@@ -178,7 +180,7 @@ void TimelineBuilder::addTotals() {
 
 analysis::PlanTimeline TimelineBuilder::build() {
   addTotals();
-  for (const SegmentPlay &segment : step.segments) {
+  for (const SegmentSimulation &segment : step.segments) {
     func::FuncOp func = segment.scheduled.func;
     int64_t shown = shownRuns(segment);
     for (int64_t run = 0; run < shown; ++run)

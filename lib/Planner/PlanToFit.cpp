@@ -7,10 +7,10 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/AttentionWorkspace.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
-#include "ds/Report/PlanReport.h"
+#include "ds/Planner/PlanModel.h"
+#include "ds/Support/Format.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -156,9 +156,8 @@ LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &option
   if (failed(fitter.plan()))
     return failure();
   if (!fitter.fits() && reduceEachMicroStep(module)) {
-    addChoice(module, "reducing gradients once per step would take " +
-                          ::ds::analysis::formatBytes(fitter.getArena()) + ", the limit is " +
-                          ::ds::analysis::formatBytes(options.memory));
+    addChoice(module, "reducing gradients once per step would take " + ::ds::formatBytes(fitter.getArena()) +
+                          ", the limit is " + ::ds::formatBytes(options.memory));
     if (failed(fitter.plan()))
       return failure();
   }

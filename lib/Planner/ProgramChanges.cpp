@@ -8,15 +8,15 @@
 #include <algorithm>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using analysis::PlanChoice;
 
 static constexpr size_t kMostChanges = 3; ///< that are named
 static constexpr size_t kMostPlans = 8;   ///< that are made for them
 
 /// Single changes, those that take most memory away first; then two at once.
-static std::vector<Proposal> propose(const Options &options, const config::Config &config) {
-  Proposal now(options, config);
+static std::vector<Proposal> propose(const PlanSettings &settings, const config::Config &config) {
+  Proposal now(settings, config);
   std::vector<Proposal> all;
   auto add = [&](auto change) {
     all.push_back(now);
@@ -26,15 +26,15 @@ static std::vector<Proposal> propose(const Options &options, const config::Confi
   for (int64_t stage = 3; shards && stage > config.zero.stage; --stage)
     add([&](Proposal &p) { p.setStage(stage); });
   // MLIR that comes as it is has its shapes already.
-  bool resizes = options.inputKind() != InputKind::Mlir;
+  bool resizes = settings.inputKind() != InputKind::Mlir;
   for (int64_t micro = config.batch.micro / 2; resizes && micro >= 1; micro /= 2)
     if (config.batch.micro % micro == 0)
       add([&](Proposal &p) { p.setMicroBatch(micro); });
   if (config.zero.stage > 0 && config.batch.accumulation % 2 == 0)
     add([&](Proposal &p) {
-      p.options.ranks *= 2;
+      p.settings.ranks *= 2;
       p.choice.accumulation /= 2;
-      p.choice.change = std::to_string(p.options.ranks) + " ranks";
+      p.choice.change = std::to_string(p.settings.ranks) + " ranks";
       p.set("gradient_accumulation_steps", p.choice.accumulation, /*named=*/false);
     });
   if (shards && config.zero.stage < 3 && resizes && config.batch.micro > 1)
@@ -64,10 +64,11 @@ static std::vector<PlanChoice> takeFirst(std::vector<PlanChoice> changes) {
   return changes;
 }
 
-std::vector<PlanChoice> ds::opt::changesOfProgram(const Options &options, const config::Config &config,
-                                                  const Planner &plan) {
+std::vector<PlanChoice> ds::planner::changesOfProgram(const PlanSettings &settings,
+                                                      const config::Config &config,
+                                                      const PlanFunction &plan) {
   std::vector<PlanChoice> changes;
-  std::vector<Proposal> proposals = propose(options, config);
+  std::vector<Proposal> proposals = propose(settings, config);
   size_t plans = 0;
   for (Proposal &proposal : proposals) {
     if (plans++ == kMostPlans || (isJoined(proposal) && !changes.empty()))
@@ -79,10 +80,11 @@ std::vector<PlanChoice> ds::opt::changesOfProgram(const Options &options, const 
   return takeFirst(std::move(changes));
 }
 
-std::vector<PlanChoice> ds::opt::smallerPlansOfProgram(const Options &options, const config::Config &config,
-                                                       const Planner &plan, int64_t peak) {
+std::vector<PlanChoice> ds::planner::smallerPlansOfProgram(const PlanSettings &settings,
+                                                           const config::Config &config,
+                                                           const PlanFunction &plan, int64_t peak) {
   std::vector<PlanChoice> changes;
-  std::vector<Proposal> proposals = propose(options, config);
+  std::vector<Proposal> proposals = propose(settings, config);
   for (Proposal &proposal : llvm::MutableArrayRef(proposals).take_front(kMostPlans))
     if (!isJoined(proposal) && proposal.plan(plan) && proposal.choice.deviceBytes < peak)
       insertBy(changes, proposal.choice, [](const PlanChoice &choice) { return choice.deviceBytes; });

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 
-Proposal::Proposal(const Options &options, const config::Config &config) : options(options) {
+Proposal::Proposal(const PlanSettings &settings, const config::Config &config) : settings(settings) {
   choice.zeroStage = config.zero.stage;
   choice.microBatch = config.batch.micro;
   choice.accumulation = config.batch.accumulation;
@@ -19,7 +19,7 @@ Proposal::Proposal(const Options &options, const config::Config &config) : optio
 }
 
 void Proposal::set(const std::string &key, int64_t value, bool named) {
-  options.sets.push_back(key + "=" + std::to_string(value));
+  settings.sets.push_back(key + "=" + std::to_string(value));
   if (named)
     choice.change += (choice.change.empty() ? "" : " and ") + key + " = " + std::to_string(value);
 }
@@ -36,7 +36,7 @@ static llvm::SmallVector<llvm::StringRef> partsOf(llvm::StringRef input) {
   return parts;
 }
 
-std::vector<int64_t> ds::opt::sizesOfInput(const std::string &input) {
+std::vector<int64_t> ds::planner::sizesOfInput(const std::string &input) {
   std::vector<int64_t> sizes;
   llvm::SmallVector<llvm::StringRef> parts = partsOf(input);
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
@@ -48,7 +48,7 @@ std::vector<int64_t> ds::opt::sizesOfInput(const std::string &input) {
 }
 
 void Proposal::resizeInputs(unsigned index, int64_t from, int64_t to) {
-  for (std::string &input : options.inputs) {
+  for (std::string &input : settings.inputs) {
     std::vector<int64_t> sizes = sizesOfInput(input);
     if (index >= sizes.size() || sizes[index] != from)
       continue;
@@ -74,7 +74,7 @@ void Proposal::growMicroBatch(int64_t micro) {
   set("train_micro_batch_size_per_gpu", micro);
   set("gradient_accumulation_steps", choice.accumulation, /*named=*/false);
   // All that the file says of the batch has to agree: the whole follows from the parts.
-  options.sets.push_back("train_batch_size=\"auto\"");
+  settings.sets.push_back("train_batch_size=\"auto\"");
   resizeInputs(0, before, micro);
 }
 
@@ -88,8 +88,8 @@ void Proposal::take(const analysis::PlanReport &report) {
   choice.fits = report.fits();
 }
 
-Status Proposal::plan(const Planner &planner) {
-  Result<analysis::PlanReport> report = planner(options);
+Status Proposal::plan(const PlanFunction &planner) {
+  Result<analysis::PlanReport> report = planner(settings);
   if (!report)
     return report.error();
   take(*report);

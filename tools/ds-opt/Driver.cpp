@@ -5,12 +5,12 @@
 //===---------------------------------------------------------------------------===//
 #include "Driver.h"
 
+#include "AnalyticPlan.h"
 #include "Basis.h"
 #include "InputGuard.h"
 #include "Model.h"
 #include "Options.h"
 #include "Output.h"
-#include "Rules.h"
 #include "Surroundings.h"
 #include "Target.h"
 #include "ds/Codegen/CompileCuda.h"
@@ -18,6 +18,7 @@
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Planner/PlanModel.h"
 #include "ds/Planner/Proposal.h"
 #include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Support/HostMemory.h"
@@ -34,6 +35,7 @@
 
 using namespace ds;
 using namespace ds::opt;
+using namespace ds::planner;
 
 /// Prints an error the way all tools do, and gives its exit code.
 static ExitCode report(const Error &error) {
@@ -258,7 +260,11 @@ static Status compileModel(const Options &options, config::Config &config, const
   if (isIr)
     return writeIr(*model, options);
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(cluster);
-  auto again = [&](const Options &changed) { return planAgain(changed, registry); };
+  auto again = [&](const planner::PlanSettings &settings) {
+    Options changed = options;
+    static_cast<planner::PlanSettings &>(changed) = settings;
+    return planAgain(std::move(changed), registry);
+  };
   return writePlanAndProgram(*model, options, {config, rates, choices, threads, again});
 }
 

@@ -1,9 +1,9 @@
 //===- Model.cpp - A model as MLIR, wherever it came from ------------------------===//
 #include "Model.h"
 
+#include "ds/Dialect/Target.h"
 #include "ds/Import/HfModel.h"
 #include "ds/Import/ImportClient.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/TrainingFromConfig.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

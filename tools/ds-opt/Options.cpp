@@ -112,13 +112,6 @@ static Number orExit(Result<Number> number) {
   std::exit(static_cast<int>(ExitCode::Usage));
 }
 
-InputKind Options::inputKind() const {
-  llvm::StringRef name(input);
-  if (name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ts"))
-    return InputKind::TorchScript;
-  return name.ends_with(".json") ? InputKind::HfConfig : InputKind::Mlir;
-}
-
 std::string Options::weightsOutput() const {
   if (emit != Emit::Program || inputKind() != InputKind::TorchScript || weights != "archive")
     return "";

@@ -2,6 +2,8 @@
 #ifndef DS_TOOLS_DSOPT_OPTIONS_H
 #define DS_TOOLS_DSOPT_OPTIONS_H
 
+#include "ds/Planner/PlanSettings.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,14 +15,12 @@ class DialectRegistry;
 namespace ds::opt {
 
 enum class Emit { Default, Ir, Plan, Program };
-enum class InputKind { Mlir, TorchScript, HfConfig };
+using planner::InputKind;
 
 /// The command line, parsed but not yet checked against files.
-struct Options {
-  std::string input, output;        ///< "-" is stdin or stdout
+struct Options : planner::PlanSettings {
+  std::string output;               ///< "-" is stdout
   std::string config;               ///< empty: none
-  std::vector<std::string> sets;    ///< KEY=VALUE
-  std::vector<std::string> inputs;  ///< NAME=SHAPExTYPE
   std::vector<std::string> noDecay; ///< regular expressions
   std::vector<std::string> diff;    ///< two plans
   std::string cluster;              ///< file or name; empty: none, and its program is for this machine
@@ -31,17 +31,15 @@ struct Options {
   std::string loss, targetCpu, planJson, weights, phase;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
-  int64_t ranks = 1;
   uint64_t memory = 0;                          ///< bytes; 0: what the machine has
   uint64_t importMemory = 0, importSeconds = 0; ///< 0: derived from the archive
   uint32_t threads = 0;                         ///< 0: the cores this process may use
   bool ranksGiven = false, targetGiven = false;
-  bool whatIf = false, maxBatch = false, maxSeq = false, explainPeak = false;
+  bool explainPeak = false;
   bool quiet = false; ///< notes have been printed
   bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
   bool allowUnsandboxed = false;
 
-  InputKind inputKind() const;
   /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.
   std::string weightsOutput() const;
   /// The first question about other plans, as it is spelt; empty: none.

@@ -1,12 +1,13 @@
 //===- Output.cpp - What ds-opt writes -------------------------------------------===//
 #include "Output.h"
 
+#include "AnalyticPlan.h"
 #include "Kernels.h"
 #include "Pictures.h"
-#include "Rules.h"
 #include "ds/Passes/LowerToProgram.h"
-#include "ds/Planner/Answers.h"
-#include "ds/Planner/ProgramAnswers.h"
+#include "ds/Planner/PlanSummary.h"
+#include "ds/Planner/ProgramQueries.h"
+#include "ds/Planner/QueryText.h"
 #include "ds/Report/PlanReport.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/HostNeeds.h"
@@ -19,6 +20,7 @@
 
 using namespace ds;
 using namespace ds::opt;
+using namespace ds::planner;
 
 Status ds::opt::writeText(const std::string &path, const std::string &text) {
   if (path != "-")
@@ -147,7 +149,7 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
 static Status writeAnswers(const Options &options, const ProgramCase &what,
                            const analysis::PlanReport &report) {
   int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
-  if (Status status = writeText(options.output, printAnswers(options, report, context)); !status)
+  if (Status status = writeText(options.output, printQueries(options, report, context)); !status)
     return status;
   return someFit(report) ? Status() : analysis::doesNotFit(report);
 }
@@ -157,13 +159,13 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   programOptions.threads = what.threads;
   programOptions.microBatch = what.config.batch.micro;
   programOptions.accumulation = what.config.batch.accumulation;
-  programOptions.rates = what.rates;
+  analysis::PlanReport report = makeReport(model, options, what);
+  programOptions.stepSeconds = report.predicted.stepSeconds.value_or(0);
   mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
   program->target = options.target;
   program->tf32 = usesTf32(options, what.config);
-  analysis::PlanReport report = makeReport(model, options, what);
   addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)
     report.changes = changesOfProgram(options, what.config, what.planAgain);
@@ -172,7 +174,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
         smallerPlansOfProgram(options, what.config, what.planAgain, report.ranks.front().deviceArena);
   bool asks = !options.question().empty();
   if (asks)
-    if (Status status = addAnswers(options, what.config, what.planAgain, report); !status)
+    if (Status status = addQueries(options, what.config, what.planAgain, report); !status)
       return status;
   if (Status status = writeViews(model, options, what, report); !status)
     return status;

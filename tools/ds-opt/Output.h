@@ -32,7 +32,7 @@ struct ProgramCase {
   cost::Rates rates; ///< of the cluster
   Choices choices;
   uint32_t threads = 1;
-  Planner planAgain; ///< for other options of the same command line
+  planner::PlanFunction planAgain; ///< for other settings of the same command line
 };
 
 /// The report of a module in phase planned, with everything that the module does not know.

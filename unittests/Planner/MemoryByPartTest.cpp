@@ -6,10 +6,12 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Config/Config.h"
+#include "ds/Dialect/Target.h"
 #include "ds/Import/HfModel.h"
 #include "ds/Passes/LowerToProgram.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/TrainingFromConfig.h"
+#include "ds/Planner/PlanModel.h"
+#include "ds/Planner/PlanSummary.h"
 #include "ds/Runtime/ProgramFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -5,8 +5,8 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Ds.h"
-#include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Planner/PlanSummary.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

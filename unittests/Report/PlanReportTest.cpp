@@ -50,15 +50,15 @@ static PlanReport twoGroups() {
 }
 
 TEST(PlanReport, UnitsRoundUpToTheNext) {
-  EXPECT_EQ(formatBytes(0), "0 B");
-  EXPECT_EQ(formatBytes(1023), "1023 B");
-  EXPECT_EQ(formatBytes(1024), "1.0 KiB");
-  EXPECT_EQ(formatBytes(kMiB - 1), "1.0 MiB"); // never "1024.0 KiB"
-  EXPECT_EQ(formatBytes(-1536), "-1.5 KiB");
-  EXPECT_EQ(formatBytes(INT64_MAX), "8.0 EiB");
-  EXPECT_EQ(formatExact(0), "0");
-  EXPECT_EQ(formatExact(-1234567), "-1,234,567");
-  EXPECT_EQ(formatExact(123456), "123,456");
+  EXPECT_EQ(ds::formatBytes(0), "0 B");
+  EXPECT_EQ(ds::formatBytes(1023), "1023 B");
+  EXPECT_EQ(ds::formatBytes(1024), "1.0 KiB");
+  EXPECT_EQ(ds::formatBytes(kMiB - 1), "1.0 MiB"); // never "1024.0 KiB"
+  EXPECT_EQ(ds::formatBytes(-1536), "-1.5 KiB");
+  EXPECT_EQ(ds::formatBytes(INT64_MAX), "8.0 EiB");
+  EXPECT_EQ(ds::formatExact(0), "0");
+  EXPECT_EQ(ds::formatExact(-1234567), "-1,234,567");
+  EXPECT_EQ(ds::formatExact(123456), "123,456");
 }
 
 TEST(PlanReport, SaysWhatRanksSendAndKeep) {

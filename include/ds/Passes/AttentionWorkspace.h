@@ -3,7 +3,6 @@
 #define DS_PASSES_ATTENTIONWORKSPACE_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Report/PlanReport.h"
 #include "ds/Runtime/AttentionPieces.h"
 
 namespace mlir::ds {
@@ -20,8 +19,8 @@ uint64_t gradientWorkspaceBytes(ModuleOp module, uint64_t usual);
 /// for. Workspaces must have been assigned.
 bool lacksWorkspace(Operation *command);
 
-/// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.
-void describeAttention(ModuleOp module, ::ds::analysis::PlanReport &report);
+/// Gradients of attention in `module` that cuDNN is asked for; none where it is not for CUDA.
+SmallVector<CallOp> findCudnnGradients(ModuleOp module);
 
 } // namespace mlir::ds
 

@@ -70,6 +70,9 @@ void addChoice(ModuleOp module, StringRef sentence);
 /// State attribute: memory for what a step gathers once from the state that it names. No value outlives the
 /// step, so it is a state of the schedule alone: nothing that is saved, and no part of the model's states.
 inline constexpr StringLiteral kGatheredFromAttr = "ds.gathered_from";
+/// Module attribute for the report: {chunks, rows} of the loss that ds-split-loss split most; of a plan also
+/// {saved_bytes, more_seconds} beside the plan with whole losses, and whether that was `refused`.
+inline constexpr StringLiteral kLossChunksAttr = "ds.loss_chunks";
 /// Module attribute of the planner: {arena, lower_bound}, in bytes.
 inline constexpr StringLiteral kPlanAttr = "ds.plan";
 

@@ -34,7 +34,7 @@ struct OptimizerOptions {
   static OptimizerOptions defaults(Kind kind);
 };
 
-/// How the learning rate moves. Steps are counted as DeepSpeed does; see lib/Passes/Schedules.cpp.
+/// How the learning rate moves. Steps are counted as DeepSpeed does; see lib/Passes/Support/Schedules.cpp.
 struct ScheduleOptions {
   enum class Kind { Constant, RangeTest, OneCycle, Warmup, WarmupDecay, WarmupCosine };
   Kind kind = Kind::Constant;

@@ -9,19 +9,20 @@
 
 #include "ds/Planner/Proposal.h"
 
-namespace ds::opt {
+namespace ds::planner {
 
 /// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
 /// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
 /// micro-batch. All steps have the same number of samples.
-std::vector<analysis::PlanChoice> changesOfProgram(const Options &options, const config::Config &config,
-                                                   const Planner &plan);
+std::vector<analysis::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
+                                                   const PlanFunction &plan);
 
 /// At most three single changes whose plans have a smaller peak than `peak` bytes on the device, the smallest
 /// first; the samples of a step stay as many.
-std::vector<analysis::PlanChoice> smallerPlansOfProgram(const Options &options, const config::Config &config,
-                                                        const Planner &plan, int64_t peak);
+std::vector<analysis::PlanChoice> smallerPlansOfProgram(const PlanSettings &settings,
+                                                        const config::Config &config,
+                                                        const PlanFunction &plan, int64_t peak);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
 #endif // DS_PLANNER_PROGRAMCHANGES_H

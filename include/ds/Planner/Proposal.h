@@ -7,23 +7,23 @@
 #ifndef DS_PLANNER_PROPOSAL_H
 #define DS_PLANNER_PROPOSAL_H
 
-#include "../../../tools/ds-opt/Options.h"
 #include "ds/Config/Config.h"
+#include "ds/Planner/PlanSettings.h"
 #include "ds/Report/PlanReport.h"
 
 #include <functional>
 
-namespace ds::opt {
+namespace ds::planner {
 
-/// The report of a plan for other options of the same command line.
-using Planner = std::function<Result<analysis::PlanReport>(const Options &)>;
+/// The report of the plan for other settings of the same command line.
+using PlanFunction = std::function<Result<analysis::PlanReport>(const PlanSettings &)>;
 
-/// Options, and the setting that they ask for.
+/// Settings, and what they ask for in the words of a report.
 struct Proposal {
-  Options options;
+  PlanSettings settings;
   analysis::PlanChoice choice;
 
-  Proposal(const Options &options, const config::Config &config);
+  Proposal(const PlanSettings &settings, const config::Config &config);
 
   /// `KEY=VALUE` behind all other settings; it is part of `choice.change` unless it follows from another.
   void set(const std::string &key, int64_t value, bool named = true);
@@ -38,12 +38,12 @@ struct Proposal {
   /// Takes the figures of its plan into `choice`.
   void take(const analysis::PlanReport &report);
   /// Plans it; its figures are then in `choice`. Fails as the compilation does.
-  Status plan(const Planner &planner);
+  Status plan(const PlanFunction &planner);
 };
 
 /// The sizes of an `--input`: "x=4x128xi64" has {4, 128}. Empty where it is misspelt.
 std::vector<int64_t> sizesOfInput(const std::string &input);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
 #endif // DS_PLANNER_PROPOSAL_H

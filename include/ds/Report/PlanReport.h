@@ -11,6 +11,7 @@
 
 #include "ds/Report/PeakExplanation.h"
 #include "ds/Support/Error.h"
+#include "ds/Support/Format.h"
 
 #include <cstdint>
 #include <optional>
@@ -191,12 +192,6 @@ std::string diffPlans(const PlanReport &before, const PlanReport &after, const s
 /// The refusal (exit code 4) of a report that does not fit: peak, op, limit, the ten largest live values, and
 /// the change that the categories at the peak suggest. Requires !report.fits().
 Error doesNotFit(const PlanReport &report);
-
-/// "812.4 MiB"; bytes below 1 KiB exactly.
-std::string formatBytes(int64_t bytes);
-
-/// "852,123,648".
-std::string formatExact(int64_t number);
 
 } // namespace ds::analysis
 

@@ -1,6 +1,7 @@
 //===- LowerCommands.cpp - Launches, calls, collectives and events --------------===//
 #include "ProgramBuilder.h"
 #include "Support/RuntimeCall.h"
+#include "ds/Passes/CommandNames.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

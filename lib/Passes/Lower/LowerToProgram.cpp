@@ -1,5 +1,4 @@
 //===- LowerToProgram.cpp - From the planned module to the program of one rank ---===//
-#include "../../Planner/StepPlay.h"
 #include "ProgramBuilder.h"
 #include "Support/RuntimeBuffer.h"
 #include "ds/Codegen/CompileKernels.h"
@@ -255,7 +254,6 @@ FailureOr<rt::Program> ProgramBuilder::build() {
     if (failed(addSegment(func)))
       return failure();
   addSchedule();
-  program.predicted.stepSeconds = predictStep(module, rates, 0).stepSeconds.value_or(0);
   for (const rt::Slot &slot : program.schedule) {
     const rt::Segment &segment = program.segments[slot.segment];
     for (uint32_t index = 0; index < segment.numCommands; ++index)

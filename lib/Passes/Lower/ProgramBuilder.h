@@ -18,12 +18,12 @@ namespace mlir::ds {
 /// Fills one program from one module.
 class ProgramBuilder {
 public:
-  ProgramBuilder(ModuleOp module, const ProgramOptions &options)
-      : module(module), rates(options.rates), symbols(module) {
+  ProgramBuilder(ModuleOp module, const ProgramOptions &options) : module(module), symbols(module) {
     program.target = "cpu";
     program.threads = options.threads;
     program.microBatch = options.microBatch;
     program.accumulation = options.accumulation;
+    program.predicted.stepSeconds = options.stepSeconds;
     program.streams = {::ds::rt::StreamKind::Compute};
     if (MeshOp mesh = MeshOp::lookup(module)) {
       auto size = [&](MeshAxis axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
@@ -63,7 +63,6 @@ private:
   void addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin, uint32_t end);
 
   ModuleOp module;
-  const ::ds::cost::Rates &rates;
   SymbolTable symbols;
   ::ds::rt::Program program;
   std::map<std::tuple<uint8_t, uint8_t, uint64_t, uint64_t, std::vector<int64_t>, std::vector<int64_t>>,

@@ -16,6 +16,7 @@
 #include "SplitLoss.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/Support/MathExtras.h"

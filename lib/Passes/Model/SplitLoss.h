@@ -2,15 +2,9 @@
 #ifndef DS_LIB_PASSES_MODEL_SPLITLOSS_H
 #define DS_LIB_PASSES_MODEL_SPLITLOSS_H
 
-#include "ds/Report/PlanReport.h"
-
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::ds {
-
-/// Module attribute for the report: {chunks, rows} of the loss that ds-split-loss split most; of a plan also
-/// {saved_bytes, more_seconds} beside the plan with whole losses, and whether that was `refused`.
-inline constexpr char kLossChunksAttr[] = "ds.loss_chunks";
 
 /// The logits of one loss.
 struct LogitsShape {
@@ -30,9 +24,6 @@ inline constexpr int64_t kLeastSavedBytes = int64_t(16) << 20;
 /// of its whole micro-batch, but at least kLeastLossRows. `shape.rows` where chunks would save nothing to
 /// speak of.
 int64_t chooseLossRows(const LogitsShape &shape);
-
-/// Tells of chunks in `report`, where planModel compared plans.
-void describeLoss(ModuleOp module, ::ds::analysis::PlanReport &report);
 
 } // namespace mlir::ds
 

@@ -12,9 +12,9 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeCall.h"
+#include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/Passes.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/OnednnConv.h"

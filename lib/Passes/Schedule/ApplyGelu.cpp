@@ -7,8 +7,8 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsGelu.h"
+#include "ds/Dialect/Target.h"
 #include "ds/Passes/Passes.h"
-#include "ds/Passes/Pipeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -1,7 +1,7 @@
 //===- GatherNotes.cpp - What a schedule of gathers says of one function ----------===//
 #include "GatherNotes.h"
 
-#include "ds/Report/PlanReport.h"
+#include "ds/Support/Format.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -42,8 +42,8 @@ static std::string spell(analysis::GatherLimit limit, int64_t wanted,
   case analysis::GatherLimit::Time:
     return "keeping one saves no time";
   case analysis::GatherLimit::Bytes:
-    return "memory: keeping one takes " + analysis::formatBytes(wanted) + ", the limit is " +
-           analysis::formatBytes(problem.budgetBytes);
+    return "memory: keeping one takes " + ::ds::formatBytes(wanted) + ", the limit is " +
+           ::ds::formatBytes(problem.budgetBytes);
   case analysis::GatherLimit::LiveElements:
     return elements("stage3_max_live_parameters", problem.maxLiveElements);
   case analysis::GatherLimit::ReuseElements:
@@ -76,12 +76,12 @@ DictionaryAttr GatherNotes::print(const analysis::GatherProblem &problem, double
   auto stay = [](size_t number) { return number == 1 ? " stays" : " stay"; };
   if (!forStep.empty())
     notes.push_back(count(forStep.size(), "gathered value") + stay(forStep.size()) +
-                    " for all micro-steps (" + analysis::formatBytes(bytesOf(forStep)) +
+                    " for all micro-steps (" + ::ds::formatBytes(bytesOf(forStep)) +
                     "): " + list(namesOf(forStep)) + "; there is room, and one gather takes the place of " +
                     std::to_string(forStep.front().gathers));
   if (!forBackward.empty())
     notes.push_back(count(forBackward.size(), "gathered value") + stay(forBackward.size()) +
-                    " for backward (" + analysis::formatBytes(bytesOf(forBackward)) +
+                    " for backward (" + ::ds::formatBytes(bytesOf(forBackward)) +
                     "): " + list(namesOf(forBackward)) + "; there is room, and each saves a gather");
   noteAgain(true, problem, notes);
   noteAgain(false, problem, notes);

@@ -7,9 +7,9 @@
 // than before.
 //
 //===---------------------------------------------------------------------------===//
+#include "ds/Dialect/Target.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
-#include "ds/Passes/Pipeline.h"
 #include "ds/Runtime/Program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

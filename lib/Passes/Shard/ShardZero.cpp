@@ -9,7 +9,7 @@
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Report/PlanReport.h"
+#include "ds/Support/Format.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -62,7 +62,7 @@ static std::string describeReduction(ShardedStep &step) {
               ? "gradients are reduced in each micro-step; a rank keeps its part of them ("
               : "gradients are reduced once per step; until then a rank keeps all of "
                 "them (") +
-         ::ds::analysis::formatBytes(bytes) + ")";
+         ::ds::formatBytes(bytes) + ")";
 }
 
 namespace {

@@ -1,11 +1,11 @@
-//===- Rules.h - ds-opt as a planner by rules -------------------------------------===//
+//===- AnalyticPlan.h - ds-opt as a planner by rules -------------------------------------===//
 //
 // With --cluster the question is what a training job will cost on machines that need not exist: answered from
 // the model's sizes and the cluster's figures by the rules of lib/Cost, without building the program.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_TOOLS_DSOPT_RULES_H
-#define DS_TOOLS_DSOPT_RULES_H
+#ifndef DS_TOOLS_DSOPT_ANALYTICPLAN_H
+#define DS_TOOLS_DSOPT_ANALYTICPLAN_H
 
 #include "Options.h"
 #include "ds/Config/Cluster.h"
@@ -23,4 +23,4 @@ Status answerByRules(const Options &options, const config::Config &config, const
 
 } // namespace ds::opt
 
-#endif // DS_TOOLS_DSOPT_RULES_H
+#endif // DS_TOOLS_DSOPT_ANALYTICPLAN_H

@@ -1,7 +1,7 @@
-//===- RulesAnswers.cpp - What other plans by rules would take and cost -----------===//
-#include "ds/Planner/RulesAnswers.h"
+//===- AnalyticQueries.cpp - What other plans by rules would take and cost -----------===//
+#include "ds/Planner/AnalyticQueries.h"
 
-#include "ds/Planner/Answers.h"
+#include "ds/Planner/QueryText.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -9,7 +9,7 @@
 #include <algorithm>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using analysis::PlanChoice;
 
 /// As many changes are named.
@@ -33,7 +33,7 @@ static PlanChoice choiceOf(const cost::Candidate &candidate) {
   return choice;
 }
 
-std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Change> &changes) {
+std::vector<PlanChoice> ds::planner::choicesOf(const std::vector<cost::Change> &changes) {
   std::vector<PlanChoice> choices;
   for (const cost::Change &change : llvm::ArrayRef(changes).take_front(kMostChanges)) {
     choices.push_back(choiceOf(change.candidate));
@@ -42,7 +42,7 @@ std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Change> &chan
   return choices;
 }
 
-std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Candidate> &table) {
+std::vector<PlanChoice> ds::planner::choicesOf(const std::vector<cost::Candidate> &table) {
   std::vector<PlanChoice> choices;
   for (const cost::Candidate &candidate : table)
     choices.push_back(choiceOf(candidate));
@@ -50,7 +50,7 @@ std::vector<PlanChoice> ds::opt::choicesOf(const std::vector<cost::Candidate> &t
   return choices;
 }
 
-std::string ds::opt::printChanges(const RulesCase &what, const analysis::PlanReport &report) {
+std::string ds::planner::printChanges(const AnalyticCase &what, const analysis::PlanReport &report) {
   std::string text;
   llvm::raw_string_ostream out(text);
   int64_t context = what.rates.cluster().device.contextBytes;

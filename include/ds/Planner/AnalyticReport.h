@@ -1,14 +1,14 @@
-//===- RulesReport.h - A plan by rules, in words and as a report ------------------===//
-#ifndef DS_PLANNER_RULESREPORT_H
-#define DS_PLANNER_RULESREPORT_H
+//===- AnalyticReport.h - A plan by rules, in words and as a report ------------------===//
+#ifndef DS_PLANNER_ANALYTICREPORT_H
+#define DS_PLANNER_ANALYTICREPORT_H
 
 #include "ds/Cost/Search.h"
 #include "ds/Report/PlanReport.h"
 
-namespace ds::opt {
+namespace ds::planner {
 
 /// What is planned.
-struct RulesCase {
+struct AnalyticCase {
   std::string model; ///< its file's name
   cost::ModelShape shape;
   cost::ParallelPlan plan;
@@ -19,17 +19,17 @@ struct RulesCase {
 };
 
 /// Every stage fits its device, host and storage.
-bool everyStageFits(const RulesCase &what);
+bool everyStageFits(const AnalyticCase &what);
 
 /// For --plan-json and --diff: the ranks of each pipeline stage, stages outermost. Peaks leave the device's
 /// context out, as the limit does.
-analysis::PlanReport makeRulesReport(const RulesCase &what);
+analysis::PlanReport makeAnalyticReport(const AnalyticCase &what);
 
 /// "4 ranks (dp 4), ZeRO stage 3, micro-batch 1 x 8, bf16".
 std::string spellPlan(const cost::ParallelPlan &plan);
 
 /// The plan for people: memory of each stage, the parts of the step's time and where they come from.
-std::string printRulesText(const RulesCase &what);
+std::string printAnalyticText(const AnalyticCase &what);
 
 /// Whole bytes, rounded up; at most so many that six of them add up within 64 bits.
 int64_t whole(double bytes);
@@ -40,6 +40,6 @@ std::string gibi(double bytes);
 const char *spell(config::Home home);
 const char *spell(cost::Recompute recompute);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
-#endif // DS_PLANNER_RULESREPORT_H
+#endif // DS_PLANNER_ANALYTICREPORT_H

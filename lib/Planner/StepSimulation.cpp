@@ -1,5 +1,5 @@
-//===- StepPlay.cpp - When the commands of a planned step run --------------------===//
-#include "StepPlay.h"
+//===- StepSimulation.cpp - When the commands of a planned step run --------------------===//
+#include "StepSimulation.h"
 
 #include "ReuseDistance.h"
 #include "ds/Passes/CommandCost.h"
@@ -49,10 +49,10 @@ static SmallVector<StreamKind> findStreams(ArrayRef<func::FuncOp> segments) {
   return streams;
 }
 
-/// Plays one segment.
-static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, const cost::Rates &rates,
-                               CommandCosts &costs) {
-  SegmentPlay segment{ScheduledFunction(func), {}, 0, {}};
+/// Simulates one segment.
+static SegmentSimulation simulateSegment(func::FuncOp func, ArrayRef<StreamKind> streams,
+                                         const cost::Rates &rates, CommandCosts &costs) {
+  SegmentSimulation segment{ScheduledFunction(func), {}, 0, {}};
   std::vector<cost::SimCommand> commands;
   ReuseDistance memory;
   for (Operation *command : segment.scheduled.commands) // as the run before leaves the caches
@@ -61,33 +61,33 @@ static SegmentPlay playSegment(func::FuncOp func, ArrayRef<StreamKind> streams, 
   for (Operation *command : segment.scheduled.commands)
     commands.push_back(
         toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), costs, memory));
-  segment.play = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
+  segment.simulation = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
   double reached = 0;
-  for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans)) {
+  for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
     segment.reached.push_back(reached);
     if (streamOf(command) == StreamKind::Compute)
       reached = span.end;
   }
-  segment.reached.push_back(segment.play.seconds);
+  segment.reached.push_back(segment.simulation.seconds);
   return segment;
 }
 
-StepPlay mlir::ds::playStep(ModuleOp module, const cost::Rates &rates) {
+StepSimulation mlir::ds::simulateStep(ModuleOp module, const cost::Rates &rates) {
   FailureOr<TrainingOptions> training = readTrainingAttr(module);
   int64_t accumulation = succeeded(training) ? training->accumulation : 1;
   SmallVector<func::FuncOp> segments = getSegments(module);
-  StepPlay step{findStreams(segments), {}};
+  StepSimulation step{findStreams(segments), {}};
   CommandCosts costs(module, rates);
   for (func::FuncOp func : segments) {
-    step.segments.push_back(playSegment(func, step.streams, rates, costs));
+    step.segments.push_back(simulateSegment(func, step.streams, rates, costs));
     step.segments.back().runs = runsPerStep(func, accumulation);
   }
   return step;
 }
 
-double StepPlay::sum(llvm::function_ref<double(const SegmentPlay &)> figure) const {
+double StepSimulation::sum(llvm::function_ref<double(const SegmentSimulation &)> figure) const {
   double total = 0;
-  for (const SegmentPlay &segment : segments)
+  for (const SegmentSimulation &segment : segments)
     total += static_cast<double>(segment.runs) * figure(segment);
   return total;
 }
@@ -110,9 +110,9 @@ static std::string linkSource(const cost::Rates &rates, int64_t ranks) {
 }
 
 /// Seconds of the commands of a segment that `which` holds for.
-static double secondsOf(const SegmentPlay &segment, llvm::function_ref<bool(Operation *)> which) {
+static double secondsOf(const SegmentSimulation &segment, llvm::function_ref<bool(Operation *)> which) {
   double seconds = 0;
-  for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.play.spans))
+  for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans))
     seconds += which(command) ? span.end - span.begin : 0;
   return seconds;
 }
@@ -124,11 +124,12 @@ static bool hasFlops(Operation *command) {
 }
 
 analysis::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rates, double flops) {
-  StepPlay step = playStep(module, rates);
-  double seconds = step.sum([](const SegmentPlay &each) { return each.play.seconds; });
-  double compute = step.sum([](const SegmentPlay &each) { return each.play.computeSeconds; });
-  double exposed = step.sum([](const SegmentPlay &each) { return each.play.exposedCommunicationSeconds; });
-  double products = step.sum([](const SegmentPlay &each) { return secondsOf(each, hasFlops); });
+  StepSimulation step = simulateStep(module, rates);
+  double seconds = step.sum([](const SegmentSimulation &each) { return each.simulation.seconds; });
+  double compute = step.sum([](const SegmentSimulation &each) { return each.simulation.computeSeconds; });
+  double exposed =
+      step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCommunicationSeconds; });
+  double products = step.sum([](const SegmentSimulation &each) { return secondsOf(each, hasFlops); });
   analysis::Prediction predicted;
   predicted.stepSeconds = seconds;
   predicted.computeSeconds = compute;

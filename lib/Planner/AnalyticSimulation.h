@@ -1,15 +1,15 @@
-//===- RulesPlay.h - One micro-batch of a pipeline stage, command by command --------===//
-#ifndef DS_LIB_PLANNER_RULESPLAY_H
-#define DS_LIB_PLANNER_RULESPLAY_H
+//===- AnalyticSimulation.h - One micro-batch of a pipeline stage, command by command --------===//
+#ifndef DS_LIB_PLANNER_ANALYTICSIMULATION_H
+#define DS_LIB_PLANNER_ANALYTICSIMULATION_H
 
-#include "ds/Planner/RulesReport.h"
+#include "ds/Planner/AnalyticReport.h"
 #include "ds/Report/PlanTimeline.h"
 
-namespace ds::opt {
+namespace ds::planner {
 
 /// The commands of one chunk of layers, forward and backward, and of the end of the step, when they run, and
 /// where in their order the parts of each layer are.
-struct RulesPlay {
+struct StageSimulation {
   struct Layer {
     uint32_t forward = 0, backward = 0, end = 0; ///< places in `commands`
   };
@@ -26,9 +26,9 @@ struct RulesPlay {
   std::string layerName(int64_t layer) const { return "layers." + std::to_string(firstLayer + layer); }
 };
 
-/// Plays `stage`; `step` is estimateStep of what is planned.
-RulesPlay playStage(const RulesCase &what, const cost::StepEstimate &step, int64_t stage);
+/// Simulates `stage`; `step` is estimateStep of what is planned.
+StageSimulation simulateStage(const AnalyticCase &what, const cost::StepEstimate &step, int64_t stage);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
-#endif // DS_LIB_PLANNER_RULESPLAY_H
+#endif // DS_LIB_PLANNER_ANALYTICSIMULATION_H

@@ -1,11 +1,11 @@
-//===- StepPlay.h - When the commands of a planned step run ----------------------===//
+//===- StepSimulation.h - When the commands of a planned step run ----------------------===//
 //
-// Each segment of a planned module, played over its streams at the rates of a cluster. All streams meet at
+// Each segment of a planned module, simulated over its streams at the rates of a cluster. All streams meet at
 // the end of a segment, so a step takes as long as its segments one after the other.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_PLANNER_STEPPLAY_H
-#define DS_LIB_PLANNER_STEPPLAY_H
+#ifndef DS_LIB_PLANNER_STEPSIMULATION_H
+#define DS_LIB_PLANNER_STEPSIMULATION_H
 
 #include "ds/Cost/Rates.h"
 #include "ds/Cost/Simulate.h"
@@ -15,31 +15,31 @@
 namespace mlir::ds {
 
 /// One segment and when its commands run, from its start.
-struct SegmentPlay {
+struct SegmentSimulation {
   ScheduledFunction scheduled;
-  ::ds::cost::Simulation play; ///< streams as in StepPlay
-  int64_t runs = 0;            ///< times that a step executes it
+  ::ds::cost::Simulation simulation; ///< streams as in StepSimulation
+  int64_t runs = 0;                  ///< times that a step executes it
   /// For each command, and for the end, when the compute stream has passed all commands before it.
   std::vector<double> reached;
 };
 
-struct StepPlay {
+struct StepSimulation {
   SmallVector<StreamKind> streams; ///< that commands are on, compute first
-  std::vector<SegmentPlay> segments;
+  std::vector<SegmentSimulation> segments;
 
   /// The same of all runs together.
-  double sum(llvm::function_ref<double(const SegmentPlay &)> figure) const;
+  double sum(llvm::function_ref<double(const SegmentSimulation &)> figure) const;
 };
 
 /// How often a step runs `func` with `accumulation` micro-steps.
 int64_t runsPerStep(func::FuncOp func, int64_t accumulation);
 
-/// Plays the segments of `module` (phase scheduled or planned).
-StepPlay playStep(ModuleOp module, const ::ds::cost::Rates &rates);
+/// Simulates the segments of `module` (phase scheduled or planned).
+StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates);
 
 /// What the step is made of, in seconds, with the cluster's figures behind it. `flops` are those of one rank.
 ::ds::analysis::Prediction predictStep(ModuleOp module, const ::ds::cost::Rates &rates, double flops);
 
 } // namespace mlir::ds
 
-#endif // DS_LIB_PLANNER_STEPPLAY_H
+#endif // DS_LIB_PLANNER_STEPSIMULATION_H

@@ -1,7 +1,7 @@
-//===- RulesReport.cpp - A plan by rules, in words and as a report ----------------===//
-#include "ds/Planner/RulesReport.h"
+//===- AnalyticReport.cpp - A plan by rules, in words and as a report ----------------===//
+#include "ds/Planner/AnalyticReport.h"
 
-#include "RulesExplain.h"
+#include "AnalyticExplanation.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -14,12 +14,12 @@
 #include <cmath>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using cost::MemoryEstimate;
 
-int64_t ds::opt::whole(double bytes) { return static_cast<int64_t>(std::ceil(std::min(bytes, 1e18))); }
+int64_t ds::planner::whole(double bytes) { return static_cast<int64_t>(std::ceil(std::min(bytes, 1e18))); }
 
-std::string ds::opt::gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
+std::string ds::planner::gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
 
 static const char *spellType(config::DType dtype) {
   switch (dtype) {
@@ -35,24 +35,24 @@ static const char *spellType(config::DType dtype) {
   return "";
 }
 
-const char *ds::opt::spell(config::Home home) {
+const char *ds::planner::spell(config::Home home) {
   return home == config::Home::Device ? "device" : home == config::Home::Cpu ? "cpu" : "nvme";
 }
 
-const char *ds::opt::spell(cost::Recompute recompute) {
+const char *ds::planner::spell(cost::Recompute recompute) {
   return recompute == cost::Recompute::None        ? "none"
          : recompute == cost::Recompute::Selective ? "attention"
                                                    : "all";
 }
 
-bool ds::opt::everyStageFits(const RulesCase &what) {
+bool ds::planner::everyStageFits(const AnalyticCase &what) {
   return llvm::all_of(llvm::seq<int64_t>(0, what.plan.pp), [&](int64_t stage) {
     const config::Cluster &cluster = what.rates.cluster();
     return fits(estimateStageMemory(what.shape, what.plan, cluster, stage), cluster);
   });
 }
 
-std::string ds::opt::spellPlan(const cost::ParallelPlan &plan) {
+std::string ds::planner::spellPlan(const cost::ParallelPlan &plan) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << plan.ranks() << (plan.ranks() == 1 ? " rank" : " ranks") << " (dp " << plan.dp << ", tp " << plan.tp
@@ -101,7 +101,7 @@ static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memor
 }
 
 /// The ranks of one pipeline stage.
-static analysis::RankPlan rankPlan(const RulesCase &what, int64_t stage) {
+static analysis::RankPlan rankPlan(const AnalyticCase &what, int64_t stage) {
   const config::Cluster &cluster = what.rates.cluster();
   MemoryEstimate memory = estimateStageMemory(what.shape, what.plan, cluster, stage);
   int64_t ranks = what.plan.ranks() / what.plan.pp;
@@ -134,7 +134,7 @@ static bool isExchange(llvm::StringRef term) {
          term.contains("transfers");
 }
 
-static analysis::Prediction predict(const RulesCase &what) {
+static analysis::Prediction predict(const AnalyticCase &what) {
   cost::StepEstimate step = estimateStep(what.shape, what.plan, what.rates);
   analysis::Prediction predicted;
   double compute = 0, exposed = 0;
@@ -153,7 +153,7 @@ static analysis::Prediction predict(const RulesCase &what) {
   return predicted;
 }
 
-analysis::PlanReport ds::opt::makeRulesReport(const RulesCase &what) {
+analysis::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
   const config::Cluster &cluster = what.rates.cluster();
   analysis::PlanReport report;
   report.model = what.model;
@@ -210,7 +210,7 @@ static void printHost(llvm::raw_ostream &out, const std::string &stages, const M
 }
 
 /// One row for each run of stages that need the same.
-static void printMemory(llvm::raw_ostream &out, const RulesCase &what) {
+static void printMemory(llvm::raw_ostream &out, const AnalyticCase &what) {
   out << "memory of a rank in GiB, host and nvme of a node, by pipeline stage\n"
       << llvm::left_justify("stage", 8);
   for (const char *head : {"parameters", "gradients", "optimizer", "activations", "buckets", "workspace",
@@ -242,11 +242,11 @@ static void printTime(llvm::raw_ostream &out, const analysis::Prediction &predic
         << term.source << "\n";
 }
 
-std::string ds::opt::printRulesText(const RulesCase &what) {
+std::string ds::planner::printAnalyticText(const AnalyticCase &what) {
   const config::Cluster &cluster = what.rates.cluster();
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << what.model << " on " << cluster.name << ": " << analysis::formatExact(what.shape.parameters())
+  out << what.model << " on " << cluster.name << ": " << formatExact(what.shape.parameters())
       << " parameters, sequences of " << what.shape.seq << "\n"
       << spellPlan(what.plan) << "\nbasis: rules (" << what.reason << ")\n\n";
   printMemory(out, what);

@@ -1,7 +1,7 @@
-//===- RulesTimeline.cpp - A plan by rules over time -------------------------------===//
-#include "ds/Planner/RulesTimeline.h"
+//===- AnalyticTimeline.cpp - A plan by rules over time -------------------------------===//
+#include "ds/Planner/AnalyticTimeline.h"
 
-#include "RulesPlay.h"
+#include "AnalyticSimulation.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -9,7 +9,7 @@
 #include <numeric>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using analysis::Category;
 using analysis::PlanTimeline;
 
@@ -17,18 +17,20 @@ namespace {
 /// Lays the buffers of one pipeline stage over its commands.
 class StageTimeline {
 public:
-  StageTimeline(const RulesCase &what, const analysis::RankPlan &rank, RulesPlay play);
+  StageTimeline(const AnalyticCase &what, const analysis::RankPlan &rank, StageSimulation simulation);
   PlanTimeline run(const analysis::PlanReport &report);
 
 private:
-  int64_t count() const { return static_cast<int64_t>(play.layers.size()); }
+  int64_t count() const { return static_cast<int64_t>(simulation.layers.size()); }
   int64_t at(Category category) const { return rank.atPeak[static_cast<size_t>(category)]; }
   uint32_t end() const { return static_cast<uint32_t>(out.commands.size()); }
   /// Where the forward and backward pass of a layer begin; beyond the last one, where they end.
   uint32_t forward(int64_t layer) const {
-    return layer < count() ? play.layers[std::max<int64_t>(0, layer)].forward : play.logits;
+    return layer < count() ? simulation.layers[std::max<int64_t>(0, layer)].forward : simulation.logits;
   }
-  uint32_t backward(int64_t layer) const { return layer >= 0 ? play.layers[layer].backward : play.passesEnd; }
+  uint32_t backward(int64_t layer) const {
+    return layer >= 0 ? simulation.layers[layer].backward : simulation.passesEnd;
+  }
 
   int64_t put(const std::string &name, const std::string &layer, Category category, int64_t bytes,
               int64_t offset, uint32_t begin, uint32_t end);
@@ -41,9 +43,9 @@ private:
   void addElsewhere(const std::string &space, int64_t total, const cost::MemoryEstimate::Offloaded &parts);
   void addPeak();
 
-  const RulesCase &what;
+  const AnalyticCase &what;
   const analysis::RankPlan &rank;
-  RulesPlay play;
+  StageSimulation simulation;
   cost::MemoryEstimate memory;
   cost::StageActivations activations;
   PlanTimeline out;
@@ -67,14 +69,15 @@ static std::vector<int64_t> split(int64_t total, const std::vector<double> &part
   return result;
 }
 
-StageTimeline::StageTimeline(const RulesCase &what, const analysis::RankPlan &rank, RulesPlay play)
-    : what(what), rank(rank), play(std::move(play)),
+StageTimeline::StageTimeline(const AnalyticCase &what, const analysis::RankPlan &rank,
+                             StageSimulation simulation)
+    : what(what), rank(rank), simulation(std::move(simulation)),
       memory(estimateStageMemory(what.shape, what.plan, what.rates.cluster(), rank.stage)),
       activations(stageActivations(what.shape, what.plan, rank.stage)) {
-  out.commands = this->play.commands;
-  out.streams = this->play.streams;
-  out.busySeconds = this->play.busySeconds;
-  out.seconds = this->play.seconds;
+  out.commands = this->simulation.commands;
+  out.streams = this->simulation.streams;
+  out.busySeconds = this->simulation.busySeconds;
+  out.seconds = this->simulation.seconds;
 }
 
 /// Adds a device buffer and returns where it ends.
@@ -87,8 +90,8 @@ int64_t StageTimeline::put(const std::string &name, const std::string &layer, Ca
     buffer.category = category;
     buffer.offset = offset;
     buffer.bytes = bytes;
-    buffer.begin = play.reached[begin];
-    buffer.end = play.reached[end];
+    buffer.begin = simulation.reached[begin];
+    buffer.end = simulation.reached[end];
     buffer.beginCommand = begin;
     buffer.endCommand = end;
     out.buffers.push_back(std::move(buffer));
@@ -113,11 +116,12 @@ void StageTimeline::addRolling(const char *name, Category category, int64_t offs
     int64_t slot = layer % 2, place = offset + (slot == 0 ? 0 : slots[0]);
     uint32_t begin = forward(layer - forwardLead), backEnd = backward(layer - 1);
     if (layer + 2 >= count()) {
-      put(name, play.layerName(layer), category, slots[slot], place, begin, backEnd);
+      put(name, simulation.layerName(layer), category, slots[slot], place, begin, backEnd);
       continue;
     }
-    put(name, play.layerName(layer), category, slots[slot], place, begin, forward(layer + 2 - forwardLead));
-    put(name, play.layerName(layer), category, slots[slot], place, backward(layer + 1), backEnd);
+    put(name, simulation.layerName(layer), category, slots[slot], place, begin,
+        forward(layer + 2 - forwardLead));
+    put(name, simulation.layerName(layer), category, slots[slot], place, backward(layer + 1), backEnd);
   }
 }
 
@@ -129,9 +133,10 @@ void StageTimeline::addBuckets() {
   if (count() >= 2)
     addRolling("gathered parameters", Category::Communication, base, bytes.data(), 1);
   else
-    put("gathered parameters", "", Category::Communication, bytes[0] + bytes[1], base, 0, play.passesEnd);
-  put("gradient buckets", "", Category::Communication, bytes[2], base + bytes[0] + bytes[1], play.logits,
-      play.passesEnd);
+    put("gathered parameters", "", Category::Communication, bytes[0] + bytes[1], base, 0,
+        simulation.passesEnd);
+  put("gradient buckets", "", Category::Communication, bytes[2], base + bytes[0] + bytes[1],
+      simulation.logits, simulation.passesEnd);
 }
 
 /// The layers of micro-batches in flight: the oldest leaves layer by layer in this backward pass, the newest
@@ -147,8 +152,8 @@ void StageTimeline::addKept(const std::vector<int64_t> &bytes) {
       continue;
     }
     for (int64_t layer = 0; layer < count(); ++layer)
-      put("activations", play.layerName(layer), Category::Activations, first[layer], top,
-          newest ? forward(layer) : 0, oldest ? play.layers[layer].end : play.passesEnd);
+      put("activations", simulation.layerName(layer), Category::Activations, first[layer], top,
+          newest ? forward(layer) : 0, oldest ? simulation.layers[layer].end : simulation.passesEnd);
   }
 }
 
@@ -161,12 +166,12 @@ void StageTimeline::addActivations() {
   std::vector<int64_t> bytes = split(at(Category::Activations), parts);
   bool isLast = rank.stage + 1 == what.plan.pp;
   put(isLast ? "logits" : "masks of the embedding", "", Category::Activations, bytes[0], top,
-      isLast ? play.logits : 0, isLast ? play.layers.back().end : end());
+      isLast ? simulation.logits : 0, isLast ? simulation.layers.back().end : end());
   int64_t again = top;
   top += bytes[1];
   for (int64_t layer = count(); layer-- > 0;)
-    put("computed again", play.layerName(layer), Category::Activations, bytes[1], again,
-        play.layers[layer].backward, play.layers[layer].end);
+    put("computed again", simulation.layerName(layer), Category::Activations, bytes[1], again,
+        simulation.layers[layer].backward, simulation.layers[layer].end);
   if (leave)
     addRolling("activations", Category::Activations, top, &bytes[2], 0);
   else
@@ -205,7 +210,7 @@ void StageTimeline::addPeak() {
 }
 
 /// What the picture leaves out.
-static void addNotes(const RulesCase &what, const cost::StepEstimate &step, PlanTimeline &timeline) {
+static void addNotes(const AnalyticCase &what, const cost::StepEstimate &step, PlanTimeline &timeline) {
   const cost::ParallelPlan &plan = what.plan;
   std::string shown = plan.interleave > 1 ? "one chunk of layers of one micro-batch" : "one micro-batch";
   timeline.notes.push_back(
@@ -234,12 +239,12 @@ PlanTimeline StageTimeline::run(const analysis::PlanReport &report) {
   return std::move(out);
 }
 
-std::vector<PlanTimeline> ds::opt::makeRulesTimelines(const RulesCase &what,
-                                                      const analysis::PlanReport &report) {
+std::vector<PlanTimeline> ds::planner::makeAnalyticTimelines(const AnalyticCase &what,
+                                                             const analysis::PlanReport &report) {
   cost::StepEstimate step = estimateStep(what.shape, what.plan, what.rates);
   std::vector<PlanTimeline> timelines;
   for (const analysis::RankPlan &rank : report.ranks) {
-    StageTimeline stage(what, rank, playStage(what, step, rank.stage));
+    StageTimeline stage(what, rank, simulateStage(what, step, rank.stage));
     timelines.push_back(stage.run(report));
     addNotes(what, step, timelines.back());
   }

@@ -1,10 +1,10 @@
-//===- RulesAnswers.h - What other plans by rules would take and cost -------------===//
-#ifndef DS_PLANNER_RULESANSWERS_H
-#define DS_PLANNER_RULESANSWERS_H
+//===- AnalyticQueries.h - What other plans by rules would take and cost -------------===//
+#ifndef DS_PLANNER_ANALYTICQUERIES_H
+#define DS_PLANNER_ANALYTICQUERIES_H
 
-#include "ds/Planner/RulesReport.h"
+#include "ds/Planner/AnalyticReport.h"
 
-namespace ds::opt {
+namespace ds::planner {
 
 /// The cheapest changes that make a plan fit, for a report.
 std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Change> &changes);
@@ -14,8 +14,8 @@ std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Candidate> &
 
 /// The changes of a report, cheapest first, each with its step beside that of the plan that does not fit.
 /// What a device needs is with its context.
-std::string printChanges(const RulesCase &what, const analysis::PlanReport &report);
+std::string printChanges(const AnalyticCase &what, const analysis::PlanReport &report);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
-#endif // DS_PLANNER_RULESANSWERS_H
+#endif // DS_PLANNER_ANALYTICQUERIES_H

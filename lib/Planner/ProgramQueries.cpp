@@ -1,13 +1,13 @@
-//===- ProgramAnswers.cpp - What other plans of a program would take and cost -----===//
-#include "ds/Planner/ProgramAnswers.h"
+//===- ProgramQueries.cpp - What other plans of a program would take and cost -----===//
+#include "ds/Planner/ProgramQueries.h"
 
 #include "ds/Import/HfShape.h"
-#include "ds/Planner/Answers.h"
+#include "ds/Planner/QueryText.h"
 
 #include <numeric>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using analysis::PlanChoice;
 using analysis::PlanReport;
 
@@ -21,8 +21,8 @@ static constexpr int64_t kMostUnits = int64_t{1} << 24;
 //===----------------------------------------------------------------------===//
 
 /// Powers of two that divide the samples of a rank's step; the present one alone where inputs cannot change.
-static std::vector<int64_t> microBatches(const Options &options, const config::Config &config) {
-  if (options.inputKind() == InputKind::Mlir)
+static std::vector<int64_t> microBatches(const PlanSettings &settings, const config::Config &config) {
+  if (settings.inputKind() == InputKind::Mlir)
     return {config.batch.micro};
   int64_t samples = config.batch.micro * config.batch.accumulation;
   std::vector<int64_t> sizes;
@@ -33,7 +33,7 @@ static std::vector<int64_t> microBatches(const Options &options, const config::C
 }
 
 /// Plans a proposal, unless it is the present setting, whose plan the report already is.
-static Status planUnlessPresent(Proposal &proposal, bool isPresent, const Planner &planner,
+static Status planUnlessPresent(Proposal &proposal, bool isPresent, const PlanFunction &planner,
                                 const PlanReport &report) {
   if (!isPresent)
     return proposal.plan(planner);
@@ -41,13 +41,13 @@ static Status planUnlessPresent(Proposal &proposal, bool isPresent, const Planne
   return {};
 }
 
-static Status addTable(const Options &options, const config::Config &config, const Planner &planner,
-                       PlanReport &report) {
+static Status addTable(const PlanSettings &settings, const config::Config &config,
+                       const PlanFunction &planner, PlanReport &report) {
   std::optional<Error> first;
   bool shards = config.mesh.dp > 1;
   for (int64_t stage = shards ? 0 : config.zero.stage; stage <= (shards ? 3 : config.zero.stage); ++stage)
-    for (int64_t micro : microBatches(options, config)) {
-      Proposal proposal(options, config);
+    for (int64_t micro : microBatches(settings, config)) {
+      Proposal proposal(settings, config);
       if (stage != config.zero.stage)
         proposal.setStage(stage);
       if (micro != config.batch.micro)
@@ -149,10 +149,10 @@ static Result<int64_t> findLargest(const LargestSize::Plan &plan, int64_t start,
   return size;
 }
 
-static Status addMaxBatch(const Options &options, const config::Config &config, const Planner &planner,
-                          PlanReport &report) {
+static Status addMaxBatch(const PlanSettings &settings, const config::Config &config,
+                          const PlanFunction &planner, PlanReport &report) {
   auto plan = [&](int64_t size, PlanChoice &choice) {
-    Proposal proposal(options, config);
+    Proposal proposal(settings, config);
     bool isPresent = size == config.batch.micro;
     if (!isPresent)
       proposal.growMicroBatch(size);
@@ -167,30 +167,30 @@ static Status addMaxBatch(const Options &options, const config::Config &config, 
   return {};
 }
 
-/// The sequence's length, dimension 1 of the first input that has one. `options` then spells all inputs.
-static Result<int64_t> findSequence(Options &options, const config::Config &config) {
-  if (options.inputKind() == InputKind::HfConfig && options.inputs.empty()) {
-    Result<HfShape> shape = readHfShape(options.input, {}, config.batch.micro);
+/// The sequence's length, dimension 1 of the first input that has one. `settings` then spells all inputs.
+static Result<int64_t> findSequence(PlanSettings &settings, const config::Config &config) {
+  if (settings.inputKind() == InputKind::HfConfig && settings.inputs.empty()) {
+    Result<HfShape> shape = readHfShape(settings.input, {}, config.batch.micro);
     if (!shape)
       return shape.error();
-    options.inputs = {"input_ids=" + std::to_string(config.batch.micro) + "x" +
-                      std::to_string(shape->shape.seq) + "xi64"};
+    settings.inputs = {"input_ids=" + std::to_string(config.batch.micro) + "x" +
+                       std::to_string(shape->shape.seq) + "xi64"};
   }
-  for (const std::string &input : options.inputs)
+  for (const std::string &input : settings.inputs)
     if (std::vector<int64_t> sizes = sizesOfInput(input); sizes.size() >= 2)
       return sizes[1];
   return Error{ExitCode::Invalid, "--max-seq: no --input has a second dimension, which is the sequence",
                "give the model's inputs as --input NAME=BATCHxLENGTHxTYPE"};
 }
 
-static Status addMaxSeq(Options options, const config::Config &config, const Planner &planner,
+static Status addMaxSeq(PlanSettings settings, const config::Config &config, const PlanFunction &planner,
                         PlanReport &report) {
-  Result<int64_t> length = findSequence(options, config);
+  Result<int64_t> length = findSequence(settings, config);
   if (!length)
     return length.error();
   int64_t unit = std::gcd(*length, int64_t{64});
   auto plan = [&](int64_t units, PlanChoice &choice) {
-    Proposal proposal(options, config);
+    Proposal proposal(settings, config);
     proposal.resizeInputs(1, *length, units * unit);
     Status planned = planUnlessPresent(proposal, units * unit == *length, planner, report);
     choice = proposal.choice;
@@ -203,21 +203,22 @@ static Status addMaxSeq(Options options, const config::Config &config, const Pla
   return {};
 }
 
-Status ds::opt::addAnswers(const Options &options, const config::Config &config, const Planner &planner,
-                           PlanReport &report) {
-  if (options.whatIf)
-    if (Status status = addTable(options, config, planner, report); !status)
+Status ds::planner::addQueries(const PlanSettings &settings, const config::Config &config,
+                               const PlanFunction &planner, PlanReport &report) {
+  if (settings.whatIf)
+    if (Status status = addTable(settings, config, planner, report); !status)
       return status;
-  if (options.maxBatch)
-    if (Status status = addMaxBatch(options, config, planner, report); !status)
+  if (settings.maxBatch)
+    if (Status status = addMaxBatch(settings, config, planner, report); !status)
       return status;
-  return options.maxSeq ? addMaxSeq(options, config, planner, report) : Status();
+  return settings.maxSeq ? addMaxSeq(settings, config, planner, report) : Status();
 }
 
-std::string ds::opt::printAnswers(const Options &options, const PlanReport &report, int64_t contextBytes) {
+std::string ds::planner::printQueries(const PlanSettings &settings, const PlanReport &report,
+                                      int64_t contextBytes) {
   std::string text = report.model + " on " + report.target + ": " + std::to_string(report.world) +
                      (report.world == 1 ? " rank" : " ranks") + ", every plan made\n";
-  if (options.whatIf)
+  if (settings.whatIf)
     text += printWhatIf(contextBytes, report);
   text += printLargest(report);
   for (const std::string &note : report.notes)

@@ -1,5 +1,5 @@
-//===- Answers.cpp - Answers about other plans, as text ----------------------------===//
-#include "ds/Planner/Answers.h"
+//===- QueryText.cpp - Answers about other plans, as text ----------------------------===//
+#include "ds/Planner/QueryText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -8,10 +8,10 @@
 #include <algorithm>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using analysis::PlanChoice;
 
-void ds::opt::markBest(std::vector<PlanChoice> &table) {
+void ds::planner::markBest(std::vector<PlanChoice> &table) {
   PlanChoice *best = nullptr;
   for (PlanChoice &choice : table)
     if (choice.fits && choice.stepSeconds && (!best || *choice.stepSeconds < *best->stepSeconds * (1 - 1e-9)))
@@ -20,7 +20,7 @@ void ds::opt::markBest(std::vector<PlanChoice> &table) {
     best->best = true;
 }
 
-std::string ds::opt::printLargest(const analysis::PlanReport &report, const std::string &bound) {
+std::string ds::planner::printLargest(const analysis::PlanReport &report, const std::string &bound) {
   std::string text;
   if (report.maxBatch)
     text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
@@ -29,7 +29,7 @@ std::string ds::opt::printLargest(const analysis::PlanReport &report, const std:
   return text;
 }
 
-bool ds::opt::someFit(const analysis::PlanReport &report) {
+bool ds::planner::someFit(const analysis::PlanReport &report) {
   return report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
 }
 
@@ -50,7 +50,7 @@ static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, int64_t c
   out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes\n" : "  no\n");
 }
 
-std::string ds::opt::printWhatIf(int64_t contextBytes, const analysis::PlanReport &report) {
+std::string ds::planner::printWhatIf(int64_t contextBytes, const analysis::PlanReport &report) {
   constexpr double kMebi = 1024.0 * 1024, kGibi = 1024 * kMebi;
   double largest = 0;
   bool any = false;

@@ -1,23 +1,23 @@
-//===- RulesExplain.cpp - What a stage of a plan by rules keeps, and why ------------===//
+//===- AnalyticExplanation.cpp - What a stage of a plan by rules keeps, and why ------------===//
 //
 // The estimate is linear in the layers of a stage: what one more layer takes is what each of them keeps over
 // all micro-batches in flight, and the rest lies outside of the layers or is computed again.
 //
 //===---------------------------------------------------------------------------===//
-#include "RulesExplain.h"
+#include "AnalyticExplanation.h"
 
 #include <algorithm>
 #include <cmath>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using analysis::PeakPart;
 using analysis::PeakValue;
 
 namespace {
 class StageExplainer {
 public:
-  StageExplainer(const RulesCase &what, int64_t stage)
+  StageExplainer(const AnalyticCase &what, int64_t stage)
       : plan(what.plan), memory(estimateStageMemory(what.shape, what.plan, what.rates.cluster(), stage)),
         layers(what.shape.layers / what.plan.pp), what(what), stage(stage) {}
   analysis::PeakExplanation explain();
@@ -33,7 +33,7 @@ private:
   const cost::ParallelPlan &plan;
   cost::MemoryEstimate memory;
   int64_t layers; ///< of the stage
-  const RulesCase &what;
+  const AnalyticCase &what;
   int64_t stage;
   analysis::PeakExplanation result;
 };
@@ -116,6 +116,6 @@ analysis::PeakExplanation StageExplainer::explain() {
   return std::move(result);
 }
 
-analysis::PeakExplanation ds::opt::explainStage(const RulesCase &what, int64_t stage) {
+analysis::PeakExplanation ds::planner::explainStage(const AnalyticCase &what, int64_t stage) {
   return StageExplainer(what, stage).explain();
 }

@@ -1,15 +1,15 @@
-//===- ProgramAnswers.h - What other plans of a program would take and cost -------===//
+//===- ProgramQueries.h - What other plans of a program would take and cost -------===//
 //
 // --what-if, --max-batch and --max-seq of models that rules cannot read, or with --basis program: every plan
 // that is compared is made, with the same passes and its own packing.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_PLANNER_PROGRAMANSWERS_H
-#define DS_PLANNER_PROGRAMANSWERS_H
+#ifndef DS_PLANNER_PROGRAMQUERIES_H
+#define DS_PLANNER_PROGRAMQUERIES_H
 
 #include "ds/Planner/Proposal.h"
 
-namespace ds::opt {
+namespace ds::planner {
 
 /// Adds to the report of the present plan what the command line asks of others:
 ///   whatIf    ZeRO stage x micro-batch (powers of two, the samples of a step kept), the fastest that fits
@@ -19,12 +19,13 @@ namespace ds::opt {
 ///             the present one.
 /// What the model refuses counts as not fitting, and a note tells its words. Fails where nothing can be
 /// planned, and with Invalid where the inputs have no sequence.
-Status addAnswers(const Options &options, const config::Config &config, const Planner &planner,
+Status addQueries(const PlanSettings &settings, const config::Config &config, const PlanFunction &planner,
                   analysis::PlanReport &report);
 
 /// The answers as text. `contextBytes` is what a device's context takes beside a plan.
-std::string printAnswers(const Options &options, const analysis::PlanReport &report, int64_t contextBytes);
+std::string printQueries(const PlanSettings &settings, const analysis::PlanReport &report,
+                         int64_t contextBytes);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
-#endif // DS_PLANNER_PROGRAMANSWERS_H
+#endif // DS_PLANNER_PROGRAMQUERIES_H

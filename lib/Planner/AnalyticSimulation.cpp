@@ -1,11 +1,11 @@
-//===- RulesPlay.cpp - One micro-batch of a pipeline stage, command by command ------===//
+//===- AnalyticSimulation.cpp - One micro-batch of a pipeline stage, command by command ------===//
 //
 // Durations are the rules' own, of a layer and of the terms that end a step; what runs beside what follows
 // from streams and events, as in a program. Two layers' parameters are gathered at a time, the one that
 // computes and the next, and the reductions are those of the last micro-batch.
 //
 //===---------------------------------------------------------------------------===//
-#include "RulesPlay.h"
+#include "AnalyticSimulation.h"
 
 #include "ds/Cost/Simulate.h"
 
@@ -16,38 +16,39 @@
 #include <algorithm>
 
 using namespace ds;
-using namespace ds::opt;
+using namespace ds::planner;
 using cost::SimCommand;
 using Command = analysis::PlanTimeline::Command;
 
 namespace {
 /// The end of a command, for which other streams can wait; event 0 is none.
-struct Moment {
+struct SchedulePoint {
   uint32_t stream = 0, event = 0;
 };
 
-class Player {
+class StageSimulator {
 public:
-  Player(const RulesCase &what, const cost::StepEstimate &step, int64_t stage);
-  RulesPlay run();
+  StageSimulator(const AnalyticCase &what, const cost::StepEstimate &step, int64_t stage);
+  StageSimulation run();
 
 private:
   uint32_t now() const { return static_cast<uint32_t>(out.commands.size()); }
   uint32_t streamOf(llvm::StringRef name);
   void push(Command command, SimCommand::Kind kind, double seconds, uint32_t event);
-  void wait(uint32_t stream, Moment moment);
-  Moment record(uint32_t stream);
-  Moment add(llvm::StringRef stream, const char *kind, const std::string &name, const std::string &layer,
-             double seconds, std::initializer_list<Moment> after, double flops = 0);
+  void wait(uint32_t stream, SchedulePoint point);
+  SchedulePoint record(uint32_t stream);
+  SchedulePoint add(llvm::StringRef stream, const char *kind, const std::string &name,
+                    const std::string &layer, double seconds, std::initializer_list<SchedulePoint> after,
+                    double flops = 0);
   void addForward();
   void addBackward();
-  Moment addGather(int64_t layer, Moment slotFree);
+  SchedulePoint addGather(int64_t layer, SchedulePoint slotFree);
   void addReduction(int64_t layer);
   void addTransfer(bool hasNeighbour, const char *name);
   void addEnd();
-  void play();
+  void finish();
 
-  const RulesCase &what;
+  const AnalyticCase &what;
   const cost::ParallelPlan &plan;
   const cost::StepEstimate &step;
   int64_t stage;
@@ -56,17 +57,17 @@ private:
   double forwardFlops;    ///< of a layer on one rank
   const char *segment = "forward";
 
-  RulesPlay out;
+  StageSimulation out;
   std::vector<SimCommand> commands; ///< the same for the simulation
-  std::vector<Moment> forward, backward;
-  std::vector<Moment> last; ///< of each stream
-  Moment chain;             ///< what the next command of the pass follows
+  std::vector<SchedulePoint> forward, backward;
+  std::vector<SchedulePoint> last; ///< of each stream
+  SchedulePoint chain;             ///< what the next command of the pass follows
   uint32_t events = 0;
 };
 } // namespace
 
 /// Operations of one layer's forward pass on one rank.
-static double layerFlops(const RulesCase &what) {
+static double layerFlops(const AnalyticCase &what) {
   cost::ModelShape layersAlone = what.shape;
   layersAlone.vocab = 0;
   const cost::ParallelPlan &plan = what.plan;
@@ -74,7 +75,7 @@ static double layerFlops(const RulesCase &what) {
          static_cast<double>(what.shape.layers * plan.accumulation * plan.dp * plan.tp * plan.sp);
 }
 
-Player::Player(const RulesCase &what, const cost::StepEstimate &step, int64_t stage)
+StageSimulator::StageSimulator(const AnalyticCase &what, const cost::StepEstimate &step, int64_t stage)
     : what(what), plan(what.plan), step(step), stage(stage), dataRanks(plan.dp * plan.sp),
       layerParameters(static_cast<double>(what.shape.layerParameters()) / static_cast<double>(plan.tp)),
       forwardFlops(layerFlops(what)) {
@@ -86,7 +87,7 @@ Player::Player(const RulesCase &what, const cost::StepEstimate &step, int64_t st
   backward.resize(layers);
 }
 
-uint32_t Player::streamOf(llvm::StringRef name) {
+uint32_t StageSimulator::streamOf(llvm::StringRef name) {
   auto at = llvm::find(out.streams, name);
   uint32_t index = at - out.streams.begin();
   if (at == out.streams.end()) {
@@ -96,32 +97,32 @@ uint32_t Player::streamOf(llvm::StringRef name) {
   return index;
 }
 
-void Player::push(Command command, SimCommand::Kind kind, double seconds, uint32_t event) {
+void StageSimulator::push(Command command, SimCommand::Kind kind, double seconds, uint32_t event) {
   command.segment = segment;
   commands.push_back({kind, command.stream, seconds, 0, event});
   out.commands.push_back(std::move(command));
 }
 
-void Player::wait(uint32_t stream, Moment moment) {
-  if (moment.event != 0 && moment.stream != stream)
-    push({"wait", "", "", stream, "wait"}, SimCommand::Kind::Wait, 0, moment.event);
+void StageSimulator::wait(uint32_t stream, SchedulePoint point) {
+  if (point.event != 0 && point.stream != stream)
+    push({"wait", "", "", stream, "wait"}, SimCommand::Kind::Wait, 0, point.event);
 }
 
 /// The end of what its stream has been given so far.
-Moment Player::record(uint32_t stream) {
+SchedulePoint StageSimulator::record(uint32_t stream) {
   push({"record", "", "", stream, "record"}, SimCommand::Kind::Record, 0, ++events);
   return last[stream] = {stream, events};
 }
 
 /// A command that begins when what came before it on its stream and all of `after` have ended.
-Moment Player::add(llvm::StringRef stream, const char *kind, const std::string &name,
-                   const std::string &layer, double seconds, std::initializer_list<Moment> after,
-                   double flops) {
+SchedulePoint StageSimulator::add(llvm::StringRef stream, const char *kind, const std::string &name,
+                                  const std::string &layer, double seconds,
+                                  std::initializer_list<SchedulePoint> after, double flops) {
   using Kind = SimCommand::Kind;
   Command command{name, layer, "", streamOf(stream), kind};
   command.flops = flops;
-  for (Moment moment : after)
-    wait(command.stream, moment);
+  for (SchedulePoint point : after)
+    wait(command.stream, point);
   push(command,
        llvm::StringSwitch<Kind>(kind)
            .Case("collective", Kind::Collective)
@@ -134,7 +135,7 @@ Moment Player::add(llvm::StringRef stream, const char *kind, const std::string &
 
 /// A layer's parameters come from the ranks that share them out, or from the host or storage. Nothing where
 /// the rank has them.
-Moment Player::addGather(int64_t layer, Moment slotFree) {
+SchedulePoint StageSimulator::addGather(int64_t layer, SchedulePoint slotFree) {
   bool device = plan.parameterHome == config::Home::Device;
   if (plan.zeroStage < 3 || (dataRanks == 1 && device))
     return {};
@@ -152,10 +153,10 @@ Moment Player::addGather(int64_t layer, Moment slotFree) {
              : add("gather", "copy", "parameters to the device", out.layerName(layer), seconds, {slotFree});
 }
 
-void Player::addForward() {
+void StageSimulator::addForward() {
   for (int64_t layer = 0; layer < static_cast<int64_t>(out.layers.size()); ++layer) {
     out.layers[layer].forward = now();
-    Moment here = addGather(layer, layer >= 2 ? forward[layer - 2] : Moment());
+    SchedulePoint here = addGather(layer, layer >= 2 ? forward[layer - 2] : SchedulePoint());
     forward[layer] = chain = add("compute", "compute", "forward", out.layerName(layer), step.layer.forward,
                                  {here, chain}, forwardFlops);
     if (step.layer.forwardExchange > 0)
@@ -172,7 +173,7 @@ static double termSeconds(const cost::StepEstimate &step, llvm::StringRef name) 
   return seconds;
 }
 
-void Player::addTransfer(bool hasNeighbour, const char *name) {
+void StageSimulator::addTransfer(bool hasNeighbour, const char *name) {
   double seconds =
       termSeconds(step, "pipeline transfers") / static_cast<double>(2 * plan.accumulation * plan.interleave);
   if (hasNeighbour && seconds > 0)
@@ -180,7 +181,7 @@ void Player::addTransfer(bool hasNeighbour, const char *name) {
 }
 
 /// The layer's gradients go to the ranks that keep them.
-void Player::addReduction(int64_t layer) {
+void StageSimulator::addReduction(int64_t layer) {
   if (dataRanks == 1)
     return;
   double bytes = layerParameters * static_cast<double>(cost::bytesOf(plan.gradientDtype));
@@ -192,7 +193,7 @@ void Player::addReduction(int64_t layer) {
       {backward[layer]});
 }
 
-void Player::addBackward() {
+void StageSimulator::addBackward() {
   segment = "backward";
   out.logits = now();
   double logits = termSeconds(step, "logits") / static_cast<double>(plan.accumulation);
@@ -202,7 +203,7 @@ void Player::addBackward() {
   for (int64_t layer = layers; layer-- > 0;) {
     out.layers[layer].backward = now();
     // The forward pass leaves the last two gathered.
-    Moment here = layer + 2 < layers ? addGather(layer, backward[layer + 2]) : Moment();
+    SchedulePoint here = layer + 2 < layers ? addGather(layer, backward[layer + 2]) : SchedulePoint();
     if (step.layer.recompute > 0)
       chain =
           add("compute", "compute", "recompute", out.layerName(layer), step.layer.recompute, {here, chain});
@@ -228,11 +229,11 @@ static bool isInPasses(llvm::StringRef term, int64_t zeroStage) {
 }
 
 /// The terms that end the step, one after the other, when all of the passes is done.
-void Player::addEnd() {
+void StageSimulator::addEnd() {
   segment = "end of the step";
   out.passesEnd = now();
-  for (Moment moment : std::vector<Moment>(last))
-    wait(0, moment);
+  for (SchedulePoint point : std::vector<SchedulePoint>(last))
+    wait(0, point);
   chain = record(0);
   for (const cost::Term &term : step.terms) {
     llvm::StringRef name = term.name;
@@ -247,10 +248,10 @@ void Player::addEnd() {
   }
 }
 
-void Player::play() {
+void StageSimulator::finish() {
   // Compute stands still for what ends the step, and the picture ends when all has.
-  for (Moment moment : std::vector<Moment>(last))
-    wait(0, moment);
+  for (SchedulePoint point : std::vector<SchedulePoint>(last))
+    wait(0, point);
   cost::Simulation simulation = simulate(commands, static_cast<uint32_t>(out.streams.size()));
   out.seconds = simulation.seconds;
   out.busySeconds = simulation.busySeconds;
@@ -263,15 +264,16 @@ void Player::play() {
   }
 }
 
-RulesPlay Player::run() {
+StageSimulation StageSimulator::run() {
   streamOf("compute");
   addForward();
   addBackward();
   addEnd();
-  play();
+  finish();
   return std::move(out);
 }
 
-RulesPlay ds::opt::playStage(const RulesCase &what, const cost::StepEstimate &step, int64_t stage) {
-  return Player(what, step, stage).run();
+StageSimulation ds::planner::simulateStage(const AnalyticCase &what, const cost::StepEstimate &step,
+                                           int64_t stage) {
+  return StageSimulator(what, step, stage).run();
 }

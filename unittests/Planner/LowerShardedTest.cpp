@@ -2,6 +2,7 @@
 #include "ds/Dialect/Ds.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Planner/PlanSummary.h"
 #include "ds/Runtime/ProgramFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -124,10 +125,15 @@ TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
             (Traffic{{"all_gather", 128}, {"all_reduce", 8}, {"reduce_scatter", 128}}));
 }
 
-TEST_F(LowerSharded, TellsWhatTheReportPredicts) {
+TEST_F(LowerSharded, KeepsWhatAStepIsExpectedToTake) {
   ::ds::analysis::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
-  EXPECT_GT(program.predicted.stepSeconds, 0);
-  EXPECT_EQ(program.predicted.stepSeconds, *report.predicted.stepSeconds);
+  ASSERT_TRUE(report.predicted.stepSeconds);
+  EXPECT_GT(*report.predicted.stepSeconds, 0);
+  dialect::ProgramOptions options;
+  options.stepSeconds = *report.predicted.stepSeconds;
+  FailureOr<rt::Program> lowered = dialect::lowerToProgram(*module, options);
+  ASSERT_TRUE(succeeded(lowered));
+  EXPECT_EQ(lowered->predicted.stepSeconds, *report.predicted.stepSeconds);
 }
 
 } // namespace

@@ -1,13 +1,13 @@
-//===- Rules.cpp - ds-opt as a planner by rules -----------------------------------===//
-#include "Rules.h"
+//===- AnalyticPlan.cpp - ds-opt as a planner by rules -----------------------------------===//
+#include "AnalyticPlan.h"
 
 #include "Model.h"
 #include "Output.h"
 #include "Pictures.h"
 #include "ds/Import/HfShape.h"
-#include "ds/Planner/Answers.h"
-#include "ds/Planner/RulesAnswers.h"
-#include "ds/Planner/RulesTimeline.h"
+#include "ds/Planner/AnalyticQueries.h"
+#include "ds/Planner/AnalyticTimeline.h"
+#include "ds/Planner/QueryText.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Path.h"
@@ -15,6 +15,7 @@
 
 using namespace ds;
 using namespace ds::opt;
+using namespace ds::planner;
 
 Result<config::Cluster> ds::opt::clusterFor(Options &options) {
   if (options.cluster.empty())
@@ -51,8 +52,8 @@ static std::vector<std::string> notCounted(const config::Config &config) {
 }
 
 /// Reads the model and puts the plan together.
-static Result<RulesCase> readCase(const Options &options, const config::Config &config,
-                                  const config::Cluster &cluster) {
+static Result<AnalyticCase> readCase(const Options &options, const config::Config &config,
+                                     const config::Cluster &cluster) {
   Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro);
   if (!model)
     return model.error();
@@ -63,13 +64,13 @@ static Result<RulesCase> readCase(const Options &options, const config::Config &
             std::to_string(config.batch.micro),
         "make them equal: train_micro_batch_size_per_gpu counts the samples of one micro-step on one "
         "rank"};
-  RulesCase what{modelName(options.input),
-                 model->shape,
-                 cost::planFromConfig(config),
-                 cost::Rates(cluster),
-                 model->positions,
-                 notCounted(config),
-                 ""};
+  AnalyticCase what{modelName(options.input),
+                    model->shape,
+                    cost::planFromConfig(config),
+                    cost::Rates(cluster),
+                    model->positions,
+                    notCounted(config),
+                    ""};
   for (const std::string &notice : model->notices)
     llvm::errs() << "note: " << notice << "\n";
   what.plan.flashAttention = model->fusedAttention;
@@ -82,12 +83,11 @@ static Result<RulesCase> readCase(const Options &options, const config::Config &
 }
 
 /// The refusal of a plan that does not fit, with the cheapest change.
-static Error doesNotFit(const RulesCase &what, const std::vector<analysis::PlanChoice> &changes) {
+static Error doesNotFit(const AnalyticCase &what, const std::vector<analysis::PlanChoice> &changes) {
   const config::Cluster &cluster = what.rates.cluster();
   cost::MemoryEstimate memory = estimateMemory(what.shape, what.plan, cluster);
   auto of = [](double needed, int64_t limit) {
-    return analysis::formatBytes(static_cast<int64_t>(std::min(needed, 9e18))) + " of " +
-           analysis::formatBytes(limit);
+    return formatBytes(static_cast<int64_t>(std::min(needed, 9e18))) + " of " + formatBytes(limit);
   };
   std::string message = what.model + " does not fit " + cluster.name + ": a device keeps " +
                         of(memory.deviceBytes(), cluster.device.memoryBytes);
@@ -103,7 +103,8 @@ static Error doesNotFit(const RulesCase &what, const std::vector<analysis::PlanC
 }
 
 /// --plan auto: the configuration of the fastest plan.
-static Status writeAutoConfig(const Options &options, const config::Config &config, const RulesCase &what) {
+static Status writeAutoConfig(const Options &options, const config::Config &config,
+                              const AnalyticCase &what) {
   cost::SearchSpace space;
   space.ranks = config.mesh.ranks;
   space.globalBatch = config.batch.global;
@@ -115,8 +116,8 @@ static Status writeAutoConfig(const Options &options, const config::Config &conf
 }
 
 /// The report with what the command line asks of other plans, and with the changes that make it fit.
-static analysis::PlanReport makeAnsweredReport(const Options &options, const RulesCase &what) {
-  analysis::PlanReport report = makeRulesReport(what);
+static analysis::PlanReport makeAnsweredReport(const Options &options, const AnalyticCase &what) {
+  analysis::PlanReport report = makeAnalyticReport(what);
   if (options.whatIf)
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
   if (options.maxBatch)
@@ -129,7 +130,7 @@ static analysis::PlanReport makeAnsweredReport(const Options &options, const Rul
 }
 
 /// --what-if, --max-batch and --max-seq, in this order. DoesNotFit where no batch or no sequence does.
-static Status printAnswers(const Options &options, const RulesCase &what,
+static Status printQueries(const Options &options, const AnalyticCase &what,
                            const analysis::PlanReport &report) {
   std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) + "\n";
   if (options.whatIf)
@@ -142,7 +143,7 @@ static Status printAnswers(const Options &options, const RulesCase &what,
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
                               const config::Cluster &cluster, const std::string &reason) {
-  Result<RulesCase> what = readCase(options, config, cluster);
+  Result<AnalyticCase> what = readCase(options, config, cluster);
   if (!what)
     return what.error();
   what->reason = reason;
@@ -155,12 +156,13 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
     if (Status status = writeText(options.planJson, analysis::printPlanJson(report)); !status)
       return status;
   if (options.asksForPictures())
-    if (Status status = writePictures(options, report, makeRulesTimelines(*what, report)); !status)
+    if (Status status = writePictures(options, report, makeAnalyticTimelines(*what, report)); !status)
       return status;
   if (!options.question().empty())
-    return printAnswers(options, *what, report);
+    return printQueries(options, *what, report);
   std::string peaks = options.explainPeak ? explainPeaks(report) : "";
-  if (Status status = writeText(options.output, printRulesText(*what) + printChanges(*what, report) + peaks);
+  if (Status status =
+          writeText(options.output, printAnalyticText(*what) + printChanges(*what, report) + peaks);
       !status)
     return status;
   return everyStageFits(*what) ? Status() : doesNotFit(*what, report.changes);

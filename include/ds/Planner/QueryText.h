@@ -1,14 +1,14 @@
-//===- Answers.h - Answers about other plans, as text ------------------------------===//
+//===- QueryText.h - Answers about other plans, as text ------------------------------===//
 //
-// What --what-if, --max-batch and --max-seq print, whether rules or programs answer.
+// What --what-if, --max-batch and --max-seq print, whether formulas or programs answer.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_PLANNER_ANSWERS_H
-#define DS_PLANNER_ANSWERS_H
+#ifndef DS_PLANNER_QUERYTEXT_H
+#define DS_PLANNER_QUERYTEXT_H
 
 #include "ds/Report/PlanReport.h"
 
-namespace ds::opt {
+namespace ds::planner {
 
 /// The table of --what-if of a report, `contextBytes` added to what a device needs.
 std::string printWhatIf(int64_t contextBytes, const analysis::PlanReport &report);
@@ -22,6 +22,6 @@ std::string printLargest(const analysis::PlanReport &report, const std::string &
 /// Whether some micro-batch and some sequence fit, as far as they were asked for.
 bool someFit(const analysis::PlanReport &report);
 
-} // namespace ds::opt
+} // namespace ds::planner
 
-#endif // DS_PLANNER_ANSWERS_H
+#endif // DS_PLANNER_QUERYTEXT_H

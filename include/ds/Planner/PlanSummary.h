@@ -1,0 +1,24 @@
+//===- PlanSummary.h - What a planned module says of itself ------------------------===//
+#ifndef DS_PLANNER_PLANSUMMARY_H
+#define DS_PLANNER_PLANSUMMARY_H
+
+#include "ds/Cost/Rates.h"
+#include "ds/Dialect/Ds.h"
+#include "ds/Report/PlanTimeline.h"
+
+namespace mlir::ds {
+
+/// What the plan of `module` (phase planned) says of itself, and how long a step takes at the rates of a
+/// cluster: all ranks of its mesh have the same.
+::ds::analysis::PlanReport summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates);
+
+/// The step that `module` (phase planned) is, command by command and buffer by buffer, over its predicted
+/// time.
+::ds::analysis::PlanTimeline timelineOfPlan(ModuleOp module, const ::ds::cost::Rates &rates);
+
+/// Adds to `report` the mesh of `module`, what a rank sends in one step, and what stays gathered.
+void addCommunication(ModuleOp module, ::ds::analysis::PlanReport &report);
+
+} // namespace mlir::ds
+
+#endif // DS_PLANNER_PLANSUMMARY_H

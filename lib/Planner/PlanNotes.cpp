@@ -1,0 +1,74 @@
+//===- PlanNotes.cpp - What a plan's reader is told of its choices ----------------===//
+#include "PlanNotes.h"
+
+#include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/ScheduledFunction.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+namespace rt = ::ds::rt;
+
+void mlir::ds::describeLoss(ModuleOp module, analysis::PlanReport &report) {
+  auto attr = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
+  auto saved = attr ? attr.getAs<IntegerAttr>("saved_bytes") : IntegerAttr();
+  if (!saved)
+    return;
+  analysis::LossChunks loss;
+  loss.chunks = attr.getAs<IntegerAttr>("chunks").getInt();
+  loss.rows = attr.getAs<IntegerAttr>("rows").getInt();
+  loss.savedBytes = saved.getInt();
+  loss.moreSeconds = attr.getAs<FloatAttr>("more_seconds").getValueAsDouble();
+  bool isWhole = attr.getAs<BoolAttr>("refused").getValue();
+  std::string note;
+  llvm::raw_string_ostream(note) << "logits and their loss are made "
+                                 << (isWhole ? "at once: " : "some rows at a time: ") << loss.chunks
+                                 << " chunks of " << ::ds::formatExact(loss.rows) << " rows "
+                                 << (isWhole ? "would take " : "take ")
+                                 << ::ds::formatBytes(std::abs(loss.savedBytes))
+                                 << (loss.savedBytes < 0 ? " more" : " less") << " at the peak, and "
+                                 << llvm::format("%.4g s", std::abs(loss.moreSeconds))
+                                 << (loss.moreSeconds < 0 ? " less" : " more") << " a step";
+  report.notes.push_back(note);
+  if (!isWhole)
+    report.lossChunks = loss;
+}
+
+/// Bytes of the workspace that is planned for `call`.
+static uint64_t plannedBytes(CallOp call) {
+  Value workspace = call.getWorkspace();
+  return workspace ? static_cast<uint64_t>(cast<BufferType>(workspace.getType()).getSizeInBytes()) : 0;
+}
+
+/// Why a plan has `attention`, which is less than usual.
+static std::string describe(const analysis::AttentionWorkspace &attention) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (attention.bytes == 0)
+    out << "gradients of attention are computed in f32 by the runtime's own kernels: cuDNN's workspace of "
+        << ::ds::formatBytes(attention.leastBytes) << " at least does not fit";
+  else
+    out << "gradients of attention are computed by cuDNN in pieces with a workspace of "
+        << ::ds::formatBytes(attention.bytes) << ": the usual " << ::ds::formatBytes(attention.usualBytes)
+        << " do not fit";
+  return text;
+}
+
+void mlir::ds::describeAttention(ModuleOp module, analysis::PlanReport &report) {
+  SmallVector<CallOp> calls = findCudnnGradients(module);
+  if (calls.empty())
+    return;
+  uint64_t planned = 0;
+  for (CallOp call : calls)
+    planned = std::max(planned, plannedBytes(call));
+  analysis::AttentionWorkspace attention;
+  attention.bytes = static_cast<int64_t>(planned);
+  attention.usualBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, rt::kUsualPieceBytes));
+  attention.leastBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, 1));
+  report.attention = attention;
+  if (attention.bytes < attention.usualBytes)
+    report.notes.push_back(describe(attention));
+}
