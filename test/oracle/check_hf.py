@@ -10,6 +10,7 @@ reveals it.
 import argparse
 import json
 import os
+import shutil
 
 import numpy as np
 import torch
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("variants", nargs="*")
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
+    shutil.rmtree(args.out, ignore_errors=True)  # an earlier run's weights would be read as the model's
     complaints = []
     for variant in args.variants or hf_variants.FAMILIES[args.family][1]:
         print(f"-- {variant}")

@@ -8,6 +8,7 @@ is cut into two files with an index.
 import argparse
 import json
 import os
+import shutil
 
 import numpy as np
 
@@ -38,6 +39,7 @@ def main():
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
     config = hf_variants.config_of("gpt2", "plain")
+    shutil.rmtree(args.out, ignore_errors=True)  # an earlier run's weights would be read as the model's
     model, batch = check_hf.write_model(args.out, config)
     os.remove(os.path.join(args.out, "model.safetensors"))
     model.half().float()  # what the checkpoint can say
