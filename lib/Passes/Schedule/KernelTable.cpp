@@ -86,7 +86,7 @@ KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
 
   std::string text;
   llvm::raw_string_ostream stream(text);
-  kernel->print(stream, OpPrintingFlags().useLocalScope());
+  kernel->print(stream, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
   FlatSymbolRefAttr &symbol = known[text];
   if (symbol) {
     kernel.erase();
