@@ -63,6 +63,22 @@ void DsDialect::initialize() {
       >();
 }
 
+LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kPhaseAttr)
+    return success();
+  if (!isa<ModuleOp>(op))
+    return op->emitOpError("expects no ") << kPhaseAttr << ": a module has it";
+  if (!isa<PhaseAttr>(attribute.getValue()))
+    return op->emitOpError("expects ")
+           << kPhaseAttr << " to be as #ds.phase<step>, but got " << attribute.getValue();
+  return success();
+}
+
+PhaseRange mlir::ds::getLegalPhases(Operation *op) {
+  auto phased = dyn_cast<PhasedOpInterface>(op);
+  return phased ? phased.getLegalPhases() : PhaseRange();
+}
+
 Operation *DsDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
   if (!elements || elements.getType() != type)

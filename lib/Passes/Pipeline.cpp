@@ -63,9 +63,12 @@ void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions 
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createVerifySharded());
+}
 
-  // Last, for a common-subexpression elimination after it would merge its copies with their originals again.
-  manager.addNestedPass<func::FuncOp>(createRematerializeCheap());
+void mlir::ds::buildResidentPipeline(OpPassManager &manager) {
+  // No common-subexpression elimination from here on: it would merge copies with their originals again.
+  manager.addPass(createRematerializeCheap());
+  manager.addPass(createVerifyResident());
 }
 
 void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options) {
@@ -111,12 +114,55 @@ void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &
   manager.addPass(createVerifyCollectives());
 }
 
+void mlir::ds::buildVerifier(OpPassManager &manager, Phase phase) {
+  switch (phase) {
+  case Phase::Model:
+    manager.addPass(createVerifyModel());
+    break;
+  case Phase::Step:
+    manager.addPass(createVerifyStep());
+    break;
+  case Phase::Sharded:
+    manager.addPass(createVerifySharded());
+    break;
+  case Phase::Resident:
+    manager.addPass(createVerifyResident());
+    break;
+  case Phase::Scheduled:
+    manager.addPass(createVerifyScheduled());
+    break;
+  case Phase::Planned:
+    // All that a program relies on: nobody looks at it again.
+    manager.addPass(createVerifyScheduled());
+    manager.addPass(createVerifyPlanned());
+    manager.addPass(createVerifyCollectives());
+    break;
+  }
+}
+
+void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options) {
+  auto crosses = [&](Phase border) { return from < border && border <= to; };
+  if (crosses(Phase::Step))
+    buildStepPipeline(manager);
+  if (crosses(Phase::Sharded))
+    buildShardPipeline(manager, options);
+  if (crosses(Phase::Resident))
+    buildResidentPipeline(manager);
+  if (crosses(Phase::Scheduled))
+    buildSchedulePipeline(manager, options);
+  if (crosses(Phase::Planned))
+    buildPlanPipeline(manager, options);
+}
+
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
                                           [](OpPassManager &manager) { buildShardPipeline(manager, {}); });
+  static PassPipelineRegistration<> resident("ds-resident-pipeline",
+                                             "From what one rank does to what it keeps and makes again",
+                                             buildResidentPipeline);
   static PassPipelineRegistration<> schedule(
-      "ds-schedule-pipeline", "From what one rank does to buffers in issue order",
+      "ds-schedule-pipeline", "From what one rank keeps to buffers in issue order",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });
   static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
                                          [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });

@@ -8,6 +8,7 @@
 #include "ds/Planner/PlanModel.h"
 #include "StepSimulation.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
@@ -59,6 +60,11 @@ struct Figures {
 } // namespace
 
 LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+  FailureOr<Phase> from = phaseOf(module);
+  if (failed(from))
+    return failure();
+  if (*from != Phase::Model)
+    return *from == Phase::Planned ? success() : planToFit(module, options, run);
   FailureOr<TrainingOptions> training = readTrainingAttr(module);
   if (failed(training))
     return failure();

@@ -7,6 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Planner/PlanModel.h"
@@ -30,8 +31,8 @@ namespace {
 /// Plans copies of one step.
 class PlanFitter {
 public:
-  PlanFitter(ModuleOp module, const PipelineOptions &options, RunPipeline run)
-      : step(module), options(options), run(run) {}
+  PlanFitter(ModuleOp module, Phase from, const PipelineOptions &options, RunPipeline run)
+      : step(module), from(from), options(options), run(run) {}
 
   /// Plans the step as it is, with as much memory for gathers and for pieces of attention as fits.
   LogicalResult plan();
@@ -51,6 +52,7 @@ private:
   LogicalResult fillWithGathers();
 
   ModuleOp step;
+  Phase from; ///< in which it is
   const PipelineOptions &options;
   RunPipeline run;
   uint64_t attentionBytes = 0;
@@ -65,9 +67,7 @@ FailureOr<bool> PlanFitter::planWith(int64_t scheduledMemory) {
   used.memory = scheduledMemory;
   used.attentionBytes = attentionBytes;
   auto build = [&](OpPassManager &manager) {
-    buildShardPipeline(manager, used);
-    buildSchedulePipeline(manager, used);
-    buildPlanPipeline(manager, used);
+    buildPipelines(manager, from, Phase::Planned, used);
   };
   if (failed(run(build, *copy)))
     return failure();
@@ -152,10 +152,13 @@ static bool reduceEachMicroStep(ModuleOp module) {
 }
 
 LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
-  PlanFitter fitter(module, options, run);
+  FailureOr<Phase> from = phaseOf(module);
+  if (failed(from))
+    return failure();
+  PlanFitter fitter(module, *from, options, run);
   if (failed(fitter.plan()))
     return failure();
-  if (!fitter.fits() && reduceEachMicroStep(module)) {
+  if (!fitter.fits() && *from == Phase::Step && reduceEachMicroStep(module)) {
     addChoice(module, "reducing gradients once per step would take " + ::ds::formatBytes(fitter.getArena()) +
                           ", the limit is " + ::ds::formatBytes(options.memory));
     if (failed(fitter.plan()))

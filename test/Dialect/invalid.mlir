@@ -288,3 +288,16 @@ func.func @reduce_c2_result(%x: tensor<4x8xf32>) {
   %r = ds.reduce sum %x dims [1] : tensor<4x8xf32> -> tensor<8xf32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{'builtin.module' op expects ds.phase to be as #ds.phase<step>, but got "step"}}
+module attributes {ds.phase = "step"} {
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects no ds.phase: a module has it}}
+func.func @phase_of_a_function() attributes {ds.phase = #ds.phase<step>} {
+  return
+}

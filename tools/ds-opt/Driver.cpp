@@ -17,6 +17,7 @@
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Planner/PlanModel.h"
 #include "ds/Planner/Proposal.h"
@@ -123,33 +124,44 @@ static ExitCode runPasses(int argc, char **argv, const Options &options, mlir::D
   return isDone ? ExitCode::Ok : ExitCode::Invalid;
 }
 
-/// Runs the pipelines up to the phase that is asked for.
-static Status runPhases(mlir::ModuleOp module, const std::string &phase,
+/// Runs what `build` adds on `target`, as the command line asks passes to be watched.
+static mlir::LogicalResult runPipeline(llvm::function_ref<void(mlir::OpPassManager &)> build,
+                                       mlir::ModuleOp target) {
+  mlir::PassManager manager(target.getContext());
+  if (failed(mlir::applyPassManagerCLOptions(manager)))
+    return mlir::failure();
+  build(manager);
+  return manager.run(target);
+}
+
+/// Runs the pipelines from the phase that `module` is in up to the one that is asked for. A module that comes
+/// in a later phase than model is checked first.
+static Status runPhases(mlir::ModuleOp module, const std::string &name,
                         const mlir::ds::PipelineOptions &options) {
-  const llvm::StringRef phases[] = {"model", "step", "sharded", "scheduled", "planned"};
-  size_t last = llvm::find(phases, phase) - std::begin(phases);
-  if (last == std::size(phases))
-    return Error{ExitCode::Usage,
-                 "--phase expects model, step, sharded, scheduled or planned, but got '" + phase + "'", ""};
-  auto run = [](llvm::function_ref<void(mlir::OpPassManager &)> build, mlir::ModuleOp target) {
-    mlir::PassManager manager(target.getContext());
-    if (failed(mlir::applyPassManagerCLOptions(manager)))
-      return mlir::failure();
-    build(manager);
-    return manager.run(target);
-  };
+  using mlir::ds::Phase;
+  std::optional<Phase> phase = mlir::ds::symbolizePhase(name);
+  if (!phase)
+    return Error{
+        ExitCode::Usage,
+        "--phase expects model, step, sharded, resident, scheduled or planned, but got '" + name + "'", ""};
+  Error failed{ExitCode::Invalid, "the model could not be brought to phase " + name,
+               "the diagnostics above say where"};
+  mlir::FailureOr<Phase> from = mlir::ds::phaseOf(module);
+  if (mlir::failed(from))
+    return failed;
+  if (*from > *phase)
+    return Error{ExitCode::Invalid,
+                 "the module is in phase " + mlir::ds::stringifyPhase(*from).str() + ", which comes after " + name,
+                 "nothing leads back: start from the model, or ask for a later phase"};
+  auto verify = [&](mlir::OpPassManager &manager) { mlir::ds::buildVerifier(manager, *from); };
+  if (*from != Phase::Model && mlir::failed(runPipeline(verify, module)))
+    return failed;
   auto build = [&](mlir::OpPassManager &manager) {
-    if (last >= 1 && last <= 3)
-      mlir::ds::buildStepPipeline(manager);
-    if (last == 2 || last == 3)
-      mlir::ds::buildShardPipeline(manager, options);
-    if (last == 3)
-      mlir::ds::buildSchedulePipeline(manager, options);
+    mlir::ds::buildPipelines(manager, *from, *phase, options);
   };
-  if (failed(last == 4 ? mlir::ds::planModel(module, options, run) : run(build, module)))
-    return Error{ExitCode::Invalid, "the model could not be brought to phase " + phase,
-                 "the diagnostics above say where"};
-  return {};
+  mlir::LogicalResult done = *phase == Phase::Planned ? mlir::ds::planModel(module, options, runPipeline)
+                                                      : runPipeline(build, module);
+  return mlir::succeeded(done) ? Status() : failed;
 }
 
 /// What the pipelines need of the command line and the configuration.

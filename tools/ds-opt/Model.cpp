@@ -4,6 +4,8 @@
 #include "ds/Dialect/Target.h"
 #include "ds/Import/HfModel.h"
 #include "ds/Import/ImportClient.h"
+#include "ds/Passes/Phases.h"
+#include "ds/Passes/TrainingAttr.h"
 #include "ds/Passes/TrainingFromConfig.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -79,18 +81,79 @@ static Status buildFromConfig(const Options &options, const config::Config &conf
   return {};
 }
 
+/// The shape of an input, which is a tensor or a buffer.
+static mlir::RankedTensorType tensorOf(mlir::Type type) {
+  auto buffer = mlir::dyn_cast<mlir::ds::BufferType>(type);
+  return buffer ? buffer.getTensor() : mlir::dyn_cast<mlir::RankedTensorType>(type);
+}
+
 /// Makes the micro-batch that of the first batch argument: MLIR that comes without a configuration says it
 /// itself.
 static void inferBatch(mlir::ModuleOp module, config::Config &config) {
   for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {
-      auto type = mlir::dyn_cast<mlir::RankedTensorType>(func.getArgumentTypes()[index]);
+      mlir::RankedTensorType type = tensorOf(func.getArgumentTypes()[index]);
       if (!func.getArgAttr(index, mlir::ds::DsDialect::kInputAttr) || !type || type.getRank() == 0)
         continue;
       config.batch.micro = type.getDimSize(0);
-      config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
       return;
     }
+}
+
+/// What `ds.training` says was asked for: without the two entries that planning settles where they were left
+/// open.
+static mlir::DictionaryAttr askedOf(mlir::DictionaryAttr training) {
+  mlir::NamedAttrList keys(training);
+  keys.erase("loss_chunks");
+  if (auto zero = mlir::dyn_cast_or_null<mlir::DictionaryAttr>(keys.get("zero_optimization"))) {
+    mlir::NamedAttrList entries(zero);
+    entries.erase("reduce_each_micro_step");
+    keys.set("zero_optimization", entries.getDictionary(training.getContext()));
+  }
+  return keys.getDictionary(training.getContext());
+}
+
+/// Makes `config` say what MLIR says of its training, where no configuration was given or comes too late.
+static Status adoptTraining(mlir::ModuleOp module, const Options &options, config::Config &config) {
+  mlir::FailureOr<mlir::ds::TrainingOptions> training = mlir::ds::readTrainingAttr(module);
+  if (failed(training))
+    return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
+  if (options.ranksGiven && options.ranks != training->world)
+    return Error{ExitCode::Invalid,
+                 "--ranks " + std::to_string(options.ranks) + ", but the module's ds.training has " +
+                     std::to_string(training->world),
+                 "leave --ranks out, or give the configuration too and start from the model"};
+  config.batch.accumulation = training->accumulation;
+  config.mesh.ranks = config.mesh.dp = training->world;
+  config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
+  return {};
+}
+
+/// Settles how `module`, which came as MLIR, is trained: as the configuration says where one was given, and
+/// as the module says otherwise. A step that is built already can no longer be changed.
+static Status settleTraining(mlir::ModuleOp module, const Options &options, config::Config &config) {
+  mlir::MLIRContext *context = module.getContext();
+  bool isGiven = !options.config.empty() || !options.sets.empty();
+  auto own = module->getAttrOfType<mlir::DictionaryAttr>(mlir::ds::DsDialect::kTrainingAttr);
+  if (!isGiven)
+    inferBatch(module, config);
+  if (!isGiven && own)
+    return adoptTraining(module, options, config);
+  mlir::FailureOr<mlir::ds::Phase> phase = mlir::ds::phaseOf(module);
+  if (failed(phase))
+    return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
+  auto asked = mlir::ds::trainingFromConfig(context, config, options.noDecay);
+  if (*phase == mlir::ds::Phase::Model || !own) {
+    if (!own || !options.config.empty())
+      module->setAttr(mlir::ds::DsDialect::kTrainingAttr, asked);
+    return {};
+  }
+  if (askedOf(own) == askedOf(asked))
+    return {};
+  return Error{ExitCode::Invalid,
+               options.input + ": is in phase " + mlir::ds::stringifyPhase(*phase).str() +
+                   ", and its step is built for another configuration",
+               "leave the configuration out, or start from the model"};
 }
 
 /// Checks dimension 0 of every input against the configured micro-batch.
@@ -98,7 +161,7 @@ static Status checkBatch(mlir::ModuleOp module, const config::Config &config) {
   for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {
       auto name = func.getArgAttrOfType<mlir::StringAttr>(index, mlir::ds::DsDialect::kInputAttr);
-      auto type = mlir::dyn_cast<mlir::RankedTensorType>(func.getArgumentTypes()[index]);
+      mlir::RankedTensorType type = tensorOf(func.getArgumentTypes()[index]);
       if (!name || !type || type.getRank() == 0 || type.getDimSize(0) == config.batch.micro)
         continue;
       return Error{
@@ -140,15 +203,17 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
       isConfig ? buildFromConfig(options, config, context, model) : parseInput(options, text, context, model);
   if (!read)
     return read.error();
-  if (options.inputKind() == InputKind::Mlir && options.config.empty() && options.sets.empty())
-    inferBatch(*model.module, config);
+  if (options.inputKind() == InputKind::Mlir) {
+    if (Status status = settleTraining(*model.module, options, config); !status)
+      return status.error();
+  } else {
+    (*model.module)
+        ->setAttr(mlir::ds::DsDialect::kTrainingAttr,
+                  mlir::ds::trainingFromConfig(&context, config, options.noDecay));
+  }
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
   if (options.target != "cpu")
     (*model.module)->setAttr(mlir::ds::kTargetAttr, mlir::StringAttr::get(&context, options.target));
-  if (!(*model.module)->hasAttr(mlir::ds::DsDialect::kTrainingAttr) || !options.config.empty())
-    (*model.module)
-        ->setAttr(mlir::ds::DsDialect::kTrainingAttr,
-                  mlir::ds::trainingFromConfig(&context, config, options.noDecay));
   return model;
 }

@@ -51,10 +51,7 @@ protected:
     module = parseSourceString<ModuleOp>(makeModel(ranks, stage, steps), &context);
     ASSERT_TRUE(module);
     PassManager manager(&context);
-    dialect::buildStepPipeline(manager);
-    dialect::buildShardPipeline(manager, {});
-    dialect::buildSchedulePipeline(manager, {});
-    dialect::buildPlanPipeline(manager, {});
+    dialect::buildPipelines(manager, dialect::Phase::Model, dialect::Phase::Planned, {});
     ASSERT_TRUE(succeeded(manager.run(*module)));
     timeline = dialect::timelineOfPlan(*module, rates);
     report = dialect::summarizePlan(*module, rates);

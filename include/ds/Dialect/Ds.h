@@ -55,6 +55,38 @@ struct LibraryCall {
 
 #include "ds/Dialect/DsDialect.h.inc"
 #include "ds/Dialect/DsEnums.h.inc"
+
+namespace mlir::ds {
+
+/// Phases from `first` to `last`, both included; empty where `first` is the later one.
+struct PhaseRange {
+  Phase first = Phase::Model, last = Phase::Planned;
+
+  bool contains(Phase phase) const { return first <= phase && phase <= last; }
+  bool isEmpty() const { return first > last; }
+  /// The phases of both.
+  PhaseRange operator&(PhaseRange other) const {
+    return {std::max(first, other.first), std::min(last, other.last)};
+  }
+};
+
+/// The phases in which `op` may stand in a function or module: all for ops that say nothing of phases.
+PhaseRange getLegalPhases(Operation *op);
+
+} // namespace mlir::ds
+
+namespace mlir::OpTrait {
+
+/// Implements PhasedOpInterface.
+template <::mlir::ds::Phase first, ::mlir::ds::Phase last> struct InPhases {
+  template <typename Concrete> class Impl : public TraitBase<Concrete, Impl> {
+  public:
+    static ::mlir::ds::PhaseRange getLegalPhases() { return {first, last}; }
+  };
+};
+
+} // namespace mlir::OpTrait
+
 #define GET_ATTRDEF_CLASSES
 #include "ds/Dialect/DsAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES

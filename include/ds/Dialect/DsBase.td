@@ -12,6 +12,13 @@ include "mlir/IR/BuiltinAttributeInterfaces.td"
 
 class Ds_Op<string mnemonic, list<Trait> traits = []> : Op<Ds_Dialect, mnemonic, traits>;
 
+// The phases in which an op may stand, both included; see PhasedOpInterface.
+class InPhases<string first, string last> : TraitList<[PhasedOpInterface,
+    ParamNativeOpTrait<"InPhases", "::mlir::ds::Phase::" # first # ", ::mlir::ds::Phase::" # last>]>;
+def OnTensors : InPhases<"Model", "Resident">;
+def OnBuffers : InPhases<"Scheduled", "Planned">;
+def Composite : InPhases<"Model", "Sharded">;  // until it is decomposed
+
 def Ds_Integer : AnyTypeOf<[I8, UI8, I32, I64], "8-, 32- or 64-bit integer">;
 def Ds_Number : AnyTypeOf<[AnyFloat, Ds_Integer], "float or integer">;
 def Ds_Element : AnyTypeOf<[AnyFloat, Ds_Integer, I1], "float, integer or truth value">;

@@ -4,7 +4,7 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_CommunicateOp : Ds_Op<"communicate", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+def Ds_CommunicateOp : Ds_Op<"communicate", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
                                              AttrSizedOperandSegments]> {
   let summary = "Runs a collective on buffers";
   let description = [{
@@ -38,7 +38,7 @@ def Ds_CommunicateOp : Ds_Op<"communicate", [DeclareOpInterfaceMethods<MemoryEff
   }];
 }
 
-def Ds_RecordOp : Ds_Op<"record"> {
+def Ds_RecordOp : Ds_Op<"record", [OnBuffers]> {
   let summary = "Records an event when a stream has come this far";
   let description = [{
     The event happens when everything that was handed to `stream` before has run. In a function each event is
@@ -50,7 +50,7 @@ def Ds_RecordOp : Ds_Op<"record"> {
   let assemblyFormat = "$event `on` custom<Keyword>($stream) attr-dict";
 }
 
-def Ds_WaitOp : Ds_Op<"wait"> {
+def Ds_WaitOp : Ds_Op<"wait", [OnBuffers]> {
   let summary = "Holds a stream until an event";
   let description = [{
     What is handed to `stream` after this runs only when the event has happened. It must have been recorded before,

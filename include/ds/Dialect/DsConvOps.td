@@ -7,7 +7,7 @@ include "ds/Dialect/DsBase.td"
 def Ds_ConvTensor : Ds_TensorOf<AnyTypeOf<[F32, BF16, F16]>>;
 
 /// The geometry that a convolution and its gradients share; the arguments are each op's own.
-class Ds_WindowOp<string mnemonic, list<Trait> traits = []> : Ds_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, DeclareOpInterfaceMethods<LibraryOpInterface>], traits)> {
+class Ds_WindowOp<string mnemonic, list<Trait> traits = []> : Ds_Op<mnemonic, !listconcat([OnTensors, Pure, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, DeclareOpInterfaceMethods<LibraryOpInterface>], traits)> {
   dag window = (ins DenseI64ArrayAttr:$stride, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilation,
                     I64Attr:$groups);
   let results = (outs Ds_ConvTensor:$result);

@@ -21,9 +21,12 @@ def Ds_Dialect : Dialect {
     - *sharded*: the same functions as one rank of a `ds.mesh` runs them. Parameters, gradients and moments lie flat
       in `ds.bucket`s that the `dp` axis cuts; collectives are ops. All ranks run one text: the rank appears only
       in `ds.axis_index` and `ds.local_shard`, never in a size.
+    - *resident*: what backward needs is kept or made again: ops marked `ds.recomputed` stand where they are read.
     - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
       explicit; nothing is returned.
     - *planned*: every `ds.alloc` has an offset.
+
+    `ds.phase = #ds.phase<step>` on a module says where it stands, and each op says in which phases it may.
 
     **State is declared; passes change where it lives.** What lives from step to step is a symbol with a role, a
     logical type and a home, so sharding and offload change a declaration and insert the ops that follow from it.
@@ -41,6 +44,7 @@ def Ds_Dialect : Dialect {
     Not modelled: dynamic shapes, control flow that depends on data, aliasing tensors (views appear with buffers),
     and random number generators with hidden state (`ds.dropout` reads an explicit counter).
   }];
+  let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
@@ -58,7 +62,8 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kRecomputedAttr = "ds.recomputed";
     /// Module attribute: how to train (a DictionaryAttr; keys are documented with ds-build-step).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
-    /// Module attribute: the last border that the module crossed (a StringAttr: "model", "step", ...).
+    /// Module attribute: the phase that the module is in (a PhaseAttr). A module without one is in any phase that its
+    /// ops may be in.
     static constexpr StringLiteral kPhaseAttr = "ds.phase";
   }];
 }
@@ -72,6 +77,14 @@ class Ds_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32Enu
   let cppNamespace = "::mlir::ds";
 }
 class Ds_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Ds_Dialect, info, mnemonic>;
+
+def Ds_Phase : Ds_Enum<"Phase", "how far a module has come", [
+  I32EnumAttrCase<"Model", 0, "model">, I32EnumAttrCase<"Step", 1, "step">, I32EnumAttrCase<"Sharded", 2, "sharded">,
+  I32EnumAttrCase<"Resident", 3, "resident">, I32EnumAttrCase<"Scheduled", 4, "scheduled">,
+  I32EnumAttrCase<"Planned", 5, "planned">]>;
+def Ds_PhaseAttr : Ds_EnumAttr<Ds_Phase, "phase"> {
+  let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.phase<step>
+}
 
 def Ds_Role : Ds_Enum<"Role", "what a state is for", [
   I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Buffer", 1, "buffer">,

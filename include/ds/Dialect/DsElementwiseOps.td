@@ -6,7 +6,7 @@ include "ds/Dialect/DsBase.td"
 
 // Result i is a function of the operands' elements i. All shapes are equal: `ds.broadcast` makes them so.
 class Ds_ElementwiseOp<string mnemonic, list<Trait> traits = []>
-    : Ds_Op<mnemonic, !listconcat(traits, [Pure, SameOperandsAndResultShape,
+    : Ds_Op<mnemonic, !listconcat(traits, [OnTensors, Pure, SameOperandsAndResultShape,
         FusableOpInterface, DeclareOpInterfaceMethods<ScalarBodyOpInterface>,
         CostOpInterface, PrecisionOpInterface])> {
   let extraClassDeclaration = [{

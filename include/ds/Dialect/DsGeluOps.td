@@ -7,7 +7,7 @@ include "ds/Dialect/DsBase.td"
 def Ds_NarrowTensor : Ds_TensorOf<AnyTypeOf<[BF16, F16]>>;
 
 /// A product of 16 bits whose sums meet GELU or its gradient before they are stored.
-class Ds_ProductGeluOp<string mnemonic, list<Trait> traits = []> : Ds_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, DeclareOpInterfaceMethods<LibraryOpInterface>], traits)> {
+class Ds_ProductGeluOp<string mnemonic, list<Trait> traits = []> : Ds_Op<mnemonic, !listconcat([OnTensors, Pure, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>, DeclareOpInterfaceMethods<LibraryOpInterface>], traits)> {
   let hasVerifier = 1;
 }
 

@@ -4,6 +4,17 @@
 
 include "mlir/IR/OpBase.td"
 
+def PhasedOpInterface : OpInterface<"PhasedOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op that belongs to some phases only, where it stands in a module or in a function. What is inside of an op with
+    regions belongs to that op.
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The phases in which the op may stand.", "::mlir::ds::PhaseRange", "getLegalPhases", (ins)>
+  ];
+}
+
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::mlir::ds";
   let description = [{

@@ -9,7 +9,7 @@ defvar Cost = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
 defvar Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
 defvar Decompose = DeclareOpInterfaceMethods<DecomposableOpInterface>;
 
-def Ds_MatmulOp : Ds_Op<"matmul", [Pure, DiffNet, PrecisionOpInterface, Cost, Library, AttrSizedOperandSegments]> {
+def Ds_MatmulOp : Ds_Op<"matmul", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Cost, Library, AttrSizedOperandSegments]> {
   let summary = "Multiplies matrices, with bias, accumulation and activation";
   let description = [{
     `result = act(op(lhs) * op(rhs) + bias + accumulator)`. op transposes the last two dimensions where the flag
@@ -42,7 +42,7 @@ def Ds_MatmulOp : Ds_Op<"matmul", [Pure, DiffNet, PrecisionOpInterface, Cost, Li
   let hasCanonicalizer = 1;
 }
 
-def Ds_SoftmaxOp : Ds_Op<"softmax", [Pure, DiffNet, PrecisionOpInterface, Cost, Decompose, SameOperandsAndResultType]> {
+def Ds_SoftmaxOp : Ds_Op<"softmax", [Composite, Pure, DiffNet, PrecisionOpInterface, Cost, Decompose, SameOperandsAndResultType]> {
   let summary = "Normalises exponentials along one dimension";
   let description = [{
     `exp(x - max) / sum(exp(x - max))` along `dim`, or its logarithm with `log`.
@@ -58,7 +58,7 @@ def Ds_SoftmaxOp : Ds_Op<"softmax", [Pure, DiffNet, PrecisionOpInterface, Cost, 
   let hasVerifier = 1;
 }
 
-def Ds_LayerNormOp : Ds_Op<"layer_norm", [Pure, DiffNet, PrecisionOpInterface, Cost, Decompose, AttrSizedOperandSegments]> {
+def Ds_LayerNormOp : Ds_Op<"layer_norm", [Composite, Pure, DiffNet, PrecisionOpInterface, Cost, Decompose, AttrSizedOperandSegments]> {
   let summary = "Normalises the last dimensions to mean 0 and variance 1";
   let description = [{
     Over the last `num_dims` dimensions: `result = (x - mean) * rstd * weight + bias`, rstd = 1 / sqrt(var +
@@ -81,7 +81,7 @@ def Ds_LayerNormOp : Ds_Op<"layer_norm", [Pure, DiffNet, PrecisionOpInterface, C
   let hasVerifier = 1;
 }
 
-def Ds_RmsNormOp : Ds_Op<"rms_norm", [Pure, DiffNet, PrecisionOpInterface, Cost, Decompose]> {
+def Ds_RmsNormOp : Ds_Op<"rms_norm", [Composite, Pure, DiffNet, PrecisionOpInterface, Cost, Decompose]> {
   let summary = "Divides the last dimensions by their root mean square";
   let description = [{
     Over the last `num_dims` dimensions: `result = x * rstd * weight`, rstd = 1 / sqrt(mean(x * x) + epsilon).
@@ -104,7 +104,7 @@ def Ds_RmsNormOp : Ds_Op<"rms_norm", [Pure, DiffNet, PrecisionOpInterface, Cost,
   let hasVerifier = 1;
 }
 
-def Ds_AttentionOp : Ds_Op<"attention", [Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
+def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
   let summary = "Computes scaled dot-product attention without keeping the scores";
   let description = [{
     `out[b, t, h] = sum_s softmax_s(scale * q[b, t, h] . k[b, s, g] + mask[b, h, t, s]) v[b, s, g]` with
@@ -130,7 +130,7 @@ def Ds_AttentionOp : Ds_Op<"attention", [Pure, DiffNet, PrecisionOpInterface, Co
   let hasVerifier = 1;
 }
 
-def Ds_AttentionGradOp : Ds_Op<"attention_grad", [Pure, Cost, Library]> {
+def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, Pure, Cost, Library]> {
   let summary = "Computes the gradients of attention by query, key and value";
   let description = [{
     Constraints:
@@ -150,7 +150,7 @@ def Ds_AttentionGradOp : Ds_Op<"attention_grad", [Pure, Cost, Library]> {
   let hasVerifier = 1;
 }
 
-def Ds_EmbeddingOp : Ds_Op<"embedding", [Pure, DiffNet, PrecisionOpInterface, Library]> {
+def Ds_EmbeddingOp : Ds_Op<"embedding", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Library]> {
   let summary = "Looks up rows of a table";
   let description = [{
     `result[i..., c] = table[ids[i...], c]`. Ids must lie in [0, rows): the runtime checks every batch.
@@ -174,7 +174,7 @@ def Ds_EmbeddingOp : Ds_Op<"embedding", [Pure, DiffNet, PrecisionOpInterface, Li
   let hasVerifier = 1;
 }
 
-def Ds_EmbeddingGradOp : Ds_Op<"embedding_grad", [Pure, Library]> {
+def Ds_EmbeddingGradOp : Ds_Op<"embedding_grad", [OnTensors, Pure, Library]> {
   let summary = "Adds gradient rows to the table rows they came from";
   let description = [{
     `result = accumulator` (or zeros), then `result[ids[i...]] += grad[i...]`, in index order. A table that is
@@ -196,7 +196,7 @@ def Ds_EmbeddingGradOp : Ds_Op<"embedding_grad", [Pure, Library]> {
   let hasVerifier = 1;
 }
 
-def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
+def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
   let summary = "Computes the mean negative log-likelihood of target classes";
   let description = [{
     `loss = sum_i (lse[i] - logits[i, targets[i]]) / count` over the rows whose target is not `ignore_index`;
@@ -222,7 +222,7 @@ def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [Pure, DiffNet, PrecisionOpInterf
   let hasVerifier = 1;
 }
 
-def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [Pure, Cost, Library, AllTypesMatch<["logits", "result"]>]> {
+def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [OnTensors, Pure, Cost, Library, AllTypesMatch<["logits", "result"]>]> {
   let summary = "Computes the gradient of cross-entropy by its logits";
   let description = [{
     `result[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * grad / count`, 0 in ignored rows. It may
@@ -243,7 +243,7 @@ def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [Pure, Cost, Library, Al
   let hasVerifier = 1;
 }
 
-def Ds_DropoutOp : Ds_Op<"dropout", [Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
+def Ds_DropoutOp : Ds_Op<"dropout", [Composite, Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
   let summary = "Zeroes elements at random and scales the others";
   let description = [{
     An element is kept, and divided by 1 - probability, where `ds.random_uniform` of the same `id` draws at

@@ -5,7 +5,7 @@
 include "ds/Dialect/DsBase.td"
 
 class Ds_IndexOp<string mnemonic, list<Trait> traits = []>
-    : Ds_Op<mnemonic, !listconcat(traits, [Pure, FusableOpInterface, PrecisionOpInterface])> {
+    : Ds_Op<mnemonic, !listconcat(traits, [OnTensors, Pure, FusableOpInterface, PrecisionOpInterface])> {
   let extraClassDeclaration = [{
     static ::mlir::ds::FusionKind getFusionKind() { return ::mlir::ds::FusionKind::Index; }
   }];
@@ -163,7 +163,7 @@ def Ds_ConcatOp : Ds_IndexOp<"concat", [DiffShape]> {
   let hasFolder = 1;
 }
 
-def Ds_SplitOp : Ds_Op<"split", [Pure, DiffShape, PrecisionOpInterface]> {
+def Ds_SplitOp : Ds_Op<"split", [OnTensors, Pure, DiffShape, PrecisionOpInterface]> {
   let summary = "Cuts a tensor into consecutive pieces along one dimension";
   let description = [{
     The pieces' sizes along `dim` are those of the result types. Its gradient is one `ds.concat`, where as many
@@ -182,7 +182,7 @@ def Ds_SplitOp : Ds_Op<"split", [Pure, DiffShape, PrecisionOpInterface]> {
   let hasVerifier = 1;
 }
 
-def Ds_ReduceOp : Ds_Op<"reduce", [Pure, DiffShape, FusableOpInterface, PrecisionOpInterface,
+def Ds_ReduceOp : Ds_Op<"reduce", [OnTensors, Pure, DiffShape, FusableOpInterface, PrecisionOpInterface,
                                    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let summary = "Combines elements along dimensions";
   let description = [{

@@ -4,7 +4,7 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_MeshOp : Ds_Op<"mesh", [Symbol]> {
+def Ds_MeshOp : Ds_Op<"mesh", [InPhases<"Sharded", "Planned">, Symbol]> {
   let summary = "Names the directions along which ranks differ";
   let description = [{
     Ranks form a grid: `dp` (data), `tp` (tensor), `pp` (pipeline) and `sp` (sequence). Rank r has the coordinates
@@ -27,7 +27,7 @@ def Ds_MeshOp : Ds_Op<"mesh", [Symbol]> {
   }];
 }
 
-def Ds_BucketOp : Ds_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Ds_BucketOp : Ds_Op<"bucket", [InPhases<"Sharded", "Planned">, Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Lays parameters out one after the other in one flat array";
   let description = [{
     Member k occupies the elements [offsets[k], offsets[k] + its number of elements) in row-major order; what lies
@@ -59,7 +59,7 @@ def Ds_BucketOp : Ds_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolUserO
 def Ds_Fabric : Resource<"::mlir::ds::Fabric">;
 
 class Ds_CollectiveOp<string mnemonic, list<Trait> traits = []>
-    : Ds_Op<mnemonic, !listconcat([MemoryEffects<[MemWrite<Ds_Fabric>]>,
+    : Ds_Op<mnemonic, !listconcat([InPhases<"Sharded", "Resident">, MemoryEffects<[MemWrite<Ds_Fabric>]>,
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getSentBytes"]>,
         DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCollectiveKind"]>], traits)> {
   let hasVerifier = 1;
@@ -207,7 +207,7 @@ def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
 // What depends on the rank without communication
 //===----------------------------------------------------------------------===//
 
-def Ds_LocalShardOp : Ds_Op<"local_shard", [Pure]> {
+def Ds_LocalShardOp : Ds_Op<"local_shard", [InPhases<"Sharded", "Resident">, Pure]> {
   let summary = "Takes this rank's part of a tensor that all ranks have";
   let description = [{
     Part r of n equal parts along dimension 0, r being the rank's index along the axis. The inverse of
@@ -226,7 +226,7 @@ def Ds_LocalShardOp : Ds_Op<"local_shard", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Ds_AxisIndexOp : Ds_Op<"axis_index", [Pure]> {
+def Ds_AxisIndexOp : Ds_Op<"axis_index", [InPhases<"Sharded", "Resident">, Pure]> {
   let summary = "Gives this rank's index along an axis";
   let description = [{
     A number from 0 to the axis's size, exclusive: the only value by which ranks differ.

@@ -55,7 +55,7 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
   }]>];
 }
 
-def Ds_FusedOp : Ds_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock]> {
+def Ds_FusedOp : Ds_Op<"fused", [InPhases<"Resident", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "Groups ops that one generated kernel computes";
   let description = [{
     The body's arguments are the operands; it holds fusable ops only and yields the results. What the body names
@@ -93,7 +93,7 @@ def Ds_YieldOp : Ds_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "Kern
 // Phase scheduled
 //===----------------------------------------------------------------------===//
 
-def Ds_KernelOp : Ds_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
+def Ds_KernelOp : Ds_Op<"kernel", [OnBuffers, Symbol, IsolatedFromAbove, SingleBlock]> {
   let summary = "Defines a generated kernel";
   let description = [{
     A fused body with the buffers it reads and writes: the first `num_inputs` entries of `buffers` are the body's
@@ -132,7 +132,7 @@ def Ds_KernelOp : Ds_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   }];
 }
 
-def Ds_AllocOp : Ds_Op<"alloc"> {
+def Ds_AllocOp : Ds_Op<"alloc", [OnBuffers]> {
   let summary = "Reserves memory for a value of one segment";
   let description = [{
     The buffer lives from its first to its last use in issue order: there is no release. `offset`, in bytes from
@@ -149,7 +149,7 @@ def Ds_AllocOp : Ds_Op<"alloc"> {
   let hasVerifier = 1;
 }
 
-def Ds_ViewOp : Ds_Op<"view", [Pure]> {
+def Ds_ViewOp : Ds_Op<"view", [OnBuffers, Pure]> {
   let summary = "Names a window of a buffer";
   let description = [{
     The window starts `offset` elements after the source's first and has the result's sizes and strides. With an
@@ -183,7 +183,7 @@ def Ds_ViewOp : Ds_Op<"view", [Pure]> {
   }];
 }
 
-def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def Ds_LaunchOp : Ds_Op<"launch", [OnBuffers, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a generated kernel";
   let description = [{
@@ -217,7 +217,7 @@ def Ds_LaunchOp : Ds_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   }];
 }
 
-def Ds_CallOp : Ds_Op<"call", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
+def Ds_CallOp : Ds_Op<"call", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a library function";
   let description = [{
     `callee` is a function of include/ds/Runtime/Library.h, operands are in its order; those at the positions

@@ -4,7 +4,7 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_UpdateOp : Ds_Op<"update", [Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments,
+def Ds_UpdateOp : Ds_Op<"update", [InPhases<"Step", "Sharded">, Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments,
                                    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                    DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
   let summary = "Updates one parameter and what belongs to it";
@@ -48,7 +48,7 @@ def Ds_UpdateOp : Ds_Op<"update", [Pure, IsolatedFromAbove, SingleBlock, AttrSiz
 }
 
 def Ds_SumOfSquaresOp : Ds_Op<"sum_of_squares", [
-    Pure, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall"]>,
+    InPhases<"Step", "Resident">, Pure, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall"]>,
     DeclareOpInterfaceMethods<LibraryOpInterface>]> {
   let summary = "Sums up the squares of all elements of its operands";
   let description = [{

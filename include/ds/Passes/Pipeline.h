@@ -2,6 +2,8 @@
 #ifndef DS_PASSES_PIPELINE_H
 #define DS_PASSES_PIPELINE_H
 
+#include "ds/Dialect/Ds.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -23,13 +25,23 @@ void buildStepPipeline(OpPassManager &manager);
 /// step -> sharded: what one rank holds, does and sends.
 void buildShardPipeline(OpPassManager &manager, const PipelineOptions &options);
 
-/// sharded -> scheduled: kernels, issue order, buffers, streams and events.
+/// sharded -> resident: what stays in memory until it is read, and what is made again.
+void buildResidentPipeline(OpPassManager &manager);
+
+/// resident -> scheduled: kernels, issue order, buffers, streams and events.
 void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// scheduled -> planned: workspaces and offsets.
 void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);
 
-/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-schedule-pipeline and ds-plan-pipeline.
+/// What checks that a module is in `phase`, for one that comes from outside.
+void buildVerifier(OpPassManager &manager, Phase phase);
+
+/// The pipelines that bring a module from phase `from` to `to`; none where it is there already.
+void buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options);
+
+/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-resident-pipeline, ds-schedule-pipeline and
+/// ds-plan-pipeline.
 void registerPipelines();
 
 } // namespace mlir::ds

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 // sharded -> resident
 //===----------------------------------------------------------------------===//
 
-def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> {
+def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   let summary = "Lets backward compute again what elementwise ops gave the forward";
   let description = [{
     Forward is what @loss depends on; every other op that reads one of its values is backward. Each value that
@@ -42,6 +42,15 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::func::FuncOp"> 
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def VerifyResident : Pass<"ds-verify-resident", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase resident rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - what ds-verify-sharded ensures of segments, and that no op belongs to another phase;
+    - an op that is marked `ds.recomputed` may stand in a fused region: whoever runs it twice gets the same value.
+  }];
 }
 
 #endif // DS_RESIDENT_PASSES

@@ -12,7 +12,7 @@ Graph::Graph(MLIRContext &context, std::string basePrefix)
     : builder(&context), stateBuilder(&context), prefix(std::move(basePrefix)) {
   Location unknown = builder.getUnknownLoc();
   module = ModuleOp::create(unknown);
-  (*module)->setAttr(DsDialect::kPhaseAttr, builder.getStringAttr("model"));
+  (*module)->setAttr(DsDialect::kPhaseAttr, PhaseAttr::get(builder.getContext(), Phase::Model));
   builder.setInsertionPointToEnd(module->getBody());
   forward = builder.create<func::FuncOp>(unknown, "forward", builder.getFunctionType({}, {}));
   stateBuilder.setInsertionPoint(forward);

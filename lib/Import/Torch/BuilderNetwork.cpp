@@ -174,7 +174,7 @@ std::string Builder::finish(const std::vector<std::pair<std::string, TensorRef>>
   for (const State *state : used)
     arguments += (arguments.empty() ? "" : ", ") + state->argument + ": " + ds::ts::typeOf(*state) +
                  " {ds.state = @" + quote(state->name) + "}";
-  std::string text = "module attributes {ds.phase = \"model\"} {\n";
+  std::string text = "module attributes {ds.phase = #ds.phase<model>} {\n";
   for (const State &state : states.all())
     if (state.kind == StateKind::Parameter || !state.argument.empty())
       text += declare(state);

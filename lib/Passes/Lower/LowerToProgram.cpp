@@ -62,10 +62,11 @@ FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
   FailureOr<uint64_t> offset = offsetOf(value);
   if (failed(offset))
     return failure();
+  // A view of what differs by rank differs by rank as well.
   uint64_t rankStride = 0;
-  if (auto view = value.getDefiningOp<ViewOp>())
-    rankStride = view.getRankStride() *
-                 rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
+  for (auto view = value.getDefiningOp<ViewOp>(); view; view = view.getSource().getDefiningOp<ViewOp>())
+    rankStride += view.getRankStride() *
+                  rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
   return addBuffer(cast<BufferType>(value.getType()), *offset, rankStride);
 }
 

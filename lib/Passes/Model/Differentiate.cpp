@@ -10,6 +10,7 @@
 #include "Support/LossScale.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -160,6 +161,8 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
   using DifferentiateBase::DifferentiateBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     auto forward = symbols.lookup<func::FuncOp>("forward");
     if (!forward) {

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/TrainingAttr.h"
 
 namespace mlir::ds {
@@ -218,6 +219,8 @@ LogicalResult Lowering::run() {
 
 struct LowerPrecision : ds::impl::LowerPrecisionBase<LowerPrecision> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
     if (failed(training))
       return signalPassFailure();

@@ -9,6 +9,7 @@
 #include "MatchAttention.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -219,6 +220,8 @@ Value Raiser::raise() {
 namespace {
 struct RaiseAttention : ds::impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       AttentionMatcher matcher(func, symbols);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -112,6 +113,8 @@ static Value matchGelu(MulOp product) {
 namespace {
 struct RaiseGelu : ds::impl::RaiseGeluBase<RaiseGelu> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     // What is spelled out dies behind the op that takes its place; so the last product of each is met first.
     SmallVector<MulOp> products(getOperation().getOps<MulOp>());
     for (MulOp product : llvm::reverse(products)) {

@@ -8,6 +8,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -73,6 +74,8 @@ private:
 
 struct SinkLoss : ds::impl::SinkLossBase<SinkLoss> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     if (!getOperation().isExternal())
       Sinking(getOperation().getBody().front()).run();
   }

@@ -16,6 +16,7 @@
 #include "SplitLoss.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
@@ -170,6 +171,8 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
   using SplitLossBase::SplitLossBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     FailureOr<TrainingOptions> training = readTrainingAttr(module);
     if (failed(training))

@@ -3,6 +3,7 @@
 #include "Support/VerifyPhases.h"
 #include "ds/Dialect/DsConv.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -53,6 +54,8 @@ static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &s
 namespace {
 struct VerifyModel : ds::impl::VerifyModelBase<VerifyModel> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     auto forward = symbols.lookup<func::FuncOp>("forward");
     if (!forward) {

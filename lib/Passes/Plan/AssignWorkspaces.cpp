@@ -15,6 +15,7 @@
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/OnednnConv.h"
@@ -101,6 +102,8 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
   using AssignWorkspacesBase::AssignWorkspacesBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
     auto module = getOperation()->getParentOfType<ModuleOp>();
     if (isForCuda(module)) {
       StringRef target = getTarget(module);

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/MemoryPlan.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
@@ -73,12 +74,14 @@ static void annotate(ModuleOp module, ModuleProblem &problem, const ::ds::analys
                   builder.getDictionaryAttr(
                       {builder.getNamedAttr("arena", builder.getI64IntegerAttr(plan.arenaBytes)),
                        builder.getNamedAttr("lower_bound", builder.getI64IntegerAttr(plan.lowerBound))}));
-  module->setAttr(DsDialect::kPhaseAttr, builder.getStringAttr("planned"));
+  setPhase(module, Phase::Planned);
 }
 
 namespace {
 struct PlanMemory : mlir::ds::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     ModuleProblem problem;
     for (StateOp state : getPlacedStates(module)) {

@@ -9,6 +9,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -257,6 +258,8 @@ LogicalResult StreamVerifier::verify() {
 namespace {
 struct VerifyCollectives : mlir::ds::impl::VerifyCollectivesBase<VerifyCollectives> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), {Phase::Scheduled, Phase::Planned})))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(StreamVerifier(func, symbols).verify()))

@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
@@ -187,6 +188,8 @@ LogicalResult PlanVerifier::verify() {
 namespace {
 struct VerifyPlanned : mlir::ds::impl::VerifyPlannedBase<VerifyPlanned> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Planned)))
+      return signalPassFailure();
     if (failed(PlanVerifier(getOperation()).verify()))
       return signalPassFailure();
     markAllAnalysesPreserved();

@@ -8,6 +8,9 @@
 //===----------------------------------------------------------------------------===//
 #include "ds/Analysis/MinCut.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
+
+#include "mlir/IR/Threading.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -83,6 +86,9 @@ DenseSet<Value> Border::chooseKept() const {
   // Nodes are the values from which something that crosses is reached by cheap ops alone.
   ::ds::analysis::CutProblem problem;
   SetVector<Value> values(crossing.begin(), crossing.end());
+  DenseMap<Value, uint32_t> indices;
+  for (auto [index, value] : llvm::enumerate(values))
+    indices[value] = index;
   for (unsigned index = 0; index < values.size(); ++index) {
     Operation *op = values[index].getDefiningOp();
     problem.nodes.push_back({byteSize(values[index]), !isCheap(op), crossing.contains(values[index])});
@@ -92,9 +98,9 @@ DenseSet<Value> Border::chooseKept() const {
       Operation *maker = operand.getDefiningOp();
       if (!maker || isConstant(maker)) // states and inputs are there anyway
         continue;
-      values.insert(operand);
-      uint32_t from = std::distance(values.begin(), llvm::find(values, operand));
-      problem.edges.emplace_back(from, index);
+      if (values.insert(operand))
+        indices[operand] = values.size() - 1;
+      problem.edges.emplace_back(indices.at(operand), index);
     }
   }
   std::vector<bool> cut = ::ds::analysis::findMinimumCut(problem);
@@ -144,18 +150,26 @@ private:
   DenseMap<Value, Value> copies;
 };
 
+/// Each function on its own: what one does says nothing of another.
+void rematerialize(func::FuncOp func) {
+  auto segment = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
+  if (func.isExternal() || !segment || segment.getValue() == SegmentKind::Evaluation)
+    return;
+  Border border(func);
+  Copier copier(border, border.chooseKept());
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *op : ops)
+    copier.visit(op);
+}
+
 struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<RematerializeCheap> {
   void runOnOperation() override {
-    func::FuncOp func = getOperation();
-    auto segment = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
-    if (!segment || segment.getValue() == SegmentKind::Evaluation)
-      return;
-    Border border(func);
-    Copier copier(border, border.chooseKept());
-    SmallVector<Operation *> ops =
-        llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
-    for (Operation *op : ops)
-      copier.visit(op);
+    ModuleOp module = getOperation();
+    if (failed(requirePhase(module, getArgument(), Phase::Sharded)))
+      return signalPassFailure();
+    parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()), rematerialize);
+    setPhase(module, Phase::Resident);
   }
 };
 } // namespace

@@ -9,6 +9,7 @@
 #include "ds/Dialect/DsGelu.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -183,6 +184,8 @@ static void applyGradient(FusedOp fused) {
 namespace {
 struct ApplyGelu : mlir::ds::impl::ApplyGeluBase<ApplyGelu> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+      return signalPassFailure();
     if (!isForCuda(getOperation()->getParentOfType<ModuleOp>()))
       return;
     for (FusedOp fused : llvm::to_vector(getOperation().getOps<FusedOp>()))

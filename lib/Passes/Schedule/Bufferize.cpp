@@ -1,6 +1,7 @@
 //===- Bufferize.cpp - Replaces tensors by buffers, views and commands -----------===//
 #include "FunctionBufferizer.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_BUFFERIZE
@@ -13,6 +14,8 @@ using namespace mlir::ds;
 namespace {
 struct Bufferize : mlir::ds::impl::BufferizeBase<Bufferize> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     KernelTable kernels(module);
@@ -20,7 +23,7 @@ struct Bufferize : mlir::ds::impl::BufferizeBase<Bufferize> {
     for (func::FuncOp func : functions)
       if (failed(FunctionBufferizer(func, symbols, kernels).run()))
         return signalPassFailure();
-    module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "scheduled"));
+    setPhase(module, Phase::Scheduled);
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -104,6 +105,8 @@ static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
 namespace {
 struct FuseRegions : mlir::ds::impl::FuseRegionsBase<FuseRegions> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+      return signalPassFailure();
     for (Block &block : getOperation()) {
       SmallVector<FusionCluster> clusters = findFusionClusters(block);
       DenseSet<Operation *> clustered;

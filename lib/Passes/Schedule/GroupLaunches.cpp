@@ -10,6 +10,7 @@
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Runtime/Program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -115,6 +116,8 @@ void LaunchRun::group(const SymbolTable &symbols) {
 namespace {
 struct GroupLaunches : mlir::ds::impl::GroupLaunchesBase<GroupLaunches> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
     if (!isForCuda(getOperation()))
       return;
     SymbolTable symbols(getOperation());

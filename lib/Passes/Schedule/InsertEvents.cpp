@@ -9,6 +9,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -141,6 +142,10 @@ void EventInserter::run() {
 
 namespace {
 struct InsertEvents : mlir::ds::impl::InsertEventsBase<InsertEvents> {
-  void runOnOperation() override { EventInserter(getOperation()).run(); }
+  void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
+    EventInserter(getOperation()).run();
+  }
 };
 } // namespace

@@ -8,6 +8,7 @@
 #include "FusionDomain.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -202,6 +203,8 @@ void widenBehindReshapes(func::FuncOp func) {
 
 struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkReshape, DropUnitDims, BroadcastNarrow, MakeReductionTrailing, SplitFullReduction>(
         &getContext());

@@ -8,6 +8,7 @@
 #include "StridedView.h"
 #include "ds/Analysis/IssueOrder.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_ORDERISSUE
@@ -147,6 +148,8 @@ static void sinkUpdates(func::FuncOp func) {
 namespace {
 struct OrderIssue : mlir::ds::impl::OrderIssueBase<OrderIssue> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+      return signalPassFailure();
     sinkUpdates(getOperation());
     BlockProblem block(getOperation());
     ::ds::Result<analysis::IssueOrder> order = analysis::orderForMemory(block.problem);

@@ -9,6 +9,7 @@
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
@@ -181,6 +182,8 @@ struct OverlapReductions : mlir::ds::impl::OverlapReductionsBase<OverlapReductio
   using OverlapReductionsBase::OverlapReductionsBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
     FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
     if (failed(rates))
       return signalPassFailure();

@@ -10,6 +10,7 @@
 #include "GatherNotes.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
@@ -212,6 +213,8 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
   using ScheduleCommunicationBase::ScheduleCommunicationBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
     FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
     FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
     if (failed(rates) || failed(training))

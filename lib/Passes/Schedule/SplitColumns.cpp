@@ -9,6 +9,7 @@
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -269,6 +270,8 @@ void ColumnSplitter::split() {
 namespace {
 struct SplitColumns : mlir::ds::impl::SplitColumnsBase<SplitColumns> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+      return signalPassFailure();
     if (!isForCuda(getOperation()->getParentOfType<ModuleOp>()))
       return;
     for (FusedOp fused : llvm::to_vector(getOperation().getOps<FusedOp>()))

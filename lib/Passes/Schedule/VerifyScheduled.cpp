@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Support/LibraryTable.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
@@ -177,6 +178,8 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
 namespace {
 struct VerifyScheduled : mlir::ds::impl::VerifyScheduledBase<VerifyScheduled> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), {Phase::Scheduled, Phase::Planned})))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (failed(verifySignature(func, symbols)) || failed(verifyBody(func)))

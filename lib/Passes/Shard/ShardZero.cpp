@@ -8,6 +8,7 @@
 #include "ShardedStep.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Support/Format.h"
 
@@ -70,11 +71,13 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
   using ShardZeroBase::ShardZeroBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     FailureOr<TrainingOptions> options = readTrainingAttr(module);
     if (failed(options) || (options->world > 1 && failed(shard(module, *options))))
       return signalPassFailure();
-    module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "sharded"));
+    setPhase(module, Phase::Sharded);
   }
 
   LogicalResult shard(ModuleOp module, TrainingOptions options) {

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Support/VerifyPhases.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_VERIFYSHARDED
@@ -59,6 +60,8 @@ static LogicalResult verifyOps(func::FuncOp func) {
 namespace {
 struct VerifySharded : mlir::ds::impl::VerifyShardedBase<VerifySharded> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Sharded)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     DenseMap<Attribute, BucketOp> buckets;

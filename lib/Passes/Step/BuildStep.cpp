@@ -9,6 +9,7 @@
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -170,6 +171,8 @@ static LogicalResult checkNames(ModuleOp module, const LossScaleOptions &scaler)
 
 struct BuildStep : ds::impl::BuildStepBase<BuildStep> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward) {
@@ -188,7 +191,7 @@ struct BuildStep : ds::impl::BuildStepBase<BuildStep> {
     builder.buildLast();
     builder.buildEvaluation();
     forward.erase();
-    module->setAttr(DsDialect::kPhaseAttr, StringAttr::get(&getContext(), "step"));
+    setPhase(module, Phase::Step);
   }
 
   static LogicalResult checkDifferentiated(func::FuncOp forward, const LossScaleOptions &scaler) {

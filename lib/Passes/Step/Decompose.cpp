@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_DECOMPOSE
@@ -19,6 +20,8 @@ struct Decompose : ds::impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
 
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), {Phase::Model, Phase::Sharded})))
+      return signalPassFailure();
     SmallVector<DecomposableOpInterface> composites;
     do {
       composites.clear();

@@ -1,6 +1,7 @@
 //===- VerifyStep.cpp - The border after the step is built ----------------------===//
 #include "Support/VerifyPhases.h"
 #include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_VERIFYSTEP
@@ -106,6 +107,8 @@ private:
 
 struct VerifyStep : ds::impl::VerifyStepBase<VerifyStep> {
   void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
+      return signalPassFailure();
     if (failed(verifySegments(getOperation())))
       signalPassFailure();
   }

@@ -44,8 +44,6 @@ LogicalResult mlir::ds::verifyArguments(func::FuncOp func, const SymbolTable &sy
 
 LogicalResult mlir::ds::verifyTensorPhase(func::FuncOp func) {
   WalkResult result = func.walk([&](Operation *op) -> WalkResult {
-    if (isa<KernelOp, AllocOp, ViewOp, LaunchOp, CallOp, CommunicateOp, RecordOp, WaitOp>(op))
-      return op->emitOpError("belongs to phase scheduled, but stands in a function on tensors");
     for (Type type : op->getResultTypes()) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       if (!tensor || !tensor.hasStaticShape())

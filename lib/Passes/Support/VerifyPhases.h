@@ -13,7 +13,7 @@ namespace mlir::ds {
 /// - if a state, has a declared one's type, and is the only argument of that state.
 LogicalResult verifyArguments(func::FuncOp func, const SymbolTable &symbols);
 
-/// Verifies that every op of `func` is on tensors of static shape, and none belongs to phase scheduled.
+/// Verifies that every op of `func` is on tensors of static shape.
 LogicalResult verifyTensorPhase(func::FuncOp func);
 
 /// Verifies that the functions of `module`

@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-plan-memory --ds-verify-planned --split-input-file | FileCheck %s
 
 // Nothing to place, nothing placed.
-// CHECK: module attributes {ds.phase = "planned", ds.plan = {arena = 0 : i64, lower_bound = 0 : i64}}
+// CHECK: module attributes {ds.phase = #ds.phase<planned>, ds.plan = {arena = 0 : i64, lower_bound = 0 : i64}}
 module {
 }
 

@@ -1,10 +1,11 @@
 // RUN: ds-opt %s --ds-bufferize --split-input-file --verify-diagnostics
 
-func.func @not_decomposed(%x: tensor<4x8xf32> {ds.input = "x"}) {
-  // expected-error@+2 {{'ds.softmax' op expects to be fused or lowered before buffers are assigned}}
-  // expected-note@+1 {{run ds-decompose and ds-fuse-regions first}}
-  %s = ds.softmax %x dim 1 : tensor<4x8xf32>
-  return
+module attributes {ds.phase = #ds.phase<resident>} {
+  func.func @not_decomposed(%x: tensor<4x8xf32> {ds.input = "x"}) {
+    // expected-error@+1 {{'ds.softmax' op belongs to phase model to sharded, but the module says that it is in phase resident}}
+    %s = ds.softmax %x dim 1 : tensor<4x8xf32>
+    return
+  }
 }
 
 // -----

@@ -99,7 +99,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // S3: remark: @last: 4 all_gather, 512 bytes sent per rank
 
 // The members' declarations stay, but for what belongs to them.
-// CHECK-LABEL: module attributes {{.*}}ds.phase = "sharded"
+// CHECK-LABEL: module attributes {{.*}}ds.phase = #ds.phase<sharded>
 // CHECK-NEXT: ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
 // CHECK-NEXT: ds.state @h.0.w role (parameter) trainable
 // CHECK-NEXT: ds.state @h.0.b role (parameter) trainable

@@ -12,7 +12,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.5 : f64}}} {
     return %loss, %x : tensor<f32>, tensor<8xf32>
   }
 }
-// CHECK-LABEL: {ds.phase = "step", ds.training
+// CHECK-LABEL: {ds.phase = #ds.phase<step>, ds.training
 // CHECK-DAG: ds.state @loss role{{ ?}}(scalar) {{.*}} : tensor<f32>
 // CHECK-DAG: ds.state @step role{{ ?}}(scalar) {{.*}} : tensor<i64>
 // CHECK-DAG: ds.state @lr role{{ ?}}(scalar) {{.*}} : tensor<f64>
