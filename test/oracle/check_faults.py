@@ -180,6 +180,8 @@ def probe(args, prober, tally, launcher, fault):
                 print(f"{launcher} {fault} aimed at {aim}: {result}", flush=True)
             if result:
                 tally.add(launcher, fault, result)
+                if aim == "start-up" and result[0] != aim:
+                    prober.start_up *= 0.8  # it was measured while the machine was slower
         if tally.count(launcher, fault, aim) < args.times:
             tally.complaints.append(f"{launcher}: {fault}: {aim} was hit {tally.count(launcher, fault, aim)} times only")
     for phase in PHASES:
