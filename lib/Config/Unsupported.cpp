@@ -1,4 +1,4 @@
-//===- Refusals.cpp - What programs do not have yet -----------------------------------===//
+//===- Unsupported.cpp - What programs do not have yet -----------------------------------===//
 //
 // Two tables say it: the rows of the key table whose status is Refused, and the conditions below, which no
 // single key's default can express. Work that makes a feature real empties them.

@@ -1,4 +1,4 @@
-//===- FillZero.cpp - zero_optimization from the resolved entries ----------------------===//
+//===- DefaultsZero.cpp - zero_optimization from the resolved entries ----------------------===//
 //
 // Plain transcription of the section with the most keys.
 //

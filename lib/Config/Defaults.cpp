@@ -1,4 +1,4 @@
-//===- Fill.cpp - The typed structs from the resolved entries ------------------------===//
+//===- Defaults.cpp - The typed structs from the resolved entries ------------------------===//
 //
 // Plain transcription, but for the optimizer's kind, the schedule's dynamic defaults and the precision mode,
 // whose meaning depends on several keys.
