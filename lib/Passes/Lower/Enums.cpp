@@ -1,0 +1,59 @@
+//===- Enums.cpp - Words of the dialect are words of the program ---------------------===//
+//
+// Lowering hands enumerators over by number. The dialect's are generated, the program's stand in a header
+// that knows no MLIR: here they are held together, and one that is added to one side alone does not compile.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Dialect/Ds.h"
+#include "ds/Runtime/Program.h"
+
+using namespace mlir::ds;
+namespace rt = ::ds::rt;
+
+/// Whether two enumerators have one number.
+template <class Ours, class Theirs>
+static constexpr bool isSame(Ours ours, Theirs theirs) {
+  return static_cast<unsigned>(ours) == static_cast<unsigned>(theirs);
+}
+
+static_assert(isSame(Space::Device, rt::Space::Device) && isSame(Space::Host, rt::Space::Host) &&
+              isSame(Space::Nvme, rt::Space::Nvme) && getMaxEnumValForSpace() == 2);
+
+static_assert(isSame(Role::Parameter, rt::Role::Parameter) && isSame(Role::Buffer, rt::Role::Buffer) &&
+              isSame(Role::Gradient, rt::Role::Gradient) && isSame(Role::Moment, rt::Role::Moment) &&
+              isSame(Role::Master, rt::Role::Master) && isSame(Role::Scalar, rt::Role::Scalar) &&
+              getMaxEnumValForRole() == 5);
+
+static_assert(isSame(InitKind::Zero, rt::Init::Kind::Zero) &&
+              isSame(InitKind::Constant, rt::Init::Kind::Constant) &&
+              isSame(InitKind::Normal, rt::Init::Kind::Normal) &&
+              isSame(InitKind::Uniform, rt::Init::Kind::Uniform) &&
+              isSame(InitKind::Required, rt::Init::Kind::Required) && getMaxEnumValForInitKind() == 4);
+
+static_assert(isSame(CollectiveKind::AllGather, rt::CollectiveKind::AllGather) &&
+              isSame(CollectiveKind::ReduceScatter, rt::CollectiveKind::ReduceScatter) &&
+              isSame(CollectiveKind::AllReduce, rt::CollectiveKind::AllReduce) &&
+              isSame(CollectiveKind::Broadcast, rt::CollectiveKind::Broadcast) &&
+              isSame(CollectiveKind::AllToAll, rt::CollectiveKind::AllToAll) &&
+              isSame(CollectiveKind::Send, rt::CollectiveKind::Send) &&
+              isSame(CollectiveKind::Recv, rt::CollectiveKind::Recv) &&
+              getMaxEnumValForCollectiveKind() == 6);
+
+// The program has a word for collectives that combine nothing.
+static_assert(static_cast<unsigned>(ReduceKind::Sum) + 1 == static_cast<unsigned>(rt::Reduction::Sum) &&
+              static_cast<unsigned>(ReduceKind::Max) + 1 == static_cast<unsigned>(rt::Reduction::Max) &&
+              static_cast<unsigned>(ReduceKind::Min) + 1 == static_cast<unsigned>(rt::Reduction::Min) &&
+              getMaxEnumValForReduceKind() == 2);
+
+static_assert(isSame(SegmentKind::First, rt::SegmentKind::First) &&
+              isSame(SegmentKind::Middle, rt::SegmentKind::Middle) &&
+              isSame(SegmentKind::Last, rt::SegmentKind::Last) &&
+              isSame(SegmentKind::Update, rt::SegmentKind::Update) &&
+              isSame(SegmentKind::Evaluation, rt::SegmentKind::Evaluation) &&
+              getMaxEnumValForSegmentKind() == 4);
+
+static_assert(isSame(StreamKind::Compute, rt::StreamKind::Compute) &&
+              isSame(StreamKind::Gather, rt::StreamKind::Gather) &&
+              isSame(StreamKind::Reduce, rt::StreamKind::Reduce) &&
+              isSame(StreamKind::HostCopy, rt::StreamKind::HostCopy) &&
+              isSame(StreamKind::Storage, rt::StreamKind::Storage) && getMaxEnumValForStreamKind() == 4);
