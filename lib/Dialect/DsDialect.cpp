@@ -163,3 +163,29 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, R
       return emitError() << "expects strides that are not negative, but got " << stride;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// !ds.stored
+//===----------------------------------------------------------------------===//
+
+Type StoredType::parse(AsmParser &parser) {
+  RankedTensorType tensor;
+  std::optional<Space> space;
+  if (parser.parseLess() || parser.parseType(tensor) || parser.parseComma() || parseWord(parser, space) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<StoredType>(parser.getContext(), tensor, *space);
+}
+
+void StoredType::print(AsmPrinter &printer) const {
+  printer << '<' << getTensor() << ", " << stringifySpace(getSpace()) << '>';
+}
+
+LogicalResult StoredType::verify(function_ref<InFlightDiagnostic()> emitError, RankedTensorType tensor,
+                                 Space space) {
+  if (!tensor.hasStaticShape())
+    return emitError() << "expects a tensor of static shape, but got " << tensor;
+  if (space == Space::Device)
+    return emitError() << "expects another space than the device's, where tensors are";
+  return success();
+}

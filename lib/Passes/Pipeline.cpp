@@ -68,6 +68,8 @@ void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions 
 void mlir::ds::buildResidentPipeline(OpPassManager &manager) {
   // No common-subexpression elimination from here on: it would merge copies with their originals again.
   manager.addPass(createRematerializeCheap());
+  // States that live elsewhere: what is loaded was not there to be computed again from.
+  manager.addPass(createPlaceStates());
   manager.addPass(createVerifyResident());
 }
 

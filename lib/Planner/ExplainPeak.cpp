@@ -22,6 +22,9 @@ using analysis::PeakPart;
 using analysis::PeakValue;
 using analysis::repeatedLayer;
 
+/// The peak is that of the device's arena.
+static bool isOnDevice(AllocOp alloc) { return alloc.getBuffer().getType().getSpace() == Space::Device; }
+
 namespace {
 class PeakExplainer {
 public:
@@ -190,7 +193,7 @@ analysis::PeakExplanation PeakExplainer::explain() {
   result.segment = func::FuncOp(peak.func).getSymName().str();
   std::vector<const AllocLifetime *> live;
   for (const AllocLifetime &lifetime : scheduled.lifetimes)
-    if (lifetime.begin <= peak.command && peak.command < lifetime.end)
+    if (lifetime.begin <= peak.command && peak.command < lifetime.end && isOnDevice(lifetime.alloc))
       live.push_back(&lifetime);
   // As they are made: layers then stand in the model's order.
   llvm::sort(live, [](const AllocLifetime *a, const AllocLifetime *b) {
@@ -257,7 +260,8 @@ analysis::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &p
     result = PeakExplainer(module, peak).explain();
   std::vector<PeakValue> all;
   for (const WholeBuffer &whole : findWholeBuffers(module))
-    all.push_back(describe(whole, training));
+    if (whole.type.getSpace() == Space::Device)
+      all.push_back(describe(whole, training));
   std::move(result.largest.begin(), result.largest.end(), std::back_inserter(all));
   result.largest = std::move(all);
   return result;

@@ -73,11 +73,12 @@ std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   return whole;
 }
 
-/// Bytes of allocations that are live at each command.
+/// Bytes of the device's allocations that are live at each command.
 static std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled) {
   std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
   for (const AllocLifetime &lifetime : scheduled.lifetimes) {
-    int64_t bytes = AllocOp(lifetime.alloc).getBuffer().getType().getSizeInBytes();
+    BufferType type = AllocOp(lifetime.alloc).getBuffer().getType();
+    int64_t bytes = type.getSpace() == Space::Device ? type.getSizeInBytes() : 0;
     change[lifetime.begin] += bytes;
     change[lifetime.end] -= bytes;
   }

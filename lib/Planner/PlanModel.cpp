@@ -20,7 +20,7 @@ using namespace mlir::ds;
 
 /// The arena of a planned module.
 static int64_t arenaOf(ModuleOp module) {
-  return module->getAttrOfType<DictionaryAttr>(kPlanAttr).getAs<IntegerAttr>("arena").getInt();
+  return static_cast<int64_t>(ArenaOp::lookup(module, Space::Device).getBytes());
 }
 
 /// Asks for a loss in one piece.

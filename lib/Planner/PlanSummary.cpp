@@ -24,15 +24,19 @@ namespace analysis = ::ds::analysis;
 /// What the rank keeps, what lies in its arena at the peak, and the curve of which that is the top.
 static void addMemory(ModuleOp module, analysis::RankPlan &rank) {
   rank.states = countStateBytes(module, analysis::PackProblem().alignment);
-  auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
-  rank.lowerBound = plan ? plan.getAs<IntegerAttr>("lower_bound").getInt() : 0;
+  ArenaOp arena = ArenaOp::lookup(module, Space::Device);
+  rank.lowerBound = arena ? arena.getLowerBound() : 0;
   SymbolTable symbols(module);
   LiveCurve live = findLiveCurve(module);
   rank.peakAt = live.peak.spell(symbols);
-  describePeak(explainPeak(module, live.peak), plan ? plan.getAs<IntegerAttr>("arena").getInt() : 0, rank);
+  describePeak(explainPeak(module, live.peak), arena ? arena.getBytes() : 0, rank);
+  if (ArenaOp host = ArenaOp::lookup(module, Space::Host))
+    rank.hostArena = host.getBytes();
+  if (ArenaOp storage = ArenaOp::lookup(module, Space::Nvme))
+    rank.nvmeArena = storage.getBytes();
   int64_t wholeStep = 0;
   for (const WholeBuffer &whole : findWholeBuffers(module))
-    wholeStep += whole.type.getSizeInBytes();
+    wholeStep += whole.type.getSpace() == Space::Device ? whole.type.getSizeInBytes() : 0;
   for (int64_t bytes : live.bytes)
     rank.liveBytes.push_back(wholeStep + bytes);
 }

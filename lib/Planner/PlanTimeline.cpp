@@ -174,8 +174,8 @@ void TimelineBuilder::addTotals() {
     timeline.busySeconds.push_back(step.sum(
         [index = index](const SegmentSimulation &each) { return each.simulation.busySeconds[index]; }));
   }
-  if (auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr))
-    timeline.arenaBytes = plan.getAs<IntegerAttr>("arena").getInt();
+  if (ArenaOp arena = ArenaOp::lookup(module, Space::Device))
+    timeline.arenaBytes = arena.getBytes();
 }
 
 analysis::PlanTimeline TimelineBuilder::build() {

@@ -23,7 +23,7 @@ static constexpr int kMostHalvings = 4;
 
 /// The arena of a planned module.
 static int64_t arenaOf(ModuleOp module) {
-  return module->getAttrOfType<DictionaryAttr>(kPlanAttr).getAs<IntegerAttr>("arena").getInt();
+  return static_cast<int64_t>(ArenaOp::lookup(module, Space::Device).getBytes());
 }
 
 namespace {
@@ -66,9 +66,7 @@ FailureOr<bool> PlanFitter::planWith(int64_t scheduledMemory) {
   PipelineOptions used = options;
   used.memory = scheduledMemory;
   used.attentionBytes = attentionBytes;
-  auto build = [&](OpPassManager &manager) {
-    buildPipelines(manager, from, Phase::Planned, used);
-  };
+  auto build = [&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Planned, used); };
   if (failed(run(build, *copy)))
     return failure();
   int64_t arena = arenaOf(*copy);

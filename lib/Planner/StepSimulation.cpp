@@ -11,7 +11,7 @@ namespace analysis = ::ds::analysis;
 namespace cost = ::ds::cost;
 
 /// What collectives share: the links between devices.
-static constexpr uint32_t kFabric = 1;
+static constexpr uint32_t kFabric = 1, kHostLink = 2;
 
 int64_t mlir::ds::runsPerStep(func::FuncOp func, int64_t accumulation) {
   switch (func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue()) {
@@ -35,6 +35,8 @@ static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, Comman
   SmallVector<double> distances = memory.touch(command);
   if (auto communicate = dyn_cast<CommunicateOp>(command))
     return {Kind::Collective, stream, costs.collectiveSeconds(communicate), kFabric};
+  if (auto transfer = dyn_cast<TransferOp>(command))
+    return {Kind::Copy, stream, costs.transferSeconds(transfer), kHostLink};
   return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
 }
 

@@ -124,7 +124,7 @@ class Planned:
 
     def __init__(self, text):
         self.kernels, self.functions, self.states = {}, {}, {}
-        self.arena = torch.full([int(re.search(r"arena = (\d+)", text).group(1)) + 64], float("nan"), dtype=torch.float64)
+        self.arena = torch.full([int(re.search(r'"ds\.arena"\(\) <{bytes = (\d+)', text).group(1)) + 64], float("nan"), dtype=torch.float64)
         lines, index = text.splitlines(), 0
         while index < len(lines):
             line, body = lines[index], []

@@ -136,4 +136,79 @@ TEST_F(LowerSharded, KeepsWhatAStepIsExpectedToTake) {
   EXPECT_EQ(lowered->predicted.stepSeconds, *report.predicted.stepSeconds);
 }
 
+/// The program of a planned module as text; failure with what was said of it.
+FailureOr<rt::Program> lowerText(const std::string &text, std::string &said) {
+  MLIRContext context;
+  context.loadDialect<dialect::DsDialect, func::FuncDialect>();
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    said += diagnostic.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return failure();
+  return dialect::lowerToProgram(*module, {});
+}
+
+const char *kPlanned = "module attributes {ds.phase = #ds.phase<planned>} {\n"
+                       "  ds.arena device bytes 4096 lower_bound 0\n"
+                       "  ds.arena host bytes 128 lower_bound 0\n"
+                       "  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]\n";
+
+TEST(Lower, RefusesMoreEventsThanAProgramCanName) {
+  std::string said;
+  EXPECT_TRUE(failed(lowerText(std::string(kPlanned) +
+                                   "func.func @last() attributes {ds.segment = #ds.segment<last>} {\n"
+                                   "ds.record 65536 on compute\nreturn\n}\n}",
+                               said)));
+  EXPECT_EQ(said, "'ds.record' op expects at most 65536 events in a program");
+}
+
+TEST(Lower, RefusesModulesWithoutPlan) {
+  std::string said;
+  EXPECT_TRUE(failed(lowerText("module attributes {ds.phase = #ds.phase<scheduled>} {\n}", said)));
+  EXPECT_NE(said.find("expects phase planned, but got a module in phase scheduled"), std::string::npos)
+      << said;
+}
+
+// A window of a rank's part, in its turn cut: each rank's begins where its part does.
+TEST(Lower, ViewsOfViewsKeepTheirRanks) {
+  std::string said;
+  FailureOr<rt::Program> program =
+      lowerText(std::string(kPlanned) +
+                    "func.func @last() attributes {ds.segment = #ds.segment<last>} {\n"
+                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
+                    "%p = ds.view %a offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> "
+                    "!ds.buffer<tensor<32xf32>, [1], device>\n"
+                    "%q = ds.view %p offset 8 : !ds.buffer<tensor<32xf32>, [1], device> -> "
+                    "!ds.buffer<tensor<4xf32>, [1], device>\n"
+                    "ds.call \"fill\"(%q) writes [0] params [0.0 : f64] on compute : "
+                    "!ds.buffer<tensor<4xf32>, [1], device>\nreturn\n}\n}",
+                said);
+  ASSERT_TRUE(succeeded(program)) << said;
+  const rt::Buffer &buffer = program->buffers.at(program->operands.at(0));
+  EXPECT_EQ(buffer.offset, 64u + 8 * 4);
+  EXPECT_EQ(buffer.rankStride, 32u * 4);
+}
+
+TEST(Lower, ArenasAreThoseOfTheirSpaces) {
+  std::string said;
+  FailureOr<rt::Program> program =
+      lowerText(std::string(kPlanned) +
+                    "func.func @last() attributes {ds.segment = #ds.segment<last>} {\n"
+                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                    "%h = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
+                    "ds.transfer %a to %h on host_copy : !ds.buffer<tensor<8xf32>, [1], device>, "
+                    "!ds.buffer<tensor<8xf32>, [1], host>\nreturn\n}\n}",
+                said);
+  ASSERT_TRUE(succeeded(program)) << said;
+  EXPECT_EQ(program->arenas.device, 4096u);
+  EXPECT_EQ(program->arenas.host, 128u);
+  ASSERT_EQ(program->commands.size(), 1u);
+  EXPECT_EQ(program->commands[0].kind, rt::CommandKind::Copy);
+  EXPECT_EQ(program->streams.at(program->commands[0].stream), rt::StreamKind::HostCopy);
+  EXPECT_EQ(program->buffers.at(program->operands.at(0)).space, rt::Space::Device);
+  EXPECT_EQ(program->buffers.at(program->operands.at(1)).space, rt::Space::Host);
+}
+
 } // namespace

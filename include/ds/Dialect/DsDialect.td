@@ -24,7 +24,7 @@ def Ds_Dialect : Dialect {
     - *resident*: what backward needs is kept or made again: ops marked `ds.recomputed` stand where they are read.
     - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
       explicit; nothing is returned.
-    - *planned*: every `ds.alloc` has an offset.
+    - *planned*: every `ds.alloc` has an offset in the arena of its space.
 
     `ds.phase = #ds.phase<step>` on a module says where it stands, and each op says in which phases it may.
 
@@ -177,6 +177,17 @@ def Ds_BufferType : TypeDef<Ds_Dialect, "Buffer"> {
     /// Bytes of the elements (not of the window's span).
     int64_t getSizeInBytes() const;
   }];
+}
+
+def Ds_StoredType : TypeDef<Ds_Dialect, "Stored"> {
+  let mnemonic = "stored";
+  let summary = "A tensor that is kept in another space than the device's";
+  let description = [{
+    `!ds.stored<tensor<4x8xf32>, host>`: the tensor, in the host's memory until `ds.load` brings it back.
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$tensor, Ds_SpaceParam:$space);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 #endif // DS_DIALECT

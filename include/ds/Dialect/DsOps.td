@@ -9,5 +9,6 @@ include "ds/Dialect/DsStateOps.td"
 include "ds/Dialect/DsCommunicationOps.td"
 include "ds/Dialect/DsUpdateOps.td"
 include "ds/Dialect/DsShardOps.td"
+include "ds/Dialect/DsSpaceOps.td"
 
 #endif // DS_OPS

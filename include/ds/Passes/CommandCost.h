@@ -32,6 +32,8 @@ public:
   double computeSeconds(Operation *command, ArrayRef<double> distances = {});
   /// Seconds that a collective takes when its stream is free.
   double collectiveSeconds(CommunicateOp op) const;
+  /// Seconds that a copy to or from another space takes when nothing else is on its link.
+  double transferSeconds(TransferOp op) const;
 
 private:
   struct KernelFacts {

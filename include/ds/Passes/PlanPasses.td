@@ -33,12 +33,13 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
 def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every buffer an offset in its arena";
   let description = [{
-    States and inputs keep one place for the whole step; each segment's buffers share what remains, by lifetime in
-    issue order. The offsets come from Analysis/MemoryPlan and are checked by its independent checker.
+    Each space is a problem of its own. States and inputs keep one place for the whole step; each segment's buffers
+    share what remains, by lifetime in issue order. The offsets come from Analysis/MemoryPlan and are checked by its independent checker.
 
     Requires: phase scheduled.
     Ensures: (E1) every `ds.alloc`, `ds.state` and input has an offset; (E2) two values that are live at once
-    never overlap; (E3) the module says the arena's size and the lower bound in `ds.plan`.
+    never overlap; (E3) a `ds.arena` says the size of each space's arena and
+    the lower bound; the device has one even if nothing lies in it.
 
     ```
     %a = ds.alloc "activations" : ...   // dead before %b       ->  %a = ds.alloc "activations" offset 128 : ...
@@ -53,10 +54,10 @@ def VerifyPlanned : Pass<"ds-verify-planned", "::mlir::ModuleOp"> {
   let description = [{
     Looks at the offsets alone, with lifetimes read off the block, and shares no code with the solver or its checker.
 
-    Requires: phase scheduled.
-    Ensures: (E1) the module has a `ds.plan`, and every `ds.alloc`, state and input an offset; (E2) offsets are
-    multiples of 64; (E3) everything lies inside the arena; (E4) an input has one place in all segments; (E5) no two
-    values that are live at once overlap: states and inputs live always, an allocation from the first to the
+    Requires: phase planned.
+    Ensures: (E1) the device has a `ds.arena`, as has each space in which something lies, and every `ds.alloc`, state and input an offset; (E2) offsets are
+    multiples of 64; (E3) everything lies inside the arena of its space; (E4) an input has one place in all segments; (E5) no two
+    values of a space that are live at once overlap: states and inputs live always, an allocation from the first to the
     last command that names it or a view of it; what other streams than compute name, until compute has waited for that.
 
     ```

@@ -44,6 +44,31 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def PlaceStates : Pass<"ds-place-states", "::mlir::ModuleOp"> {
+  let summary = "Reads and writes states where they live";
+  let description = [{
+    Requires: phase resident.
+
+    Ensures: a state whose home is not the device enters and leaves each function as `!ds.stored`; it is loaded once,
+    before its first reader, and its new value is stored. A state that leaves as it came is not loaded for that.
+
+    ```
+    func.func @last(%m: tensor<8xf32> {ds.state = @m}, ...) -> (tensor<8xf32> {ds.state = @m}) {
+      %n = ds.add %m, %g : tensor<8xf32>
+      return %n : tensor<8xf32>
+    ```
+    becomes, where `@m` has `home(host)`,
+    ```
+    func.func @last(%m: !ds.stored<tensor<8xf32>, host> {ds.state = @m}, ...) -> (!ds.stored<...> {ds.state = @m}) {
+      %l = ds.load %m : !ds.stored<tensor<8xf32>, host> -> tensor<8xf32>
+      %n = ds.add %l, %g : tensor<8xf32>
+      %s = ds.store %n : tensor<8xf32> -> !ds.stored<tensor<8xf32>, host>
+      return %s : !ds.stored<tensor<8xf32>, host>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def VerifyResident : Pass<"ds-verify-resident", "::mlir::ModuleOp"> {
   let summary = "Checks what the passes after phase resident rely on";
   let description = [{

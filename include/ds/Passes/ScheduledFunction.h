@@ -39,8 +39,8 @@ private:
   DenseMap<Operation *, int64_t> position;
 };
 
-/// Bytes that are live while each launch and call of `func` runs: states, inputs, and allocations but those
-/// `without`.
+/// Bytes of the device that are live while each launch and call of `func` runs: states, inputs, and
+/// allocations but those `without`.
 std::vector<int64_t> getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without);
 
 /// The states of `module` that have memory of their own: members of buckets lie in the buckets' states.
@@ -59,7 +59,7 @@ Value addStateArgument(func::FuncOp func, StateOp state);
 /// Attribute of an allocation whose address must be a multiple of so many bytes, more than all have.
 inline constexpr StringLiteral kAlignmentAttr = "ds.alignment";
 
-/// Attribute that gives states and inputs their place, in bytes.
+/// Attribute that gives states and inputs their place, in bytes from the start of their space's arena.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
 /// Function attribute for the report: which values stay gathered between their uses, and what that costs.
 inline constexpr StringLiteral kGathersAttr = "ds.gathers";
@@ -73,8 +73,6 @@ inline constexpr StringLiteral kGatheredFromAttr = "ds.gathered_from";
 /// Module attribute for the report: {chunks, rows} of the loss that ds-split-loss split most; of a plan also
 /// {saved_bytes, more_seconds} beside the plan with whole losses, and whether that was `refused`.
 inline constexpr StringLiteral kLossChunksAttr = "ds.loss_chunks";
-/// Module attribute of the planner: {arena, lower_bound}, in bytes.
-inline constexpr StringLiteral kPlanAttr = "ds.plan";
 
 } // namespace mlir::ds
 

@@ -90,7 +90,8 @@ def VerifySharded : Pass<"ds-verify-sharded", "::mlir::ModuleOp"> {
     Requires: nothing. Ensures, or fails:
     - what ds-verify-step ensures, states having the type of one rank's part;
     - no parameter that lies in a bucket, and no state of one, is an argument or a result: the bucket's states are;
-    - no op is left that can decompose itself.
+    - no op is left that can decompose itself;
+    - the mesh has as many ranks as `ds.training` says.
   }];
 }
 

@@ -116,22 +116,30 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
   return addWorkspace(command, op.getWorkspace());
 }
 
+LogicalResult ProgramBuilder::addTransfer(rt::Command &command, TransferOp op) {
+  command.kind = rt::CommandKind::Copy;
+  return addOperands(command, op->getOperands());
+}
+
 LogicalResult ProgramBuilder::addCommand(Operation *op) {
   rt::Command command;
   command.firstOperand = program.operands.size();
   command.firstParam = program.params.size();
   command.stream = streamIndex(streamOf(op));
-  auto addEvent = [&](rt::CommandKind kind, uint64_t event) {
+  auto addEvent = [&](rt::CommandKind kind, uint64_t event) -> LogicalResult {
+    if (event > UINT16_MAX)
+      return op->emitOpError("expects at most ") << UINT16_MAX + 1 << " events in a program";
     command.kind = kind;
     command.callee = event;
     program.numEvents = std::max<uint32_t>(program.numEvents, event + 1);
-    return success(event <= UINT16_MAX);
+    return success();
   };
   LogicalResult added =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
           .Case([&](LaunchOp launch) { return addLaunch(command, launch); })
           .Case([&](CallOp call) { return addCall(command, call); })
           .Case([&](CommunicateOp collective) { return addCollective(command, collective); })
+          .Case([&](TransferOp transfer) { return addTransfer(command, transfer); })
           .Case([&](RecordOp event) { return addEvent(rt::CommandKind::RecordEvent, event.getEvent()); })
           .Case([&](WaitOp event) { return addEvent(rt::CommandKind::WaitEvent, event.getEvent()); });
   if (failed(added))

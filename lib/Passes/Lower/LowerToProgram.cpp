@@ -3,6 +3,7 @@
 #include "Support/RuntimeBuffer.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Dialect/WeightNames.h"
+#include "ds/Passes/Phases.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -238,19 +239,21 @@ void ProgramBuilder::addSchedule() {
 }
 
 FailureOr<rt::Program> ProgramBuilder::build() {
-  auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
-  if (!plan) {
-    InFlightDiagnostic error = module.emitError("expects a planned module");
-    error.attachNote() << "run ds-plan-memory first";
-    return error;
-  }
-  program.arenas.device = plan.getAs<IntegerAttr>("arena").getInt();
+  if (failed(requirePhase(module, "emit=program", Phase::Planned)))
+    return failure();
+  for (auto arena : module.getOps<ArenaOp>())
+    (arena.getSpace() == Space::Device ? program.arenas.device
+     : arena.getSpace() == Space::Host ? program.arenas.host
+                                       : program.arenas.nvme) = arena.getBytes();
   program.predicted.peakBytes = program.arenas.device;
   program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
   program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
   if (failed(addStates()))
     return failure();
   addKernels();
+  if (program.kernels.size() > UINT16_MAX + 1)
+    return module.emitError("expects at most ")
+           << UINT16_MAX + 1 << " kernels in a program, but got " << program.kernels.size();
   for (func::FuncOp func : getSegments(module))
     if (failed(addSegment(func)))
       return failure();

@@ -45,6 +45,7 @@ private:
   LogicalResult addOperands(::ds::rt::Command &command, ValueRange values);
   LogicalResult addLaunch(::ds::rt::Command &command, LaunchOp launch);
   LogicalResult addCall(::ds::rt::Command &command, CallOp call);
+  LogicalResult addTransfer(::ds::rt::Command &command, TransferOp op);
   LogicalResult addCollective(::ds::rt::Command &command, CommunicateOp op);
   LogicalResult addWorkspace(::ds::rt::Command &command, Value workspace);
   uint8_t streamIndex(StreamKind kind);

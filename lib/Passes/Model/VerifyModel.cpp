@@ -63,8 +63,9 @@ struct VerifyModel : ds::impl::VerifyModelBase<VerifyModel> {
                 "expects a function @forward in phase model, but the module has none");
       return signalPassFailure();
     }
-    if (failed(verifyLoss(forward)) || failed(verifyArguments(forward, symbols)) ||
-        failed(verifyTensorPhase(forward)) || failed(verifyGradientsPass(forward, symbols)))
+    if (failed(verifyHomes(getOperation())) || failed(verifyLoss(forward)) ||
+        failed(verifyArguments(forward, symbols)) || failed(verifyTensorPhase(forward)) ||
+        failed(verifyGradientsPass(forward, symbols)))
       signalPassFailure();
   }
 };

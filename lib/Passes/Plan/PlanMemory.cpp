@@ -18,23 +18,38 @@ using namespace mlir;
 using namespace mlir::ds;
 using ::ds::analysis::PackBuffer;
 
-namespace {
-/// The packing problem of a module, and whose buffer each of its entries is.
-struct ModuleProblem {
-  ::ds::analysis::PackProblem problem;
-  SmallVector<StateOp> states;                    ///< the first entries
-  llvm::MapVector<StringAttr, int64_t> inputs;    ///< input name -> entry
-  SmallVector<std::pair<AllocOp, size_t>> allocs; ///< with their entries
+static constexpr std::array kSpaces = {Space::Device, Space::Host, Space::Nvme};
 
+namespace {
+/// An entry of the packing problem of a space.
+struct Entry {
+  Space space = Space::Device;
+  size_t index = 0;
+};
+
+/// The packing problems of a module, one for each space, and whose buffer each of their entries is.
+struct ModuleProblem {
+  std::array<::ds::analysis::PackProblem, kSpaces.size()> problems;
+  SmallVector<std::pair<StateOp, Entry>> states;
+  llvm::MapVector<StringAttr, Entry> inputs;
+  SmallVector<std::pair<AllocOp, Entry>> allocs;
+
+  Entry add(Space space, const PackBuffer &buffer) {
+    std::vector<PackBuffer> &buffers = problems[static_cast<size_t>(space)].buffers;
+    buffers.push_back(buffer);
+    return {space, buffers.size() - 1};
+  }
   /// Adds something that lives all the time.
-  size_t addPermanent(int64_t bytes) {
+  Entry addPermanent(BufferType type) {
     PackBuffer buffer;
-    buffer.bytes = bytes;
+    buffer.bytes = type.getSizeInBytes();
     buffer.segment = PackBuffer::kAllSegments;
-    problem.buffers.push_back(buffer);
-    return problem.buffers.size() - 1;
+    return add(type.getSpace(), buffer);
   }
 };
+
+/// A plan of each space.
+using Plans = std::array<::ds::analysis::MemoryPlan, kSpaces.size()>;
 } // namespace
 
 /// Adds the inputs and allocations of `func`, which is segment number `segment`.
@@ -42,64 +57,77 @@ static void addSegment(func::FuncOp func, uint32_t segment, ModuleProblem &modul
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
     StringAttr input = getInputOf(func, index);
     if (input && !module.inputs.contains(input))
-      module.inputs[input] = module.addPermanent(cast<BufferType>(type).getSizeInBytes());
+      module.inputs[input] = module.addPermanent(cast<BufferType>(type));
   }
   ScheduledFunction scheduled(func);
   for (const AllocLifetime &lifetime : scheduled.lifetimes) {
     AllocOp alloc = lifetime.alloc;
+    BufferType type = alloc.getBuffer().getType();
     PackBuffer buffer;
-    buffer.bytes = alloc.getBuffer().getType().getSizeInBytes();
+    buffer.bytes = type.getSizeInBytes();
     buffer.segment = segment;
     if (auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr))
       buffer.alignment = alignment.getInt();
     buffer.begin = lifetime.begin;
     buffer.end = lifetime.end;
-    module.allocs.push_back({alloc, module.problem.buffers.size()});
-    module.problem.buffers.push_back(buffer);
+    module.allocs.push_back({alloc, module.add(type.getSpace(), buffer)});
   }
 }
 
-/// Writes the offsets of `plan` where printing and lowering look for them.
-static void annotate(ModuleOp module, ModuleProblem &problem, const ::ds::analysis::MemoryPlan &plan) {
-  Builder builder(module.getContext());
-  for (auto [index, state] : llvm::enumerate(problem.states))
-    state->setAttr(kOffsetAttr, builder.getI64IntegerAttr(plan.offsets[index]));
+/// Solves the problem of each space, and looks at each solution once more.
+static FailureOr<Plans> solve(ModuleOp module, const ModuleProblem &problem) {
+  Plans plans;
+  for (Space space : kSpaces) {
+    const ::ds::analysis::PackProblem &own = problem.problems[static_cast<size_t>(space)];
+    ::ds::Result<::ds::analysis::MemoryPlan> plan = ::ds::analysis::planMemory(own);
+    if (!plan)
+      return module.emitError("no plan of ") << stringifySpace(space) << " memory: " << plan.error().message;
+    if (std::optional<::ds::analysis::Conflict> conflict = ::ds::analysis::check(*plan, own))
+      return module.emitError("the plan of ")
+             << stringifySpace(space) << " memory is wrong: " << conflict->message;
+    plans[static_cast<size_t>(space)] = std::move(*plan);
+  }
+  return plans;
+}
+
+/// Writes the offsets of `plans` where printing and lowering look for them, and the arenas. The device's is
+/// there even if it is empty; the others where something lies in them.
+static void annotate(ModuleOp module, ModuleProblem &problem, const Plans &plans) {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto offsetOf = [&](Entry entry) {
+    return builder.getI64IntegerAttr(plans[static_cast<size_t>(entry.space)].offsets[entry.index]);
+  };
+  for (auto &[state, entry] : problem.states)
+    state->setAttr(kOffsetAttr, offsetOf(entry));
   for (auto &[alloc, entry] : problem.allocs)
-    alloc.setOffsetAttr(builder.getI64IntegerAttr(plan.offsets[entry]));
+    alloc.setOffsetAttr(offsetOf(entry));
   for (func::FuncOp func : getSegments(module))
     for (unsigned index = 0; index < func.getNumArguments(); ++index)
       if (StringAttr input = getInputOf(func, index))
-        func.setArgAttr(index, kOffsetAttr, builder.getI64IntegerAttr(plan.offsets[problem.inputs[input]]));
-  module->setAttr(kPlanAttr,
-                  builder.getDictionaryAttr(
-                      {builder.getNamedAttr("arena", builder.getI64IntegerAttr(plan.arenaBytes)),
-                       builder.getNamedAttr("lower_bound", builder.getI64IntegerAttr(plan.lowerBound))}));
+        func.setArgAttr(index, kOffsetAttr, offsetOf(problem.inputs[input]));
+  for (Space space : kSpaces)
+    if (const ::ds::analysis::MemoryPlan &plan = plans[static_cast<size_t>(space)];
+        space == Space::Device || plan.arenaBytes > 0)
+      builder.create<ArenaOp>(module.getLoc(), space, plan.arenaBytes, plan.lowerBound);
   setPhase(module, Phase::Planned);
 }
 
 namespace {
 struct PlanMemory : mlir::ds::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
-    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
-      return signalPassFailure();
     ModuleOp module = getOperation();
+    if (failed(requirePhase(module, getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
     ModuleProblem problem;
-    for (StateOp state : getPlacedStates(module)) {
-      problem.addPermanent(BufferType::getContiguous(state.getLocalType()).getSizeInBytes());
-      problem.states.push_back(state);
-    }
+    for (StateOp state : getPlacedStates(module))
+      problem.states.push_back(
+          {state, problem.addPermanent(BufferType::getContiguous(state.getLocalType(), state.getHome()))});
     for (auto [index, func] : llvm::enumerate(getSegments(module)))
       addSegment(func, index, problem);
-    ::ds::Result<::ds::analysis::MemoryPlan> plan = ::ds::analysis::planMemory(problem.problem);
-    if (!plan) {
-      module.emitError("no memory plan: ") << plan.error().message;
+    FailureOr<Plans> plans = solve(module, problem);
+    if (failed(plans))
       return signalPassFailure();
-    }
-    if (std::optional<::ds::analysis::Conflict> conflict = ::ds::analysis::check(*plan, problem.problem)) {
-      module.emitError("the memory plan is wrong: ") << conflict->message;
-      return signalPassFailure();
-    }
-    annotate(module, problem, *plan);
+    annotate(module, problem, *plans);
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 #include "Support/RuntimeBuffer.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/ScheduledFunction.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -29,7 +30,7 @@ using Clock = std::array<int64_t, 5>; ///< per stream, commands that have run
 
 /// A range of bytes that a command touches, on any rank.
 struct Touch {
-  const void *place; ///< the arena (null) once planned, the allocation or argument before
+  const void *place; ///< the arena's space once planned, the allocation or argument before
   int64_t begin, end;
   bool writes;
 };
@@ -66,6 +67,9 @@ private:
 
 } // namespace
 
+/// An address for each space's arena.
+static constexpr std::array<char, 3> kArenas{};
+
 static unsigned indexOf(StreamKind stream) { return static_cast<unsigned>(stream); }
 
 /// Offset of an allocation, state or input in the arena; nullopt before planning.
@@ -75,10 +79,10 @@ std::optional<int64_t> StreamVerifier::offsetOf(Value base) {
   auto argument = dyn_cast<BlockArgument>(base);
   if (!argument)
     return std::nullopt;
-  Attribute offset = func.getArgAttr(argument.getArgNumber(), "ds.offset");
+  Attribute offset = func.getArgAttr(argument.getArgNumber(), kOffsetAttr);
   if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr))
     if (Operation *state = symbols.lookup(name.getValue()))
-      offset = state->getAttr("ds.offset");
+      offset = state->getAttr(kOffsetAttr);
   auto integer = dyn_cast_or_null<IntegerAttr>(offset);
   return integer ? std::optional<int64_t>(integer.getInt()) : std::nullopt;
 }
@@ -97,7 +101,8 @@ Touch StreamVerifier::touchOf(Value buffer, bool writes) {
   }
   std::optional<int64_t> offset = offsetOf(buffer);
   int64_t base = offset.value_or(0);
-  return {offset ? nullptr : buffer.getAsOpaquePointer(), base + first * bytes,
+  const void *arena = &kArenas[static_cast<size_t>(cast<BufferType>(buffer.getType()).getSpace())];
+  return {offset ? arena : buffer.getAsOpaquePointer(), base + first * bytes,
           base + (isEmpty ? first : last + 1) * bytes, writes};
 }
 
@@ -118,6 +123,8 @@ SmallVector<Touch> StreamVerifier::touchesOf(Operation *op) {
       add(buffer, llvm::is_contained(call.getWrites(), static_cast<int64_t>(index)));
     if (call.getWorkspace())
       add(call.getWorkspace(), true);
+  } else if (auto transfer = dyn_cast<TransferOp>(op)) {
+    add(transfer.getSource(), false), add(transfer.getTarget(), true);
   }
   return touches;
 }
@@ -239,7 +246,7 @@ LogicalResult StreamVerifier::verify() {
         return failure();
       continue;
     }
-    if (!isa<LaunchOp, CallOp, CommunicateOp>(op))
+    if (!isa<LaunchOp, CallOp, CommunicateOp, TransferOp>(op))
       continue;
     unsigned stream = indexOf(op.getAttrOfType<StreamKindAttr>("stream").getValue());
     Step step{&op, stream, static_cast<int64_t>(steps[stream].size()) + 1, touchesOf(&op)};

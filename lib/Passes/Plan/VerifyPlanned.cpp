@@ -25,10 +25,13 @@ namespace {
 struct Place {
   std::string name;
   Location loc;
+  Space space;
   int64_t begin, end;                          ///< bytes
   Operation *first = nullptr, *last = nullptr; ///< null for what lives always
 
   bool livesWith(const Place &other) const {
+    if (space != other.space)
+      return false;
     return !first || !other.first ||
            !(last->isBeforeInBlock(other.first) || other.last->isBeforeInBlock(first));
   }
@@ -48,7 +51,6 @@ private:
   LogicalResult verifySegment(func::FuncOp func);
 
   ModuleOp module;
-  int64_t arenaBytes = 0;
   SmallVector<Place> permanent;
   DenseMap<StringAttr, int64_t> inputs;
 };
@@ -89,15 +91,18 @@ static void addUses(Value buffer, Place &place) {
 /// Verifies that no two of `places` that live at once overlap (E5).
 static LogicalResult verifyDisjoint(SmallVector<Place> places) {
   llvm::sort(places, [](const Place &a, const Place &b) {
-    return std::tie(a.begin, a.name) < std::tie(b.begin, b.name);
+    return std::tie(a.space, a.begin, a.name) < std::tie(b.space, b.begin, b.name);
   });
   for (size_t index = 0; index < places.size(); ++index)
-    for (size_t other = index + 1; other < places.size() && places[other].begin < places[index].end; ++other)
+    for (size_t other = index + 1; other < places.size() && places[other].space == places[index].space &&
+                                   places[other].begin < places[index].end;
+         ++other)
       if (places[index].livesWith(places[other])) {
         InFlightDiagnostic error =
             emitError(places[other].loc, "expects ")
             << places[other].name << " to lie apart from what lives with it, but bytes ["
-            << places[other].begin << ", " << places[other].end << ") overlap " << places[index].name;
+            << places[other].begin << ", " << places[other].end << ") of the "
+            << stringifySpace(places[other].space) << " overlap " << places[index].name;
         error.attachNote(places[index].loc)
             << "it has bytes [" << places[index].begin << ", " << places[index].end << ")";
         return error;
@@ -112,6 +117,12 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
     error.attachNote() << "run ds-plan-memory first";
     return error;
   }
+  ArenaOp arena = ArenaOp::lookup(module, type.getSpace());
+  if (!arena && type.getSizeInBytes() > 0)
+    return emitError(place.loc, "expects an arena of space ")
+           << stringifySpace(type.getSpace()) << ", in which " << place.name << " lies";
+  int64_t arenaBytes = arena ? static_cast<int64_t>(arena.getBytes()) : 0;
+  place.space = type.getSpace();
   place.begin = offset.getInt();
   place.end = place.begin + type.getSizeInBytes();
   if (place.begin % kAlignment != 0) // E2.
@@ -127,9 +138,9 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
 
 LogicalResult PlanVerifier::addStates() {
   for (StateOp state : getPlacedStates(module))
-    if (failed(add(permanent, {("state @" + state.getSymName()).str(), state.getLoc(), 0, 0},
+    if (failed(add(permanent, {("state @" + state.getSymName()).str(), state.getLoc(), state.getHome(), 0, 0},
                    state->getAttrOfType<IntegerAttr>(kOffsetAttr),
-                   BufferType::getContiguous(state.getLocalType()))))
+                   BufferType::getContiguous(state.getLocalType(), state.getHome()))))
       return failure();
   return success();
 }
@@ -146,7 +157,8 @@ LogicalResult PlanVerifier::addInputs(func::FuncOp func) {
                                               << " as in other segments, but got " << offset.getInt();
     if (known != inputs.end() && offset)
       continue;
-    if (failed(add(permanent, {("input \"" + name.getValue() + "\"").str(), func.getLoc(), 0, 0}, offset,
+    if (failed(add(permanent,
+                   {("input \"" + name.getValue() + "\"").str(), func.getLoc(), Space::Device, 0, 0}, offset,
                    cast<BufferType>(type))))
       return failure();
     inputs[name] = offset.getInt();
@@ -157,7 +169,7 @@ LogicalResult PlanVerifier::addInputs(func::FuncOp func) {
 LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
   SmallVector<Place> places = permanent;
   for (AllocOp alloc : func.getOps<AllocOp>()) {
-    Place place{("this " + alloc.getCategory() + " buffer").str(), alloc.getLoc(), 0, 0};
+    Place place{("this " + alloc.getCategory() + " buffer").str(), alloc.getLoc(), Space::Device, 0, 0};
     addUses(alloc.getBuffer(), place);
     if (failed(add(places, std::move(place), alloc.getOffsetAttr(), alloc.getBuffer().getType())))
       return failure();
@@ -166,14 +178,11 @@ LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
 }
 
 LogicalResult PlanVerifier::verify() {
-  auto plan = module->getAttrOfType<DictionaryAttr>(kPlanAttr);
-  auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
-  if (!arena) { // E1.
-    InFlightDiagnostic error = module.emitOpError("expects a plan with an arena");
+  if (!ArenaOp::lookup(module, Space::Device)) { // E1.
+    InFlightDiagnostic error = module.emitOpError("expects an arena of the device");
     error.attachNote() << "run ds-plan-memory first";
     return error;
   }
-  arenaBytes = arena.getInt();
   if (failed(addStates()))
     return failure();
   for (func::FuncOp func : getSegments(module))

@@ -71,8 +71,10 @@ void FunctionBufferizer::addGradient(Value value) {
 void FunctionBufferizer::makeArguments() {
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attrs;
-  auto add = [&](Type tensor, StringRef attribute, Attribute value) {
-    types.push_back(BufferType::getContiguous(cast<RankedTensorType>(tensor)));
+  auto add = [&](Type type, StringRef attribute, Attribute value) {
+    auto stored = dyn_cast<StoredType>(type);
+    types.push_back(stored ? BufferType::getContiguous(stored.getTensor(), stored.getSpace())
+                           : BufferType::getContiguous(cast<RankedTensorType>(type)));
     attrs.push_back(builder.getDictionaryAttr(builder.getNamedAttr(attribute, value)));
   };
   const unsigned numTensors = func.getNumArguments();

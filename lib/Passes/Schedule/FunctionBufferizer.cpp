@@ -66,6 +66,10 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
     return bufferizeCollective(collective), success();
   if (auto shard = dyn_cast<LocalShardOp>(op))
     return bufferizeLocalShard(shard), success();
+  if (auto store = dyn_cast<StoreOp>(op))
+    return bufferizeStore(store), success();
+  if (auto load = dyn_cast<LoadOp>(op))
+    return bufferizeLoad(load), success();
   if (auto concat = dyn_cast<ConcatOp>(op))
     return bufferizeConcat(concat), success();
   if (auto pad = dyn_cast<PadOp>(op))
@@ -347,8 +351,8 @@ void FunctionBufferizer::copy(Value from, Value to, Location loc) {
                          builder.getArrayAttr({}), StreamKind::Compute, IntegerAttr());
 }
 
-Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc) {
-  return builder.create<AllocOp>(loc, BufferType::getContiguous(type), builder.getStringAttr(category),
+Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc, Space space) {
+  return builder.create<AllocOp>(loc, BufferType::getContiguous(type, space), builder.getStringAttr(category),
                                  IntegerAttr());
 }
 

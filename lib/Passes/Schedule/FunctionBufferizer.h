@@ -58,6 +58,9 @@ private:
   /// Where a collective puts its result.
   Value placeCollective(CollectiveOpInterface op);
   void bufferizeLocalShard(LocalShardOp op);
+  void bufferizeStore(StoreOp op);
+  void bufferizeLoad(LoadOp op);
+  void transfer(Value from, Value to, Location loc);
   void bufferizeConcat(ConcatOp op);
   void bufferizePad(PadOp op);
   void bufferizeSplit(SplitOp op);
@@ -67,7 +70,7 @@ private:
 
   /// A buffer for `result`: its destination, or new.
   Value makeBuffer(Value result);
-  Value allocate(RankedTensorType type, StringRef category, Location loc);
+  Value allocate(RankedTensorType type, StringRef category, Location loc, Space space = Space::Device);
   /// Where `value` should be made so that it need not be moved; its memory will be written from position
   /// `now` on (that of its maker, or of the first part of a concatenation).
   Destination findDestination(Value value, unsigned now);

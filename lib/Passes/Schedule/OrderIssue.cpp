@@ -19,8 +19,10 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
-/// Bytes of a tensor's elements.
+/// Bytes of a tensor's elements; what is stored elsewhere takes none of the device.
 static int64_t byteSize(Type type) {
+  if (isa<StoredType>(type))
+    return 0;
   return BufferType::getContiguous(cast<RankedTensorType>(type)).getSizeInBytes();
 }
 

@@ -35,7 +35,7 @@ public:
   void run();
 
 private:
-  static bool isCompute(const Node &node) { return !isa<CommunicateOp>(node.op); }
+  static bool isCompute(const Node &node) { return !isa<CommunicateOp, TransferOp>(node.op); }
   static bool isReduction(const Node &node) { return streamOf(node.op) == StreamKind::Reduce; }
   void hoistReductions();
   void findReaders();
@@ -55,7 +55,7 @@ private:
 ReductionOverlap::ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, int64_t memory)
     : func(func), rates(rates), memory(memory) {
   for (Operation &op : func.getBody().front())
-    if (isa<LaunchOp, CallOp, CommunicateOp>(op))
+    if (isa<LaunchOp, CallOp, CommunicateOp, TransferOp>(op))
       nodes.push_back({&op, accessesOf(&op)});
 }
 

@@ -61,6 +61,8 @@ public:
   explicit SegmentVerifier(ModuleOp module) : module(module), symbols(module) {}
 
   LogicalResult run() {
+    if (failed(verifyHomes(module)))
+      return failure();
     for (auto func : module.getOps<func::FuncOp>())
       if (failed(verifySegment(func)))
         return failure();

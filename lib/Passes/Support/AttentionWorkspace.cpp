@@ -43,5 +43,6 @@ bool mlir::ds::lacksWorkspace(Operation *command) {
   if (!call || !isAttention(call) || call.getWorkspace())
     return false;
   auto module = call->getParentOfType<ModuleOp>();
-  return module->hasAttr(kPlanAttr) && isForCuda(module);
+  auto phase = module->getAttrOfType<PhaseAttr>(DsDialect::kPhaseAttr);
+  return phase && phase.getValue() == Phase::Planned && isForCuda(module);
 }

@@ -4,7 +4,9 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-bool mlir::ds::isCommand(Operation *op) { return isa<LaunchOp, CallOp, CommunicateOp, RecordOp, WaitOp>(op); }
+bool mlir::ds::isCommand(Operation *op) {
+  return isa<LaunchOp, CallOp, CommunicateOp, TransferOp, RecordOp, WaitOp>(op);
+}
 
 StreamKind mlir::ds::streamOf(Operation *command) {
   return command->getAttrOfType<StreamKindAttr>("stream").getValue();

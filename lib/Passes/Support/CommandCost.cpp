@@ -204,3 +204,11 @@ double CommandCosts::collectiveSeconds(CommunicateOp op) const {
                                  static_cast<double>(cast<BufferType>(part.getType()).getSizeInBytes()),
                                  mesh ? mesh.getSize(op.getAxis()) : 1);
 }
+
+double CommandCosts::transferSeconds(TransferOp op) const {
+  double bytes = static_cast<double>(op.getSource().getType().getSizeInBytes());
+  double rate = rates.cluster().host.toDeviceBytesPerSecond;
+  // Without a link host and device are one memory, which is read once and written once.
+  const ::ds::config::DeviceSpec &device = rates.cluster().device;
+  return rate > 0 ? bytes / rate : 2 * bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+}

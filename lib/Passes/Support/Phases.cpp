@@ -62,7 +62,8 @@ LogicalResult PhaseFinder::visitFunction(func::FuncOp func) {
   for (Type type : func.getArgumentTypes()) {
     if (isa<BufferType>(type) && failed(narrow(func, {Phase::Scheduled, Phase::Planned}, "on buffers ")))
       return failure();
-    if (isa<TensorType>(type) && failed(narrow(func, {Phase::Model, Phase::Resident}, "on tensors ")))
+    if (isa<TensorType, StoredType>(type) &&
+        failed(narrow(func, {Phase::Model, Phase::Resident}, "on tensors ")))
       return failure();
   }
   for (Block &block : func.getBody())
@@ -117,10 +118,9 @@ LogicalResult mlir::ds::requirePhase(Operation *op, StringRef pass, PhaseRange w
   PhaseAttr stamp = getStamp(op);
   if (stamp && !wanted.contains(stamp.getValue()) && isSaidElsewhere(op))
     return failure();
-  FailureOr<PhaseRange> range =
-      stamp && !wanted.contains(stamp.getValue())
-          ? FailureOr<PhaseRange>(PhaseRange{stamp.getValue(), stamp.getValue()})
-          : findPhases(op);
+  FailureOr<PhaseRange> range = stamp && !wanted.contains(stamp.getValue())
+                                    ? FailureOr<PhaseRange>(PhaseRange{stamp.getValue(), stamp.getValue()})
+                                    : findPhases(op);
   if (failed(range))
     return failure();
   if (!(*range & wanted).isEmpty())

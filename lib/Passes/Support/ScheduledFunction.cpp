@@ -59,19 +59,24 @@ ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
   }
 }
 
+/// Bytes that a buffer takes of the device.
+static int64_t deviceBytes(BufferType type) {
+  return type.getSpace() == Space::Device ? type.getSizeInBytes() : 0;
+}
+
 std::vector<int64_t> mlir::ds::getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without) {
   ScheduledFunction scheduled(func);
   int64_t permanent = 0;
   for (StateOp state : getPlacedStates(func->getParentOfType<ModuleOp>()))
-    permanent += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+    permanent += deviceBytes(BufferType::getContiguous(state.getLocalType(), state.getHome()));
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (getInputOf(func, index))
-      permanent += cast<BufferType>(func.getArgument(index).getType()).getSizeInBytes();
+      permanent += deviceBytes(cast<BufferType>(func.getArgument(index).getType()));
   std::vector<int64_t> change(scheduled.commands.size() + 1, 0), result;
   for (AllocLifetime &lifetime : scheduled.lifetimes)
     if (!without.contains(lifetime.alloc)) {
-      change[lifetime.begin] += lifetime.alloc.getBuffer().getType().getSizeInBytes();
-      change[lifetime.end] -= lifetime.alloc.getBuffer().getType().getSizeInBytes();
+      change[lifetime.begin] += deviceBytes(lifetime.alloc.getBuffer().getType());
+      change[lifetime.end] -= deviceBytes(lifetime.alloc.getBuffer().getType());
     }
   int64_t live = permanent;
   for (auto [index, command] : llvm::enumerate(scheduled.commands)) {

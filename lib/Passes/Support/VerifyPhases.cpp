@@ -1,6 +1,8 @@
 //===- VerifyPhases.cpp - What the checks of tensor phases share ----------------===//
 #include "VerifyPhases.h"
 
+#include "ds/Dialect/Target.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -11,7 +13,9 @@ StateOp mlir::ds::lookupState(func::FuncOp func, const SymbolTable &symbols, Fla
     func.emitOpError("expects ") << what << " to hold a declared state, but got " << name;
     return {};
   }
-  if (state.getLocalType() != type) {
+  auto stored = dyn_cast<StoredType>(type);
+  bool isStored = stored && stored.getSpace() == state.getHome();
+  if (state.getLocalType() != (isStored ? Type(stored.getTensor()) : type)) {
     InFlightDiagnostic error = func.emitOpError("expects ")
                                << what << " of type " << state.getLocalType() << ", but got " << type;
     error.attachNote(state.getLoc()) << "state " << name << " is declared here";
@@ -46,10 +50,35 @@ LogicalResult mlir::ds::verifyTensorPhase(func::FuncOp func) {
   WalkResult result = func.walk([&](Operation *op) -> WalkResult {
     for (Type type : op->getResultTypes()) {
       auto tensor = dyn_cast<RankedTensorType>(type);
+      if (isa<StoredType>(type))
+        continue;
       if (!tensor || !tensor.hasStaticShape())
         return op->emitOpError("expects results that are tensors of static shape, but got ") << type;
     }
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+LogicalResult mlir::ds::verifyHomes(ModuleOp module) {
+  for (auto state : module.getOps<StateOp>())
+    if (state.getHome() == Space::Nvme)
+      return state.emitOpError("has home(nvme), but programs for ")
+             << getTarget(module) << " keep states on the device and on the host";
+  return success();
+}
+
+LogicalResult mlir::ds::verifyMesh(ModuleOp module) {
+  MeshOp mesh = MeshOp::lookup(module);
+  auto training = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
+  auto world = training ? training.getAs<IntegerAttr>("world") : IntegerAttr();
+  if (!mesh || !world)
+    return success();
+  int64_t ranks = 1;
+  for (int64_t size : mesh.getSizes())
+    ranks *= size;
+  if (ranks == world.getInt())
+    return success();
+  return mesh.emitOpError("expects sizes that multiply to the ")
+         << world.getInt() << " ranks of ds.training, but they multiply to " << ranks;
 }

@@ -13,7 +13,7 @@ namespace mlir::ds {
 /// - if a state, has a declared one's type, and is the only argument of that state.
 LogicalResult verifyArguments(func::FuncOp func, const SymbolTable &symbols);
 
-/// Verifies that every op of `func` is on tensors of static shape.
+/// Verifies that every op of `func` is on tensors of static shape, stored or not.
 LogicalResult verifyTensorPhase(func::FuncOp func);
 
 /// Verifies that the functions of `module`
@@ -22,6 +22,12 @@ LogicalResult verifyTensorPhase(func::FuncOp func);
 /// - take and give states as their declarations say, as far as their kind may;
 /// - are on tensors of static shape.
 LogicalResult verifySegments(ModuleOp module);
+
+/// Verifies that the target of `module` can keep each state where its declaration has its home.
+LogicalResult verifyHomes(ModuleOp module);
+
+/// Verifies that the mesh of `module`, if it has one, has as many ranks as `ds.training` says.
+LogicalResult verifyMesh(ModuleOp module);
 
 /// The state that `name` declares; null, with a diagnostic at `func`, where it does not or not with `type`.
 /// `what` names the value ("argument 3").

@@ -1,7 +1,8 @@
 // RUN: ds-opt %s --ds-plan-memory --ds-verify-planned --split-input-file | FileCheck %s
 
 // Nothing to place, nothing placed.
-// CHECK: module attributes {ds.phase = #ds.phase<planned>, ds.plan = {arena = 0 : i64, lower_bound = 0 : i64}}
+// CHECK: module attributes {ds.phase = #ds.phase<planned>}
+// CHECK: ds.arena device bytes 0 lower_bound 0
 module {
 }
 
@@ -9,7 +10,7 @@ module {
 
 // One segment. E1: every state, input and allocation; E2: %a is read after %b is made, so they lie apart; %c comes
 // when %a is dead and takes its place; E3: 64 (state) + 64 (input) + 2 * 64 = 256, and no order could do with less.
-// CHECK: ds.plan = {arena = 256 : i64, lower_bound = 256 : i64}
+// CHECK: ds.arena device bytes 256 lower_bound 256
 // CHECK: ds.state @w {{.*}} {ds.offset = [[W:[0-9]+]] : i64}
 // CHECK-LABEL: @last
 // CHECK-SAME: {ds.state = @w}
@@ -34,7 +35,7 @@ module {
 // -----
 
 // A view keeps its allocation alive: %a until the copy from %v, though %a itself is read before %b is made.
-// CHECK: ds.plan = {arena = 192 : i64, lower_bound = 192 : i64}
+// CHECK: ds.arena device bytes 192 lower_bound 192
 // CHECK-LABEL: @views
 // CHECK: ds.alloc "activations" offset [[$A:[0-9]+]]
 // CHECK: ds.alloc "activations" offset [[B:[0-9]+]]
@@ -55,7 +56,7 @@ module {
 
 // Two segments that never run at once share what is left beside the state and the input that both see: 64 + 64 + the
 // larger of 128 and 256 = 384. The input has one place in both.
-// CHECK: ds.plan = {arena = 384 : i64, lower_bound = 384 : i64}
+// CHECK: ds.arena device bytes 384 lower_bound 384
 // CHECK: ds.state @w {{.*}} {ds.offset = [[W:[0-9]+]] : i64}
 // CHECK-LABEL: @first
 // CHECK-SAME: {ds.input = "x", ds.offset = [[$X:[0-9]+]] : i64}
@@ -81,7 +82,7 @@ module {
 // -----
 
 // 1 and 3 bytes: each starts on a cache line, and the arena ends on one: 128 bytes.
-// CHECK: ds.plan = {arena = 128 : i64
+// CHECK: ds.arena device bytes 128
 // CHECK-LABEL: @aligns
 // CHECK-DAG: ds.alloc "activations" offset {{0|64}} : !ds.buffer<tensor<1xi8>
 // CHECK-DAG: ds.alloc "activations" offset {{0|64}} : !ds.buffer<tensor<3xi8>
@@ -92,6 +93,25 @@ module {
     %b = ds.alloc "activations" : !ds.buffer<tensor<3xi8>, [1], device>
     ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<3xi8>, [1], device>
     ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<1xi8>, [1], device>
+    return
+  }
+}
+
+// -----
+
+// Two spaces, two arenas: each begins at 0, and what lies in one takes nothing of the other.
+// CHECK: ds.arena device bytes 128 lower_bound 128
+// CHECK: ds.arena host bytes 192 lower_bound 192
+// CHECK: ds.state @w {{.*}}ds.offset = 0 : i64
+// CHECK: ds.state @m {{.*}}ds.offset = {{[0-9]+}} : i64
+// CHECK: ds.alloc "activations" offset {{[0-9]+}} : !ds.buffer<tensor<32xf32>, [1], host>
+module {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+  ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<16xf32>
+  func.func @last(%w: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @w}) attributes {ds.segment = #ds.segment<last>} {
+    %h = ds.alloc "activations" : !ds.buffer<tensor<32xf32>, [1], host>
+    ds.transfer %w to %h on host_copy : !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], host>
+    ds.transfer %h to %w on host_copy : !ds.buffer<tensor<32xf32>, [1], host>, !ds.buffer<tensor<32xf32>, [1], device>
     return
   }
 }

@@ -75,7 +75,8 @@ func.func @e2_window_of_another_rank(%x: !whole {ds.input = "x"}, %y: !part {ds.
 // Memory that is given out again: after planning, whoever lies in the same place.
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-module attributes {ds.plan = {arena = 192 : i64, lower_bound = 192 : i64}} {
+module {
+  ds.arena device bytes 192 lower_bound 192
   ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
@@ -204,7 +205,8 @@ func.func @e2_launch_reads_before_the_gather(%x: !part {ds.input = "x"}, %w: !pa
 // An input has its place as well once it is planned.
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-module attributes {ds.plan = {arena = 128 : i64, lower_bound = 128 : i64}} {
+module {
+  ds.arena device bytes 128 lower_bound 128
   ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_an_input(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
@@ -222,7 +224,8 @@ module attributes {ds.plan = {arena = 128 : i64, lower_bound = 128 : i64}} {
 // So has a state.
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-module attributes {ds.plan = {arena = 128 : i64, lower_bound = 128 : i64}} {
+module {
+  ds.arena device bytes 128 lower_bound 128
   ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
@@ -291,4 +294,39 @@ func.func @e6_members_overlap(%a: !whole {ds.input = "a"}, %b: !part {ds.input =
   // expected-error@+1 {{'ds.launch' op expects members that run at once, but member 1 writes bytes [16, 32) that another reads}}
   ds.launch @k ins(%a, %b) outs(%a, %high) extent 8, 4 on compute : (!whole, !part) -> (!whole, !part)
   return
+}
+
+// -----
+
+// E2. A copy to the host runs beside what computes: nobody may write its source meanwhile.
+!device = !ds.buffer<tensor<4xf32>, [1], device>
+!host = !ds.buffer<tensor<4xf32>, [1], host>
+func.func @transfer_race(%a: !device, %h: !host) {
+  // expected-note@+1 {{no event orders it behind this one}}
+  ds.transfer %a to %h on host_copy : !device, !host
+  // expected-error@+1 {{expects stream compute to wait for stream host_copy: it writes bytes [0, 16) that are read there}}
+  ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !device
+  return
+}
+
+// -----
+
+// The same bytes of two spaces are not the same bytes; those of one space are.
+!device = !ds.buffer<tensor<4xf32>, [1], device>
+!host = !ds.buffer<tensor<4xf32>, [1], host>
+module {
+  ds.arena device bytes 128 lower_bound 128
+  ds.arena host bytes 64 lower_bound 64
+  ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @h role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
+  func.func @apart(%a: !device {ds.state = @a}, %b: !device {ds.state = @b}, %h: !host {ds.state = @h}, %g: !host {ds.state = @g}) attributes {ds.segment = #ds.segment<last>} {
+    // expected-note@+1 {{no event orders it behind this one}}
+    ds.transfer %a to %h on host_copy : !device, !host
+    ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !device
+    // expected-error@+1 {{expects stream compute to wait for stream host_copy: it writes bytes [0, 16) that are written there}}
+    ds.call "fill"(%g) writes [0] params [0.0 : f64] on compute : !host
+    return
+  }
 }

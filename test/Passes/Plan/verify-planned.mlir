@@ -1,8 +1,9 @@
 // RUN: ds-opt %s --ds-verify-planned | FileCheck %s
 
 // %a and %b have one place, one after the other; %a is last used by the command that first writes the state.
-// CHECK: ds.plan = {arena = 192 : i64
-module attributes {ds.plan = {arena = 192 : i64, lower_bound = 192 : i64}} {
+// CHECK: ds.arena device bytes 192
+module {
+  ds.arena device bytes 192 lower_bound 192
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @last(%w: !ds.buffer<tensor<4xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x", ds.offset = 64 : i64}) attributes {ds.segment = #ds.segment<last>} {
     %a = ds.alloc "activations" offset 128 : !ds.buffer<tensor<4xf32>, [1], device>

@@ -10,3 +10,24 @@ module attributes {ds.phase = #ds.phase<resident>} {
   }
 }
 
+// -----
+
+// What is kept in another space is the state as it is declared.
+module attributes {ds.phase = #ds.phase<resident>} {
+  // expected-note@+1 {{state @m is declared here}}
+  ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+  // expected-error@+1 {{expects argument 0 of type 'tensor<4xf32>', but got '!ds.stored<tensor<4xf32>, host>'}}
+  func.func @last(%m: !ds.stored<tensor<4xf32>, host> {ds.state = @m}) attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}
+
+// -----
+
+module attributes {ds.phase = #ds.phase<resident>} {
+  // expected-error@+1 {{'ds.state' op has home(nvme), but programs for cpu keep states on the device and on the host}}
+  ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(nvme) : tensor<4xf32>
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}

@@ -9,7 +9,7 @@
 // COPIES-NOT: "copy"
 // COPIES: return
 
-// CHECK: ds.plan
+// CHECK: ds.arena device
 // CHECK-LABEL: func.func @last
 // CHECK-SAME: ds.gathers = {{.*}}gathered_again = [], kept = ["b1.parameter"]
 // CHECK: ds.communicate all_gather {{.*}} number 0 on gather

@@ -59,3 +59,13 @@ func.func @last(%x: tensor<100xf32> {ds.input = "x"}) attributes {ds.segment = #
 // expected-error@+1 {{expects a segment of kind last, but the module has none}}
 module {
 }
+
+// -----
+
+module attributes {ds.training = {world = 4 : i64}} {
+  // expected-error@+1 {{'ds.mesh' op expects sizes that multiply to the 4 ranks of ds.training, but they multiply to 2}}
+  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+    return
+  }
+}

@@ -1,0 +1,57 @@
+//===- SpaceOps.cpp - Values and memory in other spaces than the device --------------===//
+#include "ds/Dialect/Ds.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+LogicalResult StoreOp::verify() {
+  if (getResult().getType().getTensor() != getValue().getType()) // C1; C2 is the type's.
+    return emitOpError("expects a result that holds ")
+           << getValue().getType() << ", but got " << getResult().getType();
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (getStored().getType().getTensor() != getResult().getType()) // C1.
+    return emitOpError("expects ") << getStored().getType().getTensor() << ", which is stored, but got "
+                                   << getResult().getType();
+  return success();
+}
+
+LogicalResult TransferOp::verify() {
+  BufferType source = getSource().getType(), target = getTarget().getType();
+  if (source.getTensor() != target.getTensor() || !source.isContiguous() || !target.isContiguous()) // C1.
+    return emitOpError("expects contiguous buffers of one tensor type, but got ")
+           << source << " and " << target;
+  if (source.getSpace() == target.getSpace()) // C2.
+    return emitOpError("expects buffers in two spaces, but both are in ")
+           << stringifySpace(source.getSpace());
+  return success();
+}
+
+void TransferOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
+}
+
+ArenaOp ArenaOp::lookup(ModuleOp module, Space space) {
+  for (auto arena : module.getOps<ArenaOp>())
+    if (arena.getSpace() == space)
+      return arena;
+  return {};
+}
+
+LogicalResult ArenaOp::verify() {
+  auto module = dyn_cast<ModuleOp>((*this)->getParentOp());
+  if (!module)
+    return emitOpError("expects to stand in a module");
+  if (ArenaOp first = lookup(module, getSpace()); first != *this) { // C1.
+    InFlightDiagnostic error = emitOpError("expects one arena of space ")
+                               << stringifySpace(getSpace()) << ", but the module has two";
+    error.attachNote(first.getLoc()) << "the first is here";
+    return error;
+  }
+  if (getLowerBound() > getBytes()) // C2.
+    return emitOpError("expects a lower bound of at most ") << getBytes() << ", but got " << getLowerBound();
+  return success();
+}

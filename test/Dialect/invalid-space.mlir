@@ -1,0 +1,65 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+func.func @store_c1_another_tensor(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'ds.store' op expects a result that holds 'tensor<4xf32>', but got '!ds.stored<tensor<8xf32>, host>'}}
+  %s = ds.store %x : tensor<4xf32> -> !ds.stored<tensor<8xf32>, host>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expects another space than the device's, where tensors are}}
+func.func @stored_on_the_device(%s: !ds.stored<tensor<4xf32>, device>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expects a tensor of static shape, but got 'tensor<?xf32>'}}
+func.func @stored_of_any_size(%s: !ds.stored<tensor<?xf32>, host>) {
+  return
+}
+
+// -----
+
+func.func @load_c1_another_tensor(%s: !ds.stored<tensor<4xf32>, host>) {
+  // expected-error@+1 {{'ds.load' op expects 'tensor<4xf32>', which is stored, but got 'tensor<4xf64>'}}
+  %x = ds.load %s : !ds.stored<tensor<4xf32>, host> -> tensor<4xf64>
+  return
+}
+
+// -----
+
+func.func @transfer_c1_another_tensor(%a: !ds.buffer<tensor<4xf32>, [1], device>, %h: !ds.buffer<tensor<8xf32>, [1], host>) {
+  // expected-error@+1 {{'ds.transfer' op expects contiguous buffers of one tensor type}}
+  ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], host>
+  return
+}
+
+// -----
+
+func.func @transfer_c1_gaps(%a: !ds.buffer<tensor<4xf32>, [2], device>, %h: !ds.buffer<tensor<4xf32>, [1], host>) {
+  // expected-error@+1 {{'ds.transfer' op expects contiguous buffers of one tensor type}}
+  ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [2], device>, !ds.buffer<tensor<4xf32>, [1], host>
+  return
+}
+
+// -----
+
+func.func @transfer_c2_one_space(%a: !ds.buffer<tensor<4xf32>, [1], host>, %h: !ds.buffer<tensor<4xf32>, [1], host>) {
+  // expected-error@+1 {{'ds.transfer' op expects buffers in two spaces, but both are in host}}
+  ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{the first is here}}
+ds.arena host bytes 64 lower_bound 0
+// expected-error@+1 {{'ds.arena' op expects one arena of space host, but the module has two}}
+ds.arena host bytes 64 lower_bound 0
+
+// -----
+
+// expected-error@+1 {{'ds.arena' op expects a lower bound of at most 64, but got 128}}
+ds.arena host bytes 64 lower_bound 128

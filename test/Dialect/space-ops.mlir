@@ -1,0 +1,24 @@
+// RUN: ds-opt %s --verify-roundtrip | FileCheck %s
+
+// Other spaces than the device's, as the descriptions show them.
+
+// CHECK-LABEL: @values
+module {
+  func.func @values(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+    // CHECK: %[[S:.*]] = ds.store %{{.*}} : tensor<4x8xf32> -> !ds.stored<tensor<4x8xf32>, host>
+    %s = ds.store %x : tensor<4x8xf32> -> !ds.stored<tensor<4x8xf32>, host>
+    // CHECK: ds.load %[[S]] : !ds.stored<tensor<4x8xf32>, host> -> tensor<4x8xf32>
+    %y = ds.load %s : !ds.stored<tensor<4x8xf32>, host> -> tensor<4x8xf32>
+    return %y : tensor<4x8xf32>
+  }
+}
+module {
+  // CHECK: ds.arena device bytes 4096 lower_bound 4032
+  ds.arena device bytes 4096 lower_bound 4032
+  // CHECK-LABEL: @buffers
+  func.func @buffers(%a: !ds.buffer<tensor<4x8xf32>, [8, 1], device>, %h: !ds.buffer<tensor<4x8xf32>, [8, 1], host>) {
+    // CHECK: ds.transfer %{{.*}} to %{{.*}} on host_copy : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>
+    ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>
+    return
+  }
+}
