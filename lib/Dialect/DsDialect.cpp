@@ -69,7 +69,7 @@ LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   if (!isa<ModuleOp>(op))
     return op->emitOpError("expects no ") << kPhaseAttr << ": a module has it";
   if (!isa<PhaseAttr>(attribute.getValue()))
-    return op->emitOpError("expects ")
+    return emitError(op->getLoc(), "expects ") // without the op, which is all there is
            << kPhaseAttr << " to be as #ds.phase<step>, but got " << attribute.getValue();
   return success();
 }

@@ -291,7 +291,7 @@ func.func @reduce_c2_result(%x: tensor<4x8xf32>) {
 
 // -----
 
-// expected-error@+1 {{'builtin.module' op expects ds.phase to be as #ds.phase<step>, but got "step"}}
+// expected-error@+1 {{expects ds.phase to be as #ds.phase<step>, but got "step"}}
 module attributes {ds.phase = "step"} {
 }
 

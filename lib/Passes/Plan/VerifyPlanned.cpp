@@ -179,7 +179,7 @@ LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
 
 LogicalResult PlanVerifier::verify() {
   if (!ArenaOp::lookup(module, Space::Device)) { // E1.
-    InFlightDiagnostic error = module.emitOpError("expects an arena of the device");
+    InFlightDiagnostic error = emitError(module.getLoc(), "expects an arena of the device");
     error.attachNote() << "run ds-plan-memory first";
     return error;
   }

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-verify-planned --split-input-file --verify-diagnostics
 
-// expected-error@+2 {{'builtin.module' op expects an arena of the device}}
+// expected-error@+2 {{expects an arena of the device}}
 // expected-note@+1 {{run ds-plan-memory first}}
 module @e1_no_plan {
 }
