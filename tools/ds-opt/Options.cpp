@@ -163,6 +163,9 @@ static void registerHiddenOptions(mlir::DialectRegistry &registry) {
   mlir::MlirOptMainConfig::registerCLOptions(registry);
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
+  // An error says where its op is; the op may be a module of thousands of lines.
+  static_cast<cl::opt<bool> *>(cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic"))
+      ->setInitialValue(false);
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
   for (auto &[name, option] : cl::getRegisteredOptions())
