@@ -69,3 +69,15 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   report.target = getTarget(module).str();
   return report;
 }
+
+bool mlir::ds::hostsHold(const analysis::PlanReport &report, const ::ds::config::Cluster &cluster,
+                         bool isShared) {
+  int64_t onNode = std::min<int64_t>(report.world, std::max<int64_t>(1, cluster.devicesPerNode));
+  return llvm::all_of(report.ranks, [&](const analysis::RankPlan &rank) {
+    if (rank.hostArena == 0)
+      return true;
+    if (isShared)
+      return report.memoryLimit <= 0 || rank.deviceArena + rank.hostArena <= report.memoryLimit;
+    return cluster.host.memoryBytes <= 0 || onNode * rank.hostArena <= cluster.host.memoryBytes;
+  });
+}

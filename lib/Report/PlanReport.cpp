@@ -14,12 +14,14 @@ const char *spell(Category category) {
   return kNames[unsigned(category)];
 }
 
-bool PlanReport::fits() const {
-  bool devicesFit = memoryLimit <= 0 || std::all_of(ranks.begin(), ranks.end(), [&](const RankPlan &rank) {
-                      return rank.deviceArena <= memoryLimit;
-                    });
-  return devicesFit && hostsFit;
+/// Whether every rank's device arena is within the limit.
+static bool devicesFit(const PlanReport &report) {
+  return report.memoryLimit <= 0 ||
+         std::all_of(report.ranks.begin(), report.ranks.end(),
+                     [&](const RankPlan &rank) { return rank.deviceArena <= report.memoryLimit; });
 }
+
+bool PlanReport::fits() const { return devicesFit(*this) && hostsFit; }
 
 /// What would help most, from what the peak consists of.
 static std::string hintFor(const RankPlan &rank) {
@@ -43,8 +45,22 @@ static std::string hintFor(const RankPlan &rank) {
          " % of the peak: a smaller micro-batch will not help, a smaller model or more memory will";
 }
 
+/// The refusal of a plan whose devices would do.
+static Error hostsDoNotFit(const PlanReport &report) {
+  const RankPlan &rank =
+      *std::max_element(report.ranks.begin(), report.ranks.end(),
+                        [](const RankPlan &a, const RankPlan &b) { return a.hostArena < b.hostArena; });
+  return {ExitCode::DoesNotFit,
+          "the plan does not fit the host: rank " + std::to_string(rank.firstRank) + " keeps " +
+              formatBytes(rank.hostArena) + " (" + formatExact(rank.hostArena) + " bytes) there, beside " +
+              formatBytes(rank.deviceArena) + " of the device",
+          "keep less on the host, or use more hosts"};
+}
+
 Error doesNotFit(const PlanReport &report) {
   assert(!report.fits() && !report.ranks.empty() && "only for plans that do not fit");
+  if (devicesFit(report))
+    return hostsDoNotFit(report);
   const RankPlan &rank =
       *std::max_element(report.ranks.begin(), report.ranks.end(),
                         [](const RankPlan &a, const RankPlan &b) { return a.deviceArena < b.deviceArena; });

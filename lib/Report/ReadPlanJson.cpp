@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 
@@ -263,7 +264,9 @@ PlanReport Reader::report(const Json &json) {
     report.memoryLimit = bytes(json, "", "memory_limit");
   if (std::string basis = text(json, "", "basis", false); !basis.empty())
     report.basis = basis;
-  if (!error && report.basis == "rules" && !fits.get<bool>() && report.fits())
+  bool usesHost = std::any_of(report.ranks.begin(), report.ranks.end(),
+                              [](const RankPlan &rank) { return rank.hostArena > 0; });
+  if (!error && (report.basis == "rules" || usesHost) && !fits.get<bool>() && report.fits())
     report.hostsFit = false; // the device would do
   if (!error && fits.get<bool>() != report.fits() && report.memoryLimit > 0)
     fail("fits", "contradicts memory_limit and the arenas");

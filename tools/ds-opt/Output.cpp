@@ -89,6 +89,9 @@ analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &opti
   report.model = modelName(options.input);
   report.world = what.config.mesh.ranks;
   report.memoryLimit = static_cast<int64_t>(options.memory);
+  report.hostsFit =
+      mlir::ds::hostsHold(report, options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster(),
+                          /*isShared=*/options.target == "cpu");
   addBeyondArenas(report, options, what);
   report.target = report.programTarget = options.target;
   report.programTargetReason = what.choices.target.reason;

@@ -1,5 +1,6 @@
 //===- QueriesTest.cpp - What other plans of a program would take and cost ----------===//
 #include "PlannedMachine.h"
+#include "ds/Planner/PlanSummary.h"
 #include "ds/Planner/ProgramChanges.h"
 #include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/QueryText.h"
@@ -146,6 +147,28 @@ TEST_F(Queries, ShapesOfMlirStay) {
   machine.settings.input = "model.mlir";
   machine.settings.whatIf = true;
   EXPECT_EQ(ask().whatIf.size(), 4u); // stages alone
+}
+
+TEST(HostsHold, WhatTheRanksOfANodeKeepThere) {
+  PlanReport report;
+  report.world = 8;
+  report.memoryLimit = 100;
+  report.ranks.resize(1);
+  report.ranks[0].deviceArena = 90;
+  ds::config::Cluster cluster;
+  cluster.devicesPerNode = 4;
+  cluster.host.memoryBytes = 50;
+  EXPECT_TRUE(mlir::ds::hostsHold(report, cluster, /*isShared=*/true)); // nothing is kept there
+  report.ranks[0].hostArena = 11;
+  EXPECT_FALSE(mlir::ds::hostsHold(report, cluster, /*isShared=*/true)); // 101 of 100
+  EXPECT_TRUE(mlir::ds::hostsHold(report, cluster, /*isShared=*/false)); // 44 of 50
+  report.ranks[0].hostArena = 13;
+  EXPECT_FALSE(mlir::ds::hostsHold(report, cluster, /*isShared=*/false)); // 52 of 50
+  report.world = 2;
+  EXPECT_TRUE(mlir::ds::hostsHold(report, cluster, /*isShared=*/false)); // two ranks fill no node
+  cluster.host.memoryBytes = 0;
+  report.world = 8;
+  EXPECT_TRUE(mlir::ds::hostsHold(report, cluster, /*isShared=*/false)); // nothing is known
 }
 
 } // namespace

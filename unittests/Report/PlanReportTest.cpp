@@ -391,6 +391,24 @@ TEST(PlanReport, RefusalNamesPeakLimitAndWhatIsLive) {
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 11);
 }
 
+TEST(PlanReport, RefusalNamesTheHostWhereTheDevicesWouldDo) {
+  PlanReport report = sample();
+  report.memoryLimit = 4000 * kMiB;
+  report.ranks[0].hostArena = 3 * kMiB;
+  ASSERT_TRUE(report.fits());
+  report.hostsFit = false;
+  ASSERT_FALSE(report.fits());
+  ds::Error error = doesNotFit(report);
+  EXPECT_EQ(error.code, ds::ExitCode::DoesNotFit);
+  EXPECT_EQ(error.message,
+            "the plan does not fit the host: rank 0 keeps 3.0 MiB (3,145,728 bytes) there, beside "
+            "2.0 GiB of the device");
+  ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_FALSE(read->fits());
+  EXPECT_FALSE(read->hostsFit);
+}
+
 TEST(PlanReport, WithoutALimitEverythingFits) {
   PlanReport report = sample();
   report.memoryLimit = 0;
