@@ -9,6 +9,7 @@
 #include "PlanBuffers.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/CommandNames.h"
+#include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -75,8 +76,7 @@ void PeakExplainer::findBackward() {
   llvm::StringSet<> left;
   std::string current;
   for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
-    auto call = dyn_cast<CallOp>(command);
-    if (call && call.getCallee().ends_with("_backward")) {
+    if (isBackwardCall(command)) {
       backward = static_cast<int64_t>(index);
       return;
     }

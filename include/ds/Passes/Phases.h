@@ -21,8 +21,8 @@ FailureOr<PhaseRange> findPhases(Operation *op);
 FailureOr<Phase> phaseOf(ModuleOp module);
 
 /// For a pass named `pass` ("ds-bufferize") that works on `op` in the phases `wanted`: fails with one
-/// diagnostic where `op` cannot be in one of them, and tells the pipelines that lead there. What is wrong with
-/// the module is said once: by the first of its functions where `op` is a function.
+/// diagnostic where `op` cannot be in one of them, and tells the pipelines that lead there. What is wrong
+/// with the module is said once: by the first of its functions where `op` is a function.
 LogicalResult requirePhase(Operation *op, StringRef pass, PhaseRange wanted);
 inline LogicalResult requirePhase(Operation *op, StringRef pass, Phase wanted) {
   return requirePhase(op, pass, {wanted, wanted});

@@ -40,8 +40,8 @@ void buildVerifier(OpPassManager &manager, Phase phase);
 /// The pipelines that bring a module from phase `from` to `to`; none where it is there already.
 void buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options);
 
-/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-resident-pipeline, ds-schedule-pipeline and
-/// ds-plan-pipeline.
+/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-resident-pipeline, ds-schedule-pipeline
+/// and ds-plan-pipeline.
 void registerPipelines();
 
 } // namespace mlir::ds

@@ -63,16 +63,17 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
 /// Bytes that NVIDIA's libraries may use for `call`: of a gradient of attention in pieces of `attentionBytes`
 /// where they need not be larger, or nothing for 0.
 static uint64_t cudaBudget(CallOp call, StringRef target, uint64_t attentionBytes) {
-  if (call.getCallee() == "matmul")
+  using ::ds::rt::LibraryFn;
+  if (isCallOf(call, LibraryFn::Matmul))
     return blasBudget(call, target);
   const LibraryEntry *function = findLibraryFunction(call.getCallee());
   if (function && ::ds::rt::isConvolution(function->fn)) {
     const RuntimeCall convolution(call);
     return ::ds::rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);
   }
-  if (call.getCallee() == "sum_of_squares")
+  if (isCallOf(call, LibraryFn::SumOfSquares))
     return ::ds::rt::libraryWorkspaceBytes(function->fn, RuntimeCall(call).operands(), 1);
-  if (call.getCallee() == "attention_backward" && attentionBytes == 0)
+  if (isCallOf(call, LibraryFn::AttentionBackward) && attentionBytes == 0)
     return 0;
   auto pieces = cudnnPieces(call, attentionBytes);
   return pieces ? pieces->workspaceBytes : 0;

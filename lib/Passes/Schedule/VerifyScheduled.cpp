@@ -4,7 +4,7 @@
 // in one walk over the module. What an op can check alone stands in its own verifier.
 //
 //===---------------------------------------------------------------------------===//
-#include "Support/LibraryTable.h"
+#include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -52,7 +52,7 @@ static LogicalResult verifyCall(CallOp call) {
   if (count < function->minBuffers || count > function->maxBuffers)
     return call.emitOpError("expects ") << function->minBuffers << " to " << function->maxBuffers
                                         << " buffers for \"" << call.getCallee() << "\", but got " << count;
-  if (call.getCallee() != "copy")
+  if (!isCallOf(call, ::ds::rt::LibraryFn::Copy))
     return success();
   auto from = cast<BufferType>(call.getBuffers()[0].getType()),
        to = cast<BufferType>(call.getBuffers()[1].getType());

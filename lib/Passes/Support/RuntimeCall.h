@@ -2,8 +2,8 @@
 #ifndef DS_LIB_PASSES_SUPPORT_RUNTIMECALL_H
 #define DS_LIB_PASSES_SUPPORT_RUNTIMECALL_H
 
-#include "LibraryTable.h"
 #include "RuntimeBuffer.h"
+#include "ds/Passes/LibraryTable.h"
 #include "ds/Runtime/ConvForm.h"
 
 #include "llvm/ADT/bit.h"

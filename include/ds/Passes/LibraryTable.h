@@ -1,7 +1,8 @@
 //===- LibraryTable.h - What the compiler knows of library functions -------------===//
-#ifndef DS_LIB_PASSES_SUPPORT_LIBRARYTABLE_H
-#define DS_LIB_PASSES_SUPPORT_LIBRARYTABLE_H
+#ifndef DS_PASSES_LIBRARYTABLE_H
+#define DS_PASSES_LIBRARYTABLE_H
 
+#include "ds/Dialect/Ds.h"
 #include "ds/Runtime/Program.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -22,11 +23,18 @@ struct LibraryEntry {
   ::ds::rt::LibraryFn fn;
   unsigned minBuffers, maxBuffers;
   std::optional<IndexUse> indices;
+  bool isBackward = false; ///< computes a gradient
 };
 
 /// The function that `callee` names, or null.
 const LibraryEntry *findLibraryFunction(llvm::StringRef callee);
 
+/// Whether `call` runs `fn`.
+bool isCallOf(CallOp call, ::ds::rt::LibraryFn fn);
+
+/// Whether `op` is a call that computes a gradient.
+bool isBackwardCall(Operation *op);
+
 } // namespace mlir::ds
 
-#endif // DS_LIB_PASSES_SUPPORT_LIBRARYTABLE_H
+#endif // DS_PASSES_LIBRARYTABLE_H
