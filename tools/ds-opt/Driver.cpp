@@ -336,5 +336,8 @@ ExitCode ds::opt::run(int argc, char **argv) {
     return runPasses(argc, argv, options, registry);
   if (Status status = checkOptions(options); !status)
     return report(status.error());
+  if (options.inputKind() == InputKind::Mlir && !options.printConfig)
+    if (Status status = guardText(options.input, registry); !status)
+      return report(status.error());
   return compile(options, registry);
 }

@@ -8,6 +8,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -129,6 +130,41 @@ static Status guardBytecode(const std::string &path, llvm::MemoryBufferRef bytes
                                           : "its sections do not fit one another";
   return Error{ExitCode::Corrupt, path + ": is damaged MLIR bytecode: " + how,
                "write the file again, with ds-opt --emit-bytecode"};
+}
+
+/// Reads text to its end, says what is wrong with it, and ends the process with a verdict.
+[[noreturn]] static void tryText(llvm::StringRef text, const std::string &name,
+                                 mlir::DialectRegistry &registry) {
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  context.loadAllAvailableDialects();
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), llvm::SMLoc());
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context));
+  llvm::errs().flush();
+  _exit(module ? Readable : Unreadable);
+}
+
+Status ds::opt::guardText(const std::string &path, mlir::DialectRegistry &registry) {
+  auto buffer = path == "-" ? llvm::MemoryBuffer::getFile("/proc/self/fd/0")
+                            : llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                                          /*RequiresNullTerminator=*/false);
+  if (!buffer || mlir::isBytecode(**buffer))
+    return {};
+  llvm::errs().flush();
+  pid_t child = fork();
+  if (child < 0)
+    return Error{ExitCode::Io, path + ": cannot start a process that reads it", "end other processes"};
+  if (child == 0)
+    tryText((*buffer)->getBuffer(), path == "-" ? "<stdin>" : path, registry);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == Readable)
+    return {};
+  return Error{ExitCode::Invalid, path + ": is no valid model", "the diagnostics above say where"};
 }
 
 Status ds::opt::guardInput(const std::string &path, mlir::DialectRegistry &registry) {
