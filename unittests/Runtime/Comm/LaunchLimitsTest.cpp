@@ -175,6 +175,10 @@ TEST(LauncherFolder, of_a_living_launcher_is_left_to_it) {
   Job living("--ranks 2 --steps 1000000 --fault exchange:0:stop");
   waitForFolder(living);
   const fs::path folder = *fs::directory_iterator(living.temporary.path);
+  // Its first file comes after the lock. A folder that is not locked yet may be taken for an abandoned one,
+  // and its launcher then makes another.
+  for (int i = 0; i < 12000 && fs::is_empty(folder); ++i)
+    std::this_thread::sleep_for(milliseconds(5));
   ::kill(living.process.id(), SIGSTOP); // even where it does nothing
   TemporaryDirectory directory;
   Process next({DS_COMM_PLAYER, "--ranks", "2"}, {{"TMPDIR", living.temporary.path}},
