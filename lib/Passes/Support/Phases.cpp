@@ -14,6 +14,7 @@ static std::string spell(PhaseRange range) {
   return range.first == range.last ? first : first + " to " + stringifyPhase(range.last).str();
 }
 
+/// What `op`, or the module around it, says of its phase; null where it says nothing.
 static PhaseAttr getStamp(Operation *op) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
