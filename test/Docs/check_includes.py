@@ -38,7 +38,7 @@ def target_of(root, path, name):
     """The room that #include "name" in the file `path` leads to; None for headers of others."""
     if name.startswith("ds/"):
         return room_of(pathlib.Path("include") / name)
-    for folder in (path.parent, root / "lib/Passes"):
+    for folder in (path.parent, *(root / "lib" / room for room in ("Passes", "Runtime", "Codegen"))):
         found = (folder / name).resolve()
         if found.is_file() and found.is_relative_to(root):
             return room_of(found.relative_to(root))

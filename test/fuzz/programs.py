@@ -4,7 +4,7 @@
     programs.py --out DIR [--seeds NAME,...] [--fields PATTERN] [--count N] [--seed S] [--jobs N] [--fake LIBRARY]
 
 Compiles small programs (once: DIR/seeds is kept), and runs one step of each mutation of them in a process of its own, with
-limits of time and memory. The fields come from lib/Runtime/program.fbs, so that a new one is covered at once: every
+limits of time and memory. The fields come from lib/Runtime/Program/program.fbs, so that a new one is covered at once: every
 number, flag, string and list, those that the file leaves out because they have their default included. Machine code is
 trusted: of `image` and `cubin` only the length changes.
 
@@ -32,7 +32,7 @@ from collections import Counter
 from seeds import SEEDS, make_seed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SCHEMA = os.path.join(ROOT, "lib/Runtime/program.fbs")
+SCHEMA = os.path.join(ROOT, "lib/Runtime/Program/program.fbs")
 MAGIC = b"\x89DSX\r\n\x1a\n"
 BITS = {"ubyte": 8, "ushort": 16, "uint": 32, "ulong": 64, "byte": -8, "short": -16, "int": -32, "long": -64}
 CODE = {"image", "cubin"}

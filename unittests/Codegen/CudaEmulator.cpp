@@ -2,7 +2,7 @@
 
 #include "CudaEmulator.h"
 #include "../Cuda/Fibers.h"
-#include "CudaEmitter.h"
+#include "Cuda/CudaEmitter.h"
 #include "KernelBody.h"
 #include "MathExpansion.h"
 #include "ObjectCode.h"

@@ -7,7 +7,7 @@
 #ifndef DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
 #define DS_UNITTESTS_CODEGEN_CUDAEMULATOR_H
 
-#include "CudaEmitter.h"
+#include "Cuda/CudaEmitter.h"
 #include "KernelHarness.h"
 
 namespace ds::test {

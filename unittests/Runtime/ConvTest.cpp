@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ConvReference.h"
-#include "Convert.h"
+#include "Cpu/Convert.h"
 
 #include "ds/Runtime/Executor.h"
 #include "ds/Runtime/OnednnConv.h"

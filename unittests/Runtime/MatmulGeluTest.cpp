@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 
-#include "Convert.h"
+#include "Cpu/Convert.h"
 #include "ds/Runtime/Executor.h"
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/ProductBlocks.h"

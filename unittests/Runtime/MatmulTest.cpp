@@ -7,8 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 
-#include "BlockedProduct.h"
-#include "Convert.h"
+#include "Cpu/BlockedProduct.h"
+#include "Cpu/Convert.h"
 #include "ds/Runtime/Executor.h"
 #include "ds/Runtime/ProductBlocks.h"
 

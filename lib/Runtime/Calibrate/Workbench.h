@@ -8,7 +8,7 @@
 #ifndef DS_LIB_RUNTIME_CALIBRATE_WORKBENCH_H
 #define DS_LIB_RUNTIME_CALIBRATE_WORKBENCH_H
 
-#include "../Task.h"
+#include "Cpu/Task.h"
 #include "CommandList.h"
 #include "Sampling.h"
 

@@ -3,7 +3,7 @@
 
 #include "BlasLt.h"
 #include "Choices.h"
-#include "CudnnCommands.h"
+#include "Cuda/Cudnn/CudnnCommands.h"
 
 #include "ds/Runtime/ConvForm.h"
 

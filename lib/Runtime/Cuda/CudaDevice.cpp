@@ -1,7 +1,7 @@
 //===- CudaDevice.cpp - Streams, events and graphs of one GPU ---------------------===//
 #include "CudaDevice.h"
 
-#include "../ElfImage.h"
+#include "Program/ElfImage.h"
 #include "Activity.h"
 #include "Choices.h"
 #include "Nvml.h"

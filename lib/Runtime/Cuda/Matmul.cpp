@@ -5,8 +5,8 @@
 // (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
 //
 //===---------------------------------------------------------------------------===//
-#include "../MatmulOperands.h"
-#include "../Verify.h"
+#include "Cpu/MatmulOperands.h"
+#include "Program/Verify.h"
 #include "AlgorithmChoice.h"
 #include "Choices.h"
 #include "Product.h"

@@ -2,7 +2,7 @@
 #include "CudaFixture.h"
 
 #include "../ConvReference.h"
-#include "Convert.h"
+#include "Cpu/Convert.h"
 
 #include <cmath>
 #include <random>

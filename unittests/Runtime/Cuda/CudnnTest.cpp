@@ -7,9 +7,9 @@
 //===---------------------------------------------------------------------------===//
 #include "../../../kernels/CudaCommands.h"
 #include "../ConvReference.h"
-#include "Cuda/CudnnAttention.h"
-#include "Cuda/CudnnConvolution.h"
-#include "Cuda/CudnnPlan.h"
+#include "Cuda/Cudnn/CudnnAttention.h"
+#include "Cuda/Cudnn/CudnnConvolution.h"
+#include "Cuda/Cudnn/CudnnPlan.h"
 
 #include "ds/Runtime/AttentionPieces.h"
 #include "ds/Runtime/Kernels.h"

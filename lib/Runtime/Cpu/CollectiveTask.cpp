@@ -1,0 +1,74 @@
+//===- CollectiveTask.cpp - Binds collectives to addresses and a communicator --===//
+//
+// A stream's collectives go through the stream's own communicator, in issue order: every rank runs the same
+// program, so they meet.
+//
+//===---------------------------------------------------------------------------===//
+#include "Task.h"
+
+#include "Program/Verify.h"
+
+#include "ds/Runtime/Communicator.h"
+
+namespace ds::rt {
+namespace {
+
+class CollectiveTask final : public Task {
+public:
+  CollectiveTask(const Binding &binding, const Command &command, Communicator &communicator)
+      : communicator(communicator), collective(binding.program.collectives[command.callee]) {
+    const uint32_t *operands = binding.program.operands.data() + command.firstOperand;
+    in = binding.address(operands[0]);
+    out = binding.address(operands[command.numOperands - 1]);
+    staging = command.workspace == UINT32_MAX ? nullptr : binding.address(command.workspace);
+    partBytes = collective.elements * byteSize(collective.dtype);
+    if (collective.kind == CollectiveKind::Broadcast)
+      root = static_cast<uint32_t>(binding.program.params[command.firstParam]);
+  }
+
+  Status run() override {
+    const char *what = collective.name.c_str();
+    switch (collective.kind) {
+    case CollectiveKind::AllGather:
+      return communicator.allGather(in, out, partBytes, what);
+    case CollectiveKind::ReduceScatter:
+      return communicator.reduceScatter(in, out, staging, collective.elements, collective.dtype,
+                                        collective.reduction, what);
+    case CollectiveKind::AllReduce:
+      return communicator.allReduce(in, out, staging, collective.elements, collective.dtype,
+                                    collective.reduction, what);
+    case CollectiveKind::Broadcast:
+      return communicator.broadcast(out, partBytes, root, what);
+    case CollectiveKind::AllToAll:
+      return communicator.allToAll(in, out, partBytes, what);
+    case CollectiveKind::Send:
+    case CollectiveKind::Recv:
+      break; // verifyProgram refuses them
+    }
+    return Error{ExitCode::Internal, "a collective of unknown kind", ""};
+  }
+
+private:
+  Communicator &communicator;
+  const Collective &collective; ///< of the executor's program, which outlives the task
+  void *in, *out, *staging;
+  uint64_t partBytes;
+  uint32_t root = 0;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index) {
+  const Command &command = binding.program.commands[index];
+  Communicator *communicator =
+      command.stream < binding.communicators.size() ? binding.communicators[command.stream] : nullptr;
+  if (!communicator || communicator->world() != binding.program.world)
+    return Error{ExitCode::Internal,
+                 fmt::format("{} has {} ranks to talk to on stream {}, but the program is for {}",
+                             describeCommand(binding.program, index),
+                             communicator ? communicator->world() : 0, command.stream, binding.program.world),
+                 ""};
+  return std::unique_ptr<Task>(std::make_unique<CollectiveTask>(binding, command, *communicator));
+}
+
+} // namespace ds::rt

@@ -1,0 +1,107 @@
+//===- KernelImage.cpp - Loads generated kernels -------------------------------===//
+//
+// The processor is checked first: a program for a newer machine is refused by name instead of ending in
+// SIGILL.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Runtime/KernelImage.h"
+
+#include "Program/ElfImage.h"
+#include "Program/Verify.h"
+#include "ds/Runtime/CpuFeatures.h"
+#include "ds/Runtime/KernelInterface.h"
+#include "ds/Support/FileSizeLimit.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace ds::rt {
+namespace {
+
+/// A memory file with the image's bytes, or -1 with errno set.
+int writeMemoryFile(const std::vector<uint8_t> &image) {
+  const int fd = ::memfd_create("ds-kernels", MFD_CLOEXEC);
+  size_t done = 0;
+  while (fd >= 0 && done < image.size()) {
+    const ssize_t count = ::write(fd, image.data() + done, image.size() - done);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0) {
+      const int error = count < 0 ? errno : ENOSPC;
+      ::close(fd);
+      errno = error;
+      return -1;
+    }
+    done += static_cast<size_t>(count);
+  }
+  return fd;
+}
+
+/// The loader says in words alone whether the image is bad or the process has no room for it.
+Error explainLoad(const std::string &reason) {
+  const std::string message = "cannot load the kernel image: " + reason;
+  if (reason.find(std::strerror(EMFILE)) != std::string::npos)
+    return {ExitCode::Io, message, "raise the number of descriptors (ulimit -n)"};
+  if (reason.find("failed to map") != std::string::npos ||
+      reason.find(std::strerror(ENOMEM)) != std::string::npos)
+    return {ExitCode::DoesNotFit, message, "raise the limit on memory (ulimit -v)"};
+  return {ExitCode::Corrupt, message, "compile the model again with ds-opt"};
+}
+
+} // namespace
+
+Result<KernelImage> KernelImage::open(const Program &program) {
+  if (program.target != "cpu")
+    return Error{ExitCode::Device, fmt::format("the program is made for {}, not for the CPU", program.target),
+                 "run it with --device cuda, or compile with --target cpu"};
+  if (Status status = checkCpuFeatures(program.targetCpu, program.cpuFeatures); !status)
+    return status.error();
+  KernelImage image;
+  if (program.image.empty())
+    return image;
+  if (Status status = checkElf(program.image, "kernel image"); !status)
+    return status.error();
+  const int fd = writeMemoryFile(program.image);
+  if (fd < 0)
+    return Error{ExitCode::Io,
+                 fmt::format("cannot hold the kernel image of {} bytes in memory: {}", program.image.size(),
+                             std::strerror(errno)),
+                 errno == EFBIG ? fileSizeHint() : "raise the number of descriptors (ulimit -n)"};
+  image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
+  ::close(fd);
+  if (!image.library)
+    return explainLoad(::dlerror());
+  if (const void *lines = ::dlsym(image.library, kInterfaceSymbol))
+    if (Status status = verifyInterfaces(program, static_cast<const char *>(lines)); !status)
+      return Error{ExitCode::Corrupt, status.error().message, "compile the model again with ds-opt"};
+  for (const Kernel &kernel : program.kernels) {
+    void *symbol = ::dlsym(image.library, kernel.name.c_str());
+    if (!symbol)
+      return Error{ExitCode::Corrupt, fmt::format("the kernel image has no symbol '{}'", kernel.name),
+                   "compile the model again with ds-opt"};
+    image.functions.push_back(reinterpret_cast<KernelFunction>(symbol));
+  }
+  return image;
+}
+
+KernelImage::KernelImage(KernelImage &&other) noexcept
+    : library(std::exchange(other.library, nullptr)), functions(std::move(other.functions)) {}
+
+KernelImage &KernelImage::operator=(KernelImage &&other) noexcept {
+  std::swap(library, other.library);
+  std::swap(functions, other.functions);
+  return *this;
+}
+
+KernelImage::~KernelImage() {
+  if (library)
+    ::dlclose(library);
+}
+
+} // namespace ds::rt

@@ -1,0 +1,70 @@
+//===- StreamWorkers.h - One thread per stream that does not compute -----------===//
+//
+// Workers sleep until a segment starts, run its commands of their stream in order, and meet again at its end.
+// Events are counters: an event is recorded when it holds the number of the current execution, so that
+// nothing has to be reset. Whoever waits, sleeps in the kernel. After a failure the rest of the segment is
+// skipped on every stream, but its events are still recorded: nobody waits for ever. A command that already
+// runs is left to end; `failed` is told first, so that it can end what waits for other ranks.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CPU_STREAMWORKERS_H
+#define DS_LIB_RUNTIME_CPU_STREAMWORKERS_H
+
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ds::rt {
+
+class StreamWorkers {
+public:
+  using RunTask = std::function<Status(uint32_t command)>;
+  using Failed = std::function<void(const Error &)>;
+
+  /// `runTask` is called from the workers of all streams, `failed` (which may be empty) from the one that
+  /// fails first.
+  StreamWorkers(const Program &program, RunTask runTask, Failed failed = {});
+  ~StreamWorkers();
+
+  /// Starts a worker for each stream but the compute stream. Once, before `run`. Device where the system
+  /// allows no thread.
+  Status start();
+
+  /// Runs segment `index`, the compute stream on the calling thread. Returns the first failure.
+  Status run(uint32_t index);
+
+  /// Nanoseconds since the last call for which the compute stream waited for the others.
+  int64_t takeWaitedNs() { return std::exchange(waitedNs, 0); }
+
+private:
+  void workerLoop(uint32_t stream);
+  void runStream(uint32_t stream, uint32_t segment, uint32_t epoch);
+  void wait(uint32_t event, uint32_t current);
+  void fail(Error error);
+
+  const Program &program;
+  RunTask runTask;
+  Failed onFailure;
+  int64_t waitedNs = 0; ///< the calling thread's
+  uint32_t computeStream = 0;
+  /// commands[segment][stream]: command indices in issue order.
+  std::vector<std::vector<std::vector<uint32_t>>> commands;
+  std::unique_ptr<std::atomic<uint32_t>[]> events; ///< the execution that last recorded each event
+  std::atomic<uint32_t> epoch{0};                  ///< number of the current execution; changing it starts it
+  std::atomic<uint32_t> running{0};                ///< workers that have not finished the current execution
+  uint32_t segment = 0;                            ///< of the current execution; written before epoch
+  std::atomic<bool> failed{false}, stopping{false};
+  std::mutex mutex; ///< guards error
+  Error error;
+  std::vector<std::thread> threads;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_CPU_STREAMWORKERS_H

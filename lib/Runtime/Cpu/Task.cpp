@@ -1,0 +1,210 @@
+//===- Task.cpp - Binds commands to addresses ----------------------------------===//
+//
+// One class per way of executing: generated kernels, the kernels of kernels/, oneDNN's products, and copies.
+//
+//===---------------------------------------------------------------------------===//
+#include "Task.h"
+
+#include "BlockedProduct.h"
+#include "MatmulOperands.h"
+#include "Program/Verify.h"
+#include "ds/Runtime/Parallel.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include <fmt/format.h>
+
+namespace ds::rt {
+namespace {
+
+/// A generated kernel, the units of each member divided among the threads.
+class KernelTask final : public Task {
+public:
+  KernelTask(const Binding &binding, const Command &command) : threads(binding.program.threads) {
+    const Program &p = binding.program;
+    const Kernel &kernel = p.kernels[command.callee];
+    const KernelFunction function = binding.image.function(command.callee);
+    for (uint32_t k = 0; k < command.numOperands; ++k)
+      buffers.push_back(binding.address(p.operands[command.firstOperand + k]));
+    const uint32_t count = kernel.members != 0 ? command.numParams : 1;
+    for (uint32_t member = 0; member < count; ++member) {
+      const int64_t *scalars = p.params.data() + command.firstParam + member;
+      members.push_back({function, buffers.data() + member * (buffers.size() / count), scalars,
+                         kernel.extent != 0 ? kernel.extent : *scalars});
+    }
+    grain = kernel.grain;
+  }
+  Status run() override {
+    for (Member &member : members)
+      parallelRanges(member.extent, grain, threads, &member, [](void *self, int64_t begin, int64_t end) {
+        const auto &work = *static_cast<Member *>(self);
+        work.function(work.buffers, work.scalars, begin, end);
+      });
+    return {};
+  }
+
+private:
+  struct Member {
+    KernelFunction function;
+    void *const *buffers;
+    const int64_t *scalars;
+    int64_t extent;
+  };
+  std::vector<void *> buffers;
+  std::vector<Member> members;
+  int64_t grain;
+  uint32_t threads;
+};
+
+/// A function of kernels/. Copies between spaces are the Copy function on one thread.
+class LibraryTask final : public Task {
+public:
+  LibraryTask(const Binding &binding, const Command &command, LibraryFunction function, uint32_t threads)
+      : function(function) {
+    const Program &p = binding.program;
+    for (uint32_t k = 0; k < command.numOperands; ++k) {
+      const uint32_t id = p.operands[command.firstOperand + k];
+      const Buffer &buffer = p.buffers[id];
+      views.push_back({binding.address(id), buffer.shape.data(), buffer.strides.data(),
+                       static_cast<uint32_t>(buffer.shape.size()), buffer.dtype});
+    }
+    void *workspace = command.workspace == UINT32_MAX ? nullptr : binding.address(command.workspace);
+    call = {views.data(), p.params.data() + command.firstParam, command.numOperands, threads, workspace};
+  }
+  Status run() override {
+    function(call);
+    return {};
+  }
+
+private:
+  LibraryFunction function;
+  std::vector<View> views;
+  LibraryCall call;
+};
+
+class MatmulTask final : public Task {
+public:
+  MatmulTask(const OnednnApi &api, MatmulPrimitive *primitive, std::string where)
+      : api(api), primitive(primitive), where(std::move(where)) {}
+  ~MatmulTask() override { api.destroy(primitive); }
+  Status run() override {
+    char message[256] = "";
+    if (api.run(primitive, message, sizeof message))
+      return {};
+    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message), ""};
+  }
+
+private:
+  const OnednnApi &api;
+  MatmulPrimitive *primitive;
+  std::string where;
+};
+
+/// A product whose result has no element: nothing to do, and nothing that oneDNN would accept.
+class NoTask final : public Task {
+  Status run() override { return {}; }
+};
+
+/// Tasks one after another.
+class TaskPair final : public Task {
+public:
+  TaskPair(std::unique_ptr<Task> first, std::unique_ptr<Task> second)
+      : first(std::move(first)), second(std::move(second)) {}
+  Status run() override {
+    Status status = first->run();
+    return status ? second->run() : status;
+  }
+
+private:
+  std::unique_ptr<Task> first, second;
+};
+
+Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOperands &o, std::string where) {
+  Result<ProductBlocks> blocks = cutProduct(o.desc, binding.program.threads);
+  if (!blocks)
+    return blocks.error();
+  if (blocks->bytes > o.workspaceBytes)
+    return Error{
+        ExitCode::Device,
+        fmt::format("{} is a {} product without instructions for it: it needs {} bytes of workspace, "
+                    "but {} are planned",
+                    where, spell(static_cast<DType>(o.desc.a.dtype)), blocks->bytes, o.workspaceBytes),
+        "compile the model on this machine, so that the plan knows its processor"};
+  const MatmulMemory m = o.sums();
+  return bindBlockedProduct(*blocks, {m.a, m.b, m.bias, m.result, m.workspace}, binding.program.threads,
+                            binding.isa, std::move(where));
+}
+
+/// The product of a Matmul command, without what comesAfter().
+Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index, const MatmulOperands &o) {
+  const Program &p = binding.program;
+  Result<const OnednnApi *> api = openOnednn();
+  if (!api)
+    return api.error();
+  std::string where = describeCommand(p, index);
+  Result<bool> inBlocks = needsBlocks(o.desc);
+  if (!inBlocks)
+    return inBlocks.error();
+  if (*inBlocks)
+    return bindBlocks(binding, o, std::move(where));
+  const MatmulMemory memory = o.sums();
+  char message[256] = "";
+  MatmulPrimitive *primitive =
+      (*api)->create(&o.desc, p.threads, o.workspaceBytes, &memory, message, sizeof message);
+  if (!primitive)
+    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message),
+                 "compile the model on this machine, so that the plan knows its oneDNN"};
+  return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, std::move(where)));
+}
+
+/// Whether the product leaves its activation to a kernel. One that is formed of blocks finishes them with
+/// relu.
+bool comesAfter(const MatmulOperands &o) {
+  return o.hasGelu() || (o.activation == Activation::Relu && !*needsBlocks(o.desc));
+}
+
+Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {
+  const Program &p = binding.program;
+  const Command &command = p.commands[index];
+  if (numElements(p.buffers[p.operands[command.firstOperand + 2]]) == 0)
+    return std::unique_ptr<Task>(std::make_unique<NoTask>());
+  const MatmulOperands o = matmulOperands(p, command, binding.address);
+  Result<std::unique_ptr<Task>> product = bindProduct(binding, index, o);
+  if (!product || !comesAfter(o))
+    return product;
+  auto activation = std::make_unique<LibraryTask>(binding, command,
+                                                  libraryFunction(LibraryFn::Matmul, binding.isa), p.threads);
+  return std::unique_ptr<Task>(std::make_unique<TaskPair>(std::move(*product), std::move(activation)));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index) {
+  const Command &command = binding.program.commands[index];
+  switch (command.kind) {
+  case CommandKind::Kernel:
+    return std::unique_ptr<Task>(std::make_unique<KernelTask>(binding, command));
+  case CommandKind::Library: {
+    const auto callee = static_cast<LibraryFn>(command.callee);
+    if (callee == LibraryFn::Matmul)
+      return bindMatmul(binding, index);
+    if (isConvolution(callee))
+      return bindConvolution(binding, index);
+    return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
+        binding, command, libraryFunction(callee, binding.isa), binding.program.threads));
+  }
+  case CommandKind::Copy:
+    return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
+        binding, command, libraryFunction(LibraryFn::Copy, binding.isa), /*threads=*/1));
+  case CommandKind::RecordEvent:
+  case CommandKind::WaitEvent:
+    return std::unique_ptr<Task>();
+  case CommandKind::Collective:
+    return bindCollective(binding, index);
+  case CommandKind::Storage:
+    break; // verifyProgram refuses it
+  }
+  return Error{ExitCode::Internal, fmt::format("{} cannot be bound", describeCommand(binding.program, index)),
+               ""};
+}
+
+} // namespace ds::rt

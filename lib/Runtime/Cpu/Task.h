@@ -1,0 +1,50 @@
+//===- Task.h - One command, bound to its memory -------------------------------===//
+//
+// A task holds addresses, not indices: nothing is looked up while a step runs.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CPU_TASK_H
+#define DS_LIB_RUNTIME_CPU_TASK_H
+
+#include "ds/Runtime/KernelImage.h"
+#include "ds/Runtime/Kernels.h"
+#include "ds/Runtime/Program.h"
+#include "ds/Support/Error.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace ds::rt {
+
+class Communicator;
+
+class Task {
+public:
+  virtual ~Task() = default;
+  virtual Status run() = 0;
+};
+
+/// What binding a command needs to know of the executor. Outlives the tasks.
+struct Binding {
+  const Program &program;
+  const KernelImage &image;
+  std::function<void *(uint32_t buffer)> address;
+  Isa isa;
+  const std::vector<Communicator *> &communicators; ///< by stream; see ExecutorOptions
+};
+
+/// The task of program.commands[index], or null for an event. Fails with ExitCode::Device when a plugin is
+/// missing or cannot do what the plan asks.
+Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index);
+
+/// The same for a collective. Fails with ExitCode::Internal when its stream has no communicator of the
+/// program's world.
+Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index);
+
+/// The same for a convolution.
+Result<std::unique_ptr<Task>> bindConvolution(const Binding &binding, uint32_t index);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_CPU_TASK_H

@@ -1,0 +1,80 @@
+//===- Team.h - This rank among those of its run --------------------------------===//
+//
+// What a trainer needs of the other ranks besides the collectives of the program: that all have come to train
+// the same thing, that all stop after the same step, and that all learn why one of them gives up.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_CPU_TEAM_H
+#define DS_LIB_RUNTIME_CPU_TEAM_H
+
+#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Trainer.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::rt {
+
+/// What must be the same on every rank, by the name that a refusal calls it.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// What is wrong with the facts of all ranks, in rank order: the first that differs, and who has what. Empty
+/// when all are the same. `name` says who a rank is.
+std::string findDisagreement(const std::vector<Facts> &facts,
+                             const std::function<std::string(uint32_t rank)> &name);
+
+/// What the collectives of the program have moved and taken so far, on this rank.
+struct CommTotals {
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+class Team {
+public:
+  /// Connects this process to the others of its place. Collective.
+  static Result<std::unique_ptr<Team>> join(const TrainOptions &options);
+
+  uint32_t rank() const { return group->rank(); }
+  uint32_t world() const { return group->world(); }
+  bool leads() const { return rank() == 0; } ///< prints, logs and writes files
+  RankGroup &ranks() { return *group; }
+
+  /// By stream of `program`: the channel of its collectives. Compute and this thread share one, gathers and
+  /// reductions have one each.
+  Result<std::vector<Communicator *>> channelsFor(const Program &program);
+
+  /// The channel of the thread that trains; null when this rank is alone.
+  Communicator *own() { return world() > 1 ? &group->channel(0) : nullptr; }
+
+  /// Refuses with ExitCode::Peer, on every rank, when the ranks have not the same facts.
+  Status agree(const Facts &facts);
+
+  /// Whether `flag` is set on any rank. Every rank calls it at the same point of its run.
+  Result<bool> anyOf(bool flag);
+
+  CommTotals totals() const;
+  /// The table of all collectives of the program; empty when this rank is alone.
+  std::string summary() const;
+
+  /// Lets the others know that this rank fails for a reason of its own.
+  void abort(const Error &error);
+
+  /// Ends a run that ends with `status`: together when every rank has come to the same end, else by abort.
+  Status leave(Status status);
+
+private:
+  explicit Team(std::unique_ptr<RankGroup> group);
+  std::vector<CommStat> stats() const;
+
+  std::unique_ptr<RankGroup> group;
+  std::vector<std::byte> staging; ///< of anyOf
+  bool agreed = true;             ///< false: every rank has refused to start
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_CPU_TEAM_H

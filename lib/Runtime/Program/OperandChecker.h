@@ -1,0 +1,139 @@
+//===- OperandChecker.h - What can be wrong with a library command's operands ---===//
+#ifndef DS_LIB_RUNTIME_PROGRAM_OPERANDCHECKER_H
+#define DS_LIB_RUNTIME_PROGRAM_OPERANDCHECKER_H
+
+#include "Verify.h"
+
+#include "ds/Runtime/Library.h"
+
+#include <algorithm>
+
+namespace ds::rt {
+
+/// The operands and params of one library command, and what can be wrong with them.
+class OperandChecker {
+public:
+  OperandChecker(const Program &program, uint64_t index)
+      : program(program), index(index), command(program.commands[index]) {}
+
+  const Buffer &operand(unsigned k) const {
+    return program.buffers[program.operands[command.firstOperand + k]];
+  }
+  int64_t param(unsigned k) const { return program.params[command.firstParam + k]; }
+  unsigned numOperands() const { return command.numOperands; }
+  std::string where() const { return describeCommand(program, index); }
+
+  /// Between `least` and `most` operands and exactly `params` params.
+  Status counts(unsigned least, unsigned most, unsigned params) const {
+    if (command.numOperands < least || command.numOperands > most)
+      return refuse("{} has {} operands, expected {} to {}", where(), command.numOperands, least, most);
+    if (command.numParams != params)
+      return refuse("{} has {} params, expected {}", where(), command.numParams, params);
+    return {};
+  }
+  /// Operands 0 to `count` - 1 may be looked at.
+  Status atLeast(unsigned count) const {
+    if (command.numOperands >= count)
+      return {};
+    return refuse("{} has {} operands, expected {}", where(), command.numOperands, count);
+  }
+  Status dtype(unsigned k, std::initializer_list<DType> allowed) const {
+    if (std::find(allowed.begin(), allowed.end(), operand(k).dtype) != allowed.end())
+      return {};
+    return refuse("{} operand {} has dtype {}, expected {}", where(), k, spell(operand(k).dtype),
+                  spell(*allowed.begin()));
+  }
+  /// Operand `k` has one of the types that products and kernels compute with.
+  Status isFloat(unsigned k) const { return dtype(k, {DType::F32, DType::BF16, DType::F16}); }
+  /// Operand `k` has the type of operand `other`.
+  Status sameType(unsigned k, unsigned other) const { return dtype(k, {operand(other).dtype}); }
+  Status rank(unsigned k, size_t rank) const {
+    if (operand(k).shape.size() == rank)
+      return {};
+    return refuse("{} operand {} has rank {}, expected {}", where(), k, operand(k).shape.size(), rank);
+  }
+  Status shape(unsigned k, const std::vector<int64_t> &shape) const {
+    if (operand(k).shape == shape)
+      return {};
+    return refuse("{} operand {} has shape [{}], expected [{}]", where(), k, fmt::join(operand(k).shape, "x"),
+                  fmt::join(shape, "x"));
+  }
+  Status unitInnermost(unsigned k) const {
+    const Buffer &b = operand(k);
+    if (b.shape.empty() || b.shape.back() <= 1 || b.strides.back() == 1)
+      return {};
+    return refuse("{} operand {} has innermost stride {}, expected 1", where(), k, b.strides.back());
+  }
+  Status contiguous(unsigned k) const {
+    if (isContiguous(operand(k)))
+      return {};
+    return refuse("{} operand {} is not packed in row-major order", where(), k);
+  }
+  Status flag(unsigned k, int64_t limit = 1) const {
+    if (param(k) >= 0 && param(k) <= limit)
+      return {};
+    return refuse("{} param {} is {}, allowed are 0 to {}", where(), k, param(k), limit);
+  }
+  /// Operand `k` is written: its elements are distinct and none is one of operand `other`.
+  Status written(unsigned k, std::initializer_list<unsigned> others) const {
+    const Buffer &b = operand(k);
+    for (size_t d = 0; d < b.shape.size(); ++d)
+      if (b.shape[d] > 1 && b.strides[d] == 0)
+        return refuse("{} writes operand {}, which has stride 0 in dimension {}", where(), k, d);
+    for (unsigned other : others)
+      if (other < numOperands() && mayOverlap(b, operand(other), program.world))
+        return refuse("{} writes operand {}, which shares bytes with operand {}", where(), k, other);
+    return {};
+  }
+
+  MatmulExtras extras() const { return matmulExtras(program, command); }
+
+  /// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
+  Status workspace(bool isForCpuOnly) const {
+    if (isForCpuOnly && program.target != "cpu")
+      return {};
+    const uint64_t needed =
+        libraryWorkspaceBytes(static_cast<LibraryFn>(command.callee), all(), program.threads);
+    const Buffer *planned = command.workspace == UINT32_MAX ? nullptr : &program.buffers[command.workspace];
+    if (needed > (planned ? extentBytes(*planned) : 0))
+      return refuse("{} needs {} bytes of workspace, but {} are planned", where(), needed,
+                    planned ? extentBytes(*planned) : 0);
+    if (needed != 0 && planned->offset % alignof(float) != 0)
+      return refuse("{} has its workspace at offset {}", where(), planned->offset);
+    return {};
+  }
+
+  /// The workspace shares no byte with an operand: functions keep there what they find their way by. Where
+  /// it is given to one of CUDA's libraries, it lies where they want it.
+  Status ownWorkspace() const {
+    if (command.workspace == UINT32_MAX)
+      return {};
+    const auto callee = static_cast<LibraryFn>(command.callee);
+    const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares;
+    constexpr uint64_t kCudaAlignment = 256; // cuBLASLt's and cuDNN's
+    if (program.target != "cpu" && isLibrarys &&
+        program.buffers[command.workspace].offset % kCudaAlignment != 0)
+      return refuse("{} has its workspace at offset {}, but CUDA's libraries rely on multiples of {}",
+                    where(), program.buffers[command.workspace].offset, kCudaAlignment);
+    for (unsigned k = 0; k < numOperands(); ++k)
+      if (mayOverlap(program.buffers[command.workspace], operand(k), program.world))
+        return refuse("{} has a workspace that shares bytes with operand {}", where(), k);
+    return {};
+  }
+
+private:
+  std::vector<const Buffer *> all() const {
+    std::vector<const Buffer *> operands;
+    for (unsigned k = 0; k < numOperands(); ++k)
+      operands.push_back(&operand(k));
+    return operands;
+  }
+
+  const Program &program;
+  uint64_t index;
+  const Command &command;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_PROGRAM_OPERANDCHECKER_H

@@ -1,0 +1,48 @@
+//===- Verify.h - What the parts of the program verifier share -----------------===//
+//
+// Each part checks one layer and trusts the ones before it: tables (indices, enumerations, geometry), then
+// library commands and collectives (operands against Library.h and Program.h), then lifetimes and events (who
+// holds which byte when).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_PROGRAM_VERIFY_H
+#define DS_LIB_RUNTIME_PROGRAM_VERIFY_H
+
+#include "ds/Runtime/ProgramFile.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace ds::rt {
+
+/// A refusal: `what` says place, value and limit.
+template <class... Args>
+Error refuse(fmt::format_string<Args...> what, Args &&...args) {
+  return Error{ExitCode::Corrupt, fmt::format(what, std::forward<Args>(args)...), ""};
+}
+
+/// "commands[7] (matmul of layer 2)": for diagnostics; survives any bad index.
+std::string describeCommand(const Program &program, uint64_t command);
+
+/// Bytes of the arena of `space`.
+uint64_t arenaBytes(const Program &program, Space space);
+
+/// Whether any byte of an element of `a` can be one of `b` on any of `world` ranks. Exact for views of one
+/// parent that are cut along a dimension; otherwise errs on the side of true.
+bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world);
+
+Status verifyTables(const Program &program);
+Status verifyKernels(const Program &program);
+/// The kernels of the program are those of `lines`, which the image says of itself (KernelInterface.h).
+Status verifyInterfaces(const Program &program, std::string_view lines);
+Status verifyKernelCommand(const Program &program, uint64_t command);
+Status verifyCollectives(const Program &program);
+Status verifyCollectiveCommand(const Program &program, uint64_t command);
+Status verifyLibraryCommand(const Program &program, uint64_t command);
+Status verifyLifetimes(const Program &program);
+Status verifyEvents(const Program &program);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_PROGRAM_VERIFY_H

@@ -1,0 +1,104 @@
+//===- DeviceRunner.h - Runs a program's segments on an accelerator --------------===//
+//
+// The accelerator's half of the executor. The first run of anything waits after each command, so that a
+// kernel that fails is known by name, and libraries make their first-time preparations where nothing is
+// recorded. Later runs are one recorded graph for the whole step, where the device allows it; marks in it say
+// how far it came if it fails.
+//
+// Inputs go through staging memory that the host fills: a place for each micro-step, because a whole step is
+// started at once.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_DEVICERUNNER_H
+#define DS_LIB_RUNTIME_TRAINING_DEVICERUNNER_H
+
+#include "Cpu/Poison.h"
+
+#include "ds/Runtime/Device.h"
+#include "ds/Runtime/Executor.h"
+
+#include <map>
+
+namespace ds::rt {
+
+class DeviceRunner {
+public:
+  /// Makes `program` ready to run on `device`; both outlive the runner. With `poison` nothing is recorded,
+  /// and every run waits after each command.
+  static Result<std::unique_ptr<DeviceRunner>> load(Device &device, const Program &program, uint32_t rank,
+                                                    bool poison);
+
+  std::byte *base(Space space) const { return space == Space::Device ? deviceBase : hostBase; }
+
+  /// Where the host writes the inputs of a micro-step, in the program's order.
+  std::vector<void *> inputs(uint32_t microStep) const;
+
+  /// Executes one segment with the inputs of micro-step 0, or a whole training step.
+  Status run(uint32_t segment);
+  /// Whether the last run was one recorded graph, and why there are none although the user has not forbidden
+  /// them; empty while nothing was refused.
+  bool ranAsGraph() const { return asGraph; }
+  const std::string &graphRefusal() const { return refusal; }
+  Status runStep(const std::function<Status(uint32_t microStep)> &fill);
+
+  /// Whether the host cannot read this memory itself.
+  bool isRemote(const std::byte *address) const;
+  /// Copies at once.
+  Status transfer(std::byte *to, const std::byte *from, uint64_t bytes);
+
+  /// From now on measures every command; what was measured goes to `timings`.
+  void measure(bool on) { measuring = on; }
+  std::vector<Timing> timings;
+
+private:
+  /// Segments that are run as one, each with the micro-step whose inputs it reads.
+  struct Part {
+    uint32_t segment;
+    uint32_t microStep;
+  };
+  using Parts = std::vector<Part>;
+  enum class Way { Checked, Free, Measured, Observed };
+
+  DeviceRunner(Device &device, const Program &program, uint32_t rank);
+  Status prepare(bool poisons);
+  Status allocate();
+  Status runParts(uint32_t key, const Parts &parts);
+  Status runDirectly(const Parts &parts, Way way);
+  Status runGraph(uint32_t key, const Parts &parts);
+  Result<bool> record(uint32_t key, const Parts &parts);
+  Status refuseGraph(const std::string &why);
+  Status issueParts(const Parts &parts, Way way);
+  Status issueSegment(uint32_t segmentIndex, Way way);
+  Status issuePoisoned(uint32_t index);
+  Status setBytes(const Lifetime &lifetime, uint8_t byte);
+  Status issueCommand(uint32_t index, Way way);
+  Status issueOnly(uint32_t index);
+  Status stageInputs(uint32_t microStep, Way way);
+  Status runObserved(const Parts &parts);
+  Status takeTimings(const Parts &parts);
+  Error explain(const Error &error) const;
+  Error explainAt(const Error &error, uint32_t command) const;
+  std::byte *staged(size_t input, uint32_t microStep) const;
+
+  Device &device;
+  const Program &program;
+  const uint32_t rank;
+  std::byte *deviceBase = nullptr, *hostBase = nullptr, *staging = nullptr;
+  std::vector<uint64_t> stagedOffsets; ///< by input; bytes within a micro-step's part, its size behind them
+  Parts step;                          ///< the schedule
+  bool checksAlways = false;           ///< DS_CUDA_CHECK
+  bool mayRecord = true;               ///< the program, the device and the user allow it
+  bool mustRecord = false;             ///< DS_CUDA_GRAPH=require
+  bool asGraph = false;                ///< the last run
+  std::string refusal;                 ///< why nothing is recorded; see graphRefusal
+  bool measuring = false;
+  bool observes = true;               ///< the device has told of commands when it was asked to
+  std::map<uint32_t, GraphId> graphs; ///< by segment, or kWholeStep
+  std::map<uint32_t, bool> known;     ///< what has run once
+  uint32_t numStamps = 0;             ///< of a measured run; of an observed one the commands issued
+  std::unique_ptr<Poison> poison;     ///< null without
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_DEVICERUNNER_H

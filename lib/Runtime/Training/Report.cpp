@@ -1,0 +1,167 @@
+//===- Report.cpp - Prints what a run tells ------------------------------------===//
+//
+// Lines are made whole before they are written, so that a follower of the output never sees half a line.
+//
+//===---------------------------------------------------------------------------===//
+#include "Report.h"
+
+#include "Cpu/BlockedProduct.h"
+#include "Formats/WriteSignals.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <unistd.h>
+
+namespace ds::rt {
+namespace {
+
+/// Writes all of `text`; 0 or errno.
+int writeAll(int fd, std::string_view text) {
+  BlockWriteSignals guard;
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count < 0 ? errno : ENOSPC;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return 0;
+}
+
+/// A result that cannot be printed is no reason to end a training: the user is told once, and later lines are
+/// tried again, for a disk may have room by then.
+void printLine(std::string line) {
+  static std::atomic<bool> warned{false};
+  line += '\n';
+  const int error = writeAll(STDOUT_FILENO, line);
+  if (error != 0 && !warned.exchange(true))
+    logLine(fmt::format("cannot write to standard output: {}; training goes on, lines will be missing",
+                        std::strerror(error)));
+}
+
+const char *spell(StreamKind kind) {
+  static constexpr const char *kNames[] = {"compute", "gather", "reduce", "host copy", "storage"};
+  return kNames[static_cast<uint8_t>(kind)];
+}
+
+/// What a slice of the trace is called: the place in the model if the program names it. Collectives are known
+/// by their name, as in the summary.
+std::string sliceName(const Program &program, const Command &command) {
+  if (command.kind != CommandKind::Collective && command.location < program.strings.size() &&
+      !program.strings[command.location].empty())
+    return program.strings[command.location];
+  if (command.kind == CommandKind::Kernel)
+    return program.kernels[command.callee].name;
+  if (command.kind == CommandKind::Collective)
+    return program.collectives[command.callee].name;
+  return command.kind == CommandKind::Library ? spell(static_cast<LibraryFn>(command.callee)) : "copy";
+}
+
+uint64_t numParameters(const Program &program) {
+  uint64_t count = 0;
+  for (const State &state : program.states)
+    if (state.role == Role::Parameter)
+      count += std::accumulate(state.logicalShape.begin(), state.logicalShape.end(), uint64_t(1),
+                               std::multiplies<uint64_t>());
+  return count;
+}
+
+} // namespace
+
+void logLine(const std::string &text) {
+  writeAll(STDERR_FILENO, "ds-run: " + text + "\n"); // nobody could be told of a failure
+}
+
+std::string bytesText(double bytes) {
+  if (bytes >= 1024.0 * 1024 * 1024)
+    return fmt::format("{:.2f} GiB", bytes / (1024.0 * 1024 * 1024));
+  if (bytes >= 1024.0 * 1024)
+    return fmt::format("{:.1f} MiB", bytes / (1024.0 * 1024));
+  return bytes >= 1024 ? fmt::format("{:.1f} KiB", bytes / 1024) : fmt::format("{:.0f} B", bytes);
+}
+
+uint64_t tokensPerStep(const Program &program) {
+  for (const Input &input : program.inputs) {
+    const Buffer &buffer = program.buffers[input.buffer];
+    if (buffer.shape.size() == 2 && (buffer.dtype == DType::I64 || buffer.dtype == DType::I32))
+      return static_cast<uint64_t>(numElements(buffer)) * program.accumulation * program.world;
+  }
+  return 0;
+}
+
+void printHead(const Program &program, const std::string &data, const std::string &weights, uint64_t steps,
+               uint64_t seed) {
+  std::string text = program.configText;
+  if (!text.empty() && text.back() != '\n')
+    text += '\n';
+  text += fmt::format("model       {} parameters, weights from {}\n", numParameters(program), weights);
+  text += fmt::format("batch       {} x {} x {} (micro-batch, accumulation, ranks)\n", program.microBatch,
+                      program.accumulation, program.world);
+  text += fmt::format("data        {}\n", data);
+  if (program.target == "cpu")
+    text += fmt::format("machine     cpu for {}, {} threads, kernels for {}\n", program.targetCpu,
+                        program.threads, spell(bestIsa()));
+  else
+    text += fmt::format("machine     {}, kernels as PTX{}\n", program.target,
+                        program.cubin.empty() ? "" : " and assembled");
+  if (const std::string products = describeNarrowProducts(program); !products.empty())
+    text += fmt::format("products    {}\n", products);
+  text += fmt::format(
+      "memory      {} device, {} host{}\n", bytesText(static_cast<double>(program.arenas.device)),
+      bytesText(static_cast<double>(program.arenas.host)), program.world > 1 ? " on each rank" : "");
+  text += fmt::format("run         {} steps, seed {}", steps, seed);
+  printLine(std::move(text));
+}
+
+void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const Predicted &predicted) {
+  std::string line = fmt::format("step {}/{}", record.step, steps);
+  if (record.loss)
+    line += fmt::format("  loss {:.6g}", *record.loss);
+  if (record.gradNorm)
+    line += fmt::format("  grad_norm {:.4g}", *record.gradNorm);
+  if (record.lr)
+    line += fmt::format("  lr {:.3e}", *record.lr);
+  if (record.lossScale)
+    line += fmt::format("  loss_scale {:g}", *record.lossScale);
+  if (record.skipped.value_or(false))
+    line += "  skipped";
+  if (tokens > 0)
+    line += fmt::format("  {:.0f} tokens/s", static_cast<double>(tokens) / record.stepSeconds.value_or(1));
+  else
+    line += fmt::format("  {:.1f} samples/s", record.samplesPerSecond.value_or(0));
+  const uint64_t used = record.peakBytes ? record.peakBytes->device : 0;
+  const uint64_t planned = predicted.peakBytes > 0 ? predicted.peakBytes : used;
+  line += fmt::format("  memory {} of {}", bytesText(static_cast<double>(used)),
+                      bytesText(static_cast<double>(planned)));
+  if (record.evalLoss)
+    line += fmt::format("  eval_loss {:.6g}", *record.evalLoss);
+  printLine(std::move(line));
+}
+
+void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank) {
+  trace.nameProcess(rank, fmt::format("rank {}", rank));
+  for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
+    trace.nameThread({rank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
+}
+
+void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint64_t step, int64_t beginNs,
+                const std::vector<Timing> &timings) {
+  trace.instant({rank, 0}, fmt::format("step {}", step), beginNs);
+  for (const Timing &timing : timings) {
+    const Command &command = program.commands[timing.command];
+    const char *category = command.kind == CommandKind::Kernel       ? "kernel"
+                           : command.kind == CommandKind::Library    ? "cpu_op"
+                           : command.kind == CommandKind::Collective ? "collective"
+                                                                     : "memcpy";
+    trace.slice({rank, timing.stream}, sliceName(program, command), category, timing.beginNs,
+                timing.endNs - timing.beginNs, command.bytes, command.flops);
+  }
+}
+
+} // namespace ds::rt

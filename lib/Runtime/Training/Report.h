@@ -1,0 +1,43 @@
+//===- Report.h - What a run tells its user ------------------------------------===//
+//
+// stdout has the result: the resolved configuration and one line a step. stderr has the log. A reader that
+// goes away or a full disk does not end the run: of a closed stdout the log tells once, of a closed stderr
+// nothing does.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_REPORT_H
+#define DS_LIB_RUNTIME_TRAINING_REPORT_H
+
+#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Formats/ChromeTrace.h"
+#include "ds/Runtime/Formats/JsonLog.h"
+
+namespace ds::rt {
+
+/// One line on stderr, after "ds-run: ".
+void logLine(const std::string &text);
+
+/// The resolved configuration and what the run is going to be: on stdout.
+void printHead(const Program &program, const std::string &data, const std::string &weights, uint64_t steps,
+               uint64_t seed);
+
+/// The line of one step: "step 12/200  loss 3.1415  ...". `tokens` of the whole global batch, 0 if the model
+/// has no token input.
+void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const Predicted &predicted);
+
+/// "1.23 GiB", "45.6 MiB", "789 B".
+std::string bytesText(double bytes);
+
+/// Tokens of the global batch: elements of the first integer input of rank 2, or 0.
+uint64_t tokensPerStep(const Program &program);
+
+/// Adds the commands of step `step` on `rank`, measured from `beginNs` on, to a trace: a track per stream.
+void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint64_t step, int64_t beginNs,
+                const std::vector<Timing> &timings);
+
+/// Names the tracks of a rank's trace.
+void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_REPORT_H

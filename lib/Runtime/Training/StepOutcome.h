@@ -1,0 +1,22 @@
+//===- StepOutcome.h - What a step has computed, and whether to go on -----------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
+#define DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
+
+#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Formats/JsonLog.h"
+
+namespace ds::rt {
+
+/// The values of a finished step by the names of the program's outputs. The same on every rank.
+StepRecord readOutputs(const Executor &executor, uint64_t step);
+
+/// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still
+/// have it. With loss scaling an overflow is a skipped step, not a divergence.
+Status checkFinite(const StepRecord &record);
+
+/// Refuses to go on, as DeepSpeed does, after an overflow at the smallest loss scale with no hysteresis left.
+Status checkLossScale(const StepRecord &record);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
