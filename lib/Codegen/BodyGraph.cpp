@@ -317,9 +317,7 @@ Node *BodyGraph::buildReduce(ds::ReduceOp op, ArrayRef<Index> indices) {
 }
 
 bool isHeavy(const Node &node) {
-  return node.kind == Node::Kind::Random ||
-         (node.op && isa<ds::ExpOp, ds::LogOp, ds::TanhOp, ds::ErfOp, ds::SigmoidOp, ds::SinOp, ds::CosOp,
-                         ds::PowOp, ds::GeluOp, ds::GeluGradOp>(node.op));
+  return node.kind == Node::Kind::Random || (node.op && node.op->hasTrait<OpTrait::HeavyBody>());
 }
 
 } // namespace mlir::ds::codegen

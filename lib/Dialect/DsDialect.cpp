@@ -63,9 +63,27 @@ void DsDialect::initialize() {
       >();
 }
 
+/// Verifies attributes that any op, or any function, may have.
+static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribute) {
+  auto expect = [&](bool isRight, StringRef example) -> LogicalResult {
+    if (isRight)
+      return success();
+    return op->emitOpError("expects ") << attribute.getName().getValue() << " to be as " << example
+                                       << ", but got " << attribute.getValue();
+  };
+  if (attribute.getName() == DsDialect::kWorkAttr)
+    return expect(isa<WorkAttr>(attribute.getValue()), "#ds.work<forward>");
+  if (attribute.getName() == DsDialect::kSegmentAttr)
+    return expect(isa<SegmentAttr>(attribute.getValue()), "#ds.segment<forward, backward>");
+  if (attribute.getName() != DsDialect::kLayerAttr)
+    return success();
+  auto layer = dyn_cast<StringAttr>(attribute.getValue());
+  return expect(layer && !layer.empty(), "\"h.0.attn\"");
+}
+
 LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != kPhaseAttr)
-    return success();
+    return verifyWorkAttributes(op, attribute);
   if (!isa<ModuleOp>(op))
     return op->emitOpError("expects no ") << kPhaseAttr << ": a module has it";
   if (!isa<PhaseAttr>(attribute.getValue()))
@@ -106,6 +124,63 @@ void InitAttr::print(AsmPrinter &printer) const {
   printer << ", ";
   printer.printAttributeWithoutType(FloatAttr::get(f64, getB()));
   printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// #ds.segment
+//===----------------------------------------------------------------------===//
+
+/// Parses `name N,`, if it is there.
+static ParseResult parseNumber(AsmParser &parser, StringRef name, int64_t &number) {
+  if (failed(parser.parseOptionalKeyword(name)))
+    return success();
+  return failure(parser.parseInteger(number) || parser.parseComma());
+}
+
+Attribute SegmentAttr::parse(AsmParser &parser, Type) {
+  int64_t stage = 0, chunk = 0;
+  SmallVector<Work> works;
+  auto parseWork = [&]() -> ParseResult {
+    std::optional<Work> work;
+    if (parseWord(parser, work))
+      return failure();
+    works.push_back(*work);
+    return success();
+  };
+  if (parser.parseLess() || parseNumber(parser, "stage", stage) || parseNumber(parser, "chunk", chunk) ||
+      parser.parseCommaSeparatedList(parseWork) || parser.parseGreater())
+    return {};
+  return parser.getChecked<SegmentAttr>(parser.getContext(), stage, chunk, works);
+}
+
+void SegmentAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  if (getStage())
+    printer << "stage " << getStage() << ", ";
+  if (getChunk())
+    printer << "chunk " << getChunk() << ", ";
+  llvm::interleaveComma(getWorks(), printer, [&](Work work) { printer << stringifyWork(work); });
+  printer << '>';
+}
+
+LogicalResult SegmentAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stage, int64_t chunk,
+                                  ArrayRef<Work> works) {
+  if (stage < 0 || chunk < 0)
+    return emitError() << "expects a stage and a chunk that are not negative, but got " << stage << " and "
+                       << chunk;
+  if (works.empty() || llvm::is_contained(works, Work::Recompute))
+    return emitError() << "expects work of a segment, which recomputing on its own is not";
+  for (auto [before, after] : llvm::zip(works, works.drop_front()))
+    if (before >= after)
+      return emitError() << "expects work in the order in which it is done, each once, but got "
+                         << stringifyWork(after) << " after " << stringifyWork(before);
+  if (works.size() > 1 && llvm::is_contained(works, Work::Evaluation))
+    return emitError() << "expects an evaluation to stand alone";
+  return success();
+}
+
+SegmentAttr SegmentAttr::of(Operation *func) {
+  return func->getAttrOfType<SegmentAttr>(DsDialect::kSegmentAttr);
 }
 
 //===----------------------------------------------------------------------===//

@@ -274,6 +274,8 @@ LibraryCall CrossEntropyGradOp::getLibraryCall() {
 // DropoutOp
 //===----------------------------------------------------------------------===//
 
+Value DropoutOp::getWithoutNoise() { return getInput(); }
+
 LogicalResult DropoutOp::verify() {
   double probability = getProbability().convertToDouble();
   if (!(probability >= 0 && probability < 1)) // C1.

@@ -23,6 +23,9 @@ LogicalResult StateOp::verify() {
     return emitOpError(
                "expects an owner exactly for gradients, moments and masters without a bucket, but got role ")
            << stringifyRole(getRole()) << (getOwner() ? " with" : " without") << " one";
+  if (getSlot().has_value() != needsOwner(getRole())) // C5.
+    return emitOpError("expects a slot exactly for gradients, moments and masters, but got role ")
+           << stringifyRole(getRole()) << (getSlot() ? " with" : " without") << " one";
   if (getTrainable() && getRole() != Role::Parameter) // C2.
     return emitOpError("expects only parameters to be trainable, but got role ") << stringifyRole(getRole());
   return success();

@@ -10,6 +10,8 @@ using namespace mlir::ds;
 // UpdateOp
 //===----------------------------------------------------------------------===//
 
+bool UpdateOp::isNeededWhole() { return true; }
+
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   auto state = symbolTable.lookupNearestSymbolFrom<StateOp>(*this, getParameterAttr());
   if (state && state.getRole() == Role::Parameter) // C1.
@@ -129,6 +131,8 @@ SmallVector<Value> UpdateOp::decompose(OpBuilder &builder) { return build(builde
 LogicalResult SumOfSquaresOp::verify() {
   return getInputs().empty() ? emitOpError("expects an operand, but got none") : success(); // C1.
 }
+
+bool SumOfSquaresOp::isNeededWhole() { return true; }
 
 bool SumOfSquaresOp::isLibraryCall() {
   return getInputs().size() > 1 && llvm::none_of(getInputs().getTypes(), [](Type type) {

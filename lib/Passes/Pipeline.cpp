@@ -48,8 +48,7 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   DecomposeOptions decompose;
   decompose.keepUpdates = true;
   manager.addPass(createDecompose(decompose));
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  manager.addPass(createSimplify());
   manager.addPass(createVerifyStep());
 }
 
@@ -60,8 +59,7 @@ void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions 
 
   // Updates have the shape of what a rank has now. What they and the windows of buckets repeat is merged.
   manager.addPass(createDecompose());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  manager.addPass(createSimplify());
   manager.addPass(createVerifySharded());
 }
 

@@ -5,7 +5,6 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "StepSimulation.h"
-#include "ds/Passes/TrainingAttr.h"
 #include "ds/Planner/PlanSummary.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -32,11 +31,9 @@ void mlir::ds::addCommunication(ModuleOp module, analysis::PlanReport &report) {
   report.mesh = {size(MeshAxis::Data), size(MeshAxis::Tensor), size(MeshAxis::Pipeline),
                  size(MeshAxis::Sequence)};
   report.world = report.mesh.dp * report.mesh.tp * report.mesh.pp * report.mesh.sp;
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  int64_t accumulation = succeeded(training) ? training->accumulation : 1;
   llvm::MapVector<CollectiveKind, int64_t> bytes;
   for (func::FuncOp func : getSegments(module)) {
-    int64_t runs = runsPerStep(func, accumulation);
+    int64_t runs = runsPerStep(func);
     for (CommunicateOp op : func.getOps<CommunicateOp>())
       bytes[op.getKind()] += runs * op.getSentBytes(mesh.getSize(op.getAxis()));
     if (runs > 0)

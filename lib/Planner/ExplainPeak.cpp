@@ -1,19 +1,18 @@
 //===- ExplainPeak.cpp - What is live at a plan's peak, and why ------------------===//
 //
-// Everything is read off the order of commands: who touches a value first and last, whether the peak lies
-// between forward and backward, and what the configuration divides already.
+// Everything is read off the commands: who touches a value first and last, whether that is forward or
+// backward, and what the configuration divides already.
 //
 //===---------------------------------------------------------------------------===//
 #include "ExplainPeak.h"
 
 #include "PlanBuffers.h"
 #include "ds/Dialect/Target.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandNames.h"
-#include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -41,10 +40,11 @@ private:
   };
 
   void findUses();
-  void findBackward();
+  bool isForward(int64_t command) const;
   std::string spell(int64_t command);
   PeakValue describe(const AllocLifetime &lifetime);
-  bool isSaved(const Uses &use) const { return use.first < backward && use.last >= backward; }
+  /// Whether forward makes it and another direction reads it.
+  bool isSaved(const Uses &use) const { return isForward(use.first) && !isForward(use.last); }
   PeakPart partOf(const AllocLifetime &lifetime, const Uses &use) const;
   std::string sourceFor(PeakPart part, Operation *writer);
   std::string reasonFor(Category category, const Uses &uses, Operation *writer);
@@ -55,7 +55,6 @@ private:
   const Moment &peak;
   ScheduledFunction scheduled;
   DenseMap<Value, Uses> uses;
-  int64_t backward = 0; ///< the first command of the backward pass
 };
 } // namespace
 
@@ -70,31 +69,14 @@ void PeakExplainer::findUses() {
     }
 }
 
-/// The first gradient of a library function; without one, where the step comes back to a numbered layer.
-void PeakExplainer::findBackward() {
-  backward = static_cast<int64_t>(scheduled.commands.size());
-  llvm::StringSet<> left;
-  std::string current;
-  for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
-    if (isBackwardCall(command)) {
-      backward = static_cast<int64_t>(index);
-      return;
-    }
-    std::string layer = repeatedLayer(layerOf(command->getLoc()));
-    bool isNumbered = !layer.empty() && llvm::isDigit(layer.back());
-    if (!isNumbered || layer == current || !isa<LaunchOp, CallOp>(command))
-      continue;
-    if (left.contains(layer))
-      backward = std::min(backward, static_cast<int64_t>(index));
-    left.insert(current);
-    current = layer;
-  }
+bool PeakExplainer::isForward(int64_t command) const {
+  return ::mlir::ds::isForward(scheduled.commands[command]);
 }
 
 /// "matmul h.3.mlp".
 std::string PeakExplainer::spell(int64_t command) {
   Operation *op = scheduled.commands[command];
-  std::string layer = layerOf(op->getLoc());
+  std::string layer = layerOf(op);
   return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer);
 }
 
@@ -112,7 +94,7 @@ std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operati
     return isReduced ? "gradients on their way into " + last : "what " + next + " exchanges";
   if (isSaved(use))
     return "saved for the backward pass: " + last + " reads it";
-  return (use.first < backward ? "result that " : "gradient that ") + next + " uses";
+  return (isForward(use.first) ? "result that " : "gradient that ") + next + " uses";
 }
 
 std::string PeakExplainer::remedyFor(Category category, const Uses &use, Operation *writer,
@@ -171,7 +153,7 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
   const Uses &use = uses.at(alloc.getBuffer());
   PeakValue value;
   value.name = nameOfCommand(lifetime.writer, symbols);
-  value.layer = layerOf(alloc.getLoc());
+  value.layer = layerOf(alloc);
   value.part = partOf(lifetime, use);
   value.source = sourceFor(value.part, lifetime.writer);
   value.type = spellType(alloc.getBuffer().getType());
@@ -185,11 +167,10 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
 
 analysis::PeakExplanation PeakExplainer::explain() {
   findUses();
-  findBackward();
   analysis::PeakExplanation result;
   Operation *op = scheduled.commands[peak.command];
   result.op = nameOfCommand(op, symbols);
-  result.layer = layerOf(op->getLoc());
+  result.layer = layerOf(op);
   result.segment = func::FuncOp(peak.func).getSymName().str();
   std::vector<const AllocLifetime *> live;
   for (const AllocLifetime &lifetime : scheduled.lifetimes)

@@ -1,6 +1,7 @@
 //===- PlanBuffers.cpp - What a planned module reserves, and its fullest moment --===//
 #include "PlanBuffers.h"
 
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandNames.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -103,7 +104,7 @@ std::string Moment::spell(SymbolTable &symbols) const {
   if (!func)
     return "";
   Operation *op = ScheduledFunction(func).commands[command];
-  std::string layer = layerOf(op->getLoc());
+  std::string layer = layerOf(op);
   return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer) + " (" +
          func::FuncOp(func).getSymName().str() + ")";
 }

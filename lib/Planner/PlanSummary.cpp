@@ -13,7 +13,6 @@
 #include "ds/Analysis/MemoryPlan.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
-#include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -43,13 +42,10 @@ static void addMemory(ModuleOp module, analysis::RankPlan &rank) {
 
 /// Operations of the library functions that one rank runs in a step.
 static double flopsPerStep(ModuleOp module) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  int64_t accumulation = succeeded(training) ? training->accumulation : 1;
   double flops = 0;
   for (func::FuncOp func : getSegments(module))
     for (CallOp call : func.getOps<CallOp>())
-      flops += static_cast<double>(runsPerStep(func, accumulation)) *
-               static_cast<double>(call.getFlops().value_or(0));
+      flops += static_cast<double>(runsPerStep(func)) * static_cast<double>(call.getFlops().value_or(0));
   return flops;
 }
 

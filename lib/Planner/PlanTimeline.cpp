@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "PlanBuffers.h"
 #include "StepSimulation.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandNames.h"
 #include "ds/Planner/PlanSummary.h"
 
@@ -76,7 +77,7 @@ void TimelineBuilder::addCommands(const SegmentSimulation &segment, const std::s
   for (auto [op, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
     analysis::PlanTimeline::Command command;
     command.name = nameOfCommand(op, symbols);
-    command.layer = layerOf(op->getLoc());
+    command.layer = layerOf(op);
     command.segment = name;
     command.stream = llvm::find(step.streams, streamOf(op)) - step.streams.begin();
     command.kind = kindOf(op);
@@ -100,7 +101,7 @@ void TimelineBuilder::addBuffers(const SegmentSimulation &segment) {
     AllocOp alloc = lifetime.alloc;
     Buffer buffer;
     buffer.name = nameOfCommand(lifetime.writer, symbols);
-    buffer.layer = layerOf(alloc.getLoc());
+    buffer.layer = layerOf(alloc);
     buffer.category = categoryOf(alloc);
     buffer.space = stringifySpace(alloc.getBuffer().getType().getSpace()).str();
     buffer.offset = alloc.getOffset().value_or(0);

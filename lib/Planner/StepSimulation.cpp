@@ -3,7 +3,6 @@
 
 #include "ReuseDistance.h"
 #include "ds/Passes/CommandCost.h"
-#include "ds/Passes/TrainingAttr.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -12,17 +11,6 @@ namespace cost = ::ds::cost;
 
 /// What collectives share: the links between devices.
 static constexpr uint32_t kFabric = 1, kHostLink = 2;
-
-int64_t mlir::ds::runsPerStep(func::FuncOp func, int64_t accumulation) {
-  switch (func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue()) {
-  case SegmentKind::Middle:
-    return std::max<int64_t>(0, accumulation - 2);
-  case SegmentKind::Evaluation:
-    return 0;
-  default:
-    return 1;
-  }
-}
 
 /// `command` as the simulation sees it, on stream number `stream`.
 static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, CommandCosts &costs,
@@ -75,14 +63,12 @@ static SegmentSimulation simulateSegment(func::FuncOp func, ArrayRef<StreamKind>
 }
 
 StepSimulation mlir::ds::simulateStep(ModuleOp module, const cost::Rates &rates) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  int64_t accumulation = succeeded(training) ? training->accumulation : 1;
   SmallVector<func::FuncOp> segments = getSegments(module);
   StepSimulation step{findStreams(segments), {}};
   CommandCosts costs(module, rates);
   for (func::FuncOp func : segments) {
     step.segments.push_back(simulateSegment(func, step.streams, rates, costs));
-    step.segments.back().runs = runsPerStep(func, accumulation);
+    step.segments.back().runs = runsPerStep(func);
   }
   return step;
 }

@@ -31,9 +31,6 @@ struct StepSimulation {
   double sum(llvm::function_ref<double(const SegmentSimulation &)> figure) const;
 };
 
-/// How often a step runs `func` with `accumulation` micro-steps.
-int64_t runsPerStep(func::FuncOp func, int64_t accumulation);
-
 /// Simulates the segments of `module` (phase scheduled or planned).
 StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates);
 

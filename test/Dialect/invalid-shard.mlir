@@ -112,7 +112,7 @@ ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 ds.bucket @k members [@w] offsets [0] elements 128
 // expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters without a bucket, but got role moment with one}}
-ds.state @state_c1_both role(moment) owner(@w) bucket(@k) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
+ds.state @state_c1_both role(moment) slot("state_c1_both") owner(@w) bucket(@k) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
 
 // -----
 
@@ -136,7 +136,7 @@ ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 ds.bucket @k members [@w] offsets [0] elements 128
 // expected-error@+1 {{'ds.state' op expects a bucket, but got @w}}
-ds.state @state_c3_no_bucket role(moment) bucket(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
+ds.state @state_c3_no_bucket role(moment) slot("state_c3_no_bucket") bucket(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
 
 // -----
 
@@ -145,7 +145,7 @@ ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device
 // expected-note@+1 {{bucket @k is declared here}}
 ds.bucket @k members [@w] offsets [0] elements 128
 // expected-error@+1 {{'ds.state' op expects 128 elements, but got 'tensor<64xf32>'}}
-ds.state @state_c3_short role(moment) bucket(@k) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+ds.state @state_c3_short role(moment) slot("state_c3_short") bucket(@k) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
 
 // -----
 
@@ -161,7 +161,7 @@ ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 ds.bucket @k members [@w] offsets [0] elements 128
 // expected-error@+1 {{'ds.state' op expects one entry in shards per dimension of 'tensor<128xf32>', but got 2}}
-ds.state @state_c4_entries role(moment) bucket(@k) shards [dp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
+ds.state @state_c4_entries role(moment) slot("state_c4_entries") bucket(@k) shards [dp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
 
 // -----
 

@@ -3,7 +3,7 @@
 // States, regions, buffers and commands.
 
 // expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters without a bucket, but got role moment without one}}
-ds.state @state_c1_moment_without_owner role(moment) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+ds.state @state_c1_moment_without_owner role(moment) slot("state_c1_moment_without_owner") init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 
 // -----
 
@@ -15,7 +15,7 @@ ds.state @state_c1_buffer_with_owner role(buffer) owner(@w) init(#ds.init<zero, 
 
 ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 // expected-error@+1 {{'ds.state' op expects its owner to be a parameter, but got @b}}
-ds.state @state_c1_owner_is_no_parameter role(moment) owner(@b) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+ds.state @state_c1_owner_is_no_parameter role(moment) slot("state_c1_owner_is_no_parameter") owner(@b) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 
 // -----
 

@@ -12,8 +12,8 @@ ds.state @h.0.w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home
 ds.bucket @bucket_0 members [@wte, @h.0.w] offsets [0, 1024] elements 4096
 // CHECK: ds.state @bucket_0.parameter role (parameter) bucket(@bucket_0) init
 ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096xf32>
-// CHECK: ds.state @bucket_0.exp_avg role (moment) bucket(@bucket_0) shards [dp] init
-ds.state @bucket_0.exp_avg role(moment) bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096xf32>
+// CHECK: ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init
+ds.state @bucket_0.exp_avg role(moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096xf32>
 // CHECK: ds.state @cut role (buffer) shards [none, tp, sp] init
 ds.state @cut role(buffer) shards [none, tp, sp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3x8x8xf32>
 

@@ -66,7 +66,7 @@ OPTIMIZERS = {
 
 def compile_step(training, *flags):
     text = f"module attributes {{ds.training = {{{training}}}}} {{\n{MODEL}}}\n"
-    done = subprocess.run(["ds-opt", "-", "--ds-differentiate", "--ds-build-step", "--canonicalize", "--cse", *flags,
+    done = subprocess.run(["ds-opt", "-", "--ds-differentiate", "--ds-build-step", "--ds-simplify", *flags,
                            "--mlir-print-op-generic"], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         raise SystemExit(f"ds-opt fails on {training}:\n{done.stderr}")
@@ -168,7 +168,7 @@ def check(optimizer, ranks, accumulation, steps, zero):
     where = f"{optimizer}, {ranks} ranks, accumulation {accumulation}, {zero}"
     common = OPTIMIZERS[optimizer]
     sharded = compile_step(f"{common}, world = {ranks} : i64, gradient_accumulation_steps = {accumulation} : i64, "
-                           f"zero_optimization = {{{zero}}}", "--ds-shard-zero", "--ds-decompose", "--canonicalize", "--cse",
+                           f"zero_optimization = {{{zero}}}", "--ds-shard-zero", "--ds-decompose", "--ds-simplify",
                            "--ds-verify-sharded", "--ds-rematerialize-cheap")
     single = compile_step(f"{common}, gradient_accumulation_steps = {accumulation * ranks} : i64", "--ds-decompose")
     torch.manual_seed(3)

@@ -60,7 +60,7 @@ class Function:
         self.arguments, self.ops = [], []
         self.argument_attributes = self.read_attributes("arg_attrs", header)
         self.result_attributes = self.read_attributes("res_attrs", header)
-        segment = re.search(r"#ds\.segment<(\w+)>", header)
+        segment = re.search(r"#ds\.segment<([\w, ]+)>", header)
         self.segment = segment.group(1) if segment else None
 
     @staticmethod
@@ -118,7 +118,7 @@ class Module:
             elif '"ds.bucket"' in line:
                 bucket = Bucket(OP.match(line).group(5))
                 self.buckets[bucket.name] = bucket
-            elif '"ds.mesh"' in line:
+            elif '"ds.mesh"' in line or '"ds.schedule"' in line:
                 continue
             elif OP.match(line):
                 function.ops.append(Op(OP.match(line)))
@@ -316,6 +316,14 @@ UNARY = {"neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "exp": torch.ex
          "sub": torch.sub, "mul": torch.mul, "max": torch.maximum, "min": torch.minimum, "pow": torch.pow,
          "and": torch.logical_and, "or": torch.logical_or, "select": torch.where}
 
+def accumulate(op, gradient, kept=None):
+    result = dtype(op.types[0][1])
+    if kept is None:
+        return gradient.to(result)
+    wider = torch.promote_types(gradient.dtype, kept.dtype)
+    return (kept.to(wider) + gradient.to(wider)).to(result)
+
+
 OPS = {f"ds.{name}": (lambda function: lambda op, *operands: function(*operands))(function)
        for name, function in UNARY.items()}
 OPS.update({
@@ -332,6 +340,8 @@ OPS.update({
     "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.conv": conv,
     "ds.conv_grad_input": conv_grad_input, "ds.conv_grad_weight": conv_grad_weight, "ds.cross_entropy": cross_entropy,
     "ds.cross_entropy_grad": cross_entropy_grad, "ds.embedding": embedding,
+    "ds.accumulate": accumulate, "ds.rank_mean": lambda op, value: value,
+    "ds.advance": lambda op, generator: generator + torch.tensor([0, int(op.get("by"))]),
     "ds.sum_of_squares": lambda op, *tensors: sum((tensor.double() ** 2).sum() for tensor in tensors),
     "ds.embedding_grad": embedding_grad,
 })

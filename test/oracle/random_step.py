@@ -242,8 +242,11 @@ class Segment:
         plain = ", ".join(kind.split(" {")[0] for kind in types)
         body = "".join(f"    {line}\n" for line in self.lines)
         return (f"  func.func @{self.name}({', '.join(self.arguments)}) -> ({', '.join(types)}) "
-                f"attributes {{ds.segment = #ds.segment<{self.kind}>}} {{\n{body}"
+                f"attributes {{ds.segment = #ds.segment<{WORKS[self.kind]}>}} {{\n{body}"
                 f"    return{f' {chr(44).join(results)} : {plain}' if results else ''}\n  }}\n")
+
+
+WORKS = {"first": "forward, backward", "last": "forward, backward, update"}
 
 
 def random_module(seed, ops=24):

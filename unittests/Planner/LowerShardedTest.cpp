@@ -26,12 +26,12 @@ module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.bucket @bucket_0 members [@w, @b] offsets [0, 32] elements 64
   ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
-  ds.state @bucket_0.sum role(moment) bucket(@bucket_0) shards [dp] init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<64xf32>
+  ds.state @bucket_0.sum role(moment) slot("sum") bucket(@bucket_0) shards [dp] init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<64xf32>
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   func.func @last(%g: tensor<64xf32> {ds.input = "g"}, %p: tensor<64xf32> {ds.state = @bucket_0.parameter},
                   %m: tensor<32xf32> {ds.state = @bucket_0.sum})
       -> (tensor<64xf32> {ds.state = @bucket_0.parameter}, tensor<32xf32> {ds.state = @bucket_0.sum}, tensor<f32> {ds.state = @loss})
-      attributes {ds.segment = #ds.segment<last>} {
+      attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %l = ds.reduce sum %g dims [0] : tensor<64xf32> -> tensor<f32>
     %loss = ds.all_reduce sum %l axis dp : tensor<f32>
     %s = ds.reduce_scatter sum %g axis dp : tensor<64xf32> -> tensor<32xf32>
@@ -157,10 +157,11 @@ const char *kPlanned = "module attributes {ds.phase = #ds.phase<planned>} {\n"
 
 TEST(Lower, RefusesMoreEventsThanAProgramCanName) {
   std::string said;
-  EXPECT_TRUE(failed(lowerText(std::string(kPlanned) +
-                                   "func.func @last() attributes {ds.segment = #ds.segment<last>} {\n"
-                                   "ds.record 65536 on compute\nreturn\n}\n}",
-                               said)));
+  EXPECT_TRUE(failed(
+      lowerText(std::string(kPlanned) +
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                    "ds.record 65536 on compute\nreturn\n}\n}",
+                said)));
   EXPECT_EQ(said, "'ds.record' op expects at most 65536 events in a program");
 }
 
@@ -176,7 +177,7 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
   std::string said;
   FailureOr<rt::Program> program =
       lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<last>} {\n"
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
                     "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
                     "%p = ds.view %a offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> "
                     "!ds.buffer<tensor<32xf32>, [1], device>\n"
@@ -195,7 +196,7 @@ TEST(Lower, ArenasAreThoseOfTheirSpaces) {
   std::string said;
   FailureOr<rt::Program> program =
       lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<last>} {\n"
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
                     "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
                     "%h = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
                     "ds.transfer %a to %h on host_copy : !ds.buffer<tensor<8xf32>, [1], device>, "

@@ -32,8 +32,9 @@ std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage)
     text += "ds.state @" + name + " role(parameter) trainable " + zero + "xbf16>\n";
     for (const char *suffix : {"master", "exp_avg", "exp_avg_sq"})
       text += "ds.state @" + name + "." + suffix + (suffix[0] == 'm' ? " role(master)" : " role(moment)") +
-              " owner(@" + name + ") " + zero + "xf32>\n";
-    text += "ds.state @" + name + ".grad role(gradient) owner(@" + name + ") " + zero + "xbf16>\n";
+              " slot(\"" + suffix + "\") owner(@" + name + ") " + zero + "xf32>\n";
+    text +=
+        "ds.state @" + name + ".grad role(gradient) slot(\"grad\") owner(@" + name + ") " + zero + "xbf16>\n";
     auto argument = [&](const std::string &value, const std::string &type, const std::string &state) {
       arguments += ", %" + value + id + ": " + type + " {ds.state = @" + state + "}";
     };
@@ -51,16 +52,19 @@ std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage)
     result(results, full, name + ".exp_avg");
     result(results, full, name + ".exp_avg_sq");
     result(firstTypes, low, name + ".grad");
-    body += "%g" + id + " = ds.mul %p" + id + ", %p" + id + " : " + low + "\n%s" + id + " = ds.add %a" + id +
-            ", %g" + id + " : " + low + "\n%u" + id + ":4 = ds.update @" + name + " states(%w" + id + ", %m" +
-            id + ", %v" + id + ") gradient(%s" + id + ") : (" + full + ", " + full + ", " + full + ", " +
-            low + ") -> (" + full + ", " + low + ", " + full + ", " + full + ") {\n^bb0(%w: " + full +
-            ", %m: " + full + ", %v: " + full + ", %g: " + low + "):\n%f = ds.convert %g : " + low + " -> " +
-            full + "\n%n = ds.sub %w, %f : " + full + "\n%c = ds.convert %n : " + full + " -> " + low +
+    const std::string product =
+        "%g" + id + " = ds.mul %p" + id + ", %p" + id + " {ds.work = #ds.work<backward>} : " + low + "\n";
+    body += product + "%s" + id + " = ds.accumulate %g" + id + " into %a" + id +
+            " {ds.work = #ds.work<backward>} : (" + low + ", " + low + ") -> " + low + "\n%u" + id +
+            ":4 = ds.update @" + name + " states(%w" + id + ", %m" + id + ", %v" + id + ") gradient(%s" + id +
+            ") {ds.work = #ds.work<update>} : (" + full + ", " + full + ", " + full + ", " + low + ") -> (" +
+            full + ", " + low + ", " + full + ", " + full + ") {\n^bb0(%w: " + full + ", %m: " + full +
+            ", %v: " + full + ", %g: " + low + "):\n%f = ds.convert %g : " + low + " -> " + full +
+            "\n%n = ds.sub %w, %f : " + full + "\n%c = ds.convert %n : " + full + " -> " + low +
             "\nds.yield %n, %c, %m, %v : " + full + ", " + low + ", " + full + ", " + full + "\n}\n";
     values += ", %u" + id + "#0, %u" + id + "#1, %u" + id + "#2, %u" + id + "#3";
     types += ", " + full + ", " + low + ", " + full + ", " + full;
-    firstValues += "%g" + id + " = ds.mul %p" + id + ", %p" + id + " : " + low + "\n";
+    firstValues += product;
   }
   std::string returned, returnedTypes;
   for (int64_t layer = 0; layer < layers; ++layer) {
@@ -68,11 +72,13 @@ std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage)
     returnedTypes += ", tensor<" + size + "xbf16>";
   }
   text += "func.func @first(" + first.substr(2) + ") -> (" + firstTypes.substr(2) +
-          ") attributes {ds.segment = #ds.segment<first>} {\n" + firstValues + "return " +
+          ") attributes {ds.segment = #ds.segment<forward, backward>} {\n" + firstValues + "return " +
           returned.substr(2) + " : " + returnedTypes.substr(2) + "\n}\n";
   text += "func.func @last(" + arguments.substr(2) + ") -> (" + results.substr(2) +
-          ") attributes {ds.segment = #ds.segment<last>} {\n" + body + "return " + values.substr(2) + " : " +
-          types.substr(2) + "\n}\n}\n";
+          ") attributes {ds.segment = #ds.segment<forward, backward, update>} {\n" + body + "return " +
+          values.substr(2) + " : " + types.substr(2) +
+          "\n}\nds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, "
+          "#ds.run<@last, first 1, count 1, gradients add>]\n}\n";
   return text;
 }
 

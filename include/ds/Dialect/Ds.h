@@ -78,12 +78,18 @@ PhaseRange getLegalPhases(Operation *op);
 namespace mlir::OpTrait {
 
 /// Implements PhasedOpInterface.
-template <::mlir::ds::Phase first, ::mlir::ds::Phase last> struct InPhases {
-  template <typename Concrete> class Impl : public TraitBase<Concrete, Impl> {
+template <::mlir::ds::Phase first, ::mlir::ds::Phase last>
+struct InPhases {
+  template <typename Concrete>
+  class Impl : public TraitBase<Concrete, Impl> {
   public:
     static ::mlir::ds::PhaseRange getLegalPhases() { return {first, last}; }
   };
 };
+
+/// See DsBase.td.
+template <typename Concrete>
+class HeavyBody : public TraitBase<Concrete, HeavyBody> {};
 
 } // namespace mlir::OpTrait
 

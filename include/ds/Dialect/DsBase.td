@@ -19,6 +19,9 @@ def OnTensors : InPhases<"Model", "Resident">;
 def OnBuffers : InPhases<"Scheduled", "Planned">;
 def Composite : InPhases<"Model", "Sharded">;  // until it is decomposed
 
+// The op takes so long for one element that repeating it for several readers costs more than keeping its value.
+def HeavyBody : NativeOpTrait<"HeavyBody">;
+
 def Ds_Integer : AnyTypeOf<[I8, UI8, I32, I64], "8-, 32- or 64-bit integer">;
 def Ds_Number : AnyTypeOf<[AnyFloat, Ds_Integer], "float or integer">;
 def Ds_Element : AnyTypeOf<[AnyFloat, Ds_Integer, I1], "float, integer or truth value">;

@@ -15,13 +15,14 @@ def Ds_Dialect : Dialect {
 
     - *model*: `@forward` computes the loss. Parameters and buffers are declared by `ds.state`; a function takes
       them as arguments that carry `ds.state = @name`, and the forward's own arguments carry `ds.input = "name"`.
-    - *step*: the functions `@first`, `@middle`, `@last` (micro-steps of one training step; `@last` also updates)
-      and `@evaluate`. States are arguments and, where a function changes them, results with `ds.state = @name`.
-      Everything between is SSA on tensors.
+    - *step*: segments, functions that do a part of a step's work, such as `@first`, `@middle` and `@last` (micro-steps;
+      `@last` also updates) and `@evaluate`, and a `ds.schedule` of what runs when. States are arguments and, where a
+      function changes them, results with `ds.state = @name`. Everything between is SSA on tensors. Each op says
+      whether it is forward, backward or update (`ds.work`) and which layer it belongs to (`ds.layer`).
     - *sharded*: the same functions as one rank of a `ds.mesh` runs them. Parameters, gradients and moments lie flat
       in `ds.bucket`s that the `dp` axis cuts; collectives are ops. All ranks run one text: the rank appears only
       in `ds.axis_index` and `ds.local_shard`, never in a size.
-    - *resident*: what backward needs is kept or made again: ops marked `ds.recomputed` stand where they are read.
+    - *resident*: what backward needs is kept or made again: ops of the work `recompute` stand where they are read.
     - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
       explicit; nothing is returned.
     - *planned*: every `ds.alloc` has an offset in the arena of its space.
@@ -54,12 +55,14 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kStateAttr = "ds.state";
     /// Function argument attribute: name of a forward argument that the host fills (a StringAttr).
     static constexpr StringLiteral kInputAttr = "ds.input";
-    /// Function attribute: which part of a step this is (a SegmentKindAttr).
+    /// Function attribute: which part of a step this is (a SegmentAttr).
     static constexpr StringLiteral kSegmentAttr = "ds.segment";
+    /// Op attribute: which work of a step the op is part of (a WorkAttr); see Work.h.
+    static constexpr StringLiteral kWorkAttr = "ds.work";
+    /// Op attribute: the layer of the model that the op belongs to (a StringAttr, not empty); see Work.h.
+    static constexpr StringLiteral kLayerAttr = "ds.layer";
     /// Function result attribute of a differentiated forward: the state whose gradient this is.
     static constexpr StringLiteral kGradientAttr = "ds.gradient";
-    /// Op attribute: computed again beside its readers, so that its value need not be kept until then (a UnitAttr).
-    static constexpr StringLiteral kRecomputedAttr = "ds.recomputed";
     /// Module attribute: how to train (a DictionaryAttr; keys are documented with ds-build-step).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
     /// Module attribute: the phase that the module is in (a PhaseAttr). A module without one is in any phase that its
@@ -96,11 +99,55 @@ def Ds_Space : Ds_Enum<"Space", "memory space", [
   I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">, I32EnumAttrCase<"Nvme", 2, "nvme">]>;
 def Ds_SpaceAttr : Ds_EnumAttr<Ds_Space, "space">;
 
-def Ds_SegmentKind : Ds_Enum<"SegmentKind", "part of a training step", [
-  I32EnumAttrCase<"First", 0, "first">, I32EnumAttrCase<"Middle", 1, "middle">, I32EnumAttrCase<"Last", 2, "last">,
-  I32EnumAttrCase<"Update", 3, "update">, I32EnumAttrCase<"Evaluation", 4, "evaluation">]>;
-def Ds_SegmentKindAttr : Ds_EnumAttr<Ds_SegmentKind, "segment"> {
-  let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.segment<last>
+def Ds_Work : Ds_Enum<"Work", "what a step does", [
+  I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"InputGradient", 2, "input_gradient">, I32EnumAttrCase<"WeightGradient", 3, "weight_gradient">,
+  I32EnumAttrCase<"Update", 4, "update">, I32EnumAttrCase<"Evaluation", 5, "evaluation">,
+  I32EnumAttrCase<"Recompute", 6, "recompute">]>;
+def Ds_WorkAttr : Ds_EnumAttr<Ds_Work, "work"> {
+  let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.work<forward>
+}
+
+def Ds_SegmentAttr : AttrDef<Ds_Dialect, "Segment"> {
+  let mnemonic = "segment";
+  let summary = "Which part of a step a function is";
+  let description = [{
+    `#ds.segment<forward, backward>` does the forward and the backward work of a micro-batch; work that a function joins
+    needs nothing between. `#ds.segment<stage 1, chunk 0, forward>` does it for the layers that stage 1 of a pipeline has
+    in its first chunk; both are 0 where nothing is said. Which micro-batch it does it for is for `ds.schedule` to say.
+    `evaluation` stands alone: a forward whose loss no step reads.
+  }];
+  let parameters = (ins "int64_t":$stage, "int64_t":$chunk, ArrayRefParameter<"Work">:$works);
+  let builders = [AttrBuilder<(ins "::llvm::ArrayRef<Work>":$works), [{
+    return $_get($_ctxt, 0, 0, works);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether the segment does `work`.
+    bool does(Work work) const { return ::llvm::is_contained(getWorks(), work); }
+    /// The segment that `func` is, or null.
+    static SegmentAttr of(::mlir::Operation *func);
+  }];
+}
+
+def Ds_Gradients : Ds_Enum<"Gradients", "what a run does with the gradients of the step", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Set", 1, "set">, I32EnumAttrCase<"Add", 2, "add">]>;
+def Ds_GradientsParam : EnumParameter<Ds_Gradients>;
+
+def Ds_RunAttr : AttrDef<Ds_Dialect, "Run"> {
+  let mnemonic = "run";
+  let summary = "Runs of one segment, each for the next micro-batch";
+  let description = [{
+    `#ds.run<@middle, first 1, count 3, gradients add>` runs `@middle` for the micro-batches 1, 2 and 3 and adds each one's
+    gradients to those of the step so far; `set` begins them anew. With `reduced`, what the run leaves is combined over
+    the ranks.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$segment, "int64_t":$first, "int64_t":$count,
+                        Ds_GradientsParam:$gradients, DefaultValuedParameter<"bool", "false">:$reduced);
+  let assemblyFormat = [{
+    `<` $segment `,` `first` $first `,` `count` $count `,` `gradients` $gradients (`,` `reduced` $reduced^)? `>`
+  }];
 }
 
 def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [

@@ -43,11 +43,11 @@ def Ds_SignOp : Ds_UnaryOp<"sign", AnyFloat> {
   let summary = "Gives -1, 0 or 1 by the sign of each element";
   let description = [{ Example: `%r = ds.sign %x : tensor<4xf32>` }];
 }
-def Ds_ExpOp : Ds_UnaryOp<"exp", AnyFloat, [Diff]> {
+def Ds_ExpOp : Ds_UnaryOp<"exp", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Raises e to each element";
   let description = [{ Example: `%r = ds.exp %x : tensor<4xf32>` }];
 }
-def Ds_LogOp : Ds_UnaryOp<"log", AnyFloat, [Diff]> {
+def Ds_LogOp : Ds_UnaryOp<"log", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Takes the natural logarithm of each element";
   let description = [{ Example: `%r = ds.log %x : tensor<4xf32>` }];
 }
@@ -61,19 +61,19 @@ def Ds_RsqrtOp : Ds_UnaryOp<"rsqrt", AnyFloat, [Diff]> {
     Computed as 1 / sqrt(x), never by an estimate. Example: `%r = ds.rsqrt %x : tensor<4xf32>`
   }];
 }
-def Ds_TanhOp : Ds_UnaryOp<"tanh", AnyFloat, [Diff]> {
+def Ds_TanhOp : Ds_UnaryOp<"tanh", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Takes the hyperbolic tangent of each element";
   let description = [{ Example: `%r = ds.tanh %x : tensor<4xf32>` }];
 }
-def Ds_ErfOp : Ds_UnaryOp<"erf", AnyFloat, [Diff]> {
+def Ds_ErfOp : Ds_UnaryOp<"erf", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Takes the error function of each element";
   let description = [{ Example: `%r = ds.erf %x : tensor<4xf32>` }];
 }
-def Ds_SigmoidOp : Ds_UnaryOp<"sigmoid", AnyFloat, [Diff]> {
+def Ds_SigmoidOp : Ds_UnaryOp<"sigmoid", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Gives 1 / (1 + exp(-x)) for each element";
   let description = [{ Example: `%r = ds.sigmoid %x : tensor<4xf32>` }];
 }
-def Ds_GeluOp : Ds_ElementwiseOp<"gelu", [Diff, SameOperandsAndResultType, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+def Ds_GeluOp : Ds_ElementwiseOp<"gelu", [Diff, HeavyBody, SameOperandsAndResultType, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let summary = "Takes the Gaussian error linear unit of each element";
   let description = [{
     `0.5 * x * (1 + erf(x / sqrt(2)))`, or with `tanh` the approximation `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
@@ -83,7 +83,7 @@ def Ds_GeluOp : Ds_ElementwiseOp<"gelu", [Diff, SameOperandsAndResultType, Decla
   let results = (outs Ds_FloatTensor:$result);
   let assemblyFormat = "(`tanh` $tanh^)? $input attr-dict `:` type($result)";
 }
-def Ds_GeluGradOp : Ds_ElementwiseOp<"gelu_grad", [SameOperandsAndResultType, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+def Ds_GeluGradOp : Ds_ElementwiseOp<"gelu_grad", [HeavyBody, SameOperandsAndResultType, DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
   let summary = "Computes the gradient of ds.gelu by its input";
   let description = [{
     `grad` times the derivative of `ds.gelu` of the same form at `input`. Example: `%d = ds.gelu_grad tanh %g, %x : tensor<4xf32>`
@@ -92,11 +92,11 @@ def Ds_GeluGradOp : Ds_ElementwiseOp<"gelu_grad", [SameOperandsAndResultType, De
   let results = (outs Ds_FloatTensor:$result);
   let assemblyFormat = "(`tanh` $tanh^)? $grad `,` $input attr-dict `:` type($result)";
 }
-def Ds_SinOp : Ds_UnaryOp<"sin", AnyFloat, [Diff]> {
+def Ds_SinOp : Ds_UnaryOp<"sin", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Takes the sine of each element";
   let description = [{ Example: `%r = ds.sin %x : tensor<4xf32>` }];
 }
-def Ds_CosOp : Ds_UnaryOp<"cos", AnyFloat, [Diff]> {
+def Ds_CosOp : Ds_UnaryOp<"cos", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Takes the cosine of each element";
   let description = [{ Example: `%r = ds.cos %x : tensor<4xf32>` }];
 }
@@ -141,7 +141,7 @@ def Ds_MinOp : Ds_BinaryOp<"min", Ds_Number, [Diff, Commutative]> {
     NaN if either is, and both receive the whole gradient then; where both are equal each receives half. Example: `%r = ds.min %a, %b : tensor<4xf32>`
   }];
 }
-def Ds_PowOp : Ds_BinaryOp<"pow", AnyFloat, [Diff]> {
+def Ds_PowOp : Ds_BinaryOp<"pow", AnyFloat, [Diff, HeavyBody]> {
   let summary = "Raises each element to the power of the other";
   let description = [{ Example: `%r = ds.pow %a, %b : tensor<4xf32>` }];
   let hasCanonicalizeMethod = 1;

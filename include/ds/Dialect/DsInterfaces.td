@@ -101,7 +101,22 @@ def DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
     InterfaceMethod<"Builds the equivalent ops and returns one value per result.",
     "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::mlir::OpBuilder &":$builder)>,
     InterfaceMethod<"Whether a library function computes the op, which then stays whole.",
-    "bool", "isLibraryCall", (ins), [{}], [{ return false; }]>
+    "bool", "isLibraryCall", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<"Whether the op is to be seen whole until ranks have divided the step.",
+    "bool", "isNeededWhole", (ins), [{}], [{ return false; }]>
+  ];
+}
+
+def RandomOpInterface : OpInterface<"RandomOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op that draws random numbers from a generator that it reads as an operand, (seed, counter): the same operand draws
+    the same numbers.
+  }];
+  let methods = [
+    InterfaceMethod<"The generator.", "::mlir::Value", "getGenerator", (ins), [{}], [{ return $_op.getRng(); }]>,
+    InterfaceMethod<"What the op gives where nothing is random, as in evaluation; null for what is nothing else.",
+      "::mlir::Value", "getWithoutNoise", (ins), [{}], [{ return {}; }]>
   ];
 }
 

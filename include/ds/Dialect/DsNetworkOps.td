@@ -243,7 +243,7 @@ def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [OnTensors, Pure, Cost, 
   let hasVerifier = 1;
 }
 
-def Ds_DropoutOp : Ds_Op<"dropout", [Composite, Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
+def Ds_DropoutOp : Ds_Op<"dropout", [Composite, DeclareOpInterfaceMethods<RandomOpInterface, ["getWithoutNoise"]>, Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
   let summary = "Zeroes elements at random and scales the others";
   let description = [{
     An element is kept, and divided by 1 - probability, where `ds.random_uniform` of the same `id` draws at

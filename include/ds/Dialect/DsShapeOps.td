@@ -36,7 +36,7 @@ def Ds_IotaOp : Ds_IndexOp<"iota"> {
   let hasVerifier = 1;
 }
 
-def Ds_RandomUniformOp : Ds_IndexOp<"random_uniform"> {
+def Ds_RandomUniformOp : Ds_IndexOp<"random_uniform", [RandomOpInterface, HeavyBody]> {
   let summary = "Draws numbers in [0, 1) from a counter-based generator";
   let description = [{
     Philox-4x32-10 (Salmon et al., SC'11). `rng` holds (seed, counter), the counter being that of the micro-step in

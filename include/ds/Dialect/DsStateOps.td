@@ -8,7 +8,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
   let summary = "Declares a tensor that lives from step to step";
   let description = [{
     Its name is the tensor's name in weights files; `aliases` are further names of the same tensor (tied
-    parameters). `owner` names the parameter that a gradient, moment or master belongs to. Functions see the state as an
+    parameters). `owner` names the parameter that a gradient, moment or master belongs to, and `slot` what it is of it
+    ("grad", "master", "exp_avg"): states of equal slots are of one kind, whatever they are called. Functions see the state as an
     argument with `ds.state`, and give it a new value by a result with `ds.state`.
 
     `bucket` names the bucket that the state holds one value per element of: its members' parameters, gradients,
@@ -24,17 +25,18 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
       master; a parameter has the members' element type.
     - (C4) `shards` has one entry per dimension, names no axis twice, and each axis of the mesh divides its
       dimension.
+    - (C5) gradients, moments and masters have a `slot`, and only these.
 
-    Example: `ds.state @bucket_0.exp_avg role (moment) bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
+    Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
 
     Example: `ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>`
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, UnitAttr:$trainable,
+  let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, OptionalAttr<StrAttr>:$slot, UnitAttr:$trainable,
                        OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<FlatSymbolRefAttr>:$owner,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<ArrayAttr>:$shards,
                        Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type);
   let assemblyFormat = [{
-    $sym_name `role` custom<InParens>($role) (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
+    $sym_name `role` custom<InParens>($role) (`slot` `(` $slot^ `)`)? (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
     (`bucket` `(` $bucket^ `)`)? (`shards` custom<Shards>($shards)^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
@@ -50,7 +52,7 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "Role":$role, "bool":$trainable, "ArrayAttr":$aliases,
                                  "FlatSymbolRefAttr":$owner, "InitAttr":$init, "Space":$home,
                                  "::mlir::RankedTensorType":$type), [{
-    build($_builder, $_state, name, role, trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
+    build($_builder, $_state, name, role, /*slot=*/StringAttr(), trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
           /*shards=*/ArrayAttr(), init, home, type);
   }]>];
 }

@@ -6,7 +6,7 @@ include "ds/Dialect/DsBase.td"
 
 def Ds_UpdateOp : Ds_Op<"update", [InPhases<"Step", "Sharded">, Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments,
                                    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-                                   DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
+                                   DeclareOpInterfaceMethods<DecomposableOpInterface, ["isNeededWhole"]>]> {
   let summary = "Updates one parameter and what belongs to it";
   let description = [{
     The body computes, element by element, the new values of a parameter, its master and its moments from the old
@@ -47,8 +47,77 @@ def Ds_UpdateOp : Ds_Op<"update", [InPhases<"Step", "Sharded">, Pure, IsolatedFr
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// What a step means, until it is divided
+//===----------------------------------------------------------------------===//
+
+class Ds_StepOp<string mnemonic, list<Trait> traits = []>
+    : Ds_Op<mnemonic, !listconcat([InPhases<"Step", "Sharded">, Pure], traits)>;
+defvar DecomposeWhenDivided = DeclareOpInterfaceMethods<DecomposableOpInterface, ["isNeededWhole"]>;
+
+def Ds_AccumulateOp : Ds_StepOp<"accumulate"> {
+  let summary = "Adds a micro-batch's gradient to what is kept";
+  let description = [{
+    `kept` + `gradient`, formed in the wider of their types and rounded to that of `kept`; without `kept`, the gradient
+    in the type of the result, which is what the next micro-batch adds to. ds-decompose forms the sum inside of the product
+    that makes the gradient, where there is one; ranks that divide gradients exchange the micro-batch's before.
+
+    Constraints:
+    - (C1) gradient and result have one shape.
+    - (C2) `kept` has the result's type.
+
+    Example: `%s = ds.accumulate %g into %kept : (tensor<8xbf16>, tensor<8xf32>) -> tensor<8xf32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$gradient, Optional<Ds_FloatTensor>:$kept);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = "$gradient (`into` $kept^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Ds_AdvanceOp : Ds_StepOp<"advance", [DecomposeWhenDivided, SameOperandsAndResultType]> {
+  let summary = "Moves a generator on to later micro-batches";
+  let description = [{
+    `generator` is (seed, counter), and the counter that of the micro-batch in the whole run: the result's is `by` higher.
+
+    Example: `%n = ds.advance %rng by 1 : tensor<2xi64>`
+  }];
+  let arguments = (ins Ds_TensorOf<I64>:$generator, ConfinedAttr<I64Attr, [IntPositive]>:$by);
+  let results = (outs Ds_TensorOf<I64>:$result);
+  let assemblyFormat = "$generator `by` $by attr-dict `:` type($result)";
+}
+
+def Ds_RankMeanOp : Ds_StepOp<"rank_mean", [DecomposeWhenDivided, SameOperandsAndResultType]> {
+  let summary = "The mean of a value over all ranks that see other data";
+  let description = [{
+    What a loss is to the whole step, rather than to the samples of one rank. Of one rank, the value itself.
+
+    Example: `%m = ds.rank_mean %loss : tensor<f32>`
+  }];
+  let arguments = (ins Ds_FloatTensor:$value);
+  let results = (outs Ds_FloatTensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($result)";
+}
+
+def Ds_ScheduleOp : Ds_Op<"schedule", [InPhases<"Step", "Planned">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Which segments make a step of one stage, for which micro-batches, in which order";
+  let description = [{
+    Constraints:
+    - (C1) each run is of a segment of this stage, at least once, from a micro-batch that is not negative, and not of an
+      evaluation.
+    - (C2) a run has `gradients` exactly where its segment works backward; the first such run sets them, all others add.
+    - (C3) a step ends with its one update.
+
+    Example:
+    ```
+    ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add>]
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$stage, TypedArrayAttrBase<Ds_RunAttr, "runs">:$runs);
+  let assemblyFormat = "`stage` $stage $runs attr-dict";
+}
+
 def Ds_SumOfSquaresOp : Ds_Op<"sum_of_squares", [
-    InPhases<"Step", "Resident">, Pure, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall"]>,
+    InPhases<"Step", "Resident">, Pure, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall", "isNeededWhole"]>,
     DeclareOpInterfaceMethods<LibraryOpInterface>]> {
   let summary = "Sums up the squares of all elements of its operands";
   let description = [{

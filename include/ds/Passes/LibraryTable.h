@@ -23,7 +23,6 @@ struct LibraryEntry {
   ::ds::rt::LibraryFn fn;
   unsigned minBuffers, maxBuffers;
   std::optional<IndexUse> indices;
-  bool isBackward = false; ///< computes a gradient
 };
 
 /// The function that `callee` names, or null.
@@ -31,9 +30,6 @@ const LibraryEntry *findLibraryFunction(llvm::StringRef callee);
 
 /// Whether `call` runs `fn`.
 bool isCallOf(CallOp call, ::ds::rt::LibraryFn fn);
-
-/// Whether `op` is a call that computes a gradient.
-bool isBackwardCall(Operation *op);
 
 } // namespace mlir::ds
 

@@ -188,6 +188,7 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
       result would be a gradient that nothing reads.
     - Gradients of a value that is used several times are added in the order of the sweep: last use first. They are
       added in the value's type, but in f32, rounded once, by a 16-bit weight or bias that several products read.
+    - Each op says its work, forward or backward, and the layer that its location names: a gradient that of the op whose it is.
 
     ```
     func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {

@@ -11,8 +11,7 @@ include "mlir/Pass/PassBase.td"
 def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   let summary = "Lets backward compute again what elementwise ops gave the forward";
   let description = [{
-    Forward is what @loss depends on; every other op that reads one of its values is backward. Each value that
-    crosses lives until backward has read it.
+    A value that forward makes and an op of another work reads crosses: it lives until backward has read it.
 
     Requires: phase sharded, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
     the copies with their originals again.
@@ -20,7 +19,7 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     Ensures:
     - The values that still cross are those of fewest bytes from which elementwise and index ops give all the
       others; of equals, the latest. States, inputs and constants are there anyway and cost nothing.
-    - Backward reads copies of those ops, made beside the reader and marked `ds.recomputed`; readers with no library
+    - Backward reads copies of those ops, made beside the reader and of the work `recompute`; readers with no library
       call between them share one.
     - The copies are the same ops on the same values: results are bit-equal.
     - Products, attention, reductions and other library calls are never repeated. Evaluation stays as it is.
@@ -74,7 +73,7 @@ def VerifyResident : Pass<"ds-verify-resident", "::mlir::ModuleOp"> {
   let description = [{
     Requires: nothing. Ensures, or fails:
     - what ds-verify-sharded ensures of segments, and that no op belongs to another phase;
-    - an op that is marked `ds.recomputed` may stand in a fused region: whoever runs it twice gets the same value.
+    - an op of the work `recompute` may stand in a fused region: whoever runs it twice gets the same value.
   }];
 }
 

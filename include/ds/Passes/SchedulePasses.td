@@ -36,7 +36,7 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
     Elementwise chains, broadcasts and reductions with one iteration domain become one `ds.fused`. Constants, iotas,
     broadcasts and conversions to wider types are copied into every region that reads them; a column reduction copies
     the cheap elementwise ops before it. Row-wise and column-wise reductions never share a region. What
-    ds-rematerialize-cheap has made again (`ds.recomputed`) joins what reads it, not what made its operands: it would
+    ds-rematerialize-cheap has made again (work `recompute`) joins what reads it, not what made its operands: it would
     be kept from there on after all.
 
     Requires: phase sharded, or step on one rank; shapes normalised (ds-normalize-shapes).

@@ -46,8 +46,13 @@ std::vector<int64_t> getLiveBytes(func::FuncOp func, const DenseSet<Operation *>
 /// The states of `module` that have memory of their own: members of buckets lie in the buckets' states.
 SmallVector<StateOp> getPlacedStates(ModuleOp module);
 
-/// The functions of a step in the order in which they run, by segment kind.
+/// The segments of `module` in the order in which its schedule first runs them, then those that it does not
+/// run.
 SmallVector<func::FuncOp> getSegments(ModuleOp module);
+
+/// How often a step runs `func`: what its module's schedule says; in a module without one, once unless it is
+/// no segment or an evaluation.
+int64_t runsPerStep(func::FuncOp func);
 
 /// Name of a function's state or input argument; null when it is the other kind.
 FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);

@@ -38,13 +38,14 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
 
     Ensures:
     - `@forward` is gone. With G = 1 there is `@last`; with G = 2 also `@first`, with more also `@middle`. `@first`
-      writes the gradients to states (role gradient, "<parameter>.grad"), `@middle` adds to them, `@last` adds to
-      them, updates and leaves them alone. Sums are formed inside the product that makes the gradient where there
-      is one (`into`).
+      writes the gradients to states (role gradient, slot "grad"), `@middle` adds to them, `@last` adds to
+      them, updates and leaves them alone (`ds.accumulate`). `ds.schedule` says which runs for which micro-batches.
+    - Each op says its work: the forward and backward what ds-differentiate said, sums of gradients backward, everything
+      behind them update; in `@evaluate` all is forward.
     - `@evaluate` computes the loss alone, without dropout.
     - Scalar states: `@loss` (f32, mean of the step's micro-batches), `@grad_norm` (f32, global norm of the mean
       gradient before clipping), `@lr` (f64), `@step` (i64, finished steps), `@eval_loss` (f32).
-    - Optimizer moments are states of role moment, "<parameter>.<moment>", that start as zero.
+    - Optimizer moments are states of role moment, slot "<moment>", called "<parameter>.<moment>", that start as zero.
     - Parameters without a gradient are not written.
     - A parameter that ds-lower-precision made 16-bit is rounded from its master, "<parameter>.master", which is what
       the optimizer steps, unless that would have the parameter's own type.
@@ -57,7 +58,8 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
       last reader; the norm is then summed up parameter by parameter, so no gradient waits for it, and else
       once over all gradients, where the updates begin.
     - Sums of squares are formed over blocks of 16384 elements: their order depends on shapes alone.
-    - A state that a random op reads as its generator moves on by (0, 1) in every micro-step.
+    - A state that a random op reads as its generator moves on by 1 in every micro-step (`ds.advance`). Losses are means over
+      ranks (`ds.rank_mean`) once they are complete.
     - Each state is at most once a result; a state that nothing reads is no argument.
 
     With `{optimizer = {type = "sgd", lr = 0.5}}`
@@ -71,7 +73,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     ```
     func.func @last(%x: ..., %w: ..., %step: tensor<i64> {ds.state = @step})
         -> (tensor<f32> {ds.state = @loss}, tensor<f64> {ds.state = @lr}, tensor<i64> {ds.state = @step},
-            tensor<8xf32> {ds.state = @w}, tensor<f32> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<last>} {
+            tensor<8xf32> {ds.state = @w}, tensor<f32> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
       ...
       %new = ds.update @w states(%w) gradient(%g) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
       ^bb0(%old: tensor<8xf32>, %gradient: tensor<8xf32>):
@@ -95,7 +97,8 @@ def Decompose : Pass<"ds-decompose"> {
 
     Ensures: no op that can decompose itself is left but those that a library function computes (the squares of several
     tensors); with `keep-updates`, none but those and what sharding needs to see as a whole (`ds.update`,
-    `ds.sum_of_squares`).
+    `ds.accumulate`, `ds.sum_of_squares`). The sum of a `ds.accumulate` is formed inside of the product that makes the gradient
+    where nothing else reads that (`into`). New ops say what the composite said of work and layer.
 
     ```
     %y = ds.softmax %x dim 1 : tensor<4x8xf32>
@@ -115,15 +118,34 @@ def Decompose : Pass<"ds-decompose"> {
   let options = [Option<"keepUpdates", "keep-updates", "bool", "false", "Leave updates and sums of squares as they are">];
 }
 
+def Simplify : Pass<"ds-simplify", "::mlir::ModuleOp"> {
+  let summary = "Brings ops into their canonical form and merges equal ones, and keeps what they say of their work";
+  let description = [{
+    MLIR's `canonicalize` and `cse` in one, for steps: the first drops `ds.work` and `ds.layer` of what it replaces, the second
+    would not merge a forward and a backward op.
+
+    Ensures: an op that takes the place of another is of its work and layer; of equal ops one is left, which says what the
+    one said that is done earlier.
+
+    ```
+    %a = ds.transpose %w perm [1, 0] {ds.work = #ds.work<forward>} : tensor<4x8xf32> -> tensor<8x4xf32>
+    %b = ds.transpose %w perm [1, 0] {ds.work = #ds.work<backward>} : tensor<4x8xf32> -> tensor<8x4xf32>
+    ```
+    becomes the first of the two, wherever the second stood.
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def VerifyStep : Pass<"ds-verify-step", "::mlir::ModuleOp"> {
   let summary = "Checks what the passes after phase step rely on";
   let description = [{
     Requires: nothing. Ensures, or fails:
-    - every function is a segment; there is one `last`, at most one of each other kind, and a `middle` only beside
-      a `first`;
+    - every function is a segment; a stage has one schedule, which runs all its segments but one evaluation at most;
+    - each op says its work (`ds.work`), which is of its segment's, and reads nothing that is done later;
+    - no owner and no bucket has two states of one slot;
     - each argument is an input or a declared state of its type; no state is an argument twice;
-    - each result is a declared state of its type, at most once; `first` and `middle` write no parameter, moment or
-      master, and evaluation no state that a step reads;
+    - each result is a declared state of its type, at most once; segments without update write no parameter, moment
+      or master, and evaluation no state that a step reads;
     - all shapes are static, and no op belongs to phase scheduled.
   }];
 }

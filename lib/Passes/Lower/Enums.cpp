@@ -45,13 +45,6 @@ static_assert(static_cast<unsigned>(ReduceKind::Sum) + 1 == static_cast<unsigned
               static_cast<unsigned>(ReduceKind::Min) + 1 == static_cast<unsigned>(rt::Reduction::Min) &&
               getMaxEnumValForReduceKind() == 2);
 
-static_assert(isSame(SegmentKind::First, rt::SegmentKind::First) &&
-              isSame(SegmentKind::Middle, rt::SegmentKind::Middle) &&
-              isSame(SegmentKind::Last, rt::SegmentKind::Last) &&
-              isSame(SegmentKind::Update, rt::SegmentKind::Update) &&
-              isSame(SegmentKind::Evaluation, rt::SegmentKind::Evaluation) &&
-              getMaxEnumValForSegmentKind() == 4);
-
 static_assert(isSame(StreamKind::Compute, rt::StreamKind::Compute) &&
               isSame(StreamKind::Gather, rt::StreamKind::Gather) &&
               isSame(StreamKind::Reduce, rt::StreamKind::Reduce) &&

@@ -1,6 +1,7 @@
 //===- LowerCommands.cpp - Launches, calls, collectives and events --------------===//
 #include "ProgramBuilder.h"
 #include "Support/RuntimeCall.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandNames.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -104,7 +105,7 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
       (op.getKind() == CollectiveKind::Broadcast && !isOneBuffer))
     return op.emitOpError("has no command in a program: a ")
            << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
-  std::string name = layerOf(op->getLoc());
+  std::string name = layerOf(op);
   program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
   SmallVector<Value> operands(op.getInputs());
   if (op.getKind() == CollectiveKind::Broadcast)
@@ -146,7 +147,7 @@ LogicalResult ProgramBuilder::addCommand(Operation *op) {
     return failure();
   command.numOperands = program.operands.size() - command.firstOperand;
   command.numParams = program.params.size() - command.firstParam;
-  std::string layer = layerOf(op->getLoc());
+  std::string layer = layerOf(op);
   command.location = addString(nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer));
   program.commands.push_back(command);
   return success();

@@ -126,8 +126,6 @@ void ProgramBuilder::addState(StateOp op, uint64_t offset) {
 /// a part of the bucket where ranks hold it together.
 void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
   auto bucket = symbols.lookup<BucketOp>(*op.getBucket());
-  StringRef kind = op.getSymName();
-  kind.consume_front(bucket.getSymName());
   BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
   Type element = op.getTensorType().getElementType();
   for (auto [name, start] :
@@ -136,7 +134,7 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
     rt::State state = describeState(member);
     if (op.getRole() != Role::Parameter) {
       state.owner = state.name;
-      state.name += kind.str(); // ".exp_avg"
+      state.name += "." + op.getSlot()->str();
       state.aliases.clear();
       state.readNames.clear();
       state.role = static_cast<rt::Role>(op.getRole());
@@ -198,6 +196,21 @@ void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
   program.inputs.push_back(input);
 }
 
+/// What the program calls a segment.
+static rt::SegmentKind kindOf(func::FuncOp func) {
+  SegmentAttr segment = SegmentAttr::of(func);
+  if (segment.does(Work::Evaluation))
+    return rt::SegmentKind::Evaluation;
+  if (segment.does(Work::Update))
+    return segment.getWorks().size() == 1 ? rt::SegmentKind::Update : rt::SegmentKind::Last;
+  auto module = func->getParentOfType<ModuleOp>();
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>())
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
+      if (run.getSegment().getValue() == func.getSymName())
+        return run.getGradients() == Gradients::Set ? rt::SegmentKind::First : rt::SegmentKind::Middle;
+  return rt::SegmentKind::Middle;
+}
+
 LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   uint32_t index = program.segments.size();
   for (unsigned argument = 0; argument < func.getNumArguments(); ++argument)
@@ -205,8 +218,7 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   ScheduledFunction scheduled(func);
   rt::Segment segment;
   segment.name = func.getSymName().str();
-  segment.kind =
-      static_cast<rt::SegmentKind>(func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue());
+  segment.kind = kindOf(func);
   segment.firstCommand = program.commands.size();
   segment.numCommands = scheduled.commands.size();
   program.segments.push_back(segment);
@@ -223,19 +235,16 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
 }
 
 void ProgramBuilder::addSchedule() {
+  llvm::StringMap<uint32_t> ids;
   for (auto [index, segment] : llvm::enumerate(program.segments)) {
-    switch (segment.kind) {
-    case rt::SegmentKind::Evaluation:
+    ids[segment.name] = index;
+    if (segment.kind == rt::SegmentKind::Evaluation)
       program.evaluation = index;
-      break;
-    case rt::SegmentKind::Middle:
-      if (program.accumulation > 2)
-        program.schedule.push_back({static_cast<uint32_t>(index), program.accumulation - 2});
-      break;
-    default:
-      program.schedule.push_back({static_cast<uint32_t>(index), 1});
-    }
   }
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>())
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
+      program.schedule.push_back(
+          {ids.at(run.getSegment().getValue()), static_cast<uint32_t>(run.getCount())});
 }
 
 FailureOr<rt::Program> ProgramBuilder::build() {

@@ -9,6 +9,7 @@
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -102,14 +103,19 @@ void Sweep::run(double seed, Value scale) {
   SmallVector<Operation *> forward;
   for (Operation &op : body.without_terminator())
     forward.push_back(&op);
-  OpBuilder builder(terminator);
+  markWork(body, Work::Forward);
+  WorkListener listener;
+  OpBuilder builder(terminator, &listener);
   Emitter emit(builder, loss.getLoc());
   Value start = emit.splatLike(loss, seed);
   if (scale)
     start = emit.mul(start, emit.convert(scale, tensorType(loss).getElementType()));
   gradients[loss] = start;
-  for (Operation *op : llvm::reverse(forward))
+  for (Operation *op : llvm::reverse(forward)) {
+    listener.follow(op, Work::Backward);
     visit(op, builder);
+  }
+  markWork(body, Work::Backward);
 }
 
 void Sweep::visit(Operation *op, OpBuilder &builder) {
@@ -153,8 +159,10 @@ Value Sweep::getGradient(Value value) {
     return gradient;
   OpBuilder builder(body.getTerminator());
   builder.setInsertionPointAfterValue(gradient);
-  return gradients[value] =
-             Emitter(builder, gradient.getLoc()).convert(gradient, tensorType(value).getElementType());
+  gradients[value] =
+      Emitter(builder, gradient.getLoc()).convert(gradient, tensorType(value).getElementType());
+  copyWork(gradient.getDefiningOp(), gradients[value].getDefiningOp());
+  return gradients[value];
 }
 
 struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {

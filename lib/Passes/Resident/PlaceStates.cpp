@@ -1,4 +1,5 @@
 //===- PlaceStates.cpp - Reads and writes states where they live --------------------===//
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -50,7 +51,8 @@ void FunctionPlacer::loadArgument(BlockArgument argument) {
       first = user;
   if (!first)
     return;
-  OpBuilder builder(first);
+  WorkListener listener(first);
+  OpBuilder builder(first, &listener);
   auto load = builder.create<LoadOp>(argument.getLoc(), tensor, argument);
   argument.replaceAllUsesExcept(load.getResult(), load);
 }
@@ -67,7 +69,8 @@ void FunctionPlacer::storeResult(OpOperand &result) {
       load.erase();
     return;
   }
-  OpBuilder builder(result.getOwner());
+  WorkListener listener(result.get().getDefiningOp());
+  OpBuilder builder(result.getOwner(), &listener);
   result.set(builder.create<StoreOp>(result.get().getLoc(), stored, result.get()));
 }
 

@@ -6,7 +6,9 @@
 // ops give (products, attention, reductions) and what backward reads.
 //
 //===----------------------------------------------------------------------------===//
+#include "Support/VerifyPhases.h"
 #include "ds/Analysis/MinCut.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -29,23 +31,16 @@ namespace {
 /// The forward of one segment, and what crosses into the rest.
 class Border {
 public:
-  explicit Border(func::FuncOp func) : body(func.getBody().front()) {
-    findForward(func);
-    findCrossing();
-  }
+  explicit Border(func::FuncOp func) : body(func.getBody().front()) { findCrossing(); }
 
-  bool isForward(Operation *op) const { return op && forward.contains(op); }
-  ArrayRef<Value> getCrossing() const { return crossing.getArrayRef(); }
   /// Values that have to be kept for all that cross to be computable by cheap ops.
   DenseSet<Value> chooseKept() const;
 
 private:
-  void findForward(func::FuncOp func);
   void findCrossing();
 
   Block &body;
-  DenseSet<Operation *> forward; ///< ops that the loss depends on
-  SetVector<Value> crossing;     ///< results of those that other ops read
+  SetVector<Value> crossing; ///< what forward makes and other ops read
 };
 
 /// True for ops whose repetition costs nothing but arithmetic on data that is being read anyway.
@@ -56,29 +51,19 @@ bool isCheap(Operation *op) {
 
 bool isConstant(Operation *op) { return op->hasTrait<OpTrait::ConstantLike>(); }
 
+/// True for what an op of forward makes: arguments are there anyway, and constants are no work.
+bool isMadeForward(Value value) { return value.getDefiningOp() && isForward(value.getDefiningOp()); }
+
 int64_t byteSize(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-}
-
-void Border::findForward(func::FuncOp func) {
-  SmallVector<Value> worklist;
-  for (unsigned index = 0; index < func.getNumResults(); ++index)
-    if (auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr))
-      if (state.getValue() == "loss")
-        worklist.push_back(body.getTerminator()->getOperand(index));
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val().getDefiningOp();
-    if (op && forward.insert(op).second)
-      worklist.append(op->operand_begin(), op->operand_end());
-  }
 }
 
 void Border::findCrossing() {
   for (Operation &op : body.without_terminator())
     if (!isForward(&op))
       for (Value operand : op.getOperands())
-        if (isForward(operand.getDefiningOp()) && !isConstant(operand.getDefiningOp()))
+        if (isMadeForward(operand))
           crossing.insert(operand);
 }
 
@@ -115,10 +100,10 @@ DenseSet<Value> Border::chooseKept() const {
 /// generated kernel can take in: further on, a copy would be a value that lives again.
 class Copier {
 public:
-  Copier(const Border &border, DenseSet<Value> kept) : border(border), kept(std::move(kept)) {}
+  explicit Copier(DenseSet<Value> kept) : kept(std::move(kept)) {}
 
   void visit(Operation *op) {
-    if (border.isForward(op))
+    if (isForward(op))
       return;
     OpBuilder builder(op);
     for (OpOperand &operand : op->getOpOperands())
@@ -129,9 +114,9 @@ public:
 
 private:
   Value copy(Value value, OpBuilder &builder) {
-    Operation *op = value.getDefiningOp();
-    if (!border.isForward(op) || isConstant(op) || kept.contains(value))
+    if (!isMadeForward(value) || kept.contains(value))
       return value;
+    Operation *op = value.getDefiningOp();
     if (Value existing = copies.lookup(value))
       return existing;
     assert(isCheap(op) && "the cut keeps what is not cheap");
@@ -139,24 +124,22 @@ private:
     for (Value operand : op->getOperands())
       mapping.map(operand, copy(operand, builder));
     Operation *clone = builder.clone(*op, mapping);
-    clone->setAttr(DsDialect::kRecomputedAttr, builder.getUnitAttr());
+    setWork(clone, Work::Recompute);
     for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
       copies[original] = result;
     return copies.lookup(value);
   }
 
-  const Border &border;
   DenseSet<Value> kept;
   DenseMap<Value, Value> copies;
 };
 
 /// Each function on its own: what one does says nothing of another.
 void rematerialize(func::FuncOp func) {
-  auto segment = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
-  if (func.isExternal() || !segment || segment.getValue() == SegmentKind::Evaluation)
+  SegmentAttr segment = SegmentAttr::of(func);
+  if (func.isExternal() || !segment || segment.does(Work::Evaluation))
     return;
-  Border border(func);
-  Copier copier(border, border.chooseKept());
+  Copier copier(Border(func).chooseKept());
   SmallVector<Operation *> ops =
       llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
   for (Operation *op : ops)
@@ -168,6 +151,9 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     ModuleOp module = getOperation();
     if (failed(requirePhase(module, getArgument(), Phase::Sharded)))
       return signalPassFailure();
+    for (auto func : module.getOps<func::FuncOp>())
+      if (SegmentAttr::of(func) && failed(verifyWork(func)))
+        return signalPassFailure();
     parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()), rematerialize);
     setPhase(module, Phase::Resident);
   }

@@ -1,5 +1,6 @@
 //===- VerifyResident.cpp - The border after what is kept is decided --------------===//
 #include "Support/VerifyPhases.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -14,9 +15,9 @@ using namespace mlir::ds;
 /// Verifies that what `func` computes again may be computed again.
 static LogicalResult verifyRecomputed(func::FuncOp func) {
   WalkResult result = func.walk([](Operation *op) -> WalkResult {
-    if (!op->hasAttr(DsDialect::kRecomputedAttr) || (isa<FusableOpInterface>(op) && isPure(op)))
+    if (getWork(op) != Work::Recompute || (isa<FusableOpInterface>(op) && isPure(op)))
       return WalkResult::advance();
-    return op->emitOpError("is marked ") << DsDialect::kRecomputedAttr << ", but no fused region may hold it";
+    return op->emitOpError("is computed again, but no fused region may hold it");
   });
   return failure(result.wasInterrupted());
 }

@@ -8,6 +8,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsGelu.h"
 #include "ds/Dialect/Target.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -71,7 +72,8 @@ static void applyGelu(FusedOp fused) {
   MatmulOp product = isGelu(fused) ? findProduct(input, /*mayHaveBias=*/true) : MatmulOp();
   if (!product || isApart(product, fused))
     return;
-  OpBuilder builder(product);
+  WorkListener listener(product);
+  OpBuilder builder(product, &listener);
   Type type = input.getType();
   auto op = builder.create<MatmulGeluOp>(product.getLoc(), type, input.hasOneUse() ? Type() : type,
                                          product.getLhs(), product.getRhs(), product.getBias(),
@@ -135,7 +137,8 @@ static FusedOp replaceResults(FusedOp fused, Value value, Value given) {
     fused.erase();
     return {};
   }
-  OpBuilder builder(fused);
+  WorkListener listener(fused);
+  OpBuilder builder(fused, &listener);
   auto rest = builder.create<FusedOp>(fused.getLoc(), llvm::to_vector(TypeRange(kept)), fused.getInputs());
   rest.getBody().takeBody(fused.getBody());
   for (auto [old, result] : llvm::zip_equal(results, rest.getResults()))
@@ -168,7 +171,8 @@ static void applyGradient(FusedOp fused) {
   Operation *maker = input.getDefiningOp();
   if (!product || (maker && !maker->isBeforeInBlock(product)))
     return;
-  OpBuilder builder(product);
+  WorkListener listener(product);
+  OpBuilder builder(product, &listener);
   auto op =
       builder.create<MatmulGeluGradOp>(product.getLoc(), grad.getType(), product.getLhs(), product.getRhs(),
                                        input, product.getTransposeLhsAttr(), product.getTransposeRhsAttr());

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::ds;
 
 FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels)
-    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext()) {
+    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext(), &listener) {
   privatizeConstants();
   for (auto [index, op] : llvm::enumerate(func.getBody().front()))
     position[&op] = index;
@@ -39,6 +39,7 @@ LogicalResult FunctionBufferizer::run() {
   SmallVector<Operation *> tensorOps = llvm::map_to_vector(block, [](Operation &op) { return &op; });
   for (Operation *op : tensorOps) {
     builder.setInsertionPoint(op);
+    listener.follow(op);
     if (failed(bufferize(op)))
       return failure();
   }
@@ -266,6 +267,9 @@ void FunctionBufferizer::bufferizeView(Value source, Value result,
 }
 
 LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
+  // What is copied in the end is part of the last that the segment does.
+  if (SegmentAttr segment = SegmentAttr::of(func))
+    listener.follow(op, segment.does(Work::Evaluation) ? Work::Forward : segment.getWorks().back());
   // A copy may read the old value of a state that another copy replaces (two states that change places): what
   // such copies read is put aside before any state is written.
   SmallVector<std::pair<Value, Value>> copies;

@@ -19,6 +19,7 @@
 
 #include "KernelTable.h"
 #include "StridedView.h"
+#include "ds/Dialect/Work.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -111,6 +112,7 @@ private:
   func::FuncOp func;
   SymbolTable &symbols;
   KernelTable &kernels;
+  WorkListener listener; ///< commands say what the op that they run says
   OpBuilder builder;
   DenseMap<Operation *, unsigned> position;
   DenseMap<Value, unsigned> lastUse;     ///< tensor -> position of its last reader

@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -50,7 +51,7 @@ struct BodyBuilder {
     if (producer && copied.contains(producer)) {
       for (Value operand : producer->getOperands())
         import(operand, body);
-      builder.clone(*producer, mapping)->removeAttr(DsDialect::kRecomputedAttr);
+      clearWork(builder.clone(*producer, mapping));
       return;
     }
     inputs.insert(value);
@@ -70,6 +71,22 @@ static void eraseWithReaders(Operation *op, CopiedOps &copied) {
   op->erase();
 }
 
+/// Lets `fused` say the layer of the last of `ops`, in whose place it stands, and the earliest work of all:
+/// it runs when that is done, though not before what it reads is made.
+static void markRegion(FusedOp fused, ArrayRef<Operation *> ops) {
+  copyWork(ops.back(), fused);
+  std::optional<Work> earliest = getWork(fused);
+  for (Operation *op : ops)
+    if (std::optional<Work> work = getWork(op); work && (!earliest || isBefore(*work, *earliest)))
+      earliest = work;
+  for (Value input : fused.getInputs())
+    if (Operation *maker = input.getDefiningOp())
+      if (std::optional<Work> work = getWork(maker); work && earliest && isBefore(*earliest, *work))
+        earliest = work;
+  if (earliest)
+    setWork(fused, *earliest);
+}
+
 /// Replaces the ops of `cluster` by one ds.fused at the place of the last.
 static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
   DenseSet<Operation *> members(cluster.ops.begin(), cluster.ops.end());
@@ -86,7 +103,7 @@ static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
   for (Operation *op : cluster.ops) {
     for (Value operand : op->getOperands())
       build.import(operand, body);
-    build.builder.clone(*op, build.mapping)->removeAttr(DsDialect::kRecomputedAttr);
+    clearWork(build.builder.clone(*op, build.mapping));
   }
   SmallVector<Value> yielded =
       llvm::map_to_vector(outputs, [&](Value value) { return build.mapping.lookup(value); });
@@ -96,6 +113,7 @@ static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
   SmallVector<Type> types = llvm::map_to_vector(outputs, [](Value value) { return value.getType(); });
   auto fused = builder.create<FusedOp>(last->getLoc(), types, build.inputs.getArrayRef());
   fused.getBody().takeBody(*region);
+  markRegion(fused, cluster.ops);
   for (auto [output, result] : llvm::zip_equal(outputs, fused.getResults()))
     output.replaceAllUsesWith(result);
   for (Operation *op : llvm::reverse(cluster.ops))

@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
 
+#include "ds/Dialect/Work.h"
+
 #include "ds/Dialect/Emitter.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -105,7 +107,7 @@ void ClusterBuilder::learnFacts(Operation *op) {
     if (Operation *producer = operand.getDefiningOp())
       if (unsigned at = positionOf(producer); at != kNone)
         fact.producers.push_back(at);
-  fact.recomputed = op->hasAttr(DsDialect::kRecomputedAttr);
+  fact.recomputed = getWork(op) == Work::Recompute;
   fact.candidate = isFusionCandidate(op);
   if (!fact.candidate)
     return;

@@ -8,6 +8,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Target.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -93,6 +94,7 @@ void LaunchRun::merge(ArrayRef<unsigned> group, const SymbolTable &symbols) {
   auto merged =
       builder.create<LaunchOp>(FusedLoc::get(builder.getContext(), locations), first.getKernel(), inputs,
                                outputs, builder.getDenseI64ArrayAttr(extents), StreamKind::Compute);
+  copyWork(first, merged);
   merged->moveBefore(first);
   auto kernel = symbols.lookup<KernelOp>(first.getKernel());
   kernel.setMembers(std::max<int64_t>(kernel.getMembers().value_or(0), group.size()));

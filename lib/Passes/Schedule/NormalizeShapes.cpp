@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "FusionDomain.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -190,7 +191,8 @@ void widenBehindReshapes(func::FuncOp func) {
     auto convert = reshape.getInput().getDefiningOp<ConvertOp>();
     if (!convert || !widens(convert))
       return;
-    OpBuilder builder(reshape);
+    WorkListener listener(reshape);
+    OpBuilder builder(reshape, &listener);
     RankedTensorType type = tensorType(convert.getInput()).clone(reshape.getType().getShape());
     Value narrow = builder.createOrFold<ReshapeOp>(reshape.getLoc(), type, convert.getInput());
     Value wide = builder.create<ConvertOp>(convert.getLoc(), reshape.getType(), narrow);
@@ -210,6 +212,8 @@ struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
         &getContext());
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
+    WorkListener listener;
+    config.listener = &listener;
     if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
     widenBehindReshapes(getOperation());

@@ -12,7 +12,6 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/TrainingAttr.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_SCHEDULECOMMUNICATION
@@ -216,18 +215,15 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
       return signalPassFailure();
     FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
-    FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
-    if (failed(rates) || failed(training))
+    if (failed(rates))
       return signalPassFailure();
     SmallVector<func::FuncOp> step, others;
     SmallVector<int64_t> runs;
     for (func::FuncOp func : getFunctions()) {
-      auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
-      bool isMicroStep = kind && kind.getValue() <= SegmentKind::Last;
-      (isMicroStep ? step : others).push_back(func);
-      if (isMicroStep)
-        runs.push_back(
-            kind.getValue() == SegmentKind::Middle ? std::max<int64_t>(1, training->accumulation - 2) : 1);
+      int64_t count = runsPerStep(func);
+      (count > 0 ? step : others).push_back(func);
+      if (count > 0)
+        runs.push_back(count);
     }
     CommandCosts costs(getOperation(), *rates);
     SmallVector<WholeStepValue> whole;

@@ -8,6 +8,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Target.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -217,6 +218,7 @@ SmallVector<Value> ColumnSplitter::addPartially(OpBuilder &builder) {
   inside.create<YieldOp>(fused.getLoc(), yielded);
   SmallVector<Type> types = llvm::map_to_vector(yielded, [](Value value) { return value.getType(); });
   auto first = builder.create<FusedOp>(fused.getLoc(), types, inputs);
+  copyWork(fused, first);
   first.getBody().takeBody(region);
   return llvm::to_vector_of<Value>(first.getResults());
 }
@@ -257,6 +259,7 @@ void ColumnSplitter::addParts(OpBuilder &builder, ValueRange partials) {
   }
   inside.create<YieldOp>(fused.getLoc(), yielded);
   auto second = builder.create<FusedOp>(fused.getLoc(), fused.getResultTypes(), inputs);
+  copyWork(fused, second);
   second.getBody().takeBody(region);
   fused.replaceAllUsesWith(second.getResults());
 }

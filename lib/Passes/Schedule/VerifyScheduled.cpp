@@ -124,13 +124,10 @@ static LogicalResult verifyKernel(KernelOp kernel) {
 }
 
 /// Verifies the commands of one function on `whole`, which has what was gathered from `shard`; null for an
-/// argument that is not there. `gathered` and `changed` say what earlier functions did (E6).
-static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool &gathered,
+/// argument that is not there; `gathers` where it may fill it. `gathered` and `changed` say what earlier
+/// functions did (E6).
+static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool gathers, bool &gathered,
                                     bool &changed) {
-  SegmentKind kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
-  if (kind == SegmentKind::Evaluation)
-    gathered = changed = false;
-  bool gathers = kind == SegmentKind::First || kind == SegmentKind::Evaluation;
   for (Operation &op : func.getBody().front()) {
     if (!isCommand(&op))
       continue;
@@ -142,8 +139,9 @@ static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard,
       auto gather = dyn_cast<CommunicateOp>(op);
       if (access.isWrite && (!gathers || !gather || gather.getKind() != CollectiveKind::AllGather ||
                              rootOfBuffer(gather.getInputs()[0]) != shard))
-        return op.emitOpError("expects only gathers of its shard, in first and in evaluation, to write a "
-                              "value that stays for the step");
+        return op.emitOpError(
+            "expects only gathers of its shard, in the first segment and in evaluation, to write "
+            "a value that stays for the step");
       if (!access.isWrite && (!gathered || changed))
         return op.emitOpError("expects a value that stays for the step to be gathered before, and its "
                               "shard to be as it was then");
@@ -159,17 +157,19 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
   if (!from || !symbols.lookup<StateOp>(from.getValue()))
     return state.emitOpError("expects ") << kGatheredFromAttr << " to name a state";
   bool gathered = false, changed = false;
-  for (func::FuncOp func : getSegments(module)) {
+  for (auto [index, func] : llvm::enumerate(getSegments(module))) {
+    bool isEvaluation = SegmentAttr::of(func).does(Work::Evaluation);
+    if (isEvaluation)
+      gathered = changed = false;
     Value whole, shard;
-    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
-      if (getStateOf(func, index) == FlatSymbolRefAttr::get(state))
-        whole = func.getArgument(index);
-      if (getStateOf(func, index) == from)
-        shard = func.getArgument(index);
+    for (BlockArgument argument : func.getArguments()) {
+      if (getStateOf(func, argument.getArgNumber()) == FlatSymbolRefAttr::get(state))
+        whole = argument;
+      if (getStateOf(func, argument.getArgNumber()) == from)
+        shard = argument;
     }
-    auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
-    for (int run = 0; run < (kind == SegmentKind::Middle ? 2 : 1); ++run) // it may follow itself
-      if (failed(verifyGathered(func, whole, shard, gathered, changed)))
+    for (int run = 0; run < (runsPerStep(func) > 1 ? 2 : 1); ++run) // it may follow itself
+      if (failed(verifyGathered(func, whole, shard, index == 0 || isEvaluation, gathered, changed)))
         return failure();
   }
   return success();

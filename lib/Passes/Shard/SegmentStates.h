@@ -17,9 +17,7 @@ public:
   func::FuncOp getFunction() const { return func; }
   Block &getBody() const { return func.getBody().front(); }
   Operation *getTerminator() const { return getBody().getTerminator(); }
-  SegmentKind getKind() const {
-    return func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr).getValue();
-  }
+  bool does(Work work) const { return SegmentAttr::of(func).does(work); }
 
   /// The state that an argument or a returned operand holds; null for inputs.
   StringAttr nameOf(BlockArgument argument) const;

@@ -10,6 +10,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ShardedStep.h"
 #include "Support/FoldAccumulators.h"
+#include "ds/Dialect/Work.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -25,28 +26,32 @@ static Value beforeWidening(Value value) {
 
 static Type elementOf(Value value) { return tensorType(value).getElementType(); }
 
-FailureOr<GradientParts> mlir::ds::splitGradient(Value total, BlockArgument kept) {
-  if (!kept)
+namespace {
+/// What one member's gradient is made of in one segment.
+struct GradientParts {
+  Value gradient; ///< of this micro-batch, in the type that ranks exchange
+  Type sumType;   ///< element type in which it is added to what was kept
+};
+} // namespace
+
+/// Takes the gradient of the micro-batch out of `total`, the sum of it and of what `kept` holds; a null
+/// `kept` is nothing. The op that forms the sum lets go of its operands: flat ones take its place.
+static FailureOr<GradientParts> splitGradient(Value total, Value kept) {
+  auto op = total.getDefiningOp<AccumulateOp>();
+  if ((op ? Value(op.getKept()) : Value()) != kept)
+    return failure();
+  if (!op)
     return GradientParts{beforeWidening(total), elementOf(total)};
-  auto isKept = [&](Value value) {
-    auto convert = value.getDefiningOp<ConvertOp>();
-    return value == kept || (convert && convert.getInput() == kept);
-  };
-  // The sum may be formed in a wider type than it is kept in.
-  auto rounded = total.getDefiningOp<ConvertOp>();
-  for (Value sum : {total, rounded ? rounded.getInput() : Value()}) {
-    if (!sum)
-      continue;
-    if (auto add = sum.getDefiningOp<AddOp>()) {
-      if (isKept(add.getLhs()))
-        return GradientParts{beforeWidening(add.getRhs()), elementOf(sum)};
-      if (isKept(add.getRhs()))
-        return GradientParts{beforeWidening(add.getLhs()), elementOf(sum)};
-    }
-    if (unfoldAccumulator(sum, isKept))
-      return GradientParts{sum, elementOf(sum)};
-  }
-  return failure();
+  Value gradient = op.getGradient();
+  Type element = elementOf(total), own = elementOf(gradient);
+  op->setOperands({});
+  if (kept && element.getIntOrFloatBitWidth() < own.getIntOrFloatBitWidth())
+    return GradientParts{beforeWidening(gradient), own};
+  WorkListener listener(op);
+  OpBuilder builder(op->getContext(), &listener);
+  builder.setInsertionPoint(op);
+  Emitter emit(builder, op.getLoc());
+  return GradientParts{beforeWidening(makeIn(emit, gradient, element)), element};
 }
 
 namespace {
@@ -57,8 +62,9 @@ public:
       : step(step), segment(segment), bucket(bucket), builder(segment.getTerminator()),
         emit(builder, bucket.op.getLoc()) {}
 
-  /// Finds the pieces; `totals` are the values that the members' states or updates get.
-  LogicalResult split(ArrayRef<Value> totals, StringRef suffix);
+  /// Finds the pieces; `totals` are the values that the members' states or updates get, sums with what their
+  /// states of `slot` hold where the segment reads those.
+  LogicalResult split(ArrayRef<Value> totals, StringRef slot);
   /// The sum of what is kept and this micro-step's gradient: a rank's part where gradients are divided.
   Value accumulate(StateOp kept);
   /// What the update reads: of all ranks, a rank's part where the optimizer is divided.
@@ -79,15 +85,16 @@ private:
 };
 } // namespace
 
-LogicalResult BucketGradient::split(ArrayRef<Value> totals, StringRef suffix) {
+LogicalResult BucketGradient::split(ArrayRef<Value> totals, StringRef slot) {
   Operation *last = nullptr;
   for (auto [member, total] : llvm::zip_equal(bucket.members, totals)) {
-    auto name = StringAttr::get(segment.getTerminator()->getContext(), member.getSymName() + suffix);
-    FailureOr<GradientParts> parts = splitGradient(total, segment.find(name));
+    StateOp state = step.lookup(member, slot);
+    Value kept = state ? segment.find(state.getSymNameAttr()) : Value();
+    FailureOr<GradientParts> parts = splitGradient(total, kept);
     if (failed(parts))
       return member.emitOpError("expects its gradient in @")
-             << segment.getFunction().getSymName() << " to be the sum of @" << name.getValue()
-             << " and the micro-step's";
+             << segment.getFunction().getSymName() << " to be a ds.accumulate"
+             << (kept ? " into @" + state.getSymName() : Twine(" into nothing")).str();
     pieces.push_back(parts->gradient);
     last = laterOf(last, parts->gradient.getDefiningOp());
     sumType = parts->sumType;
@@ -154,12 +161,12 @@ Value BucketGradient::reduce(Value local) {
 //===----------------------------------------------------------------------===//
 
 /// The members' values that the segment gives to their gradient states.
-static FailureOr<SmallVector<Value>> keptGradients(const SegmentStates &segment, ShardedBucket &bucket,
-                                                   StringRef suffix) {
+static FailureOr<SmallVector<Value>> keptGradients(const ShardedStep &step, const SegmentStates &segment,
+                                                   ShardedBucket &bucket, StringRef slot) {
   SmallVector<Value> totals;
   for (StateOp member : bucket.members) {
-    auto name = StringAttr::get(member.getContext(), member.getSymName() + suffix);
-    totals.push_back(segment.findResult(name));
+    StateOp state = step.lookup(member, slot);
+    totals.push_back(state ? segment.findResult(state.getSymNameAttr()) : Value());
     if (!totals.back())
       return member.emitOpError("expects @")
              << segment.getFunction().getSymName() << " to keep its gradient, but got none";
@@ -167,51 +174,53 @@ static FailureOr<SmallVector<Value>> keptGradients(const SegmentStates &segment,
   return totals;
 }
 
-/// The suffix of the members' gradient states; nothing where none is kept.
-static std::optional<StringRef> gradientSuffix(const ShardedBucket &bucket) {
+/// The slot of the members' gradient states; nothing where none is kept.
+static std::optional<StringRef> gradientSlot(const ShardedBucket &bucket) {
   for (auto &entry : bucket.states)
     if (StateOp(entry.second).getRole() == Role::Gradient)
       return entry.first();
   return std::nullopt;
 }
 
-/// First and middle micro-steps: gradients are kept.
+/// Micro-steps without update: gradients are kept.
 static LogicalResult keepGradients(ShardedStep &step, SegmentStates &segment, ShardedBucket &bucket) {
-  std::optional<StringRef> suffix = gradientSuffix(bucket);
-  if (!suffix)
+  std::optional<StringRef> slot = gradientSlot(bucket);
+  if (!slot)
     return bucket.members.front().emitOpError("expects a gradient state, but got none");
-  FailureOr<SmallVector<Value>> totals = keptGradients(segment, bucket, *suffix);
-  BucketGradient gradient(step, segment, bucket);
-  if (failed(totals) || failed(gradient.split(*totals, *suffix)))
+  FailureOr<SmallVector<Value>> totals = keptGradients(step, segment, bucket, *slot);
+  if (failed(totals))
     return failure();
-  StateOp kept = bucket.getState(*suffix);
-  bool accumulates = segment.getKind() == SegmentKind::Middle;
-  Value sum = gradient.accumulate(accumulates ? kept : StateOp());
+  auto first = totals->front().getDefiningOp<AccumulateOp>();
+  bool adds = first && first.getKept();
+  BucketGradient gradient(step, segment, bucket);
+  if (failed(gradient.split(*totals, *slot)))
+    return failure();
+  StateOp kept = bucket.getState(*slot);
+  Value sum = gradient.accumulate(adds ? kept : StateOp());
   OpBuilder builder(segment.getTerminator()->getContext());
   builder.setInsertionPointAfterValue(sum);
   segment.write(kept, Emitter(builder, sum.getLoc()).convert(sum, kept.getTensorType().getElementType()));
   return success();
 }
 
-/// The last micro-step: gradients are complete.
+/// The micro-step that updates: gradients are complete.
 static FailureOr<Value> completeGradients(ShardedStep &step, SegmentStates &segment, ShardedBucket &bucket) {
   auto totals =
       llvm::map_to_vector(bucket.updates, [](UpdateOp update) -> Value { return update.getGradient(); });
-  std::optional<StringRef> suffix = gradientSuffix(bucket);
+  std::optional<StringRef> slot = gradientSlot(bucket);
   BucketGradient gradient(step, segment, bucket);
-  if (failed(gradient.split(totals, suffix.value_or(".grad"))))
+  if (failed(gradient.split(totals, slot.value_or(""))))
     return failure();
-  return gradient.reduce(gradient.accumulate(suffix ? bucket.getState(*suffix) : StateOp()));
+  return gradient.reduce(gradient.accumulate(slot ? bucket.getState(*slot) : StateOp()));
 }
 
 LogicalResult mlir::ds::shardGradients(ShardedStep &step, SegmentStates &segment,
                                        SmallVectorImpl<Value> &totals) {
-  SegmentKind kind = segment.getKind();
   for (ShardedBucket &bucket : step.getBuckets()) {
     totals.push_back(Value());
-    if (!bucket.isTrained() || kind == SegmentKind::Evaluation)
+    if (!bucket.isTrained() || segment.does(Work::Evaluation))
       continue;
-    if (kind != SegmentKind::Last) {
+    if (!segment.does(Work::Update)) {
       if (failed(keepGradients(step, segment, bucket)))
         return failure();
       continue;

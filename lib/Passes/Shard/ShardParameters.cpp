@@ -10,6 +10,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ShardedStep.h"
 
+#include "ds/Dialect/Work.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -26,7 +28,6 @@ private:
   /// Uses of one member on one side.
   using Uses = SmallVector<OpOperand *>;
 
-  void findForward();
   void repeatForBackward();
   bool isOfParameters(Value value);
   Value repeat(Value value, OpBuilder &builder);
@@ -35,31 +36,18 @@ private:
 
   ShardedStep &step;
   SegmentStates &segment;
-  DenseSet<Operation *> forward;      ///< what the loss depends on
   DenseSet<Value> divided;            ///< arguments that will be gathered
   DenseMap<Value, bool> ofParameters; ///< answers of isOfParameters
   DenseMap<Value, Value> repeated;    ///< forward's value -> backward's own
 };
 } // namespace
 
-void ParameterReader::findForward() {
-  SmallVector<Value> worklist;
-  for (StringRef loss : {"loss", "eval_loss"})
-    if (Value value = segment.findResult(StringAttr::get(segment.getTerminator()->getContext(), loss)))
-      worklist.push_back(value);
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val().getDefiningOp();
-    if (op && forward.insert(op).second)
-      worklist.append(op->operand_begin(), op->operand_end());
-  }
-}
-
 /// True for values that cheap ops of forward make of divided parameters and constants, and of nothing else.
 bool ParameterReader::isOfParameters(Value value) {
   if (auto known = ofParameters.find(value); known != ofParameters.end())
     return known->second;
   bool result = divided.contains(value);
-  if (Operation *op = value.getDefiningOp(); op && forward.contains(op)) {
+  if (Operation *op = value.getDefiningOp(); op && isForward(op)) {
     auto fusable = dyn_cast<FusableOpInterface>(op);
     bool isCheap = fusable && fusable.getFusionKind() != FusionKind::Reduction;
     auto isConstant = [](Value operand) {
@@ -73,7 +61,7 @@ bool ParameterReader::isOfParameters(Value value) {
 
 Value ParameterReader::repeat(Value value, OpBuilder &builder) {
   Operation *op = value.getDefiningOp();
-  if (!op || !forward.contains(op) || op->hasTrait<OpTrait::ConstantLike>())
+  if (!op || !isForward(op))
     return value;
   if (Value known = repeated.lookup(value))
     return known;
@@ -81,6 +69,7 @@ Value ParameterReader::repeat(Value value, OpBuilder &builder) {
   for (Value operand : op->getOperands())
     mapping.map(operand, repeat(operand, builder));
   Operation *clone = builder.clone(*op, mapping);
+  setWork(clone, Work::Backward);
   for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults()))
     repeated[from] = to;
   return repeated.lookup(value);
@@ -93,7 +82,7 @@ void ParameterReader::repeatForBackward() {
         if (BlockArgument argument = segment.find(member.getSymNameAttr()))
           divided.insert(argument);
   for (Operation &op : llvm::make_early_inc_range(segment.getBody().without_terminator())) {
-    if (forward.contains(&op))
+    if (isForward(&op))
       continue;
     OpBuilder builder(&op);
     for (OpOperand &operand : op.getOpOperands())
@@ -110,7 +99,7 @@ ParameterReader::Uses ParameterReader::usesOf(StateOp member, std::optional<bool
     return uses;
   for (OpOperand &use : argument.getUses())
     if (!isa<UpdateOp>(use.getOwner()) &&
-        inForward.value_or(forward.contains(use.getOwner())) == forward.contains(use.getOwner()))
+        inForward.value_or(isForward(use.getOwner())) == isForward(use.getOwner()))
       uses.push_back(&use);
   return uses;
 }
@@ -131,7 +120,8 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
     first = earlierOf(first, firstOwner(ofMember));
   if (!first)
     return;
-  OpBuilder builder(first);
+  WorkListener listener(first);
+  OpBuilder builder(first, &listener);
   Value full = segment.read(bucket.getState(""));
   if (step.dividesParameters(bucket))
     full = builder.create<AllGatherOp>(first->getLoc(), bucket.getState("").getTensorType(), full,
@@ -141,6 +131,7 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
       continue;
     RankedTensorType type = StateOp(member).getTensorType();
     builder.setInsertionPoint(firstOwner(ofMember));
+    listener.follow(firstOwner(ofMember));
     Emitter emit(builder, firstOwner(ofMember)->getLoc());
     Value window = builder.create<SliceOp>(emit.getLoc(), type.clone({type.getNumElements()}), full,
                                            ArrayRef<int64_t>{offset}, ArrayRef<int64_t>{1});
@@ -151,7 +142,6 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
 }
 
 void ParameterReader::run() {
-  findForward();
   repeatForBackward();
   for (ShardedBucket &bucket : step.getBuckets()) {
     if (step.dividesParameters(bucket)) {

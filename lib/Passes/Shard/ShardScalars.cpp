@@ -13,32 +13,32 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The mean of a value over all ranks, for `state`, by whose name the exchange is called.
-static Value averageOverRanks(OpBuilder &builder, StateOp state, Value value, int64_t ranks) {
-  Emitter emit(builder, NameLoc::get(state.getSymNameAttr(), value.getLoc()));
+/// The mean of a value over all ranks, for the state of that name, by which the exchange is called.
+static Value averageOverRanks(OpBuilder &builder, StringAttr state, Value value, int64_t ranks) {
+  Location loc = state ? Location(NameLoc::get(state, value.getLoc())) : value.getLoc();
+  Emitter emit(builder, loc);
   Value sum =
       builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value, MeshAxis::Data);
   return emit.scale(sum, 1.0 / ranks);
 }
 
-static void averageLoss(ShardedStep &step, SegmentStates &segment) {
-  StringRef name = segment.getKind() == SegmentKind::Last         ? "loss"
-                   : segment.getKind() == SegmentKind::Evaluation ? "eval_loss"
-                                                                  : "";
-  auto state = step.lookup(StringAttr::get(segment.getTerminator()->getContext(), name));
-  Value loss = state ? segment.findResult(state.getSymNameAttr()) : Value();
-  if (!loss)
-    return;
-  OpBuilder builder(segment.getTerminator());
-  builder.setInsertionPointAfterValue(loss);
-  segment.write(state, averageOverRanks(builder, state, loss, step.getRanks()));
+/// Forms the means that the segment asks for.
+static void averageLosses(ShardedStep &step, SegmentStates &segment) {
+  for (RankMeanOp op : llvm::make_early_inc_range(segment.getBody().getOps<RankMeanOp>())) {
+    StringAttr state;
+    for (OpOperand &use : op.getResult().getUses())
+      if (use.getOwner() == segment.getTerminator())
+        state = segment.nameOfResult(use.getOperandNumber());
+    OpBuilder builder(op);
+    op.getResult().replaceAllUsesWith(averageOverRanks(builder, state, op.getValue(), step.getRanks()));
+    op.erase();
+  }
 }
 
 /// True for uses as the generator of a random op.
 static bool isGenerator(OpOperand &use) {
-  if (auto dropout = dyn_cast<DropoutOp>(use.getOwner()))
-    return dropout.getRng() == use.get();
-  return isa<RandomUniformOp>(use.getOwner());
+  auto random = dyn_cast<RandomOpInterface>(use.getOwner());
+  return random && random.getGenerator() == use.get();
 }
 
 /// (0, r) in rank r. The table of all ranks' indices and this rank's part of it: what differs between ranks
@@ -53,7 +53,7 @@ static Value rankOffset(Emitter &emit, RankedTensorType type, int64_t ranks) {
 }
 
 /// Lets a rank draw what one rank would draw for the same samples. Fails where the counter does not simply
-/// go on by a constant.
+/// go on.
 static LogicalResult shardGenerator(ShardedStep &step, SegmentStates &segment, BlockArgument generator) {
   StateOp state = step.lookup(segment.nameOf(generator));
   OpBuilder builder = OpBuilder::atBlockBegin(&segment.getBody());
@@ -63,16 +63,11 @@ static LogicalResult shardGenerator(ShardedStep &step, SegmentStates &segment, B
   Value next = segment.findResult(state.getSymNameAttr());
   if (!next)
     return success();
-  auto add = next.getDefiningOp<AddOp>();
-  Value increment = !add                        ? Value()
-                    : add.getLhs() == generator ? add.getRhs()
-                    : add.getRhs() == generator ? add.getLhs()
-                                                : Value();
-  if (!increment || !isa_and_nonnull<IotaOp, ConstantOp>(increment.getDefiningOp()))
-    return state.emitOpError("expects a generator that goes on by a constant in @")
+  auto advance = next.getDefiningOp<AdvanceOp>();
+  if (!advance || advance.getGenerator() != generator)
+    return state.emitOpError("expects a generator that ds.advance moves on in @")
            << segment.getFunction().getSymName();
-  builder.setInsertionPoint(segment.getTerminator());
-  segment.write(state, emit.add(generator, emit.scale(increment, step.getRanks())));
+  advance.setBy(advance.getBy() * step.getRanks());
   return success();
 }
 
@@ -103,13 +98,13 @@ static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
       return state.emitOpError("expects a buffer that ranks agree on, but @")
              << segment.getFunction().getSymName() << " gives it integers that depend on the data";
     OpBuilder builder(segment.getTerminator());
-    segment.write(state, averageOverRanks(builder, state, value, step.getRanks()));
+    segment.write(state, averageOverRanks(builder, state.getSymNameAttr(), value, step.getRanks()));
   }
   return success();
 }
 
 LogicalResult mlir::ds::shardScalars(ShardedStep &step, SegmentStates &segment) {
-  averageLoss(step, segment);
+  averageLosses(step, segment);
   SmallVector<BlockArgument> arguments(segment.getBody().getArguments());
   for (BlockArgument argument : arguments)
     if (segment.nameOf(argument) && llvm::any_of(argument.getUses(), isGenerator))

@@ -28,7 +28,7 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   builder.setInsertionPointAfter(after);
   Emitter emit(builder, bucket.op.getLoc());
   auto stateFor = [&](StringAttr member) {
-    return bucket.getState(suffixOf(step.lookup(member), bucket.members.front().getSymName()));
+    return bucket.getState(step.lookup(member).getSlot().value_or(""));
   };
   SmallVector<Value> operands;
   for (Value operand : like.getStates()) {

@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ChooseSizes.h"
 #include "ShardedStep.h"
+#include "Support/VerifyPhases.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -66,6 +68,20 @@ static std::string describeReduction(ShardedStep &step) {
          ::ds::formatBytes(bytes) + ")";
 }
 
+/// Says in the schedule which runs combine gradients over the ranks.
+static void markReductions(const ShardedStep &step, ModuleOp module) {
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
+    SmallVector<Attribute> runs;
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {
+      auto func = module.lookupSymbol<func::FuncOp>(run.getSegment());
+      bool isReduced = step.dividesGradients() || SegmentAttr::of(func).does(Work::Update);
+      runs.push_back(RunAttr::get(run.getContext(), run.getSegment(), run.getFirst(), run.getCount(),
+                                  run.getGradients(), isReduced));
+    }
+    schedule.setRunsAttr(ArrayAttr::get(module.getContext(), runs));
+  }
+}
+
 namespace {
 struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
   using ShardZeroBase::ShardZeroBase;
@@ -92,13 +108,20 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
     if (options.accumulation > 1 && step.dividesOptimizer())
       addChoice(module, describeReduction(step));
     for (auto func : module.getOps<func::FuncOp>()) {
+      if (failed(verifyWork(func)))
+        return failure();
       SegmentStates segment(func);
       SmallVector<Value> totals;
-      // Losses first: parameters are read in forward, which is what a loss depends on. Gradients before
-      // updates, which read the reduced ones.
-      if (failed(shardScalars(step, segment)) || failed(shardGradients(step, segment, totals)) ||
-          (segment.getKind() == SegmentKind::Last && failed(shardUpdates(step, segment, totals))))
+      // Gradients before updates, which read the reduced ones.
+      if (failed(shardScalars(step, segment)))
         return failure();
+      markWork(segment.getBody(), Work::Forward);
+      if (failed(shardGradients(step, segment, totals)))
+        return failure();
+      markWork(segment.getBody(), Work::Backward);
+      if (segment.does(Work::Update) && failed(shardUpdates(step, segment, totals)))
+        return failure();
+      markWork(segment.getBody(), Work::Update);
       shardParameters(step, segment);
       for (StateOp state : step.getReplaced())
         segment.drop(state.getSymNameAttr());
@@ -107,6 +130,7 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
         remarkTraffic(func);
     }
     step.eraseReplaced();
+    markReductions(step, module);
     return success();
   }
 };

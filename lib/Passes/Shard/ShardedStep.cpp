@@ -21,13 +21,12 @@ struct ShardedStep::Candidate {
   std::string kind;
 };
 
-StringRef mlir::ds::suffixOf(StateOp state, StringRef parameter) {
-  StringRef name = state.getSymName();
-  return name.starts_with(parameter) ? name.drop_front(parameter.size()) : name;
-}
-
 ShardedStep::ShardedStep(ModuleOp module, const TrainingOptions &options)
-    : module(module), options(options), symbols(module) {}
+    : module(module), options(options), symbols(module) {
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getOwner())
+      owned[{*state.getOwner(), *state.getSlot()}] = state;
+}
 
 //===----------------------------------------------------------------------===//
 // Which updates are the same
@@ -64,13 +63,12 @@ LogicalResult ShardedStep::describe(Candidate &candidate, SegmentStates &last) {
   os << candidate.parameter.getTensorType().getElementType() << (candidate.update ? " trained " : " frozen ");
   if (!candidate.update)
     return success();
-  StringRef name = candidate.parameter.getSymName();
   auto spellState = [&](StringAttr stateName) {
     StateOp state = stateName ? lookup(stateName) : StateOp();
     if (!state)
       return false;
-    os << suffixOf(state, name) << ' ' << stringifyRole(state.getRole()) << ' ' << state.getInit() << ' '
-       << state.getTensorType().getElementType() << ' ';
+    os << state.getSlot().value_or("") << ' ' << stringifyRole(state.getRole()) << ' ' << state.getInit()
+       << ' ' << state.getTensorType().getElementType() << ' ';
     return true;
   };
   for (Value operand : candidate.update.getStates()) {
@@ -122,8 +120,8 @@ LogicalResult ShardedStep::collect(SmallVectorImpl<Candidate> &trained, SmallVec
   SmallVector<SegmentStates> segments;
   for (auto func : module.getOps<func::FuncOp>())
     segments.emplace_back(func);
-  auto *last = llvm::find_if(
-      segments, [](const SegmentStates &segment) { return segment.getKind() == SegmentKind::Last; });
+  auto *last =
+      llvm::find_if(segments, [](const SegmentStates &segment) { return segment.does(Work::Update); });
   std::swap(*segments.begin(), *last);
   DenseMap<StringAttr, UpdateOp> updates;
   for (auto update : segments.front().getBody().getOps<UpdateOp>())
@@ -198,23 +196,24 @@ void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
 }
 
 /// Declares the bucket's state in the place of the members' states that are like `like`.
-StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, StringRef suffix, bool isDivided) {
+StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, bool isDivided) {
   MLIRContext *context = module.getContext();
-  StringRef ending = suffix.empty() ? ".parameter" : suffix;
+  StringRef slot = like.getSlot().value_or("");
+  StringRef ending = slot.empty() ? "parameter" : slot;
   bool isFilled = like.getRole() == Role::Parameter || like.getRole() == Role::Master; // from the members
   auto init = isFilled ? InitAttr::get(context, InitKind::Zero, 0.0, 0.0) : like.getInit();
   auto shards = isDivided ? ArrayAttr::get(context, MeshAxisAttr::get(context, MeshAxis::Data)) : ArrayAttr();
   auto type = RankedTensorType::get(bucket.getElements(), like.getTensorType().getElementType());
   OpBuilder builder(context);
-  auto state =
-      builder.create<StateOp>(bucket.op.getLoc(), (bucket.op.getSymName() + ending).str(), like.getRole(),
-                              /*trainable=*/false, /*aliases=*/ArrayAttr(), FlatSymbolRefAttr(),
-                              FlatSymbolRefAttr::get(bucket.op), shards, init, like.getHome(), type);
+  auto state = builder.create<StateOp>(bucket.op.getLoc(), (bucket.op.getSymName() + "." + ending).str(),
+                                       like.getRole(), like.getSlotAttr(), /*trainable=*/false,
+                                       /*aliases=*/ArrayAttr(), FlatSymbolRefAttr(),
+                                       FlatSymbolRefAttr::get(bucket.op), shards, init, like.getHome(), type);
   Operation *after = bucket.op;
   for (auto &entry : bucket.states)
     after = laterOf(after, entry.second);
   symbols.insert(state, std::next(after->getIterator()));
-  return bucket.states[suffix] = state;
+  return bucket.states[slot] = state;
 }
 
 void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements) {
@@ -231,7 +230,7 @@ void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int6
   bucket.op = builder.create<BucketOp>(name, "bucket_" + std::to_string(buckets.size()),
                                        builder.getArrayAttr(names), offsets, elements);
   symbols.insert(bucket.op, std::next(after->getIterator()));
-  declareState(bucket, bucket.members.front(), "", dividesParameters(bucket));
+  declareState(bucket, bucket.members.front(), dividesParameters(bucket));
   if (!bucket.isTrained())
     return;
   for (auto [index, member] : llvm::enumerate(bucket.members)) {
@@ -243,7 +242,7 @@ void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int6
     for (StateOp state : owned) {
       bool isDivided = state.getRole() == Role::Gradient ? dividesGradients() : dividesOptimizer();
       if (index == 0)
-        declareState(bucket, state, suffixOf(state, name), isDivided);
+        declareState(bucket, state, isDivided);
       replaced.push_back(state);
     }
   }

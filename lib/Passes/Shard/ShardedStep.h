@@ -24,18 +24,15 @@ namespace mlir::ds {
 struct ShardedBucket {
   bool isTrained() const { return !updates.empty(); }
   int64_t getElements() const { return static_cast<int64_t>(BucketOp(op).getElements()); }
-  /// The bucket's state that stands for the members' states of this suffix: "" is the parameter itself.
-  StateOp getState(StringRef suffix) const { return states.lookup(suffix); }
+  /// The bucket's state that stands for the members' states of this slot: "" is the parameter itself.
+  StateOp getState(StringRef slot) const { return states.lookup(slot); }
 
   BucketOp op;
   SmallVector<StateOp> members;
-  SmallVector<UpdateOp> updates; ///< in @last, one per member; none where nothing is trained
-  bool isPersistent = false;     ///< stage 3 keeps the parameters whole
-  llvm::StringMap<StateOp> states;
+  SmallVector<UpdateOp> updates;   ///< of the step, one per member; none where nothing is trained
+  bool isPersistent = false;       ///< stage 3 keeps the parameters whole
+  llvm::StringMap<StateOp> states; ///< by slot
 };
-
-/// What follows the parameter's name in that of a state of it: ".exp_avg"; "" for the parameter.
-StringRef suffixOf(StateOp state, StringRef parameter);
 
 class ShardedStep {
 public:
@@ -49,6 +46,8 @@ public:
   const TrainingOptions &getOptions() const { return options; }
   MutableArrayRef<ShardedBucket> getBuckets() { return buckets; }
   StateOp lookup(StringAttr name) const { return symbols.lookup<StateOp>(name); }
+  /// What `owner` has as its `slot`, before it is laid out; null for nothing.
+  StateOp lookup(StateOp owner, StringRef slot) const { return owned.lookup({owner.getSymName(), slot}); }
 
   /// Moments and masters are divided.
   bool dividesOptimizer() const { return options.sharding.stage >= 1; }
@@ -72,34 +71,25 @@ private:
   LogicalResult describe(Candidate &candidate, SegmentStates &last);
   void makeBuckets(ArrayRef<Candidate> candidates);
   void declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements);
-  StateOp declareState(ShardedBucket &bucket, StateOp like, StringRef suffix, bool isDivided);
+  StateOp declareState(ShardedBucket &bucket, StateOp like, bool isDivided);
   void declareMesh();
 
   ModuleOp module;
   TrainingOptions options;
   SymbolTable symbols;
+  DenseMap<std::pair<StringRef, StringRef>, StateOp> owned; ///< by owner and slot
   SmallVector<ShardedBucket> buckets;
   SmallVector<StateOp> replaced;
 };
 
-/// What one member's gradient is made of in one segment.
-struct GradientParts {
-  Value gradient; ///< of this micro-step, in the type that ranks exchange
-  Type sumType;   ///< element type in which it is added to what was kept
-};
-
-/// Takes the sum `total` of a micro-step's gradient and the kept one apart. `kept` is null where nothing was
-/// kept. Fails where it is no such sum.
-FailureOr<GradientParts> splitGradient(Value total, BlockArgument kept);
-
 /// Makes the layers read their parameters from buckets.
 void shardParameters(ShardedStep &step, SegmentStates &segment);
 
-/// Makes the gradients of a segment meet in buckets. Fills `totals`, in @last, with what the update is to
-/// read: one value per bucket, null for buckets that are not trained.
+/// Makes the gradients of a segment meet in buckets. Fills `totals`, where the segment updates, with what the
+/// update is to read: one value per bucket, null for buckets that are not trained.
 LogicalResult shardGradients(ShardedStep &step, SegmentStates &segment, SmallVectorImpl<Value> &totals);
 
-/// Makes @last update what a rank has, and sum up its squares.
+/// Makes a segment update what a rank has, and sum up its squares.
 LogicalResult shardUpdates(ShardedStep &step, SegmentStates &segment, ArrayRef<Value> totals);
 
 /// Makes losses means over all ranks, and lets each rank draw the numbers of its own samples.

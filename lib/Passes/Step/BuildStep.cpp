@@ -8,6 +8,7 @@
 #include "StepUpdate.h"
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -29,15 +30,17 @@ public:
   StepBuilder(func::FuncOp forward, const TrainingOptions &options)
       : forward(forward), options(options), states(forward->getParentOfType<ModuleOp>()) {}
 
-  /// A micro-step whose gradients are kept: written (first), or added to those kept so far (middle).
-  void buildAccumulation(SegmentKind kind, StringRef name);
+  /// A micro-step whose gradients are kept: set, or added to those kept so far.
+  void buildAccumulation(StringRef name, bool adds);
   /// The last micro-step with the update.
   void buildLast();
   /// The loss alone, without dropout.
   void buildEvaluation();
+  /// What runs when, of the segments that were built.
+  void buildSchedule();
 
 private:
-  void writeLoss(StepSegment &segment, bool accumulates);
+  void writeLoss(StepSegment &segment, bool adds, bool isComplete);
   void advanceGenerators(StepSegment &segment);
   SmallVector<ParameterUpdate> collectUpdates(StepSegment &segment);
   StateOp gradientState(StateOp parameter);
@@ -55,24 +58,21 @@ void StepBuilder::finish(StepSegment &segment) {
   (void)applyPatternsAndFoldGreedily(segment.getFunction(), std::move(patterns));
 }
 
-/// @loss is the mean over the step's micro-batches.
-void StepBuilder::writeLoss(StepSegment &segment, bool accumulates) {
+/// @loss is the mean over the step's micro-batches, and in the end over the ranks'.
+void StepBuilder::writeLoss(StepSegment &segment, bool adds, bool isComplete) {
   OpBuilder builder(segment.getTerminator());
   Emitter emit(builder, segment.getLoss().getLoc());
   StateOp state = states.scalar("loss", builder.getF32Type());
   Value loss = emit.scale(emit.convert(segment.getLoss(), builder.getF32Type()), 1.0 / options.accumulation);
-  segment.write(state, accumulates ? emit.add(segment.read(state), loss) : loss);
+  Value sum = adds ? emit.add(segment.read(state), loss) : loss;
+  segment.write(state, isComplete ? builder.create<RankMeanOp>(emit.getLoc(), sum) : sum);
+  markWork(segment.getBody(), Work::Forward);
 }
 
 /// The generator state (seed, counter) of each random op moves on by one micro-step.
 void StepBuilder::advanceGenerators(StepSegment &segment) {
   llvm::SetVector<Value> generators;
-  segment.getFunction().walk([&](Operation *op) {
-    if (isa<DropoutOp>(op))
-      generators.insert(cast<DropoutOp>(op).getRng());
-    else if (isa<RandomUniformOp>(op))
-      generators.insert(cast<RandomUniformOp>(op).getRng());
-  });
+  segment.getFunction().walk([&](RandomOpInterface op) { generators.insert(op.getGenerator()); });
   OpBuilder builder(segment.getTerminator());
   for (Value generator : generators) {
     auto argument = dyn_cast<BlockArgument>(generator);
@@ -81,11 +81,10 @@ void StepBuilder::advanceGenerators(StepSegment &segment) {
                          : FlatSymbolRefAttr();
     if (!name)
       continue;
-    Emitter emit(builder, segment.getFunction().getLoc());
-    Value increment =
-        builder.create<IotaOp>(emit.getLoc(), generator.getType(), /*dim=*/0, /*start=*/0, /*step=*/1);
-    segment.write(states.lookup(name.getAttr()), emit.add(generator, increment));
+    segment.write(states.lookup(name.getAttr()),
+                  builder.create<AdvanceOp>(segment.getFunction().getLoc(), generator, /*by=*/1));
   }
+  markWork(segment.getBody(), Work::Forward);
 }
 
 /// Where the gradients of micro-steps add up.
@@ -96,42 +95,65 @@ StateOp StepBuilder::gradientState(StateOp parameter) {
   return states.owned(parameter, "grad", Role::Gradient, element);
 }
 
-void StepBuilder::buildAccumulation(SegmentKind kind, StringRef name) {
-  StepSegment segment(forward, name, kind);
-  bool accumulates = kind == SegmentKind::Middle;
-  writeLoss(segment, accumulates);
+void StepBuilder::buildAccumulation(StringRef name, bool adds) {
+  StepSegment segment(forward, name, {Work::Forward, Work::Backward});
+  writeLoss(segment, adds, /*isComplete=*/false);
   advanceGenerators(segment);
   OpBuilder builder(segment.getTerminator());
   for (auto [parameter, gradient] : segment.getGradients()) {
     StateOp state = gradientState(states.lookup(parameter));
-    Emitter emit(builder, gradient.getLoc());
-    Type element = state.getTensorType().getElementType();
-    Value kept = accumulates ? segment.read(state) : Value();
-    segment.write(state, kept ? addInto(emit, kept, gradient) : makeIn(emit, gradient, element));
+    Value kept = adds ? segment.read(state) : Value();
+    segment.write(state,
+                  builder.create<AccumulateOp>(gradient.getLoc(), state.getTensorType(), gradient, kept));
   }
+  markWork(segment.getBody(), Work::Backward);
   finish(segment);
 }
 
 void StepBuilder::buildLast() {
-  StepSegment segment(forward, "last", SegmentKind::Last);
-  writeLoss(segment, options.accumulation > 1);
+  StepSegment segment(forward, "last", {Work::Forward, Work::Backward, Work::Update});
+  writeLoss(segment, options.accumulation > 1, /*isComplete=*/true);
   advanceGenerators(segment);
   StepUpdate update(segment, states, options);
+  markWork(segment.getBody(), Work::Update);
   update.apply(collectUpdates(segment));
+  markWork(segment.getBody(), Work::Update);
   finish(segment);
 }
 
 void StepBuilder::buildEvaluation() {
-  StepSegment segment(forward, "evaluate", SegmentKind::Evaluation);
-  segment.getFunction().walk([](DropoutOp op) {
-    op.replaceAllUsesWith(op.getInput());
-    op.erase();
+  StepSegment segment(forward, "evaluate", Work::Evaluation);
+  segment.getFunction().walk([](RandomOpInterface op) {
+    if (Value value = op.getWithoutNoise()) {
+      op->replaceAllUsesWith(ValueRange(value));
+      op->erase();
+    }
   });
   OpBuilder builder(segment.getTerminator());
   Emitter emit(builder, segment.getLoss().getLoc());
   StateOp state = states.scalar("eval_loss", builder.getF32Type());
-  segment.write(state, emit.convert(segment.getLoss(), builder.getF32Type()));
+  Value loss = emit.convert(segment.getLoss(), builder.getF32Type());
+  segment.write(state, builder.create<RankMeanOp>(emit.getLoc(), loss));
+  markWork(segment.getBody(), Work::Forward);
   segment.finish();
+}
+
+void StepBuilder::buildSchedule() {
+  MLIRContext *context = forward.getContext();
+  SmallVector<Attribute> runs;
+  auto run = [&](StringRef name, int64_t first, int64_t count) {
+    Gradients gradients = runs.empty() ? Gradients::Set : Gradients::Add;
+    runs.push_back(RunAttr::get(context, FlatSymbolRefAttr::get(context, name), first, count, gradients,
+                                /*reduced=*/false));
+  };
+  int64_t accumulation = options.accumulation;
+  if (accumulation > 1)
+    run("first", 0, 1);
+  if (accumulation > 2)
+    run("middle", 1, accumulation - 2);
+  run("last", accumulation - 1, 1);
+  OpBuilder builder(forward);
+  builder.create<ScheduleOp>(forward->getParentOp()->getLoc(), /*stage=*/0, builder.getArrayAttr(runs));
 }
 
 /// The parameters with the gradient of the whole step: this micro-batch's plus what was accumulated.
@@ -144,11 +166,11 @@ SmallVector<ParameterUpdate> StepBuilder::collectUpdates(StepSegment &segment) {
     if (options.accumulation > 1) {
       Value accumulated = segment.read(gradientState(parameter));
       builder.setInsertionPointAfterValue(gradient);
-      Emitter emit(builder, gradient.getLoc());
-      total = addInto(emit, accumulated, gradient);
+      total = builder.create<AccumulateOp>(gradient.getLoc(), accumulated.getType(), gradient, accumulated);
     }
     updates.push_back({parameter, segment.read(parameter), total});
   }
+  markWork(segment.getBody(), Work::Backward);
   return updates;
 }
 
@@ -185,11 +207,12 @@ struct BuildStep : ds::impl::BuildStepBase<BuildStep> {
       return signalPassFailure();
     StepBuilder builder(forward, *options);
     if (options->accumulation > 1)
-      builder.buildAccumulation(SegmentKind::First, "first");
+      builder.buildAccumulation("first", /*adds=*/false);
     if (options->accumulation > 2)
-      builder.buildAccumulation(SegmentKind::Middle, "middle");
+      builder.buildAccumulation("middle", /*adds=*/true);
     builder.buildLast();
     builder.buildEvaluation();
+    builder.buildSchedule();
     forward.erase();
     setPhase(module, Phase::Step);
   }

@@ -4,6 +4,8 @@
 // composites in turn, hence the sweep goes on until none is left.
 //
 //===----------------------------------------------------------------------------===//
+#include "Support/FoldAccumulators.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -22,15 +24,18 @@ struct Decompose : ds::impl::DecomposeBase<Decompose> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), {Phase::Model, Phase::Sharded})))
       return signalPassFailure();
+    if (!keepUpdates)
+      lowerAccumulations(getOperation());
     SmallVector<DecomposableOpInterface> composites;
     do {
       composites.clear();
       getOperation()->walk([&](DecomposableOpInterface op) {
-        if (!op.isLibraryCall() && (!keepUpdates || !isa<UpdateOp, SumOfSquaresOp>(op)))
+        if (!op.isLibraryCall() && (!keepUpdates || !op.isNeededWhole()))
           composites.push_back(op);
       });
       for (DecomposableOpInterface op : composites) {
-        OpBuilder builder(op);
+        WorkListener listener(op);
+        OpBuilder builder(op, &listener);
         op->replaceAllUsesWith(op.decompose(builder));
         op->erase();
       }

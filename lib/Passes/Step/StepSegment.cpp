@@ -4,10 +4,10 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-StepSegment::StepSegment(func::FuncOp forward, StringRef name, SegmentKind kind) : func(forward.clone()) {
+StepSegment::StepSegment(func::FuncOp forward, StringRef name, ArrayRef<Work> works) : func(forward.clone()) {
   MLIRContext *context = forward.getContext();
   func.setName(name);
-  func->setAttr(DsDialect::kSegmentAttr, SegmentKindAttr::get(context, kind));
+  func->setAttr(DsDialect::kSegmentAttr, SegmentAttr::get(context, works));
   forward->getParentRegion()->back().push_back(func);
   takeResults();
   for (BlockArgument argument : func.getArguments())

@@ -18,7 +18,7 @@ class StepSegment {
 public:
   /// Copies `forward` to the end of its module under `name`. The copy's results are taken off: see getLoss
   /// and getGradients. Results that the forward itself gives to states are kept.
-  StepSegment(func::FuncOp forward, StringRef name, SegmentKind kind);
+  StepSegment(func::FuncOp forward, StringRef name, ArrayRef<Work> works);
 
   func::FuncOp getFunction() { return func; }
   Block &getBody() { return func.getBody().front(); }

@@ -4,8 +4,8 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedTensorType type,
-                            double start) {
+StateOp StepStates::declare(const Twine &name, Role role, StringAttr slot, StateOp owner,
+                            RankedTensorType type, double start) {
   std::string spelling = name.str();
   if (auto state = symbols.lookup<StateOp>(spelling)) {
     assert(state.getRole() == role && state.getTensorType() == type && "checked before building");
@@ -22,9 +22,10 @@ StateOp StepStates::declare(const Twine &name, Role role, StateOp owner, RankedT
   auto init =
       InitAttr::get(builder.getContext(), start == 0 ? InitKind::Zero : InitKind::Constant, start, 0.0);
   Location loc = owner ? owner.getLoc() : symbols.getOp()->getLoc();
-  auto state = builder.create<StateOp>(loc, spelling, role, /*trainable=*/false, /*aliases=*/ArrayAttr(),
-                                       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(), init,
-                                       Space::Device, type);
+  auto state = builder.create<StateOp>(
+      loc, spelling, role, slot, /*trainable=*/false, /*aliases=*/ArrayAttr(),
+      owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(),
+      /*bucket=*/FlatSymbolRefAttr(), /*shards=*/ArrayAttr(), init, Space::Device, type);
   symbols.insert(state);
   return state;
 }

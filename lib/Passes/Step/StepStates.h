@@ -13,13 +13,14 @@ public:
 
   StateOp lookup(StringRef name) { return symbols.lookup<StateOp>(name); }
   /// The state of that name, declared after the last one where it is not there yet; starts as `start`.
-  StateOp declare(const Twine &name, Role role, StateOp owner, RankedTensorType type, double start = 0);
+  StateOp declare(const Twine &name, Role role, StringAttr slot, StateOp owner, RankedTensorType type,
+                  double start = 0);
   StateOp scalar(StringRef name, Type element, double start = 0) {
-    return declare(name, Role::Scalar, StateOp(), RankedTensorType::get({}, element), start);
+    return declare(name, Role::Scalar, StringAttr(), StateOp(), RankedTensorType::get({}, element), start);
   }
-  /// What belongs to `parameter`: "<parameter>.<suffix>", of its shape.
-  StateOp owned(StateOp parameter, StringRef suffix, Role role, Type element, double start = 0) {
-    return declare(parameter.getSymName() + "." + suffix, role, parameter,
+  /// What belongs to `parameter` as its `slot`: "<parameter>.<slot>", of its shape.
+  StateOp owned(StateOp parameter, StringRef slot, Role role, Type element, double start = 0) {
+    return declare(parameter.getSymName() + "." + slot, role, builder.getStringAttr(slot), parameter,
                    parameter.getTensorType().clone(element), start);
   }
 

@@ -1,5 +1,6 @@
 //===- VerifyStep.cpp - The border after the step is built ----------------------===//
 #include "Support/VerifyPhases.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -11,26 +12,20 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// True when a segment of `kind` may give a state of `role` a new value.
-static bool mayWrite(SegmentKind kind, Role role) {
-  switch (kind) {
-  case SegmentKind::First:
-  case SegmentKind::Middle:
-    return role == Role::Gradient || role == Role::Scalar || role == Role::Buffer;
-  case SegmentKind::Evaluation:
-    return role == Role::Scalar;
-  case SegmentKind::Last:
-  case SegmentKind::Update:
+/// True when `segment` may give a state of `role` a new value.
+static bool mayWrite(SegmentAttr segment, Role role) {
+  if (segment.does(Work::Update))
     return true;
-  }
-  llvm_unreachable("all kinds are handled");
+  if (segment.does(Work::Evaluation))
+    return role == Role::Scalar;
+  return role == Role::Gradient || role == Role::Scalar || role == Role::Buffer;
 }
 
 /// Verifies that each result of `func`
 /// - is a declared state of its type;
 /// - is the only result of that state;
-/// - is a state that this kind of segment may write.
-static LogicalResult verifyResults(func::FuncOp func, SegmentKind kind, const SymbolTable &symbols) {
+/// - is a state that the segment's work may write.
+static LogicalResult verifyResults(func::FuncOp func, SegmentAttr segment, const SymbolTable &symbols) {
   DenseMap<StateOp, unsigned> seen;
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
     auto name = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr);
@@ -43,11 +38,11 @@ static LogicalResult verifyResults(func::FuncOp func, SegmentKind kind, const Sy
     if (!isNew)
       return func.emitOpError("expects one result for state ")
              << name << ", but got results " << entry->second << " and " << index;
-    if (mayWrite(kind, state.getRole()))
+    if (mayWrite(segment, state.getRole()))
       continue;
     InFlightDiagnostic error = func.emitOpError("expects no ")
-                               << stringifyRole(state.getRole()) << " as result of a "
-                               << stringifySegmentKind(kind) << " segment, but got " << name;
+                               << stringifyRole(state.getRole()) << " as result of " << segment
+                               << ", but got " << name;
     error.attachNote(state.getLoc()) << "the state is declared here";
     return error;
   }
@@ -61,17 +56,17 @@ public:
   explicit SegmentVerifier(ModuleOp module) : module(module), symbols(module) {}
 
   LogicalResult run() {
-    if (failed(verifyHomes(module)))
+    if (failed(verifyHomes(module)) || failed(verifySlots()))
       return failure();
     for (auto func : module.getOps<func::FuncOp>())
       if (failed(verifySegment(func)))
         return failure();
-    return verifySequence();
+    return verifySchedules();
   }
 
 private:
   LogicalResult verifySegment(func::FuncOp func) {
-    auto segment = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr);
+    SegmentAttr segment = SegmentAttr::of(func);
     if (!segment) {
       InFlightDiagnostic error =
           func.emitOpError("expects a segment in phase step, but got a function without ")
@@ -79,32 +74,60 @@ private:
       error.attachNote() << "--ds-build-step makes the segments";
       return error;
     }
-    auto [entry, isNew] = segments.try_emplace(static_cast<int>(segment.getValue()), func);
-    if (!isNew) {
-      InFlightDiagnostic error = func.emitOpError("expects one segment of kind ")
-                                 << stringifySegmentKind(segment.getValue()) << ", but got a second";
-      error.attachNote(entry->second.getLoc()) << "the first is here";
-      return error;
+    if (segment.does(Work::Evaluation)) {
+      auto [entry, isNew] = evaluations.try_emplace(segment.getStage(), func);
+      if (!isNew) {
+        InFlightDiagnostic error = func.emitOpError("expects one evaluation of a stage, but got a second");
+        error.attachNote(entry->second.getLoc()) << "the first is here";
+        return error;
+      }
     }
-    if (failed(verifyArguments(func, symbols)) || failed(verifyResults(func, segment.getValue(), symbols)))
+    if (failed(verifyArguments(func, symbols)) || failed(verifyResults(func, segment, symbols)) ||
+        failed(verifyWork(func)))
       return failure();
     return verifyTensorPhase(func);
   }
 
-  /// A step ends with its update; what accumulates has a beginning.
-  LogicalResult verifySequence() {
-    auto has = [&](SegmentKind kind) { return segments.contains(static_cast<int>(kind)); };
-    if (!has(SegmentKind::Last))
-      return emitError(module.getLoc(), "expects a segment of kind last, but the module has none");
-    if (has(SegmentKind::Middle) && !has(SegmentKind::First))
-      return segments[static_cast<int>(SegmentKind::Middle)].emitOpError(
-          "expects a segment of kind first before it, but the module has none");
+  /// Each stage has one schedule, which runs all its segments but the evaluation.
+  LogicalResult verifySchedules() {
+    DenseSet<Attribute> run;
+    DenseMap<int64_t, ScheduleOp> schedules;
+    for (auto schedule : module.getOps<ScheduleOp>()) {
+      if (!schedules.try_emplace(schedule.getStage(), schedule).second)
+        return schedule.emitOpError("expects one schedule of stage ")
+               << schedule.getStage() << ", but got a second";
+      for (RunAttr entry : schedule.getRuns().getAsRange<RunAttr>())
+        run.insert(entry.getSegment());
+    }
+    if (schedules.empty())
+      return emitError(module.getLoc(), "expects a schedule of its segments, but the module has none");
+    for (auto func : module.getOps<func::FuncOp>())
+      if (!SegmentAttr::of(func).does(Work::Evaluation) && !run.contains(FlatSymbolRefAttr::get(func)))
+        return func.emitOpError("expects a schedule that runs it, but got none");
+    return success();
+  }
+
+  /// What belongs to an owner or a bucket, it has once.
+  LogicalResult verifySlots() {
+    DenseMap<std::pair<Attribute, Attribute>, StateOp> slots;
+    for (auto state : module.getOps<StateOp>()) {
+      if (!state.getSlot())
+        continue;
+      Attribute owner = state.getBucket() ? state.getBucketAttr() : state.getOwnerAttr();
+      auto [entry, isNew] = slots.try_emplace({owner, state.getSlotAttr()}, state);
+      if (isNew)
+        continue;
+      InFlightDiagnostic error = state.emitOpError("expects ")
+                                 << owner << " to have one " << state.getSlotAttr() << ", but got a second";
+      error.attachNote(entry->second.getLoc()) << "the first is here";
+      return error;
+    }
     return success();
   }
 
   ModuleOp module;
   SymbolTable symbols;
-  DenseMap<int, func::FuncOp> segments;
+  DenseMap<int64_t, func::FuncOp> evaluations; ///< by stage
 };
 
 struct VerifyStep : ds::impl::VerifyStepBase<VerifyStep> {

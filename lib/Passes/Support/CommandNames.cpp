@@ -4,18 +4,6 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-std::string mlir::ds::layerOf(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName().str();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (std::string layer = layerOf(part); !layer.empty())
-        return layer;
-  if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return layerOf(call.getCallee());
-  return "";
-}
-
 std::string mlir::ds::nameOfCommand(Operation *command, SymbolTable &symbols) {
   if (auto call = dyn_cast<CallOp>(command))
     return call.getCallee().str();

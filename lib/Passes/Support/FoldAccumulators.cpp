@@ -7,6 +7,10 @@
 //===----------------------------------------------------------------------------===//
 #include "FoldAccumulators.h"
 
+#include "ds/Dialect/Work.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -81,25 +85,46 @@ Value mlir::ds::makeIn(Emitter &emit, Value value, Type element) {
   return value;
 }
 
-Value mlir::ds::addInto(Emitter &emit, Value kept, Value addend) {
-  Type keptType = tensorType(kept).getElementType(), type = tensorType(addend).getElementType();
-  if (keptType.getIntOrFloatBitWidth() >= type.getIntOrFloatBitWidth())
-    return emit.add(kept, makeIn(emit, addend, keptType));
-  return emit.convert(emit.add(emit.convert(kept, type), addend), keptType);
-}
-
 void mlir::ds::populateFoldAccumulatorPatterns(RewritePatternSet &patterns) {
   patterns.add<FoldAccumulator>(patterns.getContext());
 }
 
-bool mlir::ds::unfoldAccumulator(Value sum, function_ref<bool(Value)> isAddend) {
-  std::optional<MutableOperandRange> storage;
-  MutableOperandRange *slot = getAccumulatorSlot(sum.getDefiningOp(), storage);
-  if (!slot || slot->empty())
-    return false;
-  Value accumulator = (*slot)[0].get();
-  if (!isAddend(accumulator))
-    return unfoldAccumulator(accumulator, isAddend);
-  slot->clear();
-  return true;
+/// The sum of an accumulate op that has let go of its operands, which nothing else may read.
+static Value makeSum(Emitter &emit, Value gradient, Value kept, Type element) {
+  if (!kept)
+    return makeIn(emit, gradient, element);
+  Type type = tensorType(gradient).getElementType();
+  if (element.getIntOrFloatBitWidth() >= type.getIntOrFloatBitWidth())
+    return emit.add(kept, makeIn(emit, gradient, element));
+  return emit.convert(emit.add(emit.convert(kept, type), gradient), element);
+}
+
+void mlir::ds::lowerAccumulations(Operation *root) {
+  SmallVector<AccumulateOp> ops;
+  root->walk([&](AccumulateOp op) { ops.push_back(op); });
+  SmallVector<Operation *> sums;
+  for (AccumulateOp op : ops) {
+    Value gradient = op.getGradient(), kept = op.getKept();
+    Type element = op.getResult().getType().getElementType();
+    WorkListener listener(op);
+    OpBuilder builder(op->getContext(), &listener);
+    builder.setInsertionPoint(op);
+    Emitter emit(builder, op.getLoc());
+    op->setOperands({});
+    Value sum = makeSum(emit, gradient, kept, element);
+    op.getResult().replaceAllUsesWith(sum);
+    op->erase();
+    if (Operation *maker = gradient.getDefiningOp(); maker && isOpTriviallyDead(maker))
+      maker->erase(); // a rounding that would count as a reader of what was rounded
+    auto rounded = sum.getDefiningOp<ConvertOp>();
+    Operation *maker = rounded ? rounded.getInput().getDefiningOp() : sum.getDefiningOp();
+    if (isa_and_nonnull<AddOp>(maker))
+      sums.push_back(maker);
+  }
+  RewritePatternSet patterns(root->getContext());
+  populateFoldAccumulatorPatterns(patterns);
+  GreedyRewriteConfig config;
+  config.strictMode = GreedyRewriteStrictness::ExistingOps;
+  if (!sums.empty())
+    (void)applyOpPatternsAndFold(sums, std::move(patterns), config);
 }

@@ -17,12 +17,9 @@ void populateFoldAccumulatorPatterns(RewritePatternSet &patterns);
 /// converted.
 Value makeIn(Emitter &emit, Value value, Type element);
 
-/// kept + addend, which nothing else reads, in the type of `kept`; formed in the wider of the two.
-Value addInto(Emitter &emit, Value kept, Value addend);
-
-/// The inverse for one addend: takes a value that `isAddend` holds for out of the chain of ops that `sum` is
-/// made by. False where there is none.
-bool unfoldAccumulator(Value sum, function_ref<bool(Value)> isAddend);
+/// Forms the sum of each `ds.accumulate` in `root`: inside of the product that makes the gradient, where
+/// nothing else reads that.
+void lowerAccumulations(Operation *root);
 
 } // namespace mlir::ds
 

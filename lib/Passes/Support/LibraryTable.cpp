@@ -9,16 +9,16 @@ using ::ds::rt::LibraryFn;
 static const LibraryEntry kFunctions[] = {
     {LibraryFn::Matmul, 3, 5, {}},
     {LibraryFn::AttentionForward, 5, 6, {}},
-    {LibraryFn::AttentionBackward, 9, 10, {}, true},
+    {LibraryFn::AttentionBackward, 9, 10, {}},
     {LibraryFn::EmbeddingForward, 3, 3, IndexUse{1, 0, 0, false}},
-    {LibraryFn::EmbeddingBackward, 3, 3, IndexUse{0, 2, 0, false}, true},
+    {LibraryFn::EmbeddingBackward, 3, 3, IndexUse{0, 2, 0, false}},
     {LibraryFn::CrossEntropyForward, 5, 6, IndexUse{1, 0, 1, true}},
-    {LibraryFn::CrossEntropyBackward, 6, 6, IndexUse{1, 0, 1, true}, true},
+    {LibraryFn::CrossEntropyBackward, 6, 6, IndexUse{1, 0, 1, true}},
     {LibraryFn::Fill, 1, 1, {}},
     {LibraryFn::Copy, 2, 2, {}},
     {LibraryFn::ConvForward, 3, 4, {}},
-    {LibraryFn::ConvBackwardInput, 3, 3, {}, true},
-    {LibraryFn::ConvBackwardWeight, 3, 3, {}, true},
+    {LibraryFn::ConvBackwardInput, 3, 3, {}},
+    {LibraryFn::ConvBackwardWeight, 3, 3, {}},
     {LibraryFn::SumOfSquares, 2, UINT_MAX, {}},
 };
 
@@ -29,9 +29,3 @@ const LibraryEntry *mlir::ds::findLibraryFunction(llvm::StringRef callee) {
 }
 
 bool mlir::ds::isCallOf(CallOp call, LibraryFn fn) { return call.getCallee() == ::ds::rt::spell(fn); }
-
-bool mlir::ds::isBackwardCall(mlir::Operation *op) {
-  auto call = llvm::dyn_cast<CallOp>(op);
-  const LibraryEntry *function = call ? findLibraryFunction(call.getCallee()) : nullptr;
-  return function && function->isBackward;
-}

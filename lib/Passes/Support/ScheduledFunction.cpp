@@ -1,7 +1,7 @@
 //===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
 #include "ds/Passes/ScheduledFunction.h"
 
-#include <map>
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -100,11 +100,31 @@ SmallVector<StateOp> mlir::ds::getPlacedStates(ModuleOp module) {
 }
 
 SmallVector<func::FuncOp> mlir::ds::getSegments(ModuleOp module) {
-  std::multimap<SegmentKind, func::FuncOp> functions; // equals in the module's order
-  for (func::FuncOp func : module.getOps<func::FuncOp>())
-    if (auto kind = func->getAttrOfType<SegmentKindAttr>(DsDialect::kSegmentAttr))
-      functions.emplace(kind.getValue(), func);
-  return llvm::to_vector(llvm::make_second_range(functions));
+  llvm::SetVector<func::FuncOp> segments;
+  for (ScheduleOp schedule : module.getOps<ScheduleOp>())
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
+      if (auto func = module.lookupSymbol<func::FuncOp>(run.getSegment()))
+        segments.insert(func);
+  for (bool isEvaluation : {false, true}) // what no schedule runs, where there is none too
+    for (func::FuncOp func : module.getOps<func::FuncOp>())
+      if (SegmentAttr segment = SegmentAttr::of(func);
+          segment && segment.does(Work::Evaluation) == isEvaluation)
+        segments.insert(func);
+  return segments.takeVector();
+}
+
+int64_t mlir::ds::runsPerStep(func::FuncOp func) {
+  auto module = func->getParentOfType<ModuleOp>();
+  auto schedules = module.getOps<ScheduleOp>();
+  SegmentAttr segment = SegmentAttr::of(func);
+  if (schedules.empty())
+    return segment && !segment.does(Work::Evaluation);
+  int64_t runs = 0;
+  for (ScheduleOp schedule : schedules)
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
+      if (run.getSegment().getValue() == func.getSymName())
+        runs += run.getCount();
+  return runs;
 }
 
 FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {

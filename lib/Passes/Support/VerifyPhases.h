@@ -16,11 +16,16 @@ LogicalResult verifyArguments(func::FuncOp func, const SymbolTable &symbols);
 /// Verifies that every op of `func` is on tensors of static shape, stored or not.
 LogicalResult verifyTensorPhase(func::FuncOp func);
 
+/// Verifies that each op of the segment `func` says its work, which is of the segment's, and reads nothing
+/// that is done later.
+LogicalResult verifyWork(func::FuncOp func);
+
 /// Verifies that the functions of `module`
-/// - are segments, with one that is the last, at most one of each other kind, and a first before a middle
-/// one;
-/// - take and give states as their declarations say, as far as their kind may;
-/// - are on tensors of static shape.
+/// - are segments, at most one evaluation for each stage, and that a schedule runs all others;
+/// - take and give states as their declarations say, as far as their work may;
+/// - hold ops that say their work;
+/// - are on tensors of static shape,
+/// and that no owner and no bucket has two states of one slot.
 LogicalResult verifySegments(ModuleOp module);
 
 /// Verifies that the target of `module` can keep each state where its declaration has its home.

@@ -38,16 +38,16 @@ func.func @forward(%x: tensor<2x4x8xf32> {ds.input = "x"}, %t: tensor<8xi64> {ds
 }
 // CHECK: %[[A:.*]] = ds.tanh
 // CHECK: %[[LOSS:.*]], %[[LSE:.*]], %[[COUNT:.*]] = ds.cross_entropy %[[Z:.*]], %[[T]]
-// CHECK: %[[SEED:.*]] = ds.constant dense<1.000000e+00> : tensor<f32>
+// CHECK: %[[SEED:.*]] = ds.constant dense<1.000000e+00>{{.*}} : tensor<f32>
 // CHECK: %[[DZ:.*]] = ds.cross_entropy_grad %[[Z]], %[[T]], %[[LSE]], %[[COUNT]], %[[SEED]] ignore_index -100
-// CHECK: %[[DY:.*]] = ds.reshape %[[DZ]] : tensor<8x5xf32> -> tensor<2x4x5xf32>
-// CHECK: %[[DA:.*]] = ds.matmul %[[DY]], %[[W2]] transpose_rhs : tensor<2x4x5xf32>, tensor<16x5xf32> -> tensor<2x4x16xf32>
-// CHECK: %[[ROWS:.*]] = ds.reshape %[[A]] : tensor<2x4x16xf32> -> tensor<8x16xf32>
-// CHECK: %[[DW2:.*]] = ds.matmul %[[ROWS]], %{{.*}} transpose_lhs : tensor<8x16xf32>, tensor<8x5xf32> -> tensor<16x5xf32>
+// CHECK: %[[DY:.*]] = ds.reshape %[[DZ]]{{.*}} : tensor<8x5xf32> -> tensor<2x4x5xf32>
+// CHECK: %[[DA:.*]] = ds.matmul %[[DY]], %[[W2]] transpose_rhs{{.*}} : tensor<2x4x5xf32>, tensor<16x5xf32> -> tensor<2x4x16xf32>
+// CHECK: %[[ROWS:.*]] = ds.reshape %[[A]]{{.*}} : tensor<2x4x16xf32> -> tensor<8x16xf32>
+// CHECK: %[[DW2:.*]] = ds.matmul %[[ROWS]], %{{.*}} transpose_lhs{{.*}} : tensor<8x16xf32>, tensor<8x5xf32> -> tensor<16x5xf32>
 // CHECK: %[[DH:.*]] = ds.mul %[[DA]]
-// CHECK: %[[X_ROWS:.*]] = ds.reshape %[[X]] : tensor<2x4x8xf32> -> tensor<8x8xf32>
-// CHECK: %[[DH_ROWS:.*]] = ds.reshape %[[DH]] : tensor<2x4x16xf32> -> tensor<8x16xf32>
-// CHECK: %[[DW1:.*]] = ds.matmul %[[DH_ROWS]], %[[X_ROWS]] transpose_lhs : tensor<8x16xf32>, tensor<8x8xf32> -> tensor<16x8xf32>
+// CHECK: %[[X_ROWS:.*]] = ds.reshape %[[X]]{{.*}} : tensor<2x4x8xf32> -> tensor<8x8xf32>
+// CHECK: %[[DH_ROWS:.*]] = ds.reshape %[[DH]]{{.*}} : tensor<2x4x16xf32> -> tensor<8x16xf32>
+// CHECK: %[[DW1:.*]] = ds.matmul %[[DH_ROWS]], %[[X_ROWS]] transpose_lhs{{.*}} : tensor<8x16xf32>, tensor<8x8xf32> -> tensor<16x8xf32>
 // CHECK-NOT: ds.matmul
 // CHECK: %[[DB1:.*]] = ds.reduce sum %[[DH]] dims [0, 1]
 // CHECK: return %[[LOSS]], %[[DW1]], %[[DB1]], %[[DW2]]
@@ -69,8 +69,8 @@ module attributes {ds.training = {gradient_accumulation_steps = 4 : i64}} {
     return %loss : tensor<f32>
   }
   // CHECK: %[[E:.*]] = ds.exp %[[W]]
-  // CHECK: %[[SEED:.*]] = ds.constant dense<2.500000e-01> : tensor<f32>
-  // CHECK: %[[G:.*]] = ds.constant dense<2.500000e-01> : tensor<8xf32>
+  // CHECK: %[[SEED:.*]] = ds.constant dense<2.500000e-01>{{.*}} : tensor<f32>
+  // CHECK: %[[G:.*]] = ds.constant dense<2.500000e-01>{{.*}} : tensor<8xf32>
   // CHECK: %[[GE:.*]] = ds.mul %[[W]], %[[G]]
   // CHECK: %[[GW:.*]] = ds.mul %[[E]], %[[G]]
   // CHECK: %[[DE:.*]] = ds.add %[[GE]], %[[G]]
@@ -99,7 +99,7 @@ func.func @forward(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds
   %loss = ds.reduce sum %b dims [0, 1] : tensor<4x4xf32> -> tensor<f32>
   return %loss : tensor<f32>
 }
-// CHECK: %[[G:.*]] = ds.constant dense<1.000000e+00> : tensor<4x4xf32>
+// CHECK: %[[G:.*]] = ds.constant dense<1.000000e+00>{{.*}} : tensor<4x4xf32>
 // CHECK-NEXT: %[[DA:.*]] = ds.matmul %[[G]], %[[F]] transpose_rhs
 // CHECK-NEXT: %[[DW:.*]] = ds.matmul %{{.*}}, %[[DA]] transpose_lhs
 // CHECK-NEXT: return %{{.*}}, %[[DW]] : tensor<f32>, tensor<4x4xf32>
@@ -120,8 +120,8 @@ func.func @forward(%w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {
   return %loss : tensor<f32>
 }
 // CHECK: %[[POSITIVE:.*]] = ds.compare
-// CHECK: %[[G:.*]] = ds.constant dense<1.000000e+00> : tensor<8xf32>
-// CHECK: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<8xf32>
+// CHECK: %[[G:.*]] = ds.constant dense<1.000000e+00>{{.*}} : tensor<8xf32>
+// CHECK: %[[ZERO:.*]] = ds.constant dense<0.000000e+00>{{.*}} : tensor<8xf32>
 // CHECK: %[[DW:.*]] = ds.select %[[POSITIVE]], %[[G]], %[[ZERO]]
 // CHECK: return %{{.*}}, %[[DW]]
 
@@ -134,10 +134,10 @@ ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device
 
 // CHECK-LABEL: func.func @forward
 // CHECK: %[[G:.*]] = ds.cross_entropy_grad {{.*}} -> tensor<4x16xf32>
-// CHECK: %[[LOW:.*]] = ds.convert %[[G]] : tensor<4x16xf32> -> tensor<4x16xbf16>
-// CHECK: ds.matmul %[[LOW]], %{{.*}} transpose_lhs : tensor<4x16xbf16>, tensor<4x8xbf16> -> tensor<16x8xbf16>
+// CHECK: %[[LOW:.*]] = ds.convert %[[G]]{{.*}} : tensor<4x16xf32> -> tensor<4x16xbf16>
+// CHECK: ds.matmul %[[LOW]], %{{.*}} transpose_lhs{{.*}} : tensor<4x16xbf16>, tensor<4x8xbf16> -> tensor<16x8xbf16>
 // CHECK: %[[SUM:.*]] = ds.reduce sum %[[G]] dims [0]
-// CHECK: ds.convert %[[SUM]] : tensor<16xf32> -> tensor<16xbf16>
+// CHECK: ds.convert %[[SUM]]{{.*}} : tensor<16xf32> -> tensor<16xbf16>
 func.func @forward(%x: tensor<4x8xbf16> {ds.input = "x"}, %t: tensor<4xi64> {ds.input = "t"},
                    %w: tensor<16x8xbf16> {ds.state = @w}, %b: tensor<16xbf16> {ds.state = @b}) -> tensor<f32> {
   %y = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<4x8xbf16>, tensor<16x8xbf16>, tensor<16xbf16> -> tensor<4x16xf32>
@@ -165,13 +165,13 @@ func.func @forward(%x: tensor<4x8xbf16> {ds.input = "x"}, %y: tensor<4x8xbf16> {
   %loss = ds.reduce sum %f dims [0, 1] : tensor<4x5xf32> -> tensor<f32>
   return %loss : tensor<f32>
 }
-// CHECK: %[[DU:.*]] = ds.matmul {{.*}} transpose_lhs : tensor<4x5xbf16>, tensor<4x6xbf16> -> tensor<5x6xbf16>
-// CHECK: %[[W1:.*]] = ds.matmul %{{.*}}, %[[Y:.*]] transpose_lhs : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
-// CHECK: %[[B1:.*]] = ds.reduce sum %{{.*}} dims [0] : tensor<4x6xf32> -> tensor<6xf32>
-// CHECK: %[[W0:.*]] = ds.matmul {{.*}} transpose_lhs : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
+// CHECK: %[[DU:.*]] = ds.matmul {{.*}} transpose_lhs{{.*}} : tensor<4x5xbf16>, tensor<4x6xbf16> -> tensor<5x6xbf16>
+// CHECK: %[[W1:.*]] = ds.matmul %{{.*}}, %[[Y:.*]] transpose_lhs{{.*}} : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
+// CHECK: %[[B1:.*]] = ds.reduce sum %{{.*}} dims [0]{{.*}} : tensor<4x6xf32> -> tensor<6xf32>
+// CHECK: %[[W0:.*]] = ds.matmul {{.*}} transpose_lhs{{.*}} : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
 // CHECK: %[[WS:.*]] = ds.add %[[W1]], %[[W0]]
-// CHECK: %[[DW:.*]] = ds.convert %[[WS]] : tensor<6x8xf32> -> tensor<6x8xbf16>
-// CHECK: %[[B0:.*]] = ds.reduce sum %{{.*}} dims [0] : tensor<4x6xf32> -> tensor<6xf32>
+// CHECK: %[[DW:.*]] = ds.convert %[[WS]]{{.*}} : tensor<6x8xf32> -> tensor<6x8xbf16>
+// CHECK: %[[B0:.*]] = ds.reduce sum %{{.*}} dims [0]{{.*}} : tensor<4x6xf32> -> tensor<6xf32>
 // CHECK: %[[BS:.*]] = ds.add %[[B1]], %[[B0]]
-// CHECK: %[[DB:.*]] = ds.convert %[[BS]] : tensor<6xf32> -> tensor<6xbf16>
+// CHECK: %[[DB:.*]] = ds.convert %[[BS]]{{.*}} : tensor<6xf32> -> tensor<6xbf16>
 // CHECK: return %{{.*}}, %[[DW]], %[[DB]], %[[DU]]

@@ -20,7 +20,7 @@ module {
 // CHECK: ds.alloc "activations" offset [[$A]] :
 module {
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xf32>
-  func.func @last(%w: !ds.buffer<tensor<16xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%w: !ds.buffer<tensor<16xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %a = ds.alloc "activations" : !ds.buffer<tensor<16xf32>, [1], device>
     ds.call "copy"(%x, %a) writes [1] params [] on compute : !ds.buffer<tensor<16xf32>, [1], device>, !ds.buffer<tensor<16xf32>, [1], device>
     %b = ds.alloc "activations" : !ds.buffer<tensor<16xf32>, [1], device>
@@ -41,7 +41,7 @@ module {
 // CHECK: ds.alloc "activations" offset [[B:[0-9]+]]
 // CHECK-NOT: offset [[$A]] : !ds.buffer<tensor<16
 module {
-  func.func @views(%x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @views(%x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %a = ds.alloc "activations" : !ds.buffer<tensor<16xf32>, [1], device>
     ds.call "copy"(%x, %a) writes [1] params [] on compute : !ds.buffer<tensor<16xf32>, [1], device>, !ds.buffer<tensor<16xf32>, [1], device>
     %v = ds.view %a offset 4 : !ds.buffer<tensor<16xf32>, [1], device> -> !ds.buffer<tensor<4xf32>, [1], device>
@@ -66,12 +66,12 @@ module {
 // CHECK: ds.alloc "activations" offset [[$A]]
 module {
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16xf32>
-  func.func @first(%x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+  func.func @first(%x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %a = ds.alloc "activations" : !ds.buffer<tensor<32xf32>, [1], device>
     ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<32xf32>, [1], device>
     return
   }
-  func.func @last(%w: !ds.buffer<tensor<16xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%w: !ds.buffer<tensor<16xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<16xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %b = ds.alloc "activations" : !ds.buffer<tensor<64xf32>, [1], device>
     ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<64xf32>, [1], device>
     ds.call "copy"(%x, %w) writes [1] params [] on compute : !ds.buffer<tensor<16xf32>, [1], device>, !ds.buffer<tensor<16xf32>, [1], device>
@@ -87,7 +87,7 @@ module {
 // CHECK-DAG: ds.alloc "activations" offset {{0|64}} : !ds.buffer<tensor<1xi8>
 // CHECK-DAG: ds.alloc "activations" offset {{0|64}} : !ds.buffer<tensor<3xi8>
 module {
-  func.func @aligns() attributes {ds.segment = #ds.segment<last>} {
+  func.func @aligns() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %a = ds.alloc "activations" : !ds.buffer<tensor<1xi8>, [1], device>
     ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<1xi8>, [1], device>
     %b = ds.alloc "activations" : !ds.buffer<tensor<3xi8>, [1], device>
@@ -108,7 +108,7 @@ module {
 module {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<16xf32>
-  func.func @last(%w: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @w}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%w: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %h = ds.alloc "activations" : !ds.buffer<tensor<32xf32>, [1], host>
     ds.transfer %w to %h on host_copy : !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], host>
     ds.transfer %h to %w on host_copy : !ds.buffer<tensor<32xf32>, [1], host>, !ds.buffer<tensor<32xf32>, [1], device>

@@ -18,10 +18,11 @@ module attributes {ds.phase = #ds.phase<resident>} {
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w},
                   %m: tensor<8xf32> {ds.state = @m}, %s: tensor<8xf32> {ds.state = @s})
       -> (tensor<8xf32> {ds.state = @w}, tensor<8xf32> {ds.state = @m}, tensor<8xf32> {ds.state = @s})
-      attributes {ds.segment = #ds.segment<last>} {
-    %p = ds.mul %x, %w : tensor<8xf32>
-    %n = ds.add %m, %p : tensor<8xf32>
-    %v = ds.sub %n, %m : tensor<8xf32>
+      attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %p = ds.mul %x, %w {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %n = ds.add %m, %p {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %v = ds.sub %n, %m {ds.work = #ds.work<backward>} : tensor<8xf32>
     return %v, %n, %s : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
   }
+  ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
 }

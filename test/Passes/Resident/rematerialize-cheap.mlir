@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
-ds.state @g role(gradient) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
+ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
 ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
 ds.state @eval_loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
 
@@ -11,9 +11,9 @@ ds.state @eval_loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : t
 // CHECK-COUNT-1: ds.exp
 // CHECK-NOT: ds.exp
 func.func @evaluate(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @eval_loss}) attributes {ds.segment = #ds.segment<evaluation>} {
-  %e = ds.exp %x : tensor<8x8xf32>
-  %n = ds.neg %e : tensor<8x8xf32>
-  %loss = ds.reduce sum %n dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
+  %e = ds.exp %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %n = ds.neg %e {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %loss = ds.reduce sum %n dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
   return %loss : tensor<f32>
 }
 
@@ -21,13 +21,13 @@ func.func @evaluate(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.st
 // CHECK-COUNT-1: ds.matmul
 // CHECK-NOT: ds.matmul
 // CHECK-COUNT-1: ds.reduce
-// CHECK: ds.add %{{.*}}, %{{.*}} : tensor<8x8xf32>
+// CHECK: ds.add %{{.*}}, %{{.*}} {{.*}} : tensor<8x8xf32>
 // CHECK-NOT: ds.reduce
-func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<last>} {
-  %p = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
-  %loss = ds.reduce sum %p dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
-  %b = ds.broadcast %loss dims [] : tensor<f32> -> tensor<8x8xf32>
-  %g = ds.add %p, %b : tensor<8x8xf32>
+func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+  %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %loss = ds.reduce sum %p dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
+  %b = ds.broadcast %loss dims [] {ds.work = #ds.work<backward>} : tensor<f32> -> tensor<8x8xf32>
+  %g = ds.add %p, %b {ds.work = #ds.work<backward>} : tensor<8x8xf32>
   return %loss, %g : tensor<f32>, tensor<8x8xf32>
 }
 
@@ -37,22 +37,22 @@ func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> 
 // CHECK-LABEL: @activation
 // CHECK: %[[H:.*]] = ds.matmul
 // CHECK: ds.reduce sum
-// CHECK: %[[T:.*]] = ds.tanh %[[H]] {ds.recomputed}
+// CHECK: %[[T:.*]] = ds.tanh %[[H]] {ds.work = #ds.work<recompute>}
 // CHECK: %[[G1:.*]] = ds.mul %[[T]], %[[T]]
 // CHECK: %[[G2:.*]] = ds.add %[[G1]], %[[T]]
 // CHECK: %[[A:.*]] = ds.mul %[[H]], %[[T]]
 // CHECK: ds.matmul %[[G2]], %[[A]]
 // CHECK: %[[T2:.*]] = ds.tanh %[[H]]
 // CHECK: ds.add %{{.*}}, %[[T2]]
-func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<last>} {
-  %h = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
-  %t = ds.tanh %h : tensor<8x8xf32>
-  %a = ds.mul %h, %t : tensor<8x8xf32>
-  %loss = ds.reduce sum %a dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
-  %ha = ds.mul %t, %t : tensor<8x8xf32>
-  %hb = ds.add %ha, %t : tensor<8x8xf32>
-  %p = ds.matmul %hb, %a : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
-  %g = ds.add %p, %t : tensor<8x8xf32>
+func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+  %h = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %t = ds.tanh %h {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %a = ds.mul %h, %t {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %loss = ds.reduce sum %a dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
+  %ha = ds.mul %t, %t {ds.work = #ds.work<backward>} : tensor<8x8xf32>
+  %hb = ds.add %ha, %t {ds.work = #ds.work<backward>} : tensor<8x8xf32>
+  %p = ds.matmul %hb, %a {ds.work = #ds.work<backward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %g = ds.add %p, %t {ds.work = #ds.work<backward>} : tensor<8x8xf32>
   return %loss, %g : tensor<f32>, tensor<8x8xf32>
 }
 
@@ -64,12 +64,12 @@ func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.
 // CHECK: %[[S:.*]] = ds.add
 // CHECK-NOT: ds.add
 // CHECK: ds.mul %[[S]], %[[S]]
-func.func @residual(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
-  %p = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
-  %q = ds.matmul %p, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
-  %s = ds.add %p, %q : tensor<8x8xf32>
-  %loss = ds.reduce sum %s dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
-  %g = ds.mul %s, %s : tensor<8x8xf32>
+func.func @residual(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %q = ds.matmul %p, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %s = ds.add %p, %q {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %loss = ds.reduce sum %s dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
+  %g = ds.mul %s, %s {ds.work = #ds.work<backward>} : tensor<8x8xf32>
   return %loss, %g : tensor<f32>, tensor<8x8xf32>
 }
 
@@ -79,13 +79,13 @@ func.func @residual(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.st
 // CHECK: %[[C:.*]] = ds.compare
 // CHECK-NOT: ds.compare
 // CHECK: ds.select %[[C]]
-func.func @truth(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<middle>} {
-  %p = ds.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+func.func @truth(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   %zero = ds.constant dense<0.0> : tensor<8x8xf32>
-  %c = ds.compare gt %p, %zero : tensor<8x8xf32>
-  %r = ds.select %c, %p, %zero : tensor<8x8xf32>
-  %loss = ds.reduce sum %r dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
-  %g = ds.select %c, %x, %zero : tensor<8x8xf32>
+  %c = ds.compare gt %p, %zero {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %r = ds.select %c, %p, %zero {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %loss = ds.reduce sum %r dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
+  %g = ds.select %c, %x, %zero {ds.work = #ds.work<backward>} : tensor<8x8xf32>
   return %loss, %g : tensor<f32>, tensor<8x8xf32>
 }
 
@@ -96,9 +96,9 @@ func.func @truth(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state
 // CHECK: ds.reduce
 // CHECK: %[[AGAIN:.*]] = ds.exp %[[W]]
 // CHECK: ds.mul %[[AGAIN]], %[[AGAIN]]
-func.func @from_state(%w: tensor<8x8xf32> {ds.state = @w}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<update>} {
-  %e = ds.exp %w : tensor<8x8xf32>
-  %loss = ds.reduce sum %e dims [0, 1] : tensor<8x8xf32> -> tensor<f32>
-  %g = ds.mul %e, %e : tensor<8x8xf32>
+func.func @from_state(%w: tensor<8x8xf32> {ds.state = @w}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  %e = ds.exp %w {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+  %loss = ds.reduce sum %e dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
+  %g = ds.mul %e, %e {ds.work = #ds.work<backward>} : tensor<8x8xf32>
   return %loss, %g : tensor<f32>, tensor<8x8xf32>
 }

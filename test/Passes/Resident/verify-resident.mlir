@@ -3,11 +3,12 @@
 module attributes {ds.phase = #ds.phase<resident>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   func.func @last(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds.state = @w})
-      -> (tensor<4x4xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<last>} {
-    // expected-error@+1 {{'ds.matmul' op is marked ds.recomputed, but no fused region may hold it}}
-    %p = ds.matmul %x, %w {ds.recomputed} : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+      -> (tensor<4x4xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    // expected-error@+1 {{'ds.matmul' op is computed again, but no fused region may hold it}}
+    %p = ds.matmul %x, %w {ds.work = #ds.work<recompute>} : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
     return %p : tensor<4x4xf32>
   }
+  ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
 }
 
 // -----
@@ -17,7 +18,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // expected-note@+1 {{state @m is declared here}}
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   // expected-error@+1 {{expects argument 0 of type 'tensor<4xf32>', but got '!ds.stored<tensor<4xf32>, host>'}}
-  func.func @last(%m: !ds.stored<tensor<4xf32>, host> {ds.state = @m}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%m: !ds.stored<tensor<4xf32>, host> {ds.state = @m}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     return
   }
 }
@@ -27,7 +28,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
 module attributes {ds.phase = #ds.phase<resident>} {
   // expected-error@+1 {{'ds.state' op has home(nvme), but programs for cpu keep states on the device and on the host}}
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(nvme) : tensor<4xf32>
-  func.func @last() attributes {ds.segment = #ds.segment<last>} {
+  func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     return
   }
 }

@@ -9,7 +9,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<8xf32>
   // CHECK: func.func @last(%[[X:[a-z0-9]+]]: {{.*}}, %[[M:[a-z0-9]+]]: !ds.buffer<tensor<8xf32>, [1], host> {ds.state = @m})
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %m: !host {ds.state = @m}) -> (!host {ds.state = @m})
-      attributes {ds.segment = #ds.segment<last>} {
+      attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // CHECK: %[[S:.*]] = ds.alloc "activations" offset {{[0-9]+}} : !ds.buffer<tensor<8xf32>, [1], host>
     // CHECK: ds.transfer %[[X]] to %[[S]] on host_copy
     %s = ds.store %x : tensor<8xf32> -> !host

@@ -305,17 +305,16 @@ func.func @keeps_what_is_computed_again_from_its_operands(%x: tensor<4x4xf32>, %
   // CHECK-NEXT: ds.neg %{{.*}} : tensor<4x4xf32>
   // CHECK-NEXT: ds.abs
   // CHECK-NEXT: ds.yield
-  %again = ds.neg %e {ds.recomputed} : tensor<4x4xf32>
-  %more = ds.abs %again {ds.recomputed} : tensor<4x4xf32>
+  %again = ds.neg %e {ds.work = #ds.work<recompute>} : tensor<4x4xf32>
+  %more = ds.abs %again {ds.work = #ds.work<recompute>} : tensor<4x4xf32>
   // CHECK: %[[Q:.*]] = ds.matmul %[[P]], %[[AGAIN]]
   %q = ds.matmul %p, %more : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
-  // CHECK: %[[LAST:.*]] = ds.fused({{.*}}) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[LAST:.*]] = ds.fused({{.*}}) {ds.work = #ds.work<recompute>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   // CHECK-NEXT: ^bb0
-  // CHECK-NEXT: ds.neg
+  // CHECK-NEXT: ds.neg %{{.*}} : tensor<4x4xf32>
   // CHECK-NEXT: ds.mul
   // CHECK-NEXT: ds.yield
-  %third = ds.neg %e {ds.recomputed} : tensor<4x4xf32>
+  %third = ds.neg %e {ds.work = #ds.work<recompute>} : tensor<4x4xf32>
   %last = ds.mul %q, %third : tensor<4x4xf32>
-  // CHECK-NOT: ds.recomputed
   return %e, %q, %last : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }

@@ -7,6 +7,8 @@
 // first, @d before the last one reads it. @d alone stays gathered over the others, and nothing else lies in its place.
 module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world = 2 : i64}} {
   ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
+                       #ds.run<@last, first 7, count 1, gradients add>]
   ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
   ds.state @c role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
   ds.state @d role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
@@ -17,7 +19,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK-SAME: kept_for_step = ["d"]
   // CHECK-COUNT-3: ds.communicate all_gather
   // CHECK: return
-  func.func @first(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+  func.func @first(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fb = ds.alloc "communication" : !whole
     ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
     ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
@@ -36,7 +38,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK-DAG: ds.communicate all_gather ins(%arg1)
   // CHECK-NOT: ds.communicate
   // CHECK: return
-  func.func @middle(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+  func.func @middle(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fb = ds.alloc "communication" : !whole
     ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
     ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
@@ -54,7 +56,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: ds.call "fill"
   // CHECK: ds.alloc "communication"
   // CHECK: ds.communicate all_gather
-  func.func @last(%d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     ds.call "fill"(%d) writes [0] params [0.0] on compute : !part
     %fd = ds.alloc "communication" : !whole
     ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole

@@ -9,6 +9,8 @@
 // states of their own; @last changes @a's shard behind the last use. Evaluation gathers into the same places.
 module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world = 2 : i64}} {
   ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
+                       #ds.run<@last, first 7, count 1, gradients add>]
   // CHECK: ds.state @a.gathered role (buffer) {{.*}} {ds.gathered_from = @a.parameter} : tensor<524288xf32>
   ds.state @a.parameter role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
   // CHECK: ds.state @b.gathered role (buffer) {{.*}} {ds.gathered_from = @b} : tensor<524288xf32>
@@ -34,7 +36,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // AGAIN-LABEL: func.func @first
   // AGAIN-SAME: gathered_again = ["a.parameter"], kept = ["b"], {{.*}} kept_for_step = []
   // AGAIN-SAME: notes = ["1 gathered value stays for backward (2.0 MiB): b; there is room, and each saves a gather", "1 value is gathered again for backward: a.parameter; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0"]
-  func.func @first(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+  func.func @first(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc "communication" : !whole
     ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
     %y = ds.alloc "activations" : !whole
@@ -68,7 +70,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   //
   // AGAIN-LABEL: func.func @middle
   // AGAIN-SAME: gathered anew in each micro-step: {{.*}}; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0
-  func.func @middle(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+  func.func @middle(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc "communication" : !whole
     ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
     %y = ds.alloc "activations" : !whole
@@ -90,7 +92,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK-NOT: ds.communicate
   // CHECK: ds.call "fill"
   // CHECK: return
-  func.func @last(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %fa = ds.alloc "communication" : !whole
     ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
     %y = ds.alloc "activations" : !whole

@@ -36,7 +36,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 1 : i64, world =
   ds.bucket @b1 members [@h.1.w, @h.1.b] offsets [0, 4096] elements 4160
   ds.state @b1.parameter role(parameter) bucket(@b1) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4160xf32>
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
-  func.func @last(%x: tensor<32x64xf32> {ds.input = "x"}, %p0: tensor<2080xf32> {ds.state = @b0.parameter}, %p1: tensor<2080xf32> {ds.state = @b1.parameter}) -> (tensor<f32> {ds.state = @loss}, tensor<2080xf32> {ds.state = @b0.parameter}, tensor<2080xf32> {ds.state = @b1.parameter}) attributes {ds.segment = #ds.segment<last>} {
+  func.func @last(%x: tensor<32x64xf32> {ds.input = "x"}, %p0: tensor<2080xf32> {ds.state = @b0.parameter}, %p1: tensor<2080xf32> {ds.state = @b1.parameter}) -> (tensor<f32> {ds.state = @loss}, tensor<2080xf32> {ds.state = @b0.parameter}, tensor<2080xf32> {ds.state = @b1.parameter}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %ff0 = ds.all_gather %p0 axis dp : tensor<2080xf32> -> tensor<4160xf32>
     %wsf0 = ds.slice %ff0 offsets [0] strides [1] : tensor<4160xf32> -> tensor<4096xf32>
     %wf0 = ds.reshape %wsf0 : tensor<4096xf32> -> tensor<64x64xf32>

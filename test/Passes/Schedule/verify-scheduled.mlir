@@ -3,7 +3,7 @@
 // All that a scheduled module may hold: a state, an input, an allocation, a view, a launch, a call, a kernel.
 // CHECK: ds.launch @double
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
-func.func @last(%w: !ds.buffer<tensor<8xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+func.func @last(%w: !ds.buffer<tensor<8xf32>, [1], device> {ds.state = @w}, %x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   %a = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
   %low = ds.view %a offset 0 : !ds.buffer<tensor<8xf32>, [1], device> -> !ds.buffer<tensor<4xf32>, [1], device>
   %high = ds.view %a offset 4 : !ds.buffer<tensor<8xf32>, [1], device> -> !ds.buffer<tensor<4xf32>, [1], device>

@@ -22,9 +22,9 @@ module attributes {ds.training = {world = 2 : i64}} {
   ds.state @h.0.reading role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.type role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xbf16>
   ds.state @h.0.moment role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
-  ds.state @h.0.moment.m role(moment) owner(@h.0.moment) init(#ds.init<constant, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @h.0.moment.m role(moment) slot("m") owner(@h.0.moment) init(#ds.init<constant, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.start role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
-  ds.state @h.0.start.m role(moment) owner(@h.0.start) init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<8xf32>
+  ds.state @h.0.start.m role(moment) slot("m") owner(@h.0.start) init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<8xf32>
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %lr: tensor<f32> {ds.state = @lr},
                   %wd: tensor<f32> {ds.state = @wd}, %a: tensor<8xf32> {ds.state = @h.0.a},
                   %b: tensor<8xf32> {ds.state = @h.0.b}, %constant: tensor<8xf32> {ds.state = @h.0.constant},
@@ -38,19 +38,19 @@ module attributes {ds.training = {world = 2 : i64}} {
           tensor<8xf32> {ds.state = @h.0.order}, tensor<8xf32> {ds.state = @h.0.reading},
           tensor<8xbf16> {ds.state = @h.0.type}, tensor<8xf32> {ds.state = @h.0.moment},
           tensor<8xf32> {ds.state = @h.0.moment.m}, tensor<8xf32> {ds.state = @h.0.start},
-          tensor<8xf32> {ds.state = @h.0.start.m}) attributes {ds.segment = #ds.segment<last>} {
-    %g_a = ds.mul %x, %a : tensor<8xf32>
-    %g_b = ds.mul %x, %b : tensor<8xf32>
-    %g_constant = ds.mul %x, %constant : tensor<8xf32>
-    %g_scalar = ds.mul %x, %scalar : tensor<8xf32>
-    %g_order = ds.mul %x, %order : tensor<8xf32>
-    %g_reading = ds.mul %x, %reading : tensor<8xf32>
-    %wide = ds.convert %type : tensor<8xbf16> -> tensor<8xf32>
-    %g_wide = ds.mul %x, %wide : tensor<8xf32>
-    %g_type = ds.convert %g_wide : tensor<8xf32> -> tensor<8xbf16>
-    %g_moment = ds.mul %x, %moment : tensor<8xf32>
-    %g_start = ds.mul %x, %start : tensor<8xf32>
-    %n_a = ds.update @h.0.a states(%a) gradient(%g_a) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+          tensor<8xf32> {ds.state = @h.0.start.m}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %g_a = ds.mul %x, %a {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_b = ds.mul %x, %b {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_constant = ds.mul %x, %constant {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_scalar = ds.mul %x, %scalar {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_order = ds.mul %x, %order {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_reading = ds.mul %x, %reading {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %wide = ds.convert %type {ds.work = #ds.work<backward>} : tensor<8xbf16> -> tensor<8xf32>
+    %g_wide = ds.mul %x, %wide {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_type = ds.convert %g_wide {ds.work = #ds.work<backward>} : tensor<8xf32> -> tensor<8xbf16>
+    %g_moment = ds.mul %x, %moment {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %g_start = ds.mul %x, %start {ds.work = #ds.work<backward>} : tensor<8xf32>
+    %n_a = ds.update @h.0.a states(%a) gradient(%g_a) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
     ^bb0(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>
@@ -59,7 +59,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %d : tensor<8xf32>
       ds.yield %q : tensor<8xf32>
     }
-    %n_b = ds.update @h.0.b states(%b) gradient(%g_b) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+    %n_b = ds.update @h.0.b states(%b) gradient(%g_b) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
     ^bb0(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>
@@ -68,7 +68,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %d : tensor<8xf32>
       ds.yield %q : tensor<8xf32>
     }
-    %n_constant = ds.update @h.0.constant states(%constant) gradient(%g_constant) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+    %n_constant = ds.update @h.0.constant states(%constant) gradient(%g_constant) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
     ^bb0(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.25> : tensor<8xf32>
@@ -77,7 +77,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %d : tensor<8xf32>
       ds.yield %q : tensor<8xf32>
     }
-    %n_scalar = ds.update @h.0.scalar states(%scalar) gradient(%g_scalar) scalars(%wd) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+    %n_scalar = ds.update @h.0.scalar states(%scalar) gradient(%g_scalar) scalars(%wd) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
     ^bb0(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>
@@ -86,7 +86,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %d : tensor<8xf32>
       ds.yield %q : tensor<8xf32>
     }
-    %n_order = ds.update @h.0.order states(%order) gradient(%g_order) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+    %n_order = ds.update @h.0.order states(%order) gradient(%g_order) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
     ^bb0(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>
@@ -95,7 +95,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %d, %p : tensor<8xf32>
       ds.yield %q : tensor<8xf32>
     }
-    %n_reading = ds.update @h.0.reading states(%reading) gradient(%g_reading) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
+    %n_reading = ds.update @h.0.reading states(%reading) gradient(%g_reading) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32> {
     ^bb0(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>
@@ -104,7 +104,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %d : tensor<8xf32>
       ds.yield %q : tensor<8xf32>
     }
-    %n_type = ds.update @h.0.type states(%type) gradient(%g_type) scalars(%lr) : (tensor<8xbf16>, tensor<8xbf16>, tensor<f32>) -> tensor<8xbf16> {
+    %n_type = ds.update @h.0.type states(%type) gradient(%g_type) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xbf16>, tensor<8xbf16>, tensor<f32>) -> tensor<8xbf16> {
     ^bb0(%p: tensor<8xbf16>, %g: tensor<8xbf16>, %s: tensor<f32>):
       %l = ds.convert %s : tensor<f32> -> tensor<bf16>
       %r = ds.broadcast %l dims [] : tensor<bf16> -> tensor<8xbf16>
@@ -114,7 +114,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %d : tensor<8xbf16>
       ds.yield %q : tensor<8xbf16>
     }
-    %n_moment:2 = ds.update @h.0.moment states(%moment, %moment_m) gradient(%g_moment) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %n_moment:2 = ds.update @h.0.moment states(%moment, %moment_m) gradient(%g_moment) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>) {
     ^bb0(%p: tensor<8xf32>, %m: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>
@@ -124,7 +124,7 @@ module attributes {ds.training = {world = 2 : i64}} {
       %q = ds.sub %p, %m1 : tensor<8xf32>
       ds.yield %q, %m1 : tensor<8xf32>, tensor<8xf32>
     }
-    %n_start:2 = ds.update @h.0.start states(%start, %start_m) gradient(%g_start) scalars(%lr) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %n_start:2 = ds.update @h.0.start states(%start, %start_m) gradient(%g_start) scalars(%lr) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>) {
     ^bb0(%p: tensor<8xf32>, %m: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>):
       %r = ds.broadcast %s dims [] : tensor<f32> -> tensor<8xf32>
       %k = ds.constant dense<0.5> : tensor<8xf32>

@@ -31,9 +31,9 @@
 // ERROR: error: expects option cluster to name a cluster:
 
 // ONCE: gradients are reduced once per step; until then a rank keeps all of them (512 B)
-// ONCE: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) init
+// ONCE: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) init
 // EACH: gradients are reduced in each micro-step; a rank keeps its part of them (256 B)
-// EACH: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) shards [dp] init
+// EACH: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) shards [dp] init
 
 // The bias of 8 elements stays whole where all that do may have 8, and not where they may have 7.
 // WHOLE: ds.bucket @bucket_1 members [@h.0.b]

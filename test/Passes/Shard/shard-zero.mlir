@@ -12,26 +12,26 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
   ds.state @h.0.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   ds.state @h.0.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.f role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
-  ds.state @h.0.w.sum role(moment) owner(@h.0.w) init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<8x4xf32>
-  ds.state @h.0.b.sum role(moment) owner(@h.0.b) init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<8xf32>
-  ds.state @h.0.w.grad role(gradient) owner(@h.0.w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
-  ds.state @h.0.b.grad role(gradient) owner(@h.0.b) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  ds.state @h.0.w.sum role(moment) slot("sum") owner(@h.0.w) init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<8x4xf32>
+  ds.state @h.0.b.sum role(moment) slot("sum") owner(@h.0.b) init(#ds.init<constant, 0.5, 0.0>) home(device) : tensor<8xf32>
+  ds.state @h.0.w.grad role(gradient) slot("grad") owner(@h.0.w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
+  ds.state @h.0.b.grad role(gradient) slot("grad") owner(@h.0.b) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   ds.state @grad_norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
   func.func @first(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<8x4xf32> {ds.state = @h.0.w}, %b: tensor<8xf32> {ds.state = @h.0.b},
                    %f: tensor<4x4xf32> {ds.state = @h.0.f})
       -> (tensor<f32> {ds.state = @loss}, tensor<8x4xf32> {ds.state = @h.0.w.grad}, tensor<8xf32> {ds.state = @h.0.b.grad})
-      attributes {ds.segment = #ds.segment<first>} {
-    %t = ds.transpose %w perm [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
-    %v = ds.add %x, %f : tensor<4x4xf32>
-    %y = ds.matmul %v, %t : tensor<4x4xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
-    %r = ds.broadcast %b dims [1] : tensor<8xf32> -> tensor<4x8xf32>
-    %z = ds.add %y, %r : tensor<4x8xf32>
-    %loss = ds.reduce sum %z dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
-    %dz = ds.mul %z, %z : tensor<4x8xf32>
-    %dx = ds.matmul %dz, %t transpose_rhs : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
-    %dw = ds.matmul %dz, %dx transpose_lhs : tensor<4x8xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
-    %db = ds.reduce sum %dz dims [0] : tensor<4x8xf32> -> tensor<8xf32>
+      attributes {ds.segment = #ds.segment<forward, backward>} {
+    %t = ds.transpose %w perm [1, 0] {ds.work = #ds.work<forward>} : tensor<8x4xf32> -> tensor<4x8xf32>
+    %v = ds.add %x, %f {ds.work = #ds.work<forward>} : tensor<4x4xf32>
+    %y = ds.matmul %v, %t {ds.work = #ds.work<forward>} : tensor<4x4xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+    %r = ds.broadcast %b dims [1] {ds.work = #ds.work<forward>} : tensor<8xf32> -> tensor<4x8xf32>
+    %z = ds.add %y, %r {ds.work = #ds.work<forward>} : tensor<4x8xf32>
+    %loss = ds.reduce sum %z dims [0, 1] {ds.work = #ds.work<forward>} : tensor<4x8xf32> -> tensor<f32>
+    %dz = ds.mul %z, %z {ds.work = #ds.work<backward>} : tensor<4x8xf32>
+    %dx = ds.matmul %dz, %t transpose_rhs {ds.work = #ds.work<backward>} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+    %dw = ds.matmul %dz, %dx transpose_lhs {ds.work = #ds.work<backward>} : tensor<4x8xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
+    %db = ds.reduce sum %dz dims [0] {ds.work = #ds.work<backward>} : tensor<4x8xf32> -> tensor<8xf32>
     return %loss, %dw, %db : tensor<f32>, tensor<8x4xf32>, tensor<8xf32>
   }
   func.func @last(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<8x4xf32> {ds.state = @h.0.w}, %b: tensor<8xf32> {ds.state = @h.0.b},
@@ -40,22 +40,24 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
                   %sw: tensor<8x4xf32> {ds.state = @h.0.w.sum}, %sb: tensor<8xf32> {ds.state = @h.0.b.sum})
       -> (tensor<f32> {ds.state = @loss}, tensor<f64> {ds.state = @grad_norm}, tensor<8x4xf32> {ds.state = @h.0.w},
           tensor<8x4xf32> {ds.state = @h.0.w.sum}, tensor<8xf32> {ds.state = @h.0.b}, tensor<8xf32> {ds.state = @h.0.b.sum})
-      attributes {ds.segment = #ds.segment<last>} {
-    %t = ds.transpose %w perm [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
-    %v = ds.add %x, %f : tensor<4x4xf32>
-    %y = ds.matmul %v, %t : tensor<4x4xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
-    %r = ds.broadcast %b dims [1] : tensor<8xf32> -> tensor<4x8xf32>
-    %z = ds.add %y, %r : tensor<4x8xf32>
-    %share = ds.reduce sum %z dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
-    %loss = ds.add %kept, %share : tensor<f32>
-    %dz = ds.mul %z, %z : tensor<4x8xf32>
-    %dx = ds.matmul %dz, %t transpose_rhs : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
-    %dw = ds.matmul %dz, %dx into(%aw) transpose_lhs : tensor<4x8xf32>, tensor<4x4xf32> into tensor<8x4xf32> -> tensor<8x4xf32>
-    %part = ds.reduce sum %dz dims [0] : tensor<4x8xf32> -> tensor<8xf32>
-    %db = ds.add %ab, %part : tensor<8xf32>
-    %q = ds.sum_of_squares %dw, %db : tensor<8x4xf32>, tensor<8xf32> -> tensor<f64>
-    %norm = ds.sqrt %q : tensor<f64>
-    %nw:2 = ds.update @h.0.w states(%w, %sw) gradient(%dw) scalars(%norm) : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f64>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+      attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %t = ds.transpose %w perm [1, 0] {ds.work = #ds.work<forward>} : tensor<8x4xf32> -> tensor<4x8xf32>
+    %v = ds.add %x, %f {ds.work = #ds.work<forward>} : tensor<4x4xf32>
+    %y = ds.matmul %v, %t {ds.work = #ds.work<forward>} : tensor<4x4xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+    %r = ds.broadcast %b dims [1] {ds.work = #ds.work<forward>} : tensor<8xf32> -> tensor<4x8xf32>
+    %z = ds.add %y, %r {ds.work = #ds.work<forward>} : tensor<4x8xf32>
+    %share = ds.reduce sum %z dims [0, 1] {ds.work = #ds.work<forward>} : tensor<4x8xf32> -> tensor<f32>
+    %sum = ds.add %kept, %share {ds.work = #ds.work<forward>} : tensor<f32>
+    %loss = ds.rank_mean %sum {ds.work = #ds.work<forward>} : tensor<f32>
+    %dz = ds.mul %z, %z {ds.work = #ds.work<backward>} : tensor<4x8xf32>
+    %dx = ds.matmul %dz, %t transpose_rhs {ds.work = #ds.work<backward>} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+    %dwpart = ds.matmul %dz, %dx transpose_lhs {ds.work = #ds.work<backward>} : tensor<4x8xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
+    %dw = ds.accumulate %dwpart into %aw {ds.work = #ds.work<backward>} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %part = ds.reduce sum %dz dims [0] {ds.work = #ds.work<backward>} : tensor<4x8xf32> -> tensor<8xf32>
+    %db = ds.accumulate %part into %ab {ds.work = #ds.work<backward>} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %q = ds.sum_of_squares %dw, %db {ds.work = #ds.work<update>} : tensor<8x4xf32>, tensor<8xf32> -> tensor<f64>
+    %norm = ds.sqrt %q {ds.work = #ds.work<update>} : tensor<f64>
+    %nw:2 = ds.update @h.0.w states(%w, %sw) gradient(%dw) scalars(%norm) {ds.work = #ds.work<update>} : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f64>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
     ^bb0(%p: tensor<8x4xf32>, %s: tensor<8x4xf32>, %g: tensor<8x4xf32>, %n: tensor<f64>):
       %n32 = ds.convert %n : tensor<f64> -> tensor<f32>
       %nn = ds.broadcast %n32 dims [] : tensor<f32> -> tensor<8x4xf32>
@@ -64,7 +66,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
       %p1 = ds.sub %p, %s1 : tensor<8x4xf32>
       ds.yield %p1, %s1 : tensor<8x4xf32>, tensor<8x4xf32>
     }
-    %nb:2 = ds.update @h.0.b states(%b, %sb) gradient(%db) scalars(%norm) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f64>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %nb:2 = ds.update @h.0.b states(%b, %sb) gradient(%db) scalars(%norm) {ds.work = #ds.work<update>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f64>) -> (tensor<8xf32>, tensor<8xf32>) {
     ^bb0(%p: tensor<8xf32>, %s: tensor<8xf32>, %g: tensor<8xf32>, %n: tensor<f64>):
       %n32 = ds.convert %n : tensor<f64> -> tensor<f32>
       %nn = ds.broadcast %n32 dims [] : tensor<f32> -> tensor<8xf32>
@@ -108,17 +110,17 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // CHECK-NEXT: ds.state @grad_norm
 // CHECK-NEXT: ds.bucket @bucket_0 members [@h.0.w] offsets [0] elements 64
 // S0-NEXT: ds.state @bucket_0.parameter role (parameter) bucket(@bucket_0) init(#ds.init<zero,
-// S0-NEXT: ds.state @bucket_0.sum role (moment) bucket(@bucket_0) init(#ds.init<constant, 5.000000e-01,
-// S0-NEXT: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) init
+// S0-NEXT: ds.state @bucket_0.sum role (moment) slot("sum") bucket(@bucket_0) init(#ds.init<constant, 5.000000e-01,
+// S0-NEXT: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) init
 // S1-NEXT: ds.state @bucket_0.parameter role (parameter) bucket(@bucket_0) init
-// S1-NEXT: ds.state @bucket_0.sum role (moment) bucket(@bucket_0) shards [dp] init(#ds.init<constant, 5.000000e-01,
-// S1-NEXT: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) init
+// S1-NEXT: ds.state @bucket_0.sum role (moment) slot("sum") bucket(@bucket_0) shards [dp] init(#ds.init<constant, 5.000000e-01,
+// S1-NEXT: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) init
 // S2-NEXT: ds.state @bucket_0.parameter role (parameter) bucket(@bucket_0) init
-// S2-NEXT: ds.state @bucket_0.sum role (moment) bucket(@bucket_0) shards [dp] init
-// S2-NEXT: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) shards [dp] init
+// S2-NEXT: ds.state @bucket_0.sum role (moment) slot("sum") bucket(@bucket_0) shards [dp] init
+// S2-NEXT: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) shards [dp] init
 // S3-NEXT: ds.state @bucket_0.parameter role (parameter) bucket(@bucket_0) shards [dp] init
-// S3-NEXT: ds.state @bucket_0.sum role (moment) bucket(@bucket_0) shards [dp] init
-// S3-NEXT: ds.state @bucket_0.grad role (gradient) bucket(@bucket_0) shards [dp] init
+// S3-NEXT: ds.state @bucket_0.sum role (moment) slot("sum") bucket(@bucket_0) shards [dp] init
+// S3-NEXT: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) shards [dp] init
 // CHECK-NEXT: ds.bucket @bucket_1 members [@h.0.b] offsets [0] elements 64
 // CHECK-NEXT: ds.state @bucket_1.parameter role (parameter) bucket(@bucket_1) init
 // S3: ds.bucket @bucket_2 members [@h.0.f] offsets [0] elements 64
@@ -130,9 +132,9 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // S3-SAME: %[[W:[a-z0-9]*]]: tensor<32xf32> {ds.state = @bucket_0.parameter}
 // S1-SAME: %[[W:[a-z0-9]*]]: tensor<64xf32> {ds.state = @bucket_0.parameter}
 // S3: %[[FULL:.*]] = ds.all_gather %[[W]] axis dp
-// S3-NEXT: %[[WINDOW:.*]] = ds.slice %[[FULL]] offsets [0] strides [1] : tensor<64xf32> -> tensor<32xf32>
-// S1: %[[WINDOW:.*]] = ds.slice %[[W]] offsets [0] strides [1] : tensor<64xf32> -> tensor<32xf32>
-// S1-NEXT: %[[SHAPED:.*]] = ds.reshape %[[WINDOW]] : tensor<32xf32> -> tensor<8x4xf32>
+// S3-NEXT: %[[WINDOW:.*]] = ds.slice %[[FULL]] offsets [0] strides [1]{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S1: %[[WINDOW:.*]] = ds.slice %[[W]] offsets [0] strides [1]{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S1-NEXT: %[[SHAPED:.*]] = ds.reshape %[[WINDOW]]{{.*}} : tensor<32xf32> -> tensor<8x4xf32>
 // S1-NEXT: %[[T:.*]] = ds.transpose %[[SHAPED]]
 // S3: ds.transpose
 // S3: %[[LOSS:.*]] = ds.reduce sum
@@ -143,9 +145,9 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // S1: ds.matmul %{{.*}}, %[[T]] transpose_rhs
 // S3: ds.matmul %{{.*}}, %[[T]] transpose_rhs
 // CHECK: %[[DW:.*]] = ds.matmul %{{.*}} transpose_lhs
-// CHECK-NEXT: %[[PIECE:.*]] = ds.reshape %[[DW]] : tensor<8x4xf32> -> tensor<32xf32>
-// CHECK-NEXT: %[[ZEROS:.*]] = ds.constant dense<0.000000e+00> : tensor<32xf32>
-// CHECK-NEXT: %[[FLAT:.*]] = ds.concat %[[PIECE]], %[[ZEROS]] dim 0 : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
+// CHECK-NEXT: %[[PIECE:.*]] = ds.reshape %[[DW]]{{.*}} : tensor<8x4xf32> -> tensor<32xf32>
+// CHECK-NEXT: %[[ZEROS:.*]] = ds.constant dense<0.000000e+00>{{.*}} : tensor<32xf32>
+// CHECK-NEXT: %[[FLAT:.*]] = ds.concat %[[PIECE]], %[[ZEROS]] dim 0{{.*}} : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
 // S0-NOT: ds.all_reduce
 // S1-NOT: ds.reduce_scatter
 // S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] axis dp
@@ -159,28 +161,28 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // S1-SAME: %[[KEPT:[a-z0-9]*]]: tensor<64xf32> {ds.state = @bucket_0.grad}
 // S1-SAME: %[[P:[a-z0-9]*]]: tensor<64xf32> {ds.state = @bucket_0.parameter}, %[[SUM:[a-z0-9]*]]: tensor<32xf32> {ds.state = @bucket_0.sum}
 // S2-SAME: %[[KEPT:[a-z0-9]*]]: tensor<32xf32> {ds.state = @bucket_0.grad}
-// CHECK: %[[ALL:.*]] = ds.all_reduce sum %{{.*}} axis dp : tensor<f32>
-// CHECK-NEXT: %[[HALF:.*]] = ds.constant dense<5.000000e-01> : tensor<f32>
+// CHECK: %[[ALL:.*]] = ds.all_reduce sum %{{.*}} axis dp{{.*}} : tensor<f32>
+// CHECK-NEXT: %[[HALF:.*]] = ds.constant dense<5.000000e-01>{{.*}} : tensor<f32>
 // CHECK-NEXT: %[[MEAN:.*]] = ds.mul %[[ALL]], %[[HALF]]
 // CHECK-NOT: into(
 // CHECK: %[[FLAT:.*]] = ds.concat
-// S0-NEXT: %[[LOCAL:.*]] = ds.add %{{.*}}, %[[FLAT]] : tensor<64xf32>
-// S0-NEXT: %[[TOTAL:.*]] = ds.all_reduce sum %[[LOCAL]] axis dp : tensor<64xf32>
+// S0-NEXT: %[[LOCAL:.*]] = ds.add %{{.*}}, %[[FLAT]]{{.*}} : tensor<64xf32>
+// S0-NEXT: %[[TOTAL:.*]] = ds.all_reduce sum %[[LOCAL]] axis dp{{.*}} : tensor<64xf32>
 // S0: ds.sum_of_squares %[[TOTAL]], %{{.*}} : tensor<64xf32>, tensor<64xf32> -> tensor<f64>
 // S0-NOT: ds.all_reduce
-// S1-NEXT: %[[LOCAL:.*]] = ds.add %[[KEPT]], %[[FLAT]] : tensor<64xf32>
-// S1-NEXT: %[[TOTAL:.*]] = ds.reduce_scatter sum %[[LOCAL]] axis dp : tensor<64xf32> -> tensor<32xf32>
-// S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] axis dp : tensor<64xf32> -> tensor<32xf32>
-// S2-NEXT: %[[TOTAL:.*]] = ds.add %[[KEPT]], %[[PART]] : tensor<32xf32>
+// S1-NEXT: %[[LOCAL:.*]] = ds.add %[[KEPT]], %[[FLAT]]{{.*}} : tensor<64xf32>
+// S1-NEXT: %[[TOTAL:.*]] = ds.reduce_scatter sum %[[LOCAL]] axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S2-NEXT: %[[TOTAL:.*]] = ds.add %[[KEPT]], %[[PART]]{{.*}} : tensor<32xf32>
 // S1: %[[OWN:.*]] = ds.sum_of_squares %[[TOTAL]], %{{.*}} : tensor<32xf32>, tensor<32xf32> -> tensor<f64>
-// S1-NEXT: %[[OFALL:.*]] = ds.all_reduce sum %[[OWN]] axis dp : tensor<f64>
+// S1-NEXT: %[[OFALL:.*]] = ds.all_reduce sum %[[OWN]] axis dp{{.*}} : tensor<f64>
 // S1-NEXT: %[[NORM:.*]] = ds.sqrt %[[OFALL]]
 
 // The update is that of the part; the parameter is whole again where it was.
-// S1: %[[OLD:.*]] = ds.local_shard %[[P]] axis dp : tensor<64xf32> -> tensor<32xf32>
+// S1: %[[OLD:.*]] = ds.local_shard %[[P]] axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // S1: %[[STEP:.*]] = ds.div %[[TOTAL]], %{{.*}} : tensor<32xf32>
-// S1-NEXT: %[[NEWSUM:.*]] = ds.add %[[SUM]], %[[STEP]] : tensor<32xf32>
-// S1-NEXT: %[[NEW:.*]] = ds.sub %[[OLD]], %[[NEWSUM]] : tensor<32xf32>
-// S1-NEXT: %[[WHOLE:.*]] = ds.all_gather %[[NEW]] axis dp : tensor<32xf32> -> tensor<64xf32>
+// S1-NEXT: %[[NEWSUM:.*]] = ds.add %[[SUM]], %[[STEP]]{{.*}} : tensor<32xf32>
+// S1-NEXT: %[[NEW:.*]] = ds.sub %[[OLD]], %[[NEWSUM]]{{.*}} : tensor<32xf32>
+// S1-NEXT: %[[WHOLE:.*]] = ds.all_gather %[[NEW]] axis dp{{.*}} : tensor<32xf32> -> tensor<64xf32>
 // S1: return %[[MEAN]], %[[NORM]], %[[WHOLE]], %[[NEWSUM]], %{{.*}}, %{{.*}} : tensor<f32>, tensor<f64>, tensor<64xf32>, tensor<32xf32>, tensor<64xf32>, tensor<32xf32>
 // S3: return %[[MEAN]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<f32>, tensor<f64>, tensor<32xf32>, tensor<32xf32>, tensor<64xf32>, tensor<32xf32>

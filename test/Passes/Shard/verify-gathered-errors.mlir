@@ -8,16 +8,16 @@
 ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
-func.func @middle(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+func.func @middle(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
-func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<last>} {
+func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute : !part
   return
@@ -38,7 +38,7 @@ ds.state @e6_no_shard role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<first>} {
+func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
@@ -49,8 +49,8 @@ func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = 
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
-  // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in first and in evaluation, to write a value that stays for the step}}
+func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in the first segment and in evaluation, to write a value that stays for the step}}
   ds.call "fill"(%g) writes [0] params [0.0 : f64] on compute : !whole
   return
 }
@@ -63,8 +63,8 @@ ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
-  // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in first and in evaluation, to write}}
+func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in the first segment and in evaluation, to write}}
   ds.communicate all_gather ins(%q) outs(%g) axis dp on gather : (!part) -> !whole
   return
 }
@@ -76,8 +76,11 @@ func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.st
 ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<middle>} {
-  // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in first and in evaluation, to write}}
+func.func @first() attributes {ds.segment = #ds.segment<forward, backward>} {
+  return
+}
+func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in the first segment and in evaluation, to write}}
   ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
   return
 }
@@ -89,17 +92,22 @@ func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.s
 ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
   return
 }
 // The second run of it would read what the first one's shard was.
-func.func @e6_shard_changes_in_the_loop(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<middle>} {
+func.func @e6_shard_changes_in_the_loop(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute : !part
   return
 }
+func.func @last() attributes {ds.segment = #ds.segment<update>} {
+  return
+}
+ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@e6_shard_changes_in_the_loop, first 1, count 2, gradients add>,
+                     #ds.run<@last, first 3, count 1, gradients none>]
 
 // -----
 
@@ -108,7 +116,7 @@ func.func @e6_shard_changes_in_the_loop(%p: !part {ds.state = @p}, %g: !whole {d
 ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
-func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<first>} {
+func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
   return
 }

@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-lower-precision --ds-split-loss --ds-differentiate --ds-sink-loss --ds-build-step | FileCheck %s
 
-// The gradients of a loss in chunks are one chain of products in f32, which starts from what micro-steps have kept and is
-// never rounded. Evaluation makes the chunks of the loss, and no gradient.
+// The gradients of a loss in chunks are one chain of products in f32. What is kept is added once it is complete, until
+// ds-decompose starts the chain from it (decompose-accumulate.mlir). Evaluation makes the chunks of the loss, and no gradient.
 
 module @chunks attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "lion", lr = 0.5 : f64},
     loss_chunks = 2 : i64, precision = {compute = "bf16", gradient = "f32"}}} {
@@ -14,15 +14,17 @@ module @chunks attributes {ds.training = {gradient_accumulation_steps = 2 : i64,
 }
 
 // CHECK: func.func @first
-// CHECK: %[[PART:.*]] = ds.matmul {{.*}} transpose_lhs : tensor<2x6xbf16>, tensor<2x8xbf16> -> tensor<6x8xf32>
-// CHECK: %[[SUM:.*]] = ds.matmul {{.*}} into(%[[PART]]) transpose_lhs : tensor<2x6xbf16>, tensor<2x8xbf16> into tensor<6x8xf32> -> tensor<6x8xf32>
-// CHECK-NOT: ds.convert
-// CHECK: return {{.*}}%[[SUM]] :
+// CHECK: %[[PART:.*]] = ds.matmul {{.*}} transpose_lhs{{.*}} : tensor<2x6xbf16>, tensor<2x8xbf16> -> tensor<6x8xf32>
+// CHECK: %[[SUM:.*]] = ds.matmul {{.*}} into(%[[PART]]) transpose_lhs{{.*}} : tensor<2x6xbf16>, tensor<2x8xbf16> into tensor<6x8xf32> -> tensor<6x8xf32>
+// CHECK: %[[ROUNDED:.*]] = ds.convert %[[SUM]]
+// CHECK: %[[KEPT:.*]] = ds.accumulate %[[ROUNDED]]
+// CHECK: return {{.*}}%[[KEPT]] :
 
 // CHECK: func.func @last
 // CHECK-SAME: %[[KEPT:[a-z0-9]*]]: tensor<6x8xf32> {ds.state = @w.grad}
-// CHECK: %[[LATER:.*]] = ds.matmul {{.*}} into(%[[KEPT]]) transpose_lhs
-// CHECK: %[[TOTAL:.*]] = ds.matmul {{.*}} into(%[[LATER]]) transpose_lhs
+// CHECK: ds.matmul {{.*}} into(
+// CHECK: %[[ROUNDED:.*]] = ds.convert
+// CHECK: %[[TOTAL:.*]] = ds.accumulate %[[ROUNDED]] into %[[KEPT]]
 // CHECK: ds.sum_of_squares %[[TOTAL]]
 
 // CHECK: func.func @evaluate

@@ -1,14 +1,13 @@
 // RUN: ds-opt %s --split-input-file --ds-lower-precision --ds-differentiate --ds-build-step | FileCheck %s
 
 // bf16 without ZeRO: the optimizer steps an f32 master, from which the parameter is rounded; a step whose gradients
-// are not finite changes nothing. Frozen parameters have no master. Gradients of micro-steps add up in f32, and the
-// product that makes one is formed there.
+// are not finite changes nothing. Frozen parameters have no master. Gradients of micro-steps add up in f32.
 // CHECK-LABEL: module @masters
 module @masters attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "lion", lr = 0.5 : f64},
     precision = {compute = "bf16", gradient = "f32"}, loss_scale = {skip = true}}} {
-  // CHECK-DAG: ds.state @w.master role{{ ?}}(master) owner(@w) {{.*}} : tensor<6x8xf32>
-  // CHECK-DAG: ds.state @w.exp_avg role{{ ?}}(moment) owner(@w) {{.*}} : tensor<6x8xf32>
-  // CHECK-DAG: ds.state @w.grad role{{ ?}}(gradient) owner(@w) {{.*}} : tensor<6x8xf32>
+  // CHECK-DAG: ds.state @w.master role{{ ?}}(master) slot("master") owner(@w) {{.*}} : tensor<6x8xf32>
+  // CHECK-DAG: ds.state @w.exp_avg role{{ ?}}(moment) slot("exp_avg") owner(@w) {{.*}} : tensor<6x8xf32>
+  // CHECK-DAG: ds.state @w.grad role{{ ?}}(gradient) slot("grad") owner(@w) {{.*}} : tensor<6x8xf32>
   // CHECK-DAG: ds.state @skipped role{{ ?}}(scalar) {{.*}} : tensor<i64>
   // CHECK-NOT: @frozen.master
   // CHECK-NOT: @loss_scale
@@ -20,24 +19,26 @@ module @masters attributes {ds.training = {gradient_accumulation_steps = 2 : i64
     return %loss : tensor<f32>
   }
   // CHECK: func.func @first
-  // CHECK: %[[KEPT:.*]] = ds.matmul {{.*}} transpose_lhs : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xf32>
+  // CHECK: %[[GRAD:.*]] = ds.matmul {{.*}} transpose_lhs{{.*}} : tensor<4x6xbf16>, tensor<4x8xbf16> -> tensor<6x8xbf16>
+  // CHECK: %[[KEPT:.*]] = ds.accumulate %[[GRAD]] {{.*}} : (tensor<6x8xbf16>) -> tensor<6x8xf32>
   // CHECK: return {{.*}}%[[KEPT]]
 
   // CHECK: func.func @last
   // CHECK-SAME: %[[STEP:[a-z0-9]*]]: tensor<i64> {ds.state = @step}
   // CHECK-SAME: %[[GRAD:[a-z0-9]*]]: tensor<6x8xf32> {ds.state = @w.grad}
-  // CHECK: %[[INFINITE:.*]] = ds.constant dense<0x7FF0000000000000> : tensor<f64>
-  // CHECK: %[[SUM:.*]] = ds.matmul {{.*}} into(%[[GRAD]]) transpose_lhs : tensor<4x6xbf16>, tensor<4x8xbf16> into tensor<6x8xf32> -> tensor<6x8xf32>
+  // CHECK: %[[INFINITE:.*]] = ds.constant dense<0x7FF0000000000000>{{.*}} : tensor<f64>
+  // CHECK: %[[OWN:.*]] = ds.matmul {{.*}} transpose_lhs{{.*}} -> tensor<6x8xbf16>
+  // CHECK: %[[SUM:.*]] = ds.accumulate %[[OWN]] into %[[GRAD]] {{.*}} : (tensor<6x8xbf16>, tensor<6x8xf32>) -> tensor<6x8xf32>
   // CHECK: %[[SQUARES:.*]] = ds.sum_of_squares %[[SUM]]
   // CHECK: %[[FINITE:.*]] = ds.compare lt %[[SQUARES]], %[[INFINITE]]
   // CHECK: %[[SKIPPED:.*]] = ds.select %[[FINITE]], {{.*}} : tensor<i64>
-  // CHECK: %[[DONE:.*]] = ds.select %[[FINITE]], {{.*}}, %[[STEP]] : tensor<i64>
+  // CHECK: %[[DONE:.*]] = ds.select %[[FINITE]], {{.*}}, %[[STEP]]{{.*}} : tensor<i64>
   // CHECK: %[[NEW:.*]]:3 = ds.update @w states({{.*}}) gradient(%[[SUM]]) scalars(%[[FINITE]])
   // CHECK: ^bb0(%[[MASTER:.*]]: tensor<6x8xf32>, %[[MEAN:.*]]: tensor<6x8xf32>, %{{.*}}: tensor<6x8xf32>, %[[OK:.*]]: tensor<i1>):
   // CHECK: %[[OKS:.*]] = ds.broadcast %[[OK]]
   // CHECK: %[[M:.*]] = ds.select %[[OKS]], %{{.*}}, %[[MEAN]]
   // CHECK: %[[P:.*]] = ds.select %{{.*}}, %{{.*}}, %[[MASTER]]
-  // CHECK: %[[ROUNDED:.*]] = ds.convert %[[P]] : tensor<6x8xf32> -> tensor<6x8xbf16>
+  // CHECK: %[[ROUNDED:.*]] = ds.convert %[[P]]{{.*}} : tensor<6x8xf32> -> tensor<6x8xbf16>
   // CHECK: ds.yield %[[M]], %[[P]], %[[ROUNDED]]
 }
 
@@ -47,7 +48,7 @@ module @masters attributes {ds.training = {gradient_accumulation_steps = 2 : i64
 // CHECK-LABEL: module @narrow_states
 module @narrow_states attributes {ds.training = {optimizer = {type = "lion"}, precision = {compute = "bf16", gradient = "bf16", master = "bf16", moment = "bf16"}}} {
   // CHECK-NOT: .master
-  // CHECK: ds.state @w.exp_avg role{{ ?}}(moment) owner(@w) {{.*}} : tensor<8xbf16>
+  // CHECK: ds.state @w.exp_avg role{{ ?}}(moment) slot("exp_avg") owner(@w) {{.*}} : tensor<8xbf16>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> tensor<f32> {
     %y = ds.mul %x, %w : tensor<8xf32>
@@ -75,11 +76,11 @@ module @scaled attributes {ds.training = {gradient_accumulation_steps = 2 : i64,
   // CHECK: func.func @last
   // CHECK-SAME: %[[SCALE:[a-z0-9]*]]: tensor<f32> {ds.state = @loss_scale}
   // CHECK-SAME: {ds.state = @skipped}
-  // CHECK: %[[HALF:.*]] = ds.constant dense<5.000000e-01> : tensor<f32>
+  // CHECK: %[[HALF:.*]] = ds.constant dense<5.000000e-01>{{.*}} : tensor<f32>
   // CHECK: %[[SEED:.*]] = ds.mul %[[SCALE]], %[[HALF]]
   // CHECK-NEXT: ds.broadcast %[[SEED]]
-  // CHECK: ds.add %{{.*}}, %{{.*}} : tensor<8xf16>
-  // CHECK: %[[WIDE:.*]] = ds.convert %[[SCALE]] : tensor<f32> -> tensor<f64>
+  // CHECK: ds.accumulate %{{.*}} into %{{.*}} : (tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
+  // CHECK: %[[WIDE:.*]] = ds.convert %[[SCALE]]{{.*}} : tensor<f32> -> tensor<f64>
   // CHECK: %[[NORM:.*]] = ds.sqrt
   // CHECK: ds.div %[[NORM]], %[[WIDE]]
   // CHECK: ds.div %{{.*}}, %[[WIDE]]

@@ -21,10 +21,10 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.5 : f64}}} {
 // CHECK-NOT: func.func @first
 // CHECK: func.func @last(%[[X:.*]]: tensor<8xf32> {ds.input = "x"}, %[[W:.*]]: tensor<8xf32> {ds.state = @w}, %[[STEP:.*]]: tensor<i64> {ds.state = @step})
 // CHECK-SAME: -> (tensor<f32> {ds.state = @loss}, tensor<f64> {ds.state = @lr}, tensor<i64> {ds.state = @step}, tensor<8xf32> {ds.state = @w}, tensor<f32> {ds.state = @grad_norm})
-// CHECK-SAME: #ds.segment<last>
-// CHECK-DAG: %[[ONE:.*]] = ds.constant dense<1> : tensor<i64>
-// CHECK-DAG: %[[RATE:.*]] = ds.constant dense<5.000000e-01> : tensor<8xf32>
-// CHECK-DAG: %[[LR:.*]] = ds.constant dense<5.000000e-01> : tensor<f64>
+// CHECK-SAME: #ds.segment<forward, backward, update>
+// CHECK-DAG: %[[ONE:.*]] = ds.constant dense<1>{{.*}} : tensor<i64>
+// CHECK-DAG: %[[RATE:.*]] = ds.constant dense<5.000000e-01>{{.*}} : tensor<8xf32>
+// CHECK-DAG: %[[LR:.*]] = ds.constant dense<5.000000e-01>{{.*}} : tensor<f64>
 // CHECK-DAG: %[[NEXT:.*]] = ds.add %[[STEP]], %[[ONE]]
 // CHECK: %[[UPDATE:.*]] = ds.mul %[[X]], %[[RATE]]
 // CHECK: %[[NEW:.*]] = ds.sub %[[W]], %[[UPDATE]]
@@ -50,12 +50,12 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
   }
 }
 // CHECK-LABEL: ds.state @two role
-// CHECK: ds.state @two.grad role{{ ?}}(gradient) owner(@two) {{.*}} : tensor<8x4xf32>
+// CHECK: ds.state @two.grad role{{ ?}}(gradient) slot("grad") owner(@two) {{.*}} : tensor<8x4xf32>
 // CHECK: func.func @first
 // CHECK-SAME: -> (tensor<f32> {ds.state = @loss}, tensor<8x4xf32> {ds.state = @two.grad})
-// CHECK-SAME: #ds.segment<first>
+// CHECK-SAME: #ds.segment<forward, backward>
 // CHECK: %[[HALF:.*]] = ds.constant dense<5.000000e-01>
-// CHECK: %[[DW:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs :
+// CHECK: %[[DW:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs{{.*}} :
 // CHECK: %[[SHARE:.*]] = ds.mul %{{.*}}, %[[HALF]]
 // CHECK: return %[[SHARE]], %[[DW]]
 // CHECK-NOT: func.func @middle
@@ -84,17 +84,20 @@ module attributes {ds.training = {gradient_accumulation_steps = 4 : i64, optimiz
 }
 // CHECK-LABEL: ds.state @t role
 // CHECK: func.func @first
-// CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs :
-// CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]] : tensor<8x4xf32>)
-// CHECK: return %{{.*}}, %[[DT]]
+// CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs{{.*}} :
+// CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]]{{.*}} : tensor<8x4xf32>)
+// CHECK: %[[KEPT:.*]] = ds.accumulate %[[DT]] {{.*}} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+// CHECK: return %{{.*}}, %[[KEPT]]
 // CHECK: func.func @middle
 // CHECK-SAME: %[[KEPT:[a-z0-9]*]]: tensor<8x4xf32> {ds.state = @t.grad}) -> (tensor<f32> {ds.state = @loss}, tensor<8x4xf32> {ds.state = @t.grad})
-// CHECK-SAME: #ds.segment<middle>
-// CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} into(%[[KEPT]]) transpose_lhs
-// CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]] : tensor<8x4xf32>)
-// CHECK: return %{{.*}}, %[[DT]]
+// CHECK-SAME: #ds.segment<forward, backward>
+// CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs
+// CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]]{{.*}} : tensor<8x4xf32>)
+// CHECK: %[[SUM:.*]] = ds.accumulate %[[DT]] into %[[KEPT]]
+// CHECK: return %{{.*}}, %[[SUM]]
 // CHECK: func.func @last
-// CHECK: ds.matmul %{{.*}}, %{{.*}} into(
+// CHECK: ds.accumulate %{{.*}} into
+// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 2, gradients add>, #ds.run<@last, first 3, count 1, gradients add>]
 
 // -----
 
@@ -160,19 +163,19 @@ module attributes {ds.training = {gradient_clipping = 2.0 : f64, optimizer = {ty
 }
 // CHECK-LABEL: ds.state @late role
 // CHECK: func.func @last
-// CHECK-DAG: %[[ONE:.*]] = ds.constant dense<1.000000e+00> : tensor<f64>
-// CHECK-DAG: %[[TINY:.*]] = ds.constant dense<9.9{{.*}}E-7> : tensor<f64>
-// CHECK-DAG: %[[BOUND:.*]] = ds.constant dense<2.000000e+00> : tensor<f64>
+// CHECK-DAG: %[[ONE:.*]] = ds.constant dense<1.000000e+00>{{.*}} : tensor<f64>
+// CHECK-DAG: %[[TINY:.*]] = ds.constant dense<9.9{{.*}}E-7>{{.*}} : tensor<f64>
+// CHECK-DAG: %[[BOUND:.*]] = ds.constant dense<2.000000e+00>{{.*}} : tensor<f64>
 // CHECK: %[[DV:.*]] = ds.exp
 // CHECK: %[[DW:.*]] = ds.neg
 // CHECK-NOT: ds.sub
 // CHECK: %[[SUM:.*]] = ds.sum_of_squares %[[DV]], %[[DW]]
 // CHECK: %[[NORM:.*]] = ds.sqrt %[[SUM]]
-// CHECK: %[[LOGGED:.*]] = ds.convert %[[NORM]] : tensor<f64> -> tensor<f32>
+// CHECK: %[[LOGGED:.*]] = ds.convert %[[NORM]]{{.*}} : tensor<f64> -> tensor<f32>
 // CHECK: %[[SHIFTED:.*]] = ds.add %[[NORM]], %[[TINY]]
 // CHECK: %[[RATIO:.*]] = ds.div %[[BOUND]], %[[SHIFTED]]
 // CHECK: %[[BOUNDED:.*]] = ds.min %[[RATIO]], %[[ONE]]
-// CHECK: %[[COEFFICIENT:.*]] = ds.convert %[[BOUNDED]] : tensor<f64> -> tensor<f32>
+// CHECK: %[[COEFFICIENT:.*]] = ds.convert %[[BOUNDED]]{{.*}} : tensor<f64> -> tensor<f32>
 // CHECK: %[[FACTORS:.*]] = ds.broadcast %[[COEFFICIENT]]
 // CHECK: ds.mul %[[DV]], %[[FACTORS]]
 // CHECK: ds.sub
@@ -196,13 +199,13 @@ module attributes {ds.training = {optimizer = {type = "sgd"}}} {
 // CHECK-LABEL: ds.state @blocks role
 // CHECK: func.func @last
 // CHECK: %[[FLAT:.*]] = ds.reshape %{{.*}} : tensor<200x200xf32> -> tensor<40000xf32>
-// CHECK: %[[MAIN:.*]] = ds.slice %[[FLAT]] offsets [0] strides [1] : tensor<40000xf32> -> tensor<32768xf32>
-// CHECK: %[[BLOCKS:.*]] = ds.reshape %[[MAIN]] : tensor<32768xf32> -> tensor<2x16384xf32>
+// CHECK: %[[MAIN:.*]] = ds.slice %[[FLAT]] offsets [0] strides [1]{{.*}} : tensor<40000xf32> -> tensor<32768xf32>
+// CHECK: %[[BLOCKS:.*]] = ds.reshape %[[MAIN]]{{.*}} : tensor<32768xf32> -> tensor<2x16384xf32>
 // CHECK: %[[SQUARES:.*]] = ds.mul %[[BLOCKS]], %[[BLOCKS]]
-// CHECK: %[[PARTIAL:.*]] = ds.reduce sum %[[SQUARES]] dims [1] : tensor<2x16384xf32> -> tensor<2xf32>
-// CHECK: %[[WIDE:.*]] = ds.convert %[[PARTIAL]] : tensor<2xf32> -> tensor<2xf64>
-// CHECK: ds.reduce sum %[[WIDE]] dims [0] : tensor<2xf64> -> tensor<f64>
-// CHECK: ds.slice %[[FLAT]] offsets [32768] strides [1] : tensor<40000xf32> -> tensor<7232xf32>
+// CHECK: %[[PARTIAL:.*]] = ds.reduce sum %[[SQUARES]] dims [1]{{.*}} : tensor<2x16384xf32> -> tensor<2xf32>
+// CHECK: %[[WIDE:.*]] = ds.convert %[[PARTIAL]]{{.*}} : tensor<2xf32> -> tensor<2xf64>
+// CHECK: ds.reduce sum %[[WIDE]] dims [0]{{.*}} : tensor<2xf64> -> tensor<f64>
+// CHECK: ds.slice %[[FLAT]] offsets [32768] strides [1]{{.*}} : tensor<40000xf32> -> tensor<7232xf32>
 
 // -----
 
@@ -221,7 +224,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
 // CHECK: func.func @first
 // CHECK-SAME: %[[RNG:[a-z0-9]*]]: tensor<2xi64> {ds.state = @rng}
 // CHECK-SAME: tensor<2xi64> {ds.state = @rng}
-// CHECK: %[[INCREMENT:.*]] = ds.iota dim 0 start 0 step 1 : tensor<2xi64>
+// CHECK: %[[INCREMENT:.*]] = ds.iota dim 0 start 0 step 1{{.*}} : tensor<2xi64>
 // CHECK: %[[NEXT:.*]] = ds.add %[[RNG]], %[[INCREMENT]]
 // CHECK: return %{{.*}}, %[[NEXT]]
 // CHECK: func.func @last
@@ -244,13 +247,13 @@ module attributes {ds.training = {no_decay = ["bias$"], optimizer = {type = "lio
   }
 }
 // CHECK-LABEL: ds.state @h.weight role
-// CHECK-DAG: ds.state @h.weight.exp_avg role{{ ?}}(moment) owner(@h.weight) init(#ds.init<zero, {{.*}} : tensor<4xf32>
-// CHECK-DAG: ds.state @h.bias.exp_avg role{{ ?}}(moment) owner(@h.bias) init(#ds.init<zero, {{.*}} : tensor<4xf32>
+// CHECK-DAG: ds.state @h.weight.exp_avg role{{ ?}}(moment) slot("exp_avg") owner(@h.weight) init(#ds.init<zero, {{.*}} : tensor<4xf32>
+// CHECK-DAG: ds.state @h.bias.exp_avg role{{ ?}}(moment) slot("exp_avg") owner(@h.bias) init(#ds.init<zero, {{.*}} : tensor<4xf32>
 // CHECK: func.func @last
 // CHECK-SAME: %[[W:[a-z0-9]*]]: tensor<4xbf16> {ds.state = @h.weight}, %[[B:[a-z0-9]*]]: tensor<4xf32> {ds.state = @h.bias}
-// CHECK-DAG: %[[KEPT:.*]] = ds.constant dense<8.750000e-01> : tensor<4xf32>
-// CHECK-DAG: %[[WIDE:.*]] = ds.convert %[[W]] : tensor<4xbf16> -> tensor<4xf32>
+// CHECK-DAG: %[[KEPT:.*]] = ds.constant dense<8.750000e-01>{{.*}} : tensor<4xf32>
+// CHECK-DAG: %[[WIDE:.*]] = ds.convert %[[W]]{{.*}} : tensor<4xbf16> -> tensor<4xf32>
 // CHECK-DAG: %[[DECAYED:.*]] = ds.mul %[[WIDE]], %[[KEPT]]
 // CHECK-DAG: %[[NEW:.*]] = ds.sub %[[DECAYED]]
-// CHECK-DAG: ds.convert %[[NEW]] : tensor<4xf32> -> tensor<4xbf16>
+// CHECK-DAG: ds.convert %[[NEW]]{{.*}} : tensor<4xf32> -> tensor<4xbf16>
 // CHECK-DAG: ds.sub %[[B]]
