@@ -19,7 +19,8 @@ static std::vector<std::vector<uint32_t>> findAlignments(llvm::ArrayRef<mlir::ds
     for (uint32_t k = 0; command.kind == rt::CommandKind::Kernel && k < command.numOperands; ++k) {
       const rt::Buffer &buffer = program.buffers[program.operands[command.firstOperand + k]];
       uint32_t &alignment = result[command.callee][k % result[command.callee].size()];
-      alignment = std::gcd(alignment, static_cast<uint32_t>((buffer.offset | buffer.rankStride) % kMost));
+      alignment = std::gcd(
+          alignment, static_cast<uint32_t>((buffer.offset | buffer.rankStride | buffer.slotStride) % kMost));
     }
   return result;
 }

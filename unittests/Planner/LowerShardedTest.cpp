@@ -155,14 +155,19 @@ const char *kPlanned = "module attributes {ds.phase = #ds.phase<planned>} {\n"
                        "  ds.arena host bytes 128 lower_bound 0\n"
                        "  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]\n";
 
-TEST(Lower, RefusesMoreEventsThanAProgramCanName) {
+TEST(Lower, NumbersEventsAsTheyCome) {
   std::string said;
-  EXPECT_TRUE(failed(
-      lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                    "ds.record 65536 on compute\nreturn\n}\n}",
-                said)));
-  EXPECT_EQ(said, "'ds.record' op expects at most 65536 events in a program");
+  FailureOr<rt::Program> program =
+      lowerText(std::string(kPlanned) + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                                        "ds.record 5000000000 on compute\nds.record 70000 on compute\n"
+                                        "ds.wait 5000000000 on compute\nreturn\n}\n}",
+                said);
+  ASSERT_TRUE(succeeded(program)) << said;
+  EXPECT_EQ(program->numEvents, 2u);
+  std::vector<uint32_t> events;
+  for (const rt::Command &command : program->commands)
+    events.push_back(command.callee);
+  EXPECT_EQ(events, (std::vector<uint32_t>{0, 1, 0}));
 }
 
 TEST(Lower, RefusesModulesWithoutPlan) {
@@ -203,8 +208,8 @@ TEST(Lower, ArenasAreThoseOfTheirSpaces) {
                     "!ds.buffer<tensor<8xf32>, [1], host>\nreturn\n}\n}",
                 said);
   ASSERT_TRUE(succeeded(program)) << said;
-  EXPECT_EQ(program->arenas.device, 4096u);
-  EXPECT_EQ(program->arenas.host, 128u);
+  EXPECT_EQ(program->stages[0].arenas.device, 4096u);
+  EXPECT_EQ(program->stages[0].arenas.host, 128u);
   ASSERT_EQ(program->commands.size(), 1u);
   EXPECT_EQ(program->commands[0].kind, rt::CommandKind::Copy);
   EXPECT_EQ(program->streams.at(program->commands[0].stream), rt::StreamKind::HostCopy);

@@ -123,7 +123,7 @@ void MemoryByPart::plan(const Case &each) {
 void MemoryByPart::checkSums() {
   const analysis::RankPlan &rank = report.ranks[0];
   EXPECT_EQ(bytesOf([](const std::string &) { return true; }), rank.peakBytes);
-  EXPECT_EQ(rank.peakBytes, static_cast<int64_t>(program.arenas.device));
+  EXPECT_EQ(rank.peakBytes, static_cast<int64_t>(program.stages[0].arenas.device));
   auto category = [&](analysis::Category which) { return rank.atPeak[static_cast<size_t>(which)]; };
   EXPECT_EQ(bytesOf("parameters"), category(analysis::Category::Parameters));
   EXPECT_EQ(bytesOf("accumulated gradients") + bytesOf("gradients"), category(analysis::Category::Gradients));

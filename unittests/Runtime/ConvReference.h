@@ -93,7 +93,7 @@ struct OneConv {
     for (const std::vector<int64_t> &shape : c.operandShapes(fn))
       operands.push_back(b.keep(shape, dtype));
     b.library(fn, operands, c.params());
-    b.segment(SegmentKind::Last);
+    b.segment();
   }
   uint32_t &workspace() { return b.program.commands[0].workspace; }
 };

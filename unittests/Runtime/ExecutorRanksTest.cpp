@@ -80,7 +80,7 @@ struct OneOfEach {
     b.communicate(AllReduce, Reduction::Max, 1, {loss, loss});
     b.communicate(Broadcast, Reduction::None, 2, {root}, 1, {1});
     b.communicate(AllToAll, Reduction::None, 2, {send, receive}, 2);
-    b.segment(SegmentKind::Last);
+    b.segment();
   }
   void fill(Executor &executor) const {
     const float rank = static_cast<float>(executor.rank());
@@ -152,7 +152,7 @@ struct Pipeline {
     }
     b.command(WaitEvent, 5, {}, {});
     b.launch("ds_count", 128, {full});
-    b.segment(SegmentKind::Last);
+    b.segment();
     b.program.image = test::readBytes(DS_TEST_KERNELS);
   }
 };
@@ -201,7 +201,7 @@ TEST(ExecutorRanks, AFailureThatOnlyOneStreamKnowsOfEndsWhatOthersWaitFor) {
   const uint32_t shard = b.keep({64}), full = b.keep({128}), loss = b.keep({});
   b.communicate(CollectiveKind::AllGather, Reduction::None, 64, {shard, full}, 1);
   b.communicate(CollectiveKind::AllReduce, Reduction::Sum, 1, {loss, loss}, 0);
-  b.segment(SegmentKind::Last);
+  b.segment();
   FakeRanks ranks(2, 3);
   ExecutorOptions options{.isa = {}, .poison = false, .rank = 0};
   options.communicators = {&ranks.channel(0, 0), &ranks.channel(0, 1), nullptr};

@@ -54,7 +54,7 @@ struct Regression {
     b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0});
     b.launch("ds_descend", 0, {w, g}, {out * in, 5});
     addWorkspaces(1 << 20);
-    b.segment(SegmentKind::Last);
+    b.segment();
     b.program.image = testImage();
   }
   void addWorkspaces(int64_t bytes) {
@@ -109,7 +109,7 @@ TEST(Executor, RunsEveryUnitOnce) {
       const uint32_t counts = b.keep({extent});
       b.launch("ds_count", 0, {counts}, {extent});
       b.program.kernels[0].grain = grain;
-      b.segment(SegmentKind::Last);
+      b.segment();
       b.program.image = testImage();
       b.program.threads = 3;
       auto executor = loadOrFail(b.program);
@@ -129,7 +129,7 @@ TEST(Executor, RunsEveryMember) {
   b.launch("ds_subtract", 0, operands, {5, 0, 300});
   b.program.kernels[0].members = 4;
   b.touch(b.program.kernels[0], {operands[0], operands[1], operands[2]}, {5});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.image = testImage();
   auto executor = loadOrFail(b.program);
   ASSERT_TRUE(executor);
@@ -180,7 +180,7 @@ TEST(Executor, PoisonShowsAReadOfWhatWasNeverWritten) {
   const uint32_t temporary = b.place({16}), kept = b.keep({16});
   b.live(temporary, 0, 0, 1);
   b.library(LibraryFn::Copy, {temporary, kept});
-  b.segment(SegmentKind::Last);
+  b.segment();
   auto plain = loadOrFail(b.program, {.isa = {}, .poison = false});
   auto poisoned = loadOrFail(b.program, {.isa = {}, .poison = true});
   ASSERT_TRUE(plain->run(0) && poisoned->run(0));
@@ -194,7 +194,7 @@ TEST(Executor, StreamsMeetAtEvents) {
   b.program.streams = {StreamKind::HostCopy, StreamKind::Compute, StreamKind::Storage};
   b.program.numEvents = 3;
   const uint32_t a = b.keep({1 << 16}), c = b.keep({1 << 16});
-  b.program.arenas.host = 4 << 16;
+  b.program.stages[0].arenas.host = 4 << 16;
   b.program.buffers.push_back({Space::Host, DType::F32, 0, {1 << 16}, {1}});
   const uint32_t host = static_cast<uint32_t>(b.program.buffers.size() - 1);
   b.live(host, Lifetime::kWholeStep, 0, 0);
@@ -209,7 +209,7 @@ TEST(Executor, StreamsMeetAtEvents) {
   b.command(RecordEvent, 2, {}, {}, 2);
   b.command(WaitEvent, 2, {}, {}, 1);
   b.command(Kernel, 0, {c}, {1 << 16}, 1);
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.kernels = {{"ds_count", 0, 1024}};
   b.touch(b.program.kernels[0], {a}, {1 << 16});
   b.program.image = testImage();
@@ -271,7 +271,7 @@ TEST(Executor, NamesAMissingSymbolAndABrokenImage) {
 TEST(Executor, HoldsTheTableToWhatTheImageSays) {
   ProgramBuilder b;
   b.launch("ds_count", 0, {b.keep({64})}, {64});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.image = test::readBytes(DS_TEST_INTERFACES);
   ASSERT_TRUE(loadOrFail(b.program));
   for (auto change : std::initializer_list<void (*)(Kernel &)>{
@@ -302,7 +302,7 @@ TEST(Executor, RefusesAnImageThatIsCutOff) {
 
 TEST(Executor, RefusesAPlanThatDoesNotFitTheMachine) {
   Program program = Regression().b.program;
-  program.arenas.device = uint64_t(1) << 46;
+  program.stages[0].arenas.device = uint64_t(1) << 46;
   auto executor = Executor::load(program);
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().code, ExitCode::DoesNotFit);
@@ -317,7 +317,7 @@ TEST(Executor, ReadsOutputsOfEveryType) {
     b.library(LibraryFn::Fill, {id}, {bits(1)});
     b.program.outputs.push_back({spell(dtype), id});
   }
-  b.segment(SegmentKind::Last);
+  b.segment();
   auto executor = loadOrFail(b.program);
   ASSERT_TRUE(executor->run(0));
   for (const Output &output : executor->program().outputs)

@@ -49,7 +49,7 @@ struct Product {
     ASSERT_TRUE(bytes);
     const uint32_t workspace = b.keep({static_cast<int64_t>(*bytes) + 1}, DType::U8);
     b.library(LibraryFn::Matmul, operands, params).workspace = workspace;
-    b.segment(SegmentKind::Last);
+    b.segment();
   }
   /// Runs it with random operands; returns the elements of `buffers`.
   std::vector<std::vector<double>> run(std::initializer_list<uint32_t> buffers) {

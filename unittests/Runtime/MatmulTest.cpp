@@ -119,7 +119,7 @@ void check(const Case &c, DType type, DType resultType) {
   ASSERT_TRUE(bytes) << bytes.error().message;
   const uint32_t workspace = b.keep({std::max<int64_t>(1, static_cast<int64_t>(*bytes))}, DType::U8);
   b.library(LibraryFn::Matmul, operands, params).workspace = workspace;
-  b.segment(SegmentKind::Last);
+  b.segment();
   ASSERT_TRUE(verifyProgram(b.program)) << verifyProgram(b.program).error().message;
   auto loaded = Executor::load(b.program);
   ASSERT_TRUE(loaded) << loaded.error().message;
@@ -297,7 +297,7 @@ TEST(Matmul, NeedsThePlannedBlocks) {
   const uint32_t x = b.keep({32, 32}, DType::F16), w = b.keep({32, 32}, DType::F16),
                  y = b.keep({32, 32}, DType::F16), workspace = b.keep({4096}, DType::U8);
   b.library(LibraryFn::Matmul, {x, w, y}, {0, 0, 0, 0}).workspace = workspace;
-  b.segment(SegmentKind::Last);
+  b.segment();
   EXPECT_THAT(describeNarrowProducts(b.program), testing::StartsWith("f16 as f32, block by block"));
   EXPECT_EQ(describeNarrowProducts(ProgramBuilder().program), "");
   auto loaded = Executor::load(b.program);
@@ -320,7 +320,7 @@ TEST(Matmul, AsksForTheWorkspaceThatItUses) {
     ProgramBuilder copy = b;
     const uint32_t workspace = copy.keep({static_cast<int64_t>(planned)}, DType::U8);
     copy.library(LibraryFn::Matmul, {x, w, y}, {1, 0, 0, 0}).workspace = workspace;
-    copy.segment(SegmentKind::Last);
+    copy.segment();
     return Executor::load(copy.program);
   };
   auto enough = load(*bytes);

@@ -32,13 +32,21 @@ public:
     program.threads = 2;
     program.streams = {StreamKind::Compute};
     program.strings = {""};
-    program.schedule = {{0, 1}};
+    program.stages[0].schedule = {{0, 0, 1, Gradients::Set, true}};
   }
+
+  /// From here on everything is another stage's, of which the mesh has one more.
+  void addStage() {
+    program.stages.emplace_back();
+    program.world = program.mesh.pp = static_cast<uint32_t>(program.stages.size());
+  }
+  uint32_t stage() const { return static_cast<uint32_t>(program.stages.size() - 1); }
+  ArenaBytes &arenas() { return program.stages.back().arenas; }
 
   /// A packed buffer at a fresh offset; it has no lifetime yet.
   uint32_t place(std::vector<int64_t> shape, DType dtype = DType::F32) {
-    Buffer buffer{Space::Device, dtype, program.arenas.device, shape, packed(shape)};
-    program.arenas.device += (extentBytes(buffer) + 63) / 64 * 64;
+    Buffer buffer{Space::Device, dtype, arenas().device, shape, packed(shape)};
+    arenas().device += (extentBytes(buffer) + 63) / 64 * 64;
     program.buffers.push_back(std::move(buffer));
     return static_cast<uint32_t>(program.buffers.size() - 1);
   }
@@ -46,6 +54,17 @@ public:
   uint32_t keep(std::vector<int64_t> shape, DType dtype = DType::F32) {
     const uint32_t id = place(std::move(shape), dtype);
     live(id, Lifetime::kWholeStep, 0, 0);
+    return id;
+  }
+  /// As keep, with a window for each of `slots` micro-batches, 64 bytes or more apart.
+  uint32_t slotted(std::vector<int64_t> shape, uint32_t slots, DType dtype = DType::F32) {
+    const uint32_t id = place(std::move(shape), dtype);
+    Buffer &buffer = program.buffers[id];
+    buffer.slots = slots;
+    buffer.slotStride = arenas().device - buffer.offset;
+    arenas().device = buffer.offset + slots * buffer.slotStride;
+    program.lifetimes.push_back(
+        {Space::Device, buffer.offset, slots * buffer.slotStride, Lifetime::kWholeStep, 0, 0, stage()});
     return id;
   }
   /// A view of `base`, `elements` further on.
@@ -61,11 +80,13 @@ public:
     const Buffer &b = program.buffers[buffer];
     if (extentBytes(b) == 0)
       return;
-    program.lifetimes.push_back({b.space, b.offset, (extentBytes(b) + 63) / 64 * 64, segment, begin, end});
+    program.lifetimes.push_back(
+        {b.space, b.offset, (extentBytes(b) + 63) / 64 * 64, segment, begin, end, stage()});
   }
   uint32_t state(std::string name, std::vector<int64_t> shape, Init init = {}, Role role = Role::Parameter) {
     const uint32_t id = keep(shape);
-    program.states.push_back({std::move(name), {}, role, "", shape, id, init, role == Role::Parameter, {}});
+    program.states.push_back(
+        {std::move(name), {}, role, "", shape, id, init, role == Role::Parameter, {}, {}, stage()});
     return id;
   }
   /// A state that is elements [offset, ...) of the bucket of which `shard` holds one rank's part.
@@ -80,7 +101,9 @@ public:
                               shard,
                               init,
                               role == Role::Parameter,
-                              {true, offset, shardElements}});
+                              {true, offset, shardElements},
+                              {},
+                              stage()});
   }
   /// The rank's part of `base`, which is `parts` parts long.
   uint32_t rankWindow(uint32_t base, int64_t parts) {
@@ -99,7 +122,7 @@ public:
                        const std::vector<uint32_t> &operands, uint8_t stream = 0,
                        const std::vector<int64_t> &params = {}) {
     const DType dtype = program.buffers[operands[0]].dtype;
-    const auto callee = static_cast<uint16_t>(program.collectives.size());
+    const auto callee = static_cast<uint32_t>(program.collectives.size());
     program.collectives.push_back(
         {kind, reduction, dtype, elements, 0, std::string(spell(kind)) + "_" + std::to_string(callee)});
     const uint64_t staging = collectiveStagingBytes(program.collectives.back(), program.world);
@@ -110,16 +133,16 @@ public:
   }
   uint32_t input(std::string name, std::vector<int64_t> shape, DType dtype = DType::F32, int64_t limit = 0) {
     const uint32_t id = keep(std::move(shape), dtype);
-    program.inputs.push_back({std::move(name), id, limit, false, 0});
+    program.inputs.push_back({std::move(name), id, limit, false, 0, stage()});
     return id;
   }
   uint32_t output(std::string name) {
     const uint32_t id = keep({});
-    program.outputs.push_back({std::move(name), id});
+    program.outputs.push_back({std::move(name), id, stage()});
     return id;
   }
 
-  Command &command(CommandKind kind, uint16_t callee, const std::vector<uint32_t> &operands,
+  Command &command(CommandKind kind, uint32_t callee, const std::vector<uint32_t> &operands,
                    const std::vector<int64_t> &params = {}, uint8_t stream = 0) {
     Command c;
     c.kind = kind;
@@ -136,13 +159,13 @@ public:
   }
   Command &library(LibraryFn fn, const std::vector<uint32_t> &operands,
                    const std::vector<int64_t> &params = {}) {
-    return command(CommandKind::Library, static_cast<uint16_t>(fn), operands, params);
+    return command(CommandKind::Library, static_cast<uint32_t>(fn), operands, params);
   }
   /// Launches `name`, which becomes a kernel of fixed `extent` when it is new; it then touches all of its
   /// operands, or elements of them by its extent.
   Command &launch(const std::string &name, int64_t extent, const std::vector<uint32_t> &operands,
                   const std::vector<int64_t> &params = {}) {
-    uint16_t callee = 0;
+    uint32_t callee = 0;
     while (callee < program.kernels.size() && program.kernels[callee].name != name)
       ++callee;
     if (callee == program.kernels.size()) {
@@ -161,14 +184,22 @@ public:
       kernel.operands.push_back({perUnit ? byteSize(buffer.dtype) : extentBytes(buffer), perUnit});
     }
   }
-  /// Makes a segment of the commands since the last one.
-  uint32_t segment(SegmentKind kind, std::string name = "step") {
+  /// Makes a segment of the commands since the last one: by default all of a step of one micro-batch.
+  uint32_t segment(WorkSet work = {Work::Forward, Work::Backward, Work::Update}, std::string name = "step") {
     uint32_t first = 0;
     for (const Segment &s : program.segments)
       first = std::max(first, s.firstCommand + s.numCommands);
     program.segments.push_back(
-        {std::move(name), kind, first, static_cast<uint32_t>(program.commands.size()) - first});
+        {std::move(name), stage(), 0, work, first, static_cast<uint32_t>(program.commands.size()) - first});
     return static_cast<uint32_t>(program.segments.size() - 1);
+  }
+
+  /// The first segment is run for each of `count` micro-batches, which keep no gradients, and the update
+  /// after them has nothing to do.
+  void accumulate(uint32_t count) {
+    program.accumulation = count;
+    program.segments[0].work = {Work::Forward, Work::Backward};
+    program.stages[0].schedule = {{0, 0, count}, {segment({Work::Update}, "update")}};
   }
 
   static std::vector<int64_t> packed(const std::vector<int64_t> &shape) {
@@ -181,7 +212,7 @@ public:
 
 /// Scratch memory for a product, which cuBLASLt wants on 256 bytes.
 inline uint32_t keepWorkspace(ProgramBuilder &b, int64_t bytes) {
-  b.program.arenas.device = (b.program.arenas.device + 255) / 256 * 256;
+  b.arenas().device = (b.arenas().device + 255) / 256 * 256;
   return b.keep({bytes}, DType::U8);
 }
 

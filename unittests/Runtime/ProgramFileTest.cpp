@@ -4,8 +4,9 @@
 // by one of the verifiers or is a valid program. Either way nothing crashes.
 //
 //===---------------------------------------------------------------------------===//
-#include "ProgramBuilder.h"
+#include "TwoStages.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <xxhash.h>
@@ -18,6 +19,7 @@ namespace ds::rt {
 namespace {
 
 using test::ProgramBuilder;
+using test::TwoStages;
 using testing::HasSubstr;
 
 /// One of everything that the file can hold.
@@ -41,10 +43,12 @@ Program sampleProgram() {
   b.library(LibraryFn::Matmul, {logits, x, w}, {1, 0, 1, 0});
   const uint32_t grad = b.keep({128}), part = b.rankWindow(grad, 2);
   b.communicate(CollectiveKind::ReduceScatter, Reduction::Sum, 64, {grad, part}, 2);
-  b.segment(SegmentKind::Last);
+  b.segment({Work::Forward, Work::Backward}, "micro-step");
   b.launch("ds_update", 16, {w}, {3});
-  b.segment(SegmentKind::Update, "update");
-  b.program.schedule = {{0, 1}, {1, 1}};
+  b.segment({Work::Update}, "update");
+  b.program.segments[0].chunk = 3;
+  b.program.stages[0].schedule.push_back({1});
+  b.slotted({5}, 3);
   b.program.numEvents = 1;
   b.program.image = {1, 2, 3};
   b.program.cpuFeatures = {"avx2", "fma"};
@@ -92,10 +96,35 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->states[1].partition.offset, 32u);
   EXPECT_EQ(again->states[1].partition.shardElements, 80u);
   EXPECT_EQ(again->buffers.back().shape, program.buffers.back().shape);
+  EXPECT_EQ(again->buffers.back().slots, 3u);
+  EXPECT_EQ(again->buffers.back().slotStride, 64u);
+  EXPECT_EQ(again->segments[0].chunk, 3u);
+  EXPECT_EQ(again->segments[0].work, (WorkSet{Work::Forward, Work::Backward}));
+  ASSERT_EQ(again->stages[0].schedule.size(), 2u);
+  EXPECT_EQ(again->stages[0].schedule[0].gradients, Gradients::Set);
+  EXPECT_TRUE(again->stages[0].schedule[0].reduces);
+  EXPECT_FALSE(again->stages[0].schedule[1].reduces);
   ASSERT_EQ(again->collectives.size(), 1u);
   EXPECT_EQ(again->collectives[0].name, "reduce_scatter_0");
   EXPECT_EQ(again->collectives[0].elements, 64u);
   EXPECT_EQ(again->collectives[0].reduction, Reduction::Sum);
+}
+
+TEST(ProgramFile, KeepsAllStages) {
+  const Program program = TwoStages().b.program;
+  const std::vector<uint8_t> bytes = serializeProgram(program).value();
+  Result<Program> again = parseProgram(bytes, "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(serializeProgram(*again).value(), bytes);
+  ASSERT_EQ(again->stages.size(), 2u);
+  EXPECT_EQ(again->stages[1].arenas.device, program.stages[1].arenas.device);
+  EXPECT_EQ(again->stages[1].schedule.at(0).segment, 2u);
+  EXPECT_EQ(again->stages[1].evaluation, 3);
+  EXPECT_EQ(again->states[3].stage, 1u);
+  EXPECT_EQ(again->inputs[1].stage, 1u);
+  EXPECT_EQ(again->outputs[1].stage, 1u);
+  EXPECT_EQ(again->lifetimes.back().stage, 1u);
+  EXPECT_EQ(again->segments[3].stage, 1u);
 }
 
 TEST(ProgramFile, KeepsKernelsForCuda) {
@@ -105,7 +134,7 @@ TEST(ProgramFile, KeepsKernelsForCuda) {
   b.program.kernels[0] = {"norm", 0, 1, 256, 512, 8, true, {16, 4}, 0, {{16, true}, {4}}, 1};
   b.program.commands[0].numParams = 1;
   b.program.params = {16};
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.image = {'.', 0};
   b.program.cubin = {7, 8};
   const Program again = parseProgram(serializeProgram(b.program).value(), "p.dsx").value();
@@ -123,13 +152,25 @@ TEST(ProgramFile, KeepsKernelsForCuda) {
   EXPECT_EQ(again.kernels[0].alignments, (std::vector<uint32_t>{16, 4}));
 }
 
+// What a command names is not limited by the width of a field: large models have more than 65,536 events.
+TEST(ProgramFile, NamesMoreThingsThanSixteenBitsCount) {
+  ProgramBuilder b;
+  b.program.numEvents = 70000;
+  for (uint32_t event = 0; event < b.program.numEvents; ++event)
+    b.command(CommandKind::RecordEvent, event, {});
+  b.segment();
+  Result<Program> again = parseProgram(serializeProgram(b.program).value(), "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->commands.back().callee, 69999u);
+}
+
 // An empty list, such as a scalar's shape, lies wherever the builder stands; names of every length move it
 // there.
 TEST(ProgramFile, ReadsScalarStatesWhereverTheirShapeLies) {
   for (size_t length = 1; length <= 9; ++length) {
     ProgramBuilder b;
     b.state(std::string(length, 's'), {}, {}, Role::Scalar);
-    b.segment(SegmentKind::Last);
+    b.segment();
     Result<std::vector<uint8_t>> bytes = serializeProgram(b.program);
     ASSERT_TRUE(bytes);
     Result<Program> read = parseProgram(*bytes, "scalars");
@@ -173,13 +214,32 @@ TEST(ProgramFile, NamesWhatIsWrongWithTheHeader) {
     return refusal(bytes);
   };
   EXPECT_THAT(with(0), HasSubstr("not a program"));
-  EXPECT_THAT(with(8), HasSubstr("program format 1, but this ds-run reads format 3"));
   EXPECT_THAT(with(12), HasSubstr("reserved"));
   EXPECT_THAT(with(16), HasSubstr("header promises"));
   EXPECT_THAT(with(24), HasSubstr("checksum"));
   EXPECT_THAT(with(40), HasSubstr("checksum"));
   EXPECT_THAT(refusal({good.begin(), good.begin() + 31}), HasSubstr("31 bytes"));
   EXPECT_THAT(refusal({}), HasSubstr("0 bytes"));
+}
+
+TEST(ProgramFile, TellsAnotherVersionsProgramFromADamagedOne) {
+  std::vector<uint8_t> bytes = serializeProgram(sampleProgram()).value();
+  auto refused = [&](uint32_t version) {
+    std::memcpy(bytes.data() + 8, &version, sizeof version);
+    Result<Program> program = parseProgram(bytes, "p.dsx");
+    EXPECT_FALSE(program);
+    EXPECT_EQ(program.error().code, ExitCode::Corrupt);
+    EXPECT_THAT(program.error().hint, HasSubstr("ds-opt MODEL --emit=program -o p.dsx"));
+    return program.error();
+  };
+  const Error older = refused(kProgramFormat - 1), newer = refused(kProgramFormat + 1);
+  EXPECT_EQ(older.message, fmt::format("p.dsx: an older ds-opt has made this program: it has format {}, but "
+                                       "this ds-run reads format {}",
+                                       kProgramFormat - 1, kProgramFormat));
+  EXPECT_EQ(newer.message, fmt::format("p.dsx: a newer ds-opt has made this program: it has format {}, but "
+                                       "this ds-run reads format {}",
+                                       kProgramFormat + 1, kProgramFormat));
+  EXPECT_THAT(newer.hint, HasSubstr("or run it with the ds-run of its build"));
 }
 
 TEST(ProgramFile, FindsEveryBitFlipAndTruncation) {

@@ -60,14 +60,14 @@ private:
     b.command(RecordEvent, 2, {}, {}, kReduceStream);
     b.command(WaitEvent, 2, {}, {});
     b.launch("ds_descend", 0, {shard, gradShard}, {part, 50});
-    b.segment(SegmentKind::Last);
+    b.segment();
     for (uint32_t buffer : {full, y, d})
       b.live(buffer, 0, 0, 9);
     b.live(grad, 0, 8, 13);
   }
   void addEvaluation(uint32_t loss, int64_t part) {
     forward(loss, 3, part);
-    b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+    b.program.stages[0].evaluation = static_cast<int32_t>(b.segment({Work::Evaluation}, "evaluation"));
     for (uint32_t buffer : {full, y, d})
       b.live(buffer, 1, 0, 8);
   }

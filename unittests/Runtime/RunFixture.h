@@ -53,9 +53,9 @@ inline Program regression() {
   b.live(g, 0, 3, 5);
   b.library(LibraryFn::Matmul, {d, x, g}, {1, 0, 0, 0}).workspace = workspace;
   b.launch("ds_descend", 0, {w, g}, {kOut * kIn, 50});
-  b.segment(SegmentKind::Last);
+  b.segment();
   forward(1, evalLoss);
-  b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+  b.program.stages[0].evaluation = static_cast<int32_t>(b.segment({Work::Evaluation}, "evaluation"));
   b.program.microBatch = kRows;
   b.program.image = readBytes(DS_TEST_KERNELS);
   return b.program;

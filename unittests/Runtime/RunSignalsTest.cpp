@@ -47,9 +47,9 @@ Program slowRegression(int64_t stepMs, int64_t evalMs, int64_t ballast = 1) {
     b.launch("ds_mean_square", 1, {d, to}, {kRows * kOut});
   };
   forward(loss, stepMs);
-  b.segment(SegmentKind::Last);
+  b.segment();
   forward(evalLoss, evalMs);
-  b.program.evaluation = static_cast<int32_t>(b.segment(SegmentKind::Evaluation, "evaluation"));
+  b.program.stages[0].evaluation = static_cast<int32_t>(b.segment({Work::Evaluation}, "evaluation"));
   b.program.microBatch = kRows;
   b.program.image = readBytes(DS_TEST_KERNELS);
   return b.program;

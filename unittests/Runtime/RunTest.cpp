@@ -4,6 +4,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "RunFixture.h"
+#include "TwoStages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +41,7 @@ TEST_F(RunTest, TrainsLogsTracesEvaluatesAndSaves) {
   const auto lines = log("log.jsonl");
   ASSERT_EQ(lines.size(), 40u);
   EXPECT_LT(lines.back()["loss"].get<double>(), 0.01 * lines.front()["loss"].get<double>());
-  EXPECT_EQ(lines[0]["peak_bytes"]["device"], fullRegression().arenas.device);
+  EXPECT_EQ(lines[0]["peak_bytes"]["device"], fullRegression().stages[0].arenas.device);
   EXPECT_FALSE(lines[8].contains("eval_loss"));
   EXPECT_TRUE(lines[9].contains("eval_loss"));
   const auto trace = nlohmann::json::parse(std::ifstream(at("trace.json")));
@@ -238,8 +239,8 @@ Program overflowing(double skipped) {
   const uint32_t scale = b.state("loss_scale", {}, {Init::Kind::Constant, 4.0, 0}, Role::Scalar);
   b.program.outputs.push_back({"loss_scale", scale});
   b.library(LibraryFn::Fill, {b.output("skipped")}, {bits(skipped)});
-  b.segment(SegmentKind::Update, "overflow");
-  b.program.schedule.push_back({2, 1});
+  b.program.segments[0].work = {Work::Forward, Work::Backward};
+  b.program.stages[0].schedule.push_back({b.segment({Work::Update}, "overflow")});
   return b.program;
 }
 
@@ -263,6 +264,13 @@ TEST_F(RunTest, AnOverflowAtTheSmallestLossScaleEndsTheRun) {
   EXPECT_THAT(outcome.err, HasSubstr("step 1: the gradients overflow at a loss scale of 4, the smallest"));
   ASSERT_EQ(log("log.jsonl").size(), 1u);
   EXPECT_EQ(log("log.jsonl")[0]["skipped"], true);
+}
+
+TEST_F(RunTest, RefusesAProgramOfSeveralStages) {
+  write(TwoStages().b.program);
+  const Outcome outcome = run("--data data.safetensors --ranks 2");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("the program has 2 stages, but this ds-run trains programs of one"));
 }
 
 TEST_F(RunTest, PoisonLeavesARightProgramAlone) {

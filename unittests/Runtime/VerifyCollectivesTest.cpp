@@ -35,7 +35,7 @@ ProgramBuilder sample() {
   b.communicate(CollectiveKind::AllReduce, Reduction::Max, 1, {kLoss, kLoss});
   b.communicate(CollectiveKind::Broadcast, Reduction::None, 32, {kShard}, 1, {3});
   b.communicate(CollectiveKind::AllToAll, Reduction::None, 32, {kSend, kReceive}, 1);
-  b.segment(SegmentKind::Last);
+  b.segment();
   return b;
 }
 
@@ -56,7 +56,7 @@ TEST(VerifyCollectives, AcceptsTheSample) {
 
 TEST(VerifyCollectives, WindowsOfEveryRank) {
   // Rank 3's window ends with the bucket; one element further it would not.
-  EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].rankStride = p.arenas.device; }),
+  EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].rankStride = p.stages[0].arenas.device; }),
               HasSubstr("on the last of 4 ranks, but the device arena has"));
   EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].rankStride = UINT64_MAX - 3; }),
               HasSubstr("rank stride of 18446744073709551612 overflows 64 bits on 4 ranks"));
@@ -109,7 +109,7 @@ TEST(VerifyCollectives, Table) {
   EXPECT_THAT(after([](Program &p) { p.collectives[0].dtype = DType(9); }), HasSubstr("dtype 9"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
-              HasSubstr("is a send, which format 3 does not have"));
+              HasSubstr("is a send, which format 4 does not have"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction::Sum; }),
               HasSubstr("is a all_gather with reduction sum"));
   EXPECT_THAT(after([](Program &p) { p.collectives[1].reduction = Reduction::None; }),

@@ -15,7 +15,7 @@ std::string after(const std::function<void(Program &)> &change) {
   const uint32_t x = b.keep({64}), loss = b.output("loss");
   const uint32_t odd = b.view(x, 1, {8}, {1});
   b.launch("norm", 16, {x, odd, loss});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   b.program.kernels[0] = {"norm", 16, 1, 256, 0, 8, true, {16, 4, 4}, 0, {{256}, {32}, {4}}};
   b.program.image = {'/', 0};
@@ -71,7 +71,7 @@ std::string afterMembers(const std::function<void(Program &)> &change) {
   const uint32_t x = b.keep({4}), s = b.keep({}), y = b.keep({6}), other = b.keep({});
   b.launch("scale", 0, {x, s, y, s}, {4, 6});
   b.launch("scale", 0, {x, other}, {4});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   b.program.kernels[0] = {"scale", 0, 1, 256, 0, 1024, true, {16, 4}, 2, {{4, true}, {4}}, 1};
   b.program.image = {'/', 0};

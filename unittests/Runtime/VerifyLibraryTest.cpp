@@ -28,7 +28,7 @@ public:
     for (const auto &[shape, dtype] : shapes)
       ids.push_back(b.keep(shape, dtype));
     b.library(fn, ids, params);
-    b.segment(SegmentKind::Last);
+    b.segment();
     return test::verdict(b.program, change);
   }
 
@@ -228,11 +228,11 @@ TEST(VerifyLibrary, Embedding) {
 /// Gives the first command a workspace of `bytes` bytes.
 auto workspace(int64_t bytes) {
   return [bytes](Program &p) {
-    Buffer buffer{Space::Device, DType::U8, p.arenas.device, {bytes}, {1}};
+    Buffer buffer{Space::Device, DType::U8, p.stages[0].arenas.device, {bytes}, {1}};
     p.commands[0].workspace = static_cast<uint32_t>(p.buffers.size());
     p.lifetimes.push_back({Space::Device, buffer.offset, 4096, Lifetime::kWholeStep, 0, 0});
     p.buffers.push_back(buffer);
-    p.arenas.device += 4096;
+    p.stages[0].arenas.device += 4096;
   };
 }
 

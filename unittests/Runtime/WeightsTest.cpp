@@ -79,7 +79,7 @@ Program model(const Layout &layout) {
   b.state("seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
   if (layout.masters)
     addMembers(b, layout, layout.cutMasters, DType::F32, Role::Master);
-  b.segment(SegmentKind::Last);
+  b.segment();
   return b.program;
 }
 
@@ -248,7 +248,7 @@ TEST_F(WeightsTest, CollectsInPieces) {
   constexpr int64_t kPart = (int64_t(9) << 20) / 4; // 9 MiB of floats, pieces are of 8
   const uint32_t shard = b.keep({kPart});
   b.sharded("big", {2 * kPart - 3}, shard, 1);
-  b.segment(SegmentKind::Last);
+  b.segment();
   FakeRanks ranks(2, 1);
   onRanks(
       b.program,

@@ -55,16 +55,19 @@ public:
   /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.
   virtual Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) = 0;
 
-  /// Makes a command that is no event ready to be issued: finds its kernel. `address`, the same for all,
-  /// tells where a buffer's element (0, ..., 0) lies on this rank. Once for each, after `allocate`.
-  virtual Status bind(uint32_t command, const std::function<std::byte *(uint32_t buffer)> &address) = 0;
+  /// Tells where a buffer's element (0, ..., 0) lies on this rank while a micro-batch is worked on.
+  using Address = std::function<std::byte *(uint32_t buffer, uint32_t microBatch)>;
+
+  /// Makes a command that is no event ready to be issued for any micro-batch: finds its kernel. `address` is
+  /// the same for all. Once for each, after `allocate`.
+  virtual Status bind(uint32_t command, const Address &address) = 0;
 
   /// Chooses algorithms for the commands that were bound, the same on all ranks: collective. Errors name the
   /// command. Once, after the last `bind`.
   virtual Status choose() = 0;
 
-  /// Puts a bound command on its stream.
-  virtual Status issue(uint32_t command) = 0;
+  /// Puts a bound command on its stream, with the addresses of `microBatch`.
+  virtual Status issue(uint32_t command, uint32_t microBatch) = 0;
   virtual Status record(uint32_t event, uint32_t stream) = 0;
   virtual Status wait(uint32_t event, uint32_t stream) = 0;
 

@@ -33,6 +33,7 @@ namespace ds::rt {
 class Communicator;
 class Device;
 class DeviceRunner;
+struct Execution;
 class Poison;
 class Task;
 class StreamWorkers;
@@ -45,9 +46,10 @@ struct Timing {
 };
 
 struct ExecutorOptions {
-  std::optional<Isa> isa;     ///< of the hand-written kernels; default: the best of this machine
-  std::optional<bool> poison; ///< default: what the environment and the build say
-  uint32_t rank = 0;          ///< which of program.world this is
+  std::optional<Isa> isa;             ///< of the hand-written kernels; default: the best of this machine
+  std::optional<bool> poison;         ///< default: what the environment and the build say
+  uint32_t rank = 0;                  ///< which of program.world this is
+  std::optional<uint32_t> stage = {}; ///< that it runs; default: the one that the mesh gives its rank
   /// By stream: what its collectives go through; null where a stream has none. They outlive the executor.
   std::vector<Communicator *> communicators = {};
   /// Told of the first failure of a segment while other streams may still wait for ranks; from any thread.
@@ -57,20 +59,22 @@ struct ExecutorOptions {
 
 class Executor {
 public:
-  /// Takes a program that verifyProgram accepts and makes it ready to run, states and arenas zeroed. The
-  /// thread that loads it must be the one that runs it.
+  /// Takes a program that verifyProgram accepts and makes the stage of its rank ready to run, states and
+  /// arenas zeroed. The thread that loads it must be the one that runs it.
   static Result<std::unique_ptr<Executor>> load(Program program, const ExecutorOptions &options = {});
   ~Executor();
 
+  /// What was loaded: the program with one stage, this rank's.
   const Program &program() const { return prog; }
+  const Stage &stage() const { return prog.stages.front(); }
   uint32_t rank() const { return thisRank; }
 
-  /// Address of element (0, ..., 0) of a buffer, on this rank. The host cannot read it where it lies on a
-  /// device: see `change` and `inspect`.
-  void *data(uint32_t buffer) const;
+  /// Address of element (0, ..., 0) of a buffer, on this rank and for `microBatch`. The host cannot read it
+  /// where it lies on a device: see `change` and `inspect`.
+  void *data(uint32_t buffer, uint32_t microBatch = 0) const;
 
-  /// Where the host writes the inputs of a micro-step, in the program's order.
-  std::vector<void *> inputs(uint32_t microStep = 0) const;
+  /// Where the host writes the inputs of a micro-batch, in the program's order.
+  std::vector<void *> inputs(uint32_t microBatch = 0) const;
 
   /// Calls `body` with memory of `bytes` bytes that the host can write; what it holds afterwards is what lies
   /// at `address` of an arena. On the CPU that is the arena itself.
@@ -79,11 +83,12 @@ public:
   Status inspect(const std::byte *address, uint64_t bytes,
                  const std::function<Status(const std::byte *host)> &body) const;
 
-  /// Executes one segment from its first command to its last.
-  Status run(uint32_t segment);
+  /// Executes one segment with the inputs of `microBatch`, which is one of a step's, that are there.
+  Status run(uint32_t segment, uint32_t microBatch = 0);
 
-  /// One training step: the schedule's segments in order, `fill(microStep)` before each but the updates.
-  Status runStep(const std::function<Status(uint32_t microStep)> &fill);
+  /// One training step: the executions of the schedule in order. `fill(microBatch)` is called once for each
+  /// micro-batch, before anything works on it.
+  Status runStep(const std::function<Status(uint32_t microBatch)> &fill);
 
   /// Of a device: whether the last run was one recorded graph, and why nothing is recorded although it may
   /// be; empty while nothing was refused.
@@ -103,11 +108,12 @@ public:
   int64_t takeExposedNs();
 
   /// Bytes of the device and host arenas: what the program's memory use is.
-  ArenaBytes arenaBytes() const { return prog.arenas; }
+  ArenaBytes arenaBytes() const { return stage().arenas; }
 
 private:
   Executor();
   Status loadHere(const ExecutorOptions &options);
+  Status bind(const ExecutorOptions &options, uint32_t command);
   Status bindAll(const ExecutorOptions &options);
   Status runInOrder(const Segment &segment);
   Status runPoisoned(uint32_t index);
@@ -116,11 +122,14 @@ private:
   Status runHere(uint32_t command);
 
   Program prog;
+  std::vector<Execution> step; ///< the stage's schedule; empty on a device, whose runner has its own
   Arena device, host;
   KernelImage image;
-  std::vector<std::unique_ptr<Task>> tasks; ///< one per command; null for events
-  std::unique_ptr<StreamWorkers> workers;   ///< null when there is one stream
-  std::unique_ptr<DeviceRunner> runner;     ///< null on the CPU: then all of the above is empty
+  /// By command: one for each place of its operands, which is that of the micro-batch; null for events.
+  std::vector<std::vector<std::unique_ptr<Task>>> tasks;
+  uint32_t microBatch = 0;                ///< of the current execution; written before its streams start
+  std::unique_ptr<StreamWorkers> workers; ///< null when there is one stream
+  std::unique_ptr<DeviceRunner> runner;   ///< null on the CPU: then all of the above is empty
   std::function<void(const Error &)> failed;
   uint32_t thisRank = 0;
   int64_t exposedNs = 0; ///< in collectives that ran on the calling thread

@@ -1,18 +1,21 @@
 //===- Program.h - The border between compiler and runtime ---------------------===//
 //
-// A program is what a rank executes: where every byte lives and which command touches it when. All ranks of a
-// run share one program: nothing in it depends on the rank but the windows that `rankStride` shifts. The
-// compiler's last pass fills this struct, ProgramFile writes and verifies it as a .dsx file, and the executor
-// obeys it. It holds no decision that is still open. Nothing here includes MLIR or LLVM.
+// A program is what ranks execute: where every byte lives and which command touches it when. All ranks of a
+// run share one program. What depends on the rank is its stage, the part of the model that it holds, and
+// within a stage nothing but the windows that `rankStride` shifts. The compiler's last pass fills this
+// struct, ProgramFile writes and verifies it as a .dsx file, and the executor obeys it. It holds no decision
+// that is still open. Nothing here includes MLIR or LLVM.
 //
 // Memory is described once: every command operand names an entry of `buffers`, and every buffer lies inside
-// the arena of its space. Loading re-checks all of that before anything is mapped.
+// the arena of its space, on each stage that uses it. Loading re-checks all of that before anything is
+// mapped.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_PROGRAM_H
 #define DS_RUNTIME_PROGRAM_H
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -30,9 +33,12 @@ const char *spell(DType dtype);
 enum class Space : uint8_t { Device, Host, Nvme };
 const char *spell(Space space);
 
-/// A strided window of an arena. Element (i0, i1, ...) lies at offset + rank * rankStride + sum(i_k *
-/// strides[k]) * byteSize. Strides are in elements, non-negative, and a dimension of size 1 may have any
-/// stride.
+/// A strided window of an arena. Element (i0, i1, ...) lies at offset + rank * rankStride + (m % slots) *
+/// slotStride + sum(i_k * strides[k]) * byteSize while micro-batch m is worked on. Strides are in elements,
+/// non-negative, and a dimension of size 1 may have any stride.
+///
+/// A value that one segment leaves for another has as many slots as micro-batches are between the two at any
+/// time. It is the schedule's business that a slot is read before it is written again.
 struct Buffer {
   Space space = Space::Device;
   DType dtype = DType::F32;
@@ -40,19 +46,22 @@ struct Buffer {
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;
   uint64_t rankStride = 0; ///< bytes from the window of one rank to the next one's; 0: the same on every rank
+  uint32_t slots = 1;
+  uint64_t slotStride = 0; ///< bytes from one slot to the next, at least what a window spans; 0 with one slot
 };
 
 /// One reserved interval of an arena: [offset, offset + bytes) holds one value while the commands
 /// [begin, end) of `segment` run. States, inputs and outputs have segment == kWholeStep. Two lifetimes never
-/// share a byte at one time: views and in-place results belong to the lifetime of the value they alias. Every
-/// operand and workspace of a command lies inside one lifetime that is live then. What poisoning builds check
-/// against.
+/// share a byte at one time: views and in-place results belong to the lifetime of the value they alias, and
+/// all slots of a value to one. Every operand and workspace of a command lies inside one lifetime that is
+/// live then. What poisoning builds check against.
 struct Lifetime {
   static constexpr uint32_t kWholeStep = UINT32_MAX;
   Space space = Space::Device;
   uint64_t offset = 0, bytes = 0;
   uint32_t segment = kWholeStep;
   uint32_t begin = 0, end = 0; ///< command indices, relative to the segment's first command
+  uint32_t stage = 0;          ///< whose arena it is; the segment's, if it names one
 };
 
 enum class Role : uint8_t { Parameter, Buffer, Gradient, Moment, Master, Scalar };
@@ -73,11 +82,13 @@ struct Partition {
   uint64_t shardElements = 0; ///< of one rank
 };
 
-/// A named value that lives from step to step. States that share a bucket name the same buffer. A scalar
-/// state "rng" of two I64 is the (seed, counter) of random ops: the host sets it to (`--seed`, 0) before step
-/// 1, the program counts micro-steps.
+/// A named value that lives from step to step on one stage. States that share a bucket name the same buffer.
+/// States of one name on several stages are copies of one value, each in memory of its own: a parameter that
+/// the first and the last layer share, and scalars that every stage counts for itself. A scalar state "rng"
+/// of two I64 is the (seed, counter) of random ops: the host sets it to (`--seed`, 0) before step 1, the
+/// program counts micro-steps.
 struct State {
-  std::string name;                 ///< unique; a parameter's name is its name in the weights file
+  std::string name; ///< unique on its stage; a parameter's name is its name in the weights file
   std::vector<std::string> aliases; ///< other names of the same tensor (tied parameters)
   Role role = Role::Parameter;
   std::string owner; ///< for a moment, master or gradient: the parameter's name
@@ -87,26 +98,29 @@ struct State {
   bool trainable = false;
   Partition partition;
   std::vector<std::string> readNames = {}; ///< names that weights files may have for it, never written
+  uint32_t stage = 0;
 };
 
-/// One argument of the model's forward, filled by the host before each micro-step. Like every state and
-/// output, its buffer is packed in row-major order and lies in a lifetime of the whole step.
+/// One argument of the model's forward that a stage reads, filled by the host for each micro-batch. Like
+/// every state and output, its buffer is packed in row-major order and lies in a lifetime of the whole step.
 struct Input {
-  std::string name;
+  std::string name; ///< unique on its stage
   uint32_t buffer = 0;
   /// Integer inputs that index a table: every value v must satisfy 0 <= v < indexLimit, or equal ignoreIndex.
   /// 0 = not an index.
   int64_t indexLimit = 0;
   bool hasIgnoreIndex = false;
   int64_t ignoreIndex = 0;
+  uint32_t stage = 0;
 };
 
 /// A rank-0 value that the host reads after a step ("loss", "grad_norm", "lr", "loss_scale", "skipped",
 /// "step") or after an evaluation ("eval_loss"). Absent names are not logged. "skipped" is 1 when an overflow
 /// skipped the step, and 2 when the loss scale cannot fall any lower: the run then ends.
 struct Output {
-  std::string name;
+  std::string name; ///< unique on its stage
   uint32_t buffer = 0;
+  uint32_t stage = 0;
 };
 
 /// Library functions: what is neither generated nor a collective. Operands and params are documented with the
@@ -143,7 +157,7 @@ enum class CommandKind : uint8_t {
 struct Command {
   CommandKind kind = CommandKind::Kernel;
   uint8_t stream = 0;
-  uint16_t callee = 0;
+  uint32_t callee = 0;
   uint32_t firstOperand = 0, numOperands = 0; ///< into operands: buffer indices
   uint32_t firstParam = 0, numParams = 0;     ///< into params
   uint32_t location = 0;                      ///< into strings: op and layer, for traces and diagnostics
@@ -249,26 +263,86 @@ struct MemberTable {
   }
 };
 
-enum class SegmentKind : uint8_t { First, Middle, Last, Update, Evaluation };
-const char *spell(SegmentKind kind);
+/// What commands do for a micro-batch, or for a step. A backward is done whole or in its two parts, of which
+/// only the first one is waited for by others.
+enum class Work : uint8_t {
+  Forward,
+  Backward,       ///< both parts at once
+  InputGradient,  ///< of what the forward has read
+  WeightGradient, ///< of the parameters
+  Update,         ///< of all states of the stage, once a step
+  Evaluation,     ///< the forward of held-out data; no part of a step
+};
+inline constexpr Work kLastWork = Work::Evaluation;
+const char *spell(Work work);
 
-/// A run of commands that is executed as a whole.
+/// Kinds of work that are done in one go, in the order of their enumerators. Bits that a file has beyond the
+/// known ones are kept until the verifier refuses them.
+class WorkSet {
+public:
+  constexpr WorkSet() = default;
+  constexpr WorkSet(std::initializer_list<Work> works) {
+    for (Work work : works)
+      mask |= bit(work);
+  }
+  static constexpr WorkSet fromBits(uint32_t bits) {
+    WorkSet set;
+    set.mask = bits;
+    return set;
+  }
+  constexpr uint32_t bits() const { return mask; }
+  constexpr bool has(Work work) const { return mask & bit(work); }
+  constexpr bool hasAny(WorkSet other) const { return mask & other.mask; }
+  constexpr void add(Work work) { mask |= bit(work); }
+  bool operator==(const WorkSet &) const = default;
+
+private:
+  static constexpr uint32_t bit(Work work) { return uint32_t(1) << static_cast<unsigned>(work); }
+  uint32_t mask = 0;
+};
+/// "forward, backward"; "nothing" of an empty set.
+std::string spell(WorkSet works);
+
+/// A run of commands that is executed as a whole: what stage `stage` of the model does for its chunk `chunk`
+/// (the layers that it holds are one chunk or several) when nothing need stand between its kinds of work.
 struct Segment {
   std::string name;
-  SegmentKind kind = SegmentKind::Last;
+  uint32_t stage = 0, chunk = 0;
+  WorkSet work;
   uint32_t firstCommand = 0, numCommands = 0;
 };
 
-/// `count` executions of a segment, each with the next micro-batch. The schedule of a step is their sequence.
-struct Slot {
+/// What an execution does with the gradients that its chunk gathers over a step.
+enum class Gradients : uint8_t {
+  None, ///< makes none, or uses them up itself
+  Set,  ///< the chunk's first micro-batch of a step: they start from its own
+  Add,
+};
+const char *spell(Gradients gradients);
+
+/// `count` executions of a segment, for micro-batches [firstMicroBatch, firstMicroBatch + count). In a step
+/// every micro-batch is forwarded once in every chunk, what else is done for one is done for all, and an
+/// execution that updates is the last one.
+struct ScheduleEntry {
   uint32_t segment = 0;
-  uint32_t count = 1;
+  uint32_t firstMicroBatch = 0, count = 1;
+  Gradients gradients = Gradients::None;
+  /// The gradients are complete afterwards, over micro-batches and ranks: those of the chunk, or of all
+  /// chunks where it updates.
+  bool reduces = false;
 };
 
 enum class StreamKind : uint8_t { Compute, Gather, Reduce, HostCopy, Storage };
 
 struct ArenaBytes {
   uint64_t device = 0, host = 0, nvme = 0;
+};
+
+/// What the ranks of one stage have and do.
+struct Stage {
+  ArenaBytes arenas;
+  std::vector<ScheduleEntry> schedule; ///< one training step, of segments of the stage
+  int32_t evaluation = -1;             ///< a segment of the stage, or -1
 };
 
 /// What the planner promised; printed beside what is measured.
@@ -295,7 +369,7 @@ struct Program {
   Mesh mesh;
   uint32_t microBatch = 1, accumulation = 1;
 
-  ArenaBytes arenas;
+  std::vector<Stage> stages = std::vector<Stage>(1); ///< as many as the pipeline axis of the mesh has ranks
   std::vector<Buffer> buffers;
   std::vector<Lifetime> lifetimes;
   std::vector<State> states;
@@ -309,8 +383,6 @@ struct Program {
   std::vector<int64_t> params; ///< doubles are stored by bit pattern
   std::vector<std::string> strings;
   std::vector<Segment> segments;
-  std::vector<Slot> schedule; ///< one training step
-  int32_t evaluation = -1;    ///< segment index, or -1
 
   std::vector<Collective> collectives;
   std::vector<Kernel> kernels;

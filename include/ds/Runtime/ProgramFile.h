@@ -18,7 +18,7 @@
 namespace ds::rt {
 
 /// Format version that this build writes and the only one that it reads.
-inline constexpr uint32_t kProgramFormat = 3;
+inline constexpr uint32_t kProgramFormat = 4;
 
 /// The bytes of the file that holds `program`. The program need not be valid. Fails above 2 GiB.
 Result<std::vector<uint8_t>> serializeProgram(const Program &program);
@@ -47,9 +47,12 @@ std::string hashPlan(const Program &program);
 /// that verifyProgram accepts.
 uint64_t extentBytes(const Buffer &buffer);
 
-/// Bytes from the first rank's window of the buffer to the end of the last one's: 0 when the buffer is empty.
-/// Requires a buffer that verifyProgram accepts.
-uint64_t extentOverRanks(const Buffer &buffer, uint32_t world);
+/// Bytes from the buffer's first window to the end of its last one, over all ranks and slots: 0 when the
+/// buffer is empty. Requires a buffer that verifyProgram accepts.
+uint64_t reachBytes(const Buffer &buffer, uint32_t world);
+
+/// Bytes from the start of the arena to element (0, ..., 0), on `rank` while `microBatch` is worked on.
+uint64_t windowOffset(const Buffer &buffer, uint32_t rank, uint32_t microBatch);
 
 /// Number of elements. Requires a buffer that verifyProgram accepts.
 int64_t numElements(const Buffer &buffer);

@@ -45,6 +45,16 @@ static_assert(static_cast<unsigned>(ReduceKind::Sum) + 1 == static_cast<unsigned
               static_cast<unsigned>(ReduceKind::Min) + 1 == static_cast<unsigned>(rt::Reduction::Min) &&
               getMaxEnumValForReduceKind() == 2);
 
+// Recomputing is work of ops, not of segments: the program has no word for it.
+static_assert(isSame(Work::Forward, rt::Work::Forward) && isSame(Work::Backward, rt::Work::Backward) &&
+              isSame(Work::InputGradient, rt::Work::InputGradient) &&
+              isSame(Work::WeightGradient, rt::Work::WeightGradient) &&
+              isSame(Work::Update, rt::Work::Update) && isSame(Work::Evaluation, rt::Work::Evaluation) &&
+              rt::kLastWork == rt::Work::Evaluation && getMaxEnumValForWork() == 6);
+
+static_assert(isSame(Gradients::None, rt::Gradients::None) && isSame(Gradients::Set, rt::Gradients::Set) &&
+              isSame(Gradients::Add, rt::Gradients::Add) && getMaxEnumValForGradients() == 2);
+
 static_assert(isSame(StreamKind::Compute, rt::StreamKind::Compute) &&
               isSame(StreamKind::Gather, rt::StreamKind::Gather) &&
               isSame(StreamKind::Reduce, rt::StreamKind::Reduce) &&

@@ -85,7 +85,7 @@ LogicalResult ProgramBuilder::addCall(rt::Command &command, CallOp call) {
   if (!function)
     return call.emitOpError("expects a library function, but got \"") << call.getCallee() << "\"";
   command.kind = rt::CommandKind::Library;
-  command.callee = static_cast<uint16_t>(function->fn);
+  command.callee = static_cast<uint32_t>(function->fn);
   command.flops = call.getFlops().value_or(0);
   if (failed(addOperands(command, call.getBuffers())))
     return failure();
@@ -97,8 +97,6 @@ LogicalResult ProgramBuilder::addCall(rt::Command &command, CallOp call) {
 
 LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp op) {
   command.kind = rt::CommandKind::Collective;
-  if (program.collectives.size() > UINT16_MAX)
-    return op.emitOpError("expects at most ") << UINT16_MAX + 1 << " collectives in a program";
   command.callee = program.collectives.size();
   bool isOneBuffer = op.getInputs() == op.getOutputs();
   if (op.getKind() == CollectiveKind::Send || op.getKind() == CollectiveKind::Recv ||
@@ -128,11 +126,9 @@ LogicalResult ProgramBuilder::addCommand(Operation *op) {
   command.firstParam = program.params.size();
   command.stream = streamIndex(streamOf(op));
   auto addEvent = [&](rt::CommandKind kind, uint64_t event) -> LogicalResult {
-    if (event > UINT16_MAX)
-      return op->emitOpError("expects at most ") << UINT16_MAX + 1 << " events in a program";
     command.kind = kind;
-    command.callee = event;
-    program.numEvents = std::max<uint32_t>(program.numEvents, event + 1);
+    command.callee = eventIds.try_emplace(event, program.numEvents).first->second;
+    program.numEvents = eventIds.size();
     return success();
   };
   LogicalResult added =

@@ -196,29 +196,27 @@ void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
   program.inputs.push_back(input);
 }
 
-/// What the program calls a segment.
-static rt::SegmentKind kindOf(func::FuncOp func) {
-  SegmentAttr segment = SegmentAttr::of(func);
-  if (segment.does(Work::Evaluation))
-    return rt::SegmentKind::Evaluation;
-  if (segment.does(Work::Update))
-    return segment.getWorks().size() == 1 ? rt::SegmentKind::Update : rt::SegmentKind::Last;
-  auto module = func->getParentOfType<ModuleOp>();
-  for (ScheduleOp schedule : module.getOps<ScheduleOp>())
-    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
-      if (run.getSegment().getValue() == func.getSymName())
-        return run.getGradients() == Gradients::Set ? rt::SegmentKind::First : rt::SegmentKind::Middle;
-  return rt::SegmentKind::Middle;
+/// What the program says of the work that `segment` does.
+static rt::WorkSet worksOf(SegmentAttr segment) {
+  rt::WorkSet works;
+  for (Work work : segment.getWorks())
+    works.add(static_cast<rt::Work>(work));
+  return works;
 }
 
 LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
+  SegmentAttr kind = SegmentAttr::of(func);
+  if (kind.getStage() != 0)
+    return func.emitOpError("is of stage ")
+           << kind.getStage() << ", but programs of several stages are not made yet";
   uint32_t index = program.segments.size();
   for (unsigned argument = 0; argument < func.getNumArguments(); ++argument)
     addInput(func, argument);
   ScheduledFunction scheduled(func);
   rt::Segment segment;
   segment.name = func.getSymName().str();
-  segment.kind = kindOf(func);
+  segment.chunk = kind.getChunk();
+  segment.work = worksOf(kind);
   segment.firstCommand = program.commands.size();
   segment.numCommands = scheduled.commands.size();
   program.segments.push_back(segment);
@@ -234,43 +232,47 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   return success();
 }
 
+/// Gradients are complete where a step updates: over its micro-batches, and over the ranks.
 void ProgramBuilder::addSchedule() {
+  rt::Stage &stage = program.stages.front();
   llvm::StringMap<uint32_t> ids;
-  for (auto [index, segment] : llvm::enumerate(program.segments)) {
-    ids[segment.name] = index;
-    if (segment.kind == rt::SegmentKind::Evaluation)
-      program.evaluation = index;
+  for (auto [index, func] : llvm::enumerate(getSegments(module))) {
+    ids[func.getSymName()] = index;
+    if (SegmentAttr::of(func).does(Work::Evaluation))
+      stage.evaluation = index;
   }
   for (ScheduleOp schedule : module.getOps<ScheduleOp>())
-    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
-      program.schedule.push_back(
-          {ids.at(run.getSegment().getValue()), static_cast<uint32_t>(run.getCount())});
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {
+      uint32_t segment = ids.at(run.getSegment().getValue());
+      stage.schedule.push_back({segment, static_cast<uint32_t>(run.getFirst()),
+                                static_cast<uint32_t>(run.getCount()),
+                                static_cast<rt::Gradients>(run.getGradients()),
+                                program.segments[segment].work.has(rt::Work::Update)});
+    }
 }
 
 FailureOr<rt::Program> ProgramBuilder::build() {
   if (failed(requirePhase(module, "emit=program", Phase::Planned)))
     return failure();
+  rt::ArenaBytes &arenas = program.stages.front().arenas;
   for (auto arena : module.getOps<ArenaOp>())
-    (arena.getSpace() == Space::Device ? program.arenas.device
-     : arena.getSpace() == Space::Host ? program.arenas.host
-                                       : program.arenas.nvme) = arena.getBytes();
-  program.predicted.peakBytes = program.arenas.device;
+    (arena.getSpace() == Space::Device ? arenas.device
+     : arena.getSpace() == Space::Host ? arenas.host
+                                       : arenas.nvme) = arena.getBytes();
+  program.predicted.peakBytes = arenas.device;
   program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
   program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
   if (failed(addStates()))
     return failure();
   addKernels();
-  if (program.kernels.size() > UINT16_MAX + 1)
-    return module.emitError("expects at most ")
-           << UINT16_MAX + 1 << " kernels in a program, but got " << program.kernels.size();
   for (func::FuncOp func : getSegments(module))
     if (failed(addSegment(func)))
       return failure();
   addSchedule();
-  for (const rt::Slot &slot : program.schedule) {
-    const rt::Segment &segment = program.segments[slot.segment];
+  for (const rt::ScheduleEntry &entry : program.stages.front().schedule) {
+    const rt::Segment &segment = program.segments[entry.segment];
     for (uint32_t index = 0; index < segment.numCommands; ++index)
-      program.predicted.flopsPerStep += slot.count * program.commands[segment.firstCommand + index].flops;
+      program.predicted.flopsPerStep += entry.count * program.commands[segment.firstCommand + index].flops;
   }
   return std::move(program);
 }

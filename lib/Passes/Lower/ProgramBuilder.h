@@ -70,8 +70,9 @@ private:
            uint32_t>
       bufferIds;
   llvm::StringMap<uint32_t> stringIds;
-  llvm::StringMap<uint16_t> kernelIds;
+  llvm::StringMap<uint32_t> kernelIds;
   llvm::StringMap<size_t> inputIds;
+  std::map<uint64_t, uint32_t> eventIds; ///< the module may leave numbers out
 };
 
 } // namespace mlir::ds

@@ -39,7 +39,7 @@ uint32_t CommandList::window(uint32_t other, std::vector<int64_t> shape, std::ve
 uint32_t CommandList::call(LibraryFn fn, std::vector<uint32_t> operands, std::vector<int64_t> params) {
   Command command;
   command.kind = CommandKind::Library;
-  command.callee = static_cast<uint16_t>(fn);
+  command.callee = static_cast<uint32_t>(fn);
   command.firstOperand = static_cast<uint32_t>(program.operands.size());
   command.numOperands = static_cast<uint32_t>(operands.size());
   command.firstParam = static_cast<uint32_t>(program.params.size());

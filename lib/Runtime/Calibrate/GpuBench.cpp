@@ -77,7 +77,8 @@ Status GpuBench::bind() {
     if (Status status = (this->*fill)(); !status)
       return status;
   for (uint32_t i = 0; i < program.commands.size(); ++i)
-    if (Status status = device->bind(i, [this](uint32_t buffer) { return address(buffer); }); !status)
+    if (Status status = device->bind(i, [this](uint32_t buffer, uint32_t) { return address(buffer); });
+        !status)
       return status;
   if (Status status = device->choose(); !status)
     return status;
@@ -147,7 +148,7 @@ Result<Sample> GpuBench::time(const std::function<Status()> &issue) {
 }
 
 Result<Sample> GpuBench::time(uint32_t command) {
-  return time([this, command] { return device->issue(command); });
+  return time([this, command] { return device->issue(command, /*microBatch=*/0); });
 }
 
 Result<GraphId> GpuBench::record(const std::function<Status()> &record) {

@@ -68,7 +68,7 @@ Status measureGpuLaunches(GpuCalibration &c) {
     return status;
   Device &gpu = bench.gpu();
   const uint32_t few = c.quick ? 2 : 100, many = c.quick ? 6 : 2000;
-  const auto launch = [&] { return gpu.issue(kernel); };
+  const auto launch = [&] { return gpu.issue(kernel, /*microBatch=*/0); };
   const auto tell = [&](const char *figure, const Result<Sample> &sample) {
     if (sample)
       c.tell(figure, sample->seconds, spellSeconds(sample->seconds), sample->spread);
@@ -78,7 +78,8 @@ Status measureGpuLaunches(GpuCalibration &c) {
   const std::pair<const char *, Result<Sample>> all[] = {
       {"kernel to kernel in a graph", node},
       {"kernel to kernel on a stream", bench.time(kernel)},
-      {"fill to fill in a graph", timeNode(bench, few, many, [&] { return gpu.issue(fill); })},
+      {"fill to fill in a graph",
+       timeNode(bench, few, many, [&] { return gpu.issue(fill, /*microBatch=*/0); })},
       {"mark and kernel in a graph", timeNode(bench, few, many,
                                               [&] {
                                                 Status status = gpu.mark(0, 0);
@@ -160,7 +161,7 @@ Status measureGpuContext(GpuCalibration &c) {
     Status status;
     for (const uint32_t command : {product, attention.forward, attention.backward, kernel})
       if (status)
-        status = bench.gpu().issue(command);
+        status = bench.gpu().issue(command, /*microBatch=*/0);
     return status;
   });
   if (!graph)

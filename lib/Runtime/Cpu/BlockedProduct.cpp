@@ -185,7 +185,7 @@ std::string describeNarrowProducts(const Program &program) {
   bool isUsed[2] = {};
   constexpr DType kTypes[] = {DType::BF16, DType::F16};
   for (const Command &command : program.commands)
-    if (command.kind == CommandKind::Library && command.callee == static_cast<uint16_t>(LibraryFn::Matmul))
+    if (command.kind == CommandKind::Library && command.callee == static_cast<uint32_t>(LibraryFn::Matmul))
       for (int k = 0; k < 2; ++k)
         isUsed[k] |= program.buffers[program.operands[command.firstOperand]].dtype == kTypes[k];
   std::string text;

@@ -8,11 +8,13 @@
 
 #include "Clock.h"
 #include "Convert.h"
-#include "Training/DeviceRunner.h"
 #include "Poison.h"
+#include "Program/Execution.h"
+#include "Program/Stages.h"
 #include "StartTeam.h"
 #include "StreamWorkers.h"
 #include "Task.h"
+#include "Training/DeviceRunner.h"
 
 #include <fmt/format.h>
 
@@ -35,16 +37,19 @@ Executor::Executor() = default;
 Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::load(Program program, const ExecutorOptions &options) {
-  if (program.arenas.nvme != 0)
-    return Error{
-        ExitCode::Device,
-        fmt::format("the program keeps {} bytes on NVMe, which this ds-run cannot do", program.arenas.nvme),
-        "compile without offload to nvme"};
   if (options.rank >= program.world)
     return Error{ExitCode::Internal, fmt::format("rank {} of a program for {}", options.rank, program.world),
                  ""};
+  const uint32_t stage = options.stage.value_or(stageOf(program, options.rank));
+  if (stage >= program.stages.size())
+    return Error{ExitCode::Internal, fmt::format("stage {} of a program of {}", stage, program.stages.size()),
+                 ""};
+  if (const uint64_t bytes = program.stages[stage].arenas.nvme; bytes != 0)
+    return Error{ExitCode::Device,
+                 fmt::format("the program keeps {} bytes on NVMe, which this ds-run cannot do", bytes),
+                 "compile without offload to nvme"};
   std::unique_ptr<Executor> executor(new Executor);
-  executor->prog = std::move(program);
+  executor->prog = takeStage(std::move(program), stage);
   executor->thisRank = options.rank;
   executor->failed = options.failed;
   if (!options.device) {
@@ -65,7 +70,7 @@ Status Executor::loadHere(const ExecutorOptions &options) {
     return opened.error();
   image = std::move(*opened);
   for (auto [arena, bytes, what] :
-       {std::tuple(&device, prog.arenas.device, "device"), {&host, prog.arenas.host, "host"}}) {
+       {std::tuple(&device, stage().arenas.device, "device"), {&host, stage().arenas.host, "host"}}) {
     Result<Arena> created = Arena::create(bytes, what);
     if (!created)
       return created.error();
@@ -73,18 +78,28 @@ Status Executor::loadHere(const ExecutorOptions &options) {
   }
   if (Status status = startTeam(prog.threads); !status)
     return status;
+  step = executionsOf(prog);
   return bindAll(options);
 }
 
-Status Executor::bindAll(const ExecutorOptions &options) {
-  const Binding binding{prog, image, [this](uint32_t buffer) { return data(buffer); },
-                        options.isa.value_or(bestIsa()), options.communicators};
-  for (uint32_t i = 0; i < prog.commands.size(); ++i) {
-    Result<std::unique_ptr<Task>> task = bindCommand(binding, i);
+/// Binds a command for every place that its operands have over micro-batches.
+Status Executor::bind(const ExecutorOptions &options, uint32_t command) {
+  for (uint32_t m = 0; m < numBindings(prog, prog.commands[command]); ++m) {
+    const Binding binding{prog, image, [this, m](uint32_t buffer) { return data(buffer, m); },
+                          options.isa.value_or(bestIsa()), options.communicators};
+    Result<std::unique_ptr<Task>> task = bindCommand(binding, command);
     if (!task)
       return task.error();
-    tasks.push_back(std::move(*task));
+    tasks[command].push_back(std::move(*task));
   }
+  return {};
+}
+
+Status Executor::bindAll(const ExecutorOptions &options) {
+  tasks.resize(prog.commands.size());
+  for (uint32_t i = 0; i < prog.commands.size(); ++i)
+    if (Status status = bind(options, i); !status)
+      return status;
   if (options.poison.value_or(poisoningRequested()))
     return startPoison();
   if (prog.streams.size() <= 1)
@@ -94,18 +109,18 @@ Status Executor::bindAll(const ExecutorOptions &options) {
   return workers->start();
 }
 
-void *Executor::data(uint32_t buffer) const {
+void *Executor::data(uint32_t buffer, uint32_t forMicroBatch) const {
   const Buffer &b = prog.buffers[buffer];
   std::byte *base = runner ? runner->base(b.space) : (b.space == Space::Device ? device : host).data();
-  return base + b.offset + thisRank * b.rankStride;
+  return base + windowOffset(b, thisRank, forMicroBatch);
 }
 
-std::vector<void *> Executor::inputs(uint32_t microStep) const {
+std::vector<void *> Executor::inputs(uint32_t forMicroBatch) const {
   if (runner)
-    return runner->inputs(microStep);
+    return runner->inputs(forMicroBatch);
   std::vector<void *> addresses;
   for (const Input &input : prog.inputs)
-    addresses.push_back(data(input.buffer));
+    addresses.push_back(data(input.buffer, forMicroBatch));
   return addresses;
 }
 
@@ -129,12 +144,13 @@ Status Executor::inspect(const std::byte *address, uint64_t bytes,
 }
 
 Status Executor::runTask(uint32_t command) {
-  if (!tasks[command])
+  Task *task = tasks[command][microBatch % tasks[command].size()].get();
+  if (!task)
     return {};
   if (!measuring)
-    return tasks[command]->run();
+    return task->run();
   const int64_t begin = nowNs();
-  Status status = tasks[command]->run();
+  Status status = task->run();
   static std::mutex mutex; // streams finish their commands at the same time
   const std::lock_guard lock(mutex);
   timings.push_back({command, prog.commands[command].stream, begin, nowNs()});
@@ -162,9 +178,10 @@ Status Executor::runInOrder(const Segment &segment) {
   return {};
 }
 
-Status Executor::run(uint32_t segment) {
+Status Executor::run(uint32_t segment, uint32_t forMicroBatch) {
   if (runner)
-    return runner->run(segment);
+    return runner->run(segment, forMicroBatch);
+  microBatch = forMicroBatch;
   if (poison)
     return runPoisoned(segment);
   if (workers)
@@ -175,15 +192,13 @@ Status Executor::run(uint32_t segment) {
 Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
   if (runner)
     return runner->runStep(fill);
-  uint32_t microStep = 0;
-  for (const Slot &slot : prog.schedule)
-    for (uint32_t i = 0; i < slot.count; ++i) {
-      if (prog.segments[slot.segment].kind != SegmentKind::Update)
-        if (Status status = fill(microStep++); !status)
-          return status;
-      if (Status status = run(slot.segment); !status)
+  for (const Execution &execution : step) {
+    if (execution.fills)
+      if (Status status = fill(execution.microBatch); !status)
         return status;
-    }
+    if (Status status = run(execution.segment, execution.microBatch); !status)
+      return status;
+  }
   return {};
 }
 

@@ -14,8 +14,8 @@ Poison::Poison(const Program &program, Fill fill)
 }
 
 Status Poison::start() const {
-  for (const auto &[space, bytes] :
-       {std::pair(Space::Device, program.arenas.device), {Space::Host, program.arenas.host}})
+  for (const auto &[space, bytes] : {std::pair(Space::Device, program.stages.front().arenas.device),
+                                     {Space::Host, program.stages.front().arenas.host}})
     if (bytes > 0)
       if (Status status = fill({space, 0, bytes}, kPoison); !status)
         return status;

@@ -1,11 +1,12 @@
 //===- CudaDevice.cpp - Streams, events and graphs of one GPU ---------------------===//
 #include "CudaDevice.h"
 
-#include "Program/ElfImage.h"
 #include "Activity.h"
 #include "Choices.h"
 #include "Nvml.h"
 #include "Nvtx.h"
+#include "Program/ElfImage.h"
+#include "Program/Execution.h"
 #include "ds/Runtime/HostNeeds.h"
 
 #include <fmt/format.h>
@@ -220,16 +221,19 @@ Status CudaDevice::makeStreams() {
   return check(driver.memHostGetDevicePointer(&marksOnDevice, memory, 0), "mapping marks");
 }
 
-Status CudaDevice::bind(uint32_t command, const std::function<std::byte *(uint32_t)> &places) {
+Status CudaDevice::bind(uint32_t command, const Address &address) {
   tasks.resize(program->commands.size());
-  if (!address)
-    address = places;
-  const Binding binding{driver,     hardware, *program, module, streams[program->commands[command].stream],
-                        *libraries, address,  others};
-  Result<std::unique_ptr<CudaTask>> task = bindCommand(binding, command);
-  if (!task)
-    return task.error();
-  tasks[command] = std::move(*task);
+  const Command &bound = program->commands[command];
+  for (uint32_t m = 0; m < numBindings(*program, bound); ++m) {
+    if (places.size() == m)
+      places.emplace_back([address, m](uint32_t buffer) { return address(buffer, m); });
+    const Binding binding{driver,     hardware,  *program, module, streams[bound.stream],
+                          *libraries, places[m], others};
+    Result<std::unique_ptr<CudaTask>> task = bindCommand(binding, command);
+    if (!task)
+      return task.error();
+    tasks[command].push_back(std::move(*task));
+  }
   return {};
 }
 
@@ -247,8 +251,9 @@ Status CudaDevice::choose() {
 // Streams and events
 //===----------------------------------------------------------------------===//
 
-Status CudaDevice::issue(uint32_t command) {
-  return tasks[command]->issue(streams[program->commands[command].stream]);
+Status CudaDevice::issue(uint32_t command, uint32_t microBatch) {
+  const auto &bound = tasks[command];
+  return bound[microBatch % bound.size()]->issue(streams[program->commands[command].stream]);
 }
 
 Status CudaDevice::record(uint32_t event, uint32_t stream) {

@@ -13,6 +13,7 @@
 #include "Driver.h"
 #include "Nccl.h"
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -27,9 +28,9 @@ public:
   std::string describe() const override;
   Status load(const Program &program, uint32_t rank) override;
   Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) override;
-  Status bind(uint32_t command, const std::function<std::byte *(uint32_t)> &address) override;
+  Status bind(uint32_t command, const Address &address) override;
   Status choose() override;
-  Status issue(uint32_t command) override;
+  Status issue(uint32_t command, uint32_t microBatch) override;
   Status record(uint32_t event, uint32_t stream) override;
   Status wait(uint32_t event, uint32_t stream) override;
   Status fork() override;
@@ -82,11 +83,12 @@ private:
   CUmodule module = nullptr;
   uint32_t computeStream = 0;
   std::vector<CUstream> streams;
-  std::vector<CUevent> events;                  ///< the program's
-  std::vector<CUevent> meetings;                ///< by stream: where it stands when streams fork or join
-  std::vector<CUevent> stamps;                  ///< with times; made when first used
-  std::vector<CUgraphExec> graphs;              ///< null once dropped; they go before anything that they use
-  std::vector<std::unique_ptr<CudaTask>> tasks; ///< by command; null for events
+  std::vector<CUevent> events;     ///< the program's
+  std::vector<CUevent> meetings;   ///< by stream: where it stands when streams fork or join
+  std::vector<CUevent> stamps;     ///< with times; made when first used
+  std::vector<CUgraphExec> graphs; ///< null once dropped; they go before anything that they use
+  /// By command: one for each place of its operands, which is that of the micro-batch; empty for events.
+  std::vector<std::vector<std::unique_ptr<CudaTask>>> tasks;
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<uint64_t> deviceBytes; ///< of each
   std::vector<void *> hostMemory;
@@ -94,7 +96,8 @@ private:
   volatile uint32_t *marks = nullptr; ///< by stream; pinned
   CUdeviceptr marksOnDevice = 0;
   std::unique_ptr<Libraries> libraries;
-  std::function<std::byte *(uint32_t buffer)> address; ///< of bound commands
+  /// By micro-batch: what bound commands ask for addresses. They keep references.
+  std::deque<std::function<std::byte *(uint32_t buffer)>> places;
   const std::function<Result<NcclRanks *>()> others = [this] { return connectRanks(); };
   std::unique_ptr<NcclRanks> ranks; ///< null until a collective of several ranks is bound
 };

@@ -98,7 +98,7 @@ public:
     if (needed > (planned ? extentBytes(*planned) : 0))
       return refuse("{} needs {} bytes of workspace, but {} are planned", where(), needed,
                     planned ? extentBytes(*planned) : 0);
-    if (needed != 0 && planned->offset % alignof(float) != 0)
+    if (needed != 0 && (planned->offset | planned->rankStride | planned->slotStride) % alignof(float) != 0)
       return refuse("{} has its workspace at offset {}", where(), planned->offset);
     return {};
   }
@@ -111,12 +111,13 @@ public:
     const auto callee = static_cast<LibraryFn>(command.callee);
     const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares;
     constexpr uint64_t kCudaAlignment = 256; // cuBLASLt's and cuDNN's
+    const Buffer &workspace = program.buffers[command.workspace];
     if (program.target != "cpu" && isLibrarys &&
-        program.buffers[command.workspace].offset % kCudaAlignment != 0)
+        (workspace.offset | workspace.rankStride | workspace.slotStride) % kCudaAlignment != 0)
       return refuse("{} has its workspace at offset {}, but CUDA's libraries rely on multiples of {}",
-                    where(), program.buffers[command.workspace].offset, kCudaAlignment);
+                    where(), workspace.offset, kCudaAlignment);
     for (unsigned k = 0; k < numOperands(); ++k)
-      if (mayOverlap(program.buffers[command.workspace], operand(k), program.world))
+      if (mayOverlap(workspace, operand(k), program.world))
         return refuse("{} has a workspace that shares bytes with operand {}", where(), k);
     return {};
   }

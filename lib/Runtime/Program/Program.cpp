@@ -29,9 +29,23 @@ const char *spell(Role role) {
   return kNames[static_cast<uint8_t>(role)];
 }
 
-const char *spell(SegmentKind kind) {
-  static constexpr const char *kNames[] = {"first", "middle", "last", "update", "evaluation"};
-  return kNames[static_cast<uint8_t>(kind)];
+const char *spell(Work work) {
+  static constexpr const char *kNames[] = {"forward",         "backward", "input gradient",
+                                           "weight gradient", "update",   "evaluation"};
+  return kNames[static_cast<uint8_t>(work)];
+}
+
+std::string spell(WorkSet works) {
+  std::string text;
+  for (unsigned bit = 0; bit <= static_cast<unsigned>(kLastWork); ++bit)
+    if (works.has(static_cast<Work>(bit)))
+      text += (text.empty() ? "" : ", ") + std::string(spell(static_cast<Work>(bit)));
+  return text.empty() ? "nothing" : text;
+}
+
+const char *spell(Gradients gradients) {
+  static constexpr const char *kNames[] = {"none", "set", "add"};
+  return kNames[static_cast<uint8_t>(gradients)];
 }
 
 const char *spell(CollectiveKind kind) {

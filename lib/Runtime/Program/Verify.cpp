@@ -19,9 +19,17 @@ uint64_t extentBytes(const Buffer &buffer) {
   return (last + 1) * byteSize(buffer.dtype);
 }
 
-uint64_t extentOverRanks(const Buffer &buffer, uint32_t world) {
+uint64_t reachBytes(const Buffer &buffer, uint32_t world) {
   const uint64_t bytes = extentBytes(buffer);
-  return bytes == 0 ? 0 : bytes + (world - 1) * buffer.rankStride;
+  return bytes == 0 ? 0 : bytes + (world - 1) * buffer.rankStride + (buffer.slots - 1) * buffer.slotStride;
+}
+
+uint64_t windowOffset(const Buffer &buffer, uint32_t rank, uint32_t microBatch) {
+  return buffer.offset + rank * buffer.rankStride + microBatch % buffer.slots * buffer.slotStride;
+}
+
+bool haveSameSlots(const Buffer &a, const Buffer &b) {
+  return a.slots == b.slots && a.slotStride == b.slotStride;
 }
 
 int64_t numElements(const Buffer &buffer) {
@@ -50,16 +58,20 @@ std::string describeCommand(const Program &program, uint64_t command) {
   return fmt::format("commands[{}] ({})", command, program.strings[location]);
 }
 
-uint64_t arenaBytes(const Program &program, Space space) {
+uint64_t bytesOf(const ArenaBytes &arenas, Space space) {
   switch (space) {
   case Space::Device:
-    return program.arenas.device;
+    return arenas.device;
   case Space::Host:
-    return program.arenas.host;
+    return arenas.host;
   case Space::Nvme:
-    return program.arenas.nvme;
+    return arenas.nvme;
   }
   return 0;
+}
+
+std::string describeStage(const Program &program, size_t stage) {
+  return program.stages.size() == 1 ? "" : fmt::format("stage {}: ", stage);
 }
 
 namespace {
@@ -95,9 +107,9 @@ bool interleaved(const Buffer &a, const Buffer &b, uint64_t stride) {
 
 bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world) {
   // Windows that move together keep their distance; others are compared by all that they reach.
-  const bool together = a.rankStride == b.rankStride;
-  const uint64_t bytesA = extentOverRanks(a, together ? 1 : world),
-                 bytesB = extentOverRanks(b, together ? 1 : world);
+  const bool together = a.rankStride == b.rankStride && haveSameSlots(a, b);
+  const uint64_t bytesA = together ? extentBytes(a) : reachBytes(a, world),
+                 bytesB = together ? extentBytes(b) : reachBytes(b, world);
   if (a.space != b.space || bytesA == 0 || bytesB == 0)
     return false;
   if (a.offset + bytesA <= b.offset || b.offset + bytesB <= a.offset)
@@ -110,7 +122,7 @@ bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world) {
 }
 
 Status verifyProgram(const Program &program) {
-  for (auto check : {verifyTables, verifyLifetimes, verifyEvents})
+  for (auto check : {verifyTables, verifySegments, verifySchedules, verifyLifetimes, verifyEvents})
     if (Status status = check(program); !status)
       return status;
   return {};

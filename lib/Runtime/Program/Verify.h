@@ -1,8 +1,8 @@
 //===- Verify.h - What the parts of the program verifier share -----------------===//
 //
 // Each part checks one layer and trusts the ones before it: tables (indices, enumerations, geometry), then
-// library commands and collectives (operands against Library.h and Program.h), then lifetimes and events (who
-// holds which byte when).
+// library commands and collectives (operands against Library.h and Program.h), then segments and their
+// schedule (what is done when), then lifetimes and events (who holds which byte when).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_PROGRAM_VERIFY_H
@@ -22,17 +22,33 @@ Error refuse(fmt::format_string<Args...> what, Args &&...args) {
   return Error{ExitCode::Corrupt, fmt::format(what, std::forward<Args>(args)...), ""};
 }
 
+/// Whether `value` is an enumerator; `last` is the last one.
+template <class Enum>
+bool isKnown(Enum value, Enum last) {
+  return static_cast<unsigned>(value) <= static_cast<unsigned>(last);
+}
+
+/// Whether the window [first, first + count) lies in a list of `size` entries.
+inline bool inRange(uint64_t first, uint64_t count, uint64_t size) { return first + count <= size; }
+
 /// "commands[7] (matmul of layer 2)": for diagnostics; survives any bad index.
 std::string describeCommand(const Program &program, uint64_t command);
 
-/// Bytes of the arena of `space`.
-uint64_t arenaBytes(const Program &program, Space space);
+/// Bytes of the arena of `space` of one stage.
+uint64_t bytesOf(const ArenaBytes &arenas, Space space);
 
-/// Whether any byte of an element of `a` can be one of `b` on any of `world` ranks. Exact for views of one
-/// parent that are cut along a dimension; otherwise errs on the side of true.
+/// "stage 2: ": whose schedule or memory a message is about; empty in a program of one stage.
+std::string describeStage(const Program &program, size_t stage);
+
+/// Whether two buffers move alike from micro-batch to micro-batch.
+bool haveSameSlots(const Buffer &a, const Buffer &b);
+
+/// Whether any byte of an element of `a` can be one of `b` in one command, on any of `world` ranks. Exact for
+/// views of one parent that are cut along a dimension; otherwise errs on the side of true.
 bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world);
 
 Status verifyTables(const Program &program);
+Status verifySignature(const Program &program);
 Status verifyKernels(const Program &program);
 /// The kernels of the program are those of `lines`, which the image says of itself (KernelInterface.h).
 Status verifyInterfaces(const Program &program, std::string_view lines);
@@ -40,6 +56,8 @@ Status verifyKernelCommand(const Program &program, uint64_t command);
 Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);
 Status verifyLibraryCommand(const Program &program, uint64_t command);
+Status verifySegments(const Program &program);
+Status verifySchedules(const Program &program);
 Status verifyLifetimes(const Program &program);
 Status verifyEvents(const Program &program);
 

@@ -70,14 +70,15 @@ Signature signatureOf(const Collective &c, uint64_t world) {
 /// Whether `part` is, on every rank, that rank's part of `whole`.
 bool isRankWindow(const Buffer &part, const Buffer &whole, uint64_t partBytes) {
   return part.space == whole.space && part.offset == whole.offset && whole.rankStride == 0 &&
-         part.rankStride == partBytes;
+         part.rankStride == partBytes && haveSameSlots(part, whole);
 }
 
 /// The two operands may not share a byte but in the ways Program.h names.
 bool mayShare(const Collective &c, const Buffer &in, const Buffer &out) {
   const uint64_t partBytes = c.elements * byteSize(c.dtype);
   if (c.kind == CollectiveKind::AllReduce)
-    return in.space == out.space && in.offset == out.offset && in.rankStride == out.rankStride;
+    return in.space == out.space && in.offset == out.offset && in.rankStride == out.rankStride &&
+           haveSameSlots(in, out);
   if (c.kind == CollectiveKind::AllGather)
     return isRankWindow(in, out, partBytes);
   return c.kind == CollectiveKind::ReduceScatter && isRankWindow(out, in, partBytes);

@@ -212,7 +212,8 @@ Status verifyCrossEntropyBackward(const OperandChecker &c) {
   DS_CHECK(c.unitInnermost(5));
   const Buffer &logits = c.operand(0), &grad = c.operand(5);
   const bool inPlace = logits.space == grad.space && logits.offset == grad.offset &&
-                       logits.strides == grad.strides && logits.rankStride == grad.rankStride;
+                       logits.strides == grad.strides && logits.rankStride == grad.rankStride &&
+                       haveSameSlots(logits, grad);
   if (!inPlace)
     DS_CHECK(c.written(5, {0}));
   return c.written(5, {1, 2, 3, 4});
@@ -314,7 +315,7 @@ Status verifyLibraryCommand(const Program &program, uint64_t command) {
                                                                   verifyConvBackwardInput,
                                                                   verifyConvBackwardWeight,
                                                                   verifySumOfSquares};
-  const uint16_t callee = program.commands[command].callee;
+  const uint32_t callee = program.commands[command].callee;
   if (callee >= std::size(kChecks))
     return refuse("{} calls library function {} of {}", describeCommand(program, command), callee,
                   std::size(kChecks));

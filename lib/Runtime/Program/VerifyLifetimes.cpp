@@ -9,6 +9,7 @@
 #include "Verify.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -39,12 +40,12 @@ public:
     const Lifetime &l = program.lifetimes[index];
     spaces[static_cast<size_t>(l.space)].erase(l.offset);
   }
-  /// Whether one live interval holds all bytes of `buffer`, on every rank.
+  /// Whether one live interval holds all bytes of `buffer`, on every rank and in every slot.
   bool holds(const Buffer &buffer) const {
     const Intervals &live = spaces[static_cast<size_t>(buffer.space)];
     auto next = live.upper_bound(buffer.offset);
     return next != live.begin() &&
-           endOf(*std::prev(next)) >= buffer.offset + extentOverRanks(buffer, program.world);
+           endOf(*std::prev(next)) >= buffer.offset + reachBytes(buffer, program.world);
   }
   static constexpr size_t npos = SIZE_MAX;
 
@@ -63,13 +64,19 @@ Status verifyRanges(const Program &p) {
     uint64_t end;
     if (static_cast<uint8_t>(l.space) > static_cast<uint8_t>(Space::Nvme))
       return refuse("lifetimes[{}] has space {}, the last known is {}", i, int(l.space), int(Space::Nvme));
-    if (l.bytes == 0 || __builtin_add_overflow(l.offset, l.bytes, &end) || end > arenaBytes(p, l.space))
+    if (l.stage >= p.stages.size())
+      return refuse("lifetimes[{}] belongs to stage {} of {}", i, l.stage, p.stages.size());
+    const uint64_t arena = bytesOf(p.stages[l.stage].arenas, l.space);
+    if (l.bytes == 0 || __builtin_add_overflow(l.offset, l.bytes, &end) || end > arena)
       return refuse("lifetimes[{}] holds {} bytes at offset {}, but the {} arena has {}", i, l.bytes,
-                    l.offset, spell(l.space), arenaBytes(p, l.space));
+                    l.offset, spell(l.space), arena);
     if (l.segment == Lifetime::kWholeStep)
       continue;
     if (l.segment >= p.segments.size())
       return refuse("lifetimes[{}] names segment {} of {}", i, l.segment, p.segments.size());
+    if (p.segments[l.segment].stage != l.stage)
+      return refuse("lifetimes[{}] belongs to stage {}, but its segment '{}' to stage {}", i, l.stage,
+                    p.segments[l.segment].name, p.segments[l.segment].stage);
     if (l.begin >= l.end || l.end > p.segments[l.segment].numCommands)
       return refuse("lifetimes[{}] spans commands {} to {} of a segment of {}", i, l.begin, l.end,
                     p.segments[l.segment].numCommands);
@@ -81,13 +88,19 @@ Status verifyRanges(const Program &p) {
 /// program starts, whatever it is used for.
 Status verifyArenas(const Program &p) {
   constexpr uint64_t kRounding = uint64_t(2) << 20; // a huge page
-  uint64_t ends[3] = {};
-  for (const Lifetime &l : p.lifetimes)
-    ends[static_cast<size_t>(l.space)] = std::max(ends[static_cast<size_t>(l.space)], l.offset + l.bytes);
-  for (Space space : {Space::Device, Space::Host, Space::Nvme})
-    if (arenaBytes(p, space) - ends[static_cast<size_t>(space)] > kRounding)
-      return refuse("the {} arena has {} bytes, but all that lives in it ends at byte {}", spell(space),
-                    arenaBytes(p, space), ends[static_cast<size_t>(space)]);
+  std::vector<std::array<uint64_t, 3>> ends(p.stages.size());
+  for (const Lifetime &l : p.lifetimes) {
+    uint64_t &end = ends[l.stage][static_cast<size_t>(l.space)];
+    end = std::max(end, l.offset + l.bytes);
+  }
+  for (size_t stage = 0; stage < p.stages.size(); ++stage)
+    for (Space space : {Space::Device, Space::Host, Space::Nvme}) {
+      const uint64_t bytes = bytesOf(p.stages[stage].arenas, space);
+      const uint64_t end = ends[stage][static_cast<size_t>(space)];
+      if (bytes - end > kRounding)
+        return refuse("{}the {} arena has {} bytes, but all that lives in it ends at byte {}",
+                      describeStage(p, stage), spell(space), bytes, end);
+    }
   return {};
 }
 
@@ -148,28 +161,29 @@ private:
 };
 
 /// States, inputs and outputs are seen by the host between segments: they live through the whole step.
-Status verifyHostVisible(const Program &p, const LiveSet &permanent) {
-  auto check = [&](const char *list, size_t i, const std::string &name, uint32_t buffer) -> Status {
-    const Buffer &b = p.buffers[buffer];
-    if (extentBytes(b) == 0 || permanent.holds(b))
+Status verifyHostVisible(const Program &p, const std::vector<LiveSet> &permanent) {
+  auto check = [&](const char *list, size_t i, const auto &entry) -> Status {
+    const Buffer &b = p.buffers[entry.buffer];
+    if (extentBytes(b) == 0 || permanent[entry.stage].holds(b))
       return {};
-    return refuse("{}[{}] '{}' at {} offset {} lies in no lifetime of the whole step", list, i, name,
+    return refuse("{}[{}] '{}' at {} offset {} lies in no lifetime of the whole step", list, i, entry.name,
                   spell(b.space), b.offset);
   };
   for (size_t i = 0; i < p.states.size(); ++i)
-    if (Status status = check("states", i, p.states[i].name, p.states[i].buffer); !status)
+    if (Status status = check("states", i, p.states[i]); !status)
       return status;
   for (size_t i = 0; i < p.inputs.size(); ++i)
-    if (Status status = check("inputs", i, p.inputs[i].name, p.inputs[i].buffer); !status)
+    if (Status status = check("inputs", i, p.inputs[i]); !status)
       return status;
   for (size_t i = 0; i < p.outputs.size(); ++i)
-    if (Status status = check("outputs", i, p.outputs[i].name, p.outputs[i].buffer); !status)
+    if (Status status = check("outputs", i, p.outputs[i]); !status)
       return status;
   return {};
 }
 
 /// What a state holds: bytes of an arena, and elements of the bucket that lies there if the ranks share it.
 struct Holding {
+  uint32_t stage;
   int space;
   uint64_t begin, end;   ///< bytes
   uint64_t first, count; ///< elements of the bucket; count 0: all of the bytes
@@ -179,7 +193,7 @@ struct Holding {
 /// Whether two holdings, of which `a` does not begin after `b`, name one element: windows of one bucket may
 /// share bytes, but no element.
 bool collide(const Holding &a, const Holding &b) {
-  if (a.space != b.space || b.begin >= a.end)
+  if (a.stage != b.stage || a.space != b.space || b.begin >= a.end)
     return false;
   const bool sameBucket = a.count > 0 && b.count > 0 && a.begin == b.begin && a.end == b.end;
   return !sameBucket || b.first < a.first + a.count;
@@ -195,11 +209,12 @@ Status verifyStatesDisjoint(const Program &p) {
     for (int64_t size : state.logicalShape)
       elements *= static_cast<uint64_t>(size);
     if (extentBytes(b) > 0 && (elements > 0 || !state.partition.sharded))
-      order.push_back(
-          {int(b.space), b.offset, b.offset + extentBytes(b), state.partition.offset, elements, i});
+      order.push_back({state.stage, int(b.space), b.offset, b.offset + extentBytes(b), state.partition.offset,
+                       elements, i});
   }
   std::sort(order.begin(), order.end(), [](const Holding &a, const Holding &b) {
-    return std::tie(a.space, a.begin, a.first, a.state) < std::tie(b.space, b.begin, b.first, b.state);
+    return std::tie(a.stage, a.space, a.begin, a.first, a.state) <
+           std::tie(b.stage, b.space, b.begin, b.first, b.state);
   });
   for (size_t i = 1; i < order.size(); ++i)
     if (collide(order[i - 1], order[i]))
@@ -215,14 +230,14 @@ Status verifyLifetimes(const Program &p) {
     return status;
   if (Status status = verifyArenas(p); !status)
     return status;
-  LiveSet permanent(p);
+  std::vector<LiveSet> permanent(p.stages.size(), LiveSet(p));
   std::vector<SegmentLifetimes> bySegment(p.segments.size());
   for (size_t i = 0; i < p.lifetimes.size(); ++i) {
     const uint32_t segment = p.lifetimes[i].segment;
     if (segment != Lifetime::kWholeStep) {
       bySegment[segment].byBegin.push_back(i);
       bySegment[segment].byEnd.push_back(i);
-    } else if (Status status = insertChecked(permanent, nullptr, i); !status) {
+    } else if (Status status = insertChecked(permanent[p.lifetimes[i].stage], nullptr, i); !status) {
       return status;
     }
   }
@@ -239,7 +254,7 @@ Status verifyLifetimes(const Program &p) {
     };
     std::sort(byBegin.begin(), byBegin.end(), key(&Lifetime::begin));
     std::sort(byEnd.begin(), byEnd.end(), key(&Lifetime::end));
-    if (Status status = Sweep(p, permanent, bySegment[s]).run(p.segments[s]); !status)
+    if (Status status = Sweep(p, permanent[p.segments[s].stage], bySegment[s]).run(p.segments[s]); !status)
       return status;
   }
   return {};

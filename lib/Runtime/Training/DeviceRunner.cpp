@@ -15,10 +15,13 @@
 namespace ds::rt {
 namespace {
 
-constexpr uint32_t kWholeStep = UINT32_MAX;
+constexpr uint64_t kWholeStep = UINT64_MAX;
 constexpr uint32_t kNoCommand = UINT32_MAX;
 constexpr uint32_t kMarks = 64;          ///< in a graph: each takes a few microseconds of its stream
 constexpr uint64_t kMaxNodes = 1u << 18; ///< of one graph; longer steps are started command by command
+
+/// A segment that runs alone has other addresses for every micro-batch, and a graph of its own.
+uint64_t keyOf(const Execution &alone) { return uint64_t(alone.microBatch) << 32 | alone.segment; }
 
 } // namespace
 
@@ -42,22 +45,18 @@ Status DeviceRunner::prepare(bool poisons) {
     return status;
   if (Status status = allocate(); !status)
     return status;
+  step = executionsOf(program);
   uint64_t nodes = 0;
-  uint32_t microStep = 0;
-  for (const Slot &slot : program.schedule)
-    for (uint32_t i = 0; i < slot.count; ++i) {
-      const bool reads = program.segments[slot.segment].kind != SegmentKind::Update;
-      step.push_back({slot.segment, reads ? microStep++ : 0});
-      nodes += program.segments[slot.segment].numCommands;
-    }
+  for (const Execution &part : step)
+    nodes += program.segments[part.segment].numCommands;
   if (mayRecord && nodes > kMaxNodes)
     if (Status status =
             refuseGraph(fmt::format("the step has {} commands, a graph has at most {}", nodes, kMaxNodes));
         !status)
       return status;
-  const auto address = [this](uint32_t buffer) {
+  const auto address = [this](uint32_t buffer, uint32_t microBatch) {
     const Buffer &b = program.buffers[buffer];
-    return base(b.space) + b.offset + rank * b.rankStride;
+    return base(b.space) + windowOffset(b, rank, microBatch);
   };
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     const CommandKind kind = program.commands[i].kind;
@@ -95,9 +94,10 @@ Status DeviceRunner::allocate() {
     uint64_t bytes;
     const char *what;
   };
-  for (const Wish &wish : {Wish{deviceBase, Space::Device, program.arenas.device, "device arena"},
-                           Wish{hostBase, Space::Host, program.arenas.host, "host arena"},
-                           Wish{staging, Space::Host, inputStagingBytes(program), "input staging"}}) {
+  for (const Wish &wish :
+       {Wish{deviceBase, Space::Device, program.stages.front().arenas.device, "device arena"},
+        Wish{hostBase, Space::Host, program.stages.front().arenas.host, "host arena"},
+        Wish{staging, Space::Host, inputStagingBytes(program), "input staging"}}) {
     if (wish.bytes == 0)
       continue;
     Result<std::byte *> memory = device.allocate(wish.space, wish.bytes, wish.what);
@@ -108,19 +108,19 @@ Status DeviceRunner::allocate() {
   return {};
 }
 
-std::byte *DeviceRunner::staged(size_t input, uint32_t microStep) const {
-  return staging + microStep * stagedOffsets.back() + stagedOffsets[input];
+std::byte *DeviceRunner::staged(size_t input, uint32_t microBatch) const {
+  return staging + microBatch * stagedOffsets.back() + stagedOffsets[input];
 }
 
-std::vector<void *> DeviceRunner::inputs(uint32_t microStep) const {
+std::vector<void *> DeviceRunner::inputs(uint32_t microBatch) const {
   std::vector<void *> addresses;
   for (size_t i = 0; i < program.inputs.size(); ++i)
-    addresses.push_back(staged(i, microStep));
+    addresses.push_back(staged(i, microBatch));
   return addresses;
 }
 
 bool DeviceRunner::isRemote(const std::byte *address) const {
-  return address >= deviceBase && address < deviceBase + program.arenas.device;
+  return address >= deviceBase && address < deviceBase + program.stages.front().arenas.device;
 }
 
 Status DeviceRunner::transfer(std::byte *to, const std::byte *from, uint64_t bytes) {
@@ -133,17 +133,20 @@ Status DeviceRunner::transfer(std::byte *to, const std::byte *from, uint64_t byt
 // Running
 //===----------------------------------------------------------------------===//
 
-Status DeviceRunner::run(uint32_t segment) { return runParts(segment, {{segment, 0}}); }
+Status DeviceRunner::run(uint32_t segment, uint32_t microBatch) {
+  const Execution alone = executeAlone(program, segment, microBatch);
+  return runParts(keyOf(alone), {alone});
+}
 
 Status DeviceRunner::runStep(const std::function<Status(uint32_t)> &fill) {
-  for (const Part &part : step)
-    if (program.segments[part.segment].kind != SegmentKind::Update)
-      if (Status status = fill(part.microStep); !status)
+  for (const Execution &part : step)
+    if (part.fills)
+      if (Status status = fill(part.microBatch); !status)
         return status;
   return runParts(kWholeStep, step);
 }
 
-Status DeviceRunner::runParts(uint32_t key, const Parts &parts) {
+Status DeviceRunner::runParts(uint64_t key, const Parts &parts) {
   device.resetMarks(kNoCommand);
   asGraph = false;
   if (checksAlways || !std::exchange(known[key], true))
@@ -189,7 +192,7 @@ Status DeviceRunner::runObserved(const Parts &parts) {
     return status;
   observes = !observed.empty();   // else the next run asks events
   std::vector<uint32_t> commands; // by index: as they were issued
-  for (const Part &part : parts)
+  for (const Execution &part : parts)
     for (uint32_t i = 0; i < program.segments[part.segment].numCommands; ++i)
       commands.push_back(program.segments[part.segment].firstCommand + i);
   for (const Device::Observed &each : observed)
@@ -198,7 +201,7 @@ Status DeviceRunner::runObserved(const Parts &parts) {
   return {};
 }
 
-Status DeviceRunner::runGraph(uint32_t key, const Parts &parts) {
+Status DeviceRunner::runGraph(uint64_t key, const Parts &parts) {
   if (!graphs.contains(key)) {
     Result<bool> recorded = record(key, parts);
     if (!recorded)
@@ -214,7 +217,7 @@ Status DeviceRunner::runGraph(uint32_t key, const Parts &parts) {
 }
 
 /// Records `parts` as the graph of `key`; false if something in them cannot be recorded.
-Result<bool> DeviceRunner::record(uint32_t key, const Parts &parts) {
+Result<bool> DeviceRunner::record(uint64_t key, const Parts &parts) {
   if (Status status = device.beginGraph(); !status)
     return status.error();
   if (Status issuing = issueParts(parts, Way::Free); !issuing) {
@@ -246,14 +249,13 @@ Status DeviceRunner::refuseGraph(const std::string &why) {
 }
 
 Status DeviceRunner::issueParts(const Parts &parts, Way way) {
-  for (const Part &part : parts) {
-    const Segment &segment = program.segments[part.segment];
-    if (segment.kind != SegmentKind::Update)
-      if (Status status = stageInputs(part.microStep, way); !status)
+  for (const Execution &part : parts) {
+    if (part.fills)
+      if (Status status = stageInputs(part.microBatch, way); !status)
         return status;
     if (Status status = device.fork(); !status)
       return status;
-    if (Status status = poison ? issuePoisoned(part.segment) : issueSegment(part.segment, way); !status)
+    if (Status status = poison ? issuePoisoned(part) : issueSegment(part, way); !status)
       return status;
     if (Status status = device.join(); !status)
       return status;
@@ -261,13 +263,13 @@ Status DeviceRunner::issueParts(const Parts &parts, Way way) {
   return {};
 }
 
-Status DeviceRunner::stageInputs(uint32_t microStep, Way way) {
+Status DeviceRunner::stageInputs(uint32_t microBatch, Way way) {
   if (way == Way::Observed)
     device.observe(Device::kNoIndex);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Buffer &buffer = program.buffers[program.inputs[i].buffer];
-    if (Status status = device.copy(base(buffer.space) + buffer.offset + rank * buffer.rankStride,
-                                    staged(i, microStep), extentBytes(buffer));
+    if (Status status = device.copy(base(buffer.space) + windowOffset(buffer, rank, microBatch),
+                                    staged(i, microBatch), extentBytes(buffer));
         !status)
       return status;
   }
@@ -275,26 +277,26 @@ Status DeviceRunner::stageInputs(uint32_t microStep, Way way) {
 }
 
 /// One command after another.
-Status DeviceRunner::issuePoisoned(uint32_t index) {
-  const Segment &segment = program.segments[index];
+Status DeviceRunner::issuePoisoned(const Execution &part) {
+  const Segment &segment = program.segments[part.segment];
   for (uint32_t t = 0; t < segment.numCommands; ++t) {
-    Status status = poison->before(index, t);
+    Status status = poison->before(part.segment, t);
     if (status)
-      status = issueCommand(segment.firstCommand + t, Way::Checked);
+      status = issueCommand(segment.firstCommand + t, part.microBatch, Way::Checked);
     if (status)
-      status = poison->after(index, t);
+      status = poison->after(part.segment, t);
     if (!status)
       return explainAt(status.error(), segment.firstCommand + t);
   }
   return {};
 }
 
-Status DeviceRunner::issueSegment(uint32_t segmentIndex, Way way) {
-  const Segment &segment = program.segments[segmentIndex];
+Status DeviceRunner::issueSegment(const Execution &part, Way way) {
+  const Segment &segment = program.segments[part.segment];
   const auto every = static_cast<uint32_t>((segment.numCommands * step.size() + kMarks - 1) / kMarks);
   for (uint32_t i = 0; i < segment.numCommands; ++i) {
     const uint32_t index = segment.firstCommand + i;
-    if (Status status = issueCommand(index, way); !status)
+    if (Status status = issueCommand(index, part.microBatch, way); !status)
       return explainAt(status.error(), index);
     const bool waits = program.commands[index].kind == CommandKind::Collective && program.world > 1;
     if (way == Way::Free && (waits || i % std::max(every, 1u) == 0))
@@ -304,28 +306,28 @@ Status DeviceRunner::issueSegment(uint32_t segmentIndex, Way way) {
   return {};
 }
 
-Status DeviceRunner::issueCommand(uint32_t index, Way way) {
+Status DeviceRunner::issueCommand(uint32_t index, uint32_t microBatch, Way way) {
   const uint32_t stream = program.commands[index].stream;
   if (way == Way::Measured)
     if (Status status = device.stamp(numStamps++, stream); !status)
       return status;
   if (way == Way::Observed)
     device.observe(numStamps++);
-  if (Status status = issueOnly(index); !status)
+  if (Status status = issueOnly(index, microBatch); !status)
     return status;
   if (way == Way::Measured)
     return device.stamp(numStamps++, stream);
   return way == Way::Checked ? device.synchronize() : Status();
 }
 
-Status DeviceRunner::issueOnly(uint32_t index) {
+Status DeviceRunner::issueOnly(uint32_t index, uint32_t microBatch) {
   const Command &command = program.commands[index];
   if (command.kind == CommandKind::RecordEvent)
     return device.record(command.callee, command.stream);
   if (command.kind == CommandKind::WaitEvent)
     return device.wait(command.callee, command.stream);
   device.beginRange(program.strings[command.location].c_str());
-  Status status = device.issue(index);
+  Status status = device.issue(index, microBatch);
   device.endRange();
   return status;
 }
@@ -333,7 +335,7 @@ Status DeviceRunner::issueOnly(uint32_t index) {
 /// Turns stamps into timings relative to the first; events of the program are not told.
 Status DeviceRunner::takeTimings(const Parts &parts) {
   uint32_t at = 1;
-  for (const Part &part : parts) {
+  for (const Execution &part : parts) {
     const Segment &segment = program.segments[part.segment];
     for (uint32_t i = 0; i < segment.numCommands; ++i, at += 2) {
       const Command &command = program.commands[segment.firstCommand + i];

@@ -5,7 +5,7 @@
 // recorded. Later runs are one recorded graph for the whole step, where the device allows it; marks in it say
 // how far it came if it fails.
 //
-// Inputs go through staging memory that the host fills: a place for each micro-step, because a whole step is
+// Inputs go through staging memory that the host fills: a place for each micro-batch, because a whole step is
 // started at once.
 //
 //===---------------------------------------------------------------------------===//
@@ -13,6 +13,7 @@
 #define DS_LIB_RUNTIME_TRAINING_DEVICERUNNER_H
 
 #include "Cpu/Poison.h"
+#include "Program/Execution.h"
 
 #include "ds/Runtime/Device.h"
 #include "ds/Runtime/Executor.h"
@@ -30,16 +31,16 @@ public:
 
   std::byte *base(Space space) const { return space == Space::Device ? deviceBase : hostBase; }
 
-  /// Where the host writes the inputs of a micro-step, in the program's order.
-  std::vector<void *> inputs(uint32_t microStep) const;
+  /// Where the host writes the inputs of a micro-batch, in the program's order.
+  std::vector<void *> inputs(uint32_t microBatch) const;
 
-  /// Executes one segment with the inputs of micro-step 0, or a whole training step.
-  Status run(uint32_t segment);
+  /// Executes one segment with the inputs of `microBatch`, or a whole training step.
+  Status run(uint32_t segment, uint32_t microBatch);
   /// Whether the last run was one recorded graph, and why there are none although the user has not forbidden
   /// them; empty while nothing was refused.
   bool ranAsGraph() const { return asGraph; }
   const std::string &graphRefusal() const { return refusal; }
-  Status runStep(const std::function<Status(uint32_t microStep)> &fill);
+  Status runStep(const std::function<Status(uint32_t microBatch)> &fill);
 
   /// Whether the host cannot read this memory itself.
   bool isRemote(const std::byte *address) const;
@@ -51,40 +52,35 @@ public:
   std::vector<Timing> timings;
 
 private:
-  /// Segments that are run as one, each with the micro-step whose inputs it reads.
-  struct Part {
-    uint32_t segment;
-    uint32_t microStep;
-  };
-  using Parts = std::vector<Part>;
+  using Parts = std::vector<Execution>; ///< what is run as one
   enum class Way { Checked, Free, Measured, Observed };
 
   DeviceRunner(Device &device, const Program &program, uint32_t rank);
   Status prepare(bool poisons);
   Status allocate();
-  Status runParts(uint32_t key, const Parts &parts);
+  Status runParts(uint64_t key, const Parts &parts);
   Status runDirectly(const Parts &parts, Way way);
-  Status runGraph(uint32_t key, const Parts &parts);
-  Result<bool> record(uint32_t key, const Parts &parts);
+  Status runGraph(uint64_t key, const Parts &parts);
+  Result<bool> record(uint64_t key, const Parts &parts);
   Status refuseGraph(const std::string &why);
   Status issueParts(const Parts &parts, Way way);
-  Status issueSegment(uint32_t segmentIndex, Way way);
-  Status issuePoisoned(uint32_t index);
+  Status issueSegment(const Execution &part, Way way);
+  Status issuePoisoned(const Execution &part);
   Status setBytes(const Lifetime &lifetime, uint8_t byte);
-  Status issueCommand(uint32_t index, Way way);
-  Status issueOnly(uint32_t index);
-  Status stageInputs(uint32_t microStep, Way way);
+  Status issueCommand(uint32_t index, uint32_t microBatch, Way way);
+  Status issueOnly(uint32_t index, uint32_t microBatch);
+  Status stageInputs(uint32_t microBatch, Way way);
   Status runObserved(const Parts &parts);
   Status takeTimings(const Parts &parts);
   Error explain(const Error &error) const;
   Error explainAt(const Error &error, uint32_t command) const;
-  std::byte *staged(size_t input, uint32_t microStep) const;
+  std::byte *staged(size_t input, uint32_t microBatch) const;
 
   Device &device;
   const Program &program;
   const uint32_t rank;
   std::byte *deviceBase = nullptr, *hostBase = nullptr, *staging = nullptr;
-  std::vector<uint64_t> stagedOffsets; ///< by input; bytes within a micro-step's part, its size behind them
+  std::vector<uint64_t> stagedOffsets; ///< by input; bytes within a micro-batch's part, its size behind them
   Parts step;                          ///< the schedule
   bool checksAlways = false;           ///< DS_CUDA_CHECK
   bool mayRecord = true;               ///< the program, the device and the user allow it
@@ -93,8 +89,8 @@ private:
   std::string refusal;                 ///< why nothing is recorded; see graphRefusal
   bool measuring = false;
   bool observes = true;               ///< the device has told of commands when it was asked to
-  std::map<uint32_t, GraphId> graphs; ///< by segment, or kWholeStep
-  std::map<uint32_t, bool> known;     ///< what has run once
+  std::map<uint64_t, GraphId> graphs; ///< by key of what they run, see keyOf
+  std::map<uint64_t, bool> known;     ///< what has run once
   uint32_t numStamps = 0;             ///< of a measured run; of an observed one the commands issued
   std::unique_ptr<Poison> poison;     ///< null without
 };

@@ -61,7 +61,7 @@ std::string describeMemory(const DeviceMemory &memory, const Program &program) {
   const auto text = [](uint64_t bytes) { return bytesText(static_cast<double>(bytes)); };
   return fmt::format("device memory {} in arenas of {} planned, {} beyond them for context and libraries, "
                      "{} of {} free",
-                     text(memory.arenas), text(program.arenas.device), text(memory.overhead),
+                     text(memory.arenas), text(program.stages.front().arenas.device), text(memory.overhead),
                      text(memory.free), text(memory.total));
 }
 

@@ -112,9 +112,10 @@ void printHead(const Program &program, const std::string &data, const std::strin
                         program.cubin.empty() ? "" : " and assembled");
   if (const std::string products = describeNarrowProducts(program); !products.empty())
     text += fmt::format("products    {}\n", products);
-  text += fmt::format(
-      "memory      {} device, {} host{}\n", bytesText(static_cast<double>(program.arenas.device)),
-      bytesText(static_cast<double>(program.arenas.host)), program.world > 1 ? " on each rank" : "");
+  text += fmt::format("memory      {} device, {} host{}\n",
+                      bytesText(static_cast<double>(program.stages.front().arenas.device)),
+                      bytesText(static_cast<double>(program.stages.front().arenas.host)),
+                      program.world > 1 ? " on each rank" : "");
   text += fmt::format("run         {} steps, seed {}", steps, seed);
   printLine(std::move(text));
 }

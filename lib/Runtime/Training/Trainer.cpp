@@ -7,14 +7,15 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Trainer.h"
 
+#include "CheckRun.h"
 #include "Clock.h"
+#include "Cpu/Team.h"
 #include "Evaluation.h"
 #include "Interrupt.h"
 #include "OpenDevice.h"
 #include "Report.h"
 #include "StartUp.h"
 #include "StepOutcome.h"
-#include "Cpu/Team.h"
 
 #include "ds/Runtime/Formats/DataSource.h"
 #include "ds/Runtime/Formats/Outputs.h"
@@ -26,36 +27,6 @@
 
 namespace ds::rt {
 namespace {
-
-Error invalid(std::string message, std::string hint) {
-  return Error{ExitCode::Invalid, std::move(message), std::move(hint)};
-}
-
-/// What this ds-run cannot do is refused by name, never ignored.
-Status checkOptions(const TrainOptions &options) {
-  if (Status status = checkDeviceName(options.device); !status)
-    return status;
-  if (!options.save.empty())
-    return invalid("--save: checkpoints are not supported yet", "use --save-weights FILE.safetensors");
-  if (!options.resume.empty())
-    return invalid("--resume: checkpoints are not supported yet", "use --weights FILE.safetensors");
-  if (options.evalEvery > 0 && options.evalData.empty())
-    return invalid("--eval-every needs --eval-data", "give the held-out data with --eval-data FILE");
-  return {};
-}
-
-Status checkProgram(const Program &program, const TrainOptions &options, uint32_t started) {
-  if (program.world != started)
-    return invalid(fmt::format("{}: the program was compiled for {} rank{}, but {} {} started",
-                               options.program, program.world, program.world == 1 ? "" : "s", started,
-                               started == 1 ? "was" : "were"),
-                   fmt::format("start {} with --ranks {}, or compile with --ranks {}", program.world,
-                               program.world, started));
-  if (!options.evalData.empty() && program.evaluation < 0)
-    return invalid(fmt::format("{}: --eval-data: the program has no evaluation segment", options.program),
-                   "leave --eval-data out");
-  return {};
-}
 
 /// An output that cannot be written is known before the first step.
 Status checkWritable(const char *option, const std::string &path) {
@@ -114,8 +85,8 @@ private:
   void addGraph(StepRecord &record);
   Status evaluateInto(std::optional<double> &loss);
   Error interruption() const;
-  Status fill(DataSource &source, uint64_t step, uint32_t microStep) {
-    return source.fill(step, microStep, team.rank(), executor->inputs(microStep));
+  Status fill(DataSource &source, uint64_t step, uint32_t microBatch) {
+    return source.fill(step, microBatch, team.rank(), executor->inputs(microBatch));
   }
   bool evaluatesAfter(uint64_t index) const {
     const bool last = index + 1 == numSteps;
@@ -129,6 +100,7 @@ private:
   std::optional<DataSource> data, evalData;
   std::optional<JsonLog> log;
   std::optional<ChromeTrace> trace;
+  std::string programSign; ///< digest; empty with one rank
   std::string weights;     ///< where they come from, for the head
   std::string weightsPath; ///< empty: from the seed
   uint64_t numSteps = 0, stepsDone = 0, tokens = 0;
@@ -151,6 +123,8 @@ Status Run::prepare() {
     return status;
   if (Status status = openFiles(*program); !status)
     return status;
+  if (team.world() > 1)
+    programSign = hashPlan(*program); // of all stages: loading keeps one
   if (Status status = load(std::move(*program)); !status)
     return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
   if (Status status = loadStates(); !status)
@@ -238,7 +212,7 @@ Status Run::agree() {
   if (team.world() == 1)
     return {};
   Facts facts = {{"the build of ds-run", executableSign()},
-                 {"the program", hashPlan(executor->program())},
+                 {"the program", programSign},
                  {"--seed", std::to_string(options.seed)},
                  {"the number of steps", std::to_string(numSteps)},
                  {"--eval-every", std::to_string(options.evalEvery)},
@@ -311,7 +285,7 @@ void Run::addGraph(StepRecord &record) {
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
   const int64_t begin = nowNs();
-  Status status = executor->runStep([&](uint32_t microStep) { return fill(*data, index, microStep); });
+  Status status = executor->runStep([&](uint32_t microBatch) { return fill(*data, index, microBatch); });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
   if (trace)
     addToTrace(*trace, program, team.rank(), index + 1, begin, executor->takeTimings());

@@ -64,7 +64,7 @@ struct Attention {
     }
     add(LibraryFn::AttentionForward, forward, f);
     add(LibraryFn::AttentionBackward, backward, f);
-    b.segment(SegmentKind::Last);
+    b.segment();
     b.program.target = cpu ? "cpu" : "cuda:sm_90";
   }
 

@@ -101,7 +101,7 @@ TEST_F(Cuda, TakesItsMemoryOnce) {
   dsFakeCalls();
   ASSERT_TRUE(load(a.b.program));
   const std::string calls = dsFakeCalls();
-  EXPECT_THAT(calls, HasSubstr("cuMemAlloc " + std::to_string(a.b.program.arenas.device)));
+  EXPECT_THAT(calls, HasSubstr("cuMemAlloc " + std::to_string(a.b.program.stages[0].arenas.device)));
   // Of the host what plans say: 4 bytes for each stream, and a place for the input of each micro-step.
   std::vector<uint64_t> pinned;
   std::istringstream lines(calls);
@@ -113,7 +113,7 @@ TEST_F(Cuda, TakesItsMemoryOnce) {
   for (int step = 0; step < 3; ++step)
     ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
   EXPECT_THAT(std::string(dsFakeCalls()), Not(HasSubstr("Alloc")));
-  EXPECT_EQ(device->memory().arenas, a.b.program.arenas.device);
+  EXPECT_EQ(device->memory().arenas, a.b.program.stages[0].arenas.device);
   EXPECT_EQ(device->memory().overhead, 0u);
 }
 
@@ -130,7 +130,7 @@ ProgramBuilder roundTrip() {
   b.program.streams = {StreamKind::HostCopy, StreamKind::Compute, StreamKind::Storage};
   b.program.numEvents = 3;
   const uint32_t a = b.keep({1024}), c = b.keep({1024});
-  b.program.arenas.host = 4096;
+  b.program.stages[0].arenas.host = 4096;
   b.program.buffers.push_back({Space::Host, DType::F32, 0, {1024}, {1}});
   const auto host = static_cast<uint32_t>(b.program.buffers.size() - 1);
   b.live(host, Lifetime::kWholeStep, 0, 0);
@@ -145,7 +145,7 @@ ProgramBuilder roundTrip() {
   b.command(RecordEvent, 2, {}, {}, 2);
   b.command(WaitEvent, 2, {}, {}, 1);
   b.command(Kernel, 0, {c}, {1024}, 1);
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.kernels = {{"ds_count", 0, 1024}};
   b.touch(b.program.kernels[0], {a}, {1024});
   test::toCuda(b.program);
@@ -219,7 +219,7 @@ TEST_F(Cuda, ObservesEveryMicroStepButNotItsInputs) {
   ::unsetenv("DS_FAKE_PROFILER");
   Adder a(2);
   a.b.library(LibraryFn::Fill, {a.s}, {bits(0)});
-  a.b.program.segments[0].numCommands = 3;
+  a.b.program.segments[0].numCommands = a.b.program.segments[1].firstCommand = 3;
   ASSERT_TRUE(load(a.b.program));
   executor->measure(true);
   for (int step = 0; step < 2; ++step)
@@ -332,7 +332,7 @@ TEST_F(Cuda, FillsEveryType) {
     b.library(LibraryFn::Fill, {rest}, {bits(1)});
     b.program.outputs.push_back({spell(dtype), id});
   }
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   ASSERT_TRUE(load(b.program));
   ASSERT_TRUE(executor->run(0));
@@ -347,7 +347,7 @@ TEST_F(Cuda, CopiesStridedViews) {
   const uint32_t from = b.keep({60}), to = b.keep({3, 4, 2});
   const uint32_t view = b.view(from, 1, {3, 4, 2}, {20, 5, 1});
   b.library(LibraryFn::Copy, {view, to});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   ASSERT_TRUE(load(b.program));
   std::vector<float> values(60);
@@ -367,7 +367,7 @@ TEST_F(Cuda, TransposesByAKernel) {
   const uint32_t from = b.keep({4, 6}), to = b.keep({6, 4});
   const uint32_t view = b.view(from, 0, {6, 4}, {1, 6});
   b.library(LibraryFn::Copy, {view, to});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   ASSERT_TRUE(load(b.program));
   std::vector<float> values(24);
@@ -385,7 +385,7 @@ TEST_F(Cuda, LooksUpRowsByAKernelOfTheRuntime) {
   ProgramBuilder b;
   const uint32_t table = b.keep({5, 3}), ids = b.keep({2, 2}, DType::I64), out = b.keep({2, 2, 3});
   b.library(LibraryFn::EmbeddingForward, {table, ids, out});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   ASSERT_TRUE(verifyProgram(b.program));
   Status status = load(b.program);
@@ -404,7 +404,7 @@ TEST_F(Cuda, SumsUpSquaresByWayOfTheWorkspace) {
                  beside = b.keep({4});
   b.library(LibraryFn::SumOfSquares, {x, y, result}, {});
   b.program.commands.back().workspace = sums;
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   ASSERT_TRUE(verifyProgram(b.program));
   Status status = load(b.program);

@@ -104,9 +104,9 @@ struct Adder {
     b.program.strings.push_back("add of layer 0");
     b.program.commands.back().location = 1;
     b.launch("ds_mean_square", 1, {s, loss}, {256});
-    b.segment(SegmentKind::Last);
-    b.program.accumulation = accumulation;
-    b.program.schedule = {{0, accumulation}};
+    b.segment();
+    if (accumulation > 1)
+      b.accumulate(accumulation);
     toCuda(b.program);
   }
 };

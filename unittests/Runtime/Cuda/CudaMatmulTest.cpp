@@ -53,7 +53,7 @@ protected:
       operands.push_back(b.keep({c.n}));
     b.library(LibraryFn::Matmul, operands, {c.transposeA, c.transposeB, c.accumulate, c.relu});
     b.program.commands.back().workspace = test::keepWorkspace(b, 8192);
-    b.segment(SegmentKind::Last);
+    b.segment();
     b.program.target = "cuda:sm_90";
     ASSERT_TRUE(verifyProgram(b.program));
     Status status = load(b.program);
@@ -116,7 +116,7 @@ ProgramBuilder product(int64_t workspace) {
   b.library(LibraryFn::Matmul, {x, w, r}, {0, 1, 0, 0});
   if (workspace > 0)
     b.program.commands.back().workspace = test::keepWorkspace(b, workspace);
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   return b;
 }
@@ -252,7 +252,7 @@ struct GeluProduct {
       operands.push_back(input);
     b.library(LibraryFn::Matmul, operands, {0, 0, 0, activation});
     b.program.commands.back().workspace = test::keepWorkspace(b, 8192);
-    b.segment(SegmentKind::Last);
+    b.segment();
     b.program.target = "cuda:sm_90";
   }
 };

@@ -33,7 +33,7 @@ ProgramBuilder passOn(uint32_t begin, uint32_t end) {
   b.live(value, 0, begin, end);
   b.library(LibraryFn::Fill, {value}, {bits(2)});
   b.library(LibraryFn::Copy, {value, kept});
-  b.segment(SegmentKind::Last);
+  b.segment();
   b.program.target = "cuda:sm_90";
   return b;
 }

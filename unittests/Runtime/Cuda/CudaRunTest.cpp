@@ -14,10 +14,10 @@ using testing::HasSubstr;
 
 /// The regression, its gradients gathered over two micro-steps.
 Program gathered() {
-  Program program = regression();
-  program.accumulation = 2;
-  program.schedule = {{0, 2}};
-  return program;
+  ProgramBuilder b;
+  b.program = regression();
+  b.accumulate(2);
+  return b.program;
 }
 
 class CudaRunTest : public RunFixture {

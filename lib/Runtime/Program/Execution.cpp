@@ -1,0 +1,47 @@
+//===- Execution.cpp - The executions that a schedule stands for ---------------===//
+#include "Execution.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ds::rt {
+
+/// Whether a segment works on a micro-batch: an update alone works on what all of them have left.
+static bool worksOnMicroBatch(const Segment &segment) { return segment.work != WorkSet{Work::Update}; }
+
+std::vector<Execution> executionsOf(const Program &program) {
+  std::vector<Execution> step;
+  std::vector<bool> filled(program.accumulation, false);
+  for (const ScheduleEntry &entry : program.stages.front().schedule)
+    for (uint32_t i = 0; i < entry.count; ++i) {
+      Execution execution = executeAlone(program, entry.segment, entry.firstMicroBatch + i);
+      execution.fills = execution.fills && !filled[execution.microBatch];
+      if (execution.fills)
+        filled[execution.microBatch] = true;
+      step.push_back(execution);
+    }
+  return step;
+}
+
+Execution executeAlone(const Program &program, uint32_t segment, uint32_t microBatch) {
+  return {segment, microBatch, worksOnMicroBatch(program.segments[segment])};
+}
+
+uint64_t slotPeriod(const Program &program, const Command &command) {
+  uint64_t period = 1;
+  const auto add = [&](uint32_t buffer) {
+    if (period < UINT32_MAX)
+      period = std::lcm(period, uint64_t(program.buffers[buffer].slots));
+  };
+  for (uint32_t k = 0; k < command.numOperands; ++k)
+    add(program.operands[command.firstOperand + k]);
+  if (command.workspace != UINT32_MAX)
+    add(command.workspace);
+  return period;
+}
+
+uint32_t numBindings(const Program &program, const Command &command) {
+  return static_cast<uint32_t>(std::min<uint64_t>(slotPeriod(program, command), program.accumulation));
+}
+
+} // namespace ds::rt

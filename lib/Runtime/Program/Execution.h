@@ -1,0 +1,34 @@
+//===- Execution.h - The executions that a schedule stands for -----------------===//
+#ifndef DS_LIB_RUNTIME_PROGRAM_EXECUTION_H
+#define DS_LIB_RUNTIME_PROGRAM_EXECUTION_H
+
+#include "ds/Runtime/Program.h"
+
+namespace ds::rt {
+
+/// One execution of a segment.
+struct Execution {
+  uint32_t segment = 0;
+  uint32_t microBatch = 0;
+  bool fills = false; ///< the host fills the inputs of the micro-batch before it
+};
+
+/// The executions of one training step of the first stage (which is the only one of a loaded program), in
+/// order. The inputs of a micro-batch are filled before the first one that works on it. Requires a program
+/// that verifyProgram accepts.
+std::vector<Execution> executionsOf(const Program &program);
+
+/// `segment` on its own, with the inputs of `microBatch` where it works on one.
+Execution executeAlone(const Program &program, uint32_t segment, uint32_t microBatch);
+
+/// After how many micro-batches the operands and the workspace of `command` are all in the slots they were
+/// in. Stops counting where that is known to be more than any program may ask for.
+uint64_t slotPeriod(const Program &program, const Command &command);
+
+/// For how many micro-batches `command` is bound, each with other addresses: that for micro-batch m serves as
+/// well m + this number. Requires a program that verifyProgram accepts.
+uint32_t numBindings(const Program &program, const Command &command);
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_PROGRAM_EXECUTION_H

@@ -1,0 +1,230 @@
+//===- ReadProgram.cpp - Programs from the bytes of .dsx files -----------------===//
+//
+// The header is checked before the payload is looked at, in the order a reader can make use of the answer:
+// magic (not a program), version (another build's), size (truncated), checksum (damaged). Only then
+// FlatBuffers runs.
+//
+//===---------------------------------------------------------------------------===//
+#include "FileHeader.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include "program_generated.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstring>
+
+namespace ds::rt {
+namespace {
+
+Error corrupt(const std::string &name, std::string what) {
+  return Error{ExitCode::Corrupt, name + ": " + std::move(what), "compile the model again with ds-opt"};
+}
+
+/// The file is whole as far as one can say, but this build cannot read it.
+Error otherFormat(const std::string &name, uint32_t format) {
+  const bool older = format < kProgramFormat;
+  return Error{
+      ExitCode::Corrupt,
+      fmt::format("{}: {} ds-opt has made this program: it has format {}, but this ds-run reads "
+                  "format {}",
+                  name, older ? "an older" : "a newer", format, kProgramFormat),
+      fmt::format("compile the model again with this ds-run's ds-opt: ds-opt MODEL --emit=program -o {}{}",
+                  name, older ? "" : ", or run it with the ds-run of its build")};
+}
+
+std::vector<std::string>
+unpackNames(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *list) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; list && i < list->size(); ++i)
+    names.push_back(list->Get(i)->str());
+  return names;
+}
+
+template <class T>
+std::vector<T> unpackList(const flatbuffers::Vector<T> *list) {
+  return list ? std::vector<T>(list->data(), list->data() + list->size()) : std::vector<T>();
+}
+
+Status unpackBuffers(const fb::Program &file, const std::string &name, Program &p) {
+  const auto &shapes = *file.shapes(), &strides = *file.strides();
+  if (shapes.size() != strides.size())
+    return corrupt(name, fmt::format("{} shape entries, but {} strides", shapes.size(), strides.size()));
+  p.buffers.reserve(file.buffers()->size());
+  for (const fb::Buffer *flat : *file.buffers()) {
+    const uint64_t first = flat->first_dim(), rank = flat->rank();
+    if (first + rank > shapes.size())
+      return corrupt(name, fmt::format("buffers[{}] uses shape entries up to {} of {}", p.buffers.size(),
+                                       first + rank, shapes.size()));
+    Buffer buffer;
+    buffer.space = static_cast<Space>(flat->space());
+    buffer.dtype = static_cast<DType>(flat->dtype());
+    buffer.offset = flat->offset();
+    buffer.rankStride = flat->rank_stride();
+    buffer.slots = flat->slots();
+    buffer.slotStride = flat->slot_stride();
+    buffer.shape.assign(shapes.data() + first, shapes.data() + first + rank);
+    buffer.strides.assign(strides.data() + first, strides.data() + first + rank);
+    p.buffers.push_back(std::move(buffer));
+  }
+  return {};
+}
+
+void unpackTables(const fb::Program &file, Program &p) {
+  for (const fb::State *s : *file.states()) {
+    State state;
+    state.name = s->name()->str();
+    state.aliases = unpackNames(s->aliases());
+    state.readNames = unpackNames(s->read_names());
+    state.role = static_cast<Role>(s->role());
+    state.owner = s->owner()->str();
+    state.logicalShape = unpackList(s->logical_shape());
+    state.buffer = s->buffer();
+    state.init = Init{static_cast<Init::Kind>(s->init_kind()), s->init_a(), s->init_b()};
+    state.trainable = s->trainable();
+    state.partition = {s->sharded(), s->shard_offset(), s->shard_elements()};
+    state.stage = s->stage();
+    p.states.push_back(std::move(state));
+  }
+  for (const fb::Input *i : *file.inputs())
+    p.inputs.push_back({i->name()->str(), i->buffer(), i->index_limit(), i->has_ignore_index(),
+                        i->ignore_index(), i->stage()});
+  for (const fb::Output *o : *file.outputs())
+    p.outputs.push_back({o->name()->str(), o->buffer(), o->stage()});
+  for (const fb::Collective *c : *file.collectives())
+    p.collectives.push_back({static_cast<CollectiveKind>(c->kind()), static_cast<Reduction>(c->reduction()),
+                             static_cast<DType>(c->dtype()), c->elements(), c->axis(), c->name()->str()});
+  for (const fb::Kernel *k : *file.kernels()) {
+    p.kernels.push_back({k->name()->str(), k->extent(), k->grain(), k->block_threads(), k->shared_bytes(),
+                         k->units_per_block(), k->persistent(), unpackList(k->alignments()), k->members()});
+    for (const fb::KernelOperand *operand : *k->operands())
+      p.kernels.back().operands.push_back({operand->bytes(), operand->per_unit()});
+    p.kernels.back().params = k->params();
+  }
+  for (const fb::Segment *s : *file.segments())
+    p.segments.push_back({s->name()->str(), s->stage(), s->chunk(), WorkSet::fromBits(s->work()),
+                          s->first_command(), s->num_commands()});
+}
+
+void unpackStages(const fb::Program &file, Program &p) {
+  p.stages.clear();
+  for (const fb::Stage *s : *file.stages()) {
+    Stage stage{{s->arena_device(), s->arena_host(), s->arena_nvme()}, {}, s->evaluation()};
+    for (const fb::ScheduleEntry *e : *s->schedule())
+      stage.schedule.push_back({e->segment(), e->first_micro_batch(), e->count(),
+                                static_cast<Gradients>(e->gradients()), e->reduces()});
+    p.stages.push_back(std::move(stage));
+  }
+}
+
+void unpackLists(const fb::Program &file, Program &p) {
+  for (const fb::Lifetime *l : *file.lifetimes())
+    p.lifetimes.push_back({static_cast<Space>(l->space()), l->offset(), l->bytes(), l->segment(), l->begin(),
+                           l->end(), l->stage()});
+  for (const fb::Command *c : *file.commands())
+    p.commands.push_back({static_cast<CommandKind>(c->kind()), c->stream(), c->callee(), c->first_operand(),
+                          c->num_operands(), c->first_param(), c->num_params(), c->location(), c->workspace(),
+                          c->flops(), c->bytes()});
+  for (uint8_t kind : *file.streams())
+    p.streams.push_back(static_cast<StreamKind>(kind));
+  p.operands = unpackList(file.operands());
+  p.params = unpackList(file.params());
+  p.strings = unpackNames(file.strings());
+  p.image = unpackList(file.image());
+  p.cubin = unpackList(file.cubin());
+}
+
+void unpackHead(const fb::Program &file, Program &p) {
+  p.target = file.target()->str();
+  p.targetCpu = file.target_cpu()->str();
+  p.cpuFeatures = unpackNames(file.cpu_features());
+  p.planHash = file.plan_hash()->str();
+  p.configText = file.config_text()->str();
+  p.weightsFile = file.weights_file()->str();
+  p.unusedWeights = unpackNames(file.unused_weights());
+  p.convertsWeights = file.converts_weights();
+  p.tf32 = file.tf32();
+  p.threads = file.threads();
+  p.world = file.world();
+  p.mesh = {file.mesh_dp(), file.mesh_tp(), file.mesh_pp(), file.mesh_sp()};
+  p.microBatch = file.micro_batch();
+  p.accumulation = file.accumulation();
+  p.numEvents = file.num_events();
+  p.predicted = {file.peak_bytes(), file.step_seconds(), file.flops_per_step()};
+}
+
+/// Whether the elements of `list` are aligned as their type asks: the FlatBuffers verifier checks offsets
+/// only. The builder aligns elements, so an empty list (the shape of a scalar) lies anywhere.
+template <class T, class List>
+bool isAligned(const List *list) {
+  return list->size() == 0 || reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;
+}
+
+bool isAligned(const fb::Program &file) {
+  bool aligned = isAligned<fb::Buffer>(file.buffers()) && isAligned<int64_t>(file.shapes()) &&
+                 isAligned<int64_t>(file.strides()) && isAligned<fb::Lifetime>(file.lifetimes()) &&
+                 isAligned<fb::Command>(file.commands()) && isAligned<int64_t>(file.params()) &&
+                 isAligned<uint32_t>(file.operands());
+  for (const fb::Stage *stage : *file.stages())
+    aligned &= isAligned<fb::ScheduleEntry>(stage->schedule());
+  for (const fb::State *state : *file.states())
+    aligned &= isAligned<int64_t>(state->logical_shape());
+  for (const fb::Kernel *kernel : *file.kernels())
+    aligned &= (!kernel->alignments() || isAligned<uint32_t>(kernel->alignments())) &&
+               isAligned<fb::KernelOperand>(kernel->operands());
+  return aligned;
+}
+
+/// Checks the header and returns the payload's size, or the reason why the file cannot be read.
+Result<uint64_t> checkHeader(const std::vector<uint8_t> &bytes, const std::string &name) {
+  Header header;
+  if (bytes.size() < sizeof header)
+    return corrupt(name,
+                   fmt::format("{} bytes, but a program has a header of {}", bytes.size(), sizeof header));
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+    return corrupt(name, "not a program: the first 8 bytes are not those of a .dsx file");
+  if (header.version != kProgramFormat)
+    return otherFormat(name, header.version);
+  if (header.reserved != 0)
+    return corrupt(name, fmt::format("reserved header field is {}, not 0", header.reserved));
+  const uint64_t payload = bytes.size() - sizeof header;
+  if (header.payloadBytes != payload)
+    return corrupt(name, fmt::format("header promises {} bytes of payload, but the file has {}",
+                                     header.payloadBytes, payload));
+  const uint64_t checksum = XXH3_64bits_withSeed(bytes.data() + sizeof header, payload, header.version);
+  if (checksum != header.checksum)
+    return corrupt(
+        name, fmt::format("checksum is {:016x}, but the header says {:016x}", checksum, header.checksum));
+  return payload;
+}
+
+} // namespace
+
+Result<Program> parseProgram(const std::vector<uint8_t> &bytes, const std::string &name) {
+  Result<uint64_t> payload = checkHeader(bytes, name);
+  if (!payload)
+    return payload.error();
+  if (*payload > kMaxPayload)
+    return corrupt(name, fmt::format("payload of {} bytes exceeds the limit of {}", *payload, kMaxPayload));
+  const uint8_t *data = bytes.data() + sizeof(Header);
+  flatbuffers::Verifier verifier(data, *payload, /*max_depth=*/8, /*max_tables=*/1000000);
+  if (!fb::VerifyProgramBuffer(verifier))
+    return corrupt(name, "the FlatBuffers structure is damaged or the identifier is not DSXP");
+  const fb::Program &file = *fb::GetProgram(data);
+  if (!isAligned(file))
+    return corrupt(name, "a list of the FlatBuffers payload is not aligned");
+  Program program;
+  unpackHead(file, program);
+  if (Status status = unpackBuffers(file, name, program); !status)
+    return status.error();
+  unpackTables(file, program);
+  unpackStages(file, program);
+  unpackLists(file, program);
+  if (Status status = verifyProgram(program); !status)
+    return corrupt(name, status.error().message);
+  return program;
+}
+
+} // namespace ds::rt

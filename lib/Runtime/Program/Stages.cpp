@@ -1,0 +1,67 @@
+//===- Stages.cpp - Which part of a program a rank runs ------------------------===//
+#include "Stages.h"
+
+#include <utility>
+
+namespace ds::rt {
+
+uint32_t numStages(const Program &program) { return program.mesh.pp; }
+
+uint32_t stageOf(const Program &program, uint32_t rank) {
+  return rank / (program.world / numStages(program));
+}
+
+namespace {
+
+/// Drops the entries of other stages.
+template <class Entry>
+void keepStage(std::vector<Entry> &entries, uint32_t stage) {
+  std::erase_if(entries, [stage](const Entry &entry) { return entry.stage != stage; });
+  for (Entry &entry : entries)
+    entry.stage = 0;
+}
+
+/// Drops the segments of other stages with their commands; returns the new numbers of those that stay.
+std::vector<uint32_t> keepSegments(Program &program, uint32_t stage) {
+  std::vector<uint32_t> numbers(program.segments.size());
+  std::vector<Segment> segments;
+  std::vector<Command> commands;
+  for (size_t i = 0; i < program.segments.size(); ++i) {
+    Segment &segment = program.segments[i];
+    numbers[i] = static_cast<uint32_t>(segments.size());
+    if (segment.stage != stage)
+      continue;
+    const auto first = program.commands.begin() + segment.firstCommand;
+    segment.firstCommand = static_cast<uint32_t>(commands.size());
+    commands.insert(commands.end(), first, first + segment.numCommands);
+    segments.push_back(std::move(segment));
+  }
+  program.segments = std::move(segments);
+  program.commands = std::move(commands);
+  return numbers;
+}
+
+} // namespace
+
+Program takeStage(Program program, uint32_t stage) {
+  if (program.stages.size() == 1)
+    return program;
+  const std::vector<uint32_t> numbers = keepSegments(program, stage);
+  keepStage(program.segments, stage);
+  keepStage(program.states, stage);
+  keepStage(program.inputs, stage);
+  keepStage(program.outputs, stage);
+  keepStage(program.lifetimes, stage);
+  for (Lifetime &lifetime : program.lifetimes)
+    if (lifetime.segment != Lifetime::kWholeStep)
+      lifetime.segment = numbers[lifetime.segment];
+  Stage own = std::move(program.stages[stage]);
+  for (ScheduleEntry &entry : own.schedule)
+    entry.segment = numbers[entry.segment];
+  if (own.evaluation >= 0)
+    own.evaluation = static_cast<int32_t>(numbers[static_cast<size_t>(own.evaluation)]);
+  program.stages.assign(1, std::move(own));
+  return program;
+}
+
+} // namespace ds::rt

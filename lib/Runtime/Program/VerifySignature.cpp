@@ -1,0 +1,182 @@
+//===- VerifySignature.cpp - States, inputs and outputs of a program -----------===//
+//
+// What the host and weights files know of a program, by name. A name is one stage's; what several stages call
+// by one name is one thing.
+//
+//===---------------------------------------------------------------------------===//
+#include "Verify.h"
+
+#include <bit>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+namespace ds::rt {
+namespace {
+
+/// The names of a list's entries, each of one stage.
+class Names {
+public:
+  Names(const Program &program, const char *list) : program(program), list(list) {}
+
+  /// Adds `name` of entry `index`, which is new on `stage`. `owner` is the entry's own name: what is
+  /// another's name on one stage is so on all, for they share the weights file.
+  Status add(uint32_t stage, size_t index, const std::string &name, const std::string &owner) {
+    if (stage >= program.stages.size())
+      return refuse("{}[{}] '{}' belongs to stage {} of {}", list, index, owner, stage,
+                    program.stages.size());
+    if (name.empty() || name.size() > 4096)
+      return refuse("{}[{}] has a name of {} bytes, allowed are 1 to 4096", list, index, name.size());
+    if (!seen.emplace(stage, name).second)
+      return refuse("{}[{}] has the name '{}' of an earlier entry", list, index, name);
+    const auto [first, isNew] = owners.emplace(name, owner);
+    if (first->second != owner)
+      return refuse("{}[{}] '{}' has the name '{}' of '{}' on another stage", list, index, owner, name,
+                    first->second);
+    return {};
+  }
+
+private:
+  const Program &program;
+  const char *list;
+  std::set<std::pair<uint32_t, std::string>> seen;
+  std::unordered_map<std::string, std::string> owners;
+};
+
+/// A sharded state's elements lie inside the bucket of which its buffer is one rank's part.
+Status verifyPartition(const Program &p, size_t i, int64_t elements) {
+  const State &state = p.states[i];
+  const Buffer &buffer = p.buffers[state.buffer];
+  const Partition &part = state.partition;
+  if (!part.sharded && elements != numElements(buffer))
+    return refuse("states[{}] '{}' has {} logical elements, but its buffer holds {}", i, state.name, elements,
+                  numElements(buffer));
+  if (!part.sharded)
+    return {};
+  if (buffer.shape.size() != 1 || static_cast<uint64_t>(buffer.shape[0]) != part.shardElements)
+    return refuse("states[{}] '{}' has shards of {} elements, but its buffer is [{}]", i, state.name,
+                  part.shardElements, fmt::join(buffer.shape, "x"));
+  const uint64_t bucket = part.shardElements * p.world; // at most 2^47 elements by 2^16 ranks
+  if (part.offset > bucket || static_cast<uint64_t>(elements) > bucket - part.offset)
+    return refuse("states[{}] '{}' has {} elements at element {} of a bucket of {}", i, state.name, elements,
+                  part.offset, bucket);
+  return {};
+}
+
+Status verifyState(const Program &p, size_t i, Names &names) {
+  const State &state = p.states[i];
+  if (Status status = names.add(state.stage, i, state.name, state.name); !status)
+    return status;
+  for (const auto *others : {&state.readNames, &state.aliases})
+    for (const std::string &name : *others)
+      if (Status status = names.add(state.stage, i, name, state.name); !status)
+        return status;
+  if (state.buffer >= p.buffers.size())
+    return refuse("states[{}] '{}' names buffer {} of {}", i, state.name, state.buffer, p.buffers.size());
+  if (!isKnown(state.role, Role::Scalar) || !isKnown(state.init.kind, Init::Kind::Required))
+    return refuse("states[{}] '{}' has role {} and initialisation {}, the last known are {} and {}", i,
+                  state.name, int(state.role), int(state.init.kind), int(Role::Scalar),
+                  int(Init::Kind::Required));
+  const Buffer &buffer = p.buffers[state.buffer];
+  if (!isContiguous(buffer) || buffer.rankStride != 0 || buffer.slots != 1)
+    return refuse("states[{}] '{}' is not packed in row-major order, or lies elsewhere on every rank or for "
+                  "every micro-batch",
+                  i, state.name);
+  int64_t elements = 1;
+  for (int64_t size : state.logicalShape)
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
+      return refuse("states[{}] '{}' has a logical size of {}, or its product overflows", i, state.name,
+                    size);
+  return verifyPartition(p, i, elements);
+}
+
+int64_t logicalElements(const State &state) {
+  return std::accumulate(state.logicalShape.begin(), state.logicalShape.end(), int64_t(1),
+                         std::multiplies<int64_t>());
+}
+
+/// A master belongs to a parameter of its stage and has its elements: it takes the parameter's name and
+/// initialisation.
+Status verifyMasters(const Program &p) {
+  std::map<std::pair<uint32_t, std::string_view>, const State *> byName;
+  for (const State &state : p.states)
+    byName.emplace(std::pair(state.stage, std::string_view(state.name)), &state);
+  for (size_t i = 0; i < p.states.size(); ++i) {
+    const State &state = p.states[i];
+    if (state.role != Role::Master)
+      continue;
+    const auto owner = byName.find({state.stage, state.owner});
+    if (owner == byName.end() || owner->second->role == Role::Master)
+      return refuse("states[{}] '{}' is the master of '{}', which is no parameter", i, state.name,
+                    state.owner);
+    if (logicalElements(*owner->second) != logicalElements(state))
+      return refuse("states[{}] '{}' has {} elements, but is the master of '{}' with {}", i, state.name,
+                    logicalElements(state), state.owner, logicalElements(*owner->second));
+  }
+  return {};
+}
+
+/// Bit patterns, so that a NaN is its own copy.
+bool startAlike(const Init &a, const Init &b) {
+  return a.kind == b.kind && std::bit_cast<uint64_t>(a.a) == std::bit_cast<uint64_t>(b.a) &&
+         std::bit_cast<uint64_t>(a.b) == std::bit_cast<uint64_t>(b.b);
+}
+
+/// States of one name are copies of one value: they start alike, and weights files hold either.
+Status verifyCopies(const Program &p) {
+  std::unordered_map<std::string_view, size_t> firsts;
+  for (size_t i = 0; i < p.states.size(); ++i) {
+    const State &b = p.states[i];
+    const size_t first = firsts.emplace(b.name, i).first->second;
+    const State &a = p.states[first];
+    if (a.role != b.role || a.owner != b.owner || a.logicalShape != b.logicalShape ||
+        p.buffers[a.buffer].dtype != p.buffers[b.buffer].dtype || a.trainable != b.trainable ||
+        !startAlike(a.init, b.init))
+      return refuse(
+          "states[{}] '{}' on stage {} is no copy of states[{}] on stage {}: they differ in role, owner, "
+          "shape, type or initialisation",
+          i, b.name, b.stage, first, a.stage);
+  }
+  return {};
+}
+
+} // namespace
+
+Status verifySignature(const Program &p) {
+  Names states(p, "states"), inputs(p, "inputs"), outputs(p, "outputs");
+  for (size_t i = 0; i < p.states.size(); ++i)
+    if (Status status = verifyState(p, i, states); !status)
+      return status;
+  for (auto check : {verifyMasters, verifyCopies})
+    if (Status status = check(p); !status)
+      return status;
+  for (size_t i = 0; i < p.inputs.size(); ++i) {
+    const Input &input = p.inputs[i];
+    if (Status status = inputs.add(input.stage, i, input.name, input.name); !status)
+      return status;
+    if (input.buffer >= p.buffers.size() || !isContiguous(p.buffers[input.buffer]) ||
+        p.buffers[input.buffer].rankStride != 0)
+      return refuse("inputs[{}] '{}' names buffer {} of {}, or one that is not packed or lies elsewhere on "
+                    "every rank",
+                    i, input.name, input.buffer, p.buffers.size());
+    const DType dtype = p.buffers[input.buffer].dtype;
+    if (input.indexLimit < 0 || (input.indexLimit > 0 && dtype != DType::I64 && dtype != DType::I32))
+      return refuse("inputs[{}] '{}' has index limit {} with dtype {}", i, input.name, input.indexLimit,
+                    spell(dtype));
+  }
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    const Output &output = p.outputs[i];
+    if (Status status = outputs.add(output.stage, i, output.name, output.name); !status)
+      return status;
+    if (output.buffer >= p.buffers.size() || numElements(p.buffers[output.buffer]) != 1 ||
+        p.buffers[output.buffer].rankStride != 0 || p.buffers[output.buffer].slots != 1)
+      return refuse(
+          "outputs[{}] '{}' names buffer {} of {}, or one that has not one element or lies elsewhere "
+          "on every rank or for every micro-batch",
+          i, output.name, output.buffer, p.buffers.size());
+  }
+  return {};
+}
+
+} // namespace ds::rt
