@@ -15,6 +15,13 @@ func.func @sums(%g: tensor<8xbf16>, %kept: tensor<8xf32>, %rng: tensor<2xi64>, %
 
 // -----
 
+// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add>]
+func.func @first() attributes {ds.segment = #ds.segment<forward, backward>} { return }
+func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} { return }
+ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add>]
+
+// -----
+
 // A stage of a pipeline with two chunks, and what it runs.
 // CHECK: func.func @f() attributes {ds.segment = #ds.segment<stage 1, chunk 1, forward>}
 func.func @f() attributes {ds.segment = #ds.segment<stage 1, chunk 1, forward>} { return }
