@@ -124,6 +124,8 @@ def Simplify : Pass<"ds-simplify", "::mlir::ModuleOp"> {
     MLIR's `canonicalize` and `cse` in one, for steps: the first drops `ds.work` and `ds.layer` of what it replaces, the second
     would not merge a forward and a backward op.
 
+    Requires: differentiation has run.
+
     Ensures: an op that takes the place of another is of its work and layer; of equal ops one is left, which says what the
     one said that is done earlier.
 
