@@ -83,21 +83,19 @@ module attributes {ds.training = {gradient_accumulation_steps = 4 : i64, optimiz
   }
 }
 // CHECK-LABEL: ds.state @t role
+// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 2, gradients add>, #ds.run<@last, first 3, count 1, gradients add>]
 // CHECK: func.func @first
 // CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs{{.*}} :
 // CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]]{{.*}} : tensor<8x4xf32>)
-// CHECK: %[[KEPT:.*]] = ds.accumulate %[[DT]] {{.*}} : (tensor<8x4xf32>) -> tensor<8x4xf32>
-// CHECK: return %{{.*}}, %[[KEPT]]
+// CHECK: return %{{.*}}, %[[DT]]
 // CHECK: func.func @middle
 // CHECK-SAME: %[[KEPT:[a-z0-9]*]]: tensor<8x4xf32> {ds.state = @t.grad}) -> (tensor<f32> {ds.state = @loss}, tensor<8x4xf32> {ds.state = @t.grad})
 // CHECK-SAME: #ds.segment<forward, backward>
-// CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs
-// CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]]{{.*}} : tensor<8x4xf32>)
-// CHECK: %[[SUM:.*]] = ds.accumulate %[[DT]] into %[[KEPT]]
+// CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} into(%[[KEPT]]) transpose_lhs
+// CHECK: %[[SUM:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]]{{.*}} : tensor<8x4xf32>)
 // CHECK: return %{{.*}}, %[[SUM]]
 // CHECK: func.func @last
-// CHECK: ds.accumulate %{{.*}} into
-// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 2, gradients add>, #ds.run<@last, first 3, count 1, gradients add>]
+// CHECK: ds.matmul %{{.*}}, %{{.*}} into(
 
 // -----
 
