@@ -1,0 +1,139 @@
+//===- Mesh.cpp - Named axes along which ranks differ --------------------------===//
+#include "ds/Runtime/Mesh.h"
+
+#include <fmt/format.h>
+
+namespace ds::rt {
+
+/// Whether `name` is that of a sub-axis of `parent`.
+static bool isPartOf(std::string_view name, std::string_view parent) {
+  return name.size() > parent.size() && name[parent.size()] == '.' && name.starts_with(parent);
+}
+
+/// What keeps the names from telling axes apart.
+static std::string findNameMistake(const std::vector<MeshAxis> &axes) {
+  constexpr size_t kMaxName = 64;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const std::string &name = axes[i].name;
+    if (name.empty() || name.size() > kMaxName)
+      return fmt::format("axis {} has a name of {} bytes, allowed are 1 to {}", i, name.size(), kMaxName);
+    for (size_t k = 0; k < axes.size(); ++k) {
+      if (k < i && axes[k].name == name)
+        return fmt::format("axes {} and {} are both '{}'", k, i, name);
+      if (isPartOf(axes[k].name, name))
+        return fmt::format("'{}' is an axis and, by '{}', cut into several", name, axes[k].name);
+    }
+  }
+  return {};
+}
+
+std::string Mesh::findMistake(uint32_t ranks) const {
+  if (list.size() > kMaxAxes)
+    return fmt::format("it has {} axes, the limit is {}", list.size(), kMaxAxes);
+  if (std::string mistake = findNameMistake(list); !mistake.empty())
+    return mistake;
+  // Stops where the product exceeds what is asked for: it cannot overflow.
+  uint64_t product = 1;
+  for (const MeshAxis &axis : list) {
+    if (axis.size < 1)
+      return fmt::format("axis '{}' has size 0", axis.name);
+    product *= axis.size;
+    if (product > ranks)
+      break;
+  }
+  if (product != ranks)
+    return fmt::format("its axes have {}{} ranks, but the program is for {}",
+                       product > ranks ? "at least " : "", product, ranks);
+  return {};
+}
+
+std::optional<AxisSet> Mesh::find(std::string_view name) const {
+  AxisSet found;
+  for (unsigned axis = 0; axis < numAxes(); ++axis)
+    if (list[axis].name == name || isPartOf(list[axis].name, name))
+      found.add(axis);
+  return found.isEmpty() ? std::nullopt : std::optional(found);
+}
+
+std::string Mesh::spell(AxisSet axes) const {
+  std::string text;
+  for (unsigned axis = 0; axis < numAxes(); ++axis)
+    if (axes.has(axis))
+      text += (text.empty() ? "" : ", ") + list[axis].name;
+  return text.empty() ? "no axis" : text;
+}
+
+std::string Mesh::spell() const {
+  std::string text;
+  for (const MeshAxis &axis : list)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", axis.name, axis.size);
+  return "[" + text + "]";
+}
+
+uint32_t Mesh::size(AxisSet axes) const {
+  uint32_t ranks = 1;
+  for (unsigned axis = 0; axis < numAxes(); ++axis)
+    if (axes.has(axis))
+      ranks *= list[axis].size;
+  return ranks;
+}
+
+uint32_t Mesh::stride(unsigned axis, AxisSet axes) const {
+  uint32_t stride = 1;
+  for (unsigned faster = axis + 1; faster < numAxes(); ++faster)
+    if (axes.has(faster))
+      stride *= list[faster].size;
+  return stride;
+}
+
+uint32_t Mesh::coordinate(uint32_t rank, unsigned axis) const {
+  return rank / stride(axis, all()) % list[axis].size;
+}
+
+std::vector<uint32_t> Mesh::coordinates(uint32_t rank) const {
+  std::vector<uint32_t> coordinates(list.size());
+  for (unsigned axis = numAxes(); axis-- > 0; rank /= list[axis].size)
+    coordinates[axis] = rank % list[axis].size;
+  return coordinates;
+}
+
+uint32_t Mesh::rankAt(const std::vector<uint32_t> &coordinates) const {
+  uint32_t rank = 0;
+  for (unsigned axis = 0; axis < numAxes(); ++axis)
+    rank = rank * list[axis].size + coordinates[axis];
+  return rank;
+}
+
+uint32_t Mesh::position(uint32_t rank, AxisSet axes) const {
+  const std::vector<uint32_t> own = coordinates(rank);
+  uint32_t position = 0;
+  for (unsigned axis = 0; axis < numAxes(); ++axis)
+    if (axes.has(axis))
+      position = position * list[axis].size + own[axis];
+  return position;
+}
+
+uint32_t Mesh::firstMember(uint32_t rank, AxisSet axes) const {
+  std::vector<uint32_t> first = coordinates(rank);
+  for (unsigned axis = 0; axis < numAxes(); ++axis)
+    if (axes.has(axis))
+      first[axis] = 0;
+  return rankAt(first);
+}
+
+std::vector<uint32_t> Mesh::members(uint32_t rank, AxisSet axes) const {
+  std::vector<uint32_t> members = {firstMember(rank, axes)};
+  // Each axis repeats what the slower ones have made.
+  for (unsigned axis = 0; axis < numAxes(); ++axis) {
+    if (!axes.has(axis))
+      continue;
+    std::vector<uint32_t> finer;
+    for (uint32_t member : members)
+      for (uint32_t at = 0; at < list[axis].size; ++at)
+        finer.push_back(member + at * stride(axis, all()));
+    members = std::move(finer);
+  }
+  return members;
+}
+
+} // namespace ds::rt
