@@ -92,18 +92,18 @@ Cost measure(RankGroup &group, uint32_t repeats, const std::function<Status()> &
 }
 
 void print(const RankGroup &group, const char *name, CollectiveKind kind, uint64_t bytes, Cost cost) {
-  CommStat stat{kind, name, 1, bytes, cost.seconds};
+  CommStat stat{kind, name, group.world(), 1, bytes, cost.seconds};
   if (group.rank() == 0)
     std::printf("%-16s %9.3f ms (processor %9.3f ms)   algorithm %7.2f GB/s   bus %7.2f GB/s\n", name,
                 cost.seconds * 1e3, cost.cpuSeconds * 1e3, stat.algorithmBandwidth() * 1e-9,
-                stat.busBandwidth(group.world()) * 1e-9);
+                stat.busBandwidth() * 1e-9);
 }
 
 void run(RankGroup &group, const Options &options) {
   const uint32_t world = group.world();
   const uint64_t part = options.megabytes * 1000000 / 4 / world, bytes = part * 4 * world;
   std::vector<float> full(part * world, 1), out(part * world, 0);
-  const Collective scatter{CollectiveKind::ReduceScatter, Reduction::Sum, DType::F32, part, 0, ""};
+  const Collective scatter{CollectiveKind::ReduceScatter, Reduction::Sum, DType::F32, part, {}, ""};
   std::vector<std::byte> staging(collectiveStagingBytes(scatter, world));
   Communicator &channel = group.channel(0);
   if (group.rank() == 0)

@@ -65,6 +65,8 @@ def fields(types, value, kind="Program", path=""):
         if name in value:
             yield place, value, name, field
         inner = field.strip("[]")
+        if field in types and name in value:
+            yield from fields(types, value[name], field, place)
         if field.startswith("[") and name not in CODE:
             for index, item in enumerate(value.get(name, [])):
                 if inner in types:
@@ -78,6 +80,8 @@ def find(value, place):
     first, _, rest = place.partition(".")
     name = first.removesuffix("[]")
     items = value.get(name, [])
+    if isinstance(items, dict):
+        items = [items]
     if not rest:
         return [(items, index) for index in range(len(items))] if first != name else [(value, name)] if name in value else []
     return [pair for item in items for pair in find(item, rest)]
@@ -134,7 +138,7 @@ def change_number(draw, value, kind, others):
 def change_list(draw, items, isCode, kind):
     """Another length, or another order; None for an empty list of tables, which has no entry to repeat."""
     if not items:
-        return {"[string]": [""], "[ubyte]": [0], "[uint]": [4], "[long]": [1]}.get(kind)
+        return {"[string]": [""], "[ubyte]": [0], "[uint]": [4], "[long]": [1], "[ulong]": [64]}.get(kind)
     ways = [items[:-1], items[:len(items) // 2], [], items + items[-1:], items[1:]]
     if not isCode and len(items) > 1:
         at = draw.randrange(len(items))
@@ -157,6 +161,9 @@ def mutate(program, draw):
     found, kind = find(tree, place), program.kinds[place]
     holder, key = draw.choice(found)
     before, others = holder[key], [h[k] for h, k in found]
+    if kind in program.types:  # one that may be absent
+        del holder[key]
+        return f"{place}: {str(before)[:60]!r}, now absent", tree
     if kind.startswith("["):
         holder[key] = change_list(draw, before, key in CODE, kind)
         if holder[key] is None:

@@ -2,6 +2,7 @@
 #include "Kernels.h"
 
 #include "ds/Codegen/CompileCuda.h"
+#include "ds/Runtime/ProgramFile.h"
 
 #include <numeric>
 
@@ -19,8 +20,7 @@ static std::vector<std::vector<uint32_t>> findAlignments(llvm::ArrayRef<mlir::ds
     for (uint32_t k = 0; command.kind == rt::CommandKind::Kernel && k < command.numOperands; ++k) {
       const rt::Buffer &buffer = program.buffers[program.operands[command.firstOperand + k]];
       uint32_t &alignment = result[command.callee][k % result[command.callee].size()];
-      alignment = std::gcd(
-          alignment, static_cast<uint32_t>((buffer.offset | buffer.rankStride | buffer.slotStride) % kMost));
+      alignment = std::gcd(alignment, static_cast<uint32_t>(rt::offsetBits(buffer) % kMost));
     }
   return result;
 }

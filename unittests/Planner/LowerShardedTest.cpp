@@ -81,33 +81,34 @@ TEST_F(LowerSharded, IsAProgramForAllRanks) {
   ::ds::Status valid = rt::verifyProgram(program);
   EXPECT_TRUE(bool(valid)) << (valid ? "" : valid.error().message);
   EXPECT_EQ(program.world, 2u);
-  EXPECT_EQ(program.mesh.dp, 2u);
+  EXPECT_EQ(program.mesh, (rt::Mesh{{"dp", 2}}));
+  EXPECT_EQ(program.dataAxes, rt::AxisSet{0});
   ASSERT_EQ(program.collectives.size(), 3u);
   unsigned waits = 0, windows = 0;
   for (const rt::Command &command : program.commands)
     waits += command.kind == rt::CommandKind::WaitEvent;
   for (const rt::Buffer &buffer : program.buffers)
-    windows += buffer.rankStride == 32 * sizeof(float);
+    windows += buffer.axisStrides == std::vector<uint64_t>{32 * sizeof(float)};
   EXPECT_GT(waits, 0u);
   EXPECT_EQ(windows, 1u);
   EXPECT_EQ(program.streams.size(), 3u);
-  for (const rt::Collective &collective : program.collectives)
+  for (const rt::Collective &collective : program.collectives) {
     EXPECT_EQ(collective.elements, collective.kind == rt::CollectiveKind::AllReduce ? 1u : 32u);
+    EXPECT_EQ(collective.axes, rt::AxisSet{0});
+  }
 }
 
 TEST_F(LowerSharded, GivesMembersTheirWindowsAndParts) {
   EXPECT_EQ(program.states.size(), 5u); // two parameters, two moments, the loss
   const rt::State &w = state("w"), &b = state("b");
-  EXPECT_FALSE(w.partition.sharded);
+  EXPECT_EQ(w.layout, rt::Layout());
   EXPECT_EQ(w.aliases, std::vector<std::string>{"tied"});
   EXPECT_EQ(program.buffers[w.buffer].shape, (std::vector<int64_t>{8, 4}));
   EXPECT_EQ(program.buffers[b.buffer].offset, program.buffers[w.buffer].offset + 32 * sizeof(float));
   const rt::State &moment = state("b.sum");
   EXPECT_EQ(moment.owner, "b");
   EXPECT_EQ(moment.logicalShape, std::vector<int64_t>{4});
-  EXPECT_TRUE(moment.partition.sharded);
-  EXPECT_EQ(moment.partition.offset, 32u);
-  EXPECT_EQ(moment.partition.shardElements, 32u);
+  EXPECT_EQ(moment.layout, (rt::Layout{{}, {0}, 32, 32}));
   EXPECT_EQ(moment.buffer, state("w.sum").buffer);
 }
 
@@ -159,9 +160,10 @@ const char *kPlanned = "module attributes {ds.phase = #ds.phase<planned>} {\n"
 TEST(Lower, NumbersEventsAsTheyCome) {
   std::string said;
   FailureOr<rt::Program> program =
-      lowerText(std::string(kPlanned) + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                                        "ds.record 5000000000 on compute\nds.record 70000 on compute\n"
-                                        "ds.wait 5000000000 on compute\nreturn\n}\n}",
+      lowerText(std::string(kPlanned) +
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                    "ds.record 5000000000 on compute\nds.record 70000 on compute\n"
+                    "ds.wait 5000000000 on compute\nreturn\n}\n}",
                 said);
   ASSERT_TRUE(succeeded(program)) << said;
   EXPECT_EQ(program->numEvents, 2u);
@@ -195,7 +197,50 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
   ASSERT_TRUE(succeeded(program)) << said;
   const rt::Buffer &buffer = program->buffers.at(program->operands.at(0));
   EXPECT_EQ(buffer.offset, 64u + 8 * 4);
-  EXPECT_EQ(buffer.rankStride, 32u * 4);
+  EXPECT_EQ(buffer.axisStrides, std::vector<uint64_t>{32 * 4});
+}
+
+// Stages slowest, parts of tensors fastest; what one rank has along an axis is not said. A state whose
+// dimension is cut is a smaller tensor on each rank.
+TEST(Lower, NamesTheAxesThatHaveRanks) {
+  std::string said;
+  FailureOr<rt::Program> program =
+      lowerText("module attributes {ds.phase = #ds.phase<planned>} {\n"
+                "  ds.arena device bytes 4096 lower_bound 0\n"
+                "  ds.mesh @mesh axes [dp = 1, tp = 4, pp = 1, sp = 2]\n"
+                "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
+                "{ds.offset = 0 : "
+                "i64} : tensor<6x8xf32>\n"
+                "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                "%a = ds.alloc \"activations\" offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                "%p = ds.view %a offset 0 axis tp stride 2 : !ds.buffer<tensor<8xf32>, [1], device> -> "
+                "!ds.buffer<tensor<2xf32>, [1], device>\n"
+                "ds.call \"fill\"(%p) writes [0] params [0.0 : f64] on compute : "
+                "!ds.buffer<tensor<2xf32>, [1], device>\nreturn\n}\n}",
+                said);
+  ASSERT_TRUE(succeeded(program)) << said;
+  EXPECT_EQ(program->world, 8u);
+  EXPECT_EQ(program->mesh, (rt::Mesh{{"dp", 1}, {"sp", 2}, {"tp", 4}}));
+  EXPECT_EQ(program->dataAxes, rt::AxisSet{0});
+  EXPECT_EQ(program->buffers.at(program->operands.at(0)).axisStrides, (std::vector<uint64_t>{0, 0, 8}));
+  ASSERT_EQ(program->states.size(), 1u);
+  EXPECT_EQ(program->states[0].logicalShape, (std::vector<int64_t>{6, 8}));
+  EXPECT_EQ(program->states[0].layout, (rt::Layout{{rt::AxisSet(), {2}}, {}, 0, 0}));
+  EXPECT_EQ(program->buffers.at(program->states[0].buffer).shape, (std::vector<int64_t>{6, 2}));
+}
+
+// A program has no word for an axis along which there is nobody else.
+TEST(Lower, RefusesCollectivesAlongAnAxisOfOneRank) {
+  std::string said;
+  EXPECT_TRUE(failed(
+      lowerText(std::string(kPlanned) +
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                    "ds.communicate all_reduce ins(%a) outs(%a) reduce sum axis tp on compute : "
+                    "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
+                    "return\n}\n}",
+                said)));
+  EXPECT_NE(said.find("expects an axis of several ranks, but got tp"), std::string::npos) << said;
 }
 
 TEST(Lower, ArenasAreThoseOfTheirSpaces) {

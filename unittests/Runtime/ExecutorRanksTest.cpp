@@ -37,8 +37,7 @@ std::vector<Ended> runRanks(FakeRanks &ranks, const Program &program,
   std::vector<Ended> ended(ranks.world);
   ranks.forEachRank([&](uint32_t rank) {
     ExecutorOptions options{.isa = {}, .poison = poison, .rank = rank};
-    for (uint32_t s = 0; s < program.streams.size(); ++s)
-      options.communicators.push_back(&ranks.channel(rank, s));
+    options.communicator = ranks.communicators(rank, program.mesh);
     options.failed = [&](const Error &error) { ranks.abort(error.message); };
     Result<std::unique_ptr<Executor>> loaded = Executor::load(program, options);
     ASSERT_TRUE(loaded) << loaded.error().message;
@@ -67,7 +66,7 @@ struct OneOfEach {
   OneOfEach() {
     b.ranks(kWorld);
     full = b.keep({kWorld * 4});
-    window = b.rankWindow(full, kWorld);
+    window = b.rankWindow(full, {0});
     grad = b.keep({kWorld, 5});
     part = b.keep({5});
     loss = b.keep({});
@@ -96,7 +95,7 @@ struct OneOfEach {
 TEST(ExecutorRanks, CollectivesDoWhatTheProgramSays) {
   for (bool poison : {false, true}) {
     OneOfEach o;
-    FakeRanks ranks(3, 3);
+    FakeRanks ranks(3);
     const auto ended = runRanks(
         ranks, o.b.program, [&](Executor &executor) { o.fill(executor); }, poison, /*rounds=*/3);
     for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -116,11 +115,63 @@ TEST(ExecutorRanks, CollectivesDoWhatTheProgramSays) {
 
 TEST(ExecutorRanks, AWindowLiesElsewhereOnEveryRank) {
   OneOfEach o;
-  FakeRanks ranks(3, 3);
+  FakeRanks ranks(3);
   const auto ended = runRanks(ranks, o.b.program, [](Executor &) {});
   for (uint32_t rank = 0; rank < 3; ++rank) {
     const auto *base = static_cast<std::byte *>(ended[rank].executor->data(o.full));
     EXPECT_EQ(static_cast<std::byte *>(ended[rank].executor->data(o.window)) - base, rank * 16);
+  }
+}
+
+/// Collectives along each axis of two by two ranks, and along both, in place where the axes say.
+struct OnAGrid {
+  const Mesh mesh = {{"dp", 2}, {"tp", 2}};
+  ProgramBuilder b;
+  uint32_t row, column, all, root, inRow, inColumn, inAll;
+
+  OnAGrid() {
+    b.ranks(mesh);
+    row = b.keep({8}), column = b.keep({8}), all = b.keep({16}), root = b.keep({2});
+    inRow = b.rankWindow(row, {1}), inColumn = b.rankWindow(column, {0}), inAll = b.rankWindow(all, {0, 1});
+    using enum CollectiveKind;
+    b.communicateAlong({1}, AllGather, Reduction::None, 4, {inRow, row}, 1);
+    b.communicateAlong({0}, ReduceScatter, Reduction::Sum, 4, {column, inColumn}, 2);
+    b.communicateAlong({0, 1}, AllGather, Reduction::None, 4, {inAll, all}, 1);
+    b.communicateAlong({0}, Broadcast, Reduction::None, 2, {root}, 1, {1});
+    b.segment();
+  }
+  void fill(Executor &executor) const {
+    const float rank = static_cast<float>(executor.rank());
+    for (uint32_t window : {inRow, inAll})
+      count(executor, window, 10 * rank);
+    count(executor, column, 100 * rank);
+    count(executor, root, 1000 * rank);
+  }
+  void check(const Ended &e, uint32_t rank) const {
+    const std::vector<uint32_t> above = mesh.members(rank, {0}), beside = mesh.members(rank, {1});
+    for (int64_t i = 0; i < 16; ++i)
+      EXPECT_EQ(e.at(all, i), static_cast<float>(10 * (i / 4) + i % 4)) << "rank " << rank;
+    for (int64_t i = 0; i < 8; ++i)
+      EXPECT_EQ(e.at(row, i), static_cast<float>(10 * beside[static_cast<size_t>(i) / 4] + i % 4));
+    for (int64_t i = 0; i < 4; ++i) { // part `dp` of the sums of two ranks
+      const int64_t at = 4 * (rank / 2) + i;
+      EXPECT_EQ(e.at(column, at), static_cast<float>(100 * (above[0] + above[1]) + 2 * at));
+    }
+    EXPECT_EQ(e.at(root, 1), static_cast<float>(1000 * above[1] + 1)) << "of position 1";
+    EXPECT_EQ(e.executor->dataPosition(), rank / 2);
+  }
+};
+
+TEST(ExecutorRanks, GroupsMeetAlongTheirAxes) {
+  for (bool poison : {false, true}) {
+    OnAGrid grid;
+    FakeRanks ranks(4);
+    const auto ended = runRanks(
+        ranks, grid.b.program, [&](Executor &executor) { grid.fill(executor); }, poison, /*rounds=*/2);
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      ASSERT_TRUE(ended[rank].status) << ended[rank].status.error().message;
+      grid.check(ended[rank], rank);
+    }
   }
 }
 
@@ -160,7 +211,7 @@ struct Pipeline {
 TEST(ExecutorRanks, StreamsMeetAtEventsAcrossRanks) {
   for (bool poison : {false, true}) {
     Pipeline p;
-    FakeRanks ranks(2, 3);
+    FakeRanks ranks(2);
     const auto ended = runRanks(
         ranks, p.b.program,
         [&](Executor &executor) { count(executor, p.shard, 1000.0f * static_cast<float>(executor.rank())); },
@@ -178,7 +229,7 @@ TEST(ExecutorRanks, AFailedCollectiveEndsTheSegmentOnEveryRank) {
   // Call 1 on the gather stream is the second gather: compute waits for it, and the other rank is inside it.
   for (bool poison : {false, true}) {
     Pipeline p;
-    FakeRanks ranks(2, 3);
+    FakeRanks ranks(2);
     ranks.failAt(1, 1, 1, {ExitCode::Peer, "rank 0 on host h has gone in all_gather_2", ""});
     const auto ended = runRanks(
         ranks, p.b.program, [&](Executor &e) { count(e, p.shard, 0); }, poison);
@@ -202,9 +253,9 @@ TEST(ExecutorRanks, AFailureThatOnlyOneStreamKnowsOfEndsWhatOthersWaitFor) {
   b.communicate(CollectiveKind::AllGather, Reduction::None, 64, {shard, full}, 1);
   b.communicate(CollectiveKind::AllReduce, Reduction::Sum, 1, {loss, loss}, 0);
   b.segment();
-  FakeRanks ranks(2, 3);
+  FakeRanks ranks(2);
   ExecutorOptions options{.isa = {}, .poison = false, .rank = 0};
-  options.communicators = {&ranks.channel(0, 0), &ranks.channel(0, 1), nullptr};
+  options.communicator = ranks.communicators(0, b.program.mesh);
   options.failed = [&](const Error &error) { ranks.abort("told: " + error.message); };
   auto executor = Executor::load(b.program, options);
   ASSERT_TRUE(executor);
@@ -217,14 +268,14 @@ TEST(ExecutorRanks, AFailureThatOnlyOneStreamKnowsOfEndsWhatOthersWaitFor) {
 
 TEST(ExecutorRanks, RefusesAStreamThatHasNobodyToTalkTo) {
   Pipeline p;
-  FakeRanks ranks(2, 3), three(3, 3);
+  FakeRanks three(3);
   ExecutorOptions options;
   auto none = Executor::load(p.b.program, options);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ExitCode::Internal);
   EXPECT_THAT(none.error().message,
-              HasSubstr("has 0 ranks to talk to on stream 1, but the program is for 2"));
-  options.communicators = {nullptr, &three.channel(0, 1), &three.channel(0, 2)};
+              HasSubstr("has 0 ranks to talk to on stream 1, but the mesh has 2 along dp"));
+  options.communicator = [&](uint32_t stream, AxisSet) { return &three.channel(0, stream); };
   auto other = Executor::load(p.b.program, options);
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message, HasSubstr("has 3 ranks"));

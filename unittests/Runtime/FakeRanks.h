@@ -1,8 +1,8 @@
 //===- FakeRanks.h - Ranks that are threads of one process ---------------------===//
 //
-// A communicator without a network, for tests of what uses one: ranks lay down copies of what they send, wait
-// until all have, and take what they need. A call can be made to fail; then, as the real one does, every
-// other rank's calls fail too, those that already wait first.
+// Communicators without a network, for tests of what uses them: ranks lay down copies of what they send, wait
+// until all members have, and take what they need. A call can be made to fail; then, as the real one does,
+// every other rank's calls fail too, those that already wait first.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_UNITTESTS_RUNTIME_FAKERANKS_H
@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -27,17 +28,31 @@ namespace ds::rt::test {
 
 class FakeRanks {
 public:
-  FakeRanks(uint32_t world, uint32_t channels) : world(world) {
-    for (uint32_t c = 0; c < channels; ++c) {
-      meetings.push_back(std::make_unique<Meeting>(world));
-      for (uint32_t r = 0; r < world; ++r)
-        members.push_back(std::make_unique<Member>(*this, *meetings.back(), r, c));
-    }
-  }
-  Communicator &channel(uint32_t rank, uint32_t index) { return *members[index * world + rank]; }
+  explicit FakeRanks(uint32_t world) : world(world) {}
 
-  /// Call number `call` (from 0) of `rank` on channel `index` fails with `error`. With ExitCode::Peer the
-  /// other ranks are told, as the real one does when it loses a rank.
+  /// All ranks on a channel, or some.
+  Communicator &channel(uint32_t rank, uint32_t index) {
+    std::vector<uint32_t> all(world);
+    std::iota(all.begin(), all.end(), 0);
+    return subset(rank, index, all);
+  }
+  Communicator &subset(uint32_t rank, uint32_t index, const std::vector<uint32_t> &members) {
+    const std::lock_guard lock(mutex);
+    Meeting &meeting = meetings.try_emplace({index, members}, members).first->second;
+    std::unique_ptr<Member> &member = meeting.members[rank];
+    if (!member)
+      member = std::make_unique<Member>(*this, meeting, rank, index);
+    return *member;
+  }
+  /// For ExecutorOptions: streams are channels.
+  CommunicatorOf communicators(uint32_t rank, const Mesh &mesh) {
+    return [this, rank, mesh](uint32_t stream, AxisSet axes) {
+      return &subset(rank, stream, mesh.members(rank, axes));
+    };
+  }
+
+  /// Call number `call` (from 0) of `rank` on channel `index`, whoever takes part, fails with `error`. With
+  /// ExitCode::Peer the other ranks are told, as the real one does when it loses a rank.
   void failAt(uint32_t rank, uint32_t index, uint32_t call, Error error) {
     failures[{rank, index, call}] = std::move(error);
   }
@@ -66,9 +81,12 @@ public:
   const uint32_t world;
 
 private:
+  class Member;
   struct Meeting {
-    explicit Meeting(uint32_t world) : sent(world) {}
-    std::vector<std::vector<std::byte>> sent;                             ///< by rank
+    explicit Meeting(const std::vector<uint32_t> &ranks) : ranks(ranks), sent(ranks.size()) {}
+    const std::vector<uint32_t> ranks;                                    ///< by position
+    std::map<uint32_t, std::unique_ptr<Member>> members;                  ///< by rank
+    std::vector<std::vector<std::byte>> sent;                             ///< by position
     std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>> mail; ///< by sender and receiver
     uint32_t arrived = 0;
     uint64_t round = 0;
@@ -92,19 +110,21 @@ private:
   class Member final : public Communicator {
   public:
     Member(FakeRanks &ranks, Meeting &meeting, uint32_t rank, uint32_t channel)
-        : ranks(ranks), meeting(meeting), self(rank), index(channel) {}
-    uint32_t rank() const override { return self; }
-    uint32_t world() const override { return ranks.world; }
+        : ranks(ranks), meeting(meeting), rank(rank), index(channel),
+          self(static_cast<uint32_t>(std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) -
+                                     meeting.ranks.begin())) {}
+    uint32_t position() const override { return self; }
+    uint32_t size() const override { return static_cast<uint32_t>(meeting.ranks.size()); }
 
     Status allGather(const void *in, void *out, uint64_t bytes, const char *) override {
       return meet(in, bytes, [&] {
-        for (uint32_t r = 0; r < world(); ++r)
+        for (uint32_t r = 0; r < size(); ++r)
           std::memcpy(static_cast<std::byte *>(out) + r * bytes, meeting.sent[r].data(), bytes);
       });
     }
     Status reduceScatter(const void *in, void *out, void *, uint64_t elements, DType dtype,
                          Reduction reduction, const char *) override {
-      return meet(in, elements * world() * byteSize(dtype),
+      return meet(in, elements * size() * byteSize(dtype),
                   [&] { combine(self * elements, elements, dtype, reduction, out); });
     }
     Status allReduce(const void *in, void *out, void *, uint64_t elements, DType dtype, Reduction reduction,
@@ -115,8 +135,8 @@ private:
       return meet(data, bytes, [&] { std::memcpy(data, meeting.sent[root].data(), bytes); });
     }
     Status allToAll(const void *in, void *out, uint64_t bytes, const char *) override {
-      return meet(in, bytes * world(), [&] {
-        for (uint32_t r = 0; r < world(); ++r)
+      return meet(in, bytes * size(), [&] {
+        for (uint32_t r = 0; r < size(); ++r)
           std::memcpy(static_cast<std::byte *>(out) + r * bytes, meeting.sent[r].data() + self * bytes,
                       bytes);
       });
@@ -159,12 +179,12 @@ private:
     /// Lays down a copy, waits for all ranks, takes, and waits again, so that nobody overwrites too early.
     template <class Take>
     Status meet(const void *in, uint64_t bytes, Take take) {
-      const auto failure = ranks.failures.find({self, index, calls++});
+      const auto failure = ranks.failures.find({rank, index, ranks.countCall(rank, index)});
       if (failure != ranks.failures.end()) {
         if (ranks.patient)
           ranks.awaitArrival();
         if (failure->second.code == ExitCode::Peer)
-          ranks.abort("told by rank " + std::to_string(self) + ": " + failure->second.message);
+          ranks.abort("told by rank " + std::to_string(rank) + ": " + failure->second.message);
         return failure->second;
       }
       const auto *from = static_cast<const std::byte *>(in);
@@ -178,7 +198,7 @@ private:
       std::unique_lock lock(ranks.mutex);
       ranks.longest = std::max(ranks.longest, bytes);
       const uint64_t round = meeting.round;
-      if (++meeting.arrived == world()) {
+      if (++meeting.arrived == size()) {
         meeting.arrived = 0;
         ++meeting.round;
       }
@@ -189,21 +209,27 @@ private:
 
     FakeRanks &ranks;
     Meeting &meeting;
-    uint32_t self, index, calls = 0;
+    const uint32_t rank, index, self; ///< self: the position
   };
 
+  /// How many calls `rank` has made before on a channel.
+  uint32_t countCall(uint32_t rank, uint32_t index) {
+    const std::lock_guard lock(mutex);
+    return calls[{rank, index}]++;
+  }
   void awaitArrival() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] {
-      return std::any_of(meetings.begin(), meetings.end(), [](const auto &m) { return m->arrived > 0; });
+      return std::any_of(meetings.begin(), meetings.end(),
+                         [](const auto &m) { return m.second.arrived > 0; });
     });
   }
 
   bool patient = false;
-  std::vector<std::unique_ptr<Meeting>> meetings;
-  std::vector<std::unique_ptr<Member>> members; ///< by channel, then rank
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Error> failures;
-  std::mutex mutex; ///< guards what follows and the meetings
+  std::mutex mutex;                                                       ///< guards what follows
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, Meeting> meetings; ///< by channel and members
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> calls;                ///< by rank and channel
   std::condition_variable changed;
   std::optional<Error> broken;
   uint64_t longest = 0;

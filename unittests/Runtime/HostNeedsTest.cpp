@@ -10,6 +10,7 @@ namespace {
 Program emptyProgram() {
   Program program;
   program.world = 4;
+  program.mesh = {{"dp", 4}};
   program.accumulation = 3;
   program.streams = {StreamKind::Compute, StreamKind::Gather};
   return program;
@@ -37,20 +38,20 @@ TEST(HostNeeds, EachMicroStepHasAPlaceForItsInputs) {
 
 TEST(HostNeeds, TheLargestPartIsThatOfAnyRank) {
   Program program = emptyProgram();
-  auto largestOf = [&](int64_t elements, Partition partition) {
+  auto largestOf = [&](int64_t elements, Layout layout) {
     State state;
     state.logicalShape = {elements};
-    state.partition = partition;
-    state.buffer = addBuffer(program, DType::F32, partition.sharded ? 10 : elements);
+    state.layout = layout;
+    state.buffer = addBuffer(program, DType::F32, layout.isBucketed() ? 10 : elements);
     program.states = {state};
     return largestPartBytes(program) / 4;
   };
   EXPECT_EQ(largestOf(7, {}), 7u);
-  EXPECT_EQ(largestOf(4, {true, 5, 10}), 4u);   // within rank 0
-  EXPECT_EQ(largestOf(5, {true, 8, 10}), 3u);   // 2 of rank 0, 3 of rank 1
-  EXPECT_EQ(largestOf(5, {true, 27, 10}), 3u);  // 3 of rank 2, 2 of rank 3
-  EXPECT_EQ(largestOf(30, {true, 9, 10}), 10u); // rank 1 has a whole shard
-  EXPECT_EQ(largestOf(3, {true, 37, 10}), 3u);  // the last rank
+  EXPECT_EQ(largestOf(4, {{}, {0}, 5, 10}), 4u);   // within rank 0
+  EXPECT_EQ(largestOf(5, {{}, {0}, 8, 10}), 3u);   // 2 of rank 0, 3 of rank 1
+  EXPECT_EQ(largestOf(5, {{}, {0}, 27, 10}), 3u);  // 3 of rank 2, 2 of rank 3
+  EXPECT_EQ(largestOf(30, {{}, {0}, 9, 10}), 10u); // rank 1 has a whole shard
+  EXPECT_EQ(largestOf(3, {{}, {0}, 37, 10}), 3u);  // the last rank
 }
 
 } // namespace

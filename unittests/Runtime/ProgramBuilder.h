@@ -38,7 +38,8 @@ public:
   /// From here on everything is another stage's, of which the mesh has one more.
   void addStage() {
     program.stages.emplace_back();
-    program.world = program.mesh.pp = static_cast<uint32_t>(program.stages.size());
+    program.world = static_cast<uint32_t>(program.stages.size());
+    program.mesh = {{"pp", program.world}};
   }
   uint32_t stage() const { return static_cast<uint32_t>(program.stages.size() - 1); }
   ArenaBytes &arenas() { return program.stages.back().arenas; }
@@ -89,7 +90,7 @@ public:
         {std::move(name), {}, role, "", shape, id, init, role == Role::Parameter, {}, {}, stage()});
     return id;
   }
-  /// A state that is elements [offset, ...) of the bucket of which `shard` holds one rank's part.
+  /// A state that is elements [offset, ...) of the bucket of which `shard` holds what one rank along dp has.
   void sharded(std::string name, std::vector<int64_t> shape, uint32_t shard, uint64_t offset, Init init = {},
                Role role = Role::Parameter, std::string owner = "") {
     const auto shardElements = static_cast<uint64_t>(numElements(program.buffers[shard]));
@@ -101,31 +102,48 @@ public:
                               shard,
                               init,
                               role == Role::Parameter,
-                              {true, offset, shardElements},
+                              {{}, program.mesh.find("dp").value(), offset, shardElements},
                               {},
                               stage()});
   }
-  /// The rank's part of `base`, which is `parts` parts long.
-  uint32_t rankWindow(uint32_t base, int64_t parts) {
-    const int64_t elements = numElements(program.buffers[base]) / parts;
+  /// The rank's part of `base`, which is cut along `axes`.
+  uint32_t rankWindow(uint32_t base, AxisSet axes) {
+    const Mesh &mesh = program.mesh;
+    const int64_t elements = numElements(program.buffers[base]) / mesh.size(axes);
     const uint32_t id = view(base, 0, {elements}, {1});
-    program.buffers[id].rankStride = static_cast<uint64_t>(elements) * byteSize(program.buffers[id].dtype);
+    Buffer &buffer = program.buffers[id];
+    buffer.axisStrides.resize(mesh.numAxes());
+    for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+      if (axes.has(axis))
+        buffer.axisStrides[axis] =
+            static_cast<uint64_t>(elements) * byteSize(buffer.dtype) * mesh.stride(axis, axes);
     return id;
   }
-  /// A run of `world` ranks with a stream for gathers and one for reductions.
-  void ranks(uint32_t world) {
-    program.world = program.mesh.dp = world;
+  /// A run of `world` ranks, all with data of their own, with a stream for gathers and one for reductions.
+  void ranks(uint32_t world) { ranks({{"dp", world}}); }
+  /// A run on a mesh, of which the ranks along dp have data of their own.
+  void ranks(const Mesh &mesh) {
+    program.world = mesh.size();
+    program.mesh = mesh;
+    program.dataAxes = mesh.find("dp").value_or(AxisSet());
     program.streams = {StreamKind::Compute, StreamKind::Gather, StreamKind::Reduce};
   }
-  /// A collective of `elements` of each rank's part, in a table entry and with a workspace of its own.
+  /// A collective of `elements` of each rank's part along the axes of dp, in a table entry and with a
+  /// workspace of its own.
   Command &communicate(CollectiveKind kind, Reduction reduction, uint64_t elements,
                        const std::vector<uint32_t> &operands, uint8_t stream = 0,
                        const std::vector<int64_t> &params = {}) {
+    return communicateAlong(program.mesh.find("dp").value(), kind, reduction, elements, operands, stream,
+                            params);
+  }
+  Command &communicateAlong(AxisSet axes, CollectiveKind kind, Reduction reduction, uint64_t elements,
+                            const std::vector<uint32_t> &operands, uint8_t stream = 0,
+                            const std::vector<int64_t> &params = {}) {
     const DType dtype = program.buffers[operands[0]].dtype;
     const auto callee = static_cast<uint32_t>(program.collectives.size());
     program.collectives.push_back(
-        {kind, reduction, dtype, elements, 0, std::string(spell(kind)) + "_" + std::to_string(callee)});
-    const uint64_t staging = collectiveStagingBytes(program.collectives.back(), program.world);
+        {kind, reduction, dtype, elements, axes, std::string(spell(kind)) + "_" + std::to_string(callee)});
+    const uint64_t staging = collectiveStagingBytes(program.collectives.back(), program.mesh.size(axes));
     const uint32_t workspace = staging == 0 ? UINT32_MAX : keep({static_cast<int64_t>(staging)}, DType::U8);
     Command &c = command(CommandKind::Collective, callee, operands, params, stream);
     c.workspace = workspace;

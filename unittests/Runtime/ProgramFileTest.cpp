@@ -41,7 +41,7 @@ Program sampleProgram() {
   b.library(LibraryFn::CrossEntropyForward, {logits, targets, loss, lse, count}, {-100});
   b.library(LibraryFn::CrossEntropyBackward, {logits, targets, lse, count, loss, logits}, {-100});
   b.library(LibraryFn::Matmul, {logits, x, w}, {1, 0, 1, 0});
-  const uint32_t grad = b.keep({128}), part = b.rankWindow(grad, 2);
+  const uint32_t grad = b.keep({128}), part = b.rankWindow(grad, {0});
   b.communicate(CollectiveKind::ReduceScatter, Reduction::Sum, 64, {grad, part}, 2);
   b.segment({Work::Forward, Work::Backward}, "micro-step");
   b.launch("ds_update", 16, {w}, {3});
@@ -91,10 +91,10 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_TRUE(again->tf32);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
   EXPECT_EQ(again->world, 2u);
-  EXPECT_EQ(again->mesh.dp, 2u);
-  EXPECT_TRUE(again->states[1].partition.sharded);
-  EXPECT_EQ(again->states[1].partition.offset, 32u);
-  EXPECT_EQ(again->states[1].partition.shardElements, 80u);
+  EXPECT_EQ(again->mesh, (Mesh{{"dp", 2}}));
+  EXPECT_EQ(again->dataAxes, AxisSet{0});
+  EXPECT_EQ(again->states[0].layout, Layout());
+  EXPECT_EQ(again->states[1].layout, (Layout{{}, {0}, 32, 80}));
   EXPECT_EQ(again->buffers.back().shape, program.buffers.back().shape);
   EXPECT_EQ(again->buffers.back().slots, 3u);
   EXPECT_EQ(again->buffers.back().slotStride, 64u);
@@ -107,7 +107,31 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   ASSERT_EQ(again->collectives.size(), 1u);
   EXPECT_EQ(again->collectives[0].name, "reduce_scatter_0");
   EXPECT_EQ(again->collectives[0].elements, 64u);
+  EXPECT_EQ(again->collectives[0].axes, AxisSet{0});
   EXPECT_EQ(again->collectives[0].reduction, Reduction::Sum);
+}
+
+TEST(ProgramFile, KeepsAxes) {
+  ProgramBuilder b;
+  b.ranks({{"dp.node", 2}, {"dp.local", 2}, {"tp", 2}});
+  const uint32_t whole = b.keep({8, 8}), part = b.rankWindow(whole, {1, 2}), cut = b.keep({4, 3}),
+                 shard = b.keep({8});
+  b.program.states.push_back({"w", {}, Role::Parameter, "", {4, 6}, cut, {}, true, {{AxisSet(), {2}}, {}}});
+  b.program.states.push_back(
+      {"m", {}, Role::Moment, "w", {6, 4}, shard, {}, false, {{{2}, AxisSet()}, {1}, 3, 8}});
+  b.communicateAlong({1, 2}, CollectiveKind::AllGather, Reduction::None, 16, {part, whole});
+  b.segment();
+  const std::vector<uint8_t> bytes = serializeProgram(b.program).value();
+  const Result<Program> again = parseProgram(bytes, "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(serializeProgram(*again).value(), bytes);
+  EXPECT_EQ(again->mesh, b.program.mesh);
+  EXPECT_EQ(again->dataAxes, (AxisSet{0, 1}));
+  EXPECT_EQ(again->states[0].layout, b.program.states[0].layout);
+  EXPECT_EQ(again->states[1].layout, b.program.states[1].layout);
+  EXPECT_EQ(again->collectives[0].axes, (AxisSet{1, 2}));
+  EXPECT_EQ(again->buffers[whole].axisStrides, std::vector<uint64_t>());
+  EXPECT_EQ(again->buffers[part].axisStrides, (std::vector<uint64_t>{0, 2 * 16 * 4, 16 * 4}));
 }
 
 TEST(ProgramFile, KeepsAllStages) {

@@ -8,11 +8,15 @@ namespace ds::rt::test {
 
 inline constexpr uint8_t kGatherStream = 1, kReduceStream = 2;
 
-/// A regression on `world` ranks: 8 / world rows each, the sum over rows is a sum over ranks too.
+/// A regression on several ranks: those along dp have a part of the 8 rows each, the sum over rows is a sum
+/// over them too. Ranks along other axes do the same again, and find that they agree.
 class RankedRegression {
 public:
-  explicit RankedRegression(uint32_t world) : world(world), rows(kRows / world) {
-    b.ranks(world);
+  explicit RankedRegression(uint32_t world) : RankedRegression(Mesh{{"dp", world}}) {}
+  explicit RankedRegression(const Mesh &mesh)
+      : others(mesh.all() - mesh.find("dp").value()), world(mesh.size(mesh.find("dp").value())),
+        rows(kRows / world) {
+    b.ranks(mesh);
     b.program.numEvents = 6;
     const int64_t part = (kOut * kIn + world - 1) / world;
     x = b.input("x", {rows, kIn});
@@ -48,6 +52,8 @@ private:
     b.launch("ds_mean_square", 1, {d, loss}, {rows * kOut});
     b.communicate(CollectiveKind::AllReduce, Reduction::Sum, 1, {loss, loss});
     b.launch("ds_divide", 1, {loss}, {1, world});
+    if (!others.isEmpty())
+      b.communicateAlong(others, CollectiveKind::AllReduce, Reduction::Max, 1, {loss, loss});
   }
   void addStep(uint32_t loss, int64_t part) {
     using enum CommandKind;
@@ -61,18 +67,20 @@ private:
     b.command(WaitEvent, 2, {}, {});
     b.launch("ds_descend", 0, {shard, gradShard}, {part, 50});
     b.segment();
+    const uint32_t more = others.isEmpty() ? 0 : 1; // commands of the forward
     for (uint32_t buffer : {full, y, d})
-      b.live(buffer, 0, 0, 9);
-    b.live(grad, 0, 8, 13);
+      b.live(buffer, 0, 0, 9 + more);
+    b.live(grad, 0, 8 + more, 13 + more);
   }
   void addEvaluation(uint32_t loss, int64_t part) {
     forward(loss, 3, part);
     b.program.stages[0].evaluation = static_cast<int32_t>(b.segment({Work::Evaluation}, "evaluation"));
     for (uint32_t buffer : {full, y, d})
-      b.live(buffer, 1, 0, 8);
+      b.live(buffer, 1, 0, others.isEmpty() ? 8 : 9);
   }
 
-  const uint32_t world;
+  const AxisSet others;
+  const uint32_t world; ///< along dp
   const int64_t rows;
   uint32_t x, t, shard, gradShard, full, grad, y, d, w, g, workspace;
 };

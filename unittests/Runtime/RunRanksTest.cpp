@@ -78,12 +78,33 @@ TEST_F(RunRanksTest, TrainsAsOneRankDoes) {
   EXPECT_LT(logs[0][19]["loss"].get<double>(), 0.2 * logs[0][0]["loss"].get<double>());
 }
 
+/// Two by two ranks, of which two and two have the same data, are two ranks twice.
+TEST_F(RunRanksTest, ReadsDataByTheCoordinatesOfDp) {
+  const std::string options = "--data data.safetensors --steps 8 --eval-data data.safetensors "
+                              "--log-jsonl log.jsonl --save-weights w.safetensors";
+  ASSERT_EQ(train(2, options).code, 0);
+  const std::vector<uint8_t> saved = readBytes(at("w.safetensors"));
+  const auto expected = log("log.jsonl");
+  for (const Mesh &mesh : {Mesh{{"dp", 2}, {"tp", 2}}, Mesh{{"tp", 2}, {"dp", 2}}}) {
+    write(RankedRegression(mesh).b.program, "p4.dsx");
+    const Outcome outcome = train(4, options);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("batch       4 x 1 x 2 (micro-batch, accumulation, ranks)"));
+    const auto got = log("log.jsonl");
+    ASSERT_EQ(got.size(), 8u);
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(got[i]["loss"], expected[i]["loss"]) << mesh.spell() << ", step " << i + 1;
+    EXPECT_EQ(got.back()["eval_loss"], expected.back()["eval_loss"]) << mesh.spell();
+    EXPECT_EQ(readBytes(at("w.safetensors")), saved) << mesh.spell();
+  }
+}
+
 TEST_F(RunRanksTest, TellsWhatCommunicationCosts) {
   const Outcome outcome = train(2, "--data data.safetensors --steps 5 --log-jsonl log.jsonl --trace t.json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("communication of rank 0"));
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("all_gather +all_gather_0 +5 "));
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("reduce_scatter +reduce_scatter_2 +5 "));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("all_gather +all_gather_0 +2 +5 "));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("reduce_scatter +reduce_scatter_2 +2 +5 "));
   EXPECT_THAT(outcome.err, Not(HasSubstr("agreement")));
   const auto lines = log("log.jsonl");
   for (const auto &line : lines) {

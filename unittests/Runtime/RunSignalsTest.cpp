@@ -239,7 +239,9 @@ TEST_F(RunSignalsTest, WhoSignalsEveryProcessAsksOnce) {
 
 TEST_F(RunSignalsTest, TheSecondByTheLauncherEndsAllAtOnce) {
   Program slow = slowRegression(/*stepMs=*/600000, 0);
-  slow.world = slow.mesh.dp = 2;
+  slow.world = 2;
+  slow.mesh = {{"dp", 2}};
+  slow.dataAxes = {0};
   write(slow);
   const pid_t child = begin("p.dsx --ranks 2 " + kForever + kSave);
   ASSERT_TRUE(waitUntil([&] { return hasText(at("out"), "run  "); }));

@@ -185,7 +185,8 @@ TEST_F(RunTest, RefusesByNameWhatItCannotDo) {
 
 TEST_F(RunTest, RefusesProgramsItCannotRun) {
   Program program = fullRegression();
-  program.world = program.mesh.dp = 2;
+  program.world = 2;
+  program.mesh = {{"dp", 2}};
   write(program);
   EXPECT_EQ(run("--data data.safetensors").code, 3);
   program = fullRegression();

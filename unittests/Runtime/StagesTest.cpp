@@ -3,6 +3,7 @@
 
 #include "Program/Stages.h"
 #include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Groups.h"
 #include "ds/Runtime/Weights.h"
 
 #include <gmock/gmock.h>
@@ -14,14 +15,42 @@ namespace {
 using test::TwoStages;
 using testing::HasSubstr;
 
-TEST(Stages, AreTheSlowestAxisOfTheMesh) {
+/// By rank.
+std::vector<uint32_t> stagesOf(const Mesh &mesh) {
   Program p;
-  p.world = 12;
-  p.mesh = {.dp = 3, .tp = 2, .pp = 2, .sp = 1};
+  p.world = mesh.size();
+  p.mesh = mesh;
   std::vector<uint32_t> stages;
   for (uint32_t rank = 0; rank < p.world; ++rank)
     stages.push_back(stageOf(p, rank));
-  EXPECT_EQ(stages, (std::vector<uint32_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(numStages(p), *std::max_element(stages.begin(), stages.end()) + 1);
+  return stages;
+}
+
+TEST(Stages, AreTheAxisPp) {
+  EXPECT_EQ(stagesOf({{"pp", 2}, {"dp", 3}}), (std::vector<uint32_t>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(stagesOf({{"dp", 2}, {"pp", 2}, {"tp", 2}}), (std::vector<uint32_t>{0, 0, 1, 1, 0, 0, 1, 1}));
+  EXPECT_EQ(stagesOf({{"pp.far", 2}, {"pp.near", 2}}), (std::vector<uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(stagesOf({{"dp", 2}}), (std::vector<uint32_t>{0, 0}));
+}
+
+TEST(Groups, AreThoseOfAllStagesInOneOrder) {
+  Program p;
+  p.mesh = {{"pp", 2}, {"dp", 2}, {"tp", 3}, {"sp", 1}};
+  const auto communicate = [&](uint8_t stream, AxisSet axes) {
+    Command &command = p.commands.emplace_back();
+    command.kind = CommandKind::Collective;
+    command.stream = stream;
+    command.callee = static_cast<uint32_t>(p.collectives.size());
+    p.collectives.emplace_back().axes = axes;
+  };
+  communicate(2, {1});
+  communicate(0, {1, 2}); // another stage's, perhaps
+  communicate(0, {1});
+  communicate(2, {1});
+  communicate(1, {3});       // along which every rank is alone
+  p.commands.emplace_back(); // a kernel
+  EXPECT_EQ(groupsOf(p), (std::vector<GroupUse>{{0, {1}}, {0, {1, 2}}, {2, {1}}}));
 }
 
 TEST(Stages, TakingOneLeavesNothingOfTheOthers) {

@@ -41,9 +41,24 @@ TEST(VerifyProgram, Head) {
   EXPECT_THAT(after([](Program &p) { p.threads = 0; }), HasSubstr("threads is 0"));
   EXPECT_THAT(after([](Program &p) { p.world = 0; }), HasSubstr("world is 0, allowed are 1 to 65536"));
   EXPECT_THAT(after([](Program &p) { p.world = 1 << 17; }), HasSubstr("world is 131072"));
-  EXPECT_THAT(after([](Program &p) { p.world = 2; }), HasSubstr("mesh [1, 1, 1, 1] has not 2 ranks"));
-  EXPECT_THAT(after([](Program &p) { p.mesh.pp = 0; }), HasSubstr("mesh [1, 1, 0, 1] has not 1 ranks"));
-  EXPECT_THAT(after([](Program &p) { p.mesh.tp = 3; }), HasSubstr("mesh [1, 3, 1, 1] has not 1 ranks"));
+  EXPECT_THAT(after([](Program &p) { p.world = 2; }),
+              HasSubstr("mesh []: its axes have 1 ranks, but the program is for 2"));
+  EXPECT_THAT(after([](Program &p) {
+                p.mesh = {{"pp", 0}};
+              }),
+              HasSubstr("mesh [pp = 0]: axis 'pp' has size 0"));
+  EXPECT_THAT(after([](Program &p) {
+                p.mesh = {{"dp", 2}, {"tp", 3}};
+                p.world = 5;
+              }),
+              HasSubstr("mesh [dp = 2, tp = 3]: its axes have at least 6 ranks, but the program is for 5"));
+  EXPECT_THAT(after([](Program &p) { p.dataAxes = {1}; }),
+              HasSubstr("data differ along axes 0x2, but the mesh has 0"));
+  EXPECT_THAT(after([](Program &p) {
+                p.mesh = {{"pp", 1}, {"dp", 1}};
+                p.dataAxes = {0, 1};
+              }),
+              HasSubstr("data differ along pp, but the ranks along it have the same micro-batches"));
   EXPECT_THAT(after([](Program &p) { p.microBatch = 0; }), HasSubstr("micro-batch 0"));
   EXPECT_THAT(after([](Program &p) { p.accumulation = 2; }),
               HasSubstr("runs nothing of chunk 0 for micro-batch 1"));
@@ -151,7 +166,7 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(after([](Program &p) {
                 p.states[0].logicalShape = {7, 8};
               }),
-              HasSubstr("has 56 logical elements"));
+              HasSubstr("has 56 elements on each rank, but its buffer holds 48"));
   EXPECT_THAT(after([](Program &p) { p.states[0].role = Role(6); }), HasSubstr("role 6"));
   EXPECT_THAT(
       after([](Program &p) { p.states[1].buffer = p.states[0].buffer, p.states[1].logicalShape = {48}; }),

@@ -23,12 +23,13 @@ using test::FakeRanks;
 using test::ProgramBuilder;
 using testing::HasSubstr;
 
-/// How a model is held.
-struct Layout {
+/// How a model is held; on a grid w is cut along its columns as well, and the ranks are two by two.
+struct Held {
   uint32_t world = 1;
   bool cutParameters = false, cutMasters = false;
   DType parameters = DType::BF16;
   bool masters = true;
+  bool grid = false;
 };
 
 struct Member {
@@ -41,23 +42,27 @@ const std::vector<Member> kMembers = {{"w", {6, 8}, {Init::Kind::Normal, 0.0, 0.
                                       {"bias", {7}, {Init::Kind::Uniform, -1.0, 1.0}},
                                       {"gain", {3}, {Init::Kind::Constant, 1.1, 0}}};
 
-/// Adds one state for each member, in one bucket if they are cut; returns the number of the first.
-size_t addMembers(ProgramBuilder &b, const Layout &layout, bool cut, DType dtype, Role role) {
+/// Adds one state for each member, in one bucket along dp if they are cut; returns the number of the first.
+size_t addMembers(ProgramBuilder &b, const Held &held, bool cut, DType dtype, Role role) {
   const size_t first = b.program.states.size();
-  constexpr uint64_t kBucket = 64; // w at 0, bias at 48, gain at 56
-  const uint32_t shard =
-      cut ? b.keep({static_cast<int64_t>((kBucket + layout.world - 1) / layout.world)}, dtype) : 0;
-  const uint64_t offsets[] = {0, 48, 56};
+  const int64_t bucket = held.grid ? 35 : 64, shards = held.grid ? 2 : held.world;
+  const uint32_t shard = cut ? b.keep({(bucket + shards - 1) / shards}, dtype) : 0;
+  // On a grid a rank has 24 elements of w; the first shard ends within them.
+  const uint64_t offsets[] = {0, held.grid ? 25u : 48u, held.grid ? 32u : 56u};
   for (size_t i = 0; i < kMembers.size(); ++i) {
     const bool master = role == Role::Master;
     const std::string name = kMembers[i].name;
     const Init init = master ? Init() : kMembers[i].init;
+    std::vector<AxisSet> cuts;
+    if (held.grid && name == "w")
+      cuts = {AxisSet(), {1}};
     if (cut) {
       b.sharded(master ? name + ".master" : name, kMembers[i].shape, shard, offsets[i], init, role,
                 master ? name : "");
+      b.program.states.back().layout.cuts = cuts;
       continue;
     }
-    const uint32_t id = b.keep(kMembers[i].shape, dtype);
+    const uint32_t id = b.keep(localShape(b.program.mesh, {cuts, {}}, kMembers[i].shape), dtype);
     b.program.states.push_back({master ? name + ".master" : name,
                                 {},
                                 role,
@@ -66,19 +71,19 @@ size_t addMembers(ProgramBuilder &b, const Layout &layout, bool cut, DType dtype
                                 id,
                                 init,
                                 true,
-                                {}});
+                                {cuts, {}}});
   }
   return first;
 }
 
-Program model(const Layout &layout) {
+Program model(const Held &held) {
   ProgramBuilder b;
-  b.ranks(layout.world);
-  addMembers(b, layout, layout.cutParameters, layout.parameters, Role::Parameter);
+  b.ranks(held.grid ? Mesh{{"dp", 2}, {"tp", 2}} : Mesh{{"dp", held.world}});
+  addMembers(b, held, held.cutParameters, held.parameters, Role::Parameter);
   b.program.states[0].aliases = {"w.tied"};
   b.state("seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
-  if (layout.masters)
-    addMembers(b, layout, layout.cutMasters, DType::F32, Role::Master);
+  if (held.masters)
+    addMembers(b, held, held.cutMasters, DType::F32, Role::Master);
   b.segment();
   return b.program;
 }
@@ -88,7 +93,7 @@ void onRanks(const Program &program, const std::function<void(Executor &, Commun
              FakeRanks *given = nullptr) {
   Status valid = verifyProgram(program);
   ASSERT_TRUE(valid) << valid.error().message;
-  FakeRanks own(program.world, 1);
+  FakeRanks own(program.world);
   FakeRanks &ranks = given ? *given : own;
   ranks.forEachRank([&](uint32_t rank) {
     ExecutorOptions options;
@@ -109,9 +114,9 @@ protected:
   std::string at(const std::string &name) const { return directory + "/" + name; }
 
   /// What a model that is initialised by `seed`, or read from `from`, writes.
-  std::vector<uint8_t> saved(const Layout &layout, uint64_t seed, const std::string &from = "") {
+  std::vector<uint8_t> saved(const Held &held, uint64_t seed, const std::string &from = "") {
     std::filesystem::remove(at("saved"));
-    onRanks(model(layout), [&](Executor &executor, Communicator *communicator) {
+    onRanks(model(held), [&](Executor &executor, Communicator *communicator) {
       Status ready = initializeStates(executor, seed, false);
       ASSERT_TRUE(ready) << ready.error().message;
       if (!from.empty())
@@ -133,9 +138,9 @@ protected:
     ASSERT_TRUE(writeSafeTensors(at(name), sources));
   }
   /// How reading a file into a model ends.
-  std::string reading(const Layout &layout, const std::string &name) {
+  std::string reading(const Held &held, const std::string &name) {
     std::string message = "read";
-    onRanks(model(layout), [&](Executor &executor, Communicator *) {
+    onRanks(model(held), [&](Executor &executor, Communicator *) {
       Status status = loadWeights(executor, at(name));
       if (!status && executor.rank() == 0)
         message = status.error().message;
@@ -145,7 +150,7 @@ protected:
   std::string directory;
 };
 
-TEST_F(WeightsTest, ASeedGivesTheSameWeightsToAnyNumberOfRanks) {
+TEST_F(WeightsTest, ASeedGivesTheSameWeightsToAnyLayout) {
   const std::vector<uint8_t> alone = saved({}, 5);
   ASSERT_GT(alone.size(), 300u);
   EXPECT_NE(saved({}, 6), alone);
@@ -154,6 +159,11 @@ TEST_F(WeightsTest, ASeedGivesTheSameWeightsToAnyNumberOfRanks) {
       for (bool cutMasters : {false, true})
         EXPECT_EQ(saved({world, cutParameters, cutMasters}, 5), alone)
             << world << " ranks, parameters cut: " << cutParameters << ", masters cut: " << cutMasters;
+  for (bool cutParameters : {false, true})
+    for (bool cutMasters : {false, true})
+      for (DType dtype : {DType::BF16, DType::F32})
+        EXPECT_EQ(saved({4, cutParameters, cutMasters, dtype, dtype == DType::BF16, /*grid=*/true}, 5), alone)
+            << "on a grid, parameters cut: " << cutParameters << ", masters cut: " << cutMasters;
   // 32-bit parameters need no masters, and are what masters would be.
   EXPECT_EQ(saved({3, true, false, DType::F32, false}, 5), alone);
   EXPECT_EQ(saved({1, false, false, DType::F16}, 5), alone);
@@ -194,6 +204,42 @@ TEST_F(WeightsTest, FilesComeBackAsTheyWere) {
     for (bool cut : {false, true})
       EXPECT_EQ(saved({world, cut && world > 1, world > 1}, /*seed=*/2, "weights"), alone)
           << world << " ranks";
+  for (bool cut : {false, true})
+    EXPECT_EQ(saved({4, cut, true, DType::BF16, true, /*grid=*/true}, /*seed=*/2, "weights"), alone)
+        << "on a grid";
+}
+
+TEST_F(WeightsTest, AGridHoldsColumnsAndShards) {
+  std::vector<float> w(48);
+  for (size_t i = 0; i < w.size(); ++i)
+    w[i] = static_cast<float>(i);
+  write("counted", FileDType::F32, w.data());
+  const Program program = model({4, false, true, DType::F32, true, /*grid=*/true});
+  onRanks(program, [&](Executor &executor, Communicator *) {
+    ASSERT_TRUE(loadWeights(executor, at("counted")));
+    const uint32_t dp = executor.rank() / 2, tp = executor.rank() % 2;
+    const auto *columns = static_cast<float *>(executor.data(program.states[0].buffer));
+    const auto *shard = static_cast<float *>(executor.data(program.states[4].buffer));
+    for (uint32_t i = 0; i < 24; ++i) { // rows of 4 of 8
+      const float expected = static_cast<float>(i / 4 * 8 + tp * 4 + i % 4);
+      EXPECT_EQ(columns[i], expected) << "rank " << executor.rank() << ", element " << i;
+      if (i / 18 == dp) // shards of 18
+        EXPECT_EQ(shard[i % 18], expected) << "rank " << executor.rank() << ", element " << i;
+    }
+  });
+}
+
+TEST_F(WeightsTest, NamesTheElementOfTheWholeTensorThatDoesNotFit) {
+  std::vector<float> w(48);
+  w[37] = 70000.0f; // row 4, column 5: the second half's
+  write("big", FileDType::F32, w.data());
+  const Program program = model({4, false, false, DType::F16, true, /*grid=*/true});
+  onRanks(program, [&](Executor &executor, Communicator *) {
+    Status status = loadWeights(executor, at("big"));
+    EXPECT_EQ(static_cast<bool>(status), executor.rank() % 2 == 0) << "rank " << executor.rank();
+    if (!status)
+      EXPECT_THAT(status.error().message, HasSubstr("'w', element 37: value 70000.000000 is outside"));
+  });
 }
 
 TEST_F(WeightsTest, ReadsSixteenBitFilesIntoMasters) {
@@ -245,11 +291,11 @@ TEST_F(WeightsTest, AFailureToWriteIsEveryRanksFailure) {
 TEST_F(WeightsTest, CollectsInPieces) {
   ProgramBuilder b;
   b.ranks(2);
-  constexpr int64_t kPart = (int64_t(9) << 20) / 4; // 9 MiB of floats, pieces are of 8
+  constexpr int64_t kPart = (int64_t(20) << 20) / 4; // 20 MiB of floats, pieces are of 8
   const uint32_t shard = b.keep({kPart});
   b.sharded("big", {2 * kPart - 3}, shard, 1);
   b.segment();
-  FakeRanks ranks(2, 1);
+  FakeRanks ranks(2);
   onRanks(
       b.program,
       [&](Executor &executor, Communicator *communicator) {

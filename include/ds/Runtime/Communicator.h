@@ -2,7 +2,8 @@
 //
 // One process per rank. `findPlace` says which rank this process is, `connect` brings the ranks together and
 // gives one `Communicator` per channel: a channel is one sequence of collectives, used by one thread at a
-// time, and channels do not wait for each other. Gloo moves the data (libds-gloo.so), but ranks of one
+// time, and channels do not wait for each other. Some of the ranks do something together on a channel by a
+// communicator of theirs (`RankGroup::subset`). Gloo moves the data (libds-gloo.so), but ranks of one
 // machine read each other's memory where the operating system lets them; PMIx finds the ranks under mpirun
 // and srun (libds-pmix.so); both are opened on demand, and a missing one is named with ExitCode::Device.
 //
@@ -17,10 +18,12 @@
 #ifndef DS_RUNTIME_COMMUNICATOR_H
 #define DS_RUNTIME_COMMUNICATOR_H
 
+#include "ds/Runtime/Mesh.h"
 #include "ds/Support/Error.h"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,10 +34,11 @@ enum class DType : uint8_t;
 enum class Reduction : uint8_t;
 enum class CollectiveKind : uint8_t;
 
-/// What one collective (by kind and name) has done on this rank since the start.
+/// What one collective (by kind, name and size of its group) has done on this rank since the start.
 struct CommStat {
   CollectiveKind kind;
   std::string name;
+  uint32_t ranks = 1; ///< that take part
   uint64_t count = 0;
   /// Summed over calls. As nccl-tests count them: the whole result of a gather, the whole input of a
   /// reduce-scatter or all-to-all, the vector of an all-reduce or broadcast, the message of a send.
@@ -45,26 +49,27 @@ struct CommStat {
   double algorithmBandwidth() const;
   /// What each link has to carry for that, as nccl-tests define it: algorithm bandwidth times 2(n-1)/n for
   /// all_reduce, (n-1)/n for gathers, reduce-scatters and all-to-alls, 1 for the rest.
-  double busBandwidth(uint32_t world) const;
+  double busBandwidth() const;
 };
 
-/// The table that ends a run: one line per kind and name, most time first. Empty if there are none.
-std::string describe(const std::vector<CommStat> &stats, uint32_t world);
+/// The table that ends a run: one line for each, most time first. Empty if there are none.
+std::string describe(const std::vector<CommStat> &stats);
 
-/// One sequence of collectives. All ranks call the same ones in the same order with matching sizes. `what` is
-/// the collective's name in diagnostics and statistics; its text must stay valid. Memory belongs to the
-/// caller, who keeps it untouched until the call returns.
+/// What some ranks, or all, do together on a channel. They call the same collectives in the same order with
+/// matching sizes. Each is known here, and called rank, by its position among them, from 0; only failures are
+/// told of by the numbers among all. `what` is the collective's name in diagnostics and statistics; its text
+/// must stay valid. Memory belongs to the caller, who keeps it untouched until the call returns.
 class Communicator {
 public:
   virtual ~Communicator() = default;
-  virtual uint32_t rank() const = 0;
-  virtual uint32_t world() const = 0;
+  virtual uint32_t position() const = 0; ///< of this rank
+  virtual uint32_t size() const = 0;     ///< how many they are
 
-  /// Every rank's `bytesPerRank` bytes, in rank order. `in` may be out + rank * bytesPerRank.
+  /// Every rank's `bytesPerRank` bytes, in rank order. `in` may be out + position * bytesPerRank.
   virtual Status allGather(const void *in, void *out, uint64_t bytesPerRank, const char *what) = 0;
 
-  /// out[i] = the reduction over ranks of in[rank * elements + i]: `in` has world * elements elements. `out`
-  /// may be that part of `in`. `staging`: collectiveStagingBytes (Program.h) bytes.
+  /// out[i] = the reduction over ranks of in[position * elements + i]: `in` has size * elements elements.
+  /// `out` may be that part of `in`. `staging`: collectiveStagingBytes (Program.h) bytes.
   virtual Status reduceScatter(const void *in, void *out, void *staging, uint64_t elements, DType dtype,
                                Reduction reduction, const char *what) = 0;
 
@@ -76,7 +81,7 @@ public:
   /// Rank `root`'s bytes on every rank.
   virtual Status broadcast(void *data, uint64_t bytes, uint32_t root, const char *what) = 0;
 
-  /// Part p of `in` goes to rank p, which finds it in part `rank` of its `out`. The two do not overlap.
+  /// Part p of `in` goes to rank p, which finds it in part `position` of its `out`. The two do not overlap.
   virtual Status allToAll(const void *in, void *out, uint64_t bytesPerRank, const char *what) = 0;
 
   /// Messages between two ranks are received in the order in which they were sent.
@@ -86,9 +91,13 @@ public:
   /// Returns when every rank has come here.
   virtual Status barrier(const char *what) = 0;
 
-  /// What this channel has done so far. Not while a collective runs.
+  /// What the channel has done so far, all of its subsets included. Not while a collective runs.
   virtual std::vector<CommStat> stats() const = 0;
 };
+
+/// What the collectives of a stream along some axes of the mesh go through on this rank: a communicator of
+/// its group, positions being those of the mesh. Null where there is none. It outlives whoever asks.
+using CommunicatorOf = std::function<Communicator *(uint32_t stream, AxisSet axes)>;
 
 /// The ranks of one job, connected. Made and destroyed by one thread.
 class RankGroup {
@@ -103,8 +112,14 @@ public:
   /// How data travels: "memory" (ranks of one machine read each other's), "gloo", or "none" for one rank.
   virtual std::string transport() const = 0;
 
-  /// Channel `index`, below ConnectOptions::channels. Lives as long as the group.
+  /// All ranks on channel `index`, below ConnectOptions::channels. Lives as long as the group.
   virtual Communicator &channel(uint32_t index) = 0;
+
+  /// The ranks `members`, in ascending order and this one among them, on channel `index`. Made when first
+  /// asked for, without a word to the others; lives as long as the group. A channel's collectives are one
+  /// sequence whoever takes part: any two ranks call those of which both are members in the same order. Not
+  /// while a collective of the channel runs.
+  virtual Communicator &subset(uint32_t index, const std::vector<uint32_t> &members) = 0;
 
   /// Every rank's string, in rank order: for small things outside the step (plan hashes, "stop now"). Takes
   /// no channel; one call at a time.

@@ -17,6 +17,8 @@
 #include "ds/Runtime/Program.h"
 #include "ds/Support/Error.h"
 
+#include "ds/Runtime/Groups.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +50,9 @@ public:
   virtual std::string describe() const = 0;
 
   /// Takes the program that it will run, on `rank`: checks that it was compiled for this device, loads its
-  /// kernels and makes its streams and events. `program` outlives the device's work.
-  virtual Status load(const Program &program, uint32_t rank) = 0;
+  /// kernels and makes its streams and events. `program` outlives the device's work; `groups` are those of
+  /// all of its stages, which all ranks make together.
+  virtual Status load(const Program &program, uint32_t rank, std::vector<GroupUse> groups) = 0;
 
   /// Zeroed memory, aligned to 256 bytes; Space::Host is memory that the device copies from and to directly.
   /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.

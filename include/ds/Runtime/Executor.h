@@ -19,6 +19,7 @@
 #define DS_RUNTIME_EXECUTOR_H
 
 #include "ds/Runtime/Arena.h"
+#include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/KernelImage.h"
 #include "ds/Runtime/Kernels.h"
 #include "ds/Runtime/ProgramFile.h"
@@ -30,7 +31,6 @@
 
 namespace ds::rt {
 
-class Communicator;
 class Device;
 class DeviceRunner;
 struct Execution;
@@ -50,8 +50,8 @@ struct ExecutorOptions {
   std::optional<bool> poison;         ///< default: what the environment and the build say
   uint32_t rank = 0;                  ///< which of program.world this is
   std::optional<uint32_t> stage = {}; ///< that it runs; default: the one that the mesh gives its rank
-  /// By stream: what its collectives go through; null where a stream has none. They outlive the executor.
-  std::vector<Communicator *> communicators = {};
+  /// What collectives go through, on the CPU; empty where there are none.
+  CommunicatorOf communicator = {};
   /// Told of the first failure of a segment while other streams may still wait for ranks; from any thread.
   std::function<void(const Error &)> failed = {};
   Device *device = nullptr; ///< null: this processor. It outlives the executor.
@@ -68,6 +68,8 @@ public:
   const Program &program() const { return prog; }
   const Stage &stage() const { return prog.stages.front(); }
   uint32_t rank() const { return thisRank; }
+  /// Which of the data's shards this rank reads: its position along Program::dataAxes.
+  uint32_t dataPosition() const { return prog.mesh.position(thisRank, prog.dataAxes); }
 
   /// Address of element (0, ..., 0) of a buffer, on this rank and for `microBatch`. The host cannot read it
   /// where it lies on a device: see `change` and `inspect`.

@@ -1,10 +1,11 @@
 //===- Program.h - The border between compiler and runtime ---------------------===//
 //
 // A program is what ranks execute: where every byte lives and which command touches it when. All ranks of a
-// run share one program. What depends on the rank is its stage, the part of the model that it holds, and
-// within a stage nothing but the windows that `rankStride` shifts. The compiler's last pass fills this
-// struct, ProgramFile writes and verifies it as a .dsx file, and the executor obeys it. It holds no decision
-// that is still open. Nothing here includes MLIR or LLVM.
+// run share one program. What depends on the rank is said by its coordinates on the mesh: its stage, the part
+// of the model that it holds; within a stage the windows that `axisStrides` shift; whom its collectives meet;
+// and which elements of a state it holds. The compiler's last pass fills this struct, ProgramFile writes and
+// verifies it as a .dsx file, and the executor obeys it. It holds no decision that is still open. Nothing
+// here includes MLIR or LLVM.
 //
 // Memory is described once: every command operand names an entry of `buffers`, and every buffer lies inside
 // the arena of its space, on each stage that uses it. Loading re-checks all of that before anything is
@@ -13,6 +14,9 @@
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_PROGRAM_H
 #define DS_RUNTIME_PROGRAM_H
+
+#include "ds/Runtime/Layout.h"
+#include "ds/Runtime/Mesh.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -33,9 +37,10 @@ const char *spell(DType dtype);
 enum class Space : uint8_t { Device, Host, Nvme };
 const char *spell(Space space);
 
-/// A strided window of an arena. Element (i0, i1, ...) lies at offset + rank * rankStride + (m % slots) *
-/// slotStride + sum(i_k * strides[k]) * byteSize while micro-batch m is worked on. Strides are in elements,
-/// non-negative, and a dimension of size 1 may have any stride.
+/// A strided window of an arena. While micro-batch m is worked on, on the rank of coordinates (c0, c1, ...),
+/// element (i0, i1, ...) lies at offset + sum(c_a * axisStrides[a]) + (m % slots) * slotStride + sum(i_k *
+/// strides[k]) * byteSize. Strides are in elements, non-negative, and a dimension of size 1 may have any
+/// stride.
 ///
 /// A value that one segment leaves for another has as many slots as micro-batches are between the two at any
 /// time. It is the schedule's business that a slot is read before it is written again.
@@ -45,7 +50,9 @@ struct Buffer {
   uint64_t offset = 0; ///< bytes from the start of the arena, to element (0, ..., 0)
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;
-  uint64_t rankStride = 0; ///< bytes from the window of one rank to the next one's; 0: the same on every rank
+  /// By axis of the mesh: bytes from the window of one rank to that of the next one along it. Empty: it is
+  /// the same on every rank; there is no other way to say so.
+  std::vector<uint64_t> axisStrides = {};
   uint32_t slots = 1;
   uint64_t slotStride = 0; ///< bytes from one slot to the next, at least what a window spans; 0 with one slot
 };
@@ -74,14 +81,6 @@ struct Init {
   double a = 0, b = 0;    ///< Constant: value a; Normal: mean a, deviation b; Uniform: [a, b)
 };
 
-/// Where the elements of a state lie if the ranks hold it together: its flat elements are [offset, offset +
-/// n) of a bucket of world * shardElements elements, of which rank r holds [r, r + 1) * shardElements.
-struct Partition {
-  bool sharded = false;
-  uint64_t offset = 0;        ///< elements
-  uint64_t shardElements = 0; ///< of one rank
-};
-
 /// A named value that lives from step to step on one stage. States that share a bucket name the same buffer.
 /// States of one name on several stages are copies of one value, each in memory of its own: a parameter that
 /// the first and the last layer share, and scalars that every stage counts for itself. A scalar state "rng"
@@ -93,10 +92,10 @@ struct State {
   Role role = Role::Parameter;
   std::string owner; ///< for a moment, master or gradient: the parameter's name
   std::vector<int64_t> logicalShape;
-  uint32_t buffer = 0; ///< its own window of the logical shape; if sharded, the rank's part of the bucket
+  uint32_t buffer = 0; ///< the local tensor's own window; if bucketed, the rank's shard, of one dimension
   Init init;
   bool trainable = false;
-  Partition partition;
+  Layout layout;                           ///< of the logical shape
   std::vector<std::string> readNames = {}; ///< names that weights files may have for it, never written
   uint32_t stage = 0;
 };
@@ -166,19 +165,16 @@ struct Command {
   double bytes = 0;                           ///< predicted memory traffic
 };
 
-/// Axes of the mesh, in the order in which ranks are numbered (the last one fastest).
-struct Mesh {
-  uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
-};
-
 enum class CollectiveKind : uint8_t { AllGather, ReduceScatter, AllReduce, Broadcast, AllToAll, Send, Recv };
 const char *spell(CollectiveKind kind);
 
 enum class Reduction : uint8_t { None, Sum, Max, Min };
 const char *spell(Reduction reduction);
 
-/// What ranks do together. Every rank issues the same collectives in the same order on each stream. With W
-/// ranks and n elements the operands of the command, packed buffers of `dtype`, are
+/// What the ranks of a group do together: those that differ along `axes` of the mesh alone. They are numbered
+/// by position in it (Mesh.h), and so are roots. Every rank issues the same collectives in the same order on
+/// each stream. With W ranks in the group and n elements the operands of the command, packed buffers of
+/// `dtype`, are
 ///   AllGather      in [n], out [W * n]: rank r's part at r * n; `in` may be that part of `out`
 ///   ReduceScatter  in [W * n], out [n]: part r, combined over the ranks; `out` may be that part of `in`
 ///   AllReduce      in [n], out [n], which may be the same
@@ -191,7 +187,7 @@ struct Collective {
   Reduction reduction = Reduction::None;
   DType dtype = DType::F32;
   uint64_t elements = 0; ///< of one rank's part: n
-  uint8_t axis = 0;      ///< of the mesh: 0 dp, 1 tp, 2 pp, 3 sp
+  AxisSet axes;          ///< of the mesh, one at least
   std::string name;      ///< for diagnostics and the communication summary
 };
 
@@ -199,12 +195,12 @@ struct Collective {
 inline constexpr uint64_t kReduceBlockBytes = uint64_t(1) << 20;
 
 /// Elements of each rank's part that a reduction works on at once: the block of all ranks fills its staging
-/// memory. A part is n elements for ReduceScatter and ceil(n / world) for AllReduce.
-uint64_t reduceBlockElements(const Collective &collective, uint32_t world);
+/// memory. A part is n elements for ReduceScatter and ceil(n / ranks) for AllReduce.
+uint64_t reduceBlockElements(const Collective &collective, uint32_t ranks);
 
-/// Bytes of the workspace that a collective needs on `world` ranks: those of one block from every rank; 0 for
-/// what does not reduce and on one rank.
-uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world);
+/// Bytes of the workspace that a collective needs in a group of `ranks`: those of one block from every rank;
+/// 0 for what does not reduce and for one rank.
+uint64_t collectiveStagingBytes(const Collective &collective, uint32_t ranks);
 
 /// What a kernel needs of one operand: it touches no byte but the first `bytes` from element (0, ..., 0) on.
 /// Whether operands share memory is no question of safety: a kernel that is given one buffer twice computes
@@ -365,11 +361,14 @@ struct Program {
   bool convertsWeights = false; ///< weights files may hold parameters in another float type
   bool tf32 = false;            ///< f32 factors of products may be rounded to tf32, where a device has it
   uint32_t threads = 0;         ///< worker threads of the compute stream
-  uint32_t world = 1;           ///< ranks; the product of the mesh
+  uint32_t world = 1;           ///< ranks; the size of the mesh
   Mesh mesh;
+  /// Along which axes ranks read different samples; a rank's position in its group along them says which. All
+  /// ranks of a group together read microBatch * accumulation samples each in a step.
+  AxisSet dataAxes;
   uint32_t microBatch = 1, accumulation = 1;
 
-  std::vector<Stage> stages = std::vector<Stage>(1); ///< as many as the pipeline axis of the mesh has ranks
+  std::vector<Stage> stages = std::vector<Stage>(1); ///< as many as the mesh has ranks along "pp"
   std::vector<Buffer> buffers;
   std::vector<Lifetime> lifetimes;
   std::vector<State> states;

@@ -48,11 +48,16 @@ std::string hashPlan(const Program &program);
 uint64_t extentBytes(const Buffer &buffer);
 
 /// Bytes from the buffer's first window to the end of its last one, over all ranks and slots: 0 when the
-/// buffer is empty. Requires a buffer that verifyProgram accepts.
-uint64_t reachBytes(const Buffer &buffer, uint32_t world);
+/// buffer is empty. Requires a buffer that verifyProgram accepts in a program of this mesh.
+uint64_t reachBytes(const Buffer &buffer, const Mesh &mesh);
 
 /// Bytes from the start of the arena to element (0, ..., 0), on `rank` while `microBatch` is worked on.
-uint64_t windowOffset(const Buffer &buffer, uint32_t rank, uint32_t microBatch);
+/// Requires what reachBytes does.
+uint64_t windowOffset(const Buffer &buffer, const Mesh &mesh, uint32_t rank, uint32_t microBatch);
+
+/// All bits that are set in the offset of any of the buffer's windows, or in a distance between them: a power
+/// of two divides every window's offset if, and only if, it divides this.
+uint64_t offsetBits(const Buffer &buffer);
 
 /// Number of elements. Requires a buffer that verifyProgram accepts.
 int64_t numElements(const Buffer &buffer);

@@ -103,8 +103,12 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
       (op.getKind() == CollectiveKind::Broadcast && !isOneBuffer))
     return op.emitOpError("has no command in a program: a ")
            << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
+  rt::AxisSet axes = axesOf(op.getAxis());
+  if (axes.isEmpty())
+    return op.emitOpError("expects an axis of several ranks, but got ") << stringifyMeshAxis(op.getAxis());
   std::string name = layerOf(op);
   program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
+  program.collectives.back().axes = axes;
   SmallVector<Value> operands(op.getInputs());
   if (op.getKind() == CollectiveKind::Broadcast)
     program.params.push_back(op.getPeer());

@@ -22,11 +22,43 @@ static rt::Init toRuntimeInit(InitAttr init) {
   return result;
 }
 
-uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, uint64_t rankStride) {
+/// Stages are furthest from each other, parts of tensors closest. Axes of one rank are left out, but for that
+/// of data: one shard of it is a number that runs ask for, too.
+void ProgramBuilder::addMesh() {
+  MeshOp mesh = MeshOp::lookup(module);
+  if (!mesh)
+    return;
+  std::vector<rt::MeshAxis> axes;
+  for (MeshAxis axis : {MeshAxis::Pipeline, MeshAxis::Data, MeshAxis::Sequence, MeshAxis::Tensor})
+    if (uint32_t size = mesh.getSize(axis); size > 1 || axis == MeshAxis::Data)
+      axes.push_back({stringifyMeshAxis(axis).str(), size});
+  program.mesh = rt::Mesh(std::move(axes));
+  program.world = program.mesh.size();
+  program.dataAxes = axesOf(MeshAxis::Data);
+}
+
+rt::AxisSet ProgramBuilder::axesOf(MeshAxis axis) {
+  return program.mesh.find(stringifyMeshAxis(axis)).value_or(rt::AxisSet());
+}
+
+std::vector<rt::AxisSet> ProgramBuilder::cutsOf(StateOp state) {
+  std::vector<rt::AxisSet> cuts;
+  if (!state.isSharded())
+    return cuts;
+  ArrayAttr shards = *state.getShards();
+  for (Attribute entry : shards) {
+    auto axis = dyn_cast<MeshAxisAttr>(entry);
+    cuts.push_back(axis ? axesOf(axis.getValue()) : rt::AxisSet());
+  }
+  return cuts;
+}
+
+uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides) {
   rt::Buffer buffer = toRuntimeBuffer(type, offset);
-  buffer.rankStride = rankStride;
+  if (llvm::any_of(axisStrides, [](uint64_t stride) { return stride != 0; }))
+    buffer.axisStrides = std::move(axisStrides);
   auto key = std::tuple(static_cast<uint8_t>(buffer.space), static_cast<uint8_t>(buffer.dtype), buffer.offset,
-                        rankStride, buffer.shape, buffer.strides);
+                        buffer.axisStrides, buffer.shape, buffer.strides);
   auto [it, isNew] = bufferIds.try_emplace(std::move(key), program.buffers.size());
   if (isNew)
     program.buffers.push_back(std::move(buffer));
@@ -64,11 +96,14 @@ FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
   if (failed(offset))
     return failure();
   // A view of what differs by rank differs by rank as well.
-  uint64_t rankStride = 0;
-  for (auto view = value.getDefiningOp<ViewOp>(); view; view = view.getSource().getDefiningOp<ViewOp>())
-    rankStride += view.getRankStride() *
-                  rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
-  return addBuffer(cast<BufferType>(value.getType()), *offset, rankStride);
+  std::vector<uint64_t> axisStrides(program.mesh.numAxes());
+  for (auto view = value.getDefiningOp<ViewOp>(); view; view = view.getSource().getDefiningOp<ViewOp>()) {
+    uint64_t bytes = rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
+    for (unsigned axis = 0; axis < axisStrides.size(); ++axis)
+      if (view.getAxis() && axesOf(*view.getAxis()).has(axis))
+        axisStrides[axis] += view.getRankStride() * bytes;
+  }
+  return addBuffer(cast<BufferType>(value.getType()), *offset, std::move(axisStrides));
 }
 
 uint32_t ProgramBuilder::addString(StringRef text) {
@@ -116,6 +151,7 @@ rt::State ProgramBuilder::describeState(StateOp op) {
 
 void ProgramBuilder::addState(StateOp op, uint64_t offset) {
   rt::State state = describeState(op);
+  state.layout.cuts = cutsOf(op);
   state.buffer = addBuffer(BufferType::getContiguous(op.getLocalType(), op.getHome()), offset);
   if (op.getRole() == Role::Scalar && isOutput(state.name))
     program.outputs.push_back({state.name, state.buffer});
@@ -142,8 +178,10 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
       state.trainable = false;
     }
     if (op.isSharded()) {
-      state.partition = {true, static_cast<uint64_t>(start),
-                         static_cast<uint64_t>(op.getLocalType().getNumElements())};
+      state.layout = {{},
+                      cutsOf(op).front(),
+                      static_cast<uint64_t>(start),
+                      static_cast<uint64_t>(op.getLocalType().getNumElements())};
       state.buffer = addBuffer(local, offset);
     } else {
       auto type = RankedTensorType::get(member.getTensorType().getShape(), element);

@@ -25,17 +25,17 @@ public:
     program.accumulation = options.accumulation;
     program.predicted.stepSeconds = options.stepSeconds;
     program.streams = {::ds::rt::StreamKind::Compute};
-    if (MeshOp mesh = MeshOp::lookup(module)) {
-      auto size = [&](MeshAxis axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
-      program.mesh = {size(MeshAxis::Data), size(MeshAxis::Tensor), size(MeshAxis::Pipeline),
-                      size(MeshAxis::Sequence)};
-      program.world = program.mesh.dp * program.mesh.tp * program.mesh.pp * program.mesh.sp;
-    }
+    addMesh();
   }
 
   FailureOr<::ds::rt::Program> build();
 
 private:
+  void addMesh();
+  /// The axis in the program's mesh; nothing along which there is one rank.
+  ::ds::rt::AxisSet axesOf(MeshAxis axis);
+  /// Along which axes each dimension of `state` is cut; empty where none is.
+  std::vector<::ds::rt::AxisSet> cutsOf(StateOp state);
   LogicalResult addStates();
   ::ds::rt::State describeState(StateOp op);
   void addState(StateOp op, uint64_t offset);
@@ -54,8 +54,8 @@ private:
   void limitInput(CallOp call);
   void addSchedule();
 
-  /// Index of the buffer of `type` at `offset` bytes, and `rankStride` further on each rank.
-  uint32_t addBuffer(BufferType type, uint64_t offset, uint64_t rankStride = 0);
+  /// Index of the buffer of `type` at `offset` bytes; `axisStrides` as in Buffer.
+  uint32_t addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides = {});
   /// Index of the buffer that `value` names.
   FailureOr<uint32_t> bufferIndex(Value value);
   /// Bytes from the start of the arena to the first element of `value`.
@@ -66,7 +66,8 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   ::ds::rt::Program program;
-  std::map<std::tuple<uint8_t, uint8_t, uint64_t, uint64_t, std::vector<int64_t>, std::vector<int64_t>>,
+  std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<uint64_t>, std::vector<int64_t>,
+                      std::vector<int64_t>>,
            uint32_t>
       bufferIds;
   llvm::StringMap<uint32_t> stringIds;

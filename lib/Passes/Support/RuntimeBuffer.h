@@ -39,7 +39,8 @@ inline ::ds::rt::Buffer toRuntimeBuffer(BufferType type, uint64_t offset) {
   return buffer;
 }
 
-/// What the ranks do in `op`, as the program has it; `name` is for diagnostics.
+/// What the ranks do in `op`, as the program has it but for the axes, which have numbers in the program
+/// alone; `name` is for diagnostics.
 inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string name) {
   ::ds::rt::Collective collective;
   collective.kind = static_cast<::ds::rt::CollectiveKind>(op.getKind());
@@ -55,7 +56,6 @@ inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string na
   collective.elements = elementsOf(part);
   if (op.getKind() == CollectiveKind::AllToAll)
     collective.elements /= MeshOp::lookup(op).getSize(op.getAxis());
-  collective.axis = static_cast<uint8_t>(op.getAxis());
   collective.name = std::move(name);
   return collective;
 }

@@ -27,7 +27,7 @@ struct Exchange {
     in = reinterpret_cast<float *>(c.pool.data());
     out = in + (whole + 15) / 16 * 16;
     staging = reinterpret_cast<std::byte *>(out + (whole + 15) / 16 * 16);
-    sums = {kind, Reduction::Sum, DType::F32, elements, 0, ""};
+    sums = {kind, Reduction::Sum, DType::F32, elements, {}, ""};
   }
   uint64_t stagingBytes() const { return collectiveStagingBytes(sums, c.world()); }
   uint64_t bytes() const { return elements * sizeof(float); }

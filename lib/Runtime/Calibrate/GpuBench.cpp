@@ -67,7 +67,7 @@ Status GpuBench::bind() {
   if (!opened)
     return opened.error();
   device = std::move(*opened);
-  if (Status status = device->load(program, 0); !status)
+  if (Status status = device->load(program, 0, {}); !status)
     return status;
   Result<std::byte *> memory = device->allocate(Space::Device, std::max<uint64_t>(used, 256), "calibration");
   if (!memory)

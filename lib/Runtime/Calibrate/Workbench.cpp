@@ -93,7 +93,7 @@ Status Workbench::bind() {
                           [this, place](uint32_t buffer) {
                             return pool.data() + place * used + program.buffers[buffer].offset;
                           },
-                          bestIsa(), communicators};
+                          bestIsa(), noRanks};
     tasks.emplace_back();
     for (uint32_t i = 0; i < program.commands.size(); ++i) {
       Result<std::unique_ptr<Task>> task = bindCommand(binding, i);

@@ -8,8 +8,8 @@
 #ifndef DS_LIB_RUNTIME_CALIBRATE_WORKBENCH_H
 #define DS_LIB_RUNTIME_CALIBRATE_WORKBENCH_H
 
-#include "Cpu/Task.h"
 #include "CommandList.h"
+#include "Cpu/Task.h"
 #include "Sampling.h"
 
 #include "ds/Runtime/Arena.h"
@@ -47,7 +47,7 @@ private:
   Pool &pool;
   uint64_t places = 1;
   const KernelImage image;
-  const std::vector<Communicator *> communicators;
+  const CommunicatorOf noRanks;
   std::vector<std::vector<std::unique_ptr<Task>>> tasks; ///< by place, then command
 };
 

@@ -16,73 +16,40 @@ constexpr std::chrono::milliseconds kNewsPatience(1000);
 
 } // namespace
 
-FabricCommunicator::FabricCommunicator(Control &control, std::unique_ptr<Fabric> fabric, uint32_t rank,
-                                       uint32_t channel, std::chrono::milliseconds timeout)
-    : control(control), fabric(std::move(fabric)), self(rank), ranks(control.world()), channel(channel),
-      timeout(timeout), isa(bestIsa()), sending(ranks), receiving(ranks), sources(ranks),
-      scratch(kSmallBytes * ranks) {}
+FabricCommunicator::FabricCommunicator(Channel &channel, std::vector<uint32_t> given)
+    : channel(channel), members(std::move(given)),
+      self(static_cast<uint32_t>(std::lower_bound(members.begin(), members.end(), channel.rank) -
+                                 members.begin())),
+      ranks(static_cast<uint32_t>(members.size())), isa(bestIsa()), sending(ranks), receiving(ranks),
+      sources(ranks), scratch(kSmallBytes * ranks) {}
 
 FabricCommunicator::~FabricCommunicator() = default;
 
 //===- Rounds -------------------------------------------------------------------===//
 
 template <class Body>
-Status FabricCommunicator::run(const char *kind, const char *what, Body &&body) {
-  ++sequence;
-  this->kind = kind;
-  name = what;
-  if (control.failed())
-    return noticed(control.failure());
-  return body();
-}
-
-template <class Body>
 Status FabricCommunicator::measured(CollectiveKind kind, const char *what, uint64_t bytes, Body &&body) {
   const Deadline begin = Clock::now();
-  Status status = run(spell(kind), what, body);
-  if (!status)
+  if (Status status = channel.begin(spell(kind), what); !status)
     return status;
-  CommStat &stat = statFor(kind, what);
-  ++stat.count;
-  stat.bytes += bytes;
-  stat.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  if (Status status = body(); !status)
+    return status;
+  channel.count(kind, ranks, bytes, std::chrono::duration<double>(Clock::now() - begin).count());
   return {};
-}
-
-CommStat &FabricCommunicator::statFor(CollectiveKind kind, const char *what) {
-  for (const auto &[address, index] : known)
-    if (address == what && statistics[index].kind == kind && statistics[index].name == what)
-      return statistics[index];
-  auto same = [&](const CommStat &stat) { return stat.kind == kind && stat.name == what; };
-  auto found = std::find_if(statistics.begin(), statistics.end(), same);
-  if (found == statistics.end())
-    found = statistics.insert(found, CommStat{kind, what});
-  known.emplace_back(what, found - statistics.begin());
-  return *found;
-}
-
-std::string FabricCommunicator::current() const {
-  return fmt::format("collective {} of channel {} ({} {})", sequence, channel, kind, name);
-}
-
-/// The failure of the job as this collective sees it.
-Error FabricCommunicator::noticed(const std::string &reason) const {
-  const bool said = reason.find(current()) != std::string::npos;
-  return Error{ExitCode::Peer, said ? reason : reason + "; noticed in " + current(), ""};
 }
 
 bool FabricCommunicator::postSend(uint32_t peer, const void *data, uint64_t bytes) {
   if (bytes == 0)
     return true;
   ++sending[peer];
-  return fabric->postSend(peer, data, bytes);
+  return channel.fabric->postSend(members[peer], data, bytes);
 }
 
 bool FabricCommunicator::postReceive(uint32_t peer, void *data, uint64_t bytes) {
   if (bytes == 0)
     return true;
   ++receiving[peer];
-  return fabric->postReceive(peer, data, bytes);
+  return channel.fabric->postReceive(members[peer], data, bytes);
 }
 
 /// Waits for all receives that are posted (all sends): one round, which has the whole time-out.
@@ -91,13 +58,13 @@ Status FabricCommunicator::waitReceives() { return waitAll(receiving, /*isSend=*
 Status FabricCommunicator::waitSends() { return waitAll(sending, /*isSend=*/true); }
 
 Status FabricCommunicator::waitAll(const std::vector<uint32_t> &posted, bool isSend) {
-  const Deadline deadline = Clock::now() + timeout;
-  control.noteWait(channel, deadline);
+  const Deadline deadline = Clock::now() + channel.timeout;
+  channel.control.noteWait(channel.index, deadline);
   Status status;
   for (uint32_t step = 1; step < ranks && status; ++step)
     while (status && posted[peerAt(step)] > 0)
       status = wait(peerAt(step), isSend, deadline);
-  control.noteWait(channel, std::nullopt);
+  channel.control.noteWait(channel.index, std::nullopt);
   return status;
 }
 
@@ -109,36 +76,45 @@ Status FabricCommunicator::settle() {
 
 Status FabricCommunicator::wait(uint32_t peer, bool isSend, Deadline deadline) {
   const std::chrono::milliseconds left(remainingMs(deadline));
-  const Fabric::Outcome outcome = isSend ? fabric->waitSend(peer, left) : fabric->waitReceive(peer, left);
+  Fabric &fabric = *channel.fabric;
+  const Fabric::Outcome outcome =
+      isSend ? fabric.waitSend(members[peer], left) : fabric.waitReceive(members[peer], left);
   if (outcome != Fabric::Outcome::Done)
     return failed(peer, outcome);
   --(isSend ? sending : receiving)[peer];
   return {};
 }
 
+/// The number among all ranks of `peer`, for which the wait has been too long, and of the others that have
+/// let this one wait as long.
+std::vector<uint32_t> FabricCommunicator::missingWith(uint32_t peer) {
+  std::vector<uint32_t> missing = {members[peer]};
+  constexpr std::chrono::milliseconds kNow(0);
+  for (uint32_t other = 0; other < ranks; ++other)
+    if (other != peer && receiving[other] > 0 &&
+        channel.fabric->waitReceive(members[other], kNow) != Fabric::Outcome::Done)
+      missing.push_back(members[other]);
+  std::sort(missing.begin(), missing.end());
+  return missing;
+}
+
 /// Tells all ranks why this collective cannot end. What the control connections know comes first: a broken
 /// connection is often the consequence of what they know.
 Status FabricCommunicator::failed(uint32_t peer, Fabric::Outcome outcome) {
+  Control &control = channel.control;
   const bool late = outcome == Fabric::Outcome::TimedOut;
-  const auto patience = std::min(timeout, kNewsPatience);
+  const auto patience = std::min(channel.timeout, kNewsPatience);
   std::string known = control.failure(late ? std::chrono::milliseconds(0) : patience);
   if (known.empty()) {
-    std::vector<uint32_t> missing = {peer};
-    constexpr std::chrono::milliseconds kNow(0);
-    for (uint32_t other = 0; other < ranks; ++other)
-      if (late && other != peer && receiving[other] > 0 &&
-          fabric->waitReceive(other, kNow) != Fabric::Outcome::Done)
-        missing.push_back(other);
-    std::sort(missing.begin(), missing.end());
-    if (late)
-      missing = control.hearOut(missing, patience);
+    const std::string name =
+        control.name(late ? control.hearOut(missingWith(peer), patience) : std::vector{members[peer]});
     control.fail(
-        late ? fmt::format("{} did not take part in {} within {}", control.name(missing), current(),
-                           spellSeconds(timeout))
-             : fmt::format("{} did not finish {}: {}", control.name(missing), current(), fabric->reason()));
+        late ? fmt::format("{} did not take part in {} within {}", name, channel.current(),
+                           spellSeconds(channel.timeout))
+             : fmt::format("{} did not finish {}: {}", name, channel.current(), channel.fabric->reason()));
     known = control.failure(); // another thread may have been first
   }
-  return noticed(known);
+  return channel.noticed(known);
 }
 
 //===- Collectives --------------------------------------------------------------===//
@@ -207,9 +183,9 @@ Status FabricCommunicator::recv(void *data, uint64_t bytes, uint32_t from, const
 }
 
 Status FabricCommunicator::barrier(const char *what) {
-  return run("barrier", what, [&]() -> Status {
-    return gather(scratch.data(), Parts{nullptr, nullptr, 1, ranks, DType::U8, Reduction::None});
-  });
+  if (Status status = channel.begin("barrier", what); !status)
+    return status;
+  return gather(scratch.data(), Parts{nullptr, nullptr, 1, ranks, DType::U8, Reduction::None});
 }
 
 Status FabricCommunicator::reduceScatter(const void *in, void *out, void *staging, uint64_t elements,
@@ -249,7 +225,8 @@ Status FabricCommunicator::combine(std::byte *out, uint64_t elements, DType dtyp
   if (reduceParts(call, isa))
     return {};
   return Error{ExitCode::Internal,
-               fmt::format("{} '{}' cannot combine {} by {}", kind, name, spell(dtype), spell(reduction)),
+               fmt::format("{} '{}' cannot combine {} by {}", channel.currentKind(), channel.currentName(),
+                           spell(dtype), spell(reduction)),
                ""};
 }
 
@@ -273,7 +250,7 @@ Status FabricCommunicator::reduceSmall(const std::byte *in, std::byte *out, uint
 /// Staging has room for one block of `reduceBlockElements` from every rank, of which this one needs none:
 /// with more than one block to come, that is room for two smaller ones from each of the others.
 FabricCommunicator::Blocks FabricCommunicator::chooseBlocks(const Parts &parts) const {
-  const Collective whole{CollectiveKind::ReduceScatter, parts.reduction, parts.dtype, parts.stride, 0, {}};
+  const Collective whole{CollectiveKind::ReduceScatter, parts.reduction, parts.dtype, parts.stride, {}, {}};
   const uint64_t elements = reduceBlockElements(whole, ranks);
   if (elements >= parts.stride)
     return {elements, 1};
@@ -321,7 +298,7 @@ Status FabricCommunicator::combineBlock(const Parts &parts, std::byte *staging, 
                  size = parts.size(self);
   if (size <= begin)
     return {};
-  const Deadline deadline = Clock::now() + timeout;
+  const Deadline deadline = Clock::now() + channel.timeout;
   const std::byte *slots = staging + index % blocks.depth * (ranks - 1) * blocks.elements * elementBytes;
   for (uint32_t step = 1; step < ranks; ++step) {
     const uint32_t from = peerAt(ranks - step);

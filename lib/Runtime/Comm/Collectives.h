@@ -7,29 +7,28 @@
 // A reduction runs block by block: the blocks of all ranks come into staging memory and are combined in rank
 // order while the next ones travel.
 //
+// The ranks of a communicator are numbered here by their positions in it; the fabric and the news of failures
+// know them by their numbers among all.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_COMM_COLLECTIVES_H
 #define DS_LIB_RUNTIME_COMM_COLLECTIVES_H
 
-#include "Control.h"
-#include "Fabric.h"
+#include "Channel.h"
 
-#include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/Kernels.h"
-
-#include <memory>
 
 namespace ds::rt {
 
 class FabricCommunicator : public Communicator {
 public:
-  /// `control` outlives this. `control` may break the fabric at any time.
-  FabricCommunicator(Control &control, std::unique_ptr<Fabric> fabric, uint32_t rank, uint32_t channel,
-                     std::chrono::milliseconds timeout);
+  /// For `members`, two at least, in ascending order and the channel's rank among them. `channel` outlives
+  /// this.
+  FabricCommunicator(Channel &channel, std::vector<uint32_t> members);
   ~FabricCommunicator() override;
 
-  uint32_t rank() const override { return self; }
-  uint32_t world() const override { return ranks; }
+  uint32_t position() const override { return self; }
+  uint32_t size() const override { return ranks; }
   Status allGather(const void *in, void *out, uint64_t bytesPerRank, const char *what) override;
   Status reduceScatter(const void *in, void *out, void *staging, uint64_t elements, DType dtype,
                        Reduction reduction, const char *what) override;
@@ -40,7 +39,7 @@ public:
   Status send(const void *data, uint64_t bytes, uint32_t to, const char *what) override;
   Status recv(void *data, uint64_t bytes, uint32_t from, const char *what) override;
   Status barrier(const char *what) override;
-  std::vector<CommStat> stats() const override { return statistics; }
+  std::vector<CommStat> stats() const override { return channel.stats(); }
 
 private:
   /// A vector of elements that is cut into one part per rank: part p begins at p * stride; the last parts may
@@ -65,10 +64,7 @@ private:
 
   /// Runs one collective: refuses after a failure, counts, measures.
   template <class Body>
-  Status run(const char *kind, const char *what, Body &&body);
-  template <class Body>
   Status measured(CollectiveKind kind, const char *what, uint64_t bytes, Body &&body);
-  CommStat &statFor(CollectiveKind kind, const char *what);
 
   bool postSend(uint32_t peer, const void *data, uint64_t bytes);
   bool postReceive(uint32_t peer, void *data, uint64_t bytes);
@@ -78,8 +74,7 @@ private:
   Status settle();
   Status wait(uint32_t peer, bool sending, Deadline deadline);
   Status failed(uint32_t peer, Fabric::Outcome outcome);
-  std::string current() const;
-  Error noticed(const std::string &reason) const;
+  std::vector<uint32_t> missingWith(uint32_t peer);
 
   Status gather(std::byte *out, const Parts &parts);
   Status reduceInBlocks(const Parts &parts, std::byte *staging);
@@ -91,18 +86,13 @@ private:
   Blocks chooseBlocks(const Parts &parts) const;
   uint32_t peerAt(uint32_t step) const { return (self + step) % ranks; }
 
-  Control &control;
-  const std::unique_ptr<Fabric> fabric;
-  const uint32_t self, ranks, channel;
-  const std::chrono::milliseconds timeout;
+  Channel &channel;
+  const std::vector<uint32_t> members; ///< by position: the number among all ranks
+  const uint32_t self, ranks;
   const Isa isa;
   std::vector<uint32_t> sending, receiving; ///< messages posted and not waited for, by peer
   std::vector<const void *> sources;        ///< of one combination, by rank
   std::vector<std::byte> scratch;           ///< for small all-reduces and barriers
-  uint64_t sequence = 0;                    ///< number of the current collective, from 1
-  const char *kind = "", *name = "";        ///< of the current collective
-  std::vector<CommStat> statistics;
-  std::vector<std::pair<const char *, size_t>> known; ///< recent names by address: index into statistics
 };
 
 } // namespace ds::rt

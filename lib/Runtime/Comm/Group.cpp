@@ -19,7 +19,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -60,7 +62,8 @@ public:
   uint32_t world() const override { return place.world; }
   const std::string &host(uint32_t rank) const override { return control->host(rank); }
   std::string transport() const override { return local ? "memory" : "gloo"; }
-  Communicator &channel(uint32_t index) override { return *channels.at(index); }
+  Communicator &channel(uint32_t index) override { return *channels.at(index)->all; }
+  Communicator &subset(uint32_t index, const std::vector<uint32_t> &members) override;
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *what) override {
     return control->exchange(mine, what, timeout);
   }
@@ -74,6 +77,13 @@ public:
   Status addChannels(uint32_t count, const std::string &address, Deadline deadline);
 
 private:
+  /// A channel, and who does something together on it.
+  struct Members {
+    Channel channel;
+    std::map<std::vector<uint32_t>, std::unique_ptr<Communicator>> subsets = {};
+    Communicator *all = nullptr; ///< one of them
+  };
+
   Result<bool> addLocalChannel(Deadline deadline);
   Status addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline);
   Status connectToAll(Fabric &fabric, const std::vector<std::string> &addresses);
@@ -82,7 +92,7 @@ private:
   const Place place;
   const milliseconds timeout;
   const std::unique_ptr<Control> control;
-  std::vector<std::unique_ptr<FabricCommunicator>> channels;
+  std::vector<std::unique_ptr<Members>> channels;
   bool local = false; ///< memory to memory, for all channels
   bool finished = false;
 };
@@ -99,6 +109,16 @@ Status ConnectedGroup::finish() {
   if (finished && place.kind == Place::Kind::Pmix)
     (*openPmix())->leave();
   return status;
+}
+
+Communicator &ConnectedGroup::subset(uint32_t index, const std::vector<uint32_t> &members) {
+  Members &on = *channels.at(index);
+  std::unique_ptr<Communicator> &subset = on.subsets[members];
+  if (!subset && members.size() == 1)
+    subset = makeSoloCommunicator();
+  if (!subset)
+    subset = std::make_unique<FabricCommunicator>(on.channel, members);
+  return *subset;
 }
 
 Result<bool> ConnectedGroup::addLocalChannel(Deadline deadline) {
@@ -175,8 +195,10 @@ Status ConnectedGroup::connectToAll(Fabric &fabric, const std::vector<std::strin
 Fabric &ConnectedGroup::use(std::unique_ptr<Fabric> fabric) {
   Fabric &used = *fabric;
   const uint32_t index = static_cast<uint32_t>(channels.size());
-  channels.push_back(
-      std::make_unique<FabricCommunicator>(*control, std::move(fabric), place.rank, index, timeout));
+  channels.emplace_back(new Members{{*control, std::move(fabric), place.rank, index, timeout}});
+  std::vector<uint32_t> everybody(place.world);
+  std::iota(everybody.begin(), everybody.end(), 0);
+  channels.back()->all = &subset(index, everybody);
   control->onFailure([&used] { used.close(); });
   return used;
 }

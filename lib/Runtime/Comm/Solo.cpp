@@ -14,8 +14,8 @@ namespace {
 /// What a collective gives when nobody else takes part.
 class SoloCommunicator : public Communicator {
 public:
-  uint32_t rank() const override { return 0; }
-  uint32_t world() const override { return 1; }
+  uint32_t position() const override { return 0; }
+  uint32_t size() const override { return 1; }
   Status allGather(const void *in, void *out, uint64_t bytesPerRank, const char *) override {
     return copy(in, out, bytesPerRank);
   }
@@ -56,6 +56,7 @@ public:
   const std::string &host(uint32_t) const override { return name; }
   std::string transport() const override { return "none"; }
   Communicator &channel(uint32_t index) override { return channels.at(index); }
+  Communicator &subset(uint32_t index, const std::vector<uint32_t> &) override { return channels.at(index); }
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *) override {
     return std::vector<std::string>{mine};
   }
@@ -74,6 +75,8 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<Communicator> makeSoloCommunicator() { return std::make_unique<SoloCommunicator>(); }
 
 std::unique_ptr<RankGroup> makeSoloGroup(const Place &place, uint32_t channels) {
   return std::make_unique<SoloGroup>(place.kind == Place::Kind::Pmix, channels);

@@ -6,7 +6,10 @@
 
 namespace ds::rt {
 
-/// Collectives that copy or do nothing. Needs no plugin, but leaves PMIx if `place` came from it.
+/// Collectives of one rank: they copy or do nothing, and are not counted.
+std::unique_ptr<Communicator> makeSoloCommunicator();
+
+/// A job of one rank. Needs no plugin, but leaves PMIx if `place` came from it.
 std::unique_ptr<RankGroup> makeSoloGroup(const Place &place, uint32_t channels);
 
 } // namespace ds::rt

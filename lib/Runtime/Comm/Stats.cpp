@@ -10,8 +10,8 @@ namespace ds::rt {
 
 double CommStat::algorithmBandwidth() const { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
 
-double CommStat::busBandwidth(uint32_t world) const {
-  const double n = world;
+double CommStat::busBandwidth() const {
+  const double n = ranks;
   switch (kind) {
   case CollectiveKind::AllReduce:
     return algorithmBandwidth() * 2 * (n - 1) / n;
@@ -27,19 +27,20 @@ double CommStat::busBandwidth(uint32_t world) const {
   return 0;
 }
 
-std::string describe(const std::vector<CommStat> &stats, uint32_t world) {
+std::string describe(const std::vector<CommStat> &stats) {
   if (stats.empty())
     return {};
   std::vector<CommStat> sorted = stats;
   std::sort(sorted.begin(), sorted.end(), [](const CommStat &a, const CommStat &b) {
     return a.seconds != b.seconds ? a.seconds > b.seconds : a.name < b.name;
   });
-  std::string text = fmt::format("{:<16} {:<24} {:>8} {:>11} {:>9} {:>10} {:>10}\n", "collective", "name",
-                                 "count", "MiB", "seconds", "alg GB/s", "bus GB/s");
+  std::string text = fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11} {:>9} {:>10} {:>10}\n", "collective",
+                                 "name", "ranks", "count", "MiB", "seconds", "alg GB/s", "bus GB/s");
   for (const CommStat &stat : sorted)
-    text += fmt::format("{:<16} {:<24} {:>8} {:>11.2f} {:>9.3f} {:>10.3f} {:>10.3f}\n", spell(stat.kind),
-                        stat.name, stat.count, static_cast<double>(stat.bytes) / (1 << 20), stat.seconds,
-                        stat.algorithmBandwidth() * 1e-9, stat.busBandwidth(world) * 1e-9);
+    text +=
+        fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11.2f} {:>9.3f} {:>10.3f} {:>10.3f}\n", spell(stat.kind),
+                    stat.name, stat.ranks, stat.count, static_cast<double>(stat.bytes) / (1 << 20),
+                    stat.seconds, stat.algorithmBandwidth() * 1e-9, stat.busBandwidth() * 1e-9);
   return text;
 }
 

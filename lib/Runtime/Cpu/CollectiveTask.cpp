@@ -1,7 +1,7 @@
 //===- CollectiveTask.cpp - Binds collectives to addresses and a communicator --===//
 //
-// A stream's collectives go through the stream's own communicator, in issue order: every rank runs the same
-// program, so they meet.
+// A stream's collectives go through communicators of the stream's own, one for each set of axes, in issue
+// order: every rank runs the same program, so they meet.
 //
 //===---------------------------------------------------------------------------===//
 #include "Task.h"
@@ -60,13 +60,14 @@ private:
 
 Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index) {
   const Command &command = binding.program.commands[index];
-  Communicator *communicator =
-      command.stream < binding.communicators.size() ? binding.communicators[command.stream] : nullptr;
-  if (!communicator || communicator->world() != binding.program.world)
+  const Mesh &mesh = binding.program.mesh;
+  const AxisSet axes = binding.program.collectives[command.callee].axes;
+  Communicator *communicator = binding.communicator ? binding.communicator(command.stream, axes) : nullptr;
+  if (!communicator || communicator->size() != mesh.size(axes))
     return Error{ExitCode::Internal,
-                 fmt::format("{} has {} ranks to talk to on stream {}, but the program is for {}",
-                             describeCommand(binding.program, index),
-                             communicator ? communicator->world() : 0, command.stream, binding.program.world),
+                 fmt::format("{} has {} ranks to talk to on stream {}, but the mesh has {} along {}",
+                             describeCommand(binding.program, index), communicator ? communicator->size() : 0,
+                             command.stream, mesh.size(axes), mesh.spell(axes)),
                  ""};
   return std::unique_ptr<Task>(std::make_unique<CollectiveTask>(binding, command, *communicator));
 }

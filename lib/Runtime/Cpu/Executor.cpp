@@ -49,6 +49,7 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
                  fmt::format("the program keeps {} bytes on NVMe, which this ds-run cannot do", bytes),
                  "compile without offload to nvme"};
   std::unique_ptr<Executor> executor(new Executor);
+  std::vector<GroupUse> groups = groupsOf(program);
   executor->prog = takeStage(std::move(program), stage);
   executor->thisRank = options.rank;
   executor->failed = options.failed;
@@ -56,8 +57,9 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
     Status status = executor->loadHere(options);
     return status ? Result(std::move(executor)) : status.error();
   }
-  Result<std::unique_ptr<DeviceRunner>> runner = DeviceRunner::load(
-      *options.device, executor->prog, options.rank, options.poison.value_or(poisoningRequested()));
+  Result<std::unique_ptr<DeviceRunner>> runner =
+      DeviceRunner::load(*options.device, executor->prog, options.rank, std::move(groups),
+                         options.poison.value_or(poisoningRequested()));
   if (!runner)
     return runner.error();
   executor->runner = std::move(*runner);
@@ -86,7 +88,7 @@ Status Executor::loadHere(const ExecutorOptions &options) {
 Status Executor::bind(const ExecutorOptions &options, uint32_t command) {
   for (uint32_t m = 0; m < numBindings(prog, prog.commands[command]); ++m) {
     const Binding binding{prog, image, [this, m](uint32_t buffer) { return data(buffer, m); },
-                          options.isa.value_or(bestIsa()), options.communicators};
+                          options.isa.value_or(bestIsa()), options.communicator};
     Result<std::unique_ptr<Task>> task = bindCommand(binding, command);
     if (!task)
       return task.error();
@@ -112,7 +114,7 @@ Status Executor::bindAll(const ExecutorOptions &options) {
 void *Executor::data(uint32_t buffer, uint32_t forMicroBatch) const {
   const Buffer &b = prog.buffers[buffer];
   std::byte *base = runner ? runner->base(b.space) : (b.space == Space::Device ? device : host).data();
-  return base + windowOffset(b, thisRank, forMicroBatch);
+  return base + windowOffset(b, prog.mesh, thisRank, forMicroBatch);
 }
 
 std::vector<void *> Executor::inputs(uint32_t forMicroBatch) const {

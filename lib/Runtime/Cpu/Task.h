@@ -6,6 +6,7 @@
 #ifndef DS_LIB_RUNTIME_CPU_TASK_H
 #define DS_LIB_RUNTIME_CPU_TASK_H
 
+#include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/KernelImage.h"
 #include "ds/Runtime/Kernels.h"
 #include "ds/Runtime/Program.h"
@@ -16,8 +17,6 @@
 #include <vector>
 
 namespace ds::rt {
-
-class Communicator;
 
 class Task {
 public:
@@ -31,15 +30,15 @@ struct Binding {
   const KernelImage &image;
   std::function<void *(uint32_t buffer)> address;
   Isa isa;
-  const std::vector<Communicator *> &communicators; ///< by stream; see ExecutorOptions
+  const CommunicatorOf &communicator; ///< see ExecutorOptions
 };
 
 /// The task of program.commands[index], or null for an event. Fails with ExitCode::Device when a plugin is
 /// missing or cannot do what the plan asks.
 Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index);
 
-/// The same for a collective. Fails with ExitCode::Internal when its stream has no communicator of the
-/// program's world.
+/// The same for a collective. Fails with ExitCode::Internal when its stream has no communicator of as many
+/// ranks as the mesh has along its axes.
 Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index);
 
 /// The same for a convolution.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 namespace ds::rt {
 namespace {
@@ -84,8 +85,8 @@ Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
   return std::unique_ptr<Team>(new Team(std::move(*group)));
 }
 
-Result<std::vector<Communicator *>> Team::channelsFor(const Program &program) {
-  std::vector<Communicator *> channels(program.streams.size());
+Result<CommunicatorOf> Team::communicatorsFor(const Program &program) {
+  std::vector<std::optional<uint32_t>> channels(program.streams.size());
   std::vector<bool> taken(kChannels);
   for (size_t stream = 0; stream < channels.size(); ++stream) {
     const StreamKind kind = program.streams[stream];
@@ -96,9 +97,13 @@ Result<std::vector<Communicator *>> Team::channelsFor(const Program &program) {
       return Error{ExitCode::Corrupt, "the program has two streams for gathers or two for reductions",
                    "compile the model again with ds-opt"};
     taken[channel] = true;
-    channels[stream] = &group->channel(channel);
+    channels[stream] = channel;
   }
-  return channels;
+  return CommunicatorOf([this, channels, mesh = program.mesh](uint32_t stream, AxisSet axes) {
+    return stream < channels.size() && channels[stream]
+               ? &group->subset(*channels[stream], mesh.members(rank(), axes))
+               : nullptr;
+  });
 }
 
 Status Team::agree(const Facts &facts) {
@@ -146,7 +151,7 @@ CommTotals Team::totals() const {
   return totals;
 }
 
-std::string Team::summary() const { return describe(stats(), world()); }
+std::string Team::summary() const { return describe(stats()); }
 
 void Team::abort(const Error &error) {
   if (error.code != ExitCode::Peer)

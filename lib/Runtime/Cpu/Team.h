@@ -43,9 +43,9 @@ public:
   bool leads() const { return rank() == 0; } ///< prints, logs and writes files
   RankGroup &ranks() { return *group; }
 
-  /// By stream of `program`: the channel of its collectives. Compute and this thread share one, gathers and
-  /// reductions have one each.
-  Result<std::vector<Communicator *>> channelsFor(const Program &program);
+  /// What the collectives of `program` go through. Each stream has a channel: compute and this thread share
+  /// one, gathers and reductions have one each. What it gives lives as long as the team.
+  Result<CommunicatorOf> communicatorsFor(const Program &program);
 
   /// The channel of the thread that trains; null when this rank is alone.
   Communicator *own() { return world() > 1 ? &group->channel(0) : nullptr; }

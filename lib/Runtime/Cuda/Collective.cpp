@@ -47,9 +47,9 @@ struct Call {
 
 class CollectiveTask final : public CudaTask {
 public:
-  CollectiveTask(NcclRanks &ranks, ncclComm_t communicator, const Collective &collective, uint32_t world,
+  CollectiveTask(NcclRanks &ranks, ncclComm_t communicator, const Collective &collective, uint32_t size,
                  Call call)
-      : ranks(ranks), communicator(communicator), collective(collective), world(world), call(call) {}
+      : ranks(ranks), communicator(communicator), collective(collective), size(size), call(call) {}
   Status issue(CUstream stream) override {
     const ncclResult_t result = start(reinterpret_cast<cudaStream_t>(stream));
     return ranks.settle(communicator, result, collective.name.c_str());
@@ -81,7 +81,7 @@ private:
     const Nccl &api = ranks.api;
     const auto goesOn = [](ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; };
     ncclResult_t first = api.groupStart();
-    for (uint32_t peer = 0; peer < world && goesOn(first); ++peer) {
+    for (uint32_t peer = 0; peer < size && goesOn(first); ++peer) {
       const uint64_t at = peer * call.partBytes;
       first = api.send(call.in + at, call.elements, call.type, static_cast<int>(peer), communicator, stream);
       if (goesOn(first))
@@ -95,7 +95,7 @@ private:
   NcclRanks &ranks;
   ncclComm_t communicator;
   const Collective &collective; ///< of the program, which outlives the task
-  uint32_t world;
+  uint32_t size;                ///< of the group
   Call call;
 };
 
@@ -133,16 +133,17 @@ Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const C
       collective.elements * byteSize(collective.dtype),
       *type,
       collective.kind == CollectiveKind::Broadcast ? static_cast<uint32_t>(p.params[command.firstParam]) : 0};
-  if (p.world == 1)
+  const uint32_t size = p.mesh.size(collective.axes);
+  if (size == 1)
     return std::unique_ptr<CudaTask>(std::make_unique<SoloTask>(binding.driver, call));
   Result<NcclRanks *> ranks = binding.ranks();
   if (!ranks)
     return ranks.error();
-  Result<ncclComm_t> communicator = (*ranks)->communicator(command.stream, p.mesh, collective.axis);
+  Result<ncclComm_t> communicator = (*ranks)->communicator({command.stream, collective.axes}, p.mesh);
   if (!communicator)
     return communicator.error();
   return std::unique_ptr<CudaTask>(
-      std::make_unique<CollectiveTask>(**ranks, *communicator, collective, p.world, call));
+      std::make_unique<CollectiveTask>(**ranks, *communicator, collective, size, call));
 }
 
 } // namespace ds::rt::cuda

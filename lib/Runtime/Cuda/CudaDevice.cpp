@@ -153,8 +153,9 @@ Status CudaDevice::checkTarget() const {
       fmt::format("compile the model with --target cuda:sm_{}", here)};
 }
 
-Status CudaDevice::load(const Program &loaded, uint32_t) {
+Status CudaDevice::load(const Program &loaded, uint32_t, std::vector<GroupUse> uses) {
   program = &loaded;
+  groups = std::move(uses);
   libraries = std::make_unique<Libraries>();
   if (Status status = checkTarget(); !status)
     return status;
@@ -241,6 +242,9 @@ Status CudaDevice::bind(uint32_t command, const Address &address) {
 Status CudaDevice::choose() {
   if (Status status = check(driver.streamSynchronize(streams[computeStream]), "clearing memory"); !status)
     return status;
+  if (!groups.empty()) // a stage without collectives has bound none, but others wait for it
+    if (Result<NcclRanks *> connected = connectRanks(); !connected)
+      return connected.error();
   AlgorithmCache cache = AlgorithmCache::open();
   Status status = libraries->choices->settle(program->world > 1 ? options.ranks : nullptr, cache);
   libraries->notice = cache.notice();

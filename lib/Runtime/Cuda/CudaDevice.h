@@ -26,7 +26,7 @@ public:
   ~CudaDevice() override;
 
   std::string describe() const override;
-  Status load(const Program &program, uint32_t rank) override;
+  Status load(const Program &program, uint32_t rank, std::vector<GroupUse> groups) override;
   Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) override;
   Status bind(uint32_t command, const Address &address) override;
   Status choose() override;
@@ -80,6 +80,7 @@ private:
   uint64_t freeAtStart = 0;            ///< bytes, the context made
   std::optional<uint64_t> usedAtStart; ///< bytes, by all processes, before there was a context
   const Program *program = nullptr;
+  std::vector<GroupUse> groups; ///< of the program's collectives, of all stages
   CUmodule module = nullptr;
   uint32_t computeStream = 0;
   std::vector<CUstream> streams;

@@ -13,7 +13,7 @@
 
 namespace ds::rt {
 
-inline constexpr uint32_t kCudaAbi = 4;
+inline constexpr uint32_t kCudaAbi = 5;
 
 struct CudaOptions {
   uint32_t ordinal = 0; ///< which of this machine's devices

@@ -53,13 +53,8 @@ Result<const Nccl *> Nccl::open() {
   return nccl;
 }
 
-int colorOf(const Mesh &mesh, uint32_t axis, uint32_t rank) {
-  const uint32_t sizes[] = {mesh.dp, mesh.tp, mesh.pp, mesh.sp};
-  uint32_t stride = 1;
-  for (uint32_t d = axis + 1; d < 4; ++d)
-    stride *= sizes[d];
-  const uint32_t place = rank / stride % sizes[axis];
-  return static_cast<int>(rank - place * stride);
+int colorOf(const Mesh &mesh, AxisSet axes, uint32_t rank) {
+  return static_cast<int>(mesh.firstMember(rank, axes));
 }
 
 Error NcclRanks::failure(ncclResult_t result, const char *what) const {
@@ -176,8 +171,8 @@ Status NcclRanks::make(Handle &made, ncclComm_t parent, ncclResult_t result, con
   return status;
 }
 
-Result<ncclComm_t> NcclRanks::communicator(uint32_t stream, const Mesh &mesh, uint32_t axis) {
-  std::unique_ptr<Handle> &handle = split[{stream, axis}];
+Result<ncclComm_t> NcclRanks::communicator(GroupUse use, const Mesh &mesh) {
+  std::unique_ptr<Handle> &handle = split[use];
   if (handle && handle->settled)
     return handle->raw;
   if (handle || broken)
@@ -185,7 +180,7 @@ Result<ncclComm_t> NcclRanks::communicator(uint32_t stream, const Mesh &mesh, ui
   handle = std::make_unique<Handle>();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const ncclResult_t result = api.commSplit(world->raw, colorOf(mesh, axis, group.rank()),
+  const ncclResult_t result = api.commSplit(world->raw, colorOf(mesh, use.axes, group.rank()),
                                             static_cast<int>(group.rank()), &handle->raw, &config);
   if (Status status = make(*handle, world->raw, result, "splitting the ranks"); !status)
     return status.error();

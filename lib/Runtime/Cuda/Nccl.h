@@ -2,9 +2,10 @@
 //
 // The ranks have met on the CPU before (Communicator.h); NCCL's unique id travels over those connections, and
 // so does the news of a failure. Communicators are not blocking: whatever NCCL does, this rank can stop
-// waiting for it. Each stream has a communicator of its own, split from the first one, so that collectives of
-// two streams do not wait for each other. All ranks issue their collectives from one thread in the order of
-// the program, which is what NCCL asks for where communicators share a device.
+// waiting for it. Each stream has communicators of its own, one for each set of axes along which its
+// collectives run, split from the first one, so that collectives of two streams do not wait for each other.
+// All ranks split in the same order, before they issue any. All ranks issue their collectives from one thread
+// in the order of the program, which is what NCCL asks for where communicators share a device.
 //
 // What does not block ends later, on a thread of NCCL's. A split answers "success" at once; the new handle is
 // written to where the caller said when the parent has left "in progress", and is in progress itself for a
@@ -19,7 +20,7 @@
 #define DS_LIB_RUNTIME_CUDA_NCCL_H
 
 #include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Groups.h"
 
 #include <nccl.h>
 
@@ -66,9 +67,9 @@ struct Nccl {
   static Result<const Nccl *> open();
 };
 
-/// Which group of the mesh's `axis` a rank is in, for splitting: all ranks that differ from it in that axis
-/// alone have the same. Axes are numbered as in Collective::axis; the last one counts fastest.
-int colorOf(const Mesh &mesh, uint32_t axis, uint32_t rank);
+/// Which group along `axes` a rank is in, for splitting: all ranks that differ from it along these alone have
+/// the same. Ordered by their numbers among all, they have NCCL's numbers by their positions.
+int colorOf(const Mesh &mesh, AxisSet axes, uint32_t rank);
 
 class NcclRanks {
 public:
@@ -79,8 +80,9 @@ public:
                                                     std::function<void()> dropGraphs);
   ~NcclRanks();
 
-  /// The communicator of a stream over one axis of the mesh, made when first asked for; collective.
-  Result<ncclComm_t> communicator(uint32_t stream, const Mesh &mesh, uint32_t axis);
+  /// The communicator of this rank's group, made when first asked for: all ranks of the job, not of the group
+  /// alone, ask for the same ones in the same order.
+  Result<ncclComm_t> communicator(GroupUse use, const Mesh &mesh);
 
   /// Lets every communicator know memory that collectives use; where NCCL has no use for it nothing changes.
   void registerMemory(void *base, uint64_t bytes);
@@ -131,7 +133,7 @@ private:
   const std::chrono::milliseconds timeout;
   const std::function<void()> dropGraphs;
   std::unique_ptr<Handle> world;
-  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Handle>> split; ///< by stream and axis
+  std::map<GroupUse, std::unique_ptr<Handle>> split;
   std::vector<Registered> memory;
   bool broken = false; ///< a call has failed, or may still be in progress
   bool ended = false;  ///< left or aborted

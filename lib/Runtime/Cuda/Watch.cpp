@@ -26,6 +26,9 @@ Result<NcclRanks *> CudaDevice::connectRanks() {
   ranks = std::move(*connected);
   for (size_t i = 0; i < deviceMemory.size(); ++i)
     ranks->registerMemory(reinterpret_cast<void *>(deviceMemory[i]), deviceBytes[i]);
+  for (GroupUse use : groups)
+    if (Result<ncclComm_t> made = ranks->communicator(use, program->mesh); !made)
+      return made.error();
   return ranks.get();
 }
 

@@ -1,7 +1,6 @@
 //===- HostNeeds.cpp - What a program on an accelerator takes of its host ---------===//
 #include "ds/Runtime/HostNeeds.h"
 
-#include "StateSlice.h"
 #include "ds/Runtime/ProgramFile.h"
 #include "ds/Support/Align.h"
 
@@ -29,14 +28,9 @@ uint64_t markBytes(const Program &program) { return program.streams.size() * siz
 
 uint64_t largestPartBytes(const Program &program) {
   uint64_t most = 0;
-  for (const State &state : program.states) {
-    const Partition &part = state.partition;
-    const uint64_t first = part.sharded && part.shardElements > 0 ? part.offset / part.shardElements : 0;
-    // The first rank may hold a rest; the next one has a whole shard, or all that is left.
-    for (uint64_t rank = first; rank <= first + 1 && rank < program.world; ++rank)
-      most = std::max(most, sliceOf(program, state, static_cast<uint32_t>(rank)).count *
-                                byteSize(program.buffers[state.buffer].dtype));
-  }
+  for (const State &state : program.states)
+    most = std::max(most, mostHeldElements(program.mesh, state.layout, state.logicalShape) *
+                              byteSize(program.buffers[state.buffer].dtype));
   return most;
 }
 

@@ -81,7 +81,7 @@ public:
       if (b.shape[d] > 1 && b.strides[d] == 0)
         return refuse("{} writes operand {}, which has stride 0 in dimension {}", where(), k, d);
     for (unsigned other : others)
-      if (other < numOperands() && mayOverlap(b, operand(other), program.world))
+      if (other < numOperands() && mayOverlap(b, operand(other), program.mesh))
         return refuse("{} writes operand {}, which shares bytes with operand {}", where(), k, other);
     return {};
   }
@@ -98,7 +98,7 @@ public:
     if (needed > (planned ? extentBytes(*planned) : 0))
       return refuse("{} needs {} bytes of workspace, but {} are planned", where(), needed,
                     planned ? extentBytes(*planned) : 0);
-    if (needed != 0 && (planned->offset | planned->rankStride | planned->slotStride) % alignof(float) != 0)
+    if (needed != 0 && offsetBits(*planned) % alignof(float) != 0)
       return refuse("{} has its workspace at offset {}", where(), planned->offset);
     return {};
   }
@@ -112,12 +112,11 @@ public:
     const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares;
     constexpr uint64_t kCudaAlignment = 256; // cuBLASLt's and cuDNN's
     const Buffer &workspace = program.buffers[command.workspace];
-    if (program.target != "cpu" && isLibrarys &&
-        (workspace.offset | workspace.rankStride | workspace.slotStride) % kCudaAlignment != 0)
+    if (program.target != "cpu" && isLibrarys && offsetBits(workspace) % kCudaAlignment != 0)
       return refuse("{} has its workspace at offset {}, but CUDA's libraries rely on multiples of {}",
                     where(), workspace.offset, kCudaAlignment);
     for (unsigned k = 0; k < numOperands(); ++k)
-      if (mayOverlap(workspace, operand(k), program.world))
+      if (mayOverlap(workspace, operand(k), program.mesh))
         return refuse("{} has a workspace that shares bytes with operand {}", where(), k);
     return {};
   }

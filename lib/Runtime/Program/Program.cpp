@@ -59,17 +59,17 @@ const char *spell(Reduction reduction) {
   return kNames[static_cast<uint8_t>(reduction)];
 }
 
-uint64_t reduceBlockElements(const Collective &collective, uint32_t world) {
+uint64_t reduceBlockElements(const Collective &collective, uint32_t ranks) {
   const uint64_t part = collective.kind == CollectiveKind::AllReduce
-                            ? (collective.elements + world - 1) / world
+                            ? (collective.elements + ranks - 1) / ranks
                             : collective.elements;
   return std::min(part, kReduceBlockBytes / byteSize(collective.dtype));
 }
 
-uint64_t collectiveStagingBytes(const Collective &collective, uint32_t world) {
-  if (world == 1 || collective.reduction == Reduction::None)
+uint64_t collectiveStagingBytes(const Collective &collective, uint32_t ranks) {
+  if (ranks == 1 || collective.reduction == Reduction::None)
     return 0;
-  return reduceBlockElements(collective, world) * world * byteSize(collective.dtype);
+  return reduceBlockElements(collective, ranks) * ranks * byteSize(collective.dtype);
 }
 
 const char *spell(LibraryFn fn) {

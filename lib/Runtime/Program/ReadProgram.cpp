@@ -52,16 +52,20 @@ Status unpackBuffers(const fb::Program &file, const std::string &name, Program &
   if (shapes.size() != strides.size())
     return corrupt(name, fmt::format("{} shape entries, but {} strides", shapes.size(), strides.size()));
   p.buffers.reserve(file.buffers()->size());
+  const auto &axisStrides = *file.axis_strides();
   for (const fb::Buffer *flat : *file.buffers()) {
-    const uint64_t first = flat->first_dim(), rank = flat->rank();
+    const uint64_t first = flat->first_dim(), rank = flat->rank(), axis = flat->first_axis();
     if (first + rank > shapes.size())
       return corrupt(name, fmt::format("buffers[{}] uses shape entries up to {} of {}", p.buffers.size(),
                                        first + rank, shapes.size()));
+    if (axis + flat->axes() > axisStrides.size())
+      return corrupt(name, fmt::format("buffers[{}] uses strides along axes up to {} of {}", p.buffers.size(),
+                                       axis + flat->axes(), axisStrides.size()));
     Buffer buffer;
     buffer.space = static_cast<Space>(flat->space());
     buffer.dtype = static_cast<DType>(flat->dtype());
     buffer.offset = flat->offset();
-    buffer.rankStride = flat->rank_stride();
+    buffer.axisStrides.assign(axisStrides.data() + axis, axisStrides.data() + axis + flat->axes());
     buffer.slots = flat->slots();
     buffer.slotStride = flat->slot_stride();
     buffer.shape.assign(shapes.data() + first, shapes.data() + first + rank);
@@ -69,6 +73,19 @@ Status unpackBuffers(const fb::Program &file, const std::string &name, Program &
     p.buffers.push_back(std::move(buffer));
   }
   return {};
+}
+
+/// Without a table the state is whole on every rank.
+Layout unpackLayout(const fb::Layout *file) {
+  Layout layout;
+  if (!file)
+    return layout;
+  for (uint32_t cut : unpackList(file->cuts()))
+    layout.cuts.push_back(AxisSet::fromBits(cut));
+  layout.bucket = AxisSet::fromBits(file->bucket());
+  layout.offset = file->offset();
+  layout.shardElements = file->shard_elements();
+  return layout;
 }
 
 void unpackTables(const fb::Program &file, Program &p) {
@@ -83,7 +100,7 @@ void unpackTables(const fb::Program &file, Program &p) {
     state.buffer = s->buffer();
     state.init = Init{static_cast<Init::Kind>(s->init_kind()), s->init_a(), s->init_b()};
     state.trainable = s->trainable();
-    state.partition = {s->sharded(), s->shard_offset(), s->shard_elements()};
+    state.layout = unpackLayout(s->layout());
     state.stage = s->stage();
     p.states.push_back(std::move(state));
   }
@@ -94,7 +111,8 @@ void unpackTables(const fb::Program &file, Program &p) {
     p.outputs.push_back({o->name()->str(), o->buffer(), o->stage()});
   for (const fb::Collective *c : *file.collectives())
     p.collectives.push_back({static_cast<CollectiveKind>(c->kind()), static_cast<Reduction>(c->reduction()),
-                             static_cast<DType>(c->dtype()), c->elements(), c->axis(), c->name()->str()});
+                             static_cast<DType>(c->dtype()), c->elements(), AxisSet::fromBits(c->axes()),
+                             c->name()->str()});
   for (const fb::Kernel *k : *file.kernels()) {
     p.kernels.push_back({k->name()->str(), k->extent(), k->grain(), k->block_threads(), k->shared_bytes(),
                          k->units_per_block(), k->persistent(), unpackList(k->alignments()), k->members()});
@@ -147,7 +165,11 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.tf32 = file.tf32();
   p.threads = file.threads();
   p.world = file.world();
-  p.mesh = {file.mesh_dp(), file.mesh_tp(), file.mesh_pp(), file.mesh_sp()};
+  std::vector<MeshAxis> axes;
+  for (const fb::Axis *axis : *file.mesh())
+    axes.push_back({axis->name()->str(), axis->size()});
+  p.mesh = Mesh(std::move(axes));
+  p.dataAxes = AxisSet::fromBits(file.data_axes());
   p.microBatch = file.micro_batch();
   p.accumulation = file.accumulation();
   p.numEvents = file.num_events();
@@ -163,13 +185,14 @@ bool isAligned(const List *list) {
 
 bool isAligned(const fb::Program &file) {
   bool aligned = isAligned<fb::Buffer>(file.buffers()) && isAligned<int64_t>(file.shapes()) &&
-                 isAligned<int64_t>(file.strides()) && isAligned<fb::Lifetime>(file.lifetimes()) &&
-                 isAligned<fb::Command>(file.commands()) && isAligned<int64_t>(file.params()) &&
-                 isAligned<uint32_t>(file.operands());
+                 isAligned<int64_t>(file.strides()) && isAligned<uint64_t>(file.axis_strides()) &&
+                 isAligned<fb::Lifetime>(file.lifetimes()) && isAligned<fb::Command>(file.commands()) &&
+                 isAligned<int64_t>(file.params()) && isAligned<uint32_t>(file.operands());
   for (const fb::Stage *stage : *file.stages())
     aligned &= isAligned<fb::ScheduleEntry>(stage->schedule());
   for (const fb::State *state : *file.states())
-    aligned &= isAligned<int64_t>(state->logical_shape());
+    aligned &= isAligned<int64_t>(state->logical_shape()) &&
+               (!state->layout() || !state->layout()->cuts() || isAligned<uint32_t>(state->layout()->cuts()));
   for (const fb::Kernel *kernel : *file.kernels())
     aligned &= (!kernel->alignments() || isAligned<uint32_t>(kernel->alignments())) &&
                isAligned<fb::KernelOperand>(kernel->operands());

@@ -5,10 +5,13 @@
 
 namespace ds::rt {
 
-uint32_t numStages(const Program &program) { return program.mesh.pp; }
+/// The axis of the pipeline, or its sub-axes; empty without a pipeline.
+static AxisSet pipelineAxes(const Mesh &mesh) { return mesh.find(kPipelineAxis).value_or(AxisSet()); }
+
+uint32_t numStages(const Program &program) { return program.mesh.size(pipelineAxes(program.mesh)); }
 
 uint32_t stageOf(const Program &program, uint32_t rank) {
-  return rank / (program.world / numStages(program));
+  return program.mesh.position(rank, pipelineAxes(program.mesh));
 }
 
 namespace {

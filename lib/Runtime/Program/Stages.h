@@ -6,11 +6,13 @@
 
 namespace ds::rt {
 
-/// How many stages the mesh is for: the ranks of its pipeline axis.
+/// The axis of the mesh along which ranks hold different stages.
+inline constexpr const char *kPipelineAxis = "pp";
+
+/// How many stages the mesh is for: its size along the pipeline's axis, 1 without one.
 uint32_t numStages(const Program &program);
 
-/// The stage of `rank`: its coordinate along the pipeline axis, which changes slowest. Requires a mesh of
-/// `program.world` ranks.
+/// The stage of `rank`: its position along the pipeline's axis.
 uint32_t stageOf(const Program &program, uint32_t rank);
 
 /// The program with nothing left in it that belongs to other stages: it has one stage, and all that says so

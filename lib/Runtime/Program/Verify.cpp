@@ -19,13 +19,31 @@ uint64_t extentBytes(const Buffer &buffer) {
   return (last + 1) * byteSize(buffer.dtype);
 }
 
-uint64_t reachBytes(const Buffer &buffer, uint32_t world) {
-  const uint64_t bytes = extentBytes(buffer);
-  return bytes == 0 ? 0 : bytes + (world - 1) * buffer.rankStride + (buffer.slots - 1) * buffer.slotStride;
+uint64_t axisStride(const Buffer &buffer, unsigned axis) {
+  return buffer.axisStrides.empty() ? 0 : buffer.axisStrides[axis];
 }
 
-uint64_t windowOffset(const Buffer &buffer, uint32_t rank, uint32_t microBatch) {
-  return buffer.offset + rank * buffer.rankStride + microBatch % buffer.slots * buffer.slotStride;
+uint64_t reachBytes(const Buffer &buffer, const Mesh &mesh) {
+  uint64_t bytes = extentBytes(buffer);
+  if (bytes == 0)
+    return 0;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    bytes += (mesh.axes()[axis].size - 1) * axisStride(buffer, axis);
+  return bytes + (buffer.slots - 1) * buffer.slotStride;
+}
+
+uint64_t windowOffset(const Buffer &buffer, const Mesh &mesh, uint32_t rank, uint32_t microBatch) {
+  uint64_t offset = buffer.offset + microBatch % buffer.slots * buffer.slotStride;
+  for (unsigned axis = 0; axis < buffer.axisStrides.size(); ++axis)
+    offset += mesh.coordinate(rank, axis) * buffer.axisStrides[axis];
+  return offset;
+}
+
+uint64_t offsetBits(const Buffer &buffer) {
+  uint64_t bits = buffer.offset | buffer.slotStride;
+  for (uint64_t stride : buffer.axisStrides)
+    bits |= stride;
+  return bits;
 }
 
 bool haveSameSlots(const Buffer &a, const Buffer &b) {
@@ -105,11 +123,11 @@ bool interleaved(const Buffer &a, const Buffer &b, uint64_t stride) {
 
 } // namespace
 
-bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world) {
+bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh) {
   // Windows that move together keep their distance; others are compared by all that they reach.
-  const bool together = a.rankStride == b.rankStride && haveSameSlots(a, b);
-  const uint64_t bytesA = together ? extentBytes(a) : reachBytes(a, world),
-                 bytesB = together ? extentBytes(b) : reachBytes(b, world);
+  const bool together = a.axisStrides == b.axisStrides && haveSameSlots(a, b);
+  const uint64_t bytesA = together ? extentBytes(a) : reachBytes(a, mesh),
+                 bytesB = together ? extentBytes(b) : reachBytes(b, mesh);
   if (a.space != b.space || bytesA == 0 || bytesB == 0)
     return false;
   if (a.offset + bytesA <= b.offset || b.offset + bytesB <= a.offset)

@@ -43,9 +43,12 @@ std::string describeStage(const Program &program, size_t stage);
 /// Whether two buffers move alike from micro-batch to micro-batch.
 bool haveSameSlots(const Buffer &a, const Buffer &b);
 
-/// Whether any byte of an element of `a` can be one of `b` in one command, on any of `world` ranks. Exact for
-/// views of one parent that are cut along a dimension; otherwise errs on the side of true.
-bool mayOverlap(const Buffer &a, const Buffer &b, uint32_t world);
+/// Bytes from the buffer's window on one rank to that on the next one along `axis`.
+uint64_t axisStride(const Buffer &buffer, unsigned axis);
+
+/// Whether any byte of an element of `a` can be one of `b` in one command, on any rank. Exact for views of
+/// one parent that are cut along a dimension; otherwise errs on the side of true.
+bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh);
 
 Status verifyTables(const Program &program);
 Status verifySignature(const Program &program);

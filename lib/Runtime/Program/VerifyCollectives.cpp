@@ -36,13 +36,13 @@ Status verifyEntry(const Program &p, size_t i) {
                   spell(c.reduction));
   if (reduces(c.kind) && !isReducible(c.dtype))
     return refuse("collectives[{}] '{}' reduces elements of {}", i, c.name, spell(c.dtype));
-  if (c.axis != 0 || p.mesh.dp != p.world)
-    return refuse("collectives[{}] '{}' runs over axis {} of a mesh [{}, {}, {}, {}], but format {} has only "
-                  "collectives over all ranks of axis 0",
-                  i, c.name, c.axis, p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp, kProgramFormat);
-  if (c.elements < 1 || c.elements > kMaxBytes / byteSize(c.dtype) / p.world)
+  if (c.axes.isEmpty() || !p.mesh.all().hasAll(c.axes))
+    return refuse("collectives[{}] '{}' runs along axes {:#x}, expected some of the {} of the mesh", i,
+                  c.name, c.axes.bits(), p.mesh.numAxes());
+  if (const uint32_t ranks = p.mesh.size(c.axes);
+      c.elements < 1 || c.elements > kMaxBytes / byteSize(c.dtype) / ranks)
     return refuse("collectives[{}] '{}' moves {} elements of each of {} ranks, allowed are 1 to {} bytes", i,
-                  c.name, c.elements, p.world, kMaxBytes);
+                  c.name, c.elements, ranks, kMaxBytes);
   return {};
 }
 
@@ -52,14 +52,14 @@ struct Signature {
   unsigned params = 0;
 };
 
-Signature signatureOf(const Collective &c, uint64_t world) {
+Signature signatureOf(const Collective &c, uint64_t ranks) {
   switch (c.kind) {
   case CollectiveKind::AllGather:
-    return {{1, world}};
+    return {{1, ranks}};
   case CollectiveKind::ReduceScatter:
-    return {{world, 1}};
+    return {{ranks, 1}};
   case CollectiveKind::AllToAll:
-    return {{world, world}};
+    return {{ranks, ranks}};
   case CollectiveKind::Broadcast:
     return {{1}, 1};
   default:
@@ -67,35 +67,42 @@ Signature signatureOf(const Collective &c, uint64_t world) {
   }
 }
 
-/// Whether `part` is, on every rank, that rank's part of `whole`.
-bool isRankWindow(const Buffer &part, const Buffer &whole, uint64_t partBytes) {
-  return part.space == whole.space && part.offset == whole.offset && whole.rankStride == 0 &&
-         part.rankStride == partBytes && haveSameSlots(part, whole);
+/// Whether `part` is, on every rank, the part of `whole` that the rank's position in its group along `axes`
+/// has: each step along one of them is as many parts as it is positions.
+bool isRankWindow(const Mesh &mesh, AxisSet axes, const Buffer &part, const Buffer &whole,
+                  uint64_t partBytes) {
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
+    const uint64_t step = axes.has(axis) ? mesh.stride(axis, axes) * partBytes : 0;
+    if (mesh.axes()[axis].size > 1 && axisStride(part, axis) != axisStride(whole, axis) + step)
+      return false;
+  }
+  return part.space == whole.space && part.offset == whole.offset && haveSameSlots(part, whole);
 }
 
 /// The two operands may not share a byte but in the ways Program.h names.
-bool mayShare(const Collective &c, const Buffer &in, const Buffer &out) {
+bool mayShare(const Mesh &mesh, const Collective &c, const Buffer &in, const Buffer &out) {
   const uint64_t partBytes = c.elements * byteSize(c.dtype);
   if (c.kind == CollectiveKind::AllReduce)
-    return in.space == out.space && in.offset == out.offset && in.rankStride == out.rankStride &&
+    return in.space == out.space && in.offset == out.offset && in.axisStrides == out.axisStrides &&
            haveSameSlots(in, out);
   if (c.kind == CollectiveKind::AllGather)
-    return isRankWindow(in, out, partBytes);
-  return c.kind == CollectiveKind::ReduceScatter && isRankWindow(out, in, partBytes);
+    return isRankWindow(mesh, c.axes, in, out, partBytes);
+  return c.kind == CollectiveKind::ReduceScatter && isRankWindow(mesh, c.axes, out, in, partBytes);
 }
 
 Status verifyStaging(const Program &p, uint64_t index, const Collective &collective) {
   const Command &c = p.commands[index];
+  const uint32_t ranks = p.mesh.size(collective.axes);
   const uint64_t needed =
-      p.target == "cpu" ? collectiveStagingBytes(collective, p.world) : 0; // NCCL has its own
+      p.target == "cpu" ? collectiveStagingBytes(collective, ranks) : 0; // NCCL has its own
   if (c.workspace == UINT32_MAX && needed == 0)
     return {};
   const uint64_t given = c.workspace == UINT32_MAX ? 0 : extentBytes(p.buffers[c.workspace]);
   if (given < needed)
     return refuse("{} has a workspace of {} bytes, but {} '{}' on {} ranks needs {}",
-                  describeCommand(p, index), given, spell(collective.kind), collective.name, p.world, needed);
+                  describeCommand(p, index), given, spell(collective.kind), collective.name, ranks, needed);
   for (uint32_t k = 0; k < c.numOperands; ++k)
-    if (mayOverlap(p.buffers[c.workspace], p.buffers[p.operands[c.firstOperand + k]], p.world))
+    if (mayOverlap(p.buffers[c.workspace], p.buffers[p.operands[c.firstOperand + k]], p.mesh))
       return refuse("{} has a workspace that shares bytes with operand {}", describeCommand(p, index), k);
   return {};
 }
@@ -129,7 +136,8 @@ Status verifyCollectiveCommand(const Program &p, uint64_t index) {
     return refuse("{} runs a collective on stream {}, which is not for communication",
                   describeCommand(p, index), c.stream);
   const Collective &collective = p.collectives[c.callee];
-  const Signature signature = signatureOf(collective, p.world);
+  const uint32_t ranks = p.mesh.size(collective.axes);
+  const Signature signature = signatureOf(collective, ranks);
   if (c.numOperands != signature.parts.size() || c.numParams != signature.params)
     return refuse("{} has {} operands and {} params, {} '{}' has {} and {}", describeCommand(p, index),
                   c.numOperands, c.numParams, spell(collective.kind), collective.name, signature.parts.size(),
@@ -137,13 +145,13 @@ Status verifyCollectiveCommand(const Program &p, uint64_t index) {
   for (uint32_t k = 0; k < c.numOperands; ++k)
     if (Status status = verifyOperand(p, index, k, collective, signature.parts[k]); !status)
       return status;
-  if (c.numParams == 1 && (p.params[c.firstParam] < 0 || p.params[c.firstParam] >= int64_t(p.world)))
+  if (c.numParams == 1 && (p.params[c.firstParam] < 0 || p.params[c.firstParam] >= int64_t(ranks)))
     return refuse("{} broadcasts from rank {} of {}", describeCommand(p, index), p.params[c.firstParam],
-                  p.world);
+                  ranks);
   if (c.numOperands == 2) {
     const Buffer &in = p.buffers[p.operands[c.firstOperand]],
                  &out = p.buffers[p.operands[c.firstOperand + 1]];
-    if (!mayShare(collective, in, out) && mayOverlap(in, out, p.world))
+    if (!mayShare(p.mesh, collective, in, out) && mayOverlap(in, out, p.mesh))
       return refuse("{} has operands that share bytes in a way that {} does not allow",
                     describeCommand(p, index), spell(collective.kind));
   }

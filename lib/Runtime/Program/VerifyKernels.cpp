@@ -181,7 +181,7 @@ Status verifyKernelCommand(const Program &p, uint64_t i) {
   for (uint32_t k = 0; k < c.numOperands; ++k) {
     const Buffer &buffer = p.buffers[p.operands[c.firstOperand + k]];
     const uint32_t alignment = kernel.alignments[k % operands];
-    if ((buffer.offset | buffer.rankStride | buffer.slotStride) % alignment != 0)
+    if (offsetBits(buffer) % alignment != 0)
       return refuse("{} gives kernel '{}' operand {} at offset {}, but its code relies on multiples of {}",
                     describeCommand(p, i), kernel.name, k, buffer.offset, alignment);
   }

@@ -212,7 +212,7 @@ Status verifyCrossEntropyBackward(const OperandChecker &c) {
   DS_CHECK(c.unitInnermost(5));
   const Buffer &logits = c.operand(0), &grad = c.operand(5);
   const bool inPlace = logits.space == grad.space && logits.offset == grad.offset &&
-                       logits.strides == grad.strides && logits.rankStride == grad.rankStride &&
+                       logits.strides == grad.strides && logits.axisStrides == grad.axisStrides &&
                        haveSameSlots(logits, grad);
   if (!inPlace)
     DS_CHECK(c.written(5, {0}));

@@ -45,7 +45,7 @@ public:
     const Intervals &live = spaces[static_cast<size_t>(buffer.space)];
     auto next = live.upper_bound(buffer.offset);
     return next != live.begin() &&
-           endOf(*std::prev(next)) >= buffer.offset + reachBytes(buffer, program.world);
+           endOf(*std::prev(next)) >= buffer.offset + reachBytes(buffer, program.mesh);
   }
   static constexpr size_t npos = SIZE_MAX;
 
@@ -187,6 +187,7 @@ struct Holding {
   int space;
   uint64_t begin, end;   ///< bytes
   uint64_t first, count; ///< elements of the bucket; count 0: all of the bytes
+  AxisSet bucket;        ///< of the ranks that hold it together
   size_t state;
 };
 
@@ -195,7 +196,8 @@ struct Holding {
 bool collide(const Holding &a, const Holding &b) {
   if (a.stage != b.stage || a.space != b.space || b.begin >= a.end)
     return false;
-  const bool sameBucket = a.count > 0 && b.count > 0 && a.begin == b.begin && a.end == b.end;
+  const bool sameBucket =
+      a.count > 0 && b.count > 0 && a.begin == b.begin && a.end == b.end && a.bucket == b.bucket;
   return !sameBucket || b.first < a.first + a.count;
 }
 
@@ -205,12 +207,11 @@ Status verifyStatesDisjoint(const Program &p) {
   for (size_t i = 0; i < p.states.size(); ++i) {
     const State &state = p.states[i];
     const Buffer &b = p.buffers[state.buffer];
-    uint64_t elements = state.partition.sharded ? 1 : 0;
-    for (int64_t size : state.logicalShape)
-      elements *= static_cast<uint64_t>(size);
-    if (extentBytes(b) > 0 && (elements > 0 || !state.partition.sharded))
-      order.push_back({state.stage, int(b.space), b.offset, b.offset + extentBytes(b), state.partition.offset,
-                       elements, i});
+    const bool isBucketed = state.layout.isBucketed();
+    const uint64_t elements = isBucketed ? localElements(p.mesh, state.layout, state.logicalShape) : 0;
+    if (extentBytes(b) > 0 && (elements > 0 || !isBucketed))
+      order.push_back({state.stage, int(b.space), b.offset, b.offset + extentBytes(b), state.layout.offset,
+                       elements, state.layout.bucket, i});
   }
   std::sort(order.begin(), order.end(), [](const Holding &a, const Holding &b) {
     return std::tie(a.stage, a.space, a.begin, a.first, a.state) <

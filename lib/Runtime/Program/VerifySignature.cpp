@@ -44,23 +44,21 @@ private:
   std::unordered_map<std::string, std::string> owners;
 };
 
-/// A sharded state's elements lie inside the bucket of which its buffer is one rank's part.
-Status verifyPartition(const Program &p, size_t i, int64_t elements) {
+/// The layout fits the state's shape, and the buffer what the layout leaves of it on a rank.
+Status verifyLayout(const Program &p, size_t i) {
   const State &state = p.states[i];
   const Buffer &buffer = p.buffers[state.buffer];
-  const Partition &part = state.partition;
-  if (!part.sharded && elements != numElements(buffer))
-    return refuse("states[{}] '{}' has {} logical elements, but its buffer holds {}", i, state.name, elements,
-                  numElements(buffer));
-  if (!part.sharded)
-    return {};
-  if (buffer.shape.size() != 1 || static_cast<uint64_t>(buffer.shape[0]) != part.shardElements)
+  const Layout &layout = state.layout;
+  if (const std::string mistake = findMistake(p.mesh, layout, state.logicalShape); !mistake.empty())
+    return refuse("states[{}] '{}' {}", i, state.name, mistake);
+  const uint64_t elements = localElements(p.mesh, layout, state.logicalShape);
+  if (!layout.isBucketed() && elements != static_cast<uint64_t>(numElements(buffer)))
+    return refuse("states[{}] '{}' has {} elements on each rank, but its buffer holds {}", i, state.name,
+                  elements, numElements(buffer));
+  if (layout.isBucketed() &&
+      (buffer.shape.size() != 1 || static_cast<uint64_t>(buffer.shape[0]) != layout.shardElements))
     return refuse("states[{}] '{}' has shards of {} elements, but its buffer is [{}]", i, state.name,
-                  part.shardElements, fmt::join(buffer.shape, "x"));
-  const uint64_t bucket = part.shardElements * p.world; // at most 2^47 elements by 2^16 ranks
-  if (part.offset > bucket || static_cast<uint64_t>(elements) > bucket - part.offset)
-    return refuse("states[{}] '{}' has {} elements at element {} of a bucket of {}", i, state.name, elements,
-                  part.offset, bucket);
+                  layout.shardElements, fmt::join(buffer.shape, "x"));
   return {};
 }
 
@@ -79,7 +77,7 @@ Status verifyState(const Program &p, size_t i, Names &names) {
                   state.name, int(state.role), int(state.init.kind), int(Role::Scalar),
                   int(Init::Kind::Required));
   const Buffer &buffer = p.buffers[state.buffer];
-  if (!isContiguous(buffer) || buffer.rankStride != 0 || buffer.slots != 1)
+  if (!isContiguous(buffer) || !buffer.axisStrides.empty() || buffer.slots != 1)
     return refuse("states[{}] '{}' is not packed in row-major order, or lies elsewhere on every rank or for "
                   "every micro-batch",
                   i, state.name);
@@ -88,7 +86,7 @@ Status verifyState(const Program &p, size_t i, Names &names) {
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
       return refuse("states[{}] '{}' has a logical size of {}, or its product overflows", i, state.name,
                     size);
-  return verifyPartition(p, i, elements);
+  return verifyLayout(p, i);
 }
 
 int64_t logicalElements(const State &state) {
@@ -156,7 +154,7 @@ Status verifySignature(const Program &p) {
     if (Status status = inputs.add(input.stage, i, input.name, input.name); !status)
       return status;
     if (input.buffer >= p.buffers.size() || !isContiguous(p.buffers[input.buffer]) ||
-        p.buffers[input.buffer].rankStride != 0)
+        !p.buffers[input.buffer].axisStrides.empty())
       return refuse("inputs[{}] '{}' names buffer {} of {}, or one that is not packed or lies elsewhere on "
                     "every rank",
                     i, input.name, input.buffer, p.buffers.size());
@@ -170,7 +168,7 @@ Status verifySignature(const Program &p) {
     if (Status status = outputs.add(output.stage, i, output.name, output.name); !status)
       return status;
     if (output.buffer >= p.buffers.size() || numElements(p.buffers[output.buffer]) != 1 ||
-        p.buffers[output.buffer].rankStride != 0 || p.buffers[output.buffer].slots != 1)
+        !p.buffers[output.buffer].axisStrides.empty() || p.buffers[output.buffer].slots != 1)
       return refuse(
           "outputs[{}] '{}' names buffer {} of {}, or one that has not one element or lies elsewhere "
           "on every rank or for every micro-batch",

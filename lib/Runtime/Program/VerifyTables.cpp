@@ -22,9 +22,23 @@ constexpr uint32_t kMaxAccumulation = 1 << 20;    // a step that ends
 constexpr uint32_t kMaxSlots = 1024;              // commands are bound once for each
 constexpr uint64_t kMaxArena = uint64_t(1) << 47; // what a process can map
 
-/// First byte past the last element of the last rank's last slot relative to the arena, or an error naming
-/// the overflow.
-Result<uint64_t> endOf(const Buffer &buffer, size_t index, uint32_t world) {
+/// Where the window is that lies furthest on, of all ranks and slots, or an error naming the overflow.
+Result<uint64_t> lastWindow(const Buffer &buffer, size_t index, const Mesh &mesh) {
+  uint64_t at = buffer.offset, shift;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    if (__builtin_mul_overflow(uint64_t(mesh.axes()[axis].size - 1), axisStride(buffer, axis), &shift) ||
+        __builtin_add_overflow(shift, at, &at))
+      return refuse("buffers[{}] with a stride of {} along '{}' overflows 64 bits on {} ranks", index,
+                    axisStride(buffer, axis), mesh.axes()[axis].name, mesh.axes()[axis].size);
+  if (__builtin_mul_overflow(uint64_t(buffer.slots - 1), buffer.slotStride, &shift) ||
+      __builtin_add_overflow(shift, at, &at))
+    return refuse("buffers[{}] with a slot stride of {} overflows 64 bits in {} slots", index,
+                  buffer.slotStride, buffer.slots);
+  return at;
+}
+
+/// First byte past the last element of that window relative to the arena, or an error naming the overflow.
+Result<uint64_t> endOf(const Buffer &buffer, size_t index, const Mesh &mesh) {
   uint64_t last = 0;
   bool empty = false;
   int64_t elements = 1;
@@ -42,32 +56,44 @@ Result<uint64_t> endOf(const Buffer &buffer, size_t index, uint32_t world) {
       return refuse("buffers[{}] overflows 64 bits in dimension {} of size {} and stride {}", index, d, size,
                     stride);
   }
-  uint64_t bytes, shift, slots;
-  if (__builtin_mul_overflow(uint64_t(world - 1), buffer.rankStride, &shift) ||
-      __builtin_add_overflow(shift, buffer.offset, &shift))
-    return refuse("buffers[{}] with a rank stride of {} overflows 64 bits on {} ranks", index,
-                  buffer.rankStride, world);
-  if (__builtin_mul_overflow(uint64_t(buffer.slots - 1), buffer.slotStride, &slots) ||
-      __builtin_add_overflow(shift, slots, &shift))
-    return refuse("buffers[{}] with a slot stride of {} overflows 64 bits in {} slots", index,
-                  buffer.slotStride, buffer.slots);
+  const Result<uint64_t> window = lastWindow(buffer, index, mesh);
+  if (!window || empty)
+    return window;
+  uint64_t bytes;
   if (__builtin_mul_overflow(last + 1, static_cast<uint64_t>(byteSize(buffer.dtype)), &bytes) ||
-      last == UINT64_MAX || __builtin_add_overflow(bytes, shift, &bytes))
+      last == UINT64_MAX || __builtin_add_overflow(bytes, *window, &bytes))
     return refuse("buffers[{}] at offset {} overflows 64 bits", index, buffer.offset);
-  return empty ? shift : bytes;
+  return bytes;
+}
+
+/// One spelling for windows that lie at one place on all ranks, so that strides can be compared.
+Status verifyAxisStrides(const Buffer &buffer, size_t i, const Mesh &mesh) {
+  const std::vector<uint64_t> &strides = buffer.axisStrides;
+  if (strides.empty())
+    return {};
+  if (strides.size() != mesh.numAxes())
+    return refuse("buffers[{}] has strides along {} axes, but the mesh has {}", i, strides.size(),
+                  mesh.numAxes());
+  if (std::all_of(strides.begin(), strides.end(), [](uint64_t stride) { return stride == 0; }))
+    return refuse("buffers[{}] has strides along {} axes that are all 0, expected none", i, strides.size());
+  return {};
 }
 
 /// What can be wrong with a buffer's strides in bytes, whatever the arena.
-Status verifyWindows(const Buffer &buffer, size_t i) {
+Status verifyWindows(const Buffer &buffer, size_t i, const Mesh &mesh) {
+  if (Status status = verifyAxisStrides(buffer, i, mesh); !status)
+    return status;
   const auto elements = [&](const char *field, uint64_t bytes) -> Status {
     if (bytes % byteSize(buffer.dtype) == 0)
       return {};
     return refuse("buffers[{}].{} {} is not a multiple of the {} bytes of {}", i, field, bytes,
                   byteSize(buffer.dtype), spell(buffer.dtype));
   };
-  for (auto [field, bytes] : {std::pair("offset", buffer.offset),
-                              {"rankStride", buffer.rankStride},
-                              {"slotStride", buffer.slotStride}})
+  std::vector<std::pair<const char *, uint64_t>> fields = {{"offset", buffer.offset},
+                                                           {"slotStride", buffer.slotStride}};
+  for (uint64_t stride : buffer.axisStrides)
+    fields.emplace_back("axisStrides", stride);
+  for (auto [field, bytes] : fields)
     if (Status status = elements(field, bytes); !status)
       return status;
   if (buffer.slots < 1 || buffer.slots > kMaxSlots)
@@ -86,9 +112,9 @@ Status verifyBuffers(const Program &p) {
     if (buffer.shape.size() != buffer.strides.size() || buffer.shape.size() > kMaxRank)
       return refuse("buffers[{}] has rank {} and {} strides, the limit is {}", i, buffer.shape.size(),
                     buffer.strides.size(), kMaxRank);
-    if (Status status = verifyWindows(buffer, i); !status)
+    if (Status status = verifyWindows(buffer, i, p.mesh); !status)
       return status;
-    Result<uint64_t> end = endOf(buffer, i, p.world);
+    Result<uint64_t> end = endOf(buffer, i, p.mesh);
     if (!end)
       return end.error();
     if (buffer.slots > 1 && extentBytes(buffer) > buffer.slotStride)
@@ -105,18 +131,16 @@ Status verifyBuffers(const Program &p) {
   return {};
 }
 
-/// Each axis divides what the axes before it leave, so that no product can overflow.
+/// Ranks of several stages work on the same micro-batches.
 Status verifyMesh(const Program &p) {
-  uint32_t left = p.world;
-  for (uint32_t size : {p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp}) {
-    if (size < 1 || left % size != 0)
-      return refuse("mesh [{}, {}, {}, {}] has not {} ranks", p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp,
-                    p.world);
-    left /= size;
-  }
-  if (left != 1)
-    return refuse("mesh [{}, {}, {}, {}] has not {} ranks", p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp,
-                  p.world);
+  if (const std::string mistake = p.mesh.findMistake(p.world); !mistake.empty())
+    return refuse("mesh {}: {}", p.mesh.spell(), mistake);
+  if (!p.mesh.all().hasAll(p.dataAxes))
+    return refuse("data differ along axes {:#x}, but the mesh has {}", p.dataAxes.bits(), p.mesh.numAxes());
+  const AxisSet stages = p.mesh.find(kPipelineAxis).value_or(AxisSet());
+  if (p.dataAxes.hasAny(stages))
+    return refuse("data differ along {}, but the ranks along it have the same micro-batches",
+                  p.mesh.spell(p.dataAxes & stages));
   return {};
 }
 
@@ -160,7 +184,7 @@ Status verifyCopy(const Program &p, size_t i) {
   if (from.shape != to.shape || from.dtype != to.dtype)
     return refuse("{} copies {} [{}] to {} [{}]", describeCommand(p, i), spell(from.dtype),
                   fmt::join(from.shape, "x"), spell(to.dtype), fmt::join(to.shape, "x"));
-  if (mayOverlap(from, to, p.world))
+  if (mayOverlap(from, to, p.mesh))
     return refuse("{} copies between buffers that overlap", describeCommand(p, i));
   return {};
 }

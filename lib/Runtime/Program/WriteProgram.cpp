@@ -24,6 +24,29 @@ auto packNames(Builder &builder, const std::vector<T> &names) {
   return builder.CreateVectorOfStrings(names);
 }
 
+/// Bits of sets of axes.
+std::vector<uint32_t> flatten(const std::vector<AxisSet> &sets) {
+  std::vector<uint32_t> bits;
+  for (AxisSet set : sets)
+    bits.push_back(set.bits());
+  return bits;
+}
+
+/// None for a state that is whole on every rank.
+flatbuffers::Offset<fb::Layout> packLayout(Builder &b, const Layout &layout) {
+  if (layout == Layout())
+    return {};
+  return fb::CreateLayout(b, b.CreateVector(flatten(layout.cuts)), layout.bucket.bits(), layout.offset,
+                          layout.shardElements);
+}
+
+auto packMesh(Builder &b, const Program &program) {
+  std::vector<flatbuffers::Offset<fb::Axis>> offsets;
+  for (const MeshAxis &axis : program.mesh.axes())
+    offsets.push_back(fb::CreateAxis(b, b.CreateString(axis.name), axis.size));
+  return b.CreateVector(offsets);
+}
+
 auto packStates(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::State>> offsets;
   for (const State &state : program.states)
@@ -31,8 +54,7 @@ auto packStates(Builder &b, const Program &program) {
         b, b.CreateString(state.name), packNames(b, state.aliases), static_cast<uint8_t>(state.role),
         b.CreateString(state.owner), b.CreateVector(state.logicalShape), state.buffer,
         static_cast<uint8_t>(state.init.kind), state.init.a, state.init.b, state.trainable,
-        state.partition.sharded, state.partition.offset, state.partition.shardElements,
-        packNames(b, state.readNames), state.stage));
+        packLayout(b, state.layout), packNames(b, state.readNames), state.stage));
   return b.CreateVector(offsets);
 }
 
@@ -56,7 +78,7 @@ auto packCollectives(Builder &b, const Program &program) {
   for (const Collective &c : program.collectives)
     offsets.push_back(fb::CreateCollective(b, b.CreateString(c.name), c.elements,
                                            static_cast<uint8_t>(c.kind), static_cast<uint8_t>(c.reduction),
-                                           static_cast<uint8_t>(c.dtype), c.axis));
+                                           static_cast<uint8_t>(c.dtype), c.axes.bits()));
   return b.CreateVector(offsets);
 }
 
@@ -82,16 +104,25 @@ auto packSegments(Builder &b, const Program &program) {
   return b.CreateVector(offsets);
 }
 
-/// Buffers with their dimensions appended to `shapes` and `strides`.
-std::vector<fb::Buffer> flatten(const std::vector<Buffer> &buffers, std::vector<int64_t> &shapes,
-                                std::vector<int64_t> &strides) {
+/// What buffers have windows of, one after the other's.
+struct BufferLists {
+  std::vector<int64_t> shapes, strides;
+  std::vector<uint64_t> axisStrides;
+};
+
+/// Buffers with what they have lists of appended to `lists`.
+std::vector<fb::Buffer> flatten(const std::vector<Buffer> &buffers, BufferLists &lists) {
+  const auto append = [](auto &to, const auto &from) { to.insert(to.end(), from.begin(), from.end()); };
   std::vector<fb::Buffer> flat;
   for (const Buffer &buffer : buffers) {
-    flat.emplace_back(buffer.offset, buffer.rankStride, buffer.slotStride, buffer.slots,
-                      static_cast<uint32_t>(shapes.size()), static_cast<uint16_t>(buffer.shape.size()),
-                      static_cast<uint8_t>(buffer.space), static_cast<uint8_t>(buffer.dtype));
-    shapes.insert(shapes.end(), buffer.shape.begin(), buffer.shape.end());
-    strides.insert(strides.end(), buffer.strides.begin(), buffer.strides.end());
+    flat.emplace_back(
+        buffer.offset, buffer.slotStride, buffer.slots, static_cast<uint32_t>(lists.shapes.size()),
+        static_cast<uint32_t>(lists.axisStrides.size()), static_cast<uint16_t>(buffer.shape.size()),
+        static_cast<uint8_t>(buffer.axisStrides.size()), static_cast<uint8_t>(buffer.space),
+        static_cast<uint8_t>(buffer.dtype));
+    append(lists.shapes, buffer.shape);
+    append(lists.strides, buffer.strides);
+    append(lists.axisStrides, buffer.axisStrides);
   }
   return flat;
 }
@@ -127,9 +158,11 @@ auto packStages(Builder &b, const Program &program) {
 }
 
 void pack(Builder &b, const Program &p, bool forHash) {
-  std::vector<int64_t> shapes, strides;
-  auto buffers = b.CreateVectorOfStructs(flatten(p.buffers, shapes, strides));
-  auto shapeList = b.CreateVector(shapes), strideList = b.CreateVector(strides);
+  BufferLists lists;
+  auto buffers = b.CreateVectorOfStructs(flatten(p.buffers, lists));
+  auto shapes = b.CreateVector(lists.shapes), strides = b.CreateVector(lists.strides);
+  auto axisStrides = b.CreateVector(lists.axisStrides);
+  auto mesh = packMesh(b, p);
   auto lifetimes = b.CreateVectorOfStructs(flatten(p.lifetimes));
   auto states = packStates(b, p);
   auto inputs = packInputs(b, p);
@@ -154,10 +187,10 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto unused = packNames(b, p.unusedWeights);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
   b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
-                             p.mesh.dp, p.mesh.tp, p.mesh.pp, p.mesh.sp, p.microBatch, p.accumulation, stages,
-                             buffers, shapeList, strideList, lifetimes, states, inputs, outputs, streams,
-                             p.numEvents, commands, operands, params, strings, segments, collectives, kernels,
-                             image, predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
+                             mesh, p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes,
+                             strides, axisStrides, lifetimes, states, inputs, outputs, streams, p.numEvents,
+                             commands, operands, params, strings, segments, collectives, kernels, image,
+                             predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
                              p.convertsWeights, cubin, p.tf32),
            fb::ProgramIdentifier());
 }
@@ -166,13 +199,16 @@ void pack(Builder &b, const Program &p, bool forHash) {
 uint64_t boundBytes(const Program &p) {
   uint64_t bytes = 4096 + p.image.size() + p.cubin.size() + p.configText.size() + p.lifetimes.size() * 48;
   for (const Buffer &buffer : p.buffers)
-    bytes += 48 + 16 * buffer.shape.size();
+    bytes += 48 + 16 * buffer.shape.size() + 8 * buffer.axisStrides.size();
+  for (const MeshAxis &axis : p.mesh.axes())
+    bytes += axis.name.size() + 32;
   bytes += p.commands.size() * 64 + p.operands.size() * 4 + p.params.size() * 8;
   for (const auto *list : {&p.strings, &p.unusedWeights, &p.cpuFeatures})
     for (const std::string &text : *list)
       bytes += text.size() + 16;
   for (const State &state : p.states) {
-    bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 192;
+    bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 256 +
+             4 * state.layout.cuts.size();
     for (const auto *list : {&state.aliases, &state.readNames})
       for (const std::string &name : *list)
         bytes += name.size() + 16;

@@ -33,15 +33,16 @@ DeviceRunner::DeviceRunner(Device &device, const Program &program, uint32_t rank
 }
 
 Result<std::unique_ptr<DeviceRunner>> DeviceRunner::load(Device &device, const Program &program,
-                                                         uint32_t rank, bool poison) {
+                                                         uint32_t rank, std::vector<GroupUse> groups,
+                                                         bool poison) {
   std::unique_ptr<DeviceRunner> runner(new DeviceRunner(device, program, rank));
-  if (Status status = runner->prepare(poison); !status)
+  if (Status status = runner->prepare(std::move(groups), poison); !status)
     return status.error();
   return runner;
 }
 
-Status DeviceRunner::prepare(bool poisons) {
-  if (Status status = device.load(program, rank); !status)
+Status DeviceRunner::prepare(std::vector<GroupUse> groups, bool poisons) {
+  if (Status status = device.load(program, rank, std::move(groups)); !status)
     return status;
   if (Status status = allocate(); !status)
     return status;
@@ -56,7 +57,7 @@ Status DeviceRunner::prepare(bool poisons) {
       return status;
   const auto address = [this](uint32_t buffer, uint32_t microBatch) {
     const Buffer &b = program.buffers[buffer];
-    return base(b.space) + windowOffset(b, rank, microBatch);
+    return base(b.space) + windowOffset(b, program.mesh, rank, microBatch);
   };
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     const CommandKind kind = program.commands[i].kind;
@@ -268,7 +269,7 @@ Status DeviceRunner::stageInputs(uint32_t microBatch, Way way) {
     device.observe(Device::kNoIndex);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Buffer &buffer = program.buffers[program.inputs[i].buffer];
-    if (Status status = device.copy(base(buffer.space) + windowOffset(buffer, rank, microBatch),
+    if (Status status = device.copy(base(buffer.space) + windowOffset(buffer, program.mesh, rank, microBatch),
                                     staged(i, microBatch), extentBytes(buffer));
         !status)
       return status;

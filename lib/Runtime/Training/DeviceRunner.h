@@ -24,10 +24,10 @@ namespace ds::rt {
 
 class DeviceRunner {
 public:
-  /// Makes `program` ready to run on `device`; both outlive the runner. With `poison` nothing is recorded,
-  /// and every run waits after each command.
+  /// Makes `program` ready to run on `device`; both outlive the runner. `groups` are those of all stages
+  /// (groupsOf). With `poison` nothing is recorded, and every run waits after each command.
   static Result<std::unique_ptr<DeviceRunner>> load(Device &device, const Program &program, uint32_t rank,
-                                                    bool poison);
+                                                    std::vector<GroupUse> groups, bool poison);
 
   std::byte *base(Space space) const { return space == Space::Device ? deviceBase : hostBase; }
 
@@ -56,7 +56,7 @@ private:
   enum class Way { Checked, Free, Measured, Observed };
 
   DeviceRunner(Device &device, const Program &program, uint32_t rank);
-  Status prepare(bool poisons);
+  Status prepare(std::vector<GroupUse> groups, bool poisons);
   Status allocate();
   Status runParts(uint64_t key, const Parts &parts);
   Status runDirectly(const Parts &parts, Way way);

@@ -20,7 +20,7 @@ Result<std::optional<double>> evaluate(Executor &executor, DataSource &data,
       return stopped.error();
     if (*stopped)
       return std::optional<double>();
-    if (Status status = data.fill(batch, 0, executor.rank(), executor.inputs(0)); !status)
+    if (Status status = data.fill(batch, 0, executor.dataPosition(), executor.inputs(0)); !status)
       return status.error();
     if (Status status = executor.run(static_cast<uint32_t>(executor.stage().evaluation)); !status)
       return status.error();

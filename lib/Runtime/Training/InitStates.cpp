@@ -1,11 +1,12 @@
 //===- InitStates.cpp - The values that states start from -----------------------===//
 //
 // Random numbers are functions of the seed, the parameter's name and the element's index in the whole tensor:
-// a rank makes its part alone, and any number of ranks starts from the same weights. Rounding comes last, so
-// that a master has the value that its 16-bit parameter was rounded from.
+// a rank makes what it holds alone, and any layout starts from the same weights. Rounding comes last, so that
+// a master has the value that its 16-bit parameter was rounded from.
 //
 //===---------------------------------------------------------------------------===//
-#include "Program/StateSlice.h"
+#include "LocalState.h"
+#include "Program/StateNames.h"
 
 #include "Formats/Convert.h"
 #include "ds/Runtime/Weights.h"
@@ -20,68 +21,79 @@
 namespace ds::rt {
 namespace {
 
-constexpr int64_t kPiece = int64_t(1) << 20; // elements that are made at once for types other than f32
+constexpr uint64_t kPiece = uint64_t(1) << 20; // elements that are made at once for types other than f32
 
-/// Fills `slice` through a converting buffer.
-Status fillConverted(const LocalSlice &slice, const RandomCall &spec) {
-  std::vector<float> values(static_cast<size_t>(std::min(spec.count, kPiece)));
-  for (int64_t done = 0; done < spec.count; done += kPiece) {
-    RandomCall call = spec;
-    call.data = values.data();
-    call.first += done;
-    call.count = std::min(kPiece, spec.count - done);
-    fillRandom(call, bestIsa());
+/// Makes `count` random numbers that follow each other in memory, of the elements that come next.
+void makeRandom(ElementRuns &runs, RandomCall spec, float *to, uint64_t count) {
+  while (count > 0) {
+    const ElementRun run = *runs.next(UINT64_MAX, count);
+    spec.data = to;
+    spec.first = static_cast<int64_t>(run.first);
+    spec.count = static_cast<int64_t>(run.count);
+    fillRandom(spec, bestIsa());
+    to += run.count;
+    count -= run.count;
+  }
+}
+
+/// Fills what is held of `local`, at `host`, with random numbers: through a converting buffer where they are
+/// no f32.
+Status fillRandomly(LocalState &local, const RandomCall &spec, std::byte *host) {
+  if (local.dtype == DType::F32) {
+    makeRandom(local.runs, spec, reinterpret_cast<float *>(host), local.held.count);
+    return {};
+  }
+  std::vector<float> values(std::min(local.held.count, kPiece));
+  for (uint64_t done = 0; done < local.held.count; done += kPiece) {
+    const uint64_t count = std::min(kPiece, local.held.count - done);
+    makeRandom(local.runs, spec, values.data(), count);
     BadElement bad;
-    if (!convertElements(FileDType::F32, values.data(), slice.dtype,
-                         slice.data + done * byteSize(slice.dtype), static_cast<size_t>(call.count), {}, bad))
+    if (!convertElements(FileDType::F32, values.data(), local.dtype, host + done * local.elementBytes(),
+                         count, {}, bad))
       return Error{ExitCode::Invalid, fmt::format("random number {} is outside {}", bad.value, bad.limit),
                    ""};
   }
   return {};
 }
 
-Status fillConstant(const LocalSlice &slice, double value, uint32_t threads) {
-  const auto count = static_cast<int64_t>(slice.count), stride = int64_t(1);
+Status fillConstant(const LocalState &local, double value, uint32_t threads, std::byte *host) {
+  const auto count = static_cast<int64_t>(local.held.count), stride = int64_t(1);
   const auto bits = std::bit_cast<int64_t>(value);
-  const View view{slice.data, &count, &stride, 1, slice.dtype};
+  const View view{host, &count, &stride, 1, local.dtype};
   libraryFunction(LibraryFn::Fill, bestIsa())({&view, &bits, 1, threads});
   return {};
 }
 
-/// Gives `slice`, in memory of the host, the value that `origin` starts from.
-Status fillSlice(const LocalSlice &slice, const State &origin, uint64_t seed, uint32_t threads) {
+/// Gives what is held of `local`, at `host`, the value that `origin` starts from.
+Status fillHeld(LocalState &local, const State &origin, uint64_t seed, uint32_t threads, std::byte *host) {
   const Init &init = origin.init;
   if (init.kind == Init::Kind::Zero || init.kind == Init::Kind::Required) {
-    std::memset(slice.data, 0, slice.count * byteSize(slice.dtype));
+    std::memset(host, 0, local.held.count * local.elementBytes());
     return {};
   }
   if (init.kind == Init::Kind::Constant)
-    return fillConstant(slice, init.a, threads);
+    return fillConstant(local, init.a, threads, host);
   const bool normal = init.kind == Init::Kind::Normal;
-  const RandomCall call{reinterpret_cast<float *>(slice.data),
-                        static_cast<int64_t>(slice.count),
+  const RandomCall spec{nullptr,
+                        0,
                         seed,
                         XXH3_64bits(origin.name.data(), origin.name.size()),
                         static_cast<float>(init.a),
                         static_cast<float>(normal ? init.b : init.b - init.a),
                         normal,
                         threads,
-                        static_cast<int64_t>(slice.first)};
-  if (slice.dtype != DType::F32)
-    return fillConverted(slice, call);
-  fillRandom(call, bestIsa());
-  return {};
+                        0};
+  return fillRandomly(local, spec, host);
 }
 
-/// Gives this rank's part of `state` the value that `origin` starts from.
+/// Gives what this rank holds of `state` the value that `origin` starts from.
 Status fillState(Executor &executor, const State &state, const State &origin, uint64_t seed) {
-  LocalSlice slice = localSlice(executor, state);
-  if (slice.count == 0)
+  LocalState local(executor, state);
+  if (local.held.count == 0)
     return {};
-  return executor.change(slice.data, slice.count * byteSize(slice.dtype), [&](std::byte *host) {
-    slice.data = host;
-    return fillSlice(slice, origin, seed, executor.program().threads);
-  });
+  return executor.change(
+      local.address(local.held.at), local.held.count * local.elementBytes(),
+      [&](std::byte *host) { return fillHeld(local, origin, seed, executor.program().threads, host); });
 }
 
 /// Sets the (seed, counter) that random ops read; the counter starts at 0.

@@ -90,7 +90,8 @@ uint64_t tokensPerStep(const Program &program) {
   for (const Input &input : program.inputs) {
     const Buffer &buffer = program.buffers[input.buffer];
     if (buffer.shape.size() == 2 && (buffer.dtype == DType::I64 || buffer.dtype == DType::I32))
-      return static_cast<uint64_t>(numElements(buffer)) * program.accumulation * program.world;
+      return static_cast<uint64_t>(numElements(buffer)) * program.accumulation *
+             program.mesh.size(program.dataAxes);
   }
   return 0;
 }
@@ -102,7 +103,7 @@ void printHead(const Program &program, const std::string &data, const std::strin
     text += '\n';
   text += fmt::format("model       {} parameters, weights from {}\n", numParameters(program), weights);
   text += fmt::format("batch       {} x {} x {} (micro-batch, accumulation, ranks)\n", program.microBatch,
-                      program.accumulation, program.world);
+                      program.accumulation, program.mesh.size(program.dataAxes));
   text += fmt::format("data        {}\n", data);
   if (program.target == "cpu")
     text += fmt::format("machine     cpu for {}, {} threads, kernels for {}\n", program.targetCpu,

@@ -1,11 +1,13 @@
 //===- SaveWeights.cpp - Writes states to a weights file ------------------------===//
 //
-// Rank 0 writes the tensors one after another, as the format orders them. What other ranks hold of a tensor
-// they send in pieces, each when its turn comes: the memory for it is one piece. When rank 0 cannot write it
-// goes on receiving, so that nobody waits for it, and tells everybody at the end.
+// Rank 0 writes the tensors one after another, as the format orders them, each in pieces. What other ranks
+// hold of a piece they send when its turn comes, in one message: it lies together in their memory, however
+// their rows and rank 0's alternate in the piece. The memory for it is a piece and a message. When rank 0
+// cannot write it goes on receiving, so that nobody waits for it, and tells everybody at the end.
 //
 //===---------------------------------------------------------------------------===//
-#include "Program/StateSlice.h"
+#include "LocalState.h"
+#include "Program/StateNames.h"
 
 #include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
@@ -16,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <sys/stat.h>
 
@@ -68,23 +71,20 @@ public:
     write(std::as_bytes(std::span(header.bytes)));
   }
 
-  /// The state's elements in order: from this rank, then from each of the others.
+  /// The state's elements in order, each from the first of the ranks that hold it.
   Status add(const State &state) {
-    const uint64_t size = byteSize(program.buffers[state.buffer].dtype);
-    const uint32_t holders = state.partition.sharded ? program.world : 1;
-    for (uint32_t holder = 0; holder < holders; ++holder) {
-      const uint64_t bytes = sliceOf(program, state, holder).count * size;
-      if (bytes == 0)
-        continue;
-      if (holder == executor.rank())
-        if (Status status = executor.inspect(localSlice(executor, state).data, bytes,
-                                             [&](const std::byte *host) { return give(host, bytes); });
-            !status)
-          return status;
-      if (collects && holder != 0)
-        if (Status status = collect(holder, bytes); !status)
-          return status;
-    }
+    const LocalState own(executor, state);
+    std::vector<Holder> from;
+    for (uint32_t rank : holders(program.mesh, state.layout, /*rank=*/0))
+      if (collects || rank == executor.rank())
+        from.push_back({rank, ElementRuns(program.mesh, state.layout, state.logicalShape, rank), {}});
+    uint64_t elements = 1;
+    for (int64_t size : state.logicalShape)
+      elements *= static_cast<uint64_t>(size);
+    const uint64_t most = kPieceBytes / own.elementBytes();
+    for (uint64_t first = 0; first < elements; first += most)
+      if (Status status = addPiece(own, {first, std::min(most, elements - first)}, from); !status)
+        return status;
     return {};
   }
 
@@ -105,30 +105,75 @@ public:
 private:
   static constexpr const char *kWhat = "saving of weights";
 
+  /// A rank that has elements of the state, as far as they have not been asked for.
+  struct Holder {
+    uint32_t rank;
+    ElementRuns runs;
+    std::vector<ElementRun> ofPiece;
+  };
+  /// Logical elements that are written at once.
+  struct Piece {
+    uint64_t first, count;
+  };
+
   void write(std::span<const std::byte> bytes) {
     if (written)
       written = file->write(bytes);
   }
-  Status give(const std::byte *data, uint64_t bytes) {
-    if (collects) {
-      write({data, bytes});
-      return {};
-    }
-    for (uint64_t done = 0; done < bytes; done += kPieceBytes)
-      if (Status status = communicator->send(data + done, std::min(kPieceBytes, bytes - done), 0, kWhat);
-          !status)
+
+  /// Collects a piece and writes it, or gives what this rank has of it.
+  Status addPiece(const LocalState &own, Piece piece, std::vector<Holder> &from) {
+    for (Holder &holder : from) {
+      holder.ofPiece.clear();
+      uint64_t count = 0;
+      while (const std::optional<ElementRun> run = holder.runs.next(piece.first + piece.count)) {
+        holder.ofPiece.push_back(*run);
+        count += run->count;
+      }
+      if (count == 0)
+        continue;
+      const uint64_t bytes = count * own.elementBytes();
+      Status status =
+          holder.rank == executor.rank()
+              ? executor.inspect(own.address(holder.ofPiece.front().at), bytes,
+                                 [&](const std::byte *host) { return give(host, bytes, own, piece, holder); })
+              : collect(bytes, own, piece, holder);
+      if (!status)
         return status;
+    }
     return {};
   }
-  Status collect(uint32_t from, uint64_t bytes) {
-    piece.resize(std::min(kPieceBytes, std::max<uint64_t>(bytes, piece.size())));
-    for (uint64_t done = 0; done < bytes; done += kPieceBytes) {
-      const uint64_t length = std::min(kPieceBytes, bytes - done);
-      if (Status status = communicator->recv(piece.data(), length, from, kWhat); !status)
-        return status;
-      write({piece.data(), length});
-    }
+
+  Status give(const std::byte *data, uint64_t bytes, const LocalState &own, Piece piece,
+              const Holder &holder) {
+    if (!collects)
+      return communicator->send(data, bytes, 0, kWhat);
+    place(data, own, piece, holder);
     return {};
+  }
+  Status collect(uint64_t bytes, const LocalState &own, Piece piece, const Holder &holder) {
+    message.resize(std::max<size_t>(bytes, message.size()));
+    if (Status status = communicator->recv(message.data(), bytes, holder.rank, kWhat); !status)
+      return status;
+    place(message.data(), own, piece, holder);
+    return {};
+  }
+
+  /// Puts what a rank has of a piece where it belongs, and writes the piece when it is whole.
+  void place(const std::byte *data, const LocalState &own, Piece piece, const Holder &holder) {
+    const uint64_t size = own.elementBytes();
+    if (holder.ofPiece.front().count == piece.count)
+      return write({data, piece.count * size});
+    whole.resize(std::max<size_t>(piece.count * size, whole.size()));
+    for (const ElementRun &run : holder.ofPiece) {
+      std::memcpy(whole.data() + (run.first - piece.first) * size, data, run.count * size);
+      data += run.count * size;
+      placed += run.count;
+    }
+    if (placed < piece.count)
+      return;
+    write({whole.data(), piece.count * size});
+    placed = 0;
   }
 
   const Executor &executor;
@@ -137,7 +182,9 @@ private:
   const bool collects;
   std::optional<AtomicFile> file;
   Status written;
-  std::vector<std::byte> piece;
+  std::vector<std::byte> message; ///< what another rank has of a piece
+  std::vector<std::byte> whole;   ///< the piece
+  uint64_t placed = 0;            ///< elements of it that are there
 };
 
 } // namespace

@@ -54,7 +54,7 @@ Result<DataSource> openData(const std::string &path, const TrainOptions &options
   }
   data.microBatch = program.microBatch;
   data.accumulation = evaluation ? 1 : program.accumulation;
-  data.world = program.mesh.dp;
+  data.world = program.mesh.size(program.dataAxes);
   data.shuffle = options.shuffle && !evaluation;
   data.seed = options.seed;
   if (!evaluation && tells)
@@ -86,7 +86,7 @@ private:
   Status evaluateInto(std::optional<double> &loss);
   Error interruption() const;
   Status fill(DataSource &source, uint64_t step, uint32_t microBatch) {
-    return source.fill(step, microBatch, team.rank(), executor->inputs(microBatch));
+    return source.fill(step, microBatch, executor->dataPosition(), executor->inputs(microBatch));
   }
   bool evaluatesAfter(uint64_t index) const {
     const bool last = index + 1 == numSteps;
@@ -165,10 +165,10 @@ Status Run::openFiles(const Program &program) {
 Status Run::load(Program program) {
   ExecutorOptions settings;
   settings.rank = team.rank();
-  Result<std::vector<Communicator *>> channels = team.channelsFor(program);
-  if (!channels)
-    return channels.error();
-  settings.communicators = std::move(*channels);
+  Result<CommunicatorOf> communicator = team.communicatorsFor(program);
+  if (!communicator)
+    return communicator.error();
+  settings.communicator = std::move(*communicator);
   settings.device = device.get();
   settings.failed = [this](const Error &error) { team.abort(error); };
   Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(program), settings);
@@ -194,7 +194,7 @@ Status Run::loadStates() {
   return weightsPath.empty() ? Status() : loadWeights(*executor, weightsPath);
 }
 
-/// What the first micro-batch of the first rank is, whichever rank this is.
+/// What the first micro-batch of the first ranks is, whichever rank this is.
 Result<std::string> Run::sampleSign(DataSource &source) {
   const std::vector<void *> inputs = executor->inputs();
   if (Status status = source.fill(0, 0, /*rank=*/0, inputs); !status)
@@ -295,7 +295,8 @@ Status Run::step(uint64_t index) {
   stepsDone = index + 1;
   StepRecord record = readOutputs(*executor, index + 1);
   record.stepSeconds = seconds;
-  record.samplesPerSecond = double(program.microBatch) * program.accumulation * program.mesh.dp / seconds;
+  record.samplesPerSecond =
+      double(program.microBatch) * program.accumulation * program.mesh.size(program.dataAxes) / seconds;
   addCommunication(record);
   addGraph(record);
   if (Status status = checkFinite(record); !status)

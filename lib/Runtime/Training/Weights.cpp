@@ -1,14 +1,15 @@
 //===- Weights.cpp - Reads weights files into states ---------------------------===//
 //
 // A weights file is mapped and copied piece by piece, each piece's pages given back at once: reading adds
-// nothing that matters to the process's peak. A rank reads its part of a sharded state alone. Masters are
-// read from the file, not from their rounded parameters.
+// nothing that matters to the process's peak. A rank reads what it holds of a state alone, run by run.
+// Masters are read from the file, not from their rounded parameters.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Weights.h"
 
 #include "Formats/Convert.h"
-#include "Program/StateSlice.h"
+#include "LocalState.h"
+#include "Program/StateNames.h"
 
 #include "ds/Runtime/Formats/SafeTensors.h"
 
@@ -115,24 +116,37 @@ void giveBack(const std::byte *from, size_t bytes) {
     ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
 }
 
-/// Reads this rank's part of a state, converted to its type.
-Status readSlice(Executor &executor, const LocalSlice &slice, const TensorEntry &entry) {
-  const size_t fileSize = bitSize(entry.dtype) / 8, size = byteSize(slice.dtype);
-  for (uint64_t done = 0; done < slice.count; done += kPiece) {
-    const size_t count = std::min<uint64_t>(kPiece, slice.count - done);
-    const std::byte *from = entry.data + (slice.first + done) * fileSize;
-    Status status = executor.change(slice.data + done * size, count * size, [&](std::byte *to) -> Status {
-      BadElement bad;
-      if (convertElements(entry.dtype, from, slice.dtype, to, count, {}, bad))
-        return {};
+/// Reads the next `count` elements that this rank holds of a state to `to`, converted to its type.
+Status readPiece(LocalState &local, uint64_t count, const TensorEntry &entry, std::byte *to) {
+  const size_t fileSize = bitSize(entry.dtype) / 8;
+  const std::byte *begin = nullptr, *end = nullptr; // of what is read, in the file
+  while (count > 0) {
+    const ElementRun run = *local.runs.next(UINT64_MAX, count);
+    const std::byte *from = entry.data + run.first * fileSize;
+    BadElement bad;
+    if (!convertElements(entry.dtype, from, local.dtype, to, run.count, {}, bad))
       return Error{ExitCode::Invalid,
                    fmt::format("'{}', element {}: value {} is outside {}", entry.name,
-                               slice.first + done + bad.position, bad.value, bad.limit),
+                               run.first + bad.position, bad.value, bad.limit),
                    "train in bf16 or f32, which hold it"};
-    });
+    begin = begin ? begin : from;
+    end = from + run.count * fileSize;
+    to += run.count * local.elementBytes();
+    count -= run.count;
+  }
+  giveBack(begin, static_cast<size_t>(end - begin));
+  return {};
+}
+
+/// Reads what this rank holds of a state.
+Status readState(Executor &executor, const State &state, const TensorEntry &entry) {
+  LocalState local(executor, state);
+  for (uint64_t done = 0; done < local.held.count; done += kPiece) {
+    const uint64_t count = std::min<uint64_t>(kPiece, local.held.count - done);
+    Status status = executor.change(local.address(local.held.at + done), count * local.elementBytes(),
+                                    [&](std::byte *to) { return readPiece(local, count, entry, to); });
     if (!status)
       return status;
-    giveBack(from, count * fileSize);
   }
   return {};
 }
@@ -151,7 +165,7 @@ Status loadWeights(Executor &executor, const std::string &path) {
   const std::vector<const State *> origins = originsOf(program);
   for (size_t i = 0; i < program.states.size(); ++i)
     if (const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - program.states.data())])
-      if (Status status = readSlice(executor, localSlice(executor, program.states[i]), *entry); !status)
+      if (Status status = readState(executor, program.states[i], *entry); !status)
         return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
   for (const SafeTensorsFile &file : files->files())
     if (Status status = file.file().checkUnchanged(); !status)

@@ -385,15 +385,15 @@ TEST(Statistics, count_as_nccl_tests_do) {
 }
 
 TEST(Statistics, derive_bandwidths) {
-  CommStat stat{CollectiveKind::AllReduce, "g", 2, 4000000000, 2.0};
+  CommStat stat{CollectiveKind::AllReduce, "g", 4, 2, 4000000000, 2.0};
   EXPECT_DOUBLE_EQ(stat.algorithmBandwidth(), 2e9);
-  EXPECT_DOUBLE_EQ(stat.busBandwidth(4), 3e9); // * 2 * 3/4
+  EXPECT_DOUBLE_EQ(stat.busBandwidth(), 3e9); // * 2 * 3/4
   stat.kind = CollectiveKind::AllGather;
-  EXPECT_DOUBLE_EQ(stat.busBandwidth(4), 1.5e9); // * 3/4
+  EXPECT_DOUBLE_EQ(stat.busBandwidth(), 1.5e9); // * 3/4
   stat.kind = CollectiveKind::Broadcast;
-  EXPECT_DOUBLE_EQ(stat.busBandwidth(4), 2e9);
-  EXPECT_THAT(describe({stat}, 4), testing::HasSubstr("broadcast"));
-  EXPECT_EQ(describe({}, 4), "");
+  EXPECT_DOUBLE_EQ(stat.busBandwidth(), 2e9);
+  EXPECT_THAT(describe({stat}), testing::HasSubstr("broadcast"));
+  EXPECT_EQ(describe({}), "");
 }
 
 } // namespace

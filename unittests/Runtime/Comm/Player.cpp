@@ -63,6 +63,7 @@ struct Options {
   uint32_t ranks = 1;
   std::chrono::milliseconds timeout = kDefaultTimeout;
   uint32_t steps = 5;
+  bool grid = false; ///< four ranks as two by two: gathers along rows, the rest along columns
   std::optional<Fault> fault;
 };
 
@@ -76,6 +77,8 @@ Options parse(int argc, char **argv) {
       options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * std::stod(value)));
     else if (name == "--steps")
       options.steps = static_cast<uint32_t>(std::stoul(value));
+    else if (name == "--grid")
+      options.grid = value == "yes";
     else if (name == "--failing-forks") {
       goodForks = std::stoi(value);
       badForks = std::stoi(value.substr(value.find(':') + 1));
@@ -166,22 +169,30 @@ private:
     return status;
   }
 
+  /// Who takes part on a channel.
+  Communicator &members(uint32_t channel) {
+    const Mesh mesh = {{"column", 2}, {"row", 2}};
+    return options.grid ? group->subset(channel, mesh.members(place.rank, {channel == 0 ? 1u : 0u}))
+                        : group->channel(channel);
+  }
+
   Status step(uint32_t index) {
     const bool now = index == 2;
-    std::vector<float> full(kElements * place.world, 1), shard(kElements, 1);
+    Communicator &gathers = members(0), &reduces = members(1);
+    std::vector<float> full(kElements * gathers.size(), 1), shard(kElements, 1);
     std::vector<std::byte> staging(collectiveStagingBytes(
-        Collective{CollectiveKind::ReduceScatter, Reduction::Sum, DType::F32, kElements, 0, ""},
-        place.world));
+        Collective{CollectiveKind::ReduceScatter, Reduction::Sum, DType::F32, kElements, {}, ""},
+        reduces.size()));
     Status gathered;
     std::thread gathering([&] {
       gathered = during("gather", now, [&] {
-        return group->channel(0).allGather(shard.data(), full.data(), kElements * 4, "bucket_0.parameter");
+        return gathers.allGather(shard.data(), full.data(), kElements * 4, "bucket_0.parameter");
       });
     });
-    std::vector<float> gradient(kElements * place.world, 2), mine(kElements);
+    std::vector<float> gradient(kElements * reduces.size(), 2), mine(kElements);
     Status reduced = during("reduce", now, [&] {
-      return group->channel(1).reduceScatter(gradient.data(), mine.data(), staging.data(), kElements,
-                                             DType::F32, Reduction::Sum, "bucket_0.grad");
+      return reduces.reduceScatter(gradient.data(), mine.data(), staging.data(), kElements, DType::F32,
+                                   Reduction::Sum, "bucket_0.grad");
     });
     gathering.join();
     if (!gathered)
@@ -191,7 +202,7 @@ private:
     if (now)
       fallOut("between");
     norm = mine[0];
-    return group->channel(1).allReduce(&norm, &norm, staging.data(), 1, DType::F32, Reduction::Sum, "norm");
+    return reduces.allReduce(&norm, &norm, staging.data(), 1, DType::F32, Reduction::Sum, "norm");
   }
 
   const Options &options;

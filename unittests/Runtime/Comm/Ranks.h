@@ -71,7 +71,7 @@ inline void runRanks(uint32_t world, const std::function<void(RankGroup &)> &bod
 inline std::vector<std::byte> stagingFor(CollectiveKind kind, DType dtype, uint64_t elements,
                                          uint32_t world) {
   return std::vector<std::byte>(
-      collectiveStagingBytes(Collective{kind, Reduction::Sum, dtype, elements, 0, ""}, world));
+      collectiveStagingBytes(Collective{kind, Reduction::Sum, dtype, elements, {}, ""}, world));
 }
 
 } // namespace ds::rt::test

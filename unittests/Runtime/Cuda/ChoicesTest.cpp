@@ -39,6 +39,7 @@ public:
   const std::string &host(uint32_t) const override { return name; }
   std::string transport() const override { return "none"; }
   Communicator &channel(uint32_t) override { std::abort(); }
+  Communicator &subset(uint32_t, const std::vector<uint32_t> &) override { std::abort(); }
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *) override {
     std::unique_lock lock(meeting.mutex);
     meeting.words[self] = mine;

@@ -18,7 +18,11 @@ class CudaRanksTest : public RunFixture {
 protected:
   /// ds-run --device cuda on `world` ranks, with more of the environment.
   Outcome runRanks(uint32_t world, const std::string &options, std::vector<std::string> more = {}) {
-    Program program = RankedRegression(world).b.program;
+    return runMesh({{"dp", world}}, options, std::move(more));
+  }
+  Outcome runMesh(const Mesh &mesh, const std::string &options, std::vector<std::string> more = {}) {
+    Program program = RankedRegression(mesh).b.program;
+    const uint32_t world = mesh.size();
     write(program, "cpu.dsx");
     toCuda(program);
     write(program, "p.dsx");
@@ -30,6 +34,16 @@ protected:
     std::istringstream words("p.dsx --device cuda --data data.safetensors " + options +
                              (world > 1 ? " --ranks " + std::to_string(world) : ""));
     return finish(start({std::istream_iterator<std::string>(words), {}}, "", environment));
+  }
+  /// The colors of the splits of `rank`, in order; its calls are in "calls.RANK".
+  std::vector<uint32_t> splitsOf(uint32_t rank) {
+    std::ifstream calls(at("calls." + std::to_string(rank)));
+    const std::string name = "ncclCommSplit ";
+    std::vector<uint32_t> colors;
+    for (std::string line; std::getline(calls, line);)
+      if (line.starts_with(name))
+        colors.push_back(static_cast<uint32_t>(std::stoul(line.substr(name.size()))));
+    return colors;
   }
   std::vector<double> losses(const std::string &name) {
     std::vector<double> all;
@@ -50,6 +64,25 @@ TEST_F(CudaRanksTest, TrainAsOneDoes) {
     ASSERT_EQ(got.size(), 12u);
     for (size_t i = 0; i < got.size(); ++i)
       EXPECT_NEAR(got[i], expected[i], 1e-5 * expected[i]) << world << " ranks, step " << i + 1;
+  }
+}
+
+TEST_F(CudaRanksTest, GroupsOfAMeshSplit) {
+  const Outcome two = runRanks(2, "--steps 6 --log-jsonl two.jsonl");
+  ASSERT_EQ(two.code, 0) << two.err;
+  for (const Mesh &mesh : {Mesh{{"dp", 2}, {"tp", 2}}, Mesh{{"tp", 2}, {"dp", 2}}}) {
+    const Outcome outcome =
+        runMesh(mesh, "--steps 6 --log-jsonl four.jsonl", {"DS_FAKE_CALLS=" + at("calls")});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(losses("four.jsonl"), losses("two.jsonl")) << mesh.spell();
+    // Stream 0 along each axis, then the streams of gathers and reductions along dp, on every rank.
+    const AxisSet dp = mesh.find("dp").value(), first = {0}, second = {1};
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      std::vector<uint32_t> colors;
+      for (AxisSet axes : {first, second, dp, dp})
+        colors.push_back(mesh.firstMember(rank, axes));
+      EXPECT_EQ(splitsOf(rank), colors) << mesh.spell() << ", rank " << rank;
+    }
   }
 }
 

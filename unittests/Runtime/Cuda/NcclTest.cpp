@@ -35,13 +35,12 @@ TEST(Nccl, ConnectsAsFarAsAGpu) {
   EXPECT_THAT(ranks.error().hint, HasSubstr("NCCL_DEBUG"));
 }
 
-TEST(Nccl, SplitsByAxis) {
-  // Two data-parallel times three tensor-parallel ranks: tp counts fastest.
-  const Mesh mesh{2, 3, 1, 1};
+TEST(Nccl, SplitsByAxes) {
+  const Mesh mesh = {{"dp", 2}, {"tp", 3}};
   for (uint32_t rank = 0; rank < 6; ++rank) {
-    EXPECT_EQ(cuda::colorOf(mesh, 0, rank), static_cast<int>(rank % 3));     // {0, 3}, {1, 4}, {2, 5}
-    EXPECT_EQ(cuda::colorOf(mesh, 1, rank), static_cast<int>(rank / 3 * 3)); // {0, 1, 2}, {3, 4, 5}
-    EXPECT_EQ(cuda::colorOf(mesh, 2, rank), static_cast<int>(rank));
+    EXPECT_EQ(cuda::colorOf(mesh, {0}, rank), static_cast<int>(rank % 3));     // {0, 3}, {1, 4}, {2, 5}
+    EXPECT_EQ(cuda::colorOf(mesh, {1}, rank), static_cast<int>(rank / 3 * 3)); // {0, 1, 2}, {3, 4, 5}
+    EXPECT_EQ(cuda::colorOf(mesh, {0, 1}, rank), 0);
   }
 }
 

@@ -1,28 +1,14 @@
-//===- StateSlice.cpp - Which elements of a state a rank holds ------------------===//
+//===- StateNames.cpp - Which states stand for one tensor of a weights file -----===//
 //
-// Relies on what verifyProgram has established: sharded states lie inside their bucket, owners exist.
+// Relies on what verifyProgram has established: owners exist.
 //
 //===---------------------------------------------------------------------------===//
-#include "StateSlice.h"
+#include "StateNames.h"
 
-#include <algorithm>
+#include <string_view>
 #include <unordered_map>
 
 namespace ds::rt {
-
-StateSlice sliceOf(const Program &program, const State &state, uint32_t rank) {
-  uint64_t elements = 1;
-  for (int64_t size : state.logicalShape)
-    elements *= static_cast<uint64_t>(size);
-  const Partition &part = state.partition;
-  if (!part.sharded)
-    return {0, elements, 0};
-  const uint64_t begin = rank * part.shardElements, end = begin + part.shardElements;
-  const uint64_t from = std::max(begin, part.offset), to = std::min(end, part.offset + elements);
-  if (from >= to)
-    return {};
-  return {from - part.offset, to - from, from - begin};
-}
 
 /// State numbers by name.
 static std::unordered_map<std::string_view, size_t> numberStates(const Program &program) {

@@ -1,0 +1,61 @@
+//===- Channel.h - One sequence of collectives on a fabric ------------------------===//
+//
+// All communicators of a channel, that of all ranks and those of its subsets, send their messages on the one
+// fabric of the channel: collectives of different groups do not meet there, because each has waited for all
+// of its messages when it returns, and any two ranks call those that both take part in in the same order. So
+// they are counted and measured here, as one sequence.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_COMM_CHANNEL_H
+#define DS_LIB_RUNTIME_COMM_CHANNEL_H
+
+#include "Control.h"
+#include "Fabric.h"
+
+#include "ds/Runtime/Communicator.h"
+
+#include <memory>
+
+namespace ds::rt {
+
+class Channel {
+public:
+  /// `control` outlives this, and may break the fabric at any time.
+  Channel(Control &control, std::unique_ptr<Fabric> fabric, uint32_t rank, uint32_t index,
+          std::chrono::milliseconds timeout)
+      : control(control), fabric(std::move(fabric)), rank(rank), index(index), timeout(timeout) {}
+
+  /// The next collective of the sequence begins. Texts must stay valid. Fails when the job has failed.
+  Status begin(const char *kind, const char *what);
+
+  /// It has ended, with this result.
+  void count(CollectiveKind kind, uint32_t ranks, uint64_t bytes, double seconds);
+
+  /// "collective 6 of channel 1 (all_reduce norm)": the one that runs.
+  std::string current() const;
+
+  /// The failure of the job as the present collective sees it.
+  Error noticed(const std::string &reason) const;
+
+  const std::vector<CommStat> &stats() const { return statistics; }
+  const char *currentKind() const { return kind; }
+  const char *currentName() const { return name; }
+
+  Control &control;
+  const std::unique_ptr<Fabric> fabric;
+  const uint32_t rank;  ///< of this process, among all
+  const uint32_t index; ///< of the channel
+  const std::chrono::milliseconds timeout;
+
+private:
+  CommStat &statFor(CollectiveKind kind, uint32_t ranks);
+
+  uint64_t sequence = 0; ///< number of the current collective, from 1
+  const char *kind = "", *name = "";
+  std::vector<CommStat> statistics;
+  std::vector<std::pair<const char *, size_t>> known; ///< recent names by address: index into statistics
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_COMM_CHANNEL_H
