@@ -101,6 +101,30 @@ TEST(Faults, of_a_rank_that_falls_silent_end_all_survivors_within_the_timeout) {
   }
 }
 
+/// A job of four ranks as two by two.
+std::unique_ptr<Job> startGrid(const Case &fault, int timeout) {
+  auto job = std::make_unique<Job>();
+  job->victim = kVictim;
+  job->name = std::string(fault.phase) + ":" + std::to_string(kVictim) + ":" + fault.how;
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job->ranks.emplace_back(rank,
+                            startPlayer(job->directory.path, rank, {"--grid", "yes", "--fault", job->name}, 4,
+                                        timeout, fault.transport));
+  return job;
+}
+
+/// Rank 2 has no group with rank 1, which falls out, and learns of it all the same.
+TEST(Faults, in_a_group_end_the_ranks_of_all_groups) {
+  std::vector<std::unique_ptr<Job>> silent;
+  for (const char *transport : {"memory", "gloo"})
+    for (const char *phase : {"gather", "reduce", "between"}) {
+      startGrid({phase, "kill", transport}, kLong)->expectEnd(kLong);
+      silent.push_back(startGrid({phase, "stop", transport}, kSilence));
+    }
+  for (const auto &job : silent)
+    job->expectEnd();
+}
+
 /// Kills or stops a rank from outside, at a time that depends on nothing in it.
 void bringDownAtAnyTime(int signal, int timeout) {
   for (int repeat = 0; repeat < repeats(); ++repeat) {
