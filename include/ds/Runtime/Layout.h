@@ -14,7 +14,8 @@
 //       18 19 20 | 21 22 23         elements 12 13 14 at 0, elements 18 19 20 at 3
 //
 // Whatever reads, makes or writes states goes through runs: rows of elements that lie next to each other both
-// in the whole state and in a rank's memory. Nothing here knows programs: planners and checkpoints use it.
+// in the whole state and in a rank's memory. Nothing here knows programs: planners and checkpoints use it
+// too.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_LAYOUT_H
