@@ -4,10 +4,10 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Number of ranks along `axis`; 1 where the module has no mesh, which no verified collective has.
-static int64_t groupSize(Operation *op, MeshAxis axis) {
+/// Number of ranks along `axes`; 1 where the module has no mesh, which no verified collective has.
+static int64_t groupSize(Operation *op, AxesAttr axes) {
   MeshOp mesh = MeshOp::lookup(op);
-  return mesh ? mesh.getSize(axis) : 1;
+  return mesh ? mesh.getSize(axes) : 1;
 }
 
 /// Bytes of one element.
@@ -15,22 +15,13 @@ static int64_t elementBytes(RankedTensorType type) { return (type.getElementType
 
 static int64_t bytesOf(RankedTensorType type) { return type.getNumElements() * elementBytes(type); }
 
-/// Verifies that the module has a mesh (C1).
-static LogicalResult verifyHasMesh(Operation *op) {
-  if (MeshOp::lookup(op))
-    return success();
-  InFlightDiagnostic error = op->emitOpError("expects a mesh in its module, but got none");
-  error.attachNote() << "declare one, as ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]";
-  return error;
-}
-
-/// Verifies that the module has a mesh, and that `full` is n parts like `shard` along dimension 0, n being
-/// the size of `axis`.
+/// Verifies that the module's mesh has the axes, and that `full` is n parts like `shard` along dimension 0, n
+/// being the size of a group.
 static LogicalResult verifyParts(Operation *op, RankedTensorType shard, RankedTensorType full,
-                                 MeshAxis axis) {
-  if (failed(verifyHasMesh(op)))
+                                 AxesAttr axes) {
+  if (failed(verifyAxes(op, axes.getNames())))
     return failure();
-  int64_t ranks = groupSize(op, axis);
+  int64_t ranks = groupSize(op, axes);
   SmallVector<int64_t> shape(shard.getShape());
   if (!shape.empty())
     shape.front() *= ranks;
@@ -40,15 +31,16 @@ static LogicalResult verifyParts(Operation *op, RankedTensorType shard, RankedTe
                                      << full;
 }
 
-/// Verifies that the module has a mesh, and that `index` is below the size of `axis`.
-static LogicalResult verifyPeer(Operation *op, int64_t index, MeshAxis axis) {
-  if (failed(verifyHasMesh(op)))
+/// Verifies that the module's mesh has the axes, and that `index` is below the size of a group.
+static LogicalResult verifyPeer(Operation *op, int64_t index, AxesAttr axes) {
+  if (failed(verifyAxes(op, axes.getNames())))
     return failure();
-  int64_t ranks = groupSize(op, axis);
+  int64_t ranks = groupSize(op, axes);
   if (index < ranks) // C2.
     return success();
-  return op->emitOpError("expects an index below ")
-         << ranks << " along axis " << stringifyMeshAxis(axis) << ", but got " << index;
+  InFlightDiagnostic error = op->emitOpError("expects an index below ") << ranks << " along ";
+  llvm::interleaveComma(axes.getNames(), error, [&](StringAttr name) { error << name.getValue(); });
+  return error << ", but got " << index;
 }
 
 //===----------------------------------------------------------------------===//
@@ -56,7 +48,7 @@ static LogicalResult verifyPeer(Operation *op, int64_t index, MeshAxis axis) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult AllGatherOp::verify() {
-  return verifyParts(*this, getShard().getType(), getResult().getType(), getAxis());
+  return verifyParts(*this, getShard().getType(), getResult().getType(), getAxes());
 }
 
 CollectiveKind AllGatherOp::getCollectiveKind() { return CollectiveKind::AllGather; }
@@ -64,57 +56,57 @@ CollectiveKind AllGatherOp::getCollectiveKind() { return CollectiveKind::AllGath
 int64_t AllGatherOp::getFlops() { return 0; }
 
 int64_t AllGatherOp::getSentBytes() {
-  return (groupSize(*this, getAxis()) - 1) * bytesOf(getShard().getType());
+  return (groupSize(*this, getAxes()) - 1) * bytesOf(getShard().getType());
 }
 
 LogicalResult ReduceScatterOp::verify() {
-  return verifyParts(*this, getResult().getType(), getFull().getType(), getAxis());
+  return verifyParts(*this, getResult().getType(), getFull().getType(), getAxes());
 }
 
 CollectiveKind ReduceScatterOp::getCollectiveKind() { return CollectiveKind::ReduceScatter; }
 
 int64_t ReduceScatterOp::getFlops() {
-  return (groupSize(*this, getAxis()) - 1) * getResult().getType().getNumElements();
+  return (groupSize(*this, getAxes()) - 1) * getResult().getType().getNumElements();
 }
 
 int64_t ReduceScatterOp::getSentBytes() {
-  return (groupSize(*this, getAxis()) - 1) * bytesOf(getResult().getType());
+  return (groupSize(*this, getAxes()) - 1) * bytesOf(getResult().getType());
 }
 
-LogicalResult AllReduceOp::verify() { return verifyHasMesh(*this); }
+LogicalResult AllReduceOp::verify() { return verifyAxes(*this, getAxes().getNames()); }
 
 CollectiveKind AllReduceOp::getCollectiveKind() { return CollectiveKind::AllReduce; }
 
 /// Elements of the part that one rank combines.
 static int64_t partOf(AllReduceOp op) {
-  return llvm::divideCeil(op.getResult().getType().getNumElements(), groupSize(op, op.getAxis()));
+  return llvm::divideCeil(op.getResult().getType().getNumElements(), groupSize(op, op.getAxes()));
 }
 
-int64_t AllReduceOp::getFlops() { return (groupSize(*this, getAxis()) - 1) * partOf(*this); }
+int64_t AllReduceOp::getFlops() { return (groupSize(*this, getAxes()) - 1) * partOf(*this); }
 
 int64_t AllReduceOp::getSentBytes() {
-  return 2 * (groupSize(*this, getAxis()) - 1) * partOf(*this) * elementBytes(getResult().getType());
+  return 2 * (groupSize(*this, getAxes()) - 1) * partOf(*this) * elementBytes(getResult().getType());
 }
 
 //===----------------------------------------------------------------------===//
 // CollectiveBroadcastOp, AllToAllOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult CollectiveBroadcastOp::verify() { return verifyPeer(*this, getRoot(), getAxis()); }
+LogicalResult CollectiveBroadcastOp::verify() { return verifyPeer(*this, getRoot(), getAxes()); }
 
 CollectiveKind CollectiveBroadcastOp::getCollectiveKind() { return CollectiveKind::Broadcast; }
 
 int64_t CollectiveBroadcastOp::getFlops() { return 0; }
 
 int64_t CollectiveBroadcastOp::getSentBytes() {
-  return groupSize(*this, getAxis()) > 1 ? bytesOf(getResult().getType()) : 0;
+  return groupSize(*this, getAxes()) > 1 ? bytesOf(getResult().getType()) : 0;
 }
 
 LogicalResult AllToAllOp::verify() {
-  if (failed(verifyHasMesh(*this)))
+  if (failed(verifyAxes(*this, getAxes().getNames())))
     return failure();
   RankedTensorType type = getInput().getType();
-  int64_t ranks = groupSize(*this, getAxis());
+  int64_t ranks = groupSize(*this, getAxes());
   if (type.getRank() > 0 && type.getDimSize(0) % ranks == 0) // C2.
     return success();
   return emitOpError("expects a dimension 0 that ") << ranks << " ranks divide, but got " << type;
@@ -125,7 +117,7 @@ CollectiveKind AllToAllOp::getCollectiveKind() { return CollectiveKind::AllToAll
 int64_t AllToAllOp::getFlops() { return 0; }
 
 int64_t AllToAllOp::getSentBytes() {
-  int64_t ranks = groupSize(*this, getAxis());
+  int64_t ranks = groupSize(*this, getAxes());
   return bytesOf(getInput().getType()) / ranks * (ranks - 1);
 }
 
@@ -133,7 +125,7 @@ int64_t AllToAllOp::getSentBytes() {
 // SendOp, RecvOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult SendOp::verify() { return verifyPeer(*this, getPeer(), getAxis()); }
+LogicalResult SendOp::verify() { return verifyPeer(*this, getPeer(), getAxes()); }
 
 CollectiveKind SendOp::getCollectiveKind() { return CollectiveKind::Send; }
 
@@ -141,7 +133,7 @@ int64_t SendOp::getFlops() { return 0; }
 
 int64_t SendOp::getSentBytes() { return bytesOf(getInput().getType()); }
 
-LogicalResult RecvOp::verify() { return verifyPeer(*this, getPeer(), getAxis()); }
+LogicalResult RecvOp::verify() { return verifyPeer(*this, getPeer(), getAxes()); }
 
 CollectiveKind RecvOp::getCollectiveKind() { return CollectiveKind::Recv; }
 
@@ -154,7 +146,7 @@ int64_t RecvOp::getSentBytes() { return 0; }
 //===----------------------------------------------------------------------===//
 
 LogicalResult LocalShardOp::verify() {
-  return verifyParts(*this, getResult().getType(), getFull().getType(), getAxis());
+  return verifyParts(*this, getResult().getType(), getFull().getType(), getAxes());
 }
 
-LogicalResult AxisIndexOp::verify() { return verifyHasMesh(*this); }
+LogicalResult AxisIndexOp::verify() { return verifyAxes(*this, getAxes().getNames()); }

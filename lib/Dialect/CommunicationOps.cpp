@@ -1,5 +1,5 @@
 //===- CommunicationOps.cpp - Collectives on buffers, in phase scheduled ---------===//
-#include "ds/Dialect/Ds.h"
+#include "OpHelpers.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -51,10 +51,9 @@ LogicalResult CommunicateOp::verify() {
   if (reduces != getReduction().has_value()) // C3.
     return emitOpError("expects a reduction exactly for what reduces, but got ")
            << stringifyCollectiveKind(getKind()) << (reduces ? " without one" : " with one");
-  MeshOp mesh = MeshOp::lookup(*this);
-  if (!mesh) // C4.
-    return emitOpError("expects a mesh in its module, but got none");
-  return verifySizes(*this, mesh.getSize(getAxis()));
+  if (failed(verifyAxes(*this, getAxes().getNames()))) // C4.
+    return failure();
+  return verifySizes(*this, MeshOp::lookup(*this).getSize(getAxes()));
 }
 
 void CommunicateOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

@@ -31,6 +31,19 @@ ParseResult parseWord(AsmParser &parser, std::optional<Enum> &word) {
   return error;
 }
 
+/// Verifies that the module of `op` has a mesh with axes of these names, which stand for different ones.
+LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> names);
+
+/// Parses `dp` or `(dp.node, sp)`.
+ParseResult parseAxes(AsmParser &parser, AxesAttr &axes);
+void printAxes(AsmPrinter &printer, AxesAttr axes);
+inline void printAxes(AsmPrinter &printer, Operation *, AxesAttr axes) { printAxes(printer, axes); }
+
+/// Parses `dp = 4, tp = 2` between delimiters.
+ParseResult parseNamedNumbers(AsmParser &parser, AsmParser::Delimiter delimiter,
+                              SmallVectorImpl<StringAttr> &names, SmallVectorImpl<int64_t> &numbers);
+void printNamedNumbers(AsmPrinter &printer, ArrayRef<StringAttr> names, ArrayRef<int64_t> numbers);
+
 /// A matrix product, as its verifier looks at it; bias may be null.
 struct Product {
   Value lhs, rhs, bias;

@@ -15,7 +15,6 @@ static StringRef spell(Space value) { return stringifySpace(value); }
 static StringRef spell(StreamKind value) { return stringifyStreamKind(value); }
 static StringRef spell(Predicate value) { return stringifyPredicate(value); }
 static StringRef spell(ReduceKind value) { return stringifyReduceKind(value); }
-static StringRef spell(MeshAxis value) { return stringifyMeshAxis(value); }
 static StringRef spell(CollectiveKind value) { return stringifyCollectiveKind(value); }
 
 /// `4, 8`.
@@ -60,7 +59,7 @@ static void printInParens(OpAsmPrinter &printer, Operation *, EnumAttr attribute
   printer << '(' << spell(attribute.getValue()) << ')';
 }
 
-/// Parses `[dp, none]`: an axis attribute, or a unit attribute for none, per dimension.
+/// Parses `[dp, (sp, tp), none]`: axes, or a unit attribute for none, per dimension.
 static ParseResult parseShards(OpAsmParser &parser, ArrayAttr &shards) {
   SmallVector<Attribute> entries;
   auto parseEntry = [&]() -> ParseResult {
@@ -68,10 +67,10 @@ static ParseResult parseShards(OpAsmParser &parser, ArrayAttr &shards) {
       entries.push_back(UnitAttr::get(parser.getContext()));
       return success();
     }
-    MeshAxisAttr axis;
-    if (parseKeyword(parser, axis))
+    AxesAttr axes;
+    if (parseAxes(parser, axes))
       return failure();
-    entries.push_back(axis);
+    entries.push_back(axes);
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseEntry))
@@ -80,36 +79,49 @@ static ParseResult parseShards(OpAsmParser &parser, ArrayAttr &shards) {
   return success();
 }
 
-/// Prints `[dp, none]`.
 static void printShards(OpAsmPrinter &printer, Operation *, ArrayAttr shards) {
   printer << '[';
   llvm::interleaveComma(shards, printer, [&](Attribute entry) {
-    auto axis = dyn_cast<MeshAxisAttr>(entry);
-    printer << (axis ? spell(axis.getValue()) : "none");
+    if (auto axes = dyn_cast<AxesAttr>(entry))
+      printAxes(printer, axes);
+    else
+      printer << "none";
   });
   printer << ']';
 }
 
-/// Parses `[dp = 4, tp = 1, pp = 1, sp = 1]`, all axes in this order.
-static ParseResult parseAxisSizes(OpAsmParser &parser, DenseI64ArrayAttr &sizes) {
-  SmallVector<int64_t> values;
-  if (parser.parseLSquare())
+/// Parses `[dp = 512]`.
+static ParseResult parseShifts(OpAsmParser &parser, ShiftsAttr &shifts) {
+  SMLoc place = parser.getCurrentLocation();
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> strides;
+  if (parseNamedNumbers(parser, AsmParser::Delimiter::Square, names, strides))
     return failure();
-  for (unsigned axis = 0; axis <= getMaxEnumValForMeshAxis(); ++axis)
-    if ((axis > 0 && parser.parseComma()) ||
-        parser.parseKeyword(stringifyMeshAxis(static_cast<MeshAxis>(axis))) || parser.parseEqual() ||
-        parser.parseInteger(values.emplace_back()))
-      return failure();
-  sizes = DenseI64ArrayAttr::get(parser.getContext(), values);
-  return parser.parseRSquare();
+  shifts = ShiftsAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(),
+                                  ArrayRef(names), ArrayRef(strides));
+  return success(shifts != nullptr);
 }
 
-/// Prints `[dp = 4, tp = 1, pp = 1, sp = 1]`.
-static void printAxisSizes(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr sizes) {
+static void printShifts(OpAsmPrinter &printer, Operation *, ShiftsAttr shifts) {
   printer << '[';
-  llvm::interleaveComma(llvm::enumerate(sizes.asArrayRef()), printer, [&](auto entry) {
-    printer << stringifyMeshAxis(static_cast<MeshAxis>(entry.index())) << " = " << entry.value();
-  });
+  printNamedNumbers(printer, shifts.getNames(), shifts.getStrides());
+  printer << ']';
+}
+
+/// Parses `[pp = 2, dp = 4]`.
+static ParseResult parseAxisSizes(OpAsmParser &parser, ArrayAttr &axes, DenseI64ArrayAttr &sizes) {
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> values;
+  if (parseNamedNumbers(parser, AsmParser::Delimiter::Square, names, values))
+    return failure();
+  axes = parser.getBuilder().getArrayAttr(SmallVector<Attribute>(names.begin(), names.end()));
+  sizes = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+static void printAxisSizes(OpAsmPrinter &printer, Operation *, ArrayAttr axes, DenseI64ArrayAttr sizes) {
+  printer << '[';
+  printNamedNumbers(printer, llvm::to_vector(axes.getAsRange<StringAttr>()), sizes);
   printer << ']';
 }
 

@@ -1,42 +1,11 @@
-//===- ShardOps.cpp - Verifiers of meshes, buckets and sharded states ------------===//
-#include "ds/Dialect/Ds.h"
+//===- ShardOps.cpp - Verifiers of buckets and sharded states --------------------===//
+#include "OpHelpers.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace mlir::ds;
-
-//===----------------------------------------------------------------------===//
-// MeshOp
-//===----------------------------------------------------------------------===//
-
-MeshOp MeshOp::lookup(Operation *op) {
-  auto module = dyn_cast<ModuleOp>(op);
-  if (!module)
-    module = op->getParentOfType<ModuleOp>();
-  if (module)
-    for (Operation &candidate : *module.getBody())
-      if (auto mesh = dyn_cast<MeshOp>(candidate))
-        return mesh;
-  return {};
-}
-
-LogicalResult MeshOp::verify() {
-  if (getSizes().size() != getMaxEnumValForMeshAxis() + 1)
-    return emitOpError("expects ") << getMaxEnumValForMeshAxis() + 1 << " sizes, but got "
-                                   << getSizes().size();
-  for (auto [axis, size] : llvm::enumerate(getSizes()))
-    if (size < 1) // C1.
-      return emitOpError("expects a size of at least 1 for axis ")
-             << stringifyMeshAxis(static_cast<MeshAxis>(axis)) << ", but got " << size;
-  MeshOp first = lookup(*this);
-  if (!first || first == *this) // C2.
-    return success();
-  InFlightDiagnostic error = emitOpError("expects to be the only mesh of its module, but got a second");
-  error.attachNote(first.getLoc()) << "the first is here";
-  return error;
-}
 
 //===----------------------------------------------------------------------===//
 // BucketOp
@@ -114,15 +83,13 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
     StateOp member = lookupMember(*this, symbolTable, name, element);
     if (!member)
       return failure();
-    sizes.push_back(member.getTensorType().getNumElements());
+    sizes.push_back(member.getLocalType().getNumElements());
   }
   if (failed(verifyMembersOnce(*this)) || failed(verifyLayout(*this, sizes)))
     return failure();
-  MeshOp mesh = MeshOp::lookup(*this);
-  int64_t unit = kAlignment * (mesh ? mesh.getSize(MeshAxis::Data) : 1);
   int64_t elements = getElements();
-  if (elements <= 0 || elements % unit != 0) // C3.
-    return emitOpError("expects a positive multiple of ") << unit << " elements, but got " << elements;
+  if (elements <= 0 || elements % kAlignment != 0) // C3.
+    return emitOpError("expects a positive multiple of ") << kAlignment << " elements, but got " << elements;
   return success();
 }
 
@@ -130,10 +97,10 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 // StateOp: buckets and shards
 //===----------------------------------------------------------------------===//
 
-/// The axis that cuts dimension `index` of `state`.
-static std::optional<MeshAxis> axisOf(StateOp state, unsigned index) {
-  auto axis = dyn_cast<MeshAxisAttr>((*state.getShards())[index]);
-  return axis ? std::optional(axis.getValue()) : std::nullopt;
+/// Number of ranks that `entry` of a state's shards cuts its dimension for.
+static int64_t partsOf(MeshOp mesh, Attribute entry) {
+  auto axes = dyn_cast<AxesAttr>(entry);
+  return axes && mesh ? std::max<int64_t>(mesh.getSize(axes), 1) : 1;
 }
 
 /// Verifies that the state with a bucket fits it (C2, C3).
@@ -163,28 +130,31 @@ static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTab
          << member.getTensorType().getElementType() << ", but got " << type.getElementType();
 }
 
-/// Verifies that `shards` of `state` cuts it (C4).
+/// Verifies that `shards` of `state` cuts it (C4), into parts that a bucket can have (C3).
 static LogicalResult verifyShards(StateOp state) {
   RankedTensorType type = state.getTensorType();
-  if (static_cast<int64_t>(state.getShards()->size()) != type.getRank())
+  ArrayAttr shards = *state.getShards();
+  if (static_cast<int64_t>(shards.size()) != type.getRank())
     return state.emitOpError("expects one entry in shards per dimension of ")
-           << type << ", but got " << state.getShards()->size();
+           << type << ", but got " << shards.size();
+  SmallVector<StringAttr> names;
+  for (AxesAttr axes : llvm::make_filter_range(
+           llvm::map_range(shards, [](Attribute entry) { return dyn_cast<AxesAttr>(entry); }),
+           [](AxesAttr axes) { return axes != nullptr; }))
+    llvm::append_range(names, axes.getNames());
+  if (names.empty())
+    return success();
+  if (failed(verifyAxes(state, names)))
+    return failure();
   MeshOp mesh = MeshOp::lookup(state);
-  SmallVector<MeshAxis> seen;
-  for (int64_t index = 0; index < type.getRank(); ++index) {
-    std::optional<MeshAxis> axis = axisOf(state, index);
-    if (!axis)
-      continue;
-    if (!mesh)
-      return state.emitOpError("expects a mesh in its module, but got none");
-    if (llvm::is_contained(seen, *axis))
-      return state.emitOpError("expects each axis once in shards, but got ")
-             << stringifyMeshAxis(*axis) << " twice";
-    seen.push_back(*axis);
-    if (type.getDimSize(index) % mesh.getSize(*axis) != 0)
+  for (auto [index, entry] : llvm::enumerate(shards))
+    if (type.getDimSize(index) % partsOf(mesh, entry) != 0)
       return state.emitOpError("expects ")
-             << mesh.getSize(*axis) << " ranks to divide dimension " << index << ", but got " << type;
-  }
+             << partsOf(mesh, entry) << " ranks to divide dimension " << index << ", but got " << type;
+  int64_t part = state.getLocalType().getNumElements();
+  if (state.getBucket() && part % BucketOp::kAlignment != 0)
+    return state.emitOpError("expects parts of a multiple of ")
+           << BucketOp::kAlignment << " elements for each rank, but got " << part;
   return success();
 }
 
@@ -205,20 +175,16 @@ bool StateOp::isSharded() {
   if (!getShards())
     return false;
   MeshOp mesh = MeshOp::lookup(*this);
-  return llvm::any_of(*getShards(), [&](Attribute entry) {
-    auto axis = dyn_cast<MeshAxisAttr>(entry);
-    return axis && mesh.getSize(axis.getValue()) > 1;
-  });
+  return llvm::any_of(*getShards(), [&](Attribute entry) { return partsOf(mesh, entry) > 1; });
 }
 
 RankedTensorType StateOp::getLocalType() {
   RankedTensorType type = getTensorType();
-  if (!isSharded())
+  if (!getShards())
     return type;
   MeshOp mesh = MeshOp::lookup(*this);
   SmallVector<int64_t> shape(type.getShape());
-  for (auto [index, size] : llvm::enumerate(shape))
-    if (std::optional<MeshAxis> axis = axisOf(*this, index))
-      size /= mesh.getSize(*axis);
+  for (auto [size, entry] : llvm::zip(shape, *getShards()))
+    size /= partsOf(mesh, entry);
   return type.clone(shape);
 }

@@ -1,5 +1,5 @@
 //===- StateOps.cpp - Verifiers and effects of states, kernels and commands -----===//
-#include "ds/Dialect/Ds.h"
+#include "OpHelpers.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include <numeric>
@@ -108,9 +108,14 @@ static int64_t span(BufferType type) {
   return last + 1;
 }
 
-int64_t ViewOp::getNumRanks() {
-  MeshOp mesh = getAxis() ? MeshOp::lookup(*this) : MeshOp();
-  return mesh ? mesh.getSize(*getAxis()) : 1;
+int64_t ViewOp::getLargestShift() {
+  if (!getShifts())
+    return 0;
+  MeshOp mesh = MeshOp::lookup(*this);
+  int64_t elements = 0;
+  for (auto [size, stride] : llvm::zip_equal(mesh.getSizes(), mesh.resolve(*getShifts())))
+    elements += (size - 1) * stride;
+  return elements;
 }
 
 LogicalResult ViewOp::verify() {
@@ -118,9 +123,9 @@ LogicalResult ViewOp::verify() {
   if (source.getTensor().getElementType() != result.getTensor().getElementType() ||
       source.getSpace() != result.getSpace()) // C1.
     return emitOpError("expects the element type and space of ") << source << ", but got " << result;
-  if (getAxis().has_value() != getStride().has_value() || (getAxis() && !MeshOp::lookup(*this))) // C3.
-    return emitOpError("expects an axis of the module's mesh and a stride together");
-  int64_t last = static_cast<int64_t>(getOffset()) + (getNumRanks() - 1) * getRankStride();
+  if (getShifts() && failed(verifyAxes(*this, getShifts()->getNames()))) // C3.
+    return failure();
+  int64_t last = static_cast<int64_t>(getOffset()) + getLargestShift();
   int64_t end = last + span(result);
   if (span(result) && end > span(source)) // C2.
     return emitOpError("expects to end within ") << span(source) << " elements, but got " << end;

@@ -27,15 +27,14 @@ void mlir::ds::addCommunication(ModuleOp module, analysis::PlanReport &report) {
   if (auto choices = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
     for (StringRef choice : choices.getAsValueRange<StringAttr>())
       report.notes.push_back(choice.str());
-  auto size = [&](MeshAxis axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
-  report.mesh = {size(MeshAxis::Data), size(MeshAxis::Tensor), size(MeshAxis::Pipeline),
-                 size(MeshAxis::Sequence)};
-  report.world = report.mesh.dp * report.mesh.tp * report.mesh.pp * report.mesh.sp;
+  auto size = [&](StringRef axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
+  report.mesh = {size("dp"), size("tp"), size("pp"), size("sp")};
+  report.world = static_cast<uint32_t>(mesh.getNumRanks());
   llvm::MapVector<CollectiveKind, int64_t> bytes;
   for (func::FuncOp func : getSegments(module)) {
     int64_t runs = runsPerStep(func);
     for (CommunicateOp op : func.getOps<CommunicateOp>())
-      bytes[op.getKind()] += runs * op.getSentBytes(mesh.getSize(op.getAxis()));
+      bytes[op.getKind()] += runs * op.getSentBytes(mesh.getSize(op.getAxes()));
     if (runs > 0)
       describeGathers(func, report);
   }

@@ -8,6 +8,8 @@
 
 #include "ds/Passes/ScheduledFunction.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
@@ -39,9 +41,10 @@ analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignmen
     for (Attribute member : bucket.getMembers()) {
       members.insert(member);
       auto state = symbols.lookup<StateOp>(cast<FlatSymbolRefAttr>(member).getValue());
-      memberElements[bucket.getSymName()] += state.getTensorType().getNumElements();
+      memberElements[bucket.getSymName()] += state.getLocalType().getNumElements();
     }
-  analysis::StateBytes whole, divided;
+  analysis::StateBytes whole;
+  std::map<int64_t, analysis::StateBytes> divided; // by the ranks that share it
   int64_t memory = 0;
   for (auto state : module.getOps<StateOp>()) {
     if (members.contains(FlatSymbolRefAttr::get(state)) || state->hasAttr(kGatheredFromAttr))
@@ -50,14 +53,16 @@ analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignmen
     RankedTensorType content = state.getTensorType();
     if (state.getBucket())
       content = content.clone({memberElements.lookup(*state.getBucket())});
-    countFor(state.getBucket() && state.isSharded() ? divided : whole, state.getRole()) +=
+    bool isDivided = state.getBucket() && state.isSharded();
+    int64_t ranks = state.getTensorType().getNumElements() / state.getLocalType().getNumElements();
+    countFor(isDivided ? divided[ranks] : whole, state.getRole()) +=
         bytesOf(state.getBucket() ? content : state.getLocalType());
   }
-  MeshOp mesh = MeshOp::lookup(module);
-  int64_t ranks = mesh ? mesh.getSize(MeshAxis::Data) : 1;
-  whole.parameters += divided.parameters / ranks;
-  whole.gradients += divided.gradients / ranks;
-  whole.optimizer += divided.optimizer / ranks;
+  for (auto [ranks, bytes] : divided) {
+    whole.parameters += bytes.parameters / ranks;
+    whole.gradients += bytes.gradients / ranks;
+    whole.optimizer += bytes.optimizer / ranks;
+  }
   whole.padding = memory - whole.parameters - whole.gradients - whole.optimizer - whole.scalars;
   return whole;
 }

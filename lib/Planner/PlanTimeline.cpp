@@ -65,7 +65,7 @@ static std::string kindOf(Operation *op) {
 static double bytesOf(Operation *op) {
   if (auto communicate = dyn_cast<CommunicateOp>(op)) {
     MeshOp mesh = MeshOp::lookup(op);
-    return static_cast<double>(communicate.getSentBytes(mesh ? mesh.getSize(communicate.getAxis()) : 1));
+    return static_cast<double>(communicate.getSentBytes(mesh ? mesh.getSize(communicate.getAxes()) : 1));
   }
   double bytes = 0;
   for (Value operand : op->getOperands())

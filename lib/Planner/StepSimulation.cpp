@@ -83,11 +83,7 @@ double StepSimulation::sum(llvm::function_ref<double(const SegmentSimulation &)>
 /// Ranks of the module's mesh.
 static int64_t countRanks(ModuleOp module) {
   MeshOp mesh = MeshOp::lookup(module);
-  int64_t ranks = 1;
-  if (mesh)
-    for (int64_t size : mesh.getSizes())
-      ranks *= size;
-  return ranks;
+  return mesh ? mesh.getNumRanks() : 1;
 }
 
 /// The figures that collectives of `ranks` ranks cost by.

@@ -3,8 +3,8 @@
 
 // Every op of phase sharded, as its description shows it.
 
-// CHECK: ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
-ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]
+// CHECK: ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1]
+ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1]
 
 ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>
 ds.state @h.0.w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x8xf32>
@@ -16,32 +16,45 @@ ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) init(#ds.init<zer
 ds.state @bucket_0.exp_avg role(moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096xf32>
 // CHECK: ds.state @cut role (buffer) shards [none, tp, sp] init
 ds.state @cut role(buffer) shards [none, tp, sp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3x8x8xf32>
+// CHECK: ds.state @cut_twice role (buffer) shards [none, (dp.local, sp), none] init
+ds.state @cut_twice role(buffer) shards [none, (dp.local, sp), none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3x8x8xf32>
 
 // CHECK-LABEL: @collectives
 func.func @collectives(%x: tensor<512xf32>, %s: tensor<f32>, %v: tensor<4xf32>, %m: tensor<8x4xf32>) {
-  // CHECK: ds.all_gather %{{.*}} axis dp : tensor<512xf32> -> tensor<2048xf32>
-  %f = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<2048xf32>
-  // CHECK: ds.reduce_scatter sum %{{.*}} axis dp : tensor<2048xf32> -> tensor<512xf32>
-  %p = ds.reduce_scatter sum %f axis dp : tensor<2048xf32> -> tensor<512xf32>
-  // CHECK: ds.all_reduce sum %{{.*}} axis dp : tensor<f32>
-  %r = ds.all_reduce sum %s axis dp : tensor<f32>
-  // CHECK: ds.all_reduce max %{{.*}} axis tp : tensor<f32>
-  %t = ds.all_reduce max %s axis tp : tensor<f32>
-  // CHECK: ds.collective_broadcast %{{.*}} root 0 axis dp : tensor<4xf32>
-  %b = ds.collective_broadcast %v root 0 axis dp : tensor<4xf32>
-  // CHECK: ds.all_to_all %{{.*}} axis sp : tensor<8x4xf32>
-  %a = ds.all_to_all %m axis sp : tensor<8x4xf32>
-  // CHECK: ds.send %{{.*}} to 1 axis pp : tensor<4xf32>
-  ds.send %v to 1 axis pp : tensor<4xf32>
-  // CHECK: ds.recv from 0 axis pp : tensor<4xf32>
-  %g = ds.recv from 0 axis pp : tensor<4xf32>
+  // CHECK: ds.all_gather %{{.*}} along dp : tensor<512xf32> -> tensor<2048xf32>
+  %f = ds.all_gather %x along dp : tensor<512xf32> -> tensor<2048xf32>
+  // CHECK: ds.reduce_scatter sum %{{.*}} along dp : tensor<2048xf32> -> tensor<512xf32>
+  %p = ds.reduce_scatter sum %f along dp : tensor<2048xf32> -> tensor<512xf32>
+  // CHECK: ds.all_reduce sum %{{.*}} along dp : tensor<f32>
+  %r = ds.all_reduce sum %s along dp : tensor<f32>
+  // CHECK: ds.all_reduce max %{{.*}} along tp : tensor<f32>
+  %t = ds.all_reduce max %s along tp : tensor<f32>
+  // CHECK: ds.collective_broadcast %{{.*}} root 0 along dp : tensor<4xf32>
+  %b = ds.collective_broadcast %v root 0 along dp : tensor<4xf32>
+  // CHECK: ds.all_to_all %{{.*}} along sp : tensor<8x4xf32>
+  %a = ds.all_to_all %m along sp : tensor<8x4xf32>
+  // CHECK: ds.send %{{.*}} to 1 along pp : tensor<4xf32>
+  ds.send %v to 1 along pp : tensor<4xf32>
+  // CHECK: ds.recv from 0 along pp : tensor<4xf32>
+  %g = ds.recv from 0 along pp : tensor<4xf32>
+  return
+}
+
+// CHECK-LABEL: @groups
+func.func @groups(%x: tensor<512xf32>, %s: tensor<f32>) {
+  // CHECK: ds.all_gather %{{.*}} along dp.local : tensor<512xf32> -> tensor<1024xf32>
+  %a = ds.all_gather %x along dp.local : tensor<512xf32> -> tensor<1024xf32>
+  // CHECK: ds.all_reduce sum %{{.*}} along (dp, sp) : tensor<f32>
+  %b = ds.all_reduce sum %s along (dp, sp) : tensor<f32>
+  // CHECK: ds.all_gather %{{.*}} along (dp.node, sp) : tensor<512xf32> -> tensor<2048xf32>
+  %c = ds.all_gather %x along (dp.node, sp) : tensor<512xf32> -> tensor<2048xf32>
   return
 }
 
 // CHECK-LABEL: @of_this_rank
 func.func @of_this_rank(%x: tensor<2048xf32>) -> (tensor<512xf32>, tensor<i64>) {
-  // CHECK: ds.local_shard %{{.*}} axis dp : tensor<2048xf32> -> tensor<512xf32>
-  %l = ds.local_shard %x axis dp : tensor<2048xf32> -> tensor<512xf32>
+  // CHECK: ds.local_shard %{{.*}} along dp : tensor<2048xf32> -> tensor<512xf32>
+  %l = ds.local_shard %x along dp : tensor<2048xf32> -> tensor<512xf32>
   // CHECK: ds.axis_index dp : tensor<i64>
   %i = ds.axis_index dp : tensor<i64>
   return %l, %i : tensor<512xf32>, tensor<i64>
@@ -51,8 +64,8 @@ func.func @of_this_rank(%x: tensor<2048xf32>) -> (tensor<512xf32>, tensor<i64>) 
 // KEPT-LABEL: @gathers_twice
 func.func @gathers_twice(%x: tensor<512xf32>) {
   // KEPT-COUNT-2: ds.all_gather
-  %a = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<2048xf32>
-  %b = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<2048xf32>
+  %a = ds.all_gather %x along dp : tensor<512xf32> -> tensor<2048xf32>
+  %b = ds.all_gather %x along dp : tensor<512xf32> -> tensor<2048xf32>
   return
 }
 
@@ -60,7 +73,7 @@ func.func @gathers_twice(%x: tensor<512xf32>) {
 func.func @takes_its_part_once(%x: tensor<2048xf32>) -> (tensor<512xf32>, tensor<512xf32>) {
   // KEPT-COUNT-1: ds.local_shard
   // KEPT-NOT: ds.local_shard
-  %a = ds.local_shard %x axis dp : tensor<2048xf32> -> tensor<512xf32>
-  %b = ds.local_shard %x axis dp : tensor<2048xf32> -> tensor<512xf32>
+  %a = ds.local_shard %x along dp : tensor<2048xf32> -> tensor<512xf32>
+  %b = ds.local_shard %x along dp : tensor<2048xf32> -> tensor<512xf32>
   return %a, %b : tensor<512xf32>, tensor<512xf32>
 }

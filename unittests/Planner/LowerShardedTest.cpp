@@ -21,7 +21,7 @@ namespace {
 // the moment divided; the rank's part is updated in place and gathered.
 const char *kModule = R"mlir(
 module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @w role(parameter) trainable aliases ["tied"] init(#ds.init<normal, 0.0, 0.5>) home(device) : tensor<8x4xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.bucket @bucket_0 members [@w, @b] offsets [0, 32] elements 64
@@ -33,12 +33,12 @@ module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
       -> (tensor<64xf32> {ds.state = @bucket_0.parameter}, tensor<32xf32> {ds.state = @bucket_0.sum}, tensor<f32> {ds.state = @loss})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %l = ds.reduce sum %g dims [0] : tensor<64xf32> -> tensor<f32>
-    %loss = ds.all_reduce sum %l axis dp : tensor<f32>
-    %s = ds.reduce_scatter sum %g axis dp : tensor<64xf32> -> tensor<32xf32>
+    %loss = ds.all_reduce sum %l along dp : tensor<f32>
+    %s = ds.reduce_scatter sum %g along dp : tensor<64xf32> -> tensor<32xf32>
     %q = ds.add %m, %s : tensor<32xf32>
-    %own = ds.local_shard %p axis dp : tensor<64xf32> -> tensor<32xf32>
+    %own = ds.local_shard %p along dp : tensor<64xf32> -> tensor<32xf32>
     %new = ds.sub %own, %q : tensor<32xf32>
-    %whole = ds.all_gather %new axis dp : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
     return %whole, %q, %loss : tensor<64xf32>, tensor<32xf32>, tensor<f32>
   }
   ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
@@ -155,7 +155,7 @@ FailureOr<rt::Program> lowerText(const std::string &text, std::string &said) {
 const char *kPlanned = "module attributes {ds.phase = #ds.phase<planned>} {\n"
                        "  ds.arena device bytes 4096 lower_bound 0\n"
                        "  ds.arena host bytes 128 lower_bound 0\n"
-                       "  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]\n";
+                       "  ds.mesh @mesh axes [dp = 2]\n";
 
 TEST(Lower, NumbersEventsAsTheyCome) {
   std::string said;
@@ -187,7 +187,7 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
       lowerText(std::string(kPlanned) +
                     "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
                     "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
-                    "%p = ds.view %a offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> "
+                    "%p = ds.view %a offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> "
                     "!ds.buffer<tensor<32xf32>, [1], device>\n"
                     "%q = ds.view %p offset 8 : !ds.buffer<tensor<32xf32>, [1], device> -> "
                     "!ds.buffer<tensor<4xf32>, [1], device>\n"
@@ -200,32 +200,31 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
   EXPECT_EQ(buffer.axisStrides, std::vector<uint64_t>{32 * 4});
 }
 
-// Stages slowest, parts of tensors fastest; what one rank has along an axis is not said. A state whose
-// dimension is cut is a smaller tensor on each rank.
-TEST(Lower, NamesTheAxesThatHaveRanks) {
+// The program has the module's axes. A window that an axis shifts has strides along its sub-axes, and a state
+// whose dimension is cut is a smaller tensor on each rank.
+TEST(Lower, NamesTheAxesOfTheMesh) {
   std::string said;
   FailureOr<rt::Program> program =
       lowerText("module attributes {ds.phase = #ds.phase<planned>} {\n"
                 "  ds.arena device bytes 4096 lower_bound 0\n"
-                "  ds.mesh @mesh axes [dp = 1, tp = 4, pp = 1, sp = 2]\n"
+                "  ds.mesh @mesh axes [dp = 1, sp = 2, tp.node = 2, tp.local = 2]\n"
                 "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
-                "{ds.offset = 0 : "
-                "i64} : tensor<6x8xf32>\n"
+                "{ds.offset = 0 : i64} : tensor<6x8xf32>\n"
                 "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
                 "%a = ds.alloc \"activations\" offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
-                "%p = ds.view %a offset 0 axis tp stride 2 : !ds.buffer<tensor<8xf32>, [1], device> -> "
+                "%p = ds.view %a offset 0 shifts [tp = 2] : !ds.buffer<tensor<8xf32>, [1], device> -> "
                 "!ds.buffer<tensor<2xf32>, [1], device>\n"
                 "ds.call \"fill\"(%p) writes [0] params [0.0 : f64] on compute : "
                 "!ds.buffer<tensor<2xf32>, [1], device>\nreturn\n}\n}",
                 said);
   ASSERT_TRUE(succeeded(program)) << said;
   EXPECT_EQ(program->world, 8u);
-  EXPECT_EQ(program->mesh, (rt::Mesh{{"dp", 1}, {"sp", 2}, {"tp", 4}}));
+  EXPECT_EQ(program->mesh, (rt::Mesh{{"dp", 1}, {"sp", 2}, {"tp.node", 2}, {"tp.local", 2}}));
   EXPECT_EQ(program->dataAxes, rt::AxisSet{0});
-  EXPECT_EQ(program->buffers.at(program->operands.at(0)).axisStrides, (std::vector<uint64_t>{0, 0, 8}));
+  EXPECT_EQ(program->buffers.at(program->operands.at(0)).axisStrides, (std::vector<uint64_t>{0, 0, 16, 8}));
   ASSERT_EQ(program->states.size(), 1u);
   EXPECT_EQ(program->states[0].logicalShape, (std::vector<int64_t>{6, 8}));
-  EXPECT_EQ(program->states[0].layout, (rt::Layout{{rt::AxisSet(), {2}}, {}, 0, 0}));
+  EXPECT_EQ(program->states[0].layout, (rt::Layout{{rt::AxisSet(), {2, 3}}, {}, 0, 0}));
   EXPECT_EQ(program->buffers.at(program->states[0].buffer).shape, (std::vector<int64_t>{6, 2}));
 }
 
@@ -233,14 +232,16 @@ TEST(Lower, NamesTheAxesThatHaveRanks) {
 TEST(Lower, RefusesCollectivesAlongAnAxisOfOneRank) {
   std::string said;
   EXPECT_TRUE(failed(
-      lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
-                    "ds.communicate all_reduce ins(%a) outs(%a) reduce sum axis tp on compute : "
-                    "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
-                    "return\n}\n}",
+      lowerText("module attributes {ds.phase = #ds.phase<planned>} {\n"
+                "  ds.arena device bytes 4096 lower_bound 0\n"
+                "  ds.mesh @mesh axes [dp = 2, tp = 1]\n"
+                "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                "ds.communicate all_reduce ins(%a) outs(%a) reduce sum along tp on compute : "
+                "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
+                "return\n}\n}",
                 said)));
-  EXPECT_NE(said.find("expects an axis of several ranks, but got tp"), std::string::npos) << said;
+  EXPECT_NE(said.find("expects axes of several ranks, but got tp"), std::string::npos) << said;
 }
 
 TEST(Lower, ArenasAreThoseOfTheirSpaces) {

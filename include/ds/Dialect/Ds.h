@@ -7,6 +7,8 @@
 #ifndef DS_DIALECT_DS_H
 #define DS_DIALECT_DS_H
 
+#include "ds/Runtime/Mesh.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

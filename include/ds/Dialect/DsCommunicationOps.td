@@ -15,25 +15,25 @@ def Ds_CommunicateOp : Ds_Op<"communicate", [OnBuffers, DeclareOpInterfaceMethod
     Constraints:
     - (C1) there is one input and one output, both contiguous and of one element type; a receive has no input, a
       send no output.
-    - (C2) with n ranks along `axis`, an all-gather's output and a reduce-scatter's input have n times the elements
+    - (C2) with n ranks along `axes`, an all-gather's output and a reduce-scatter's input have n times the elements
       of the other buffer; those of the other kinds are equal.
     - (C3) a reduction is given exactly for a reduce-scatter and an all-reduce.
-    - (C4) the module has a mesh.
+    - (C4) the module has a mesh with these axes.
 
-    Example: `ds.communicate all_gather ins(%a) outs(%b) axis dp on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>`
+    Example: `ds.communicate all_gather ins(%a) outs(%b) along dp on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>`
   }];
   let arguments = (ins Ds_CollectiveKindAttr:$kind, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
-                       OptionalAttr<Ds_ReduceKindAttr>:$reduction, Ds_MeshAxisAttr:$axis,
+                       OptionalAttr<Ds_ReduceKindAttr>:$reduction, Ds_AxesAttr:$axes,
                        DefaultValuedAttr<I64Attr, "0">:$peer, OptionalAttr<I64Attr>:$number,
                        Optional<Ds_BufferType>:$workspace, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
     custom<Keyword>($kind) `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`reduce` custom<Keyword>($reduction)^)?
-    `axis` custom<Keyword>($axis) (`number` $number^)? (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
+    `along` custom<Axes>($axes) (`number` $number^)? (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
     `on` custom<Keyword>($stream) attr-dict `:` functional-type($inputs, $outputs)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Bytes that one rank sends, given the number of ranks along the axis.
+    /// Bytes that one rank sends, given the number of ranks of a group.
     int64_t getSentBytes(int64_t ranks);
   }];
 }

@@ -165,11 +165,32 @@ def Ds_ReduceKind : Ds_Enum<"ReduceKind", "combining function of a reduction", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">]>;
 def Ds_ReduceKindAttr : Ds_EnumAttr<Ds_ReduceKind, "reduce">;
 
-def Ds_MeshAxis : Ds_Enum<"MeshAxis", "direction of the mesh of ranks", [
-  I32EnumAttrCase<"Data", 0, "dp">, I32EnumAttrCase<"Tensor", 1, "tp">,
-  I32EnumAttrCase<"Pipeline", 2, "pp">, I32EnumAttrCase<"Sequence", 3, "sp">]>;
-def Ds_MeshAxisAttr : Ds_EnumAttr<Ds_MeshAxis, "axis"> {
-  let assemblyFormat = "`<` $value `>`";  // stands in lists: #ds.axis<dp>
+def Ds_AxesAttr : AttrDef<Ds_Dialect, "Axes"> {
+  let mnemonic = "axes";
+  let summary = "Axes of the mesh along which ranks form a group";
+  let description = [{
+    `#ds.axes<dp>`, `#ds.axes<dp.node, sp>`: axes of the module's mesh by name. Where the mesh cuts an axis into
+    sub-axes, `dp` stands for all of `dp.node`, `dp.local` and the like. Ranks whose other coordinates are equal are a
+    group; their order in it is that of the mesh, whatever the order of the names.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names);
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{
+    return $_get($_ctxt, ::llvm::ArrayRef<::mlir::StringAttr>(::mlir::StringAttr::get($_ctxt, name)));
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Ds_ShiftsAttr : AttrDef<Ds_Dialect, "Shifts"> {
+  let mnemonic = "shifts";
+  let summary = "How far apart the windows of neighbours along mesh axes lie";
+  let description = [{
+    `#ds.shifts<dp = 512, tp = 8>`: in elements, for each axis by name; the window of a rank starts at the sum of its
+    positions along the axes times these. Axes that are not named shift nothing.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names, ArrayRefParameter<"int64_t">:$strides);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 def Ds_CollectiveKind : Ds_Enum<"CollectiveKind", "what a group of ranks does together", [

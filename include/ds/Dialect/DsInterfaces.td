@@ -54,15 +54,15 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface", [CostOpInterface]> {
   let cppNamespace = "::mlir::ds";
   let description = [{
-    An op that the ranks along one mesh axis run together. It has at most one tensor operand and one result, and
+    An op that the ranks of a group run together. It has at most one tensor operand and one result, and
     may not be dropped, repeated or moved past another one of its kind.
   }];
   let methods = [
     InterfaceMethod<"What the ranks do.", "::mlir::ds::CollectiveKind", "getCollectiveKind", (ins)>,
-    InterfaceMethod<"The axis whose ranks take part.", "::mlir::ds::MeshAxis", "getAxis", (ins)>,
+    InterfaceMethod<"The axes along which ranks form a group.", "::mlir::ds::AxesAttr", "getAxes", (ins)>,
     InterfaceMethod<"How contributions are combined; none where they are only moved.",
       "::std::optional<::mlir::ds::ReduceKind>", "getReduction", (ins), [{}], [{ return std::nullopt; }]>,
-    InterfaceMethod<"Index along the axis of the one rank that is named: root or peer; 0 where none is.",
+    InterfaceMethod<"Position in the group of the one rank that is named: root or peer; 0 where none is.",
       "int64_t", "getPeerIndex", (ins), [{}], [{ return 0; }]>
   ];
 }

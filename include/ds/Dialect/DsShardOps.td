@@ -7,39 +7,55 @@ include "ds/Dialect/DsBase.td"
 def Ds_MeshOp : Ds_Op<"mesh", [InPhases<"Sharded", "Planned">, Symbol]> {
   let summary = "Names the directions along which ranks differ";
   let description = [{
-    Ranks form a grid: `dp` (data), `tp` (tensor), `pp` (pipeline) and `sp` (sequence). Rank r has the coordinates
-    of r in row-major order of [pp, dp, sp, tp], `tp` being the fastest, for it communicates most.
+    Ranks form a grid. Rank r has the coordinates of r in row-major order of the axes, the last one being the fastest:
+    what communicates most stands last. Usual names are `pp` (pipeline), `dp` (data), `ep` (experts), `sp` (sequence)
+    and `tp` (tensor), in this order. An axis may be cut into sub-axes, which share the part of their names before the
+    dot: with `[dp.node = 2, dp.local = 8]`, `dp` names all 16 ranks, and `dp.local` the 8 of a node.
 
     Constraints:
-    - (C1) every size is at least 1.
+    - (C1) every size is at least 1, there is one for each name, and ranks can be counted in 32 bits.
     - (C2) a module has at most one mesh.
+    - (C3) there are 1 to 16 axes, of different names; none is named like the whole of which others are sub-axes.
 
-    Example: `ds.mesh @mesh axes [dp = 4, tp = 1, pp = 2, sp = 2]`
+    Example: `ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1]`
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$sizes);
-  let assemblyFormat = "$sym_name `axes` custom<AxisSizes>($sizes) attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$sym_name `axes` custom<AxisSizes>($axes, $sizes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Number of ranks along `axis`.
-    int64_t getSize(MeshAxis axis) { return getSizes()[static_cast<unsigned>(axis)]; }
     /// The mesh of the module around `op`, or null.
     static MeshOp lookup(::mlir::Operation *op);
+    /// What programs have of it.
+    ::ds::rt::Mesh getMesh();
+    /// The axes of these names; names that the mesh has not stand for none.
+    ::ds::rt::AxisSet find(AxesAttr axes);
+    /// Number of ranks of a group along `axes`.
+    int64_t getSize(AxesAttr axes);
+    /// Number of ranks along the axis or sub-axes of that name: 1 where there are none.
+    int64_t getSize(::llvm::StringRef name);
+    /// Number of ranks of the whole mesh.
+    int64_t getNumRanks() { return getMesh().size(); }
+    /// Elements by which a window starts further on for each step along each axis, by its number.
+    ::llvm::SmallVector<int64_t> resolve(ShiftsAttr shifts);
+    /// The shifts of windows that lie one after the other, `stride` elements apart, in the order of the group's ranks.
+    ShiftsAttr getShiftsOfParts(AxesAttr axes, int64_t stride);
   }];
 }
 
 def Ds_BucketOp : Ds_Op<"bucket", [InPhases<"Sharded", "Planned">, Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Lays parameters out one after the other in one flat array";
   let description = [{
-    Member k occupies the elements [offsets[k], offsets[k] + its number of elements) in row-major order; what lies
-    between and after the members is padding. The `dp` axis cuts the array into equal parts, through members where
-    it falls so. States with `bucket` hold the array's parameters, gradients, moments or masters.
+    Member k occupies the elements [offsets[k], offsets[k] + its number of elements) in row-major order, of a member with
+    `shards` those of a rank's part; what lies between and after the members is padding. States with `bucket` hold the
+    array's parameters, gradients, moments or masters; their `shards` cut it into equal parts, through members where it
+    falls so.
 
     Offsets are multiples of 32 elements and parts are too, so that each starts at a cache line, in bf16 as well.
 
     Constraints:
     - (C1) members are parameters of one element type, each in one bucket at most.
     - (C2) there is one offset per member, a multiple of 32, and members do not overlap and lie inside.
-    - (C3) `elements` is a positive multiple of 32 * dp.
+    - (C3) `elements` is a positive multiple of 32.
 
     Example: `ds.bucket @bucket_0 members [@wte, @h.0.w] offsets [0, 1024] elements 4096`
   }];
@@ -66,21 +82,21 @@ class Ds_CollectiveOp<string mnemonic, list<Trait> traits = []>
 }
 
 def Ds_AllGatherOp : Ds_CollectiveOp<"all_gather"> {
-  let summary = "Joins the parts of all ranks of an axis";
+  let summary = "Joins the parts of all ranks of a group";
   let description = [{
     Every rank contributes its `shard`; every rank receives all of them, in rank order, joined along dimension 0.
     With n ranks each sends (n - 1) * bytes(shard).
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `result` has the shape of `shard`, at least of rank 1, but n times longer in dimension 0, and its element
       type.
 
-    Example: `%f = ds.all_gather %x axis dp : tensor<512xf32> -> tensor<2048xf32>`
+    Example: `%f = ds.all_gather %x along dp : tensor<512xf32> -> tensor<2048xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$shard, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_Tensor:$shard, Ds_AxesAttr:$axes);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$shard `axis` custom<Keyword>($axis) attr-dict `:` type($shard) `->` type($result)";
+  let assemblyFormat = "$shard `along` custom<Axes>($axes) attr-dict `:` type($shard) `->` type($result)";
 }
 
 def Ds_ReduceScatterOp : Ds_CollectiveOp<"reduce_scatter"> {
@@ -90,16 +106,16 @@ def Ds_ReduceScatterOp : Ds_CollectiveOp<"reduce_scatter"> {
     receives part r of n equal parts along dimension 0. Each rank sends (n - 1) * bytes(result).
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `full` has the shape of `result`, at least of rank 1, but n times longer in dimension 0, and its element
       type.
 
-    Example: `%s = ds.reduce_scatter sum %x axis dp : tensor<2048xf32> -> tensor<512xf32>`
+    Example: `%s = ds.reduce_scatter sum %x along dp : tensor<2048xf32> -> tensor<512xf32>`
   }];
-  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$full, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$full, Ds_AxesAttr:$axes);
   let results = (outs Ds_TensorOf<Ds_Number>:$result);
   let assemblyFormat = [{
-    custom<Keyword>($kind) $full `axis` custom<Keyword>($axis) attr-dict `:` type($full) `->` type($result)
+    custom<Keyword>($kind) $full `along` custom<Axes>($axes) attr-dict `:` type($full) `->` type($result)
   }];
   let extraClassDeclaration = [{
     std::optional<ReduceKind> getReduction() { return getKind(); }
@@ -114,14 +130,14 @@ def Ds_AllReduceOp : Ds_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> 
     parts being rounded up to whole elements.
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
 
-    Example: `%r = ds.all_reduce sum %x axis dp : tensor<f32>`
+    Example: `%r = ds.all_reduce sum %x along dp : tensor<f32>`
   }];
-  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$input, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$input, Ds_AxesAttr:$axes);
   let results = (outs Ds_TensorOf<Ds_Number>:$result);
   let assemblyFormat = [{
-    custom<Keyword>($kind) $input `axis` custom<Keyword>($axis) attr-dict `:` type($result)
+    custom<Keyword>($kind) $input `along` custom<Axes>($axes) attr-dict `:` type($result)
   }];
   let extraClassDeclaration = [{
     std::optional<ReduceKind> getReduction() { return getKind(); }
@@ -129,20 +145,20 @@ def Ds_AllReduceOp : Ds_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> 
 }
 
 def Ds_CollectiveBroadcastOp : Ds_CollectiveOp<"collective_broadcast", [SameOperandsAndResultType]> {
-  let summary = "Gives all ranks of an axis one rank's tensor";
+  let summary = "Gives all ranks of a group one rank's tensor";
   let description = [{
-    The result is the `input` of the rank with index `root`; those of the others are not read. Each rank sends at
+    The result is the `input` of the rank at position `root` of the group; those of the others are not read. Each rank sends at
     most bytes(input): the tensor travels along a chain.
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `root` is below the number of ranks.
 
-    Example: `%r = ds.collective_broadcast %x root 0 axis dp : tensor<4xf32>`
+    Example: `%r = ds.collective_broadcast %x root 0 along dp : tensor<4xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$root, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$root, Ds_AxesAttr:$axes);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$input `root` $root `axis` custom<Keyword>($axis) attr-dict `:` type($result)";
+  let assemblyFormat = "$input `root` $root `along` custom<Axes>($axes) attr-dict `:` type($result)";
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getRoot(); }
   }];
@@ -155,30 +171,30 @@ def Ds_AllToAllOp : Ds_CollectiveOp<"all_to_all", [SameOperandsAndResultType]> {
     Each rank sends (n - 1) * bytes(input) / n.
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `input` has at least rank 1, and n divides its dimension 0.
 
-    Example: `%r = ds.all_to_all %x axis sp : tensor<8x4xf32>`
+    Example: `%r = ds.all_to_all %x along sp : tensor<8x4xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$input, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_Tensor:$input, Ds_AxesAttr:$axes);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$input `axis` custom<Keyword>($axis) attr-dict `:` type($result)";
+  let assemblyFormat = "$input `along` custom<Axes>($axes) attr-dict `:` type($result)";
 }
 
 def Ds_SendOp : Ds_CollectiveOp<"send"> {
   let summary = "Sends a tensor to one rank";
   let description = [{
-    The rank with index `peer` along the axis receives it by a `ds.recv` of the same type. The rank sends
+    The rank at position `peer` of the group receives it by a `ds.recv` of the same type. The rank sends
     bytes(input).
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `peer` is below the number of ranks.
 
-    Example: `ds.send %x to 1 axis pp : tensor<4xf32>`
+    Example: `ds.send %x to 1 along pp : tensor<4xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_MeshAxisAttr:$axis);
-  let assemblyFormat = "$input `to` $peer `axis` custom<Keyword>($axis) attr-dict `:` type($input)";
+  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes);
+  let assemblyFormat = "$input `to` $peer `along` custom<Axes>($axes) attr-dict `:` type($input)";
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getPeer(); }
   }];
@@ -187,17 +203,17 @@ def Ds_SendOp : Ds_CollectiveOp<"send"> {
 def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
   let summary = "Receives a tensor from one rank";
   let description = [{
-    What the rank with index `peer` along the axis sends by `ds.send`. The rank sends nothing.
+    What the rank at position `peer` of the group sends by `ds.send`. The rank sends nothing.
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `peer` is below the number of ranks.
 
-    Example: `%r = ds.recv from 0 axis pp : tensor<4xf32>`
+    Example: `%r = ds.recv from 0 along pp : tensor<4xf32>`
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "`from` $peer `axis` custom<Keyword>($axis) attr-dict `:` type($result)";
+  let assemblyFormat = "`from` $peer `along` custom<Axes>($axes) attr-dict `:` type($result)";
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getPeer(); }
   }];
@@ -210,35 +226,35 @@ def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
 def Ds_LocalShardOp : Ds_Op<"local_shard", [InPhases<"Sharded", "Resident">, Pure]> {
   let summary = "Takes this rank's part of a tensor that all ranks have";
   let description = [{
-    Part r of n equal parts along dimension 0, r being the rank's index along the axis. The inverse of
+    Part r of n equal parts along dimension 0, r being the rank's position in its group. The inverse of
     `ds.all_gather`; nothing is sent.
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
     - (C2) `full` has the shape of `result`, at least of rank 1, but n times longer in dimension 0, and its element
       type.
 
-    Example: `%l = ds.local_shard %x axis dp : tensor<2048xf32> -> tensor<512xf32>`
+    Example: `%l = ds.local_shard %x along dp : tensor<2048xf32> -> tensor<512xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$full, Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_Tensor:$full, Ds_AxesAttr:$axes);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$full `axis` custom<Keyword>($axis) attr-dict `:` type($full) `->` type($result)";
+  let assemblyFormat = "$full `along` custom<Axes>($axes) attr-dict `:` type($full) `->` type($result)";
   let hasVerifier = 1;
 }
 
 def Ds_AxisIndexOp : Ds_Op<"axis_index", [InPhases<"Sharded", "Resident">, Pure]> {
-  let summary = "Gives this rank's index along an axis";
+  let summary = "Gives this rank's position in its group";
   let description = [{
-    A number from 0 to the axis's size, exclusive: the only value by which ranks differ.
+    A number from 0 to the group's size, exclusive: the only value by which ranks differ.
 
     Constraints:
-    - (C1) the module has a mesh.
+    - (C1) the module has a mesh with these axes.
 
     Example: `%i = ds.axis_index dp : tensor<i64>`
   }];
-  let arguments = (ins Ds_MeshAxisAttr:$axis);
+  let arguments = (ins Ds_AxesAttr:$axes);
   let results = (outs 0DTensorOf<[I64]>:$result);
-  let assemblyFormat = "custom<Keyword>($axis) attr-dict `:` type($result)";
+  let assemblyFormat = "custom<Axes>($axes) attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

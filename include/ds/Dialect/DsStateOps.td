@@ -14,17 +14,18 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
 
     `bucket` names the bucket that the state holds one value per element of: its members' parameters, gradients,
     moments or masters, flat. The members' own declarations then stay as names, shapes and initial values, but have no
-    memory. `shards` says per dimension along which mesh axis it is cut, `none` where it is not: `type` is the
-    state of all ranks together, and functions see one rank's part.
+    memory. `shards` says per dimension along which mesh axes it is cut, `none` where it is not: `type` is the
+    state of all ranks together, and functions see one rank's part. A member of a bucket can have `shards` too: the bucket
+    then holds its parts.
 
     Constraints:
     - (C1) a gradient, moment or master has an `owner` or a `bucket`, and only these have an owner, which is a
       parameter.
     - (C2) only parameters are `trainable`; a state with a `bucket` is not, nor has it aliases.
     - (C3) `bucket` is a bucket; the state has rank 1 and as many elements, and is a parameter, gradient, moment or
-      master; a parameter has the members' element type.
-    - (C4) `shards` has one entry per dimension, names no axis twice, and each axis of the mesh divides its
-      dimension.
+      master; a parameter has the members' element type, and a rank's part is a multiple of 32 elements.
+    - (C4) `shards` has one entry per dimension, names no axis twice, and the ranks along the axes of an entry divide
+      its dimension.
     - (C5) gradients, moments and masters have a `slot`, and only these.
 
     Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
@@ -154,34 +155,32 @@ def Ds_AllocOp : Ds_Op<"alloc", [OnBuffers]> {
 def Ds_ViewOp : Ds_Op<"view", [OnBuffers, Pure]> {
   let summary = "Names a window of a buffer";
   let description = [{
-    The window starts `offset` elements after the source's first and has the result's sizes and strides. With an
-    `axis`, it starts `stride` elements further for each rank along it: every rank sees its own part.
+    The window starts `offset` elements after the source's first and has the result's sizes and strides. With
+    `shifts`, it starts that many elements further on for each step along the axes: ranks see parts of their own.
 
     Constraints:
     - (C1) element type and space are the source's.
     - (C2) the window lies inside the memory that the source spans, on every rank.
-    - (C3) `axis` and `stride` are given together, and the module has a mesh.
+    - (C3) `shifts` names axes of the module's mesh.
 
     Example: `%v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>`
 
-    Example: `%v = ds.view %b offset 0 axis dp stride 512 : !ds.buffer<tensor<2048xf32>, [1], device> -> !ds.buffer<tensor<512xf32>, [1], device>`
+    Example: `%v = ds.view %b offset 0 shifts [dp = 512] : !ds.buffer<tensor<2048xf32>, [1], device> -> !ds.buffer<tensor<512xf32>, [1], device>`
   }];
   let arguments = (ins Ds_BufferType:$source, ConfinedAttr<I64Attr, [IntNonNegative]>:$offset,
-                       OptionalAttr<Ds_MeshAxisAttr>:$axis, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$stride);
+                       OptionalAttr<Ds_ShiftsAttr>:$shifts);
   let results = (outs Ds_BufferType:$result);
   let assemblyFormat = [{
-    $source `offset` $offset (`axis` custom<Keyword>($axis)^ `stride` $stride)? attr-dict `:`
+    $source `offset` $offset (`shifts` custom<Shifts>($shifts)^)? attr-dict `:`
     qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "Type":$result, "Value":$source, "int64_t":$offset), [{
-    build($_builder, $_state, result, source, offset, MeshAxisAttr(), IntegerAttr());
+    build($_builder, $_state, result, source, offset, ShiftsAttr());
   }]>];
   let extraClassDeclaration = [{
-    /// Elements from the window of one rank to that of the next; 0 where all ranks see the same.
-    int64_t getRankStride() { return getStride().value_or(0); }
-    /// Number of ranks along the axis; 1 where all ranks see the same.
-    int64_t getNumRanks();
+    /// Elements by which the last rank's window starts behind `offset`. Requires a verified view.
+    int64_t getLargestShift();
   }];
 }
 

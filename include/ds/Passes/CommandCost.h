@@ -40,6 +40,8 @@ private:
     KernelWork work;
     int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels
   };
+  /// The ranks that run a collective together, and how many of them a node has.
+  ::ds::cost::Group groupOf(CommunicateOp op) const;
   ::ds::cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances);
   const KernelFacts *factsOf(LaunchOp launch);
 

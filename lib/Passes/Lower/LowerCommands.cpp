@@ -103,12 +103,12 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
       (op.getKind() == CollectiveKind::Broadcast && !isOneBuffer))
     return op.emitOpError("has no command in a program: a ")
            << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
-  rt::AxisSet axes = axesOf(op.getAxis());
-  if (axes.isEmpty())
-    return op.emitOpError("expects an axis of several ranks, but got ") << stringifyMeshAxis(op.getAxis());
+  if (mesh.getSize(op.getAxes()) == 1)
+    return op.emitOpError("expects axes of several ranks, but got ")
+           << mesh.getMesh().spell(mesh.find(op.getAxes()));
   std::string name = layerOf(op);
   program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
-  program.collectives.back().axes = axes;
+  program.collectives.back().axes = mesh.find(op.getAxes());
   SmallVector<Value> operands(op.getInputs());
   if (op.getKind() == CollectiveKind::Broadcast)
     program.params.push_back(op.getPeer());

@@ -22,23 +22,13 @@ static rt::Init toRuntimeInit(InitAttr init) {
   return result;
 }
 
-/// Stages are furthest from each other, parts of tensors closest. Axes of one rank are left out, but for that
-/// of data: one shard of it is a number that runs ask for, too.
+/// Ranks along dp, and nothing else, read other samples.
 void ProgramBuilder::addMesh() {
-  MeshOp mesh = MeshOp::lookup(module);
   if (!mesh)
     return;
-  std::vector<rt::MeshAxis> axes;
-  for (MeshAxis axis : {MeshAxis::Pipeline, MeshAxis::Data, MeshAxis::Sequence, MeshAxis::Tensor})
-    if (uint32_t size = mesh.getSize(axis); size > 1 || axis == MeshAxis::Data)
-      axes.push_back({stringifyMeshAxis(axis).str(), size});
-  program.mesh = rt::Mesh(std::move(axes));
+  program.mesh = mesh.getMesh();
   program.world = program.mesh.size();
-  program.dataAxes = axesOf(MeshAxis::Data);
-}
-
-rt::AxisSet ProgramBuilder::axesOf(MeshAxis axis) {
-  return program.mesh.find(stringifyMeshAxis(axis)).value_or(rt::AxisSet());
+  program.dataAxes = program.mesh.find("dp").value_or(rt::AxisSet());
 }
 
 std::vector<rt::AxisSet> ProgramBuilder::cutsOf(StateOp state) {
@@ -47,8 +37,8 @@ std::vector<rt::AxisSet> ProgramBuilder::cutsOf(StateOp state) {
     return cuts;
   ArrayAttr shards = *state.getShards();
   for (Attribute entry : shards) {
-    auto axis = dyn_cast<MeshAxisAttr>(entry);
-    cuts.push_back(axis ? axesOf(axis.getValue()) : rt::AxisSet());
+    auto axes = dyn_cast<AxesAttr>(entry);
+    cuts.push_back(axes ? mesh.find(axes) : rt::AxisSet());
   }
   return cuts;
 }
@@ -98,10 +88,11 @@ FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
   // A view of what differs by rank differs by rank as well.
   std::vector<uint64_t> axisStrides(program.mesh.numAxes());
   for (auto view = value.getDefiningOp<ViewOp>(); view; view = view.getSource().getDefiningOp<ViewOp>()) {
+    if (!view.getShifts())
+      continue;
     uint64_t bytes = rt::byteSize(toRuntimeType(view.getResult().getType().getTensor().getElementType()));
-    for (unsigned axis = 0; axis < axisStrides.size(); ++axis)
-      if (view.getAxis() && axesOf(*view.getAxis()).has(axis))
-        axisStrides[axis] += view.getRankStride() * bytes;
+    for (auto [stride, shift] : llvm::zip_equal(axisStrides, mesh.resolve(*view.getShifts())))
+      stride += shift * bytes;
   }
   return addBuffer(cast<BufferType>(value.getType()), *offset, std::move(axisStrides));
 }
@@ -177,14 +168,14 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
       state.init = toRuntimeInit(op.getInit());
       state.trainable = false;
     }
+    state.layout.cuts = cutsOf(member);
     if (op.isSharded()) {
-      state.layout = {{},
-                      cutsOf(op).front(),
-                      static_cast<uint64_t>(start),
-                      static_cast<uint64_t>(op.getLocalType().getNumElements())};
+      state.layout.bucket = cutsOf(op).front();
+      state.layout.offset = start;
+      state.layout.shardElements = op.getLocalType().getNumElements();
       state.buffer = addBuffer(local, offset);
     } else {
-      auto type = RankedTensorType::get(member.getTensorType().getShape(), element);
+      auto type = member.getLocalType().clone(element);
       state.buffer = addBuffer(BufferType::getContiguous(type, op.getHome()),
                                offset + start * rt::byteSize(toRuntimeType(element)));
     }

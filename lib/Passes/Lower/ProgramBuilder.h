@@ -16,9 +16,11 @@
 namespace mlir::ds {
 
 /// Fills one program from one module.
+/// A method for each table of a program.
 class ProgramBuilder {
 public:
-  ProgramBuilder(ModuleOp module, const ProgramOptions &options) : module(module), symbols(module) {
+  ProgramBuilder(ModuleOp module, const ProgramOptions &options)
+      : module(module), mesh(MeshOp::lookup(module)), symbols(module) {
     program.target = "cpu";
     program.threads = options.threads;
     program.microBatch = options.microBatch;
@@ -32,8 +34,6 @@ public:
 
 private:
   void addMesh();
-  /// The axis in the program's mesh; nothing along which there is one rank.
-  ::ds::rt::AxisSet axesOf(MeshAxis axis);
   /// Along which axes each dimension of `state` is cut; empty where none is.
   std::vector<::ds::rt::AxisSet> cutsOf(StateOp state);
   LogicalResult addStates();
@@ -64,6 +64,7 @@ private:
   void addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin, uint32_t end);
 
   ModuleOp module;
+  MeshOp mesh; ///< null where there is one rank
   SymbolTable symbols;
   ::ds::rt::Program program;
   std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<uint64_t>, std::vector<int64_t>,

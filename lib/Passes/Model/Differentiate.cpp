@@ -165,7 +165,7 @@ Value Sweep::getGradient(Value value) {
   return gradients[value];
 }
 
-struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
+struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
   using DifferentiateBase::DifferentiateBase;
 
   void runOnOperation() override {

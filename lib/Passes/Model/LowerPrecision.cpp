@@ -217,7 +217,7 @@ LogicalResult Lowering::run() {
   return success();
 }
 
-struct LowerPrecision : ds::impl::LowerPrecisionBase<LowerPrecision> {
+struct LowerPrecision : mlir::ds::impl::LowerPrecisionBase<LowerPrecision> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();

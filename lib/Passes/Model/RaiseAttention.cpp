@@ -218,7 +218,7 @@ Value Raiser::raise() {
 }
 
 namespace {
-struct RaiseAttention : ds::impl::RaiseAttentionBase<RaiseAttention> {
+struct RaiseAttention : mlir::ds::impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();

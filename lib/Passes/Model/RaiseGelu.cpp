@@ -111,7 +111,7 @@ static Value matchGelu(MulOp product) {
 }
 
 namespace {
-struct RaiseGelu : ds::impl::RaiseGeluBase<RaiseGelu> {
+struct RaiseGelu : mlir::ds::impl::RaiseGeluBase<RaiseGelu> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();

@@ -72,7 +72,7 @@ private:
   DenseSet<Operation *> losses, makers;
 };
 
-struct SinkLoss : ds::impl::SinkLossBase<SinkLoss> {
+struct SinkLoss : mlir::ds::impl::SinkLossBase<SinkLoss> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();

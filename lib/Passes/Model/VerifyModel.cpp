@@ -52,7 +52,7 @@ static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &s
 }
 
 namespace {
-struct VerifyModel : ds::impl::VerifyModelBase<VerifyModel> {
+struct VerifyModel : mlir::ds::impl::VerifyModelBase<VerifyModel> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();

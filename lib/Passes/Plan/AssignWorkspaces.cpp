@@ -82,7 +82,7 @@ static uint64_t cudaBudget(CallOp call, StringRef target, uint64_t attentionByte
 /// Bytes of staging memory that the ranks' parts need in `op`.
 static uint64_t stagingBytes(CommunicateOp op) {
   MeshOp mesh = MeshOp::lookup(op);
-  return ::ds::rt::collectiveStagingBytes(toRuntimeCollective(op, ""), mesh ? mesh.getSize(op.getAxis()) : 1);
+  return ::ds::rt::collectiveStagingBytes(toRuntimeCollective(op, ""), mesh ? mesh.getSize(op.getAxes()) : 1);
 }
 
 /// Makes `bytes` of scratch memory an allocation before `op`; none for 0.

@@ -95,8 +95,7 @@ Touch StreamVerifier::touchOf(Value buffer, bool writes) {
     last += (size - 1) * stride;
   while (auto view = buffer.getDefiningOp<ViewOp>()) {
     first += view.getOffset(), last += view.getOffset();
-    if (view.getAxis())
-      last += *view.getStride() * (MeshOp::lookup(view).getSize(*view.getAxis()) - 1);
+    last += view.getLargestShift();
     buffer = view.getSource();
   }
   std::optional<int64_t> offset = offsetOf(buffer);
@@ -203,6 +202,23 @@ LogicalResult StreamVerifier::verifyOrdered(const Step &step) {
   return success();
 }
 
+/// Whether `part` lies where the group of `op` has this rank's part of `whole`.
+static bool isOwnPart(CommunicateOp op, Value part, Value whole) {
+  auto view = part.getDefiningOp<ViewOp>();
+  auto outer = whole.getDefiningOp<ViewOp>();
+  MeshOp mesh = MeshOp::lookup(op);
+  if (!view || view.getOffset() != (outer ? outer.getOffset() : 0))
+    return false;
+  auto shiftsOf = [&](ViewOp view) {
+    return mesh.resolve(view ? view.getShifts().value_or(ShiftsAttr()) : ShiftsAttr());
+  };
+  int64_t elements = cast<BufferType>(part.getType()).getTensor().getNumElements();
+  SmallVector<int64_t> expected = mesh.resolve(mesh.getShiftsOfParts(op.getAxes(), elements));
+  for (auto [stride, ofWhole] : llvm::zip_equal(expected, shiftsOf(outer)))
+    stride += ofWhole;
+  return shiftsOf(view) == expected;
+}
+
 /// Verifies the number of a collective and the place of its buffers (E3, E4).
 LogicalResult StreamVerifier::verifyCollective(CommunicateOp op) {
   if (op.getNumber() != nextNumber) { // E3.
@@ -219,13 +235,7 @@ LogicalResult StreamVerifier::verifyCollective(CommunicateOp op) {
   Value in = op.getInputs()[0], out = op.getOutputs()[0];
   Touch input = touchOf(in, false), output = touchOf(out, true);
   bool overlaps = input.place == output.place && input.begin < output.end && output.begin < input.end;
-  auto ownPart = [](Value part, Value whole) {
-    auto view = part.getDefiningOp<ViewOp>();
-    auto outer = whole.getDefiningOp<ViewOp>();
-    int64_t elements = cast<BufferType>(part.getType()).getTensor().getNumElements();
-    return view && view.getAxis() && *view.getStride() == static_cast<uint64_t>(elements) &&
-           view.getOffset() == (outer ? outer.getOffset() : 0);
-  };
+  auto ownPart = [&](Value part, Value whole) { return isOwnPart(op, part, whole); };
   bool isSame = input.begin == output.begin && input.end == output.end;
   bool movesParts =
       op.getKind() == CollectiveKind::AllGather || op.getKind() == CollectiveKind::ReduceScatter;

@@ -21,9 +21,10 @@ FunctionBufferizer::Destination FunctionBufferizer::gatherPart(AllGatherOp gathe
   if (!state)
     return std::nullopt;
   Value whole = stateBuffers.at(state);
-  Value part =
-      createView(whole, shardView(viewOf(bufferType(whole)), tensorType(shard).getShape(), gather.getAxis()),
-                 shard.getLoc());
+  Value part = createView(whole,
+                          shardView(viewOf(bufferType(whole)), tensorType(shard).getShape(),
+                                    MeshOp::lookup(gather), gather.getAxes()),
+                          shard.getLoc());
   if (mayReplaceState(state, shard, now, part))
     return part;
   return std::nullopt;
@@ -53,19 +54,17 @@ void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
   }
   MLIRContext *context = func.getContext();
   std::optional<ReduceKind> reduction = op.getReduction();
-  builder.create<CommunicateOp>(
-      op.getLoc(), CollectiveKindAttr::get(context, op.getCollectiveKind()), inputs, outputs,
-      reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(),
-      MeshAxisAttr::get(context, op.getAxis()), builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(),
-      Value(), StreamKindAttr::get(context, streamOf(op)));
+  builder.create<CommunicateOp>(op.getLoc(), CollectiveKindAttr::get(context, op.getCollectiveKind()), inputs,
+                                outputs,
+                                reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(),
+                                op.getAxes(), builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(),
+                                Value(), StreamKindAttr::get(context, streamOf(op)));
 }
 
 void FunctionBufferizer::bufferizeLocalShard(LocalShardOp op) {
   Value whole = toContiguous(buffers.at(op.getFull()), op.getLoc());
-  if (auto view = whole.getDefiningOp<ViewOp>(); view && view.getAxis()) // a window differs by one axis alone
-    whole = toPrivate(whole, op.getLoc());
-  bind(op.getResult(),
-       createView(whole,
-                  shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(), op.getAxis()),
-                  op.getLoc()));
+  bind(op.getResult(), createView(whole,
+                                  shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(),
+                                            MeshOp::lookup(op), op.getAxes()),
+                                  op.getLoc()));
 }

@@ -304,23 +304,19 @@ Value FunctionBufferizer::createView(Value source, const StridedView &view, Loca
   BufferType from = bufferType(source);
   auto type =
       BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
-  if (type == from && view.offset == 0 && !view.axis)
+  if (type == from && view.offset == 0 && !view.shifts)
     return source;
   // Views of views name the root, so that every buffer is one step from its memory.
-  int64_t offset = view.offset, rankStride = view.rankStride;
-  std::optional<MeshAxis> axis = view.axis;
+  int64_t offset = view.offset;
+  ShiftsAttr shifts = view.shifts;
   if (auto outer = source.getDefiningOp<ViewOp>()) {
-    assert(!(axis && outer.getAxis()) && "a window differs from rank to rank in one way");
-    if (!axis)
-      axis = outer.getAxis(), rankStride = outer.getRankStride();
+    shifts = addShifts(outer.getShifts().value_or(ShiftsAttr()), shifts);
     source = outer.getSource();
     offset += outer.getOffset();
-    if (type == source.getType() && offset == 0 && !axis)
+    if (type == source.getType() && offset == 0 && !shifts)
       return source;
   }
-  MeshAxisAttr along = axis ? MeshAxisAttr::get(func.getContext(), *axis) : MeshAxisAttr();
-  Value result = builder.create<ViewOp>(loc, type, source, offset, along,
-                                        axis ? builder.getI64IntegerAttr(rankStride) : IntegerAttr());
+  Value result = builder.create<ViewOp>(loc, type, source, offset, shifts);
   views[result] = source;
   return result;
 }

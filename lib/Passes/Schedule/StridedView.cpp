@@ -9,7 +9,7 @@ StridedView mlir::ds::viewOf(BufferType type) {
 }
 
 std::optional<StridedView> mlir::ds::reshapeView(const StridedView &view, ArrayRef<int64_t> shape) {
-  StridedView result{view.offset, llvm::to_vector(shape), SmallVector<int64_t>(shape.size(), 1)};
+  StridedView result{view.offset, llvm::to_vector(shape), SmallVector<int64_t>(shape.size(), 1), view.shifts};
   if (llvm::is_contained(shape, 0))
     return result;
   // Runs of dimensions that are contiguous among themselves, outermost first, without unit dimensions.
@@ -49,7 +49,7 @@ std::optional<StridedView> mlir::ds::reshapeView(const StridedView &view, ArrayR
 }
 
 StridedView mlir::ds::transposeView(const StridedView &view, ArrayRef<int64_t> perm) {
-  StridedView result{view.offset, {}, {}};
+  StridedView result{view.offset, {}, {}, view.shifts};
   for (int64_t dim : perm) {
     result.shape.push_back(view.shape[dim]);
     result.strides.push_back(view.strides[dim]);
@@ -59,7 +59,7 @@ StridedView mlir::ds::transposeView(const StridedView &view, ArrayRef<int64_t> p
 
 StridedView mlir::ds::sliceView(const StridedView &view, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps,
                                 ArrayRef<int64_t> shape) {
-  StridedView result{view.offset, llvm::to_vector(shape), {}};
+  StridedView result{view.offset, llvm::to_vector(shape), {}, view.shifts};
   for (auto [stride, offset, step] : llvm::zip_equal(view.strides, offsets, steps)) {
     result.offset += offset * stride;
     result.strides.push_back(stride * step);
@@ -67,6 +67,25 @@ StridedView mlir::ds::sliceView(const StridedView &view, ArrayRef<int64_t> offse
   return result;
 }
 
-StridedView mlir::ds::shardView(const StridedView &view, ArrayRef<int64_t> shape, MeshAxis axis) {
-  return {view.offset, llvm::to_vector(shape), view.strides, axis, shape[0] * view.strides[0]};
+StridedView mlir::ds::shardView(const StridedView &view, ArrayRef<int64_t> shape, MeshOp mesh,
+                                AxesAttr axes) {
+  return {view.offset, llvm::to_vector(shape), view.strides,
+          addShifts(view.shifts, mesh.getShiftsOfParts(axes, shape[0] * view.strides[0]))};
+}
+
+ShiftsAttr mlir::ds::addShifts(ShiftsAttr outer, ShiftsAttr inner) {
+  if (!outer || !inner)
+    return outer ? outer : inner;
+  SmallVector<StringAttr> names(outer.getNames());
+  SmallVector<int64_t> strides(outer.getStrides());
+  for (auto [name, stride] : llvm::zip_equal(inner.getNames(), inner.getStrides())) {
+    auto *known = llvm::find(names, name);
+    if (known == names.end()) {
+      names.push_back(name);
+      strides.push_back(stride);
+    } else {
+      strides[known - names.begin()] += stride;
+    }
+  }
+  return ShiftsAttr::get(outer.getContext(), names, strides);
 }

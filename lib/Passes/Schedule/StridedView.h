@@ -18,8 +18,7 @@ inline bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, 
 struct StridedView {
   int64_t offset = 0;
   SmallVector<int64_t> shape, strides;
-  std::optional<MeshAxis> axis = {}; ///< the window of each rank along it starts further on
-  int64_t rankStride = 0;            ///< by this many elements
+  ShiftsAttr shifts = {}; ///< where ranks see windows of their own
 };
 
 /// The whole of `type`.
@@ -37,8 +36,12 @@ StridedView transposeView(const StridedView &view, ArrayRef<int64_t> perm);
 StridedView sliceView(const StridedView &view, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps,
                       ArrayRef<int64_t> shape);
 
-/// Each rank's part of `view`, of `shape`, where the parts lie one after the other along dimension 0.
-StridedView shardView(const StridedView &view, ArrayRef<int64_t> shape, MeshAxis axis);
+/// Each rank's part of `view`, of `shape`, where those of a group along `axes` lie one after the other along
+/// dimension 0.
+StridedView shardView(const StridedView &view, ArrayRef<int64_t> shape, MeshOp mesh, AxesAttr axes);
+
+/// What windows in windows are shifted by; either may be null.
+ShiftsAttr addShifts(ShiftsAttr outer, ShiftsAttr inner);
 
 } // namespace mlir::ds
 

@@ -137,10 +137,10 @@ Value BucketGradient::exchange(Value flat, bool isScattered) {
   if (isScattered)
     received = builder.create<ReduceScatterOp>(
         emit.getLoc(), tensorType(sent).clone({bucket.getElements() / step.getRanks()}), ReduceKind::Sum,
-        sent, MeshAxis::Data);
+        sent, step.getAxes());
   else
     received =
-        builder.create<AllReduceOp>(emit.getLoc(), sent.getType(), ReduceKind::Sum, sent, MeshAxis::Data);
+        builder.create<AllReduceOp>(emit.getLoc(), sent.getType(), ReduceKind::Sum, sent, step.getAxes());
   return emit.convert(received, own);
 }
 

@@ -14,12 +14,12 @@ using namespace mlir;
 using namespace mlir::ds;
 
 /// The mean of a value over all ranks, for the state of that name, by which the exchange is called.
-static Value averageOverRanks(OpBuilder &builder, StringAttr state, Value value, int64_t ranks) {
+static Value averageOverRanks(OpBuilder &builder, StringAttr state, Value value, const ShardedStep &step) {
   Location loc = state ? Location(NameLoc::get(state, value.getLoc())) : value.getLoc();
   Emitter emit(builder, loc);
   Value sum =
-      builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value, MeshAxis::Data);
-  return emit.scale(sum, 1.0 / ranks);
+      builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value, step.getAxes());
+  return emit.scale(sum, 1.0 / step.getRanks());
 }
 
 /// Forms the means that the segment asks for.
@@ -30,7 +30,7 @@ static void averageLosses(ShardedStep &step, SegmentStates &segment) {
       if (use.getOwner() == segment.getTerminator())
         state = segment.nameOfResult(use.getOperandNumber());
     OpBuilder builder(op);
-    op.getResult().replaceAllUsesWith(averageOverRanks(builder, state, op.getValue(), step.getRanks()));
+    op.getResult().replaceAllUsesWith(averageOverRanks(builder, state, op.getValue(), step));
     op.erase();
   }
 }
@@ -43,11 +43,11 @@ static bool isGenerator(OpOperand &use) {
 
 /// (0, r) in rank r. The table of all ranks' indices and this rank's part of it: what differs between ranks
 /// is where they read, not what they compute.
-static Value rankOffset(Emitter &emit, RankedTensorType type, int64_t ranks) {
+static Value rankOffset(Emitter &emit, RankedTensorType type, const ShardedStep &step) {
   OpBuilder &builder = emit.getBuilder();
-  auto ofAll = RankedTensorType::get(ranks, type.getElementType());
+  auto ofAll = RankedTensorType::get(step.getRanks(), type.getElementType());
   Value indices = builder.create<IotaOp>(emit.getLoc(), ofAll, /*dim=*/0, /*start=*/0, /*step=*/1);
-  Value own = builder.create<LocalShardOp>(emit.getLoc(), ofAll.clone({1}), indices, MeshAxis::Data);
+  Value own = builder.create<LocalShardOp>(emit.getLoc(), ofAll.clone({1}), indices, step.getAxes());
   Value index = emit.broadcast(emit.reshape(own, {}), {}, type.getShape());
   return emit.mul(index, builder.create<IotaOp>(emit.getLoc(), type, /*dim=*/0, /*start=*/0, /*step=*/1));
 }
@@ -58,7 +58,7 @@ static LogicalResult shardGenerator(ShardedStep &step, SegmentStates &segment, B
   StateOp state = step.lookup(segment.nameOf(generator));
   OpBuilder builder = OpBuilder::atBlockBegin(&segment.getBody());
   Emitter emit(builder, segment.getFunction().getLoc());
-  Value own = emit.add(generator, rankOffset(emit, tensorType(generator), step.getRanks()));
+  Value own = emit.add(generator, rankOffset(emit, tensorType(generator), step));
   generator.replaceUsesWithIf(own, isGenerator);
   Value next = segment.findResult(state.getSymNameAttr());
   if (!next)
@@ -98,7 +98,7 @@ static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
       return state.emitOpError("expects a buffer that ranks agree on, but @")
              << segment.getFunction().getSymName() << " gives it integers that depend on the data";
     OpBuilder builder(segment.getTerminator());
-    segment.write(state, averageOverRanks(builder, state.getSymNameAttr(), value, step.getRanks()));
+    segment.write(state, averageOverRanks(builder, state.getSymNameAttr(), value, step));
   }
   return success();
 }

@@ -37,7 +37,7 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
     if (isPartial(step, state))
       value = builder.create<LocalShardOp>(emit.getLoc(),
                                            tensorType(value).clone({bucket.getElements() / step.getRanks()}),
-                                           value, MeshAxis::Data);
+                                           value, step.getAxes());
     operands.push_back(value);
   }
   operands.push_back(emit.convert(total, like.getGradient().getType().getElementType()));
@@ -46,7 +46,7 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   for (auto [old, value] : llvm::zip_equal(like.getResults(), updated)) {
     StateOp state = stateFor(segment.nameOfResult(old.use_begin()->getOperandNumber()));
     if (isPartial(step, state))
-      value = builder.create<AllGatherOp>(emit.getLoc(), state.getTensorType(), value, MeshAxis::Data);
+      value = builder.create<AllGatherOp>(emit.getLoc(), state.getTensorType(), value, step.getAxes());
     segment.write(state, value);
   }
 }
@@ -115,7 +115,7 @@ static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayR
       sum = sum ? emit.add(sum, square) : square;
     }
   if (step.dividesOptimizer())
-    sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, MeshAxis::Data);
+    sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, step.getAxes());
   total.replaceAllUsesWith(sum);
   return success();
 }

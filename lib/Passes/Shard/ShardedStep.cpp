@@ -22,7 +22,7 @@ struct ShardedStep::Candidate {
 };
 
 ShardedStep::ShardedStep(ModuleOp module, const TrainingOptions &options)
-    : module(module), options(options), symbols(module) {
+    : module(module), options(options), axes(AxesAttr::get(module.getContext(), "dp")), symbols(module) {
   for (StateOp state : module.getOps<StateOp>())
     if (state.getOwner())
       owned[{*state.getOwner(), *state.getSlot()}] = state;
@@ -162,7 +162,9 @@ LogicalResult ShardedStep::layOut() {
 
 void ShardedStep::declareMesh() {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  symbols.insert(builder.create<MeshOp>(module.getLoc(), "mesh", ArrayRef<int64_t>{options.world, 1, 1, 1}),
+  ArrayAttr names =
+      builder.getArrayAttr(SmallVector<Attribute>(axes.getNames().begin(), axes.getNames().end()));
+  symbols.insert(builder.create<MeshOp>(module.getLoc(), "mesh", names, ArrayRef<int64_t>(options.world)),
                  module.getBody()->begin());
 }
 
@@ -202,7 +204,7 @@ StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, bool isDi
   StringRef ending = slot.empty() ? "parameter" : slot;
   bool isFilled = like.getRole() == Role::Parameter || like.getRole() == Role::Master; // from the members
   auto init = isFilled ? InitAttr::get(context, InitKind::Zero, 0.0, 0.0) : like.getInit();
-  auto shards = isDivided ? ArrayAttr::get(context, MeshAxisAttr::get(context, MeshAxis::Data)) : ArrayAttr();
+  auto shards = isDivided ? ArrayAttr::get(context, axes) : ArrayAttr();
   auto type = RankedTensorType::get(bucket.getElements(), like.getTensorType().getElementType());
   OpBuilder builder(context);
   auto state = builder.create<StateOp>(bucket.op.getLoc(), (bucket.op.getSymName() + "." + ending).str(),

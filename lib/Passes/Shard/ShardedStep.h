@@ -43,6 +43,8 @@ public:
   LogicalResult layOut();
 
   int64_t getRanks() const { return options.world; }
+  /// Along which all these ranks are.
+  AxesAttr getAxes() const { return axes; }
   const TrainingOptions &getOptions() const { return options; }
   MutableArrayRef<ShardedBucket> getBuckets() { return buckets; }
   StateOp lookup(StringAttr name) const { return symbols.lookup<StateOp>(name); }
@@ -76,6 +78,7 @@ private:
 
   ModuleOp module;
   TrainingOptions options;
+  AxesAttr axes;
   SymbolTable symbols;
   DenseMap<std::pair<StringRef, StringRef>, StateOp> owned; ///< by owner and slot
   SmallVector<ShardedBucket> buckets;

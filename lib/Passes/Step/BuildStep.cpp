@@ -191,7 +191,7 @@ static LogicalResult checkNames(ModuleOp module, const LossScaleOptions &scaler)
   return success();
 }
 
-struct BuildStep : ds::impl::BuildStepBase<BuildStep> {
+struct BuildStep : mlir::ds::impl::BuildStepBase<BuildStep> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();

@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mlir::ds;
 
 namespace {
-struct Decompose : ds::impl::DecomposeBase<Decompose> {
+struct Decompose : mlir::ds::impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
 
   void runOnOperation() override {

@@ -130,7 +130,7 @@ private:
   DenseMap<int64_t, func::FuncOp> evaluations; ///< by stage
 };
 
-struct VerifyStep : ds::impl::VerifyStepBase<VerifyStep> {
+struct VerifyStep : mlir::ds::impl::VerifyStepBase<VerifyStep> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
       return signalPassFailure();

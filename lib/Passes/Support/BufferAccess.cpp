@@ -37,7 +37,7 @@ BufferAccess mlir::ds::windowOf(Value buffer) {
   for (; auto view = buffer.getDefiningOp<ViewOp>(); buffer = view.getSource()) {
     int64_t offset = static_cast<int64_t>(view.getOffset()) * element;
     access.begin += offset;
-    access.end += offset + (view.getNumRanks() - 1) * view.getRankStride() * element;
+    access.end += offset + view.getLargestShift() * element;
   }
   access.root = buffer;
   return access;

@@ -196,13 +196,22 @@ static cost::Collective costKind(CollectiveKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
-double CommandCosts::collectiveSeconds(CommunicateOp op) const {
+cost::Group CommandCosts::groupOf(CommunicateOp op) const {
   MeshOp mesh = MeshOp::lookup(op);
+  if (!mesh)
+    return {1, 1};
+  std::vector<uint32_t> ranks = mesh.getMesh().members(/*rank=*/0, mesh.find(op.getAxes()));
+  int64_t onNode = llvm::count_if(
+      ranks, [&](int64_t rank) { return rank < std::max<int64_t>(rates.cluster().devicesPerNode, 1); });
+  return {static_cast<int64_t>(ranks.size()), onNode};
+}
+
+double CommandCosts::collectiveSeconds(CommunicateOp op) const {
   Value part = op.getInputs().empty() || op.getKind() == CollectiveKind::ReduceScatter ? op.getOutputs()[0]
                                                                                        : op.getInputs()[0];
   return rates.collectiveSeconds(costKind(op.getKind()),
                                  static_cast<double>(cast<BufferType>(part.getType()).getSizeInBytes()),
-                                 mesh ? mesh.getSize(op.getAxis()) : 1);
+                                 groupOf(op));
 }
 
 double CommandCosts::transferSeconds(TransferOp op) const {

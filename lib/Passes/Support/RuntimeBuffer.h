@@ -55,7 +55,7 @@ inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string na
     part = op.getOutputs()[0];
   collective.elements = elementsOf(part);
   if (op.getKind() == CollectiveKind::AllToAll)
-    collective.elements /= MeshOp::lookup(op).getSize(op.getAxis());
+    collective.elements /= MeshOp::lookup(op).getSize(op.getAxes());
   collective.name = std::move(name);
   return collective;
 }

@@ -74,9 +74,7 @@ LogicalResult mlir::ds::verifyMesh(ModuleOp module) {
   auto world = training ? training.getAs<IntegerAttr>("world") : IntegerAttr();
   if (!mesh || !world)
     return success();
-  int64_t ranks = 1;
-  for (int64_t size : mesh.getSizes())
-    ranks *= size;
+  int64_t ranks = mesh.getNumRanks();
   if (ranks == world.getInt())
     return success();
   return mesh.emitOpError("expects sizes that multiply to the ")

@@ -2,7 +2,7 @@
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e1_recorded_twice() {
   // expected-note@+1 {{it is recorded here}}
@@ -25,12 +25,12 @@ func.func @e1_waits_for_what_comes_later() {
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e2_reads_before_the_gather(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   %f = ds.alloc "communication" : !whole
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
   ds.record 0 on gather
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it reads bytes [0, 32) that are written there}}
   ds.call "copy"(%f, %x) writes [1] params [] on compute : !whole, !whole
@@ -42,7 +42,7 @@ func.func @e2_reads_before_the_gather(%x: !whole {ds.input = "x"}, %w: !part {ds
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e2_event_comes_too_early(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   ds.record 0 on compute
@@ -50,7 +50,7 @@ func.func @e2_event_comes_too_early(%x: !whole {ds.input = "x"}, %w: !part {ds.s
   ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
   ds.wait 0 on reduce
   // expected-error@+1 {{'ds.communicate' op expects stream reduce to wait for stream compute: it reads bytes [0, 32) that are written there}}
-  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum axis dp number 0 on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum along dp number 0 on reduce : (!whole) -> !part
   return
 }
 
@@ -59,12 +59,12 @@ func.func @e2_event_comes_too_early(%x: !whole {ds.input = "x"}, %w: !part {ds.s
 // The update waits for a gather of another rank's part as well: the windows of all ranks count.
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 func.func @e2_window_of_another_rank(%x: !whole {ds.input = "x"}, %y: !part {ds.input = "y"}) {
-  %own = ds.view %x offset 0 axis dp stride 4 : !whole -> !part
+  %own = ds.view %x offset 0 shifts [dp = 4] : !whole -> !part
   %second = ds.view %x offset 4 : !whole -> !part
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.communicate all_reduce ins(%own) outs(%own) reduce sum axis dp number 0 on reduce : (!part) -> !part
+  ds.communicate all_reduce ins(%own) outs(%own) reduce sum along dp number 0 on reduce : (!part) -> !part
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it reads bytes [16, 32) that are written there}}
   ds.call "copy"(%second, %y) writes [1] params [] on compute : !part, !part
   return
@@ -77,12 +77,12 @@ func.func @e2_window_of_another_rank(%x: !whole {ds.input = "x"}, %y: !part {ds.
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
 module {
   ds.arena device bytes 192 lower_bound 192
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
     %f = ds.alloc "communication" offset 128 : !whole
     // expected-note@+1 {{no event orders it behind this one}}
-    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
     %y = ds.alloc "activations" offset 128 : !whole
     // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [128, 160) that are written there}}
     ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
@@ -93,24 +93,24 @@ module {
 // -----
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e3_reordered(%w: !part {ds.state = @w}) {
   // expected-error@+1 {{'ds.communicate' op expects to be collective number 0, but is number 1}}
-  ds.communicate all_reduce ins(%w) outs(%w) reduce sum axis dp number 1 on reduce : (!part) -> !part
-  ds.communicate all_reduce ins(%w) outs(%w) reduce max axis dp number 0 on reduce : (!part) -> !part
+  ds.communicate all_reduce ins(%w) outs(%w) reduce sum along dp number 1 on reduce : (!part) -> !part
+  ds.communicate all_reduce ins(%w) outs(%w) reduce max along dp number 0 on reduce : (!part) -> !part
   return
 }
 
 // -----
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e3_no_number(%w: !part {ds.state = @w}) {
   // expected-error@+2 {{'ds.communicate' op expects to be collective number 0}}
   // expected-note@+1 {{run ds-insert-events first}}
-  ds.communicate all_reduce ins(%w) outs(%w) reduce sum axis dp on reduce : (!part) -> !part
+  ds.communicate all_reduce ins(%w) outs(%w) reduce sum along dp on reduce : (!part) -> !part
   return
 }
 
@@ -118,11 +118,11 @@ func.func @e3_no_number(%w: !part {ds.state = @w}) {
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 func.func @e4_another_ranks_place(%x: !whole {ds.input = "x"}) {
   %first = ds.view %x offset 0 : !whole -> !part
   // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
-  ds.communicate all_gather ins(%first) outs(%x) axis dp number 0 on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%first) outs(%x) along dp number 0 on gather : (!part) -> !whole
   return
 }
 
@@ -139,13 +139,13 @@ func.func @e5_branches(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 // What a collective works in is written while it runs.
 func.func @e2_workspace_of_a_collective(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   %s = ds.alloc "workspace" : !part
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum axis dp number 0 workspace(%s : !part) on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum along dp number 0 workspace(%s : !part) on reduce : (!whole) -> !part
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it writes bytes [0, 16) that are written there}}
   ds.call "fill"(%s) writes [0] params [0.0] on compute : !part
   return
@@ -155,11 +155,11 @@ func.func @e2_workspace_of_a_collective(%x: !whole {ds.input = "x"}, %w: !part {
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e2_workspace_of_a_call(%x: !whole {ds.input = "x"}, %y: !whole {ds.input = "y"}, %w: !part {ds.state = @w}) {
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum axis dp number 0 on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum along dp number 0 on reduce : (!whole) -> !part
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it writes bytes [0, 16) that are written there}}
   ds.call "fill"(%y) writes [0] params [0.0] workspace(%w : !part) on compute : !whole
   return
@@ -169,13 +169,13 @@ func.func @e2_workspace_of_a_call(%x: !whole {ds.input = "x"}, %y: !whole {ds.in
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 // Who writes waits for who reads.
 func.func @e2_writes_what_is_being_gathered(%w: !part {ds.state = @w}) {
   %f = ds.alloc "communication" : !whole
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [0, 16) that are read there}}
   ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
   return
@@ -185,7 +185,7 @@ func.func @e2_writes_what_is_being_gathered(%w: !part {ds.state = @w}) {
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 ds.kernel @double inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
 ^bb0(%v: tensor<4xf32>):
@@ -194,7 +194,7 @@ ds.kernel @double inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.
 }
 func.func @e2_launch_reads_before_the_gather(%x: !part {ds.input = "x"}, %w: !part {ds.state = @w}) {
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.communicate all_reduce ins(%w) outs(%w) reduce sum axis dp number 0 on reduce : (!part) -> !part
+  ds.communicate all_reduce ins(%w) outs(%w) reduce sum along dp number 0 on reduce : (!part) -> !part
   // expected-error@+1 {{'ds.launch' op expects stream compute to wait for stream reduce: it reads bytes [0, 16) that are written there}}
   ds.launch @double ins(%w) outs(%x) on compute : (!part) -> (!part)
   return
@@ -207,12 +207,12 @@ func.func @e2_launch_reads_before_the_gather(%x: !part {ds.input = "x"}, %w: !pa
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
 module {
   ds.arena device bytes 128 lower_bound 128
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_an_input(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
     %f = ds.alloc "communication" offset 64 : !whole
     // expected-note@+1 {{no event orders it behind this one}}
-    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
     // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [64, 96) that are written there}}
     ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
     return
@@ -226,13 +226,13 @@ module {
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
 module {
   ds.arena device bytes 128 lower_bound 128
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_a_state(%w: !part {ds.state = @w}, %v: !part {ds.state = @v}) {
     %f = ds.alloc "communication" offset 64 : !whole
     // expected-note@+1 {{no event orders it behind this one}}
-    ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
     // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [64, 80) that are written there}}
     ds.call "fill"(%v) writes [0] params [0.0] on compute : !part
     return
@@ -243,13 +243,13 @@ module {
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 // Ranks' parts lie side by side, not with room between them.
 func.func @e4_parts_apart(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input = "x"}) {
-  %own = ds.view %x offset 0 axis dp stride 8 : !ds.buffer<tensor<12xf32>, [1], device> -> !part
+  %own = ds.view %x offset 0 shifts [dp = 8] : !ds.buffer<tensor<12xf32>, [1], device> -> !part
   %out = ds.view %x offset 0 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
   // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
-  ds.communicate all_gather ins(%own) outs(%out) axis dp number 0 on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%own) outs(%out) along dp number 0 on gather : (!part) -> !whole
   return
 }
 
@@ -257,12 +257,12 @@ func.func @e4_parts_apart(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input 
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 func.func @e4_parts_begin_later(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input = "x"}) {
-  %own = ds.view %x offset 4 axis dp stride 4 : !ds.buffer<tensor<12xf32>, [1], device> -> !part
+  %own = ds.view %x offset 4 shifts [dp = 4] : !ds.buffer<tensor<12xf32>, [1], device> -> !part
   %out = ds.view %x offset 0 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
   // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
-  ds.communicate all_gather ins(%own) outs(%out) axis dp number 0 on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%own) outs(%out) along dp number 0 on gather : (!part) -> !whole
   return
 }
 
@@ -270,12 +270,12 @@ func.func @e4_parts_begin_later(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 func.func @e4_sum_beside_its_place(%x: !ds.buffer<tensor<12xf32>, [1], device> {ds.input = "x"}) {
   %a = ds.view %x offset 0 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
   %b = ds.view %x offset 4 : !ds.buffer<tensor<12xf32>, [1], device> -> !whole
   // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
-  ds.communicate all_reduce ins(%a) outs(%b) reduce sum axis dp number 0 on reduce : (!whole) -> !whole
+  ds.communicate all_reduce ins(%a) outs(%b) reduce sum along dp number 0 on reduce : (!whole) -> !whole
   return
 }
 

@@ -4,24 +4,24 @@
 // from a library, one from a kernel, and the zeros of the padding are made in their windows; nothing is copied.
 // CHECK-LABEL: func.func @stage_3
 // CHECK: %[[FULL:.*]] = ds.alloc "communication" : !ds.buffer<tensor<64xf32>
-// CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[FULL]]) axis dp on gather
+// CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[FULL]]) along dp on gather
 // CHECK-NOT: "copy"
 // CHECK-DAG: ds.view %[[FULL]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
 // CHECK: %[[FLAT:.*]] = ds.alloc "gradients" : !ds.buffer<tensor<64xf32>
 // CHECK-NOT: "copy"
 // CHECK: %[[SHARD:.*]] = ds.alloc "gradients" : !ds.buffer<tensor<32xf32>
-// CHECK: ds.communicate reduce_scatter ins(%[[FLAT]]) outs(%[[SHARD]]) reduce sum axis dp on reduce
+// CHECK: ds.communicate reduce_scatter ins(%[[FLAT]]) outs(%[[SHARD]]) reduce sum along dp on reduce
 // CHECK-NOT: "copy"
 // CHECK: ds.launch {{.*}} outs(%{{.*}}) {{.*}}on compute
 // CHECK: return
 module {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.bucket @bucket_0 members [@w, @b] offsets [0, 32] elements 64
   ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   func.func @stage_3(%x: tensor<4x4xf32> {ds.input = "x"}, %p: tensor<32xf32> {ds.state = @bucket_0.parameter}) -> (tensor<32xf32> {ds.state = @bucket_0.parameter}) {
-    %full = ds.all_gather %p axis dp : tensor<32xf32> -> tensor<64xf32>
+    %full = ds.all_gather %p along dp : tensor<32xf32> -> tensor<64xf32>
     %w0 = ds.slice %full offsets [0] strides [1] : tensor<64xf32> -> tensor<16xf32>
     %w = ds.reshape %w0 : tensor<16xf32> -> tensor<4x4xf32>
     %y = ds.matmul %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
@@ -41,7 +41,7 @@ module {
     }
     %f = ds.reshape %gw : tensor<4x4xf32> -> tensor<16xf32>
     %flat = ds.concat %f, %z0, %gb, %z1 dim 0 : tensor<16xf32>, tensor<16xf32>, tensor<4xf32>, tensor<28xf32> -> tensor<64xf32>
-    %g = ds.reduce_scatter sum %flat axis dp : tensor<64xf32> -> tensor<32xf32>
+    %g = ds.reduce_scatter sum %flat along dp : tensor<64xf32> -> tensor<32xf32>
     %new = ds.fused (%p, %g) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> {
     ^bb0(%a: tensor<32xf32>, %c: tensor<32xf32>):
       %s = ds.sub %a, %c : tensor<32xf32>
@@ -56,23 +56,23 @@ module {
 // Stages 1 and 2. The rank's part is updated in its window of the whole parameter, and gathered in place.
 // CHECK-LABEL: func.func @stage_2
 // CHECK-SAME: %[[P:.*]]: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @p}
-// CHECK: %[[OWN:.*]] = ds.view %[[P]] offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
+// CHECK: %[[OWN:.*]] = ds.view %[[P]] offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
 // CHECK: ds.launch @{{.*}} ins(%[[OWN]], %{{.*}}) outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
-// CHECK: ds.communicate all_gather ins(%[[PART]]) outs(%[[P]]) axis dp on gather
+// CHECK: ds.communicate all_gather ins(%[[PART]]) outs(%[[P]]) along dp on gather
 // CHECK-NOT: "copy"
 // CHECK: return
 module {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   func.func @stage_2(%p: tensor<64xf32> {ds.state = @p}, %g: tensor<64xf32> {ds.input = "g"}) -> (tensor<64xf32> {ds.state = @p}) {
-    %s = ds.reduce_scatter sum %g axis dp : tensor<64xf32> -> tensor<32xf32>
-    %own = ds.local_shard %p axis dp : tensor<64xf32> -> tensor<32xf32>
+    %s = ds.reduce_scatter sum %g along dp : tensor<64xf32> -> tensor<32xf32>
+    %own = ds.local_shard %p along dp : tensor<64xf32> -> tensor<32xf32>
     %new = ds.fused (%own, %s) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> {
     ^bb0(%a: tensor<32xf32>, %c: tensor<32xf32>):
       %d = ds.sub %a, %c : tensor<32xf32>
       ds.yield %d : tensor<32xf32>
     }
-    %whole = ds.all_gather %new axis dp : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
     return %whole : tensor<64xf32>
   }
 }
@@ -87,17 +87,17 @@ module {
 // CHECK-NOT: "copy"
 // CHECK: return
 module {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   ds.state @loss role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
   func.func @reads_the_old(%p: tensor<64xf32> {ds.state = @p}, %g: tensor<32xf32> {ds.input = "g"}) -> (tensor<64xf32> {ds.state = @p}, tensor<8x8xf32> {ds.state = @loss}) {
-    %own = ds.local_shard %p axis dp : tensor<64xf32> -> tensor<32xf32>
+    %own = ds.local_shard %p along dp : tensor<64xf32> -> tensor<32xf32>
     %new = ds.fused (%own, %g) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> {
     ^bb0(%a: tensor<32xf32>, %c: tensor<32xf32>):
       %d = ds.sub %a, %c : tensor<32xf32>
       ds.yield %d : tensor<32xf32>
     }
-    %whole = ds.all_gather %new axis dp : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
     %m = ds.reshape %p : tensor<64xf32> -> tensor<8x8xf32>
     %y = ds.matmul %m, %m : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
     return %whole, %y : tensor<64xf32>, tensor<8x8xf32>
@@ -109,12 +109,12 @@ module {
 // A number that all ranks sum up is summed in its place.
 // CHECK-LABEL: func.func @number
 // CHECK: ds.launch @{{.*}} outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
-// CHECK: ds.communicate all_reduce ins(%[[PART]]) outs(%[[PART]]) reduce sum axis dp on reduce
+// CHECK: ds.communicate all_reduce ins(%[[PART]]) outs(%[[PART]]) reduce sum along dp on reduce
 // CHECK: ds.launch
 // CHECK-NOT: "copy"
 // CHECK: return
 module {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   func.func @number(%x: tensor<4xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}) {
     %s = ds.fused (%x) : (tensor<4xf32>) -> tensor<f32> {
@@ -122,12 +122,38 @@ module {
       %r = ds.reduce sum %a dims [0] : tensor<4xf32> -> tensor<f32>
       ds.yield %r : tensor<f32>
     }
-    %t = ds.all_reduce sum %s axis dp : tensor<f32>
+    %t = ds.all_reduce sum %s along dp : tensor<f32>
     %h = ds.fused (%t) : (tensor<f32>) -> tensor<f32> {
     ^bb0(%a: tensor<f32>):
       %n = ds.neg %a : tensor<f32>
       ds.yield %n : tensor<f32>
     }
     return %h : tensor<f32>
+  }
+}
+
+// -----
+
+// The part of a part is a window that both axes shift, and the ranks of a node gather theirs where it lies in the whole.
+// CHECK-LABEL: func.func @part_of_a_part
+// CHECK-SAME: %[[P:.*]]: !ds.buffer<tensor<128xf32>, [1], device> {ds.state = @p}
+// CHECK-DAG: ds.view %[[P]] offset 0 shifts [dp.node = 64, dp.local = 32] : !ds.buffer<tensor<128xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
+// CHECK: ds.communicate all_gather {{.*}} along dp.local on gather
+// CHECK: ds.communicate all_gather {{.*}} outs(%[[P]]) along dp.node on gather
+// CHECK: return
+module {
+  ds.mesh @mesh axes [dp.node = 2, dp.local = 2]
+  ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
+  func.func @part_of_a_part(%p: tensor<128xf32> {ds.state = @p}, %g: tensor<32xf32> {ds.input = "g"}) -> (tensor<128xf32> {ds.state = @p}) {
+    %node = ds.local_shard %p along dp.node : tensor<128xf32> -> tensor<64xf32>
+    %own = ds.local_shard %node along dp.local : tensor<64xf32> -> tensor<32xf32>
+    %new = ds.fused (%own, %g) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> {
+    ^bb0(%a: tensor<32xf32>, %c: tensor<32xf32>):
+      %d = ds.sub %a, %c : tensor<32xf32>
+      ds.yield %d : tensor<32xf32>
+    }
+    %part = ds.all_gather %new along dp.local : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %part along dp.node : tensor<64xf32> -> tensor<128xf32>
+    return %whole : tensor<128xf32>
   }
 }

@@ -4,7 +4,7 @@
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
 
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 
 // One stream needs no events.
@@ -27,7 +27,7 @@ func.func @compute_alone(%x: !whole {ds.input = "x"}) {
 // CHECK-NEXT: ds.call "copy"
 func.func @reads_what_was_gathered(%w: !part {ds.state = @w}) {
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%w) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   %y = ds.alloc "activations" : !whole
   ds.call "copy"(%f, %y) writes [1] params [] on compute : !whole, !whole
   return
@@ -43,7 +43,7 @@ func.func @reads_what_was_gathered(%w: !part {ds.state = @w}) {
 // CHECK: return
 func.func @writes_what_is_being_gathered(%w: !part {ds.state = @w}) {
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%w) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
   ds.call "fill"(%w) writes [0] params [1.0] on compute : !part
   return
@@ -62,9 +62,9 @@ func.func @waits_for_compute(%w: !part {ds.state = @w}) {
   %y = ds.alloc "activations" : !whole
   ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%w) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   %g = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%w) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%g) along dp on gather : (!part) -> !whole
   return
 }
 
@@ -76,9 +76,9 @@ func.func @waits_for_compute(%w: !part {ds.state = @w}) {
 // CHECK: ds.communicate all_gather {{.*}} number 1 on gather
 func.func @gathers_what_was_reduced(%x: !whole {ds.input = "x"}) {
   %s = ds.alloc "gradients" : !part
-  ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum axis dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%s) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%s) outs(%f) along dp on gather : (!part) -> !whole
   return
 }
 
@@ -90,7 +90,7 @@ func.func @gathers_what_was_reduced(%x: !whole {ds.input = "x"}) {
 // CHECK: return
 func.func @uses_what_is_there(%w: !part {ds.state = @w}) {
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%w) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   ds.record 4 on gather
   ds.wait 4 on compute
   %y = ds.alloc "activations" : !whole
@@ -106,8 +106,8 @@ func.func @uses_what_is_there(%w: !part {ds.state = @w}) {
 // CHECK: ds.wait [[E]] on compute
 // CHECK-NEXT: ds.call "copy"
 func.func @windows_of_all_ranks(%x: !whole {ds.input = "x"}, %p: !part {ds.state = @w}) {
-  %own = ds.view %x offset 0 axis dp stride 4 : !whole -> !part
-  ds.communicate all_gather ins(%own) outs(%x) axis dp on gather : (!part) -> !whole
+  %own = ds.view %x offset 0 shifts [dp = 4] : !whole -> !part
+  ds.communicate all_gather ins(%own) outs(%x) along dp on gather : (!part) -> !whole
   %second = ds.view %x offset 4 : !whole -> !part
   ds.call "copy"(%second, %p) writes [1] params [] on compute : !part, !part
   return
@@ -120,8 +120,8 @@ func.func @windows_of_all_ranks(%x: !whole {ds.input = "x"}, %p: !part {ds.state
 // CHECK: ds.wait [[E]] on compute
 // CHECK-NEXT: ds.call "copy"
 func.func @window_of_another_rank(%x: !whole {ds.input = "x"}, %p: !part {ds.state = @w}) {
-  %own = ds.view %x offset 0 axis dp stride 4 : !whole -> !part
-  ds.communicate all_reduce ins(%own) outs(%own) reduce sum axis dp on reduce : (!part) -> !part
+  %own = ds.view %x offset 0 shifts [dp = 4] : !whole -> !part
+  ds.communicate all_reduce ins(%own) outs(%own) reduce sum along dp on reduce : (!part) -> !part
   %second = ds.view %x offset 4 : !whole -> !part
   ds.call "copy"(%second, %p) writes [1] params [] on compute : !part, !part
   return
@@ -139,8 +139,8 @@ func.func @shares_the_event(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x
   %y = ds.alloc "activations" : !whole
   ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%w) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   %s = ds.alloc "gradients" : !part
-  ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum axis dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
   return
 }

@@ -6,7 +6,7 @@
 // What changes between two micro-steps is another value, and is gathered again: @b changes in each middle one, @c in the
 // first, @d before the last one reads it. @d alone stays gathered over the others, and nothing else lies in its place.
 module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world = 2 : i64}} {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
   ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
@@ -21,13 +21,13 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: return
   func.func @first(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
     %fc = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%c) outs(%fc) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
     %fd = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
     ds.call "fill"(%c) writes [0] params [0.0] on compute : !part
     return
@@ -40,13 +40,13 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: return
   func.func @middle(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
     %fc = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%c) outs(%fc) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
     %fd = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
     ds.call "fill"(%b) writes [0] params [0.0] on compute : !part
     return
@@ -59,7 +59,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   func.func @last(%d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     ds.call "fill"(%d) writes [0] params [0.0] on compute : !part
     %fd = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%d) outs(%fd) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -70,7 +70,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: ds.communicate all_gather
   func.func @evaluate(%b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
     %fb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -85,10 +85,10 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: ds.call "copy"
   func.func @other_places(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %w: !whole {ds.state = @w}, %x: !whole {ds.input = "x"}) {
     ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.communicate all_gather ins(%b) outs(%w) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%w) along dp on gather : (!part) -> !whole
     ds.call "fill"(%x) writes [0] params [1.0] on compute : !whole
     %y = ds.alloc "activations" : !whole
-    ds.communicate all_gather ins(%c) outs(%y) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%y) along dp on gather : (!part) -> !whole
     ds.call "copy"(%y, %x) writes [1] params [] on compute : !whole, !whole
     return
   }

@@ -9,7 +9,7 @@
 !part = !ds.buffer<tensor<262144xf32>, [1], device>
 !whole = !ds.buffer<tensor<524288xf32>, [1], device>
 
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
 ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
 
@@ -78,18 +78,18 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // FEW-SAME: stage3_max_live_parameters: keeping one takes 1048576 elements, the limit is 600000
 func.func @two_layers(%a: !part {ds.state = @a}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) {
   %fa = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
   %y = ds.alloc "activations" : !whole
   ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
   %fb = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
   %z = ds.alloc "activations" : !whole
   ds.call "copy"(%fb, %z) writes [1] params [] on compute : !whole, !whole
   %gb = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%b) outs(%gb) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
   ds.call "copy"(%gb, %y) writes [1] params [] on compute : !whole, !whole
   %ga = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%a) outs(%ga) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
   ds.call "copy"(%ga, %z) writes [1] params [] on compute : !whole, !whole
   return
 }
@@ -103,11 +103,11 @@ func.func @two_layers(%a: !part {ds.state = @a}, %b: !part {ds.state = @b}, %x: 
 // CHECK: ds.call "copy"
 func.func @shard_changes(%a: !part {ds.state = @a}, %x: !whole {ds.input = "x"}) {
   %f = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%a) outs(%f) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%f) along dp on gather : (!part) -> !whole
   ds.call "copy"(%f, %x) writes [1] params [] on compute : !whole, !whole
   ds.call "fill"(%a) writes [0] params [0.0] on compute : !part
   %g = ds.alloc "communication" : !whole
-  ds.communicate all_gather ins(%a) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%g) along dp on gather : (!part) -> !whole
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
@@ -117,8 +117,8 @@ func.func @shard_changes(%a: !part {ds.state = @a}, %x: !whole {ds.input = "x"})
 // CHECK: ds.call "fill"
 // CHECK: ds.communicate
 func.func @in_place(%x: !whole {ds.input = "x"}) {
-  %own = ds.view %x offset 0 axis dp stride 262144 : !whole -> !part
+  %own = ds.view %x offset 0 shifts [dp = 262144] : !whole -> !part
   ds.call "fill"(%own) writes [0] params [0.0] on compute : !part
-  ds.communicate all_gather ins(%own) outs(%x) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%own) outs(%x) along dp on gather : (!part) -> !whole
   return
 }

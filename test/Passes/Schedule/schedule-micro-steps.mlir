@@ -8,7 +8,7 @@
 // Eight micro-steps: @first, six times @middle, @last, which reads each once: 2 + 6 * 2 + 1 = 15 gathers. Without a limit both parameters are gathered once in a step, into
 // states of their own; @last changes @a's shard behind the last use. Evaluation gathers into the same places.
 module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world = 2 : i64}} {
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
   // CHECK: ds.state @a.gathered role (buffer) {{.*}} {ds.gathered_from = @a.parameter} : tensor<524288xf32>
@@ -38,18 +38,18 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // AGAIN-SAME: notes = ["1 gathered value stays for backward (2.0 MiB): b; there is room, and each saves a gather", "1 value is gathered again for backward: a.parameter; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0"]
   func.func @first(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
     %y = ds.alloc "activations" : !whole
     ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
     %fb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     %z = ds.alloc "activations" : !whole
     ds.call "copy"(%fb, %z) writes [1] params [] on compute : !whole, !whole
     %gb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%gb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
     ds.call "copy"(%gb, %y) writes [1] params [] on compute : !whole, !whole
     %ga = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%a) outs(%ga) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
     ds.call "copy"(%ga, %z) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -72,18 +72,18 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // AGAIN-SAME: gathered anew in each micro-step: {{.*}}; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0
   func.func @middle(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
     %y = ds.alloc "activations" : !whole
     ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
     %fb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     %z = ds.alloc "activations" : !whole
     ds.call "copy"(%fb, %z) writes [1] params [] on compute : !whole, !whole
     %gb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%gb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
     ds.call "copy"(%gb, %y) writes [1] params [] on compute : !whole, !whole
     %ga = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%a) outs(%ga) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
     ds.call "copy"(%ga, %z) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -94,11 +94,11 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: return
   func.func @last(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %fa = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
     %y = ds.alloc "activations" : !whole
     ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
     %fb = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fb, %y) writes [1] params [] on compute : !whole, !whole
     ds.call "fill"(%a) writes [0] params [0.0] on compute : !part
     return
@@ -110,7 +110,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: ds.call "copy"(%[[A]], %
   func.func @evaluate(%a: !part {ds.state = @a.parameter}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
     %fa = ds.alloc "communication" : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) axis dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
     ds.call "copy"(%fa, %x) writes [1] params [] on compute : !whole, !whole
     return
   }

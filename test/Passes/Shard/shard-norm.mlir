@@ -29,10 +29,10 @@ module attributes {ds.training = {world = 2 : i64, zero_optimization = {stage = 
   }
 }
 // CHECK-LABEL: func.func @last
-// CHECK: %[[W:.*]] = ds.reduce_scatter sum %{{.*}} axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// CHECK: %[[W:.*]] = ds.reduce_scatter sum %{{.*}} along dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // CHECK-NEXT: %[[OFW:.*]] = ds.sum_of_squares %[[W]]{{.*}} : tensor<32xf32> -> tensor<f64>
-// CHECK: %[[V:.*]] = ds.reduce_scatter sum %{{.*}} axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// CHECK: %[[V:.*]] = ds.reduce_scatter sum %{{.*}} along dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // CHECK-NEXT: %[[OFV:.*]] = ds.sum_of_squares %[[V]]{{.*}} : tensor<32xf32> -> tensor<f64>
 // CHECK: %[[OWN:.*]] = ds.add %[[OFW]], %[[OFV]]{{.*}} : tensor<f64>
-// CHECK-NEXT: %[[NORM:.*]] = ds.all_reduce sum %[[OWN]] axis dp{{.*}} : tensor<f64>
+// CHECK-NEXT: %[[NORM:.*]] = ds.all_reduce sum %[[OWN]] along dp{{.*}} : tensor<f64>
 // CHECK: return %[[NORM]]

@@ -5,8 +5,8 @@
 
 // CHECK-LABEL: func.func @last
 // PART: %[[SENT:.*]] = ds.convert %{{.*}} : tensor<64xf32> -> tensor<64xbf16>
-// PART-NEXT: %[[SUM:.*]] = ds.reduce_scatter sum %[[SENT]] axis dp{{.*}} : tensor<64xbf16> -> tensor<32xbf16>
+// PART-NEXT: %[[SUM:.*]] = ds.reduce_scatter sum %[[SENT]] along dp{{.*}} : tensor<64xbf16> -> tensor<32xbf16>
 // PART-NEXT: ds.convert %[[SUM]]{{.*}} : tensor<32xbf16> -> tensor<32xf32>
 // WHOLE: %[[SENT:.*]] = ds.convert %{{.*}} : tensor<64xf32> -> tensor<64xbf16>
-// WHOLE-NEXT: %[[SUM:.*]] = ds.all_reduce sum %[[SENT]] axis dp{{.*}} : tensor<64xbf16>
+// WHOLE-NEXT: %[[SUM:.*]] = ds.all_reduce sum %[[SENT]] along dp{{.*}} : tensor<64xbf16>
 // WHOLE-NEXT: ds.convert %[[SUM]]{{.*}} : tensor<64xbf16> -> tensor<64xf32>

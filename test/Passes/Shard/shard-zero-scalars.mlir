@@ -22,14 +22,14 @@ module attributes {ds.training = {world = 2 : i64, zero_optimization = {stage = 
   // CHECK-SAME: %[[RNG:[a-z0-9]+]]: tensor<2xi64> {ds.state = @rng}
   //
   // A rank draws what lies its number further, and the counter goes on by the model's three for each of the two.
-  // CHECK: %[[OWN:.*]] = ds.local_shard %{{.*}} axis dp{{.*}} : tensor<2xi64> -> tensor<1xi64>
+  // CHECK: %[[OWN:.*]] = ds.local_shard %{{.*}} along dp{{.*}} : tensor<2xi64> -> tensor<1xi64>
   // CHECK: %[[AT:.*]] = ds.add %[[RNG]], %{{.*}} : tensor<2xi64>
   // CHECK: %[[NOISE:.*]] = ds.random_uniform %[[AT]]
   //
   // Noise differs from rank to rank although no input is in it: its mean is kept. What counts steps does not.
-  // CHECK-DAG: ds.all_reduce sum %[[NOISE]] axis dp{{.*}} : tensor<8xf32>
+  // CHECK-DAG: ds.all_reduce sum %[[NOISE]] along dp{{.*}} : tensor<8xf32>
   // CHECK-DAG: ds.advance %[[RNG]] by 6
-  // CHECK-DAG: ds.all_reduce sum %{{.*}} axis dp{{.*}} : tensor<f32>
+  // CHECK-DAG: ds.all_reduce sum %{{.*}} along dp{{.*}} : tensor<f32>
   // CHECK-NOT: ds.all_reduce
   // CHECK: return
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @h.0.w}, %m: tensor<8xf32> {ds.state = @h.0.w.master},
@@ -56,7 +56,7 @@ module attributes {ds.training = {world = 2 : i64, zero_optimization = {stage = 
 
   // Evaluation has a mean of the ranks' losses, too.
   // CHECK-LABEL: func.func @evaluate(
-  // CHECK: %[[SUM:.*]] = ds.all_reduce sum %{{.*}} axis dp{{.*}} : tensor<f32>
+  // CHECK: %[[SUM:.*]] = ds.all_reduce sum %{{.*}} along dp{{.*}} : tensor<f32>
   // CHECK: %[[HALF:.*]] = ds.constant dense<5.000000e-01>{{.*}} : tensor<f32>
   // CHECK: %[[MEAN:.*]] = ds.mul %[[SUM]], %[[HALF]]
   // CHECK: return %[[MEAN]]

@@ -102,7 +102,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 
 // The members' declarations stay, but for what belongs to them.
 // CHECK-LABEL: module attributes {{.*}}ds.phase = #ds.phase<sharded>
-// CHECK-NEXT: ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+// CHECK-NEXT: ds.mesh @mesh axes [dp = 2]
 // CHECK-NEXT: ds.state @h.0.w role (parameter) trainable
 // CHECK-NEXT: ds.state @h.0.b role (parameter) trainable
 // CHECK-NEXT: ds.state @h.0.f role (parameter) init
@@ -131,14 +131,14 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // CHECK: func.func @first(
 // S3-SAME: %[[W:[a-z0-9]*]]: tensor<32xf32> {ds.state = @bucket_0.parameter}
 // S1-SAME: %[[W:[a-z0-9]*]]: tensor<64xf32> {ds.state = @bucket_0.parameter}
-// S3: %[[FULL:.*]] = ds.all_gather %[[W]] axis dp
+// S3: %[[FULL:.*]] = ds.all_gather %[[W]] along dp
 // S3-NEXT: %[[WINDOW:.*]] = ds.slice %[[FULL]] offsets [0] strides [1]{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // S1: %[[WINDOW:.*]] = ds.slice %[[W]] offsets [0] strides [1]{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // S1-NEXT: %[[SHAPED:.*]] = ds.reshape %[[WINDOW]]{{.*}} : tensor<32xf32> -> tensor<8x4xf32>
 // S1-NEXT: %[[T:.*]] = ds.transpose %[[SHAPED]]
 // S3: ds.transpose
 // S3: %[[LOSS:.*]] = ds.reduce sum
-// S3: %[[AGAIN:.*]] = ds.all_gather %[[W]] axis dp
+// S3: %[[AGAIN:.*]] = ds.all_gather %[[W]] along dp
 // S3: %[[WINDOW2:.*]] = ds.slice %[[AGAIN]]
 // S3: %[[SHAPED2:.*]] = ds.reshape %[[WINDOW2]]
 // S3: %[[T:.*]] = ds.transpose %[[SHAPED2]]
@@ -150,7 +150,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // CHECK-NEXT: %[[FLAT:.*]] = ds.concat %[[PIECE]], %[[ZEROS]] dim 0{{.*}} : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
 // S0-NOT: ds.all_reduce
 // S1-NOT: ds.reduce_scatter
-// S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] axis dp
+// S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] along dp
 // S0: return %{{.*}}, %[[FLAT]], %{{.*}}
 // S1: return %{{.*}}, %[[FLAT]], %{{.*}}
 // S2: return %{{.*}}, %[[PART]], %{{.*}}
@@ -161,28 +161,28 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world =
 // S1-SAME: %[[KEPT:[a-z0-9]*]]: tensor<64xf32> {ds.state = @bucket_0.grad}
 // S1-SAME: %[[P:[a-z0-9]*]]: tensor<64xf32> {ds.state = @bucket_0.parameter}, %[[SUM:[a-z0-9]*]]: tensor<32xf32> {ds.state = @bucket_0.sum}
 // S2-SAME: %[[KEPT:[a-z0-9]*]]: tensor<32xf32> {ds.state = @bucket_0.grad}
-// CHECK: %[[ALL:.*]] = ds.all_reduce sum %{{.*}} axis dp{{.*}} : tensor<f32>
+// CHECK: %[[ALL:.*]] = ds.all_reduce sum %{{.*}} along dp{{.*}} : tensor<f32>
 // CHECK-NEXT: %[[HALF:.*]] = ds.constant dense<5.000000e-01>{{.*}} : tensor<f32>
 // CHECK-NEXT: %[[MEAN:.*]] = ds.mul %[[ALL]], %[[HALF]]
 // CHECK-NOT: into(
 // CHECK: %[[FLAT:.*]] = ds.concat
 // S0-NEXT: %[[LOCAL:.*]] = ds.add %{{.*}}, %[[FLAT]]{{.*}} : tensor<64xf32>
-// S0-NEXT: %[[TOTAL:.*]] = ds.all_reduce sum %[[LOCAL]] axis dp{{.*}} : tensor<64xf32>
+// S0-NEXT: %[[TOTAL:.*]] = ds.all_reduce sum %[[LOCAL]] along dp{{.*}} : tensor<64xf32>
 // S0: ds.sum_of_squares %[[TOTAL]], %{{.*}} : tensor<64xf32>, tensor<64xf32> -> tensor<f64>
 // S0-NOT: ds.all_reduce
 // S1-NEXT: %[[LOCAL:.*]] = ds.add %[[KEPT]], %[[FLAT]]{{.*}} : tensor<64xf32>
-// S1-NEXT: %[[TOTAL:.*]] = ds.reduce_scatter sum %[[LOCAL]] axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
-// S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S1-NEXT: %[[TOTAL:.*]] = ds.reduce_scatter sum %[[LOCAL]] along dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S2-NEXT: %[[PART:.*]] = ds.reduce_scatter sum %[[FLAT]] along dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // S2-NEXT: %[[TOTAL:.*]] = ds.add %[[KEPT]], %[[PART]]{{.*}} : tensor<32xf32>
 // S1: %[[OWN:.*]] = ds.sum_of_squares %[[TOTAL]], %{{.*}} : tensor<32xf32>, tensor<32xf32> -> tensor<f64>
-// S1-NEXT: %[[OFALL:.*]] = ds.all_reduce sum %[[OWN]] axis dp{{.*}} : tensor<f64>
+// S1-NEXT: %[[OFALL:.*]] = ds.all_reduce sum %[[OWN]] along dp{{.*}} : tensor<f64>
 // S1-NEXT: %[[NORM:.*]] = ds.sqrt %[[OFALL]]
 
 // The update is that of the part; the parameter is whole again where it was.
-// S1: %[[OLD:.*]] = ds.local_shard %[[P]] axis dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
+// S1: %[[OLD:.*]] = ds.local_shard %[[P]] along dp{{.*}} : tensor<64xf32> -> tensor<32xf32>
 // S1: %[[STEP:.*]] = ds.div %[[TOTAL]], %{{.*}} : tensor<32xf32>
 // S1-NEXT: %[[NEWSUM:.*]] = ds.add %[[SUM]], %[[STEP]]{{.*}} : tensor<32xf32>
 // S1-NEXT: %[[NEW:.*]] = ds.sub %[[OLD]], %[[NEWSUM]]{{.*}} : tensor<32xf32>
-// S1-NEXT: %[[WHOLE:.*]] = ds.all_gather %[[NEW]] axis dp{{.*}} : tensor<32xf32> -> tensor<64xf32>
+// S1-NEXT: %[[WHOLE:.*]] = ds.all_gather %[[NEW]] along dp{{.*}} : tensor<32xf32> -> tensor<64xf32>
 // S1: return %[[MEAN]], %[[NORM]], %[[WHOLE]], %[[NEWSUM]], %{{.*}}, %{{.*}} : tensor<f32>, tensor<f64>, tensor<64xf32>, tensor<32xf32>, tensor<64xf32>, tensor<32xf32>
 // S3: return %[[MEAN]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<f32>, tensor<f64>, tensor<32xf32>, tensor<32xf32>, tensor<64xf32>, tensor<32xf32>

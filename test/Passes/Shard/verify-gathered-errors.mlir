@@ -5,11 +5,11 @@
 
 // E6: gathered in the first micro-step, read in all, gathered anew in evaluation; the last one changes the shard behind
 // the last use.
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
-  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
@@ -23,7 +23,7 @@ func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whol
   return
 }
 func.func @evaluate(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
-  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
@@ -59,13 +59,13 @@ func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segm
 
 !part = !ds.buffer<tensor<2xf32>, [1], device>
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in the first segment and in evaluation, to write}}
-  ds.communicate all_gather ins(%q) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%q) outs(%g) along dp on gather : (!part) -> !whole
   return
 }
 
@@ -73,7 +73,7 @@ func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.st
 
 !part = !ds.buffer<tensor<2xf32>, [1], device>
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @first() attributes {ds.segment = #ds.segment<forward, backward>} {
@@ -81,7 +81,7 @@ func.func @first() attributes {ds.segment = #ds.segment<forward, backward>} {
 }
 func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in the first segment and in evaluation, to write}}
-  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   return
 }
 
@@ -89,11 +89,11 @@ func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.s
 
 !part = !ds.buffer<tensor<2xf32>, [1], device>
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
-  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   return
 }
 // The second run of it would read what the first one's shard was.
@@ -113,11 +113,11 @@ ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@
 
 !part = !ds.buffer<tensor<2xf32>, [1], device>
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
-ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
-  ds.communicate all_gather ins(%p) outs(%g) axis dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   return
 }
 func.func @e6_evaluation_gathers_anew(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {

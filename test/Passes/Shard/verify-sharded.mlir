@@ -2,7 +2,7 @@
 
 // What is divided as it should be passes: states have the type of one rank's part.
 
-ds.mesh @mesh axes [dp = 4, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 4]
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 ds.bucket @k members [@w] offsets [0] elements 128
 ds.state @k.parameter role(parameter) bucket(@k) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
@@ -13,7 +13,7 @@ ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
 
 // -----
 
-ds.mesh @mesh axes [dp = 4, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 4]
 // expected-note@+1 {{state @cut is declared here}}
 ds.state @cut role(buffer) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
 // expected-error@+1 {{expects argument 0 of type 'tensor<32xf32>', but got 'tensor<128xf32>'}}
@@ -24,7 +24,7 @@ ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
 
 // -----
 
-ds.mesh @mesh axes [dp = 4, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 4]
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 // expected-note@+1 {{the bucket is declared here}}
 ds.bucket @k members [@w] offsets [0] elements 128
@@ -36,7 +36,7 @@ ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
 
 // -----
 
-ds.mesh @mesh axes [dp = 4, tp = 1, pp = 1, sp = 1]
+ds.mesh @mesh axes [dp = 4]
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 ds.state @w.m role(moment) slot("m") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100xf32>
 // expected-note@+1 {{the bucket is declared here}}
@@ -79,7 +79,7 @@ module {
 
 module attributes {ds.training = {world = 4 : i64}} {
   // expected-error@+1 {{'ds.mesh' op expects sizes that multiply to the 4 ranks of ds.training, but they multiply to 2}}
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     return
   }

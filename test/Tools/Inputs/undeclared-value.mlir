@@ -1,6 +1,6 @@
 module attributes {ds.choices = ["gradients are reduced in each micro-step; a rank keeps its part of them (256 B)"], ds.phase = #ds.phase<planned>, ds.training = {gradient_accumulation_steps = 2 : i64, gradient_clipping = 1.000000e+00 : f64, loss_chunks = 0 : i64, loss_scale = {consecutive_hysteresis = false, dynamic = false, hysteresis = 2 : i64, initial = 1.000000e+00 : f64, minimum = 1.000000e+00 : f64, scale = false, skip = false, window = 1000 : i64}, no_decay = [], optimizer = {adam_w_mode = true, beta1 = 9.000000e-01 : f64, beta2 = 0.99899999999999999 : f64, bias_correction = true, dampening = 0.000000e+00 : f64, eps = 1.000000e-08 : f64, eps_inside_sqrt = false, initial_accumulator_value = 0.000000e+00 : f64, lr = 1.000000e-02 : f64, lr_decay = 0.000000e+00 : f64, max_coeff = 1.000000e+01 : f64, min_coeff = 1.000000e-02 : f64, momentum = 0.000000e+00 : f64, nesterov = false, type = "adam", weight_decay = 0.000000e+00 : f64}, precision = {autocast = false, buffer = "f32", compute = "f32", convert_buffers = false, gradient = "f32", master = "f32", moment = "f32"}, reduce_op = "mean", scheduler = {cos_min_ratio = 1.000000e-04 : f64, cycle_first_stair_count = 0 : i64, cycle_first_step_size = 2000 : i64, cycle_max_lr = 0.000000e+00 : f64, cycle_max_mom = 9.000000e-01 : f64, cycle_min_lr = 0.000000e+00 : f64, cycle_min_mom = 8.000000e-01 : f64, cycle_momentum = false, cycle_second_stair_count = 0 : i64, cycle_second_step_size = 2000 : i64, decay_lr_rate = 0.000000e+00 : f64, decay_mom_rate = 0.000000e+00 : f64, decay_step_size = 0 : i64, lr_range_test_min_lr = 1.000000e-03 : f64, lr_range_test_staircase = false, lr_range_test_step_rate = 1.000000e+00 : f64, lr_range_test_step_size = 2000 : i64, total_num_steps = 0 : i64, type = "constant", warmup_log = true, warmup_max_lr = 1.000000e-03 : f64, warmup_min_lr = 0.000000e+00 : f64, warmup_min_ratio = 0.000000e+00 : f64, warmup_num_steps = 1000 : i64}, world = 2 : i64, zero_optimization = {allgather_bucket_size = 500000000 : i64, reduce_bucket_size = 500000000 : i64, stage = 2 : i64, stage3_model_persistence_threshold = 9223372036854775807 : i64, stage3_param_persistence_threshold = 100000 : i64, sub_group_size = 1000000000 : i64}}} {
   ds.arena device bytes 3456 lower_bound 3456
-  ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+  ds.mesh @mesh axes [dp = 2]
   ds.state @rng role (scalar) init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) {ds.offset = 0 : i64} : tensor<2xi64>
   ds.state @w role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 5.000000e-01>) home (device) : tensor<8x8xf32>
   ds.state @g role (parameter) trainable init(#ds.init<constant, 1.000000e+00, 0.000000e+00>) home (device) : tensor<8xf32>
@@ -30,7 +30,7 @@ module attributes {ds.choices = ["gradients are reduced in each micro-step; a ra
     ds.call "matmul"(%4, %3, %6) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %7 = ds.alloc "activations" offset 2368 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_1 ins() outs(%7) on compute : () -> !ds.buffer<tensor<2xi64>, [1], device>
-    %8 = ds.view %7 offset 0 axis dp stride 1 : !ds.buffer<tensor<2xi64>, [1], device> -> !ds.buffer<tensor<i64>, [], device>
+    %8 = ds.view %7 offset 0 shifts [dp = 1] : !ds.buffer<tensor<2xi64>, [1], device> -> !ds.buffer<tensor<i64>, [], device>
     %9 = ds.alloc "activations" offset 2240 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_2 ins(%8, %7, %arg1) outs(%9) extent 2 on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
     %10 = ds.alloc "activations" offset 2304 : !ds.buffer<tensor<2xi64>, [1], device>
@@ -77,13 +77,13 @@ module attributes {ds.choices = ["gradients are reduced in each micro-step; a ra
     ds.record 0 on compute
     ds.wait 0 on reduce
     %37 = ds.alloc "workspace" offset 1920 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%36) outs(%arg6) reduce sum axis dp number 0 workspace(%37 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%36) outs(%arg6) reduce sum along dp number 0 workspace(%37 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     %38 = ds.view %29 offset 8 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.launch @kernel_15 ins() outs(%38) extent 56 on compute : () -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.record 1 on compute
     ds.wait 1 on reduce
     %39 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%29) outs(%arg5) reduce sum axis dp number 1 workspace(%39 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%29) outs(%arg5) reduce sum along dp number 1 workspace(%39 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     return
   }
   func.func @last(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<2xi64>, [1], device> {ds.state = @rng}, %arg2: !ds.buffer<tensor<f32>, [], device> {ds.state = @loss}, %arg3: !ds.buffer<tensor<i64>, [], device> {ds.state = @step}, %arg4: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.grad}, %arg5: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.grad}, %arg6: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg7: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.exp_avg}, %arg8: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.exp_avg_sq}, %arg9: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg10: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.exp_avg}, %arg11: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.exp_avg_sq}, %arg12: !ds.buffer<tensor<f64>, [], device> {ds.state = @lr}, %arg13: !ds.buffer<tensor<f32>, [], device> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -99,7 +99,7 @@ module attributes {ds.choices = ["gradients are reduced in each micro-step; a ra
     ds.call "matmul"(%4, %3, %6) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %7 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_1 ins() outs(%7) on compute : () -> !ds.buffer<tensor<2xi64>, [1], device>
-    %8 = ds.view %7 offset 0 axis dp stride 1 : !ds.buffer<tensor<2xi64>, [1], device> -> !ds.buffer<tensor<i64>, [], device>
+    %8 = ds.view %7 offset 0 shifts [dp = 1] : !ds.buffer<tensor<2xi64>, [1], device> -> !ds.buffer<tensor<i64>, [], device>
     %9 = ds.alloc "activations" offset 2624 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_2 ins(%8, %7, %arg1) outs(%9) extent 2 on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
     %10 = ds.alloc "activations" offset 2048 : !ds.buffer<tensor<2xi64>, [1], device>
@@ -117,7 +117,7 @@ module attributes {ds.choices = ["gradients are reduced in each micro-step; a ra
     ds.record 0 on compute
     ds.wait 0 on reduce
     %17 = ds.alloc "workspace" offset 3136 : !ds.buffer<tensor<8xi8>, [1], device>
-    ds.communicate all_reduce ins(%16) outs(%16) reduce sum axis dp number 0 workspace(%17 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
+    ds.communicate all_reduce ins(%16) outs(%16) reduce sum along dp number 0 workspace(%17 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 3 on reduce
     %18 = ds.alloc "activations" offset 2688 : !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
     %19 = ds.alloc "activations" offset 2112 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
@@ -154,7 +154,7 @@ module {
     ds.record 1 on compute
     ds.wait 1 on reduce
     %40 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%38) outs(%39) reduce sum axis dp number 1 workspace(%40 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%38) outs(%39) reduce sum along dp number 1 workspace(%40 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 4 on reduce
     %41 = ds.view %31 offset 8 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.launch @kernel_15 ins() outs(%41) extent 56 on compute : () -> !ds.buffer<tensor<56xf32>, [1], device>
@@ -162,7 +162,7 @@ module {
     ds.record 2 on compute
     ds.wait 2 on reduce
     %43 = ds.alloc "workspace" offset 2560 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%31) outs(%42) reduce sum axis dp number 2 workspace(%43 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%31) outs(%42) reduce sum along dp number 2 workspace(%43 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 5 on reduce
     %44 = ds.alloc "activations" offset 2048 : !ds.buffer<tensor<f32>, [], device>
     %45 = ds.alloc "activations" offset 2112 : !ds.buffer<tensor<f32>, [], device>
@@ -180,23 +180,23 @@ module {
     ds.record 6 on compute
     ds.wait 6 on reduce
     %48 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<16xi8>, [1], device>
-    ds.communicate all_reduce ins(%46) outs(%46) reduce sum axis dp number 3 workspace(%48 : !ds.buffer<tensor<16xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f64>, [], device>) -> !ds.buffer<tensor<f64>, [], device>
+    ds.communicate all_reduce ins(%46) outs(%46) reduce sum along dp number 3 workspace(%48 : !ds.buffer<tensor<16xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f64>, [], device>) -> !ds.buffer<tensor<f64>, [], device>
     ds.record 7 on reduce
     %49 = ds.alloc "activations" offset 2176 : !ds.buffer<tensor<f32>, [], device>
     ds.wait 7 on compute
     ds.launch @kernel_20 ins(%46) outs(%arg13, %49) on compute : (!ds.buffer<tensor<f64>, [], device>) -> (!ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>)
-    %50 = ds.view %arg9 offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
-    %51 = ds.view %arg9 offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
+    %50 = ds.view %arg9 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
+    %51 = ds.view %arg9 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.launch @kernel_23 ins(%39, %49, %arg10, %arg11, %44, %45, %50) outs(%arg10, %arg11, %51) extent 32 on compute : (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>) -> (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>)
     ds.record 8 on compute
     ds.wait 8 on gather
-    ds.communicate all_gather ins(%51) outs(%arg9) axis dp number 4 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
-    %52 = ds.view %arg6 offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
-    %53 = ds.view %arg6 offset 0 axis dp stride 32 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate all_gather ins(%51) outs(%arg9) along dp number 4 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
+    %52 = ds.view %arg6 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
+    %53 = ds.view %arg6 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.launch @kernel_23 ins(%42, %49, %arg7, %arg8, %44, %45, %52) outs(%arg7, %arg8, %53) extent 32 on compute : (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>) -> (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>)
     ds.record 9 on compute
     ds.wait 9 on gather
-    ds.communicate all_gather ins(%53) outs(%arg6) axis dp number 5 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
+    ds.communicate all_gather ins(%53) outs(%arg6) along dp number 5 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
     return
   }
   func.func @evaluate(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg2: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg3: !ds.buffer<tensor<f32>, [], device> {ds.state = @eval_loss}) attributes {ds.segment = #ds.segment<evaluation>} {
@@ -216,7 +216,7 @@ module {
     ds.record 0 on compute
     ds.wait 0 on reduce
     %9 = ds.alloc "workspace" offset 1920 : !ds.buffer<tensor<8xi8>, [1], device>
-    ds.communicate all_reduce ins(%8) outs(%8) reduce sum axis dp number 0 workspace(%9 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
+    ds.communicate all_reduce ins(%8) outs(%8) reduce sum along dp number 0 workspace(%9 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 1 on reduce
     ds.wait 1 on compute
     ds.launch @kernel_18 ins(%8) outs(%arg3) on compute : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>

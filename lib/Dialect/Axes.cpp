@@ -1,0 +1,235 @@
+//===- Axes.cpp - The mesh of ranks, its axes and what is said by them -----------===//
+#include "OpHelpers.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace rt = ::ds::rt;
+
+//===----------------------------------------------------------------------===//
+// #ds.axes
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseName(AsmParser &parser, StringAttr &name) {
+  std::string text;
+  if (parser.parseKeywordOrString(&text))
+    return failure();
+  name = StringAttr::get(parser.getContext(), text);
+  return success();
+}
+
+static void printNames(AsmPrinter &printer, ArrayRef<StringAttr> names) {
+  llvm::interleaveComma(names, printer, [&](StringAttr name) { printer.printKeywordOrString(name); });
+}
+
+/// Parses names between delimiters.
+static AxesAttr parseNames(AsmParser &parser, AsmParser::Delimiter delimiter) {
+  SMLoc place = parser.getCurrentLocation();
+  SmallVector<StringAttr> names;
+  if (parser.parseCommaSeparatedList(delimiter, [&] { return parseName(parser, names.emplace_back()); }))
+    return {};
+  return AxesAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef(names));
+}
+
+Attribute AxesAttr::parse(AsmParser &parser, Type) {
+  return parseNames(parser, AsmParser::Delimiter::LessGreater);
+}
+
+void AxesAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printNames(printer, getNames());
+  printer << '>';
+}
+
+LogicalResult AxesAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names) {
+  if (names.empty())
+    return emitError() << "expects at least one axis";
+  llvm::StringSet<> seen;
+  for (StringAttr name : names)
+    if (!seen.insert(name).second)
+      return emitError() << "expects each axis once, but got " << name.getValue() << " twice";
+  return success();
+}
+
+ParseResult mlir::ds::parseAxes(AsmParser &parser, AxesAttr &axes) {
+  SMLoc place = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalLParen())) {
+    SmallVector<StringAttr> names;
+    if (parser.parseCommaSeparatedList([&] { return parseName(parser, names.emplace_back()); }) ||
+        parser.parseRParen())
+      return failure();
+    axes =
+        AxesAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef(names));
+    return success(axes != nullptr);
+  }
+  StringAttr name;
+  if (parseName(parser, name))
+    return failure();
+  axes = AxesAttr::get(parser.getContext(), ArrayRef(name));
+  return success();
+}
+
+void mlir::ds::printAxes(AsmPrinter &printer, AxesAttr axes) {
+  bool isOne = axes.getNames().size() == 1;
+  printer << (isOne ? "" : "(");
+  printNames(printer, axes.getNames());
+  printer << (isOne ? "" : ")");
+}
+
+//===----------------------------------------------------------------------===//
+// #ds.shifts
+//===----------------------------------------------------------------------===//
+
+ParseResult mlir::ds::parseNamedNumbers(AsmParser &parser, AsmParser::Delimiter delimiter,
+                                        SmallVectorImpl<StringAttr> &names,
+                                        SmallVectorImpl<int64_t> &numbers) {
+  return parser.parseCommaSeparatedList(delimiter, [&] {
+    return failure(parseName(parser, names.emplace_back()) || parser.parseEqual() ||
+                   parser.parseInteger(numbers.emplace_back()));
+  });
+}
+
+void mlir::ds::printNamedNumbers(AsmPrinter &printer, ArrayRef<StringAttr> names, ArrayRef<int64_t> numbers) {
+  llvm::interleaveComma(llvm::zip_equal(names, numbers), printer, [&](auto entry) {
+    printer.printKeywordOrString(std::get<0>(entry));
+    printer << " = " << std::get<1>(entry);
+  });
+}
+
+Attribute ShiftsAttr::parse(AsmParser &parser, Type) {
+  SMLoc place = parser.getCurrentLocation();
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> strides;
+  if (parseNamedNumbers(parser, AsmParser::Delimiter::LessGreater, names, strides))
+    return {};
+  return ShiftsAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef(names),
+                                ArrayRef(strides));
+}
+
+void ShiftsAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printNamedNumbers(printer, getNames(), getStrides());
+  printer << '>';
+}
+
+LogicalResult ShiftsAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names,
+                                 ArrayRef<int64_t> strides) {
+  if (failed(AxesAttr::verify(emitError, names)))
+    return failure();
+  if (names.size() != strides.size())
+    return emitError() << "expects one stride for each of " << names.size() << " axes, but got "
+                       << strides.size();
+  for (int64_t stride : strides)
+    if (stride < 0)
+      return emitError() << "expects strides that are not negative, but got " << stride;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MeshOp
+//===----------------------------------------------------------------------===//
+
+MeshOp MeshOp::lookup(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (module)
+    for (Operation &candidate : *module.getBody())
+      if (auto mesh = dyn_cast<MeshOp>(candidate))
+        return mesh;
+  return {};
+}
+
+LogicalResult MeshOp::verify() {
+  if (getSizes().size() != getAxes().size()) // C1.
+    return emitOpError("expects ") << getAxes().size() << " sizes, but got " << getSizes().size();
+  int64_t ranks = 1;
+  for (auto [name, size] : llvm::zip_equal(getAxes().getAsValueRange<StringAttr>(), getSizes())) {
+    if (size < 1) // C1.
+      return emitOpError("expects a size of at least 1 for axis ") << name << ", but got " << size;
+    if (llvm::MulOverflow(ranks, size, ranks) || ranks > UINT32_MAX) // C1.
+      return emitOpError("expects at most ") << UINT32_MAX << " ranks, but axis " << name << " has " << size;
+  }
+  if (getSizes().empty()) // C3.
+    return emitOpError("expects an axis, but got none");
+  if (std::string mistake = getMesh().findMistake(static_cast<uint32_t>(ranks)); !mistake.empty()) // C3.
+    return emitOpError("expects axes that can be told apart, but ") << mistake;
+  MeshOp first = lookup(*this);
+  if (!first || first == *this) // C2.
+    return success();
+  InFlightDiagnostic error = emitOpError("expects to be the only mesh of its module, but got a second");
+  error.attachNote(first.getLoc()) << "the first is here";
+  return error;
+}
+
+rt::Mesh MeshOp::getMesh() {
+  std::vector<rt::MeshAxis> axes;
+  for (auto [name, size] : llvm::zip_equal(getAxes().getAsValueRange<StringAttr>(), getSizes()))
+    axes.push_back({name.str(), static_cast<uint32_t>(size)});
+  return rt::Mesh(std::move(axes));
+}
+
+rt::AxisSet MeshOp::find(AxesAttr axes) {
+  rt::AxisSet found;
+  for (StringAttr name : axes.getNames())
+    found = found | getMesh().find(name.getValue()).value_or(rt::AxisSet());
+  return found;
+}
+
+int64_t MeshOp::getSize(AxesAttr axes) { return getMesh().size(find(axes)); }
+
+int64_t MeshOp::getSize(StringRef name) { return getSize(AxesAttr::get(getContext(), name)); }
+
+SmallVector<int64_t> MeshOp::resolve(ShiftsAttr shifts) {
+  SmallVector<int64_t> strides(getSizes().size(), 0);
+  if (!shifts)
+    return strides;
+  rt::Mesh mesh = getMesh();
+  for (auto [name, stride] : llvm::zip_equal(shifts.getNames(), shifts.getStrides())) {
+    rt::AxisSet axes = mesh.find(name.getValue()).value_or(rt::AxisSet());
+    for (unsigned axis = 0; axis < strides.size(); ++axis)
+      if (axes.has(axis))
+        strides[axis] += stride * mesh.stride(axis, axes);
+  }
+  return strides;
+}
+
+ShiftsAttr MeshOp::getShiftsOfParts(AxesAttr axes, int64_t stride) {
+  if (axes.getNames().size() == 1)
+    return ShiftsAttr::get(getContext(), axes.getNames(), stride);
+  // Between parts of one axis, another's may stand.
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> strides;
+  rt::AxisSet found = find(axes);
+  for (unsigned axis = 0; axis < getSizes().size(); ++axis)
+    if (found.has(axis)) {
+      names.push_back(cast<StringAttr>(getAxes()[axis]));
+      strides.push_back(stride * getMesh().stride(axis, found));
+    }
+  return ShiftsAttr::get(getContext(), names, strides);
+}
+
+LogicalResult mlir::ds::verifyAxes(Operation *op, ArrayRef<StringAttr> names) {
+  MeshOp mesh = MeshOp::lookup(op);
+  if (!mesh) {
+    InFlightDiagnostic error = op->emitOpError("expects a mesh in its module, but got none");
+    error.attachNote() << "declare one, as ds.mesh @mesh axes [dp = 2]";
+    return error;
+  }
+  rt::AxisSet seen;
+  for (StringAttr name : names) {
+    std::optional<rt::AxisSet> axes = mesh.getMesh().find(name.getValue());
+    if (!axes) {
+      InFlightDiagnostic error = op->emitOpError("expects axes of the mesh, but got ") << name.getValue();
+      error.attachNote(mesh.getLoc()) << "the mesh is " << mesh.getMesh().spell();
+      return error;
+    }
+    if (seen.hasAny(*axes))
+      return op->emitOpError("expects each axis once, but got ")
+             << mesh.getMesh().spell(seen & *axes) << " twice";
+    seen = seen | *axes;
+  }
+  return success();
+}
