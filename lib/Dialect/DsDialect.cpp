@@ -5,7 +5,6 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsConv.h"
-#include "ds/Dialect/DsGelu.h"
 
 #include "OpHelpers.h"
 
@@ -48,10 +47,6 @@ void DsDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "ds/Dialect/DsConvOps.cpp.inc"
-      >();
-  addOperations<
-#define GET_OP_LIST
-#include "ds/Dialect/DsGeluOps.cpp.inc"
       >();
   addAttributes<
 #define GET_ATTRDEF_LIST

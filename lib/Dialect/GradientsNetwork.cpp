@@ -27,9 +27,9 @@ static Value foldRows(Emitter &emit, Value x) {
 }
 
 static Value matmul(Emitter &emit, Type type, Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) {
-  return emit.getBuilder().create<MatmulOp>(emit.getLoc(), type, lhs, rhs, /*bias=*/Value(),
-                                            /*accumulator=*/Value(), transposeLhs, transposeRhs,
-                                            /*relu=*/false);
+  return emit.getBuilder()
+      .create<MatmulOp>(emit.getLoc(), type, lhs, rhs, /*bias=*/Value(), transposeLhs, transposeRhs)
+      .getResult();
 }
 
 /// C = op(A) op(B): dA = dC op(B)^T, and where A is stored transposed, dA^T = op(B) dC^T.
@@ -54,13 +54,45 @@ static Value matmulGradientByRhs(Emitter &emit, MatmulOp op, Value grad) {
   return matmul(emit, type, lhs, grad, !op.getTransposeLhs(), false);
 }
 
+/// What GELU of `op` is taken of: multiplied again, where it was not kept.
+static Value geluInput(Emitter &emit, MatmulOp op) {
+  if (op.getKept())
+    return op.getKept();
+  return emit.getBuilder()
+      .create<MatmulOp>(emit.getLoc(), op.getResult().getType(), op.getLhs(), op.getRhs(), op.getBias(),
+                        op.getTransposeLhs(), op.getTransposeRhs())
+      .getResult();
+}
+
+/// The gradient by what the epilogue of `op` is taken of, where `grad` is that by its result.
+static Value epilogueGradient(Emitter &emit, MatmulOp op, Value grad) {
+  switch (op.getEpilogue()) {
+  case Epilogue::None:
+    return grad;
+  case Epilogue::Relu: {
+    Value zero = emit.splatLike(grad, 0.0);
+    return emit.select(emit.compare(Predicate::LE, op.getResult(), zero), zero, grad); // to NaN as well
+  }
+  case Epilogue::Gelu: {
+    Value wide = emit.widen(grad), input = emit.widen(geluInput(emit, op));
+    Value product = emit.getBuilder().create<GeluGradOp>(emit.getLoc(), wide.getType(), wide, input, true);
+    return emit.convert(product, tensorType(grad).getElementType());
+  }
+  case Epilogue::GeluGradient:
+    return {}; // no second derivatives
+  }
+  llvm_unreachable("an epilogue of no kind");
+}
+
 void MatmulOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
                               Values &grads) {
   Emitter emit(builder, getLoc());
-  Value grad = resultGrads.front();
-  if (getRelu()) {
-    Value zero = emit.splatLike(grad, 0.0);
-    grad = emit.select(emit.compare(Predicate::LE, getResult(), zero), zero, grad); // to NaN as well
+  Value grad = resultGrads.front() ? epilogueGradient(emit, *this, resultGrads.front()) : Value();
+  if (Value kept = getKept() ? resultGrads.back() : Value())
+    grad = grad ? emit.add(grad, kept) : kept;
+  if (!grad) {
+    grads.append(getNumOperands(), Value());
+    return;
   }
   // A product of 16-bit matrices may have an f32 result; those of its gradient take the operands' type.
   Type element = tensorType(getLhs()).getElementType();
@@ -71,6 +103,7 @@ void MatmulOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayR
     grads.push_back(needed[grads.size()] ? emit.convert(emit.sumLeading(grad, 1), element) : Value());
   if (getAccumulator())
     grads.push_back(needed[grads.size()] ? grad : Value());
+  assert(!getInput() && "read by what has no second derivatives");
 }
 
 //===----------------------------------------------------------------------------===//

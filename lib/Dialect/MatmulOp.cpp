@@ -1,8 +1,6 @@
 //===- MatmulOp.cpp - Verifier, cost, call and folds of ds.matmul -----------------===//
 #include "OpHelpers.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -24,41 +22,56 @@ static RankedTensorType matmulType(RankedTensorType lhs, RankedTensorType rhs, b
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value rhs, bool transposeLhs,
                      bool transposeRhs) {
   RankedTensorType type = matmulType(tensorType(lhs), tensorType(rhs), transposeLhs, transposeRhs);
-  build(builder, state, type, lhs, rhs, Value(), Value(), transposeLhs, transposeRhs, /*relu=*/false);
+  build(builder, state, type, lhs, rhs, /*bias=*/Value(), transposeLhs, transposeRhs);
 }
 
-LogicalResult mlir::ds::verifyProduct(Operation *op, const Product &product, Type result) {
-  RankedTensorType lhs = tensorType(product.lhs), rhs = tensorType(product.rhs);
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Type type, Value lhs, Value rhs, Value bias,
+                     bool transposeLhs, bool transposeRhs) {
+  build(builder, state, type, /*kept=*/Type(), lhs, rhs, bias, /*accumulator=*/Value(), /*input=*/Value(),
+        transposeLhs, transposeRhs, Epilogue::None);
+}
+
+void MatmulOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (!getKept())
+    return;
+  setName(getResult(), "result");
+  setName(getKept(), "kept");
+}
+
+/// Verifies that the factors can be multiplied: constraints (C1), (C2) and (C6).
+static LogicalResult verifyFactors(MatmulOp op) {
+  RankedTensorType lhs = tensorType(op.getLhs()), rhs = tensorType(op.getRhs());
   bool isBatched = rhs.getRank() > 2;
   if (lhs.getRank() < 2 || rhs.getRank() < 2 ||
       (isBatched && lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2))) // C1.
-    return op->emitOpError("expects matrices, or equal leading dimensions, but got ")
-           << lhs << " and " << rhs;
-  if (product.transposeLhs && !isBatched && lhs.getRank() != 2) // C6.
-    return op->emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
-  int64_t left = matrixSizes(lhs, product.transposeLhs).second,
-          right = matrixSizes(rhs, product.transposeRhs).first;
+    return op.emitOpError("expects matrices, or equal leading dimensions, but got ") << lhs << " and " << rhs;
+  if (op.getTransposeLhs() && !isBatched && lhs.getRank() != 2) // C6.
+    return op.emitOpError("expects a rank-2 lhs to transpose against a rank-2 rhs, but got ") << lhs;
+  int64_t left = matrixSizes(lhs, op.getTransposeLhs()).second,
+          right = matrixSizes(rhs, op.getTransposeRhs()).first;
   if (left != right) // C2.
-    return op->emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
-  RankedTensorType expected = matmulType(lhs, rhs, product.transposeLhs, product.transposeRhs);
-  if (failed(expectType(op, "rhs", rhs.clone(lhs.getElementType()), rhs))) // C3.
-    return failure();
-  Type f32 = Float32Type::get(op->getContext());
-  if (result == expected.clone(f32) && lhs.getElementTypeBitWidth() == 16)
-    expected = expected.clone(f32);                       // The sums as they are.
-  if (failed(expectType(op, "result", expected, result))) // C4.
-    return failure();
-  if (!product.bias)
-    return success();
-  return expectType(op, "bias", lhs.clone({expected.getShape().back()}), product.bias.getType()); // C5.
+    return op.emitOpError("expects equal contracted sizes, but got ") << left << " and " << right;
+  return success();
 }
 
 LogicalResult MatmulOp::verify() {
-  if (failed(verifyProduct(*this, {getLhs(), getRhs(), getBias(), getTransposeLhs(), getTransposeRhs()},
-                           getType())))
+  if (failed(verifyFactors(*this)))
     return failure();
-  return getAccumulator() ? expectType(*this, "accumulator", getType(), getAccumulator().getType())
-                          : success(); // C5.
+  RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
+  RankedTensorType expected = matmulType(lhs, rhs, getTransposeLhs(), getTransposeRhs());
+  if (failed(expectType(*this, "rhs", rhs.clone(lhs.getElementType()), rhs))) // C3.
+    return failure();
+  Type f32 = Float32Type::get(getContext()), type = getResult().getType();
+  if (type == expected.clone(f32) && lhs.getElementTypeBitWidth() == 16)
+    expected = expected.clone(f32);                        // The sums as they are.
+  if (failed(expectType(*this, "result", expected, type))) // C4.
+    return failure();
+  if (getBias() && failed(expectType(*this, "bias", lhs.clone({expected.getShape().back()}),
+                                     getBias().getType()))) // C5.
+    return failure();
+  if (getAccumulator() && failed(expectType(*this, "accumulator", type, getAccumulator().getType()))) // C5.
+    return failure();
+  return verifyEpilogue(*this);
 }
 
 int64_t MatmulOp::getFlops() {
@@ -68,16 +81,20 @@ int64_t MatmulOp::getFlops() {
 
 LibraryCall MatmulOp::getLibraryCall() {
   LibraryCall call;
-  unsigned numOperands = getNumOperands();
+  auto operand = [&](OpOperand &use) { return use.getOperandNumber(); };
   call.callee = "matmul";
-  call.takesStrides = true;
-  call.order = {0, 1, numOperands};
+  call.takesStrides = mayStride(getEpilogue());
+  call.order = {0, 1, getNumOperands()};
   if (getBias())
-    call.order.push_back(2);
+    call.order.push_back(operand(*getBiasMutable().begin()));
+  if (getInput())
+    call.order.push_back(operand(*getInputMutable().begin()));
+  if (getKept())
+    call.order.push_back(getNumOperands() + 1);
   if (getAccumulator())
-    call.inPlace.push_back({0, numOperands - 1});
-  call.params =
-      makeParams(getContext(), {getTransposeLhs(), getTransposeRhs(), getAccumulator() ? 1 : 0, getRelu()});
+    call.inPlace.push_back({0, operand(*getAccumulatorMutable().begin())});
+  call.params = makeParams(getContext(), {getTransposeLhs(), getTransposeRhs(), getAccumulator() ? 1 : 0,
+                                          static_cast<int64_t>(getEpilogue())});
   return call;
 }
 
@@ -124,48 +141,23 @@ struct FoldBiasIntoMatmul : OpRewritePattern<AddOp> {
       auto matmul = (swapped ? op.getRhs() : op.getLhs()).getDefiningOp<MatmulOp>();
       auto bias = (swapped ? op.getLhs() : op.getRhs()).getDefiningOp<BroadcastOp>();
       if (!matmul || !bias || !matmul->hasOneUse() || matmul.getBias() || matmul.getAccumulator() ||
-          matmul.getRelu())
+          matmul.getEpilogue() != Epilogue::None)
         continue;
       int64_t rank = tensorType(op.getResult()).getRank();
       if (bias.getDims() != ArrayRef<int64_t>{rank - 1} ||
           tensorType(bias.getInput()).getDimSize(0) != tensorType(op.getResult()).getDimSize(rank - 1))
         continue;
       rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(),
-                                            bias.getInput(), Value(), matmul.getTransposeLhs(),
-                                            matmul.getTransposeRhs(), false);
+                                            bias.getInput(), matmul.getTransposeLhs(),
+                                            matmul.getTransposeRhs());
       return success();
     }
     return failure();
   }
 };
-/// True when every element of `value` is a constant zero.
-static bool isZero(Value value) {
-  SplatElementsAttr splat;
-  return matchPattern(value, m_Constant(&splat)) && isa<FloatType>(splat.getElementType()) &&
-         splat.getSplatValue<APFloat>().isZero();
-}
-
-/// select(m <= 0, 0, m) of a product m that nothing else reads -> the product with relu. Not so
-/// select(m > 0, m, 0), which makes 0 of NaN.
-struct FoldReluIntoMatmul : OpRewritePattern<SelectOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SelectOp op, PatternRewriter &rewriter) const override {
-    auto matmul = op.getOnFalse().getDefiningOp<MatmulOp>();
-    auto compare = op.getCondition().getDefiningOp<CompareOp>();
-    if (!matmul || !compare || matmul.getRelu() || matmul.getAccumulator() || !isZero(op.getOnTrue()) ||
-        compare.getPredicate() != Predicate::LE || compare.getLhs() != matmul.getResult() ||
-        !isZero(compare.getRhs()) || !compare->hasOneUse())
-      return failure();
-    if (!llvm::all_of(matmul->getUsers(), [&](Operation *user) { return user == op || user == compare; }))
-      return failure();
-    rewriter.replaceOpWithNewOp<MatmulOp>(op, op.getType(), matmul.getLhs(), matmul.getRhs(),
-                                          matmul.getBias(), Value(), matmul.getTransposeLhs(),
-                                          matmul.getTransposeRhs(), /*relu=*/true);
-    return success();
-  }
-};
 } // namespace
 
 void MatmulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<FoldTransposeIntoMatmul, FoldBiasIntoMatmul, FoldReluIntoMatmul>(context);
+  patterns.add<FoldTransposeIntoMatmul, FoldBiasIntoMatmul>(context);
+  populateFoldEpiloguePatterns(patterns);
 }

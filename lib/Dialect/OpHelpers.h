@@ -44,15 +44,14 @@ ParseResult parseNamedNumbers(AsmParser &parser, AsmParser::Delimiter delimiter,
                               SmallVectorImpl<StringAttr> &names, SmallVectorImpl<int64_t> &numbers);
 void printNamedNumbers(AsmPrinter &printer, ArrayRef<StringAttr> names, ArrayRef<int64_t> numbers);
 
-/// A matrix product, as its verifier looks at it; bias may be null.
-struct Product {
-  Value lhs, rhs, bias;
-  bool transposeLhs, transposeRhs;
-};
+/// Verifies what the epilogue of `op` asks for, none included: constraints (C7) and (C8).
+LogicalResult verifyEpilogue(MatmulOp op);
 
-/// Verifies what `op` multiplies, and that the result has type `result`: constraints (C1) to (C6) of
-/// ds.matmul but for the accumulator.
-LogicalResult verifyProduct(Operation *op, const Product &product, Type result);
+/// Whether the call of a product with `epilogue` takes results and a bias that are not packed.
+bool mayStride(Epilogue epilogue);
+
+/// Patterns that give products what is done to their results: relu.
+void populateFoldEpiloguePatterns(RewritePatternSet &patterns);
 
 /// Parameters of a library call, in order.
 inline SmallVector<Attribute> makeParams(MLIRContext *context, ArrayRef<int64_t> integers) {

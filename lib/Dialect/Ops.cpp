@@ -15,6 +15,7 @@ static StringRef spell(Space value) { return stringifySpace(value); }
 static StringRef spell(StreamKind value) { return stringifyStreamKind(value); }
 static StringRef spell(Predicate value) { return stringifyPredicate(value); }
 static StringRef spell(ReduceKind value) { return stringifyReduceKind(value); }
+static StringRef spell(Epilogue value) { return stringifyEpilogue(value); }
 static StringRef spell(CollectiveKind value) { return stringifyCollectiveKind(value); }
 
 /// `4, 8`.

@@ -127,7 +127,7 @@ func.func @matmul_keeps_sums_after_an_activation(%a: tensor<4x4xf32>, %c: tensor
   // CHECK-COUNT-2: ds.add
   %row = ds.broadcast %c dims [1] : tensor<4xf32> -> tensor<4x4xf32>
   %one = ds.broadcast %d dims [1] : tensor<1xf32> -> tensor<4x4xf32>
-  %m = ds.matmul %a, %a relu : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %m = ds.matmul %a, %a epilogue(relu) : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %r = ds.add %m, %row : tensor<4x4xf32>
   %n = ds.matmul %a, %a : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %s = ds.add %n, %one : tensor<4x4xf32>

@@ -107,8 +107,8 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
                    %table: tensor<100x8xf32>, %ids: tensor<2x16xi64>, %g: tensor<2x16x8xf32>, %t: tensor<4xi64>, %rng: tensor<2xi64>) {
   // CHECK: ds.matmul %{{.*}}, %{{.*}} bias(%{{.*}}) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>
   %m = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>
-  // CHECK: ds.matmul %{{.*}}, %{{.*}} into(%{{.*}}) transpose_rhs relu : tensor<4x8xf32>, tensor<6x8xf32> into tensor<4x6xf32> -> tensor<4x6xf32>
-  %n = ds.matmul %a, %b into(%acc) transpose_rhs relu : tensor<4x8xf32>, tensor<6x8xf32> into tensor<4x6xf32> -> tensor<4x6xf32>
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} into(%{{.*}}) transpose_rhs epilogue(relu) : tensor<4x8xf32>, tensor<6x8xf32> into tensor<4x6xf32> -> tensor<4x6xf32>
+  %n = ds.matmul %a, %b into(%acc) transpose_rhs epilogue(relu) : tensor<4x8xf32>, tensor<6x8xf32> into tensor<4x6xf32> -> tensor<4x6xf32>
   // CHECK: ds.softmax %{{.*}} dim 1 : tensor<4x8xf32>
   %s = ds.softmax %a dim 1 : tensor<4x8xf32>
   // CHECK: ds.softmax log %{{.*}} dim 1 : tensor<4x8xf32>
@@ -145,14 +145,19 @@ func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: te
   return
 }
 
-// CHECK-LABEL: @matmul_gelu
-func.func @matmul_gelu(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %b: tensor<6xbf16>, %v: tensor<6x8xbf16>, %y: tensor<4x8xbf16>) {
-  // CHECK: %{{.*}}, %[[H:.*]] = ds.matmul_gelu %arg0, %arg1 bias(%arg2) : tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
-  %g, %h = ds.matmul_gelu %x, %w bias(%b) : tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
-  // CHECK: ds.matmul_gelu %arg0, %arg3 transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
-  %only = ds.matmul_gelu %x, %v transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
-  // CHECK: ds.matmul_gelu_grad %arg4, %arg3 input(%[[H]]) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
-  %d = ds.matmul_gelu_grad %y, %v input(%h) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
+// What products do with their sums: GELU, whose input is stored or not, and its gradient.
+// CHECK-LABEL: @epilogues
+func.func @epilogues(%a: tensor<4x8xbf16>, %b: tensor<6x8xbf16>, %c: tensor<6xbf16>, %v: tensor<8x6xbf16>) {
+  // CHECK-NEXT: ds.matmul %arg0, %arg1 bias(%arg2) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+  %r = ds.matmul %a, %b bias(%c) transpose_rhs epilogue(none) : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+  // CHECK-NEXT: %{{.*}}, %[[H:.*]] = ds.matmul %arg0, %arg1 bias(%arg2) transpose_rhs epilogue(gelu) : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
+  %g, %h = ds.matmul %a, %b bias(%c) transpose_rhs epilogue(gelu) : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
+  // CHECK-NEXT: ds.matmul %arg0, %arg1 input(%[[H]]) transpose_rhs epilogue(gelu_gradient) : tensor<4x8xbf16>, tensor<6x8xbf16> input tensor<4x6xbf16> -> tensor<4x6xbf16>
+  %d = ds.matmul %a, %b input(%h) transpose_rhs epilogue(gelu_gradient) : tensor<4x8xbf16>, tensor<6x8xbf16> input tensor<4x6xbf16> -> tensor<4x6xbf16>
+  // CHECK-NEXT: ds.matmul %arg0, %arg3 epilogue(gelu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+  %only = ds.matmul %a, %v epilogue(gelu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+  // CHECK-NEXT: ds.matmul %arg0, %arg3 epilogue(relu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xf32>
+  %unrounded = ds.matmul %a, %v epilogue(relu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xf32>
   return
 }
 

@@ -153,10 +153,12 @@ def broadcast(op, x):
 def matmul(op, lhs, rhs, *rest):
     lhs = lhs.transpose(-1, -2) if op.has("transpose_lhs") else lhs
     rhs = rhs.transpose(-1, -2) if op.has("transpose_rhs") else rhs
-    result = torch.matmul(lhs, rhs)
-    for operand in rest:
-        result = result + operand
-    return torch.relu(result) if op.has("relu") else result
+    *added, has_input = op.get("operandSegmentSizes")[2:]
+    sums = torch.matmul(lhs, rhs)
+    for operand in rest[:sum(added)]:
+        sums = sums + operand
+    result = EPILOGUES[op.get("epilogue", "none")](sums, *rest[-1:] if has_input else ())
+    return [result, sums][:len(op.types)]
 
 
 def window(op, shape):
@@ -191,9 +193,22 @@ def gelu(op, x):
 
 
 def gelu_grad(op, grad, x):
+    return gradient_of(lambda leaf: gelu(op, leaf), grad, x)
+
+
+def gradient_of(function, grad, x):
+    """What autograd gives by `x`, where `grad` is what reaches function(x)."""
     leaf = x.detach().requires_grad_()
     with torch.enable_grad():
-        return torch.autograd.grad(gelu(op, leaf), leaf, grad)[0]
+        return torch.autograd.grad(function(leaf), leaf, grad)[0]
+
+
+def gelu_tanh(x):
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+EPILOGUES = {"none": lambda sums: sums, "relu": torch.relu, "gelu": gelu_tanh,
+             "gelu_gradient": lambda sums, x: gradient_of(gelu_tanh, sums, x)}
 
 
 def softmax(op, x):

@@ -177,7 +177,7 @@ class Segment:
         if accumulate:
             operands += f" into({self.pick_like(result)})"
             types += f" into {spell(result)}"
-        flags = " transpose_lhs" * flip + " transpose_rhs" * right + " relu" * (self.rng.random() < 0.1)
+        flags = " transpose_lhs" * flip + " transpose_rhs" * right + " epilogue(relu)" * (self.rng.random() < 0.1)
         self.emit(f"ds.matmul {operands}{flags} : {types} -> {spell(result)}", [result])
 
     def add_accumulate(self):

@@ -75,6 +75,9 @@ struct PhaseRange {
 /// The phases in which `op` may stand in a function or module: all for ops that say nothing of phases.
 PhaseRange getLegalPhases(Operation *op);
 
+/// Whether products with `epilogue` belong to backward: they multiply their sums by a derivative.
+bool takesGradient(Epilogue epilogue);
+
 } // namespace mlir::ds
 
 namespace mlir::OpTrait {

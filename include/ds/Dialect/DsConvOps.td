@@ -14,7 +14,7 @@ class Ds_WindowOp<string mnemonic, list<Trait> traits = []> : Ds_Op<mnemonic, !l
   let hasVerifier = 1;
 }
 
-def Ds_ConvOp : Ds_WindowOp<"conv", [DeclareOpInterfaceMethods<DifferentiableOpInterface>, PrecisionOpInterface]> {
+def Ds_ConvOp : Ds_WindowOp<"conv", [DeclareOpInterfaceMethods<DifferentiableOpInterface>, PrecisionOpInterface, ProductOpInterface]> {
   let summary = "Slides filters over one to three dimensions";
   let description = [{
     `result[n, o, l] = bias[o] + sum_{i, k} input[n, g * I / groups + i, stride * l + dilation * k - padding] *

@@ -193,6 +193,13 @@ def Ds_ShiftsAttr : AttrDef<Ds_Dialect, "Shifts"> {
   let genVerifyDecl = 1;
 }
 
+// What products do with their sums; lib/Dialect/Epilogues.cpp says what each asks of a product. Epilogues stand in
+// programs by number.
+def Ds_Epilogue : Ds_Enum<"Epilogue", "what a product does with its sums before it stores them", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Relu", 1, "relu">, I32EnumAttrCase<"Gelu", 2, "gelu">,
+  I32EnumAttrCase<"GeluGradient", 3, "gelu_gradient">]>;
+def Ds_EpilogueAttr : Ds_EnumAttr<Ds_Epilogue, "epilogue">;
+
 def Ds_CollectiveKind : Ds_Enum<"CollectiveKind", "what a group of ranks does together", [
   I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
   I32EnumAttrCase<"AllReduce", 2, "all_reduce">, I32EnumAttrCase<"Broadcast", 3, "broadcast">,

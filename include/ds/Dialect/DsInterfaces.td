@@ -134,6 +134,29 @@ def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   ];
 }
 
+def ProductOpInterface : OpInterface<"ProductOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    An op that adds up products, and may do more with each sum before it stores it: its epilogue. The first result is
+    what is stored.
+  }];
+  let methods = [
+    InterfaceMethod<"What the op does with its sums.", "::mlir::ds::Epilogue", "getEpilogue", (ins), [{}],
+      [{ return ::mlir::ds::Epilogue::None; }]>,
+    InterfaceMethod<[{
+      Whether the op can be built again with `epilogue`: it has none, its types and operands permit this one, and it has
+      no accumulator, which would go on to hold what the epilogue gave.
+    }], "bool", "canTake", (ins "::mlir::ds::Epilogue":$epilogue), [{}], [{ return false; }]>,
+    InterfaceMethod<[{
+      Builds the op again, at `loc`, with `epilogue`, which it can take, and returns that. `input` is what a gradient is
+      taken at, and null for other epilogues. With `keeps`, for epilogues that have a gradient, the second result is what
+      the epilogue is taken of. The op itself stays.
+    }], "::mlir::Operation *", "buildWithEpilogue",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ds::Epilogue":$epilogue,
+         "::mlir::Value":$input, "bool":$keeps), [{}], [{ llvm_unreachable("an op that takes no epilogue"); }]>
+  ];
+}
+
 def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::mlir::ds";
   let description = [{

@@ -9,13 +9,26 @@ defvar Cost = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
 defvar Library = DeclareOpInterfaceMethods<LibraryOpInterface>;
 defvar Decompose = DeclareOpInterfaceMethods<DecomposableOpInterface>;
 
-def Ds_MatmulOp : Ds_Op<"matmul", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Cost, Library, AttrSizedOperandSegments]> {
-  let summary = "Multiplies matrices, with bias, accumulation and activation";
+defvar Product = DeclareOpInterfaceMethods<ProductOpInterface, ["canTake", "buildWithEpilogue"]>;
+// Written out, lest products with one result be named for what a second one would be told apart by.
+defvar NamedResults = DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
+
+def Ds_MatmulOp : Ds_Op<"matmul", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Cost, Library, Product, NamedResults, AttrSizedOperandSegments]> {
+  let summary = "Multiplies matrices, with bias, accumulation and an epilogue";
   let description = [{
-    `result = act(op(lhs) * op(rhs) + bias + accumulator)`. op transposes the last two dimensions where the flag
-    says so. lhs is [..., M, K] (or [..., K, M]) and rhs [..., K, N] (or [..., N, K]) with equal leading
+    `result = epilogue(h)` with `h = op(lhs) * op(rhs) + bias + accumulator`. op transposes the last two dimensions where
+    the flag says so. lhs is [..., M, K] (or [..., K, M]) and rhs [..., K, N] (or [..., N, K]) with equal leading
     dimensions, or rhs is a matrix and lhs's leading dimensions count as rows. Products and sums are f32 for
-    16-bit elements. `relu` leaves NaN as it is. Costs 2 * batch * M * N * K operations.
+    16-bit elements. Costs 2 * batch * M * N * K operations.
+
+    | epilogue        | result                         | beside it                        |
+    |-----------------|--------------------------------|----------------------------------|
+    | `none`          | h                              |                                  |
+    | `relu`          | max(h, 0), NaN where h is NaN  |                                  |
+    | `gelu`          | GELU of h in its tanh form     | h as `kept`, where it is asked for |
+    | `gelu_gradient` | h times the derivative of that GELU at `input` | `input`          |
+
+    A device may take GELU of the f32 sums or of h rounded. ds-apply-gelu makes its two forms, for CUDA.
 
     Constraints:
     - (C1) lhs has rank >= 2, rhs rank 2 or lhs's rank; leading dimensions of rhs equal lhs's.
@@ -24,20 +37,35 @@ def Ds_MatmulOp : Ds_Op<"matmul", [OnTensors, Pure, DiffNet, PrecisionOpInterfac
     - (C4) the result is [..., M, N] of that type, or of f32 where that type has 16 bits.
     - (C5) bias is [N] of lhs's element type, the accumulator has the result's type.
     - (C6) `transpose_lhs` with a rank-2 rhs asks for a rank-2 lhs.
+    - (C7) with `gelu` and `gelu_gradient`, lhs and the result have one element type of 16 bits, and there is no
+      accumulator; with `gelu_gradient` there is no bias either.
+    - (C8) `gelu_gradient` has an input, `gelu` may have a second result; no other epilogue has either. Both have the
+      result's type.
 
-    Example: `%r = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6xf32> -> tensor<4x6xf32>`
+    Example:
+    ```
+    %r = ds.matmul %a, %b bias(%c) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>
+    %g, %h = ds.matmul %a, %b bias(%c) transpose_rhs epilogue(gelu) : tensor<4x8xbf16>, tensor<6x8xbf16>, tensor<6xbf16> -> tensor<4x6xbf16>, tensor<4x6xbf16>
+    %d = ds.matmul %a, %b input(%h) transpose_rhs epilogue(gelu_gradient) : tensor<4x8xbf16>, tensor<6x8xbf16> input tensor<4x6xbf16> -> tensor<4x6xbf16>
+    ```
   }];
   let arguments = (ins Ds_FloatTensor:$lhs, Ds_FloatTensor:$rhs, Optional<Ds_FloatTensor>:$bias,
-                       Optional<Ds_FloatTensor>:$accumulator, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs,
-                       UnitAttr:$relu);
-  let results = (outs Ds_FloatTensor:$result);
+                       Optional<Ds_FloatTensor>:$accumulator, Optional<Ds_FloatTensor>:$input, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs, DefaultValuedAttr<Ds_EpilogueAttr, "::mlir::ds::Epilogue::None">:$epilogue);
+  let results = (outs Ds_FloatTensor:$result, Optional<Ds_FloatTensor>:$kept);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`bias` `(` $bias^ `)`)? (`into` `(` $accumulator^ `)`)? (`transpose_lhs` $transpose_lhs^)?
-    (`transpose_rhs` $transpose_rhs^)? (`relu` $relu^)? attr-dict `:` type($lhs) `,` type($rhs)
-    (`,` type($bias)^)? (`into` type($accumulator)^)? `->` type($result)
+    $lhs `,` $rhs (`bias` `(` $bias^ `)`)? (`into` `(` $accumulator^ `)`)? (`input` `(` $input^ `)`)?
+    (`transpose_lhs` $transpose_lhs^)? (`transpose_rhs` $transpose_rhs^)? (`epilogue` `` custom<InParens>($epilogue)^)? attr-dict
+    `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`into` type($accumulator)^)? (`input` type($input)^)?
+    `->` type($result) (`,` type($kept)^)?
   }];
-  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, CArg<"bool", "false">:$transposeLhs,
-                                 CArg<"bool", "false">:$transposeRhs)>];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, CArg<"bool", "false">:$transposeLhs,
+                   CArg<"bool", "false">:$transposeRhs)>,
+    // A product of `type` without accumulator and epilogue; the bias may be null.
+    OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "::mlir::Value":$bias,
+                   "bool":$transposeLhs, "bool":$transposeRhs)>
+  ];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
 }

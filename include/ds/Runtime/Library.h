@@ -88,6 +88,7 @@ MatmulExtras matmulExtras(const Program &program, const Command &command);
 
 /// What Matmul does with the sums.
 enum class Activation : int64_t { None, Relu, Gelu, GeluGradient };
+inline constexpr Activation kLastActivation = Activation::GeluGradient;
 
 } // namespace ds::rt
 

@@ -18,9 +18,10 @@ int64_t hf::width(Value x) { return tensorType(x).getShape().back(); }
 static Value multiply(Emitter e, Value x, Value matrix, Value bias, bool transposed) {
   SmallVector<int64_t> shape(tensorType(x).getShape());
   shape.back() = tensorType(matrix).getDimSize(transposed ? 0 : 1);
-  return e.getBuilder().create<MatmulOp>(e.getLoc(), tensorType(x).clone(shape), x, matrix, bias,
-                                         /*accumulator=*/Value(), /*transpose_lhs=*/false, transposed,
-                                         /*relu=*/false);
+  return e.getBuilder()
+      .create<MatmulOp>(e.getLoc(), tensorType(x).clone(shape), x, matrix, bias, /*transposeLhs=*/false,
+                        transposed)
+      .getResult();
 }
 
 Value hf::linear(Graph &g, llvm::StringRef name, Value x, int64_t columns, bool bias, double deviation) {
@@ -219,14 +220,15 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
   OpBuilder &b = e.getBuilder();
   int64_t heads = tensorType(query).getDimSize(2), length = tensorType(query).getDimSize(1);
   Value q = headsFirst(e, query, heads), k = headsFirst(e, key, heads), v = headsFirst(e, value, heads);
-  Value scores = e.scale(b.create<MatmulOp>(e.getLoc(), q, k, false, /*transposeRhs=*/true), options.scale);
+  Value products = b.create<MatmulOp>(e.getLoc(), q, k, false, /*transposeRhs=*/true).getResult();
+  Value scores = e.scale(products, options.scale);
   ArrayRef<int64_t> shape = tensorType(scores).getShape();
   if (Value seen = visible(e, length, options))
     scores = e.select(e.broadcast(seen, {2, 3}, shape), scores, e.splatLike(scores, -INFINITY));
   Value weights =
       b.create<SoftmaxOp>(e.getLoc(), scores.getType(), scores, b.getI64IntegerAttr(3), /*log=*/nullptr);
   weights = g.dropout(weights, options.dropout);
-  Value mixed = b.create<MatmulOp>(e.getLoc(), weights, v);
+  Value mixed = b.create<MatmulOp>(e.getLoc(), weights, v).getResult();
   return b.create<TransposeOp>(e.getLoc(), mixed, ArrayRef<int64_t>{0, 2, 1, 3});
 }
 

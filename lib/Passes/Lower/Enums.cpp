@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Library.h"
 
 using namespace mlir::ds;
 namespace rt = ::ds::rt;
@@ -51,6 +51,11 @@ static_assert(isSame(Work::Forward, rt::Work::Forward) && isSame(Work::Backward,
               isSame(Work::WeightGradient, rt::Work::WeightGradient) &&
               isSame(Work::Update, rt::Work::Update) && isSame(Work::Evaluation, rt::Work::Evaluation) &&
               rt::kLastWork == rt::Work::Evaluation && getMaxEnumValForWork() == 6);
+
+static_assert(isSame(Epilogue::None, rt::Activation::None) && isSame(Epilogue::Relu, rt::Activation::Relu) &&
+              isSame(Epilogue::Gelu, rt::Activation::Gelu) &&
+              isSame(Epilogue::GeluGradient, rt::Activation::GeluGradient) &&
+              isSame(rt::kLastActivation, rt::Activation::GeluGradient) && getMaxEnumValForEpilogue() == 3);
 
 static_assert(isSame(Gradients::None, rt::Gradients::None) && isSame(Gradients::Set, rt::Gradients::Set) &&
               isSame(Gradients::Add, rt::Gradients::Add) && getMaxEnumValForGradients() == 2);

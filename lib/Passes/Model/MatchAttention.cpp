@@ -38,7 +38,7 @@ std::optional<Visibility> AttentionMatcher::matchCausalOnce(Value condition) {
 
 /// A product without extras, of matrices with leading dimensions of their own.
 static bool isPlainBatched(MatmulOp op) {
-  return op && !op.getBias() && !op.getAccumulator() && !op.getRelu() &&
+  return op && !op.getBias() && !op.getAccumulator() && op.getEpilogue() == Epilogue::None &&
          tensorType(op.getRhs()).getRank() >= 3 && tensorType(op.getRhs()).getRank() <= 4;
 }
 

@@ -232,7 +232,7 @@ struct RaiseAttention : mlir::ds::impl::RaiseAttentionBase<RaiseAttention> {
         if (!match)
           continue;
         OpBuilder builder(product);
-        product.replaceAllUsesWith(Raiser(builder, *match).raise());
+        product.getResult().replaceAllUsesWith(Raiser(builder, *match).raise());
         changed = true;
       }
       // Folding takes away the transpositions that met, and the scores that nothing reads.

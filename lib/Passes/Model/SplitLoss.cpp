@@ -69,8 +69,8 @@ static std::optional<LinearLoss> matchLinearLoss(CrossEntropyOp loss) {
   while (value.hasOneUse()) {
     Operation *op = value.getDefiningOp();
     if (auto product = dyn_cast_or_null<MatmulOp>(op)) {
-      bool isLinear = !product.getAccumulator() && !product.getRelu() && !product.getTransposeLhs() &&
-                      tensorType(product.getRhs()).getRank() == 2;
+      bool isLinear = !product.getAccumulator() && product.getEpilogue() == Epilogue::None &&
+                      !product.getTransposeLhs() && tensorType(product.getRhs()).getRank() == 2;
       match.product = product;
       return isLinear ? std::optional(match) : std::nullopt;
     }
@@ -84,7 +84,8 @@ static std::optional<LinearLoss> matchLinearLoss(CrossEntropyOp loss) {
 
 /// What the choice of chunks rests on.
 static LogitsShape shapeOf(LinearLoss &match) {
-  RankedTensorType logits = tensorType(match.loss.getLogits()), product = tensorType(match.product);
+  RankedTensorType logits = tensorType(match.loss.getLogits()),
+                   product = tensorType(match.product.getResult());
   RankedTensorType weight = tensorType(match.product.getRhs());
   LogitsShape shape;
   shape.rows = logits.getDimSize(0);
@@ -145,16 +146,15 @@ static void splitLoss(LinearLoss &match, int64_t rows) {
     denominator = countTargets(emit, loss.getTargets(), loss.getIgnoreIndex());
   ResultRange inputs = splitRows(builder, product.getLoc(), pickRows(builder, match), rows);
   ResultRange targets = splitRows(builder, loss.getLoc(), loss.getTargets(), rows);
-  RankedTensorType productType = tensorType(product);
+  RankedTensorType productType = tensorType(product.getResult());
   Type read = tensorType(loss.getLogits()).getElementType();
   Value total;
   for (auto [input, target] : llvm::zip_equal(inputs, targets)) {
     auto type = productType.clone({tensorType(input).getDimSize(0), productType.getShape().back()});
-    Value logits =
-        builder.create<MatmulOp>(product.getLoc(), type, input, product.getRhs(), product.getBias(), Value(),
-                                 false, product.getTransposeRhs(), false);
-    auto part = builder.create<CrossEntropyOp>(loss.getLoc(), emit.convert(logits, read), target, denominator,
-                                               loss.getIgnoreIndex());
+    auto logits = builder.create<MatmulOp>(product.getLoc(), type, input, product.getRhs(), product.getBias(),
+                                           /*transposeLhs=*/false, product.getTransposeRhs());
+    auto part = builder.create<CrossEntropyOp>(loss.getLoc(), emit.convert(logits.getResult(), read), target,
+                                               denominator, loss.getIgnoreIndex());
     total = total ? emit.add(total, part.getLoss()) : part.getLoss();
   }
   if (!loss.getCount().use_empty())

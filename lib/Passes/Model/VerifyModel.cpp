@@ -31,6 +31,9 @@ static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &s
   for (Operation &op : func.getBody().front()) {
     if (isa<AttentionGradOp, ConvGradInputOp, ConvGradWeightOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
       return op.emitOpError("belongs to phase step, but stands in a model");
+    if (auto product = dyn_cast<ProductOpInterface>(op); product && takesGradient(product.getEpilogue()))
+      return op.emitOpError("with epilogue(")
+             << stringifyEpilogue(product.getEpilogue()) << ") belongs to phase step, but stands in a model";
     // The count of targets that are not ignored depends on no parameter: it may be read.
     if (isa<AttentionOp, CrossEntropyOp>(op))
       for (Value statistic : op.getResults().slice(1, 1))

@@ -6,7 +6,7 @@
 // GELU's gradient takes the place of what reaches it.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Dialect/DsGelu.h"
+#include "ds/Dialect/Ds.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
@@ -31,14 +31,10 @@ static Value narrowSource(Value value) {
   return from.isBF16() || from.isF16() ? convert.getInput() : Value();
 }
 
-/// The product that gives `value` in the type of its factors, and adds nothing that a product with GELU
-/// could not; null where there is none.
-static MatmulOp findProduct(Value value, bool mayHaveBias) {
-  auto product = value.getDefiningOp<MatmulOp>();
-  bool fits = product && !product.getAccumulator() && !product.getRelu() &&
-              (mayHaveBias || !product.getBias()) &&
-              getElementTypeOrSelf(value) == getElementTypeOrSelf(product.getLhs());
-  return fits ? product : MatmulOp();
+/// The product that gives `value` and can take `epilogue`; null where there is none.
+static ProductOpInterface findProduct(Value value, Epilogue epilogue) {
+  auto product = value.getDefiningOp<ProductOpInterface>();
+  return product && product.canTake(epilogue) ? product : ProductOpInterface();
 }
 
 //===----------------------------------------------------------------------===//
@@ -69,19 +65,18 @@ static bool isApart(Operation *earlier, Operation *later) {
 /// Gives GELU to the product whose result it is taken of.
 static void applyGelu(FusedOp fused) {
   Value input = fused.getInputs().front();
-  MatmulOp product = isGelu(fused) ? findProduct(input, /*mayHaveBias=*/true) : MatmulOp();
+  ProductOpInterface product = isGelu(fused) ? findProduct(input, Epilogue::Gelu) : ProductOpInterface();
   if (!product || isApart(product, fused))
     return;
   WorkListener listener(product);
   OpBuilder builder(product, &listener);
-  Type type = input.getType();
-  auto op = builder.create<MatmulGeluOp>(product.getLoc(), type, input.hasOneUse() ? Type() : type,
-                                         product.getLhs(), product.getRhs(), product.getBias(),
-                                         product.getTransposeLhsAttr(), product.getTransposeRhsAttr());
-  fused.getResult(0).replaceAllUsesWith(op.getResult());
+  bool keeps = !input.hasOneUse();
+  Operation *op =
+      product.buildWithEpilogue(builder, product.getLoc(), Epilogue::Gelu, /*input=*/Value(), keeps);
+  fused.getResult(0).replaceAllUsesWith(op->getResult(0));
   fused.erase();
-  if (op.getInput())
-    input.replaceAllUsesWith(op.getInput());
+  if (keeps)
+    input.replaceAllUsesWith(op->getResult(1));
   product.erase();
 }
 
@@ -167,21 +162,21 @@ static void applyGradient(FusedOp fused) {
     return;
   Value grad = fused.getInputs()[gradient->grad.getArgNumber()],
         input = fused.getInputs()[gradient->input.getArgNumber()];
-  MatmulOp product = grad.hasOneUse() ? findProduct(grad, /*mayHaveBias=*/false) : MatmulOp();
+  ProductOpInterface product =
+      grad.hasOneUse() ? findProduct(grad, Epilogue::GeluGradient) : ProductOpInterface();
   Operation *maker = input.getDefiningOp();
   if (!product || (maker && !maker->isBeforeInBlock(product)))
     return;
   WorkListener listener(product);
   OpBuilder builder(product, &listener);
-  auto op =
-      builder.create<MatmulGeluGradOp>(product.getLoc(), grad.getType(), product.getLhs(), product.getRhs(),
-                                       input, product.getTransposeLhsAttr(), product.getTransposeRhsAttr());
+  Operation *op =
+      product.buildWithEpilogue(builder, product.getLoc(), Epilogue::GeluGradient, input, /*keeps=*/false);
   // The region's operand is now the gradient itself.
-  grad.replaceAllUsesWith(op.getResult());
+  grad.replaceAllUsesWith(op->getResult(0));
   product.erase();
   gradient->rounded.replaceUsesWithIf(gradient->grad,
                                       [](OpOperand &use) { return !isa<YieldOp>(use.getOwner()); });
-  if (FusedOp rest = replaceResults(fused, gradient->rounded, op.getResult()))
+  if (FusedOp rest = replaceResults(fused, gradient->rounded, op->getResult(0)))
     removeUnread(rest);
 }
 

@@ -154,13 +154,12 @@ Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &cal
   Value buffer = makeBuffer(result);
   ArrayRef<int64_t> shape = tensorType(result).getShape();
   bool isPlaceable = bufferType(buffer).isContiguous();
-  if (!isPlaceable && isa<MatmulOp>(result.getOwner())) // a product sees its leading dimensions as rows
+  if (!isPlaceable && call.takesStrides)
     isPlaceable =
+        !isa<MatmulOp>(result.getOwner()) || // which sees its leading dimensions as rows
         reshapeView(viewOf(bufferType(buffer)),
                     {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
             .has_value();
-  else if (!isPlaceable)
-    isPlaceable = call.takesStrides;
   return isPlaceable ? buffer : allocate(tensorType(result), categoryOf(result), result.getLoc());
 }
 

@@ -17,7 +17,7 @@ using namespace mlir::ds;
 /// The accumulator operand of an op that can add into one; null for other ops, and where adding after it
 /// differs.
 static MutableOperandRange *getAccumulatorSlot(Operation *op, std::optional<MutableOperandRange> &storage) {
-  if (auto matmul = dyn_cast_or_null<MatmulOp>(op); matmul && !matmul.getRelu())
+  if (auto matmul = dyn_cast_or_null<MatmulOp>(op); matmul && matmul.getEpilogue() == Epilogue::None)
     return &storage.emplace(matmul.getAccumulatorMutable());
   if (auto grad = dyn_cast_or_null<EmbeddingGradOp>(op))
     return &storage.emplace(grad.getAccumulatorMutable());

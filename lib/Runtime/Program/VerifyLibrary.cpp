@@ -57,7 +57,7 @@ Status verifyMatmul(const OperandChecker &c) {
   DS_CHECK(c.flag(0));
   DS_CHECK(c.flag(1));
   DS_CHECK(c.flag(2));
-  DS_CHECK(c.flag(3, static_cast<int64_t>(Activation::GeluGradient)));
+  DS_CHECK(c.flag(3, static_cast<int64_t>(kLastActivation)));
   DS_CHECK(c.isFloat(0));
   DS_CHECK(c.sameType(1, 0));
   DS_CHECK(c.dtype(2, {c.operand(0).dtype, DType::F32}));

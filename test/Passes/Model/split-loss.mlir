@@ -32,7 +32,7 @@ module attributes {ds.training = {loss_chunks = 2}} {
     %l0, %s0, %c0 = ds.cross_entropy %y, %t ignore_index -100 : (tensor<8x100xf32>, tensor<8xi64>) -> (tensor<f32>, tensor<8xf32>, tensor<f32>)
     // expected-remark @+1 {{stays whole}}
     %l1, %s1, %c1 = ds.cross_entropy %given, %t ignore_index -100 : (tensor<8x100xf32>, tensor<8xi64>) -> (tensor<f32>, tensor<8xf32>, tensor<f32>)
-    %r = ds.matmul %x, %w relu : tensor<8x4xf32>, tensor<4x100xf32> -> tensor<8x100xf32>
+    %r = ds.matmul %x, %w epilogue(relu) : tensor<8x4xf32>, tensor<4x100xf32> -> tensor<8x100xf32>
     // expected-remark @+1 {{stays whole}}
     %l2, %s2, %c2 = ds.cross_entropy %r, %t ignore_index -100 : (tensor<8x100xf32>, tensor<8xi64>) -> (tensor<f32>, tensor<8xf32>, tensor<f32>)
     %tr = ds.matmul %xt, %w transpose_lhs : tensor<4x8xf32>, tensor<4x100xf32> -> tensor<8x100xf32>

@@ -93,6 +93,14 @@ func.func @forward(%q: tensor<1x4x2x8xf32> {ds.input = "q"}, %bias: tensor<1x2x4
 
 // -----
 
+func.func @forward(%y: tensor<4x8xbf16> {ds.input = "y"}, %w: tensor<8x6xbf16> {ds.input = "w"}, %h: tensor<4x6xbf16> {ds.input = "h"}, %x: tensor<f32> {ds.input = "x"}) -> tensor<f32> {
+  // expected-error@+1 {{'ds.matmul' op with epilogue(gelu_gradient) belongs to phase step, but stands in a model}}
+  %d = ds.matmul %y, %w input(%h) epilogue(gelu_gradient) : tensor<4x8xbf16>, tensor<8x6xbf16> input tensor<4x6xbf16> -> tensor<4x6xbf16>
+  return %x : tensor<f32>
+}
+
+// -----
+
 func.func @forward(%w: tensor<4x3x3xf32> {ds.input = "w"}, %g: tensor<2x4x6xf32> {ds.input = "g"}) -> tensor<f32> {
   // expected-error@+1 {{'ds.conv_grad_input' op belongs to phase step, but stands in a model}}
   %d = ds.conv_grad_input %w, %g stride [1] padding [0] dilation [1] groups 1 : tensor<4x3x3xf32>, tensor<2x4x6xf32> -> tensor<2x3x8xf32>

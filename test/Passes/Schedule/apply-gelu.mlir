@@ -4,7 +4,7 @@ module attributes {ds.target = "cuda:sm_90"} {
 // Nothing else reads GELU's input: it is not stored.
 // CHECK-LABEL: @evaluation
 func.func @evaluation(%x: tensor<4x8xbf16>, %w: tensor<6x8xbf16>) -> tensor<4x6xbf16> {
-  // CHECK-NEXT: %[[G:.*]] = ds.matmul_gelu %arg0, %arg1 transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+  // CHECK-NEXT: %[[G:.*]] = ds.matmul %arg0, %arg1 transpose_rhs epilogue(gelu) : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
   // CHECK-NEXT: return %[[G]]
   %h = ds.matmul %x, %w transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
   %g = ds.fused(%h) : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {
@@ -21,12 +21,12 @@ func.func @evaluation(%x: tensor<4x8xbf16>, %w: tensor<6x8xbf16>) -> tensor<4x6x
 // that reaches it. What adds up the gradient for the bias reads it as before.
 // CHECK-LABEL: @training
 func.func @training(%x: tensor<4x8xf16>, %w: tensor<8x6xf16>, %b: tensor<6xf16>, %v: tensor<6x8xf16>, %dy: tensor<4x8xf16>) -> (tensor<4x8xf16>, tensor<6x8xf16>, tensor<4x6xf16>, tensor<6xf16>) {
-  // CHECK-NEXT: %[[G:.*]], %[[H:.*]] = ds.matmul_gelu %arg0, %arg1 bias(%arg2) : tensor<4x8xf16>, tensor<8x6xf16>, tensor<6xf16> -> tensor<4x6xf16>, tensor<4x6xf16>
+  // CHECK-NEXT: %[[G:.*]], %[[H:.*]] = ds.matmul %arg0, %arg1 bias(%arg2) epilogue(gelu) : tensor<4x8xf16>, tensor<8x6xf16>, tensor<6xf16> -> tensor<4x6xf16>, tensor<4x6xf16>
   // CHECK-NEXT: %[[Y:.*]] = ds.matmul %[[G]], %arg3
   // CHECK-NEXT: %[[AGAIN:.*]] = ds.fused(%[[H]])
   // CHECK: ds.gelu tanh
   // CHECK: %[[DV:.*]] = ds.matmul %[[AGAIN]], %arg4 transpose_lhs
-  // CHECK-NEXT: %[[DH:.*]] = ds.matmul_gelu_grad %arg4, %arg3 input(%[[H]]) transpose_rhs : tensor<4x8xf16>, tensor<6x8xf16>, tensor<4x6xf16> -> tensor<4x6xf16>
+  // CHECK-NEXT: %[[DH:.*]] = ds.matmul %arg4, %arg3 input(%[[H]]) transpose_rhs epilogue(gelu_gradient) : tensor<4x8xf16>, tensor<6x8xf16> input tensor<4x6xf16> -> tensor<4x6xf16>
   // CHECK-NEXT: %[[DB:.*]] = ds.fused(%[[DH]])
   // CHECK: return %[[Y]], %[[DV]], %[[DH]], %[[DB]]
   %h = ds.matmul %x, %w bias(%b) : tensor<4x8xf16>, tensor<8x6xf16>, tensor<6xf16> -> tensor<4x6xf16>
@@ -68,7 +68,7 @@ func.func @training(%x: tensor<4x8xf16>, %w: tensor<8x6xf16>, %b: tensor<6xf16>,
 // GELU again beside its gradient: the rest of the region reads the input alone.
 // CHECK-LABEL: @leaves_the_rest
 func.func @leaves_the_rest(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor<4x8xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>) {
-  // CHECK-NEXT: %[[DH:.*]] = ds.matmul_gelu_grad %arg2, %arg1 input(%arg0) transpose_rhs
+  // CHECK-NEXT: %[[DH:.*]] = ds.matmul %arg2, %arg1 input(%arg0) transpose_rhs epilogue(gelu_gradient)
   // CHECK-NEXT: %[[G:.*]] = ds.fused(%arg0) : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {
   // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x6xbf16>):
   // CHECK-NEXT: %[[WIDE:.*]] = ds.convert %[[A]]
@@ -93,7 +93,7 @@ func.func @leaves_the_rest(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tens
 // The rest reads the rounded gradient, in the place of what reached GELU.
 // CHECK-LABEL: @rest_reads_gradient
 func.func @rest_reads_gradient(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor<4x8xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xf32>) {
-  // CHECK-NEXT: %[[DH:.*]] = ds.matmul_gelu_grad
+  // CHECK-NEXT: %[[DH:.*]] = ds.matmul {{.*}} epilogue(gelu_gradient)
   // CHECK-NEXT: %[[S:.*]] = ds.fused(%[[DH]]) : (tensor<4x6xbf16>) -> tensor<4x6xf32> {
   // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x6xbf16>):
   // CHECK-NEXT: %[[WIDE:.*]] = ds.convert %[[A]]
@@ -115,7 +115,7 @@ func.func @rest_reads_gradient(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: 
 // The rest would read both again: nothing is saved.
 // CHECK-LABEL: @saves_nothing
 func.func @saves_nothing(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor<4x8xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xf32>) {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %dg = ds.matmul %dy, %v transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
   %r:2 = ds.fused(%dg, %h) : (tensor<4x6xbf16>, tensor<4x6xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xf32>) {
@@ -134,7 +134,7 @@ func.func @saves_nothing(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor
 // The unrounded gradient is read: a product gives none.
 // CHECK-LABEL: @reads_unrounded_gradient
 func.func @reads_unrounded_gradient(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor<4x8xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xf32>) {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %dg = ds.matmul %dy, %v transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
   %r:2 = ds.fused(%dg, %h) : (tensor<4x6xbf16>, tensor<4x6xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xf32>) {
@@ -151,7 +151,7 @@ func.func @reads_unrounded_gradient(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, 
 // Something else reads what reaches GELU: it is stored anyway.
 // CHECK-LABEL: @gradient_has_two_readers
 func.func @gradient_has_two_readers(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor<4x8xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>) {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %dg = ds.matmul %dy, %v transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
   %dh = ds.fused(%dg, %h) : (tensor<4x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16> {
@@ -168,7 +168,7 @@ func.func @gradient_has_two_readers(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, 
 // A product that accumulates, or adds a bias, and one that comes before GELU's input is there.
 // CHECK-LABEL: @gradient_of_other_products
 func.func @gradient_of_other_products(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>, %dy: tensor<4x8xbf16>, %sum: tensor<4x6xbf16>, %b: tensor<6xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>, tensor<4x6xbf16>) {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %added = ds.matmul %dy, %v into(%sum) transpose_rhs : tensor<4x8xbf16>, tensor<6x8xbf16> into tensor<4x6xbf16> -> tensor<4x6xbf16>
   %dh = ds.fused(%added, %h) : (tensor<4x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16> {
@@ -204,7 +204,7 @@ func.func @gradient_of_other_products(%h: tensor<4x6xbf16>, %v: tensor<6x8xbf16>
 // Regions that do more than GELU, or another form of it.
 // CHECK-LABEL: @other_regions
 func.func @other_regions(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>, tensor<4x6xf32>) {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %h0 = ds.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
   %g0 = ds.fused(%h0) : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {
@@ -235,7 +235,7 @@ func.func @other_regions(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) -> (tensor<
 // Products that accumulate or have relu, and one with another product behind it: GELU is taken where it is wanted.
 // CHECK-LABEL: @other_products
 func.func @other_products(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %sum: tensor<4x6xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>, tensor<4x6xbf16>, tensor<4x6xbf16>) {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %h0 = ds.matmul %x, %w into(%sum) : tensor<4x8xbf16>, tensor<8x6xbf16> into tensor<4x6xbf16> -> tensor<4x6xbf16>
   %g0 = ds.fused(%h0) : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {
@@ -245,7 +245,7 @@ func.func @other_products(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %sum: tens
     %r = ds.convert %gelu : tensor<4x6xf32> -> tensor<4x6xbf16>
     ds.yield %r : tensor<4x6xbf16>
   }
-  %h1 = ds.matmul %x, %w relu : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+  %h1 = ds.matmul %x, %w epilogue(relu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
   %g1 = ds.fused(%h1) : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {
   ^bb0(%a: tensor<4x6xbf16>):
     %wide = ds.convert %a : tensor<4x6xbf16> -> tensor<4x6xf32>
@@ -271,7 +271,7 @@ func.func @other_products(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %sum: tens
 // On the CPU a pass over what lies in its caches costs less than a product that no library has.
 // CHECK-LABEL: @cpu
 func.func @cpu(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) -> tensor<4x6xbf16> {
-  // CHECK-NOT: matmul_gelu
+  // CHECK-NOT: epilogue(gelu
   // CHECK: return
   %h = ds.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
   %g = ds.fused(%h) : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {

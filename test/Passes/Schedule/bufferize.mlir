@@ -16,6 +16,7 @@ ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x
 ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
 ds.state @dx role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x4x8x6xf32>
 ds.state @g16 role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x2x6xbf16>
+ds.state @columns role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x12xbf16>
 ds.state @dw role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6x2x3x2xf32>
 
 // The host's values stay for the next segment; the second state is a copy of the first.
@@ -596,8 +597,24 @@ func.func @tells_gradients_from_activations(%p: tensor<4x4xf32> {ds.state = @p},
 // CHECK: %[[H:.*]] = ds.view %[[INPUT]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x6xbf16>, [6, 1], device>
 // CHECK-NEXT: ds.call "matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %[[H]]) writes [2] params [0, 0, 0, 3] on compute
 func.func @products_with_gelu(%x: tensor<2x2x4xbf16> {ds.input = "x"}, %w: tensor<4x6xbf16> {ds.input = "w"}, %b: tensor<6xbf16> {ds.input = "b"}) -> (tensor<2x2x6xbf16> {ds.state = @g16}) {
-  %g, %h = ds.matmul_gelu %x, %w bias(%b) : tensor<2x2x4xbf16>, tensor<4x6xbf16>, tensor<6xbf16> -> tensor<2x2x6xbf16>, tensor<2x2x6xbf16>
+  %g, %h = ds.matmul %x, %w bias(%b) epilogue(gelu) : tensor<2x2x4xbf16>, tensor<4x6xbf16>, tensor<6xbf16> -> tensor<2x2x6xbf16>, tensor<2x2x6xbf16>
   %y = ds.matmul %g, %w transpose_rhs : tensor<2x2x6xbf16>, tensor<4x6xbf16> -> tensor<2x2x4xbf16>
-  %d = ds.matmul_gelu_grad %y, %w input(%h) : tensor<2x2x4xbf16>, tensor<4x6xbf16>, tensor<2x2x6xbf16> -> tensor<2x2x6xbf16>
+  %d = ds.matmul %y, %w input(%h) epilogue(gelu_gradient) : tensor<2x2x4xbf16>, tensor<4x6xbf16> input tensor<2x2x6xbf16> -> tensor<2x2x6xbf16>
   return %d : tensor<2x2x6xbf16>
+}
+
+// ReLU's product writes its columns of the whole, rows of 12 apart; what has taken GELU is packed, and copied there.
+// CHECK-LABEL: func.func @columns_of_epilogues(
+// CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:{{.*}} %[[R:arg[0-9]+]]:
+func.func @columns_of_epilogues(%x: tensor<4x4xbf16> {ds.input = "x"}, %w: tensor<4x6xbf16> {ds.input = "w"}) -> (tensor<4x12xbf16> {ds.state = @columns}) {
+  // CHECK: %[[LEFT:.*]] = ds.view %[[R]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x6xbf16>, [12, 1], device>
+  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[W]], %[[LEFT]]) writes [2] params [0, 0, 0, 1] on compute
+  // CHECK: %[[PACKED:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x6xbf16>, [6, 1], device>
+  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[W]], %[[PACKED]]) writes [2] params [0, 0, 0, 2] on compute
+  // CHECK: %[[RIGHT:.*]] = ds.view %[[R]] offset 6 : {{.*}} -> !ds.buffer<tensor<4x6xbf16>, [12, 1], device>
+  // CHECK-NEXT: ds.call "copy"(%[[PACKED]], %[[RIGHT]]) writes [1] params [] on compute
+  %relu = ds.matmul %x, %w epilogue(relu) : tensor<4x4xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
+  %gelu = ds.matmul %x, %w epilogue(gelu) : tensor<4x4xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
+  %both = ds.concat %relu, %gelu dim 1 : tensor<4x6xbf16>, tensor<4x6xbf16> -> tensor<4x12xbf16>
+  return %both : tensor<4x12xbf16>
 }

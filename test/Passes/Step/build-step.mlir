@@ -106,7 +106,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %v: tensor<8x4xf32> {ds.state = @single}, %w: tensor<8x4xf32> {ds.state = @w})
       -> (tensor<f32>, tensor<8x4xf32> {ds.gradient = @single}, tensor<8x4xf32> {ds.gradient = @w}) {
-    %dv = ds.matmul %x, %g transpose_lhs relu : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
+    %dv = ds.matmul %x, %g transpose_lhs epilogue(relu) : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
     %dw = ds.matmul %x, %g transpose_lhs : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
     %l = ds.reduce sum %dw dims [0, 1] : tensor<8x4xf32> -> tensor<f32>
     return %l, %dv, %dw : tensor<f32>, tensor<8x4xf32>, tensor<8x4xf32>

@@ -16,7 +16,7 @@ ds.state @g role(parameter) trainable init(#ds.init<constant, 1.0, 0.0>) home(de
 func.func @forward(%x: tensor<2x4x8xf32> {ds.input = "x"}, %rng: tensor<2xi64> {ds.state = @rng},
                    %w: tensor<8x8xf32> {ds.state = @w}, %g: tensor<8xf32> {ds.state = @g}) -> tensor<f32> {
   %n, %r = ds.rms_norm %x weight(%g) over 1 epsilon 1.0e-5 : tensor<2x4x8xf32>, tensor<8xf32> -> tensor<2x4x8xf32>, tensor<2x4xf32>
-  %m = ds.matmul %n, %w transpose_rhs relu : tensor<2x4x8xf32>, tensor<8x8xf32> -> tensor<2x4x8xf32>
+  %m = ds.matmul %n, %w transpose_rhs epilogue(relu) : tensor<2x4x8xf32>, tensor<8x8xf32> -> tensor<2x4x8xf32>
   %d = ds.dropout %m, %rng probability 0.5 id 0 : tensor<2x4x8xf32>, tensor<2xi64>
   %h = ds.reshape %d : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
   %t = ds.transpose %h perm [0, 2, 1, 3] : tensor<2x4x2x4xf32> -> tensor<2x2x4x4xf32>
