@@ -3,7 +3,8 @@
 
 Ops: the example of each description is a line, or lines, that ds-opt prints for ops.mlir, shard-ops.mlir and
 communication-ops.mlir of test/Dialect; white space and the names of values do not count.  Passes: each has a description with Requires, Ensures and an example (a verifier only
-Requires), and a test of its own name that runs it.
+Requires), and a test of its own name that runs it.  Epilogues of products: each has a row in the description of ds.matmul,
+and a product that is printed.
 
     check_docs.py ROOT < what ds-opt prints for them
 """
@@ -49,6 +50,17 @@ def check_ops(root, printed):
             yield f"ds.{name}: ds-opt prints nothing like the example of the description:\n    {example.strip()}"
 
 
+def check_epilogues(root, printed):
+    dialect = root / "include/ds/Dialect"
+    words = re.findall(r'EnumAttrCase<"\w+", \d+, "(\w+)">', dict(definitions(dialect, r"(Ds_Epilogue) :"))["Ds_Epilogue"])
+    matmul = dict(definitions(dialect, r"(Ds_MatmulOp) :"))["Ds_MatmulOp"]
+    for word in words:
+        if f"| `{word}`" not in matmul:
+            yield f"epilogue({word}): the description of ds.matmul has no row for it"
+        if word != "none" and f"epilogue({word})" not in printed:
+            yield f"epilogue({word}): ds-opt prints no product with it"
+
+
 def check_passes(root):
     for name, body in definitions(root / "include/ds/Passes", r'\w+ : Pass<"ds-([\w-]+)"'):
         sections = ("Requires:",) if name.startswith("verify-") else ("Requires:", "Ensures:", "```")
@@ -62,7 +74,8 @@ def check_passes(root):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    faults = list(check_ops(root, sys.stdin.read())) + list(check_passes(root))
+    printed = sys.stdin.read()
+    faults = [*check_ops(root, printed), *check_epilogues(root, printed), *check_passes(root)]
     print("\n".join(faults) or "every op and every pass is shown")
     return 1 if faults else 0
 
