@@ -15,10 +15,10 @@ func.func @sums(%g: tensor<8xbf16>, %kept: tensor<8xf32>, %rng: tensor<2xi64>, %
 
 // -----
 
-// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add>]
+// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add, reduced true>]
 func.func @first() attributes {ds.segment = #ds.segment<forward, backward>} { return }
 func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} { return }
-ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add>]
+ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add, reduced true>]
 
 // -----
 

@@ -41,7 +41,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
     %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
     return %whole, %q, %loss : tensor<64xf32>, tensor<32xf32>, tensor<f32>
   }
-  ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
+  ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set, reduced true>]
 })mlir";
 
 class LowerSharded : public testing::Test {

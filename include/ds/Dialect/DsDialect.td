@@ -140,8 +140,8 @@ def Ds_RunAttr : AttrDef<Ds_Dialect, "Run"> {
   let summary = "Runs of one segment, each for the next micro-batch";
   let description = [{
     `#ds.run<@middle, first 1, count 3, gradients add>` runs `@middle` for the micro-batches 1, 2 and 3 and adds each one's
-    gradients to those of the step so far; `set` begins them anew. With `reduced`, what the run leaves is combined over
-    the ranks.
+    gradients to those of the step so far; `set` begins them anew. With `reduced`, they are complete
+    when the run ends: over the micro-batches and over the ranks.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$segment, "int64_t":$first, "int64_t":$count,
                         Ds_GradientsParam:$gradients, DefaultValuedParameter<"bool", "false">:$reduced);

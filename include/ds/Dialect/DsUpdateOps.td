@@ -109,7 +109,7 @@ def Ds_ScheduleOp : Ds_Op<"schedule", [InPhases<"Step", "Planned">, DeclareOpInt
 
     Example:
     ```
-    ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add>]
+    ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@last, first 1, count 1, gradients add, reduced true>]
     ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$stage, TypedArrayAttrBase<Ds_RunAttr, "runs">:$runs);

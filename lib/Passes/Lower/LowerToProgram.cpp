@@ -261,7 +261,6 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   return success();
 }
 
-/// Gradients are complete where a step updates: over its micro-batches, and over the ranks.
 void ProgramBuilder::addSchedule() {
   rt::Stage &stage = program.stages.front();
   llvm::StringMap<uint32_t> ids;
@@ -275,8 +274,7 @@ void ProgramBuilder::addSchedule() {
       uint32_t segment = ids.at(run.getSegment().getValue());
       stage.schedule.push_back({segment, static_cast<uint32_t>(run.getFirst()),
                                 static_cast<uint32_t>(run.getCount()),
-                                static_cast<rt::Gradients>(run.getGradients()),
-                                program.segments[segment].work.has(rt::Work::Update)});
+                                static_cast<rt::Gradients>(run.getGradients()), run.getReduced()});
     }
 }
 

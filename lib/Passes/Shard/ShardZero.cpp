@@ -68,20 +68,6 @@ static std::string describeReduction(ShardedStep &step) {
          ::ds::formatBytes(bytes) + ")";
 }
 
-/// Says in the schedule which runs combine gradients over the ranks.
-static void markReductions(const ShardedStep &step, ModuleOp module) {
-  for (ScheduleOp schedule : module.getOps<ScheduleOp>()) {
-    SmallVector<Attribute> runs;
-    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {
-      auto func = module.lookupSymbol<func::FuncOp>(run.getSegment());
-      bool isReduced = step.dividesGradients() || SegmentAttr::of(func).does(Work::Update);
-      runs.push_back(RunAttr::get(run.getContext(), run.getSegment(), run.getFirst(), run.getCount(),
-                                  run.getGradients(), isReduced));
-    }
-    schedule.setRunsAttr(ArrayAttr::get(module.getContext(), runs));
-  }
-}
-
 namespace {
 struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
   using ShardZeroBase::ShardZeroBase;
@@ -130,7 +116,6 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
         remarkTraffic(func);
     }
     step.eraseReplaced();
-    markReductions(step, module);
     return success();
   }
 };

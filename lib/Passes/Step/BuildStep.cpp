@@ -141,12 +141,12 @@ void StepBuilder::buildEvaluation() {
 void StepBuilder::buildSchedule() {
   MLIRContext *context = forward.getContext();
   SmallVector<Attribute> runs;
+  int64_t accumulation = options.accumulation;
   auto run = [&](StringRef name, int64_t first, int64_t count) {
     Gradients gradients = runs.empty() ? Gradients::Set : Gradients::Add;
     runs.push_back(RunAttr::get(context, FlatSymbolRefAttr::get(context, name), first, count, gradients,
-                                /*reduced=*/false));
+                                /*reduced=*/first + count == accumulation));
   };
-  int64_t accumulation = options.accumulation;
   if (accumulation > 1)
     run("first", 0, 1);
   if (accumulation > 2)

@@ -83,7 +83,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 4 : i64, optimiz
   }
 }
 // CHECK-LABEL: ds.state @t role
-// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 2, gradients add>, #ds.run<@last, first 3, count 1, gradients add>]
+// CHECK: ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 2, gradients add>, #ds.run<@last, first 3, count 1, gradients add, reduced true>]
 // CHECK: func.func @first
 // CHECK: %[[PRODUCT:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose_lhs{{.*}} :
 // CHECK: %[[DT:.*]] = ds.embedding_grad %{{.*}}, %{{.*}} into(%[[PRODUCT]]{{.*}} : tensor<8x4xf32>)
