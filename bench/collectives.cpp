@@ -1,10 +1,13 @@
 //===- collectives.cpp - Bandwidth of collectives between ranks of this machine ---===//
 //
-//   collectives [--ranks N] [--megabytes M] [--repeats R]
+//   collectives [--ranks N] [--megabytes M] [--repeats R] [--mesh AXIS=N,AXIS=N...]
 //
 // All-gather, reduce-scatter and all-reduce of M megabytes (the whole vector) over N local ranks, beside a
 // copy of the same bytes by every rank at the same time: no exchange through memory can be faster than the
 // copies it consists of. Each figure is the median over R repeats of the slowest rank's time.
+//
+// With a mesh, an all-gather of M megabytes along each of its axes instead, all groups at once, and along all
+// of them together: on several nodes, what their network is and what a node is inside.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Communicator.h"
@@ -16,6 +19,8 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -28,12 +33,29 @@ struct Options {
   uint32_t ranks = 2;
   uint64_t megabytes = 64;
   uint32_t repeats = 9;
+  std::optional<Mesh> mesh;
 };
+
+/// "dp.node=2,dp.local=2", slowest first.
+Mesh parseMesh(const std::string &text) {
+  std::vector<MeshAxis> axes;
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t equals = part.find('=');
+    axes.push_back({part.substr(0, equals), static_cast<uint32_t>(std::stoul(part.substr(equals + 1)))});
+  }
+  return Mesh(std::move(axes));
+}
 
 Options parse(int argc, char **argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
+    if (name == "--mesh") {
+      options.mesh = parseMesh(argv[i + 1]);
+      options.ranks = options.mesh->size();
+      continue;
+    }
     const uint64_t value = std::stoull(argv[i + 1]);
     if (name == "--ranks")
       options.ranks = static_cast<uint32_t>(value);
@@ -131,6 +153,36 @@ void run(RankGroup &group, const Options &options) {
         }));
 }
 
+/// Of the vector that a group gathers, each rank receives what it does not have itself.
+void runAlong(RankGroup &group, const Options &options, AxisSet axes) {
+  const Mesh &mesh = *options.mesh;
+  Communicator &some = group.subset(0, mesh.members(group.rank(), axes));
+  const uint64_t part = options.megabytes * 1000000 / some.size();
+  std::vector<std::byte> full(part * some.size());
+  const Cost cost = measure(group, options.repeats, [&] {
+    return some.allGather(full.data() + some.position() * part, full.data(), part, "gather");
+  });
+  std::string names;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    if (axes.has(axis))
+      names += (names.empty() ? "" : ",") + mesh.axes()[axis].name;
+  if (group.rank() == 0)
+    std::printf("all_gather along %s of %u ranks  %9.3f ms   received %9.2f MB/s\n", names.c_str(),
+                some.size(), cost.seconds * 1e3,
+                static_cast<double>(part * (some.size() - 1)) / cost.seconds * 1e-6);
+}
+
+void runMesh(RankGroup &group, const Options &options) {
+  const Mesh &mesh = *options.mesh;
+  if (const std::string mistake = mesh.findMistake(group.world()); !mistake.empty())
+    give(Error{ExitCode::Usage, "--mesh " + mesh.spell() + ": " + mistake});
+  if (group.rank() == 0)
+    std::printf("mesh %s, transport %s\n", mesh.spell().c_str(), group.transport().c_str());
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    runAlong(group, options, AxisSet({axis}));
+  runAlong(group, options, mesh.all());
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -146,7 +198,10 @@ int main(int argc, char **argv) {
   Result<std::unique_ptr<RankGroup>> group = connect(*place, {});
   if (!group)
     give(group.error());
-  run(**group, options);
+  if (options.mesh)
+    runMesh(**group, options);
+  else
+    run(**group, options);
   if (Status status = (*group)->finish(); !status)
     give(status.error());
   return 0;

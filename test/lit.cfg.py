@@ -3,6 +3,7 @@
 # Features:  torch  Debian's PyTorch is there: tests that compare with it run
 #            cuda   an NVIDIA GPU is there
 #            chromium  Debian's browser is there: pages are looked at in it
+#            network-namespaces  whoever runs this may make nodes of one machine (root, iproute2)
 #            cuda-plugin  the CUDA part was built; fake-cuda: and the device of host memory that runs it
 # Substitutions:  %python           the Python that has PyTorch
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
@@ -67,6 +68,10 @@ if shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin"):
     config.available_features.add("ptxas")
 if shutil.which("nvidia-smi") and runs("nvidia-smi", "-L"):
     config.available_features.add("cuda")
+if runs("unshare", "--net", "--uts", "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1") and shutil.which("tc"):
+    config.available_features.add("network-namespaces")
+else:
+    lit_config.note("no name spaces may be made: ranks of two nodes are not run (root can, with iproute2)")
 if shutil.which("chromium"):
     config.available_features.add("chromium")
 else:
