@@ -128,14 +128,38 @@ BodyWriter::Written BodyWriter::bounded(Written value, double most) {
   return line("ds.tanh " + value.name + " : " + typeOf(value.shape, element), value.shape, element, 1);
 }
 
+BodyWriter::Written BodyWriter::gelu(const Shape &shape, int depth, Written x) {
+  const std::string form = chance(0.5) ? "tanh " : "", type = typeOf(shape, element);
+  if (chance(0.5))
+    return line("ds.gelu " + form + " " + x.name + " : " + type, shape, element, x.bound);
+  Written grad = bounded(make(shape, depth - 1), 50);
+  return line("ds.gelu_grad " + form + grad.name + ", " + x.name + " : " + type, shape, element,
+              2 * grad.bound);
+}
+
+BodyWriter::Written BodyWriter::arithmetic(const Shape &shape, int depth, Written x) {
+  Written y = bounded(make(shape, depth - 1), 50);
+  auto binary = [&](const std::string &name, double bound) {
+    return line("ds." + name + " " + x.name + ", " + y.name + " : " + typeOf(shape, element), shape, element,
+                bound);
+  };
+  switch (pick(0, 3)) {
+  case 0:
+    return binary("add", x.bound + y.bound);
+  case 1:
+    return binary("sub", x.bound + y.bound);
+  case 2:
+    return binary("mul", x.bound * y.bound);
+  default:
+    return binary(chance(0.5) ? "max" : "min", std::max(x.bound, y.bound));
+  }
+}
+
 BodyWriter::Written BodyWriter::elementwise(const Shape &shape, int depth) {
   std::string type = typeOf(shape, element);
   Written x = bounded(make(shape, depth - 1), 50);
   auto unary = [&](const std::string &name, const Written &of, double bound) {
     return line("ds." + name + " " + of.name + " : " + type, shape, element, bound);
-  };
-  auto binary = [&](const std::string &name, const Written &y, double bound) {
-    return line("ds." + name + " " + x.name + ", " + y.name + " : " + type, shape, element, bound);
   };
   auto positive = [&](const Written &y) {
     Written half = line("ds.constant dense<0.5> : " + type, shape, element, 1, true);
@@ -158,7 +182,7 @@ BodyWriter::Written BodyWriter::elementwise(const Shape &shape, int depth) {
     return unary(chance(0.5) ? "neg" : "abs", x, x.bound);
   case 5: {
     Written y = positive(bounded(make(shape, depth - 1), 50));
-    return binary("div", y, 2 * x.bound);
+    return line("ds.div " + x.name + ", " + y.name + " : " + type, shape, element, 2 * x.bound);
   }
   case 6: {
     Written condition = truth(shape), y = make(shape, depth - 1);
@@ -172,28 +196,10 @@ BodyWriter::Written BodyWriter::elementwise(const Shape &shape, int depth) {
     Written back = line("ds.sin " + wide.name + " : " + typeOf(shape, "f64"), shape, "f64", 1);
     return line("ds.convert " + back.name + " : " + typeOf(shape, "f64") + " -> " + type, shape, element, 1);
   }
-  case 8: {
-    std::string form = chance(0.5) ? "tanh " : "";
-    x = bounded(x, 3);
-    if (chance(0.5))
-      return unary("gelu " + form, x, x.bound);
-    Written grad = bounded(make(shape, depth - 1), 50);
-    return line("ds.gelu_grad " + form + grad.name + ", " + x.name + " : " + type, shape, element,
-                2 * grad.bound);
-  }
+  case 8:
+    return gelu(shape, depth, bounded(x, 3));
   default:
-    break;
-  }
-  Written y = bounded(make(shape, depth - 1), 50);
-  switch (pick(0, 3)) {
-  case 0:
-    return binary("add", y, x.bound + y.bound);
-  case 1:
-    return binary("sub", y, x.bound + y.bound);
-  case 2:
-    return binary("mul", y, x.bound * y.bound);
-  default:
-    return binary(chance(0.5) ? "max" : "min", y, std::max(x.bound, y.bound));
+    return arithmetic(shape, depth, x);
   }
 }
 

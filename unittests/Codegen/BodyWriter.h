@@ -54,6 +54,8 @@ private:
   Written input(const Shape &shape, const std::string &type);
   Written make(const Shape &shape, int depth);
   Written elementwise(const Shape &shape, int depth);
+  Written gelu(const Shape &shape, int depth, Written x);       ///< or its gradient, of x
+  Written arithmetic(const Shape &shape, int depth, Written x); ///< x and another value
   Written indexed(const Shape &shape, int depth);
   Written leaf(const Shape &shape);
   Written truth(const Shape &shape);

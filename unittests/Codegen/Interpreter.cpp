@@ -180,6 +180,14 @@ Tensor constantTensor(mlir::ds::ConstantOp op, const std::vector<int64_t> &shape
   return result;
 }
 
+/// The element at `p` of tensors that stand one after the other along `dim`.
+double atJoined(const std::vector<Tensor> &pieces, size_t dim, Position p) {
+  size_t piece = 0;
+  for (; p[dim] >= pieces[piece].shape[dim]; ++piece)
+    p[dim] -= pieces[piece].shape[dim];
+  return at(pieces[piece], p);
+}
+
 Tensor evaluate(Operation *op, const std::vector<Tensor> &x, const std::vector<int64_t> &shape) {
   return llvm::TypeSwitch<Operation *, Tensor>(op)
       .Case([&](mlir::ds::ConstantOp constant) { return constantTensor(constant, shape); })
@@ -223,13 +231,7 @@ Tensor evaluate(Operation *op, const std::vector<Tensor> &x, const std::vector<i
       })
       .Case([&](mlir::ds::PadOp padding) { return pad(padding, x[0], shape); })
       .Case([&](mlir::ds::ConcatOp concat) {
-        return generate(shape, [&](const Position &p) {
-          Position from = p;
-          size_t piece = 0;
-          for (; from[concat.getDim()] >= x[piece].shape[concat.getDim()]; ++piece)
-            from[concat.getDim()] -= x[piece].shape[concat.getDim()];
-          return at(x[piece], from);
-        });
+        return generate(shape, [&](const Position &p) { return atJoined(x, concat.getDim(), p); });
       })
       .Case([&](mlir::ds::ReduceOp reduction) { return reduce(reduction, x[0], shape); })
       .Case([&](mlir::ds::SelectOp) {

@@ -18,10 +18,20 @@ using namespace mlir::ds;
 
 namespace {
 
+/// A parameter of `size` elements with what AdamW keeps of it.
+std::string declareStates(const std::string &name, const std::string &size) {
+  const std::string zero = "init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<" + size;
+  std::string text = "ds.state @" + name + " role(parameter) trainable " + zero + "xbf16>\n";
+  for (const char *suffix : {"master", "exp_avg", "exp_avg_sq"})
+    text += "ds.state @" + name + "." + suffix + (suffix[0] == 'm' ? " role(master)" : " role(moment)") +
+            " slot(\"" + suffix + "\") owner(@" + name + ") " + zero + "xf32>\n";
+  return text + "ds.state @" + name + ".grad role(gradient) slot(\"grad\") owner(@" + name + ") " + zero +
+         "xbf16>\n";
+}
+
 /// A step of one parameter of `elements` elements per layer.
 std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage) {
   std::string size = std::to_string(elements), text, arguments, results, types, body, values;
-  auto zero = "init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<" + size;
   text = "module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world = " +
          std::to_string(ranks) + " : i64, zero_optimization = {stage = " + std::to_string(stage) +
          " : i64, stage3_param_persistence_threshold = 0 : i64}}} {\n";
@@ -29,12 +39,7 @@ std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage)
   for (int64_t layer = 0; layer < layers; ++layer) {
     std::string name = "h." + std::to_string(layer) + ".w", id = std::to_string(layer),
                 low = "tensor<" + size + "xbf16>", full = "tensor<" + size + "xf32>";
-    text += "ds.state @" + name + " role(parameter) trainable " + zero + "xbf16>\n";
-    for (const char *suffix : {"master", "exp_avg", "exp_avg_sq"})
-      text += "ds.state @" + name + "." + suffix + (suffix[0] == 'm' ? " role(master)" : " role(moment)") +
-              " slot(\"" + suffix + "\") owner(@" + name + ") " + zero + "xf32>\n";
-    text +=
-        "ds.state @" + name + ".grad role(gradient) slot(\"grad\") owner(@" + name + ") " + zero + "xbf16>\n";
+    text += declareStates(name, size);
     auto argument = [&](const std::string &value, const std::string &type, const std::string &state) {
       arguments += ", %" + value + id + ": " + type + " {ds.state = @" + state + "}";
     };

@@ -1,6 +1,6 @@
 //===- PlanReportTest.cpp - What plans print, and what is read back -------------===//
 
-#include "ds/Report/PlanReport.h"
+#include "PlanSamples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,43 +11,6 @@
 using namespace ds::analysis;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-static constexpr int64_t kMiB = 1024 * 1024;
-
-/// A plan with every field in use.
-static PlanReport sample() {
-  PlanReport report;
-  report.model = "gpt.pt", report.target = "cpu";
-  report.parameters = 124439808, report.flopsPerStep = 1.25e12;
-  report.memoryLimit = 16 * 1024 * kMiB;
-  RankPlan rank;
-  rank.states = {474 * kMiB, 0, 949 * kMiB, 4096};
-  rank.deviceArena = rank.peakBytes = 2000 * kMiB;
-  rank.peakAt = "cross_entropy backward, lm_head";
-  rank.atPeak = {474 * kMiB, 1 * kMiB, 949 * kMiB, 500 * kMiB, 0, 76 * kMiB};
-  rank.lowerBound = 1990 * kMiB;
-  rank.largest = {{"logits", "lm_head", 393 * kMiB, Category::Activations},
-                  {"wte.weight", "wte", 147 * kMiB, Category::Parameters}};
-  rank.byLayer = {{"wte", 150 * kMiB},
-                  {"h.0", 24 * kMiB},
-                  {"h.1", 24 * kMiB},
-                  {"h.2", 24 * kMiB},
-                  {"lm_head", 400 * kMiB}};
-  rank.liveBytes = {1, 2, 4, 8, 7, 3};
-  report.ranks = {rank};
-  return report;
-}
-
-static PlanReport twoGroups() {
-  PlanReport report = sample();
-  report.world = 8, report.mesh = {4, 1, 2, 1};
-  report.ranks.push_back(report.ranks[0]);
-  report.ranks[0].lastRank = 6;
-  report.ranks[1].firstRank = report.ranks[1].lastRank = 7, report.ranks[1].stage = 1;
-  report.predicted.stepSeconds = 0.125, report.predicted.tflopsPerDevice = 40;
-  report.predicted.communicationBytes = {{"all_gather", 10 * kMiB}, {"reduce_scatter", 20 * kMiB}};
-  return report;
-}
 
 TEST(PlanReport, UnitsRoundUpToTheNext) {
   EXPECT_EQ(ds::formatBytes(0), "0 B");
@@ -349,69 +312,4 @@ TEST(PlanReport, TextHasColourAndAsciiOnRequest) {
   std::string ascii = printPlanText(sample(), {.unicode = false});
   EXPECT_TRUE(std::all_of(ascii.begin(), ascii.end(), [](char c) { return (unsigned char)c < 0x80; }));
   EXPECT_THAT(ascii, HasSubstr("####"));
-}
-
-TEST(PlanReport, EqualPlansHaveNoDifference) {
-  EXPECT_THAT(diffPlans(sample(), sample(), "a", "b"), ::testing::StartsWith("no difference: all "));
-}
-
-TEST(PlanReport, DifferenceHasBothValuesBytesAndPercent) {
-  PlanReport before = sample(), after = sample();
-  after.ranks[0].peakBytes = after.ranks[0].deviceArena = 1500 * kMiB;
-  after.ranks[0].peakAt = "gelu, h.3";
-  after.ranks[0].byLayer.pop_back();
-  std::string text = diffPlans(before, after, "a.json", "b.json");
-  EXPECT_THAT(text, ::testing::StartsWith("- a.json\n+ b.json\n\nrank 0\n"));
-  // 500 MiB less of 2000: -524,288,000 bytes, -25 %.
-  EXPECT_THAT(text, HasSubstr("  peak                                    2.0 GiB      1.5 GiB"
-                              "       -524,288,000 bytes    -25.00 %\n"));
-  EXPECT_THAT(text, HasSubstr("  peak at: cross_entropy backward, lm_head -> gelu, h.3\n"));
-  EXPECT_THAT(text, HasSubstr("  layer: lm_head                        400.0 MiB            - "));
-  EXPECT_THAT(text, Not(HasSubstr("lower bound")));
-  EXPECT_THAT(text, HasSubstr(" figures are equal\n"));
-}
-
-TEST(PlanReport, RefusalNamesPeakLimitAndWhatIsLive) {
-  PlanReport report = sample();
-  report.memoryLimit = 1000 * kMiB;
-  ASSERT_FALSE(report.fits());
-  ds::Error error = doesNotFit(report);
-  EXPECT_EQ(error.code, ds::ExitCode::DoesNotFit);
-  EXPECT_THAT(
-      error.message,
-      HasSubstr(
-          "rank 0 needs 2.0 GiB (2,097,152,000 bytes) at cross_entropy backward, lm_head, but the limit "
-          "is 1000.0 MiB (1,048,576,000 bytes)\n  the largest values live there:\n"));
-  EXPECT_THAT(error.message, HasSubstr("393.0 MiB  activations    logits in lm_head"));
-  EXPECT_THAT(error.hint, HasSubstr("optimizer states are 47 % of the peak"));
-  report.ranks[0].atPeak = {1, 1, 1, 97, 0, 0};
-  EXPECT_THAT(doesNotFit(report).hint, HasSubstr("lower train_micro_batch_size_per_gpu"));
-  report.ranks[0].largest.resize(30, {"v", "", 1, Category::Workspace});
-  std::string message = doesNotFit(report).message; // ten lines at most
-  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 11);
-}
-
-TEST(PlanReport, RefusalNamesTheHostWhereTheDevicesWouldDo) {
-  PlanReport report = sample();
-  report.memoryLimit = 4000 * kMiB;
-  report.ranks[0].hostArena = 3 * kMiB;
-  ASSERT_TRUE(report.fits());
-  report.hostsFit = false;
-  ASSERT_FALSE(report.fits());
-  ds::Error error = doesNotFit(report);
-  EXPECT_EQ(error.code, ds::ExitCode::DoesNotFit);
-  EXPECT_EQ(error.message,
-            "the plan does not fit the host: rank 0 keeps 3.0 MiB (3,145,728 bytes) there, beside "
-            "2.0 GiB of the device");
-  ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_FALSE(read->fits());
-  EXPECT_FALSE(read->hostsFit);
-}
-
-TEST(PlanReport, WithoutALimitEverythingFits) {
-  PlanReport report = sample();
-  report.memoryLimit = 0;
-  EXPECT_TRUE(report.fits());
-  EXPECT_THAT(printPlanText(report), ::testing::EndsWith("\nneeds: 2.0 GiB (no limit is known)\n"));
 }

@@ -45,9 +45,7 @@ public:
     rlimit limit = {bytes, previous.rlim_max};
     setrlimit(RLIMIT_FSIZE, &limit);
   }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &previous);
-  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &previous); }
 
 private:
   rlimit previous;

@@ -189,7 +189,7 @@ TEST_F(JsonLogTest, LineThatDoesNotFitIsTakenBack) {
   rlimit previous;
   getrlimit(RLIMIT_FSIZE, &previous);
   rlimit limit = {15, previous.rlim_max}; // 11 bytes are written, 4 are left
-  signal(SIGXFSZ, SIG_DFL); // would kill this process
+  signal(SIGXFSZ, SIG_DFL);               // would kill this process
   setrlimit(RLIMIT_FSIZE, &limit);
   log->write(step(2));
   log->write(step(3));

@@ -1,0 +1,112 @@
+//===- CudaWalkTest.cpp - Fill, copy, squares and random numbers of CUDA ---------===//
+#include "../Runtime/SquaresInput.h"
+#include "EmulatedLaunch.h"
+
+namespace ds::rt {
+namespace {
+
+/// Memory of `bytes` bytes, the elements' and those around them.
+std::vector<uint8_t> noise(size_t bytes) {
+  std::vector<uint8_t> result(bytes);
+  std::mt19937 random(3);
+  for (uint8_t &byte : result)
+    byte = static_cast<uint8_t>(random());
+  return result;
+}
+
+TEST(CudaWalk, FillsWhatTheCpuFills) {
+  const std::vector<int64_t> shape{3, 5, 16}, packed{80, 16, 1}, strided{100, 18, 1}, turned{1, 3, 15};
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I8,
+                      DType::U8, DType::Bool})
+    for (const auto &strides : {packed, strided, turned}) {
+      std::vector<uint8_t> expected = noise(4096), got = expected;
+      auto view = [&](std::vector<uint8_t> &data) {
+        return View{data.data(), shape.data(), strides.data(), 3, dtype};
+      };
+      callCpu(LibraryFn::Fill, {view(expected)}, {std::bit_cast<int64_t>(3.7)});
+      callCuda(LibraryFn::Fill, {view(got)}, {std::bit_cast<int64_t>(3.7)});
+      EXPECT_EQ(got, expected) << int(dtype) << " stride " << strides[0];
+    }
+}
+
+TEST(CudaWalk, CopiesWhatTheCpuCopies) {
+  const std::vector<int64_t> shape{3, 5, 16}, packed{80, 16, 1}, strided{100, 18, 1}, turned{1, 3, 15};
+  for (DType dtype : {DType::F64, DType::F32, DType::BF16, DType::U8})
+    for (const auto &from : {packed, strided, turned})
+      for (const auto &to : {packed, strided, turned}) {
+        std::vector<uint8_t> source = noise(4096), expected(4096, 1), got(4096, 1);
+        auto view = [&](std::vector<uint8_t> &data, const std::vector<int64_t> &strides) {
+          return View{data.data(), shape.data(), strides.data(), 3, dtype};
+        };
+        callCpu(LibraryFn::Copy, {view(source, from), view(expected, to)}, {});
+        callCuda(LibraryFn::Copy, {view(source, from), view(got, to)}, {});
+        EXPECT_EQ(got, expected) << int(dtype) << " from " << from[0] << " to " << to[0];
+      }
+}
+
+TEST(CudaWalk, MovesPackedMemoryBy16Bytes) {
+  const int64_t shape[] = {64}, strides[] = {1};
+  alignas(16) uint16_t from[64] = {}, to[64];
+  std::vector<View> operands{{from, shape, strides, 1, DType::BF16}, {to, shape, strides, 1, DType::BF16}};
+  const LibraryCall call{operands.data(), nullptr, 2, 1};
+  std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(LibraryFn::Copy, call);
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_STREQ(launches[0].entry, "ds_move_16");
+  operands[0].data = from + 1;
+  launches = cuda::cudaLaunches(LibraryFn::Copy, call);
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_STREQ(launches[0].entry, "ds_walk_2");
+}
+
+TEST(CudaSquares, HaveTheBitsOfTheCpu) {
+  std::vector<test::SquaresInput> inputs = test::manySquaresInputs();
+  double expected = 0, got = 0;
+  test::SquaresCall cpu(inputs, &expected), cuda(inputs, &got);
+  callCpu(LibraryFn::SumOfSquares, cpu.operands, {}, cpu.sums.data());
+  callCuda(LibraryFn::SumOfSquares, cuda.operands, {}, cuda.sums.data());
+  EXPECT_EQ(got, expected);
+  ASSERT_EQ(cuda.sums, cpu.sums);
+  inputs[0].set(5, NAN);
+  callCuda(LibraryFn::SumOfSquares, cuda.operands, {}, cuda.sums.data());
+  EXPECT_TRUE(std::isnan(got));
+}
+
+/// 148 tensors, as GPT-2 has them, are one table; none of no elements is in it.
+TEST(CudaSquares, TakeAsManyLaunchesAsTables) {
+  const auto blocks = [](int64_t tensors, int64_t elements) {
+    std::vector<test::SquaresInput> inputs;
+    for (int64_t i = 0; i < tensors; ++i)
+      inputs.emplace_back(DType::F32, std::vector<int64_t>{elements}, 1);
+    double result;
+    test::SquaresCall call(inputs, &result);
+    std::vector<uint32_t> counts;
+    for (const cuda::CudaLaunch &launch :
+         cuda::cudaLaunches(LibraryFn::SumOfSquares,
+                            {call.operands.data(), nullptr, uint32_t(tensors + 1), 1, call.sums.data()}))
+      counts.push_back(launch.blocks);
+    return counts;
+  };
+  EXPECT_EQ(blocks(148, 16385), (std::vector<uint32_t>{296, 1}));
+  EXPECT_EQ(blocks(170, 1), (std::vector<uint32_t>{170, 1}));
+  EXPECT_EQ(blocks(341, 1), (std::vector<uint32_t>{170, 170, 1, 1}));
+  EXPECT_EQ(blocks(3, 0), (std::vector<uint32_t>{1}));
+}
+
+TEST(CudaRandom, HasTheBitsOfTheCpu) {
+  for (bool normal : {false, true})
+    for (int64_t first : {0, 3, 130}) {
+      std::vector<float> expected(1000), got(1000);
+      auto call = [&](std::vector<float> &to) {
+        return RandomCall{to.data(), int64_t(to.size()), 1234567890123u, 77, 0.5f, 0.02f, normal, 1, first};
+      };
+      fillRandom(call(expected), bestIsa());
+      const std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(call(got));
+      ASSERT_EQ(launches.size(), 1u);
+      launch(launches[0]);
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected[i])) << i;
+    }
+}
+
+} // namespace
+} // namespace ds::rt
