@@ -17,14 +17,14 @@ namespace ds::rt {
   void crossEntropyBackward(const LibraryCall &);                                                            \
   void fill(const LibraryCall &);                                                                            \
   void copy(const LibraryCall &);                                                                            \
-  void activateProduct(const LibraryCall &);                                                                   \
+  void activateProduct(const LibraryCall &);                                                                 \
   void sumOfSquares(const LibraryCall &);                                                                    \
   void widenBlock(const WidenCall &);                                                                        \
   void finishBlock(const FinishCall &);                                                                      \
   void fillRandom(const RandomCall &);                                                                       \
   void probe(const ProbeCall &);                                                                             \
   bool reduceParts(const ReduceCall &);                                                                      \
-  constexpr LibraryFunction kTable[] = {activateProduct,                                                       \
+  constexpr LibraryFunction kTable[] = {activateProduct,                                                     \
                                         attentionForward,                                                    \
                                         attentionBackward,                                                   \
                                         embeddingForward,                                                    \

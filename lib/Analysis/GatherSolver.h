@@ -36,6 +36,8 @@ struct Candidate {
   Score score;
 };
 
+/// One search: many small questions about the same gaps, segments and times, all of which each would take
+/// as a function of its own.
 class GatherSolver {
 public:
   GatherSolver(const GatherProblem &problem, const GatherOptions &options);

@@ -39,6 +39,7 @@ double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recompu
 
 namespace {
 /// The step as it is put together.
+/// Its fields are the plan's figures, of which every part reads some.
 class Step {
 public:
   Step(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates)

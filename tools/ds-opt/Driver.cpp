@@ -151,7 +151,8 @@ static Status runPhases(mlir::ModuleOp module, const std::string &name,
     return failed;
   if (*from > *phase)
     return Error{ExitCode::Invalid,
-                 "the module is in phase " + mlir::ds::stringifyPhase(*from).str() + ", which comes after " + name,
+                 "the module is in phase " + mlir::ds::stringifyPhase(*from).str() + ", which comes after " +
+                     name,
                  "nothing leads back: start from the model, or ask for a later phase"};
   auto verify = [&](mlir::OpPassManager &manager) { mlir::ds::buildVerifier(manager, *from); };
   if (*from != Phase::Model && mlir::failed(runPipeline(verify, module)))

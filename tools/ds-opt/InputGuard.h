@@ -29,8 +29,8 @@ unsigned nestingOf(llvm::StringRef text);
 Status guardInput(const std::string &path, mlir::DialectRegistry &registry);
 
 /// Refuses a file of MLIR text (or standard input, "-") that cannot be parsed, after the diagnostics that say
-/// why: Invalid. They come from a process of its own, for the parser of LLVM 19.1 writes to memory that it has
-/// freed when it gives up on a text that uses a value which is not there. Bytecode passes. Must run after
+/// why: Invalid. They come from a process of its own, for the parser of LLVM 19.1 writes to memory that it
+/// has freed when it gives up on a text that uses a value which is not there. Bytecode passes. Must run after
 /// guardInput and before the first thread.
 Status guardText(const std::string &path, mlir::DialectRegistry &registry);
 

@@ -60,8 +60,9 @@ struct CommandLine {
   cl::opt<std::string> weights{
       "weights", cl::init("archive"),
       cl::desc("archive: write the model's weights beside the program; none: do not")};
-  cl::opt<std::string> phase{"phase", cl::init("model"),
-                             cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned")};
+  cl::opt<std::string> phase{
+      "phase", cl::init("model"),
+      cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned")};
   cl::opt<Emit> emit{"emit", cl::desc("What to produce"), cl::init(Emit::Default),
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
                                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),

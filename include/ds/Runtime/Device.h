@@ -42,6 +42,8 @@ struct DeviceMemory {
 /// A recorded sequence of work that is started as one.
 using GraphId = uint32_t;
 
+/// As wide as what a driver offers (memory, streams, events, graphs, their times), all of it on one context:
+/// several interfaces would have one implementation.
 class Device {
 public:
   virtual ~Device() = default;

@@ -1,9 +1,9 @@
 //===- EndSignals.h - The signals that ask a run to end -------------------------===//
 //
-// Any of them ends a training run after its step; see lib/Runtime/Training/Interrupt.h. A signal that comes before
-// anybody listens would end the process on the spot, so they are held back from the first moment on: by
-// whoever starts ds-run's work, and by the launcher for the ranks that it starts. A held signal is not lost;
-// it is delivered when the handlers are there, or taken by the launcher.
+// Any of them ends a training run after its step; see lib/Runtime/Training/Interrupt.h. A signal that comes
+// before anybody listens would end the process on the spot, so they are held back from the first moment on:
+// by whoever starts ds-run's work, and by the launcher for the ranks that it starts. A held signal is not
+// lost; it is delivered when the handlers are there, or taken by the launcher.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_ENDSIGNALS_H

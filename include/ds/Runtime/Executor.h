@@ -57,6 +57,7 @@ struct ExecutorOptions {
   Device *device = nullptr; ///< null: this processor. It outlives the executor.
 };
 
+/// The one object that a host of programs deals with: loading, memory, running and what was measured.
 class Executor {
 public:
   /// Takes a program that verifyProgram accepts and makes the stage of its rank ready to run, states and

@@ -32,8 +32,8 @@ struct MatmulOperand {
   int32_t dtype;                   ///< DType
 };
 
-/// result = act(a * b + bias (+ result if accumulate)); all operands have `rank` dimensions. The plugin leaves
-/// the activation to what comes after it, for oneDNN's relu makes 0 of NaN.
+/// result = act(a * b + bias (+ result if accumulate)); all operands have `rank` dimensions. The plugin
+/// leaves the activation to what comes after it, for oneDNN's relu makes 0 of NaN.
 struct MatmulDesc {
   MatmulOperand a, b, result;
   int32_t rank;

@@ -31,6 +31,8 @@ inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 /// The buffer type of `value`.
 inline BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
 
+/// Large because where one value is made depends on where all others are: a method for each kind of op, and
+/// tables of buffers, views and last uses that all of them read and write.
 class FunctionBufferizer {
 public:
   FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels);

@@ -18,6 +18,7 @@
 
 namespace ds::rt {
 
+/// Its fields are those of one exchange that is under way, and what has been measured.
 class Channel {
 public:
   /// `control` outlives this, and may break the fabric at any time.

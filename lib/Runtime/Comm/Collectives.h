@@ -20,6 +20,7 @@
 
 namespace ds::rt {
 
+/// The collectives of Communicator and the steps that they consist of.
 class FabricCommunicator : public Communicator {
 public:
   /// For `members`, two at least, in ascending order and the channel's rank among them. `channel` outlives

@@ -29,6 +29,8 @@
 
 namespace ds::rt {
 
+/// All that ranks tell each other beside collectives, in one class because it ends in one way: with the first
+/// failure that any of it hears of.
 class Control {
 public:
   /// Connects to every other rank. `cards` are those of all ranks; this one listens on `listener`.

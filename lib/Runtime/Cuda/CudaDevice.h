@@ -20,6 +20,8 @@
 
 namespace ds::rt::cuda {
 
+/// One class for what begins and ends in one order: the context, memory, streams, graphs and the handles of
+/// libraries. Its methods are the Device's and their parts.
 class CudaDevice final : public Device {
 public:
   static Result<std::unique_ptr<CudaDevice>> open(const CudaOptions &options);

@@ -5,11 +5,11 @@
 // (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
 //
 //===---------------------------------------------------------------------------===//
-#include "Cpu/MatmulOperands.h"
-#include "Program/Verify.h"
 #include "AlgorithmChoice.h"
 #include "Choices.h"
+#include "Cpu/MatmulOperands.h"
 #include "Product.h"
+#include "Program/Verify.h"
 
 #include "ds/Support/Environment.h"
 

@@ -26,6 +26,7 @@ struct Matrix {
 };
 
 /// A description of a product, and the algorithm that is to run it.
+/// Its fields are the descriptors that one call takes, which are made and freed together.
 class Product {
 public:
   using Algorithm = cublasLtMatmulHeuristicResult_t;

@@ -22,6 +22,7 @@
 
 namespace ds::rt {
 
+/// What an executor is on the CPU, for a device. Its fields live as long as the program is loaded.
 class DeviceRunner {
 public:
   /// Makes `program` ready to run on `device`; both outlive the runner. `groups` are those of all stages

@@ -1,8 +1,8 @@
 //===- CudnnCommands.cpp - What cuDNN runs where it can, else kernels of the runtime -===//
 #include "CudnnCommands.h"
 
-#include "Program/Verify.h"
 #include "CudnnEngines.h"
+#include "Program/Verify.h"
 
 #include "ds/Runtime/ConvForm.h"
 
