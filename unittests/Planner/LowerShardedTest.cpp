@@ -72,6 +72,12 @@ protected:
   rt::Program program;
 };
 
+TEST(LoweredEnums, CollectivesHaveOneName) {
+  for (unsigned kind = 0; kind <= dialect::getMaxEnumValForCollectiveKind(); ++kind)
+    EXPECT_EQ(dialect::stringifyCollectiveKind(static_cast<dialect::CollectiveKind>(kind)),
+              rt::spell(static_cast<rt::CollectiveKind>(kind)));
+}
+
 TEST_F(LowerSharded, IsAProgramForAllRanks) {
   program.image = {0}; // what compiling the kernels would give
   program.targetCpu = "any";

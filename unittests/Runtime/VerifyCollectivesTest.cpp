@@ -128,7 +128,8 @@ TEST(VerifyCollectives, LayoutsThatDoNotFit) {
 }
 
 TEST(VerifyCollectives, Table) {
-  EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind(7); }), HasSubstr("has kind 7"));
+  EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind(int(kLastCollective) + 1); }),
+              HasSubstr("has kind 7"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction(4); }), HasSubstr("reduction 4"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].dtype = DType(9); }), HasSubstr("dtype 9"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));

@@ -16,6 +16,7 @@
 #define DS_RUNTIME_PROGRAM_H
 
 #include "ds/Runtime/Layout.h"
+#include "ds/Runtime/Collective.h"
 #include "ds/Runtime/Mesh.h"
 
 #include <cstdint>
@@ -165,16 +166,13 @@ struct Command {
   double bytes = 0;                           ///< predicted memory traffic
 };
 
-enum class CollectiveKind : uint8_t { AllGather, ReduceScatter, AllReduce, Broadcast, AllToAll, Send, Recv };
-const char *spell(CollectiveKind kind);
-
 enum class Reduction : uint8_t { None, Sum, Max, Min };
 const char *spell(Reduction reduction);
 
 /// What the ranks of a group do together: those that differ along `axes` of the mesh alone. They are numbered
 /// by position in it (Mesh.h), and so are roots. Every rank issues the same collectives in the same order on
 /// each stream. With W ranks in the group and n elements the operands of the command, packed buffers of
-/// `dtype`, are
+/// `dtype`, are what the kind's traits say (Collective.h):
 ///   AllGather      in [n], out [W * n]: rank r's part at r * n; `in` may be that part of `out`
 ///   ReduceScatter  in [W * n], out [n]: part r, combined over the ranks; `out` may be that part of `in`
 ///   AllReduce      in [n], out [n], which may be the same

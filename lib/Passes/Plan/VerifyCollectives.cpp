@@ -237,11 +237,11 @@ LogicalResult StreamVerifier::verifyCollective(CommunicateOp op) {
   bool overlaps = input.place == output.place && input.begin < output.end && output.begin < input.end;
   auto ownPart = [&](Value part, Value whole) { return isOwnPart(op, part, whole); };
   bool isSame = input.begin == output.begin && input.end == output.end;
-  bool movesParts =
-      op.getKind() == CollectiveKind::AllGather || op.getKind() == CollectiveKind::ReduceScatter;
-  bool isInPlace = (!movesParts && isSame) ||
-                   (op.getKind() == CollectiveKind::AllGather && ownPart(in, out)) ||
-                   (op.getKind() == CollectiveKind::ReduceScatter && ownPart(out, in));
+  const ::ds::rt::CollectiveTraits &traits =
+      ::ds::rt::traitsOf(static_cast<::ds::rt::CollectiveKind>(op.getKind()));
+  bool isInPlace = (traits.sharing == ::ds::rt::Sharing::Same && isSame) ||
+                   (traits.sharing == ::ds::rt::Sharing::PartOfWhole &&
+                    (traits.input == ::ds::rt::Parts::One ? ownPart(in, out) : ownPart(out, in)));
   if (overlaps && !isInPlace) // E4.
     return op.emitOpError("expects input and output apart, or each rank's part in its place in the whole");
   return success();

@@ -49,12 +49,12 @@ inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string na
   auto elementsOf = [](Value buffer) {
     return cast<BufferType>(buffer.getType()).getTensor().getNumElements();
   };
-  Value part = op.getInputs().empty() ? op.getOutputs()[0] : op.getInputs()[0];
+  const ::ds::rt::CollectiveTraits &traits = ::ds::rt::traitsOf(collective.kind);
+  bool isOutputPart = traits.input != ::ds::rt::Parts::One && traits.output == ::ds::rt::Parts::One;
+  Value part = isOutputPart ? op.getOutputs()[0] : op.getInputs()[0];
   collective.dtype = toRuntimeType(cast<BufferType>(part.getType()).getTensor().getElementType());
-  if (op.getKind() == CollectiveKind::ReduceScatter)
-    part = op.getOutputs()[0];
   collective.elements = elementsOf(part);
-  if (op.getKind() == CollectiveKind::AllToAll)
+  if (!isOutputPart && traits.input == ::ds::rt::Parts::All)
     collective.elements /= MeshOp::lookup(op).getSize(op.getAxes());
   collective.name = std::move(name);
   return collective;

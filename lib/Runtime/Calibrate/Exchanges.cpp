@@ -29,59 +29,44 @@ struct Exchange {
     staging = reinterpret_cast<std::byte *>(out + (whole + 15) / 16 * 16);
     sums = {kind, Reduction::Sum, DType::F32, elements, {}, ""};
   }
-  uint64_t stagingBytes() const { return collectiveStagingBytes(sums, c.world()); }
   uint64_t bytes() const { return elements * sizeof(float); }
-  Status run() const;
-  double sentBytes() const;
+  /// Bytes that a rank sends, as the cost model counts them.
+  double sentBytes() const { return traitsOf(sums.kind).sentParts(c.world()) * static_cast<double>(bytes()); }
 
 private:
   Collective sums;
 };
 
-Status Exchange::run() const {
-  switch (sums.kind) {
-  case CollectiveKind::AllGather:
-    return channel.allGather(in + c.group->rank() * elements, in, bytes(), "calibration");
-  case CollectiveKind::ReduceScatter:
-    return channel.reduceScatter(in, out, staging, elements, DType::F32, Reduction::Sum, "calibration");
-  case CollectiveKind::AllReduce:
-    return channel.allReduce(in, in, staging, elements, DType::F32, Reduction::Max, "calibration");
-  case CollectiveKind::Broadcast:
-    return channel.broadcast(in, bytes(), 0, "calibration");
-  case CollectiveKind::AllToAll:
-    return channel.allToAll(in, out, bytes(), "calibration");
-  case CollectiveKind::Send:
-  case CollectiveKind::Recv:
-    if (c.group->rank() == 0)
-      return channel.send(in, bytes(), 1, "calibration");
-    return c.group->rank() == 1 ? channel.recv(in, bytes(), 0, "calibration") : Status();
-  }
-  return {};
-}
-
-/// Bytes that a rank sends, as the cost model counts them.
-double Exchange::sentBytes() const {
-  const auto ranks = static_cast<double>(c.world()), part = static_cast<double>(bytes());
-  switch (sums.kind) {
-  case CollectiveKind::AllGather:
-  case CollectiveKind::ReduceScatter:
-  case CollectiveKind::AllToAll:
-    return (ranks - 1) * part;
-  case CollectiveKind::AllReduce:
-    return 2 * (ranks - 1) / ranks * part;
-  default:
-    return part;
-  }
-}
-
+/// One row of the figures, and how it comes about.
 struct Kind {
   CollectiveKind kind;
   const char *key;
+  Status (*run)(const Exchange &);
 };
 constexpr Kind kKinds[] = {
-    {CollectiveKind::AllGather, "all_gather"}, {CollectiveKind::ReduceScatter, "reduce_scatter"},
-    {CollectiveKind::AllReduce, "all_reduce"}, {CollectiveKind::Broadcast, "broadcast"},
-    {CollectiveKind::AllToAll, "all_to_all"},  {CollectiveKind::Send, "send_receive"}};
+    {CollectiveKind::AllGather, "all_gather",
+     [](const Exchange &x) {
+       return x.channel.allGather(x.in + x.c.group->rank() * x.elements, x.in, x.bytes(), "calibration");
+     }},
+    {CollectiveKind::ReduceScatter, "reduce_scatter",
+     [](const Exchange &x) {
+       return x.channel.reduceScatter(x.in, x.out, x.staging, x.elements, DType::F32, Reduction::Sum,
+                                      "calibration");
+     }},
+    {CollectiveKind::AllReduce, "all_reduce",
+     [](const Exchange &x) {
+       return x.channel.allReduce(x.in, x.in, x.staging, x.elements, DType::F32, Reduction::Max,
+                                  "calibration");
+     }},
+    {CollectiveKind::Broadcast, "broadcast",
+     [](const Exchange &x) { return x.channel.broadcast(x.in, x.bytes(), 0, "calibration"); }},
+    {CollectiveKind::AllToAll, "all_to_all",
+     [](const Exchange &x) { return x.channel.allToAll(x.in, x.out, x.bytes(), "calibration"); }},
+    {CollectiveKind::Send, "send_receive", [](const Exchange &x) {
+       if (x.c.group->rank() == 0)
+         return x.channel.send(x.in, x.bytes(), 1, "calibration");
+       return x.c.group->rank() == 1 ? x.channel.recv(x.in, x.bytes(), 0, "calibration") : Status();
+     }}};
 
 /// [bytes sent, bytes per second] of one kind; `line` is what a straight line through its times says.
 Result<std::vector<std::vector<double>>> measureKind(Calibration &c, const Kind &kind, double &spread,
@@ -99,7 +84,7 @@ Result<std::vector<std::vector<double>>> measureKind(Calibration &c, const Kind 
         c.quick ? 3 : 9; // as many on every rank, or they would wait for each other
     options.budgetSeconds = 0;
     Result<Sample> sample = c.measure(kind.key, [&] {
-      return measureRepeatedly([&](uint32_t) { return exchange.run(); }, options, c.clock);
+      return measureRepeatedly([&](uint32_t) { return kind.run(exchange); }, options, c.clock);
     });
     if (!sample)
       return sample.error();

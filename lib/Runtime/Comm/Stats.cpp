@@ -12,16 +12,13 @@ double CommStat::algorithmBandwidth() const { return seconds > 0 ? static_cast<d
 
 double CommStat::busBandwidth() const {
   const double n = ranks;
-  switch (kind) {
-  case CollectiveKind::AllReduce:
+  switch (traitsOf(kind).traffic) {
+  case Traffic::Twice:
     return algorithmBandwidth() * 2 * (n - 1) / n;
-  case CollectiveKind::AllGather:
-  case CollectiveKind::ReduceScatter:
-  case CollectiveKind::AllToAll:
+  case Traffic::Others:
     return algorithmBandwidth() * (n - 1) / n;
-  case CollectiveKind::Broadcast:
-  case CollectiveKind::Send:
-  case CollectiveKind::Recv:
+  case Traffic::Once:
+  case Traffic::Nothing:
     return algorithmBandwidth();
   }
   return 0;

@@ -48,12 +48,6 @@ const char *spell(Gradients gradients) {
   return kNames[static_cast<uint8_t>(gradients)];
 }
 
-const char *spell(CollectiveKind kind) {
-  static constexpr const char *kNames[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",
-                                           "all_to_all", "send",           "recv"};
-  return kNames[static_cast<uint8_t>(kind)];
-}
-
 const char *spell(Reduction reduction) {
   static constexpr const char *kNames[] = {"none", "sum", "max", "min"};
   return kNames[static_cast<uint8_t>(reduction)];

@@ -14,27 +14,23 @@ namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t(1) << 47; // what a process can map
 
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
-}
-
 bool isReducible(DType dtype) { return dtype != DType::Bool && dtype != DType::I8 && dtype != DType::U8; }
 
 Status verifyEntry(const Program &p, size_t i) {
   const Collective &c = p.collectives[i];
-  if (c.kind > CollectiveKind::Recv || c.reduction > Reduction::Min || c.dtype > DType::Bool)
+  if (c.kind > kLastCollective || c.reduction > Reduction::Min || c.dtype > DType::Bool)
     return refuse("collectives[{}] has kind {}, reduction {} and dtype {}, the last known are {}, {} and {}",
-                  i, int(c.kind), int(c.reduction), int(c.dtype), int(CollectiveKind::Recv),
-                  int(Reduction::Min), int(DType::Bool));
+                  i, int(c.kind), int(c.reduction), int(c.dtype), int(kLastCollective), int(Reduction::Min),
+                  int(DType::Bool));
   if (c.name.empty() || c.name.size() > 4096)
     return refuse("collectives[{}] has a name of {} bytes, allowed are 1 to 4096", i, c.name.size());
-  if (c.kind == CollectiveKind::Send || c.kind == CollectiveKind::Recv)
+  if (!traitsOf(c.kind).hasCommand)
     return refuse("collectives[{}] '{}' is a {}, which format {} does not have", i, c.name, spell(c.kind),
                   kProgramFormat);
-  if (reduces(c.kind) != (c.reduction != Reduction::None))
+  if (traitsOf(c.kind).reduces != (c.reduction != Reduction::None))
     return refuse("collectives[{}] '{}' is a {} with reduction {}", i, c.name, spell(c.kind),
                   spell(c.reduction));
-  if (reduces(c.kind) && !isReducible(c.dtype))
+  if (traitsOf(c.kind).reduces && !isReducible(c.dtype))
     return refuse("collectives[{}] '{}' reduces elements of {}", i, c.name, spell(c.dtype));
   if (c.axes.isEmpty() || !p.mesh.all().hasAll(c.axes))
     return refuse("collectives[{}] '{}' runs along axes {:#x}, expected some of the {} of the mesh", i,
@@ -46,25 +42,12 @@ Status verifyEntry(const Program &p, size_t i) {
   return {};
 }
 
-/// How many parts of the collective's elements an operand has.
-struct Signature {
-  std::vector<uint64_t> parts;
-  unsigned params = 0;
-};
-
-Signature signatureOf(const Collective &c, uint64_t ranks) {
-  switch (c.kind) {
-  case CollectiveKind::AllGather:
-    return {{1, ranks}};
-  case CollectiveKind::ReduceScatter:
-    return {{ranks, 1}};
-  case CollectiveKind::AllToAll:
-    return {{ranks, ranks}};
-  case CollectiveKind::Broadcast:
-    return {{1}, 1};
-  default:
-    return {{1, 1}};
-  }
+/// How many parts of the collective's elements each operand of its command has.
+std::vector<uint64_t> partsOf(const CollectiveTraits &traits, uint64_t ranks) {
+  std::vector<uint64_t> parts = {traits.count(traits.input, ranks)};
+  if (!traits.isOneOperand)
+    parts.push_back(traits.count(traits.output, ranks));
+  return parts;
 }
 
 /// Whether `part` is, on every rank, the part of `whole` that the rank's position in its group along `axes`
@@ -81,13 +64,15 @@ bool isRankWindow(const Mesh &mesh, AxisSet axes, const Buffer &part, const Buff
 
 /// The two operands may not share a byte but in the ways Program.h names.
 bool mayShare(const Mesh &mesh, const Collective &c, const Buffer &in, const Buffer &out) {
-  const uint64_t partBytes = c.elements * byteSize(c.dtype);
-  if (c.kind == CollectiveKind::AllReduce)
+  const CollectiveTraits &traits = traitsOf(c.kind);
+  if (traits.sharing == Sharing::Same)
     return in.space == out.space && in.offset == out.offset && in.axisStrides == out.axisStrides &&
            haveSameSlots(in, out);
-  if (c.kind == CollectiveKind::AllGather)
-    return isRankWindow(mesh, c.axes, in, out, partBytes);
-  return c.kind == CollectiveKind::ReduceScatter && isRankWindow(mesh, c.axes, out, in, partBytes);
+  if (traits.sharing == Sharing::None)
+    return false;
+  const bool isInputPart = traits.input == Parts::One;
+  return isRankWindow(mesh, c.axes, isInputPart ? in : out, isInputPart ? out : in,
+                      c.elements * byteSize(c.dtype));
 }
 
 Status verifyStaging(const Program &p, uint64_t index, const Collective &collective) {
@@ -137,13 +122,14 @@ Status verifyCollectiveCommand(const Program &p, uint64_t index) {
                   describeCommand(p, index), c.stream);
   const Collective &collective = p.collectives[c.callee];
   const uint32_t ranks = p.mesh.size(collective.axes);
-  const Signature signature = signatureOf(collective, ranks);
-  if (c.numOperands != signature.parts.size() || c.numParams != signature.params)
+  const CollectiveTraits &traits = traitsOf(collective.kind);
+  const std::vector<uint64_t> parts = partsOf(traits, ranks);
+  if (c.numOperands != parts.size() || c.numParams != traits.params)
     return refuse("{} has {} operands and {} params, {} '{}' has {} and {}", describeCommand(p, index),
-                  c.numOperands, c.numParams, spell(collective.kind), collective.name, signature.parts.size(),
-                  signature.params);
+                  c.numOperands, c.numParams, spell(collective.kind), collective.name, parts.size(),
+                  traits.params);
   for (uint32_t k = 0; k < c.numOperands; ++k)
-    if (Status status = verifyOperand(p, index, k, collective, signature.parts[k]); !status)
+    if (Status status = verifyOperand(p, index, k, collective, parts[k]); !status)
       return status;
   if (c.numParams == 1 && (p.params[c.firstParam] < 0 || p.params[c.firstParam] >= int64_t(ranks)))
     return refuse("{} broadcasts from rank {} of {}", describeCommand(p, index), p.params[c.firstParam],

@@ -330,3 +330,14 @@ module {
     return
   }
 }
+
+// -----
+
+// What is one buffer in and out is where the runtime lets it be: a part that is sent must not be overwritten before.
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2]
+func.func @e4_exchange_in_place(%x: !whole {ds.input = "x"}) {
+  // expected-error@+1 {{'ds.communicate' op expects input and output apart, or each rank's part in its place in the whole}}
+  ds.communicate all_to_all ins(%x) outs(%x) along dp number 0 on gather : (!whole) -> !whole
+  return
+}
