@@ -32,6 +32,21 @@ public:
   /// It has ended, with this result.
   void count(CollectiveKind kind, uint32_t ranks, uint64_t bytes, double seconds);
 
+  /// As long as it lives this rank is known to wait for others, until the deadline at most: those that wait
+  /// for it in vain let it speak first, for it knows better who is missing.
+  class Waiting {
+  public:
+    explicit Waiting(Channel &channel) : deadline(Clock::now() + channel.timeout), channel(channel) {
+      channel.control.noteWait(channel.index, deadline);
+    }
+    ~Waiting() { channel.control.noteWait(channel.index, std::nullopt); }
+    Waiting(const Waiting &) = delete;
+    const Deadline deadline;
+
+  private:
+    Channel &channel;
+  };
+
   /// "collective 6 of channel 1 (all_reduce norm)": the one that runs.
   std::string current() const;
 

@@ -58,13 +58,11 @@ Status FabricCommunicator::waitReceives() { return waitAll(receiving, /*isSend=*
 Status FabricCommunicator::waitSends() { return waitAll(sending, /*isSend=*/true); }
 
 Status FabricCommunicator::waitAll(const std::vector<uint32_t> &posted, bool isSend) {
-  const Deadline deadline = Clock::now() + channel.timeout;
-  channel.control.noteWait(channel.index, deadline);
+  const Channel::Waiting waiting(channel);
   Status status;
   for (uint32_t step = 1; step < ranks && status; ++step)
     while (status && posted[peerAt(step)] > 0)
-      status = wait(peerAt(step), isSend, deadline);
-  channel.control.noteWait(channel.index, std::nullopt);
+      status = wait(peerAt(step), isSend, waiting.deadline);
   return status;
 }
 
@@ -298,13 +296,15 @@ Status FabricCommunicator::combineBlock(const Parts &parts, std::byte *staging, 
                  size = parts.size(self);
   if (size <= begin)
     return {};
-  const Deadline deadline = Clock::now() + channel.timeout;
   const std::byte *slots = staging + index % blocks.depth * (ranks - 1) * blocks.elements * elementBytes;
-  for (uint32_t step = 1; step < ranks; ++step) {
-    const uint32_t from = peerAt(ranks - step);
-    if (Status status = wait(from, /*sending=*/false, deadline); !status)
-      return status;
-    sources[from] = slots + (step - 1) * blocks.elements * elementBytes;
+  {
+    const Channel::Waiting waiting(channel);
+    for (uint32_t step = 1; step < ranks; ++step) {
+      const uint32_t from = peerAt(ranks - step);
+      if (Status status = wait(from, /*sending=*/false, waiting.deadline); !status)
+        return status;
+      sources[from] = slots + (step - 1) * blocks.elements * elementBytes;
+    }
   }
   sources[self] = parts.in + (parts.stride * self + begin) * elementBytes;
   return combine(parts.out + begin * elementBytes, std::min(blocks.elements, size - begin), parts.dtype,
