@@ -103,3 +103,11 @@ func.func @matmul_c8_second_result_type(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf1
   %g, %h = ds.matmul %x, %w epilogue(gelu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>, tensor<24xbf16>
   return
 }
+
+// -----
+
+func.func @matmul_unknown_epilogue(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) {
+  // expected-error@+1 {{expects one of none, relu, gelu, gelu_gradient, but got silu}}
+  %g = ds.matmul %x, %w epilogue(silu) : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+  return
+}
