@@ -11,8 +11,8 @@
 
 using namespace ds;
 using namespace ds::planner;
-using analysis::PeakPart;
-using analysis::PeakValue;
+using report::PeakPart;
+using report::PeakValue;
 
 namespace {
 class StageExplainer {
@@ -20,7 +20,7 @@ public:
   StageExplainer(const AnalyticCase &what, int64_t stage)
       : plan(what.plan), memory(estimateStageMemory(what.shape, what.plan, what.rates.cluster(), stage)),
         layers(what.shape.layers / what.plan.pp), what(what), stage(stage) {}
-  analysis::PeakExplanation explain();
+  report::PeakExplanation explain();
 
 private:
   void add(const std::string &name, PeakPart part, double bytes, const std::string &reason,
@@ -35,7 +35,7 @@ private:
   int64_t layers; ///< of the stage
   const AnalyticCase &what;
   int64_t stage;
-  analysis::PeakExplanation result;
+  report::PeakExplanation result;
 };
 } // namespace
 
@@ -104,7 +104,7 @@ void StageExplainer::addActivations() {
       "a smaller train_micro_batch_size_per_gpu, or tensor parallelism");
 }
 
-analysis::PeakExplanation StageExplainer::explain() {
+report::PeakExplanation StageExplainer::explain() {
   result.op = "backward";
   result.layer = "the last layer in flight";
   result.segment = "stage " + std::to_string(stage);
@@ -112,10 +112,10 @@ analysis::PeakExplanation StageExplainer::explain() {
   addActivations();
   add("workspace", PeakPart::Workspace, memory.workspace, kWorkspaceText,
       "none is needed: less memory means smaller pieces, which take longer");
-  result.largest = analysis::takeLargest(std::move(result.largest));
+  result.largest = report::takeLargest(std::move(result.largest));
   return std::move(result);
 }
 
-analysis::PeakExplanation ds::planner::explainStage(const AnalyticCase &what, int64_t stage) {
+report::PeakExplanation ds::planner::explainStage(const AnalyticCase &what, int64_t stage) {
   return StageExplainer(what, stage).explain();
 }

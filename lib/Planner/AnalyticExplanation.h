@@ -12,7 +12,7 @@ inline constexpr char kWorkspaceText[] =
 
 /// The peak of a rank of pipeline stage `stage`, from the model's layer structure: what it consists of,
 /// largest first.
-analysis::PeakExplanation explainStage(const AnalyticCase &what, int64_t stage);
+report::PeakExplanation explainStage(const AnalyticCase &what, int64_t stage);
 
 } // namespace ds::planner
 

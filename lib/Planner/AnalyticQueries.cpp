@@ -10,7 +10,7 @@
 
 using namespace ds;
 using namespace ds::planner;
-using analysis::PlanChoice;
+using report::PlanChoice;
 
 /// As many changes are named.
 static constexpr size_t kMostChanges = 5;
@@ -50,7 +50,7 @@ std::vector<PlanChoice> ds::planner::choicesOf(const std::vector<cost::Candidate
   return choices;
 }
 
-std::string ds::planner::printChanges(const AnalyticCase &what, const analysis::PlanReport &report) {
+std::string ds::planner::printChanges(const AnalyticCase &what, const report::PlanReport &report) {
   std::string text;
   llvm::raw_string_ostream out(text);
   int64_t context = what.rates.cluster().device.contextBytes;

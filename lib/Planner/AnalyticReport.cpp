@@ -72,7 +72,7 @@ std::string ds::planner::spellPlan(const cost::ParallelPlan &plan) {
 //===----------------------------------------------------------------------===//
 
 /// Every part of a rank's memory, on its device and its share of the node's host and storage.
-static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memory, double onNode) {
+static void addMemoryLines(report::RankPlan &rank, const MemoryEstimate &memory, double onNode) {
   auto add = [&](const char *name, const char *where, double bytes, const char *source,
                  bool isBeyond = false) {
     if (bytes > 0)
@@ -101,12 +101,12 @@ static void addMemoryLines(analysis::RankPlan &rank, const MemoryEstimate &memor
 }
 
 /// The ranks of one pipeline stage.
-static analysis::RankPlan rankPlan(const AnalyticCase &what, int64_t stage) {
+static report::RankPlan rankPlan(const AnalyticCase &what, int64_t stage) {
   const config::Cluster &cluster = what.rates.cluster();
   MemoryEstimate memory = estimateStageMemory(what.shape, what.plan, cluster, stage);
   int64_t ranks = what.plan.ranks() / what.plan.pp;
   double onNode = static_cast<double>(std::min(what.plan.ranks(), cluster.devicesPerNode));
-  analysis::RankPlan rank;
+  report::RankPlan rank;
   rank.firstRank = stage * ranks;
   rank.lastRank = (stage + 1) * ranks - 1;
   rank.stage = stage;
@@ -134,9 +134,9 @@ static bool isExchange(llvm::StringRef term) {
          term.contains("transfers");
 }
 
-static analysis::Prediction predict(const AnalyticCase &what) {
+static report::Prediction predict(const AnalyticCase &what) {
   cost::StepEstimate step = estimateStep(what.shape, what.plan, what.rates);
-  analysis::Prediction predicted;
+  report::Prediction predicted;
   double compute = 0, exposed = 0;
   for (const cost::Term &term : step.terms) {
     predicted.terms.push_back({term.name, term.seconds, term.source});
@@ -153,9 +153,9 @@ static analysis::Prediction predict(const AnalyticCase &what) {
   return predicted;
 }
 
-analysis::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
+report::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
   const config::Cluster &cluster = what.rates.cluster();
-  analysis::PlanReport report;
+  report::PlanReport report;
   report.model = what.model;
   report.target = cluster.name;
   report.basis = "rules";
@@ -233,11 +233,11 @@ static void printMemory(llvm::raw_ostream &out, const AnalyticCase &what) {
   }
 }
 
-static void printTime(llvm::raw_ostream &out, const analysis::Prediction &predicted) {
+static void printTime(llvm::raw_ostream &out, const report::Prediction &predicted) {
   out << "step: "
       << llvm::format("%.4g s, %.1f TFLOP/s per device\n", *predicted.stepSeconds,
                       *predicted.tflopsPerDevice);
-  for (const analysis::TimeTerm &term : predicted.terms)
+  for (const report::TimeTerm &term : predicted.terms)
     out << "  " << llvm::left_justify(term.name, 44) << llvm::format("%10.4g s  ", term.seconds)
         << term.source << "\n";
 }

@@ -18,7 +18,7 @@
 using namespace ds;
 using namespace ds::planner;
 using cost::SimCommand;
-using Command = analysis::PlanTimeline::Command;
+using Command = report::PlanTimeline::Command;
 
 namespace {
 /// The end of a command, for which other streams can wait; event 0 is none.

@@ -18,7 +18,7 @@ struct StageSimulation {
   uint32_t logits = 0;    ///< the place of the first command of the backward pass
   uint32_t passesEnd = 0; ///< the place of the first command that ends the step
   std::vector<std::string> streams;
-  std::vector<analysis::PlanTimeline::Command> commands;
+  std::vector<report::PlanTimeline::Command> commands;
   std::vector<double> reached; ///< seconds at which the compute stream comes to each place; one for the end
   std::vector<double> busySeconds;
   double seconds = 0;

@@ -10,15 +10,15 @@
 
 using namespace ds;
 using namespace ds::planner;
-using analysis::Category;
-using analysis::PlanTimeline;
+using report::Category;
+using report::PlanTimeline;
 
 namespace {
 /// Lays the buffers of one pipeline stage over its commands.
 class StageTimeline {
 public:
-  StageTimeline(const AnalyticCase &what, const analysis::RankPlan &rank, StageSimulation simulation);
-  PlanTimeline run(const analysis::PlanReport &report);
+  StageTimeline(const AnalyticCase &what, const report::RankPlan &rank, StageSimulation simulation);
+  PlanTimeline run(const report::PlanReport &report);
 
 private:
   int64_t count() const { return static_cast<int64_t>(simulation.layers.size()); }
@@ -44,7 +44,7 @@ private:
   void addPeak();
 
   const AnalyticCase &what;
-  const analysis::RankPlan &rank;
+  const report::RankPlan &rank;
   StageSimulation simulation;
   cost::MemoryEstimate memory;
   cost::StageActivations activations;
@@ -69,7 +69,7 @@ static std::vector<int64_t> split(int64_t total, const std::vector<double> &part
   return result;
 }
 
-StageTimeline::StageTimeline(const AnalyticCase &what, const analysis::RankPlan &rank,
+StageTimeline::StageTimeline(const AnalyticCase &what, const report::RankPlan &rank,
                              StageSimulation simulation)
     : what(what), rank(rank), simulation(std::move(simulation)),
       memory(estimateStageMemory(what.shape, what.plan, what.rates.cluster(), rank.stage)),
@@ -199,7 +199,7 @@ void StageTimeline::addElsewhere(const std::string &space, int64_t total,
 }
 
 void StageTimeline::addPeak() {
-  for (const analysis::LivePoint &point : liveCurve(out))
+  for (const report::LivePoint &point : liveCurve(out))
     if (point.total() > out.peakBytes) {
       out.peakBytes = point.total();
       out.peakTime = point.time;
@@ -223,7 +223,7 @@ static void addNotes(const AnalyticCase &what, const cost::StepEstimate &step, P
           llvm::formatv("the pipeline's bubble, {0:F3} s a step, is not drawn", term.seconds));
 }
 
-PlanTimeline StageTimeline::run(const analysis::PlanReport &report) {
+PlanTimeline StageTimeline::run(const report::PlanReport &report) {
   out.title = report.model + " for " + report.target;
   if (what.plan.pp > 1)
     out.title += ", stage " + std::to_string(rank.stage);
@@ -240,10 +240,10 @@ PlanTimeline StageTimeline::run(const analysis::PlanReport &report) {
 }
 
 std::vector<PlanTimeline> ds::planner::makeAnalyticTimelines(const AnalyticCase &what,
-                                                             const analysis::PlanReport &report) {
+                                                             const report::PlanReport &report) {
   cost::StepEstimate step = estimateStep(what.shape, what.plan, what.rates);
   std::vector<PlanTimeline> timelines;
-  for (const analysis::RankPlan &rank : report.ranks) {
+  for (const report::RankPlan &rank : report.ranks) {
     StageTimeline stage(what, rank, simulateStage(what, step, rank.stage));
     timelines.push_back(stage.run(report));
     addNotes(what, step, timelines.back());

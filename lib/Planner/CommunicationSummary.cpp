@@ -11,16 +11,16 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 
 /// What stays gathered in `func`, what does not, and why.
-static void describeGathers(func::FuncOp func, analysis::PlanReport &report) {
+static void describeGathers(func::FuncOp func, report::PlanReport &report) {
   if (auto gathers = func->getAttrOfType<DictionaryAttr>(kGathersAttr))
     for (StringRef note : gathers.getAs<ArrayAttr>("notes").getAsValueRange<StringAttr>())
       report.notes.push_back("@" + func.getSymName().str() + ": " + note.str());
 }
 
-void mlir::ds::addCommunication(ModuleOp module, analysis::PlanReport &report) {
+void mlir::ds::addCommunication(ModuleOp module, report::PlanReport &report) {
   MeshOp mesh = MeshOp::lookup(module);
   if (!mesh)
     return;

@@ -12,12 +12,12 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 
 static int64_t bytesOf(RankedTensorType type) { return BufferType::getContiguous(type).getSizeInBytes(); }
 
 /// The count that states of `role` are part of.
-static int64_t &countFor(analysis::StateBytes &bytes, Role role) {
+static int64_t &countFor(report::StateBytes &bytes, Role role) {
   switch (role) {
   case Role::Parameter:
   case Role::Buffer:
@@ -33,7 +33,7 @@ static int64_t &countFor(analysis::StateBytes &bytes, Role role) {
   llvm_unreachable("all roles are counted");
 }
 
-analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment) {
+report::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment) {
   DenseSet<Attribute> members;
   llvm::StringMap<int64_t> memberElements; // by bucket
   SymbolTable symbols(module);
@@ -43,8 +43,8 @@ analysis::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignmen
       auto state = symbols.lookup<StateOp>(cast<FlatSymbolRefAttr>(member).getValue());
       memberElements[bucket.getSymName()] += state.getLocalType().getNumElements();
     }
-  analysis::StateBytes whole;
-  std::map<int64_t, analysis::StateBytes> divided; // by the ranks that share it
+  report::StateBytes whole;
+  std::map<int64_t, report::StateBytes> divided; // by the ranks that share it
   int64_t memory = 0;
   for (auto state : module.getOps<StateOp>()) {
     if (members.contains(FlatSymbolRefAttr::get(state)) || state->hasAttr(kGatheredFromAttr))

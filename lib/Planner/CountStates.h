@@ -10,7 +10,7 @@ namespace mlir::ds {
 /// Bytes of the states of one rank. What lies in buckets counts by its members: a divided bucket as its
 /// members' bytes over the number of ranks, whichever rank has more of the padding. `alignment` is what the
 /// planner rounds a state's memory up to.
-::ds::analysis::StateBytes countStateBytes(ModuleOp module, int64_t alignment);
+::ds::report::StateBytes countStateBytes(ModuleOp module, int64_t alignment);
 
 /// Elements of all parameters of the model, tied ones once.
 int64_t countParameters(ModuleOp module);

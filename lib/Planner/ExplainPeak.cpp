@@ -16,11 +16,11 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
-using analysis::Category;
-using analysis::PeakPart;
-using analysis::PeakValue;
-using analysis::repeatedLayer;
+namespace report = ::ds::report;
+using report::Category;
+using report::PeakPart;
+using report::PeakValue;
+using report::repeatedLayer;
 
 /// The peak is that of the device's arena.
 static bool isOnDevice(AllocOp alloc) { return alloc.getBuffer().getType().getSpace() == Space::Device; }
@@ -31,7 +31,7 @@ public:
   /// Requires a moment at which a command runs.
   PeakExplainer(ModuleOp module, const Moment &peak)
       : module(module), symbols(module), peak(peak), scheduled(peak.func) {}
-  analysis::PeakExplanation explain();
+  report::PeakExplanation explain();
 
 private:
   /// First and last command that touch an allocation, and the next one from the peak on.
@@ -165,9 +165,9 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
   return value;
 }
 
-analysis::PeakExplanation PeakExplainer::explain() {
+report::PeakExplanation PeakExplainer::explain() {
   findUses();
-  analysis::PeakExplanation result;
+  report::PeakExplanation result;
   Operation *op = scheduled.commands[peak.command];
   result.op = nameOfCommand(op, symbols);
   result.layer = layerOf(op);
@@ -232,11 +232,11 @@ static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &train
   return value;
 }
 
-analysis::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
+report::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
   TrainingOptions training;
   if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
     training = *read;
-  analysis::PeakExplanation result;
+  report::PeakExplanation result;
   if (peak.func)
     result = PeakExplainer(module, peak).explain();
   std::vector<PeakValue> all;

@@ -9,7 +9,7 @@ namespace mlir::ds {
 
 /// Explains `peak`, the fullest moment of `module` (phase planned): all that lies in the arena then, states
 /// and inputs first, then allocations as they are made. Where no segment has a command, the states alone.
-::ds::analysis::PeakExplanation explainPeak(ModuleOp module, const Moment &peak);
+::ds::report::PeakExplanation explainPeak(ModuleOp module, const Moment &peak);
 
 } // namespace mlir::ds
 

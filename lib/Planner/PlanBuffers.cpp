@@ -12,8 +12,8 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-using ::ds::analysis::Category;
-using ::ds::analysis::PeakPart;
+using ::ds::report::Category;
+using ::ds::report::PeakPart;
 
 Category mlir::ds::categoryOf(AllocOp alloc) {
   return llvm::StringSwitch<Category>(alloc.getCategory())

@@ -14,7 +14,7 @@ namespace mlir::ds {
 /// A buffer that lives for the whole step: a state or an input.
 struct WholeBuffer {
   std::string name;
-  ::ds::analysis::PeakPart part;
+  ::ds::report::PeakPart part;
   BufferType type;
   int64_t offset = 0;     ///< in its arena
   bool isSharded = false; ///< the rank's part of it
@@ -24,7 +24,7 @@ struct WholeBuffer {
 std::vector<WholeBuffer> findWholeBuffers(ModuleOp module);
 
 /// The category of the report that an allocation counts in.
-::ds::analysis::Category categoryOf(AllocOp alloc);
+::ds::report::Category categoryOf(AllocOp alloc);
 
 /// "4x64xbf16".
 std::string spellType(BufferType type);

@@ -9,15 +9,15 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 namespace rt = ::ds::rt;
 
-void mlir::ds::describeLoss(ModuleOp module, analysis::PlanReport &report) {
+void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
   auto attr = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
   auto saved = attr ? attr.getAs<IntegerAttr>("saved_bytes") : IntegerAttr();
   if (!saved)
     return;
-  analysis::LossChunks loss;
+  report::LossChunks loss;
   loss.chunks = attr.getAs<IntegerAttr>("chunks").getInt();
   loss.rows = attr.getAs<IntegerAttr>("rows").getInt();
   loss.savedBytes = saved.getInt();
@@ -44,7 +44,7 @@ static uint64_t plannedBytes(CallOp call) {
 }
 
 /// Why a plan has `attention`, which is less than usual.
-static std::string describe(const analysis::AttentionWorkspace &attention) {
+static std::string describe(const report::AttentionWorkspace &attention) {
   std::string text;
   llvm::raw_string_ostream out(text);
   if (attention.bytes == 0)
@@ -57,14 +57,14 @@ static std::string describe(const analysis::AttentionWorkspace &attention) {
   return text;
 }
 
-void mlir::ds::describeAttention(ModuleOp module, analysis::PlanReport &report) {
+void mlir::ds::describeAttention(ModuleOp module, report::PlanReport &report) {
   SmallVector<CallOp> calls = findCudnnGradients(module);
   if (calls.empty())
     return;
   uint64_t planned = 0;
   for (CallOp call : calls)
     planned = std::max(planned, plannedBytes(call));
-  analysis::AttentionWorkspace attention;
+  report::AttentionWorkspace attention;
   attention.bytes = static_cast<int64_t>(planned);
   attention.usualBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, rt::kUsualPieceBytes));
   attention.leastBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, 1));

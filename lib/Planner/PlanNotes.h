@@ -8,10 +8,10 @@
 namespace mlir::ds {
 
 /// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.
-void describeAttention(ModuleOp module, ::ds::analysis::PlanReport &report);
+void describeAttention(ModuleOp module, ::ds::report::PlanReport &report);
 
 /// Tells of chunks in `report`, where planModel compared plans.
-void describeLoss(ModuleOp module, ::ds::analysis::PlanReport &report);
+void describeLoss(ModuleOp module, ::ds::report::PlanReport &report);
 
 } // namespace mlir::ds
 

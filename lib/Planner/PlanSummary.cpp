@@ -19,9 +19,10 @@
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 
 /// What the rank keeps, what lies in its arena at the peak, and the curve of which that is the top.
-static void addMemory(ModuleOp module, analysis::RankPlan &rank) {
+static void addMemory(ModuleOp module, report::RankPlan &rank) {
   rank.states = countStateBytes(module, analysis::PackProblem().alignment);
   ArenaOp arena = ArenaOp::lookup(module, Space::Device);
   rank.lowerBound = arena ? arena.getLowerBound() : 0;
@@ -49,9 +50,9 @@ static double flopsPerStep(ModuleOp module) {
   return flops;
 }
 
-analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
-  analysis::PlanReport report;
-  analysis::RankPlan rank;
+report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
+  report::PlanReport report;
+  report::RankPlan rank;
   report.parameters = countParameters(module);
   addMemory(module, rank);
   double flops = flopsPerStep(module);
@@ -66,10 +67,10 @@ analysis::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::
   return report;
 }
 
-bool mlir::ds::hostsHold(const analysis::PlanReport &report, const ::ds::config::Cluster &cluster,
+bool mlir::ds::hostsHold(const report::PlanReport &report, const ::ds::config::Cluster &cluster,
                          bool isShared) {
   int64_t onNode = std::min<int64_t>(report.world, std::max<int64_t>(1, cluster.devicesPerNode));
-  return llvm::all_of(report.ranks, [&](const analysis::RankPlan &rank) {
+  return llvm::all_of(report.ranks, [&](const report::RankPlan &rank) {
     if (rank.hostArena == 0)
       return true;
     if (isShared)

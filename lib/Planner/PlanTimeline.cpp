@@ -13,9 +13,9 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 namespace cost = ::ds::cost;
-using Buffer = analysis::PlanTimeline::Buffer;
+using Buffer = report::PlanTimeline::Buffer;
 
 /// A timeline that would have more commands shows micro-steps in the middle once.
 static constexpr int64_t kMostCommands = 20000;
@@ -25,7 +25,7 @@ class TimelineBuilder {
 public:
   TimelineBuilder(ModuleOp module, const cost::Rates &rates)
       : module(module), symbols(module), step(simulateStep(module, rates)) {}
-  analysis::PlanTimeline build();
+  report::PlanTimeline build();
 
 private:
   int64_t shownRuns(const SegmentSimulation &segment);
@@ -39,7 +39,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   StepSimulation step;
-  analysis::PlanTimeline timeline;
+  report::PlanTimeline timeline;
 };
 } // namespace
 
@@ -75,7 +75,7 @@ static double bytesOf(Operation *op) {
 
 void TimelineBuilder::addCommands(const SegmentSimulation &segment, const std::string &name) {
   for (auto [op, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
-    analysis::PlanTimeline::Command command;
+    report::PlanTimeline::Command command;
     command.name = nameOfCommand(op, symbols);
     command.layer = layerOf(op);
     command.segment = name;
@@ -135,7 +135,7 @@ void TimelineBuilder::addWhole() {
   }
   Buffer &rest = whole.emplace_back();
   rest.name = "alignment and gaps";
-  rest.category = analysis::Category::Workspace;
+  rest.category = report::Category::Workspace;
   rest.offset = -1;
   for (Buffer &buffer : whole) {
     buffer.end = timeline.seconds;
@@ -150,14 +150,14 @@ void TimelineBuilder::addWhole() {
 
 /// Finds the fullest moment of what is shown.
 void TimelineBuilder::addPeak() {
-  for (const analysis::LivePoint &point : liveCurve(timeline))
+  for (const report::LivePoint &point : liveCurve(timeline))
     if (point.total() > timeline.peakBytes) {
       timeline.peakBytes = point.total();
       timeline.peakTime = point.time;
       timeline.peakCommand = point.command;
     }
   if (timeline.peakCommand < timeline.commands.size()) {
-    const analysis::PlanTimeline::Command &command = timeline.commands[timeline.peakCommand];
+    const report::PlanTimeline::Command &command = timeline.commands[timeline.peakCommand];
     timeline.peakAt =
         command.name + (command.layer.empty() ? "" : " " + command.layer) + " (" + command.segment + ")";
   }
@@ -179,7 +179,7 @@ void TimelineBuilder::addTotals() {
     timeline.arenaBytes = arena.getBytes();
 }
 
-analysis::PlanTimeline TimelineBuilder::build() {
+report::PlanTimeline TimelineBuilder::build() {
   addTotals();
   for (const SegmentSimulation &segment : step.segments) {
     func::FuncOp func = segment.scheduled.func;
@@ -191,6 +191,6 @@ analysis::PlanTimeline TimelineBuilder::build() {
   return std::move(timeline);
 }
 
-analysis::PlanTimeline mlir::ds::timelineOfPlan(ModuleOp module, const cost::Rates &rates) {
+report::PlanTimeline mlir::ds::timelineOfPlan(ModuleOp module, const cost::Rates &rates) {
   return TimelineBuilder(module, rates).build();
 }

@@ -9,7 +9,7 @@
 
 using namespace ds;
 using namespace ds::planner;
-using analysis::PlanChoice;
+using report::PlanChoice;
 
 static constexpr size_t kMostChanges = 3; ///< that are named
 static constexpr size_t kMostPlans = 8;   ///< that are made for them

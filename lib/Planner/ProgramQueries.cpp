@@ -8,8 +8,8 @@
 
 using namespace ds;
 using namespace ds::planner;
-using analysis::PlanChoice;
-using analysis::PlanReport;
+using report::PlanChoice;
+using report::PlanReport;
 
 /// Rows of a ZeRO stage: each is a compilation, and few steps have more than 128 samples of a rank.
 static constexpr size_t kMostMicroBatches = 8;

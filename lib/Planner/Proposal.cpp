@@ -78,8 +78,8 @@ void Proposal::growMicroBatch(int64_t micro) {
   resizeInputs(0, before, micro);
 }
 
-void Proposal::take(const analysis::PlanReport &report) {
-  for (const analysis::RankPlan &rank : report.ranks) {
+void Proposal::take(const report::PlanReport &report) {
+  for (const report::RankPlan &rank : report.ranks) {
     choice.deviceBytes = std::max(choice.deviceBytes, rank.deviceArena);
     choice.hostBytes = std::max(choice.hostBytes, rank.hostArena);
     choice.nvmeBytes = std::max(choice.nvmeBytes, rank.nvmeArena);
@@ -89,7 +89,7 @@ void Proposal::take(const analysis::PlanReport &report) {
 }
 
 Status Proposal::plan(const PlanFunction &planner) {
-  Result<analysis::PlanReport> report = planner(settings);
+  Result<report::PlanReport> report = planner(settings);
   if (!report)
     return report.error();
   take(*report);

@@ -9,7 +9,7 @@
 
 using namespace ds;
 using namespace ds::planner;
-using analysis::PlanChoice;
+using report::PlanChoice;
 
 void ds::planner::markBest(std::vector<PlanChoice> &table) {
   PlanChoice *best = nullptr;
@@ -20,7 +20,7 @@ void ds::planner::markBest(std::vector<PlanChoice> &table) {
     best->best = true;
 }
 
-std::string ds::planner::printLargest(const analysis::PlanReport &report, const std::string &bound) {
+std::string ds::planner::printLargest(const report::PlanReport &report, const std::string &bound) {
   std::string text;
   if (report.maxBatch)
     text += "largest micro-batch that fits: " + std::to_string(*report.maxBatch) + "\n";
@@ -29,7 +29,7 @@ std::string ds::planner::printLargest(const analysis::PlanReport &report, const 
   return text;
 }
 
-bool ds::planner::someFit(const analysis::PlanReport &report) {
+bool ds::planner::someFit(const report::PlanReport &report) {
   return report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
 }
 
@@ -50,7 +50,7 @@ static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, int64_t c
   out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes\n" : "  no\n");
 }
 
-std::string ds::planner::printWhatIf(int64_t contextBytes, const analysis::PlanReport &report) {
+std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanReport &report) {
   constexpr double kMebi = 1024.0 * 1024, kGibi = 1024 * kMebi;
   double largest = 0;
   bool any = false;

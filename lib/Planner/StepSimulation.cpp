@@ -6,7 +6,7 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 namespace cost = ::ds::cost;
 
 /// What collectives share: the links between devices.
@@ -107,14 +107,14 @@ static bool hasFlops(Operation *command) {
   return call && call.getFlops().value_or(0) > 0;
 }
 
-analysis::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rates, double flops) {
+report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rates, double flops) {
   StepSimulation step = simulateStep(module, rates);
   double seconds = step.sum([](const SegmentSimulation &each) { return each.simulation.seconds; });
   double compute = step.sum([](const SegmentSimulation &each) { return each.simulation.computeSeconds; });
   double exposed =
       step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCommunicationSeconds; });
   double products = step.sum([](const SegmentSimulation &each) { return secondsOf(each, hasFlops); });
-  analysis::Prediction predicted;
+  report::Prediction predicted;
   predicted.stepSeconds = seconds;
   predicted.computeSeconds = compute;
   predicted.exposedCommunicationSeconds = exposed;

@@ -35,7 +35,7 @@ struct StepSimulation {
 StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates);
 
 /// What the step is made of, in seconds, with the cluster's figures behind it. `flops` are those of one rank.
-::ds::analysis::Prediction predictStep(ModuleOp module, const ::ds::cost::Rates &rates, double flops);
+::ds::report::Prediction predictStep(ModuleOp module, const ::ds::cost::Rates &rates, double flops);
 
 } // namespace mlir::ds
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace ds::analysis {
+namespace ds::report {
 
 using Json = nlohmann::ordered_json;
 
@@ -188,4 +188,4 @@ std::string printMemviz(const std::vector<PlanTimeline> &timelines, MemvizFormat
   return format == MemvizFormat::Pickle ? writePickle(snapshot) : snapshot.dump() + "\n";
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -9,7 +9,7 @@
 #include <cassert>
 #include <map>
 
-namespace ds::analysis {
+namespace ds::report {
 
 using Json = nlohmann::ordered_json;
 
@@ -133,4 +133,4 @@ void Pickler::write(const Json &value) {
 
 std::string writePickle(const Json &value) { return Pickler().run(value); }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-namespace ds::analysis {
+namespace ds::report {
 
 /// As many values are named one by one.
 static constexpr size_t kMostNamed = 10;
@@ -277,4 +277,4 @@ void describePeak(PeakExplanation peak, int64_t arenaBytes, RankPlan &rank) {
     rank.explanation = std::move(peak);
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <map>
 
-namespace ds::analysis {
+namespace ds::report {
 
 namespace {
 
@@ -189,4 +189,4 @@ std::string diffPlans(const PlanReport &before, const PlanReport &after, const s
   return "- " + beforeName + "\n+ " + afterName + "\n" + out + "\n" + counted;
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

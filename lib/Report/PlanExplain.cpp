@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace ds::analysis {
+namespace ds::report {
 
 static std::string inBrackets(const std::string &text) { return text.empty() ? "" : " (" + text + ")"; }
 
@@ -64,4 +64,4 @@ std::string explainPeaks(const PlanReport &report) {
   return text + describeSmaller(report);
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -11,7 +11,7 @@
 
 #include <cassert>
 
-namespace ds::analysis {
+namespace ds::report {
 
 /// Text as the content of an element or the value of a quoted attribute.
 static std::string escapeHtml(const std::string &text) {
@@ -92,4 +92,4 @@ std::string printPlanHtml(const PlanReport &report, const std::vector<PlanTimeli
                                 {"SCRIPT", std::string(page::kScript)}});
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

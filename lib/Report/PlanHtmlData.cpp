@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-namespace ds::analysis {
+namespace ds::report {
 
 using Json = nlohmann::ordered_json;
 
@@ -236,4 +236,4 @@ std::string printPageData(const PlanReport &report, const std::vector<PlanTimeli
   return escapeForScript(json.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

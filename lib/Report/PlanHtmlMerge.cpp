@@ -12,7 +12,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace ds::analysis {
+namespace ds::report {
 
 using Command = PlanTimeline::Command;
 using Buffer = PlanTimeline::Buffer;
@@ -218,4 +218,4 @@ std::vector<LivePoint> thinCurve(const std::vector<LivePoint> &curve, size_t mos
   return result;
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

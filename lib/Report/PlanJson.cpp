@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace ds::analysis {
+namespace ds::report {
 
 using Json = nlohmann::ordered_json;
 
@@ -173,4 +173,4 @@ std::string printPlanJson(const PlanReport &report) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

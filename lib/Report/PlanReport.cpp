@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cstdio>
 
-namespace ds::analysis {
+namespace ds::report {
 
 const char *spell(Category category) {
   constexpr const char *kNames[kNumCategories] = {"parameters",  "gradients",     "optimizer",
@@ -85,4 +85,4 @@ Error doesNotFit(const PlanReport &report) {
   return error;
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace ds::analysis {
+namespace ds::report {
 
 namespace {
 
@@ -353,4 +353,4 @@ std::string printPlanText(const PlanReport &report, const TextOptions &options) 
   return Printer(report, options).run();
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace ds::analysis {
+namespace ds::report {
 
 int64_t LivePoint::total() const { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 
@@ -37,4 +37,4 @@ std::vector<LivePoint> liveCurve(const PlanTimeline &timeline, const std::string
   return curve;
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

@@ -14,7 +14,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ds::analysis {
+namespace ds::report {
 
 using Json = nlohmann::ordered_json;
 
@@ -322,4 +322,4 @@ Result<PlanReport> readPlanJson(const std::string &text, const std::string &file
   return report;
 }
 
-} // namespace ds::analysis
+} // namespace ds::report

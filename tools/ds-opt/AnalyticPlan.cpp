@@ -83,7 +83,7 @@ static Result<AnalyticCase> readCase(const Options &options, const config::Confi
 }
 
 /// The refusal of a plan that does not fit, with the cheapest change.
-static Error doesNotFit(const AnalyticCase &what, const std::vector<analysis::PlanChoice> &changes) {
+static Error doesNotFit(const AnalyticCase &what, const std::vector<report::PlanChoice> &changes) {
   const config::Cluster &cluster = what.rates.cluster();
   cost::MemoryEstimate memory = estimateMemory(what.shape, what.plan, cluster);
   auto of = [](double needed, int64_t limit) {
@@ -116,8 +116,8 @@ static Status writeAutoConfig(const Options &options, const config::Config &conf
 }
 
 /// The report with what the command line asks of other plans, and with the changes that make it fit.
-static analysis::PlanReport makeAnsweredReport(const Options &options, const AnalyticCase &what) {
-  analysis::PlanReport report = makeAnalyticReport(what);
+static report::PlanReport makeAnsweredReport(const Options &options, const AnalyticCase &what) {
+  report::PlanReport report = makeAnalyticReport(what);
   if (options.whatIf)
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
   if (options.maxBatch)
@@ -131,7 +131,7 @@ static analysis::PlanReport makeAnsweredReport(const Options &options, const Ana
 
 /// --what-if, --max-batch and --max-seq, in this order. DoesNotFit where no batch or no sequence does.
 static Status printQueries(const Options &options, const AnalyticCase &what,
-                           const analysis::PlanReport &report) {
+                           const report::PlanReport &report) {
   std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) + "\n";
   if (options.whatIf)
     text += printWhatIf(what.rates.cluster().device.contextBytes, report);
@@ -151,9 +151,9 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
     return writeAutoConfig(options, config, *what);
   if (Status status = checkPlan(what->shape, what->plan); !status)
     return status;
-  analysis::PlanReport report = makeAnsweredReport(options, *what);
+  report::PlanReport report = makeAnsweredReport(options, *what);
   if (!options.planJson.empty())
-    if (Status status = writeText(options.planJson, analysis::printPlanJson(report)); !status)
+    if (Status status = writeText(options.planJson, report::printPlanJson(report)); !status)
       return status;
   if (options.asksForPictures())
     if (Status status = writePictures(options, report, makeAnalyticTimelines(*what, report)); !status)

@@ -39,7 +39,7 @@ using namespace ds::opt;
 using namespace ds::planner;
 
 /// Prints an error the way all tools do, and gives its exit code.
-static ExitCode report(const Error &error) {
+static ExitCode complain(const Error &error) {
   llvm::errs() << "ds-opt: " << error.message << "\n";
   if (!error.hint.empty())
     llvm::errs() << "hint: " << error.hint << "\n";
@@ -113,14 +113,14 @@ static ExitCode runPasses(int argc, char **argv, const Options &options, mlir::D
                : ExitCode::Invalid;
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
   if (!buffer)
-    return report({ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"});
+    return complain({ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"});
   std::string text;
   llvm::raw_string_ostream stream(text);
   bool isDone = succeeded(mlir::MlirOptMain(stream, std::move(*buffer), registry, config));
   // What failed for one part of a split input is printed for the others, but no file is made of it.
   if (isDone || options.output == "-")
     if (Status status = writeText(options.output, text); !status)
-      return report(status.error());
+      return complain(status.error());
   return isDone ? ExitCode::Ok : ExitCode::Invalid;
 }
 
@@ -231,7 +231,7 @@ static Status prepareProgram(Options &options, const config::Cluster &cluster) {
 }
 
 /// The report of the plan for other options than the ones that were asked for, without a word on the way.
-static Result<analysis::PlanReport> planAgain(Options options, mlir::DialectRegistry &registry) {
+static Result<report::PlanReport> planAgain(Options options, mlir::DialectRegistry &registry) {
   options.quiet = true;
   options.emit = Emit::Plan; // no weights
   Result<config::Cluster> cluster = clusterFor(options);
@@ -285,36 +285,36 @@ static Status compileModel(const Options &options, config::Config &config, const
 static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Cluster> cluster = clusterFor(options);
   if (!cluster)
-    return report(cluster.error());
+    return complain(cluster.error());
   Result<Target> target = chooseTarget(options, *cluster);
   if (!target)
-    return report(target.error());
+    return complain(target.error());
   options.target = target->name;
   Result<config::Config> config = readConfiguration(options);
   if (!config)
-    return report(config.error());
+    return complain(config.error());
   for (const std::string &notice : config->notices)
     llvm::errs() << "note: " << notice << "\n";
   if (options.printConfig) {
     Status status =
         writeText("-", config::printConfig(*config, options.printConfigJson ? config::PrintFormat::Json
                                                                             : config::PrintFormat::Text));
-    return status ? ExitCode::Ok : report(status.error());
+    return status ? ExitCode::Ok : complain(status.error());
   }
   Result<Basis> basis = chooseBasis(options, *config);
   if (!basis)
-    return report(basis.error());
+    return complain(basis.error());
   if (!basis->isProgram) {
     Status status = answerByRules(options, *config, *cluster, basis->reason);
-    return status ? ExitCode::Ok : report(status.error());
+    return status ? ExitCode::Ok : complain(status.error());
   }
   if (Status status = prepareProgram(options, *cluster); !status)
-    return report(status.error());
+    return complain(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
     if (Status status = config::checkForProgram(*config); !status)
-      return report(status.error());
+      return complain(status.error());
   Status written = compileModel(options, *config, *cluster, {*basis, *target}, registry);
-  return written ? ExitCode::Ok : report(written.error());
+  return written ? ExitCode::Ok : complain(written.error());
 }
 
 ExitCode ds::opt::run(int argc, char **argv) {
@@ -324,21 +324,21 @@ ExitCode ds::opt::run(int argc, char **argv) {
   Options options = parseOptions(argc, argv, registry);
   if (!options.diff.empty()) {
     Status status = diffPlanFiles(options.diff[0], options.diff[1]);
-    return status ? ExitCode::Ok : report(status.error());
+    return status ? ExitCode::Ok : complain(status.error());
   }
   if (Status status = checkPlanner(options); !status)
-    return report(status.error());
+    return complain(status.error());
   if (Status status = checkFiles(options); !status)
-    return report(status.error());
+    return complain(status.error());
   if (options.inputKind() == InputKind::Mlir)
     if (Status status = guardInput(options.input, registry); !status)
-      return report(status.error());
+      return complain(status.error());
   if (options.isPlainMlirOpt())
     return runPasses(argc, argv, options, registry);
   if (Status status = checkOptions(options); !status)
-    return report(status.error());
+    return complain(status.error());
   if (options.inputKind() == InputKind::Mlir && !options.printConfig)
     if (Status status = guardText(options.input, registry); !status)
-      return report(status.error());
+      return complain(status.error());
   return compile(options, registry);
 }

@@ -54,22 +54,22 @@ static bool usesTf32(const Options &options, const config::Config &config) {
 }
 
 /// What a process takes beyond its arenas: a line of its own, for no plan decides it.
-static void addBeyondArenas(analysis::PlanReport &report, const Options &options, const ProgramCase &what) {
+static void addBeyondArenas(report::PlanReport &report, const Options &options, const ProgramCase &what) {
   config::Cluster cluster = options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster();
   const char *name = options.target == "cpu"
                          ? "memory of the process beyond the arenas (code, stacks, libraries)"
                          : "device memory beyond the arenas (context, modules, handles of libraries)";
-  for (analysis::RankPlan &rank : report.ranks)
+  for (report::RankPlan &rank : report.ranks)
     rank.memory.push_back({name, "device", cluster.device.contextBytes,
                            "device.context_bytes of " + cluster.name, /*beyondArenas=*/true});
 }
 
 /// What the host of a GPU has of a rank's program. The process itself is not counted.
-static void addHostMemory(analysis::PlanReport &report, const rt::Program &program) {
+static void addHostMemory(report::PlanReport &report, const rt::Program &program) {
   if (program.target == "cpu")
     return;
   auto add = [&](const char *name, const char *where, uint64_t bytes, const std::string &source) {
-    for (analysis::RankPlan &rank : report.ranks)
+    for (report::RankPlan &rank : report.ranks)
       if (bytes > 0)
         rank.memory.push_back({name, where, static_cast<int64_t>(bytes), source, /*beyondArenas=*/true});
   };
@@ -83,9 +83,8 @@ static void addHostMemory(analysis::PlanReport &report, const rt::Program &progr
       "the largest one, while states get their first values or are saved");
 }
 
-analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &options,
-                                         const ProgramCase &what) {
-  analysis::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
+report::PlanReport ds::opt::makeReport(const Model &model, const Options &options, const ProgramCase &what) {
+  report::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = modelName(options.input);
   report.world = what.config.mesh.ranks;
   report.memoryLimit = static_cast<int64_t>(options.memory);
@@ -117,13 +116,13 @@ analysis::PlanReport ds::opt::makeReport(const Model &model, const Options &opti
 
 /// Writes what is asked for beside the plan's text.
 static Status writeViews(const Model &model, const Options &options, const ProgramCase &what,
-                         const analysis::PlanReport &report) {
+                         const report::PlanReport &report) {
   if (!options.planJson.empty())
-    if (Status status = writeText(options.planJson, analysis::printPlanJson(report)); !status)
+    if (Status status = writeText(options.planJson, report::printPlanJson(report)); !status)
       return status;
   if (!options.asksForPictures())
     return {};
-  analysis::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, what.rates);
+  report::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, what.rates);
   timeline.title = report.model + " for " + report.target;
   return writePictures(options, report, {timeline});
 }
@@ -150,11 +149,11 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
 
 /// Prints the answers. DoesNotFit where the answer is that no batch and no sequence fits.
 static Status writeAnswers(const Options &options, const ProgramCase &what,
-                           const analysis::PlanReport &report) {
+                           const report::PlanReport &report) {
   int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
   if (Status status = writeText(options.output, printQueries(options, report, context)); !status)
     return status;
-  return someFit(report) ? Status() : analysis::doesNotFit(report);
+  return someFit(report) ? Status() : report::doesNotFit(report);
 }
 
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
@@ -162,7 +161,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   programOptions.threads = what.threads;
   programOptions.microBatch = what.config.batch.micro;
   programOptions.accumulation = what.config.batch.accumulation;
-  analysis::PlanReport report = makeReport(model, options, what);
+  report::PlanReport report = makeReport(model, options, what);
   programOptions.stepSeconds = report.predicted.stepSeconds.value_or(0);
   mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
   if (failed(program))
@@ -184,30 +183,30 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (asks)
     return writeAnswers(options, what, report);
   if (options.emit != Emit::Program) {
-    analysis::TextOptions text;
+    report::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
     std::string peaks = options.explainPeak ? explainPeaks(report) : "";
-    if (Status status = writeText(options.output, analysis::printPlanText(report, text) + peaks); !status)
+    if (Status status = writeText(options.output, report::printPlanText(report, text) + peaks); !status)
       return status;
   }
   if (!report.fits())
-    return analysis::doesNotFit(report);
+    return report::doesNotFit(report);
   return options.emit == Emit::Program ? writeProgramFiles(model, options, what.config, *program) : Status();
 }
 
 /// Reads a plan that --plan-json wrote.
-static Result<analysis::PlanReport> readPlan(const std::string &path) {
+static Result<report::PlanReport> readPlan(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return Error{ExitCode::Io, path + ": " + buffer.getError().message(), "check the path"};
-  return analysis::readPlanJson((*buffer)->getBuffer().str(), path);
+  return report::readPlanJson((*buffer)->getBuffer().str(), path);
 }
 
 Status ds::opt::diffPlanFiles(const std::string &before, const std::string &after) {
-  Result<analysis::PlanReport> first = readPlan(before), second = readPlan(after);
+  Result<report::PlanReport> first = readPlan(before), second = readPlan(after);
   if (!first)
     return first.error();
   if (!second)
     return second.error();
-  return writeText("-", analysis::diffPlans(*first, *second, before, after));
+  return writeText("-", report::diffPlans(*first, *second, before, after));
 }

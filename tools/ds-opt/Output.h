@@ -36,7 +36,7 @@ struct ProgramCase {
 };
 
 /// The report of a module in phase planned, with everything that the module does not know.
-analysis::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what);
+report::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what);
 
 /// Prints the plan, or checks it and writes the program with its weights. The model is in phase planned.
 /// Fails with DoesNotFit where the plan exceeds its memory; `--plan-json` and `--trace` are written all the

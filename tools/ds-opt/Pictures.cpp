@@ -12,13 +12,13 @@ using namespace ds;
 using namespace ds::opt;
 
 /// The visualiser opens pickles alone; programs rather read JSON.
-static analysis::MemvizFormat formatFor(llvm::StringRef path) {
+static report::MemvizFormat formatFor(llvm::StringRef path) {
   bool isPickle = path.ends_with(".pickle") || path.ends_with(".pkl");
-  return isPickle ? analysis::MemvizFormat::Pickle : analysis::MemvizFormat::Json;
+  return isPickle ? report::MemvizFormat::Pickle : report::MemvizFormat::Json;
 }
 
-Status ds::opt::writePictures(const Options &options, const analysis::PlanReport &report,
-                              const std::vector<analysis::PlanTimeline> &timelines) {
+Status ds::opt::writePictures(const Options &options, const report::PlanReport &report,
+                              const std::vector<report::PlanTimeline> &timelines) {
   if (!options.planHtml.empty())
     if (Status status = writeText(options.planHtml, printPlanHtml(report, timelines)); !status)
       return status;

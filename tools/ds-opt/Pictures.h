@@ -9,8 +9,8 @@ namespace ds::opt {
 
 /// Writes what --plan-html, --memviz and --trace ask for; `timelines` has one entry for each of
 /// `report.ranks`.
-Status writePictures(const Options &options, const analysis::PlanReport &report,
-                     const std::vector<analysis::PlanTimeline> &timelines);
+Status writePictures(const Options &options, const report::PlanReport &report,
+                     const std::vector<report::PlanTimeline> &timelines);
 
 } // namespace ds::opt
 

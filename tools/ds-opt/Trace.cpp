@@ -10,7 +10,7 @@
 
 using namespace ds;
 using namespace ds::opt;
-using analysis::PlanTimeline;
+using report::PlanTimeline;
 
 static int64_t toNs(double seconds) { return std::llround(seconds * 1e9); }
 
@@ -42,11 +42,11 @@ static void addMemory(rt::ChromeTrace &trace, uint32_t process, const PlanTimeli
   if (llvm::none_of(timeline.buffers,
                     [&](const PlanTimeline::Buffer &buffer) { return buffer.space == space; }))
     return;
-  for (const analysis::LivePoint &point : liveCurve(timeline, space)) {
+  for (const report::LivePoint &point : liveCurve(timeline, space)) {
     int64_t time = toNs(point.time);
     trace.counter(process, space + " bytes", time, static_cast<double>(point.total()));
-    for (unsigned category = 0; category < analysis::kNumCategories; ++category)
-      trace.counter(process, space + " " + spell(static_cast<analysis::Category>(category)), time,
+    for (unsigned category = 0; category < ds::report::kNumCategories; ++category)
+      trace.counter(process, space + " " + spell(static_cast<report::Category>(category)), time,
                     static_cast<double>(point.bytes[category]));
   }
 }

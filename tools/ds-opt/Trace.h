@@ -9,7 +9,7 @@ namespace ds::opt {
 /// Writes what chrome://tracing and Perfetto show of planned steps: a process for each timeline with a row
 /// for each stream, arrows from events to the commands that stand for them, and the bytes that are reserved
 /// in each memory, by category and together.
-Status writePlanTrace(const std::vector<analysis::PlanTimeline> &timelines, const std::string &path);
+Status writePlanTrace(const std::vector<report::PlanTimeline> &timelines, const std::string &path);
 
 } // namespace ds::opt
 

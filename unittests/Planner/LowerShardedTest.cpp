@@ -119,7 +119,7 @@ TEST_F(LowerSharded, GivesMembersTheirWindowsAndParts) {
 }
 
 TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
-  ::ds::analysis::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
+  ::ds::report::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
   EXPECT_EQ(report.world, 2u);
   ASSERT_EQ(report.ranks.size(), 1u);
   EXPECT_EQ(report.ranks[0].lastRank, 1u);
@@ -134,7 +134,7 @@ TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
 }
 
 TEST_F(LowerSharded, KeepsWhatAStepIsExpectedToTake) {
-  ::ds::analysis::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
+  ::ds::report::PlanReport report = dialect::summarizePlan(*module, ::ds::cost::Rates());
   ASSERT_TRUE(report.predicted.stepSeconds);
   EXPECT_GT(*report.predicted.stepSeconds, 0);
   dialect::ProgramOptions options;

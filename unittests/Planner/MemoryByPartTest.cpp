@@ -21,7 +21,7 @@
 
 using namespace mlir;
 namespace dialect = mlir::ds;
-namespace analysis = ::ds::analysis;
+namespace report = ::ds::report;
 namespace rt = ::ds::rt;
 
 static const char *kGpt =
@@ -67,7 +67,7 @@ protected:
   void plan(const Case &each);
   int64_t bytesOf(llvm::function_ref<bool(const std::string &)> isIt) const {
     int64_t bytes = 0;
-    for (const analysis::MemoryLine &line : report.ranks[0].memory)
+    for (const report::MemoryLine &line : report.ranks[0].memory)
       bytes += isIt(line.name) ? line.bytes : 0;
     return bytes;
   }
@@ -78,7 +78,7 @@ protected:
   void checkProgram();
 
   MLIRContext context{registry()};
-  analysis::PlanReport report;
+  report::PlanReport report;
   rt::Program program;
 };
 } // namespace
@@ -121,21 +121,21 @@ void MemoryByPart::plan(const Case &each) {
 
 /// Lines, categories and arena.
 void MemoryByPart::checkSums() {
-  const analysis::RankPlan &rank = report.ranks[0];
+  const report::RankPlan &rank = report.ranks[0];
   EXPECT_EQ(bytesOf([](const std::string &) { return true; }), rank.peakBytes);
   EXPECT_EQ(rank.peakBytes, static_cast<int64_t>(program.stages[0].arenas.device));
-  auto category = [&](analysis::Category which) { return rank.atPeak[static_cast<size_t>(which)]; };
-  EXPECT_EQ(bytesOf("parameters"), category(analysis::Category::Parameters));
-  EXPECT_EQ(bytesOf("accumulated gradients") + bytesOf("gradients"), category(analysis::Category::Gradients));
+  auto category = [&](report::Category which) { return rank.atPeak[static_cast<size_t>(which)]; };
+  EXPECT_EQ(bytesOf("parameters"), category(report::Category::Parameters));
+  EXPECT_EQ(bytesOf("accumulated gradients") + bytesOf("gradients"), category(report::Category::Gradients));
   EXPECT_EQ(bytesOf("master weights") + bytesOf("optimizer moments") + bytesOf("scalars of the step"),
-            category(analysis::Category::Optimizer));
+            category(report::Category::Optimizer));
   EXPECT_EQ(bytesOf("gathered parameters") + bytesOf("communication buffers"),
-            category(analysis::Category::Communication));
-  EXPECT_EQ(bytesOf("workspace") + bytesOf("alignment and gaps"), category(analysis::Category::Workspace));
+            category(report::Category::Communication));
+  EXPECT_EQ(bytesOf("workspace") + bytesOf("alignment and gaps"), category(report::Category::Workspace));
   int64_t activations = bytesOf([](const std::string &name) { return name.starts_with("activations "); });
   EXPECT_EQ(bytesOf("inputs") + activations + bytesOf("temporaries"),
-            category(analysis::Category::Activations));
-  for (const analysis::MemoryLine &line : rank.memory)
+            category(report::Category::Activations));
+  for (const report::MemoryLine &line : rank.memory)
     EXPECT_FALSE(line.source.empty()) << line.name;
 }
 
@@ -162,7 +162,7 @@ void MemoryByPart::checkProgram() {
   // Buckets have padding that no state of the program names.
   EXPECT_GE(bytesOf("parameters"), sum(rt::Role::Parameter));
   EXPECT_GE(bytesOf("optimizer moments"), sum(rt::Role::Moment));
-  const analysis::StateBytes &kept = report.ranks[0].states;
+  const report::StateBytes &kept = report.ranks[0].states;
   int64_t states = bytesOf("parameters") + bytesOf("accumulated gradients") + bytesOf("master weights") +
                    bytesOf("optimizer moments") + bytesOf("scalars of the step");
   int64_t named = kept.parameters + kept.gradients + kept.optimizer + kept.scalars;

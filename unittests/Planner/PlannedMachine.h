@@ -33,22 +33,22 @@ struct PlannedMachine {
     return fallback;
   }
 
-  analysis::PlanReport report(const PlanSettings &asked) const {
+  report::PlanReport report(const PlanSettings &asked) const {
     int64_t stage = valueOf(asked, "zero_optimization.stage", config.zero.stage);
     int64_t micro = valueOf(asked, "train_micro_batch_size_per_gpu", config.batch.micro);
     int64_t steps = valueOf(asked, "gradient_accumulation_steps", config.batch.accumulation);
     int64_t length = sizesOfInput(asked.inputs.at(0)).at(1);
-    analysis::PlanReport report;
+    report::PlanReport report;
     report.memoryLimit = limit;
     report.predicted.stepSeconds = double(steps) * (1 + double(stage)) + 0.01 * double(micro);
-    analysis::RankPlan rank;
+    report::RankPlan rank;
     rank.deviceArena = statesBytes / (1 + stage) * 2 / asked.ranks + micro * sampleBytes * length / 96;
     report.ranks.push_back(rank);
     return report;
   }
 
   PlanFunction planner() const {
-    return [this](const PlanSettings &asked) -> Result<analysis::PlanReport> {
+    return [this](const PlanSettings &asked) -> Result<report::PlanReport> {
       ++plans;
       int64_t micro = valueOf(asked, "train_micro_batch_size_per_gpu", config.batch.micro);
       if (micro > mostSamples)

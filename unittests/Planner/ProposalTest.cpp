@@ -81,7 +81,7 @@ TEST_F(Proposals, InputsOfOtherSizesStayAsTheyAre) {
 }
 
 TEST_F(Proposals, TakeTheLargestArenaOfAllRanks) {
-  ds::analysis::PlanReport report;
+  ds::report::PlanReport report;
   report.ranks.resize(2);
   report.ranks[0].deviceArena = 5, report.ranks[1].deviceArena = 9;
   report.ranks[0].hostArena = 3;

@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 
 using namespace ds::planner;
-using ds::analysis::PlanChoice;
-using ds::analysis::PlanReport;
+using ds::report::PlanChoice;
+using ds::report::PlanReport;
 using testing::HasSubstr;
 
 namespace {

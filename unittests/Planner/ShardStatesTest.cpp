@@ -88,7 +88,7 @@ std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage)
 }
 
 /// What a rank keeps of the step above.
-::ds::analysis::StateBytes shard(int64_t layers, int64_t elements, int64_t ranks, int stage) {
+::ds::report::StateBytes shard(int64_t layers, int64_t elements, int64_t ranks, int stage) {
   MLIRContext context;
   context.loadDialect<DsDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module =
@@ -99,11 +99,11 @@ std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage)
   manager.addPass(createDecompose());
   manager.addPass(createVerifySharded());
   EXPECT_TRUE(module && succeeded(manager.run(*module)));
-  return module ? countStateBytes(*module, 64) : ::ds::analysis::StateBytes();
+  return module ? countStateBytes(*module, 64) : ::ds::report::StateBytes();
 }
 
 /// The formula of the paper for `parameters` parameters.
-void expectFormula(const ::ds::analysis::StateBytes &bytes, int64_t parameters, int64_t ranks, int stage) {
+void expectFormula(const ::ds::report::StateBytes &bytes, int64_t parameters, int64_t ranks, int stage) {
   EXPECT_EQ(bytes.parameters, 2 * parameters / (stage == 3 ? ranks : 1));
   EXPECT_EQ(bytes.gradients, 2 * parameters / (stage >= 2 ? ranks : 1));
   EXPECT_EQ(bytes.optimizer, 12 * parameters / (stage >= 1 ? ranks : 1));
@@ -118,7 +118,7 @@ TEST(ShardStates, AreTheFormulasOfZero) {
     for (int64_t ranks : {1, 2, 3, 4, 7, 16, 64, 256, 1024}) {
       SCOPED_TRACE("stage " + std::to_string(stage) + ", " + std::to_string(ranks) + " ranks");
       int64_t elements = 32 * 1024 * 3 * 7; // what 32 * ranks divides: no padding
-      ::ds::analysis::StateBytes bytes = shard(2, elements, ranks, stage);
+      ::ds::report::StateBytes bytes = shard(2, elements, ranks, stage);
       expectFormula(bytes, 2 * elements, ranks, stage);
       EXPECT_EQ(bytes.padding, 0);
     }
@@ -128,7 +128,7 @@ TEST(ShardStates, ListPaddingApart) {
   // 2 layers of 1000 elements on 4 ranks: buckets of 1024, parts of 256.
   for (int stage = 0; stage <= 3; ++stage) {
     SCOPED_TRACE(stage);
-    ::ds::analysis::StateBytes bytes = shard(2, 1000, 4, stage);
+    ::ds::report::StateBytes bytes = shard(2, 1000, 4, stage);
     expectFormula(bytes, 2000, 4, stage);
     int64_t parts[] = {16, 4 + 12 / 4, 2 + 14 / 4, 16 / 4};
     int64_t memory = stage == 2 ? 2 * 1024 * 2 + 14 * 2 * 256 : parts[stage] * 2 * 1024;
@@ -148,7 +148,7 @@ TEST(ShardStates, AreTable1OfThePaper) {
     for (int stage = 1; stage <= 3; ++stage) {
       // A thousandth of the size; parts are the same.
       int64_t elements = 7500000 / (32 * 1024) * (32 * 1024);
-      ::ds::analysis::StateBytes bytes = shard(1, elements, row.ranks, stage);
+      ::ds::report::StateBytes bytes = shard(1, elements, row.ranks, stage);
       double total = double(bytes.parameters + bytes.gradients + bytes.optimizer) / elements * 7.5;
       EXPECT_NEAR(total, row.gigabytes[stage - 1], 0.05 + row.gigabytes[stage - 1] * 1e-3)
           << row.ranks << " ranks, stage " << stage;

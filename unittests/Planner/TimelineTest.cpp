@@ -16,8 +16,8 @@
 
 using namespace mlir;
 namespace dialect = mlir::ds;
-namespace analysis = ::ds::analysis;
-using analysis::PlanTimeline;
+namespace report = ::ds::report;
+using report::PlanTimeline;
 
 /// A model of three products; `steps` micro-steps per step.
 static std::string makeModel(int64_t ranks, int stage, int64_t steps) {
@@ -66,7 +66,7 @@ protected:
   OwningOpRef<ModuleOp> module;
   ::ds::cost::Rates rates;
   PlanTimeline timeline;
-  analysis::PlanReport report;
+  report::PlanReport report;
 };
 
 /// The same at every stage of ZeRO, on one rank and on two.
@@ -79,11 +79,11 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Stages, TimelineOfStage, testing::Values(-1, 0, 1, 2, 3));
 
 TEST_P(TimelineOfStage, HasThePeakOfThePlan) {
-  const analysis::RankPlan &rank = report.ranks[0];
-  std::vector<analysis::LivePoint> curve = liveCurve(timeline);
+  const report::RankPlan &rank = report.ranks[0];
+  std::vector<report::LivePoint> curve = liveCurve(timeline);
   auto peak = std::max_element(
       curve.begin(), curve.end(),
-      [](const analysis::LivePoint &a, const analysis::LivePoint &b) { return a.total() < b.total(); });
+      [](const report::LivePoint &a, const report::LivePoint &b) { return a.total() < b.total(); });
   EXPECT_EQ(peak->command, timeline.peakCommand);
   EXPECT_EQ(peak->time, timeline.peakTime);
   EXPECT_EQ(peak->total(), rank.peakBytes);
@@ -150,7 +150,7 @@ TEST_P(TimelineOfStage, IsWhatTheReportPredicts) {
   EXPECT_DOUBLE_EQ(*report.predicted.exposedCommunicationSeconds, timeline.exposedCommunicationSeconds);
   EXPECT_EQ(timeline.exposedCommunicationSeconds > 0, GetParam() >= 0);
   double sum = 0;
-  for (const analysis::TimeTerm &term : report.predicted.terms) {
+  for (const report::TimeTerm &term : report.predicted.terms) {
     sum += term.seconds;
     EXPECT_FALSE(term.source.empty());
   }

@@ -7,8 +7,8 @@
 
 #include <map>
 
-using namespace ds::analysis;
-using namespace ds::analysis::test;
+using namespace ds::report;
+using namespace ds::report::test;
 using Json = nlohmann::json;
 
 static constexpr int64_t kMiB = 1 << 20;

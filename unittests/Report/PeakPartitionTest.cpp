@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-using namespace ds::analysis;
+using namespace ds::report;
 
 static PeakValue valueOf(PeakPart part, const std::string &layer, int64_t bytes, const std::string &source) {
   PeakValue value;

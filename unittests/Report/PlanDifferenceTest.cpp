@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-using namespace ds::analysis;
+using namespace ds::report;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

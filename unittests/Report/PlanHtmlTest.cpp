@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <map>
 
-using namespace ds::analysis;
-using namespace ds::analysis::test;
+using namespace ds::report;
+using namespace ds::report::test;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;

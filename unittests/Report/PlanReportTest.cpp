@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
-using namespace ds::analysis;
+using namespace ds::report;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

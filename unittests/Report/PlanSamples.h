@@ -4,7 +4,7 @@
 
 #include "ds/Report/PlanReport.h"
 
-namespace ds::analysis {
+namespace ds::report {
 
 inline constexpr int64_t kMiB = 1024 * 1024;
 
@@ -43,6 +43,6 @@ inline PlanReport twoGroups() {
   return report;
 }
 
-} // namespace ds::analysis
+} // namespace ds::report
 
 #endif // DS_UNITTESTS_REPORT_PLANSAMPLES_H

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ds::analysis::test {
+namespace ds::report::test {
 
 static constexpr int64_t kMiB = 1 << 20;
 using Buffer = PlanTimeline::Buffer;
@@ -138,4 +138,4 @@ PlanReport reportOf(const PlanTimeline &timeline, int64_t limit) {
   return report;
 }
 
-} // namespace ds::analysis::test
+} // namespace ds::report::test

@@ -7,14 +7,14 @@
 namespace ds::planner {
 
 /// The cheapest changes that make a plan fit, for a report.
-std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Change> &changes);
+std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Change> &changes);
 
 /// The table of --what-if, the fastest plan that fits marked.
-std::vector<analysis::PlanChoice> choicesOf(const std::vector<cost::Candidate> &table);
+std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Candidate> &table);
 
 /// The changes of a report, cheapest first, each with its step beside that of the plan that does not fit.
 /// What a device needs is with its context.
-std::string printChanges(const AnalyticCase &what, const analysis::PlanReport &report);
+std::string printChanges(const AnalyticCase &what, const report::PlanReport &report);
 
 } // namespace ds::planner
 

@@ -23,7 +23,7 @@ bool everyStageFits(const AnalyticCase &what);
 
 /// For --plan-json and --diff: the ranks of each pipeline stage, stages outermost. Peaks leave the device's
 /// context out, as the limit does.
-analysis::PlanReport makeAnalyticReport(const AnalyticCase &what);
+report::PlanReport makeAnalyticReport(const AnalyticCase &what);
 
 /// "4 ranks (dp 4), ZeRO stage 3, micro-batch 1 x 8, bf16".
 std::string spellPlan(const cost::ParallelPlan &plan);

@@ -14,8 +14,8 @@
 namespace ds::planner {
 
 /// One timeline for each of `report.ranks`, which is makeAnalyticReport(what): the pipeline stages, in order.
-std::vector<analysis::PlanTimeline> makeAnalyticTimelines(const AnalyticCase &what,
-                                                          const analysis::PlanReport &report);
+std::vector<report::PlanTimeline> makeAnalyticTimelines(const AnalyticCase &what,
+                                                        const report::PlanReport &report);
 
 } // namespace ds::planner
 

@@ -10,19 +10,19 @@ namespace mlir::ds {
 
 /// What the plan of `module` (phase planned) says of itself, and how long a step takes at the rates of a
 /// cluster: all ranks of its mesh have the same.
-::ds::analysis::PlanReport summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates);
+::ds::report::PlanReport summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates);
 
 /// Whether the hosts hold what the ranks of `report` keep there. Where device and host are one memory
 /// (`isShared`), a rank has the report's limit for both; elsewhere the ranks of a node share the memory of
 /// the cluster's host, where that is known.
-bool hostsHold(const ::ds::analysis::PlanReport &report, const ::ds::config::Cluster &cluster, bool isShared);
+bool hostsHold(const ::ds::report::PlanReport &report, const ::ds::config::Cluster &cluster, bool isShared);
 
 /// The step that `module` (phase planned) is, command by command and buffer by buffer, over its predicted
 /// time.
-::ds::analysis::PlanTimeline timelineOfPlan(ModuleOp module, const ::ds::cost::Rates &rates);
+::ds::report::PlanTimeline timelineOfPlan(ModuleOp module, const ::ds::cost::Rates &rates);
 
 /// Adds to `report` the mesh of `module`, what a rank sends in one step, and what stays gathered.
-void addCommunication(ModuleOp module, ::ds::analysis::PlanReport &report);
+void addCommunication(ModuleOp module, ::ds::report::PlanReport &report);
 
 } // namespace mlir::ds
 

@@ -14,14 +14,14 @@ namespace ds::planner {
 /// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
 /// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
 /// micro-batch. All steps have the same number of samples.
-std::vector<analysis::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
-                                                   const PlanFunction &plan);
+std::vector<report::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
+                                                 const PlanFunction &plan);
 
 /// At most three single changes whose plans have a smaller peak than `peak` bytes on the device, the smallest
 /// first; the samples of a step stay as many.
-std::vector<analysis::PlanChoice> smallerPlansOfProgram(const PlanSettings &settings,
-                                                        const config::Config &config,
-                                                        const PlanFunction &plan, int64_t peak);
+std::vector<report::PlanChoice> smallerPlansOfProgram(const PlanSettings &settings,
+                                                      const config::Config &config, const PlanFunction &plan,
+                                                      int64_t peak);
 
 } // namespace ds::planner
 

@@ -20,10 +20,10 @@ namespace ds::planner {
 /// What the model refuses counts as not fitting, and a note tells its words. Fails where nothing can be
 /// planned, and with Invalid where the inputs have no sequence.
 Status addQueries(const PlanSettings &settings, const config::Config &config, const PlanFunction &planner,
-                  analysis::PlanReport &report);
+                  report::PlanReport &report);
 
 /// The answers as text. `contextBytes` is what a device's context takes beside a plan.
-std::string printQueries(const PlanSettings &settings, const analysis::PlanReport &report,
+std::string printQueries(const PlanSettings &settings, const report::PlanReport &report,
                          int64_t contextBytes);
 
 } // namespace ds::planner

@@ -16,12 +16,12 @@
 namespace ds::planner {
 
 /// The report of the plan for other settings of the same command line.
-using PlanFunction = std::function<Result<analysis::PlanReport>(const PlanSettings &)>;
+using PlanFunction = std::function<Result<report::PlanReport>(const PlanSettings &)>;
 
 /// Settings, and what they ask for in the words of a report.
 struct Proposal {
   PlanSettings settings;
-  analysis::PlanChoice choice;
+  report::PlanChoice choice;
 
   Proposal(const PlanSettings &settings, const config::Config &config);
 
@@ -36,7 +36,7 @@ struct Proposal {
   void resizeInputs(unsigned index, int64_t from, int64_t to);
 
   /// Takes the figures of its plan into `choice`.
-  void take(const analysis::PlanReport &report);
+  void take(const report::PlanReport &report);
   /// Plans it; its figures are then in `choice`. Fails as the compilation does.
   Status plan(const PlanFunction &planner);
 };

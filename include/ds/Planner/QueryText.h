@@ -11,16 +11,16 @@
 namespace ds::planner {
 
 /// The table of --what-if of a report, `contextBytes` added to what a device needs.
-std::string printWhatIf(int64_t contextBytes, const analysis::PlanReport &report);
+std::string printWhatIf(int64_t contextBytes, const report::PlanReport &report);
 
 /// Marks the fastest choice of a table that fits; of equal ones the first.
-void markBest(std::vector<analysis::PlanChoice> &table);
+void markBest(std::vector<report::PlanChoice> &table);
 
 /// The lines of --max-batch and --max-seq, as far as the report has them; `bound` follows the sequence.
-std::string printLargest(const analysis::PlanReport &report, const std::string &bound = "");
+std::string printLargest(const report::PlanReport &report, const std::string &bound = "");
 
 /// Whether some micro-batch and some sequence fit, as far as they were asked for.
-bool someFit(const analysis::PlanReport &report);
+bool someFit(const report::PlanReport &report);
 
 } // namespace ds::planner
 

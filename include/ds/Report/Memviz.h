@@ -10,7 +10,7 @@
 
 #include "ds/Report/PlanTimeline.h"
 
-namespace ds::analysis {
+namespace ds::report {
 
 enum class MemvizFormat {
   Json,  ///< for programs
@@ -20,6 +20,6 @@ enum class MemvizFormat {
 /// The snapshot of `timelines`. Replayed, allocations reach the plan's peak exactly.
 std::string printMemviz(const std::vector<PlanTimeline> &timelines, MemvizFormat format);
 
-} // namespace ds::analysis
+} // namespace ds::report
 
 #endif // DS_REPORT_MEMVIZ_H

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ds::analysis {
+namespace ds::report {
 
 /// What a live byte is for. Every byte of a peak belongs to exactly one category.
 enum class Category : uint8_t { Parameters, Gradients, Optimizer, Activations, Communication, Workspace };
@@ -65,6 +65,6 @@ struct PeakExplanation {
   std::vector<PeakValue> largest;
 };
 
-} // namespace ds::analysis
+} // namespace ds::report
 
 #endif // DS_REPORT_PEAKEXPLANATION_H

@@ -10,7 +10,7 @@
 
 #include "ds/Report/PlanTimeline.h"
 
-namespace ds::analysis {
+namespace ds::report {
 
 /// What a page holds at most, so that browsers stay quick. What is beyond is merged, and the page says so.
 struct PageLimits {
@@ -44,6 +44,6 @@ MergedBuffers mergeBuffers(const std::vector<PlanTimeline::Buffer> &buffers, siz
 /// At most `most` points: of neighbours the one with most bytes stays, so that the maximum is what it was.
 std::vector<LivePoint> thinCurve(const std::vector<LivePoint> &curve, size_t most);
 
-} // namespace ds::analysis
+} // namespace ds::report
 
 #endif // DS_REPORT_PLANHTML_H

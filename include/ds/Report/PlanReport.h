@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace ds::analysis {
+namespace ds::report {
 
 /// What a rank keeps for the whole step. fp32 masters count as optimizer.
 struct StateBytes {
@@ -193,6 +193,6 @@ std::string diffPlans(const PlanReport &before, const PlanReport &after, const s
 /// the change that the categories at the peak suggest. Requires !report.fits().
 Error doesNotFit(const PlanReport &report);
 
-} // namespace ds::analysis
+} // namespace ds::report
 
 #endif // DS_REPORT_PLANREPORT_H

@@ -15,7 +15,7 @@
 
 #include "ds/Report/PlanReport.h"
 
-namespace ds::analysis {
+namespace ds::report {
 
 struct PlanTimeline {
   struct Command {
@@ -66,6 +66,6 @@ struct LivePoint {
 /// time. The first point is at command 0, the last at the end with what lives for good.
 std::vector<LivePoint> liveCurve(const PlanTimeline &timeline, const std::string &space = "device");
 
-} // namespace ds::analysis
+} // namespace ds::report
 
 #endif // DS_REPORT_PLANTIMELINE_H
