@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <string>
 
 using namespace ds::analysis;
 using namespace ds::analysis::testing;
@@ -55,6 +56,8 @@ int main() {
     right &= measure("pinwheels, 20 % removed", thinned(pinwheels, 20, 3));
     right &= measure("random", randomProblem(count, 1 << 20, horizon, horizon / 10, 4));
   }
+  for (char letter = 'A'; letter <= 'K'; ++letter)
+    right &= measure((std::string("MiniMalloc's ") + letter).c_str(), miniMallocInstance(letter));
   right &= measure("GPT-2 124M", transformerStep({}));
   right &= measure("GPT-2 124M, 8 accumulated", transformerStep({.updateInBackward = false}));
   for (int transients : {1, 8}) {

@@ -46,6 +46,12 @@ PackProblem transformerStep(const TransformerShape &shape);
 /// `count` buffers with random sizes and lifetimes; the optimum is unknown.
 PackProblem randomProblem(int count, int64_t maxBytes, int64_t horizon, int64_t maxLife, uint64_t seed);
 
+/// Instance `letter`, 'A' to 'K', of the eleven on which MiniMalloc is measured: 154 to 454 buffers that are
+/// known to fit into kMiniMallocCapacity bytes (one of its units is a byte here, and alignment is 1). Live at
+/// once is as much but in C, D and J, where it is 1015, 963 and 966.
+PackProblem miniMallocInstance(char letter);
+constexpr int64_t kMiniMallocCapacity = 1024;
+
 } // namespace ds::analysis::testing
 
 #endif // DS_UNITTESTS_ANALYSIS_PACKINSTANCES_H
