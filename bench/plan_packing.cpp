@@ -10,16 +10,19 @@
 #include "../unittests/Analysis/PackInstances.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string>
 
 using namespace ds::analysis;
 using namespace ds::analysis::testing;
 
+static PackOptions effort;
+
 /// Packs once, checks, prints a line. Returns whether the plan was right.
 static bool measure(const char *name, const PackProblem &problem) {
   std::clock_t start = std::clock();
-  ds::Result<MemoryPlan> plan = planMemory(problem);
+  ds::Result<MemoryPlan> plan = planMemory(problem, effort);
   double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   if (!plan) {
     std::printf("%-34s %s\n", name, plan.error().message.c_str());
@@ -44,7 +47,9 @@ static bool measureOrder(const char *name, const OrderProblem &problem) {
   return !fault;
 }
 
-int main() {
+int main(int argc, char **argv) {
+  if (argc > 1)
+    effort.maxSteps = std::atoll(argv[1]);
   bool right = true;
   for (int count : {100, 300, 1000, 5000, 20000}) {
     const int64_t height = int64_t(1) << 34, horizon = 4 * count;

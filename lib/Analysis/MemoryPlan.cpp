@@ -203,7 +203,7 @@ static Component makeComponent(const Part &part, const Timeline &line) {
 }
 
 /// Packs every component. Each may use half of what is left of the budget, the last all of it.
-static void packParts(std::vector<Part> parts, const Timeline &line, int64_t target, int64_t budget,
+static void packParts(std::vector<Part> parts, const Timeline &line, int64_t target, int64_t &budget,
                       std::vector<int64_t> &offsets) {
   std::vector<std::pair<int64_t, size_t>> byBound;
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -237,7 +237,7 @@ static Status checkFixed(const std::vector<Placed> &fixed) {
 
 /// The general case with fixed buffers: one component, packed around them.
 static Status packAroundFixed(const PackProblem &problem, const Timeline &line, int64_t target,
-                              int64_t budget, std::vector<int64_t> &offsets) {
+                              int64_t &budget, std::vector<int64_t> &offsets) {
   Component component;
   component.horizon = line.horizon;
   std::vector<size_t> free;
@@ -269,12 +269,14 @@ Result<MemoryPlan> planMemory(const PackProblem &problem, const PackOptions &opt
   MemoryPlan plan;
   plan.lowerBound = boundOf(line, problem);
   std::vector<int64_t> offsets(line.items.size());
+  int64_t budget = options.maxSteps;
   if (line.anyFixed) {
-    if (Status status = packAroundFixed(problem, line, plan.lowerBound, options.maxSteps, offsets); !status)
+    if (Status status = packAroundFixed(problem, line, plan.lowerBound, budget, offsets); !status)
       return status.error();
   } else {
-    packParts(decompose(line, offsets), line, plan.lowerBound, options.maxSteps, offsets);
+    packParts(decompose(line, offsets), line, plan.lowerBound, budget, offsets);
   }
+  plan.steps = options.maxSteps - budget;
   plan.offsets.assign(problem.buffers.size(), 0);
   for (size_t i = 0; i < line.ids.size(); ++i) {
     plan.offsets[line.ids[i]] = offsets[i];

@@ -3,244 +3,13 @@
 #include "Packer.h"
 
 #include "Boxing.h"
-#include "Random.h"
-#include "Skyline.h"
-#include "WasteSearch.h"
+#include "PackSearch.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <tuple>
 
 namespace ds::analysis::detail {
-
-namespace {
-
-/// Sequences in which first fit is good on some shape of lifetimes.
-enum class Sequence : uint8_t { Size, Area, Lifetime, LifetimeTimesRoot, Begin };
-constexpr std::array kSequences = {Sequence::Lifetime, Sequence::Size, Sequence::Area,
-                                   Sequence::LifetimeTimesRoot, Sequence::Begin};
-constexpr std::array kFillings = {Filling::Touching, Filling::Longest, Filling::Level, Filling::Largest};
-
-/// One representation of a component's items (boxed or not) and what was found for it.
-class Search {
-public:
-  Search(const Component &component, std::vector<Item> items)
-      : component(component), items(std::move(items)), placer(component.horizon, component.floor) {}
-
-  /// Places the items in the order given.
-  Packing run(const std::vector<int32_t> &order, Fit fit);
-  /// Runs one sequence and keeps the result if it is the best.
-  void tryOrder(std::vector<int32_t> order, Fit fit);
-  std::vector<int32_t> sequence(Sequence kind) const;
-  /// Fills valleys and keeps the result if it is the best.
-  void tryFilling(Filling filling, const Weights &weights);
-  /// Asks for less and less, down to `target`, of a search that knows what may be lost.
-  void tighten(int64_t target, int64_t maxSteps);
-  /// Fills valleys again and again; each time what stuck out of `target` counts for more.
-  void reweigh(Filling filling, int64_t target, int64_t maxSteps);
-  /// Improves the best order by moving what sticks out of `target` forward.
-  void repair(int64_t target, int64_t maxSteps);
-  /// For a handful of items only.
-  void tryAllOrders(int64_t target);
-
-  Packing packed(std::vector<int64_t> offsets) const;
-  int64_t steps() const { return placer.steps() + fillingSteps; }
-  Weights unitWeights() const { return Weights(items.size(), kUnitWeight); }
-  bool sticksOut(const Packing &packing, int32_t id, int64_t target) const {
-    return packing.offsets[id] + items[id].size > target;
-  }
-
-private:
-  /// Takes `packing` over if it is better than the best.
-  bool keep(const Packing &packing, std::vector<int32_t> order, Fit fit);
-  /// The same for addresses that came from elsewhere.
-  void keepIfBetter(const Packing &packing);
-  bool findBelow(int64_t top, uint32_t attempts, int64_t endSteps);
-  std::vector<int32_t> movedForward(const std::vector<int32_t> &order, const Packing &packing, int64_t target,
-                                    Random &random) const;
-
-public:
-  const Component &component;
-  std::vector<Item> items;
-  Placer placer;
-  Packing best;
-  std::vector<int32_t> bestOrder;
-  Fit bestFit = Fit::First;
-  int64_t fillingSteps = 0;
-  Packing lastFilled;
-};
-
-} // namespace
-
-Packing Search::run(const std::vector<int32_t> &order, Fit fit) {
-  Packing packing;
-  packing.offsets.resize(items.size());
-  packing.top = component.floor;
-  placer.clear();
-  for (const Placed &obstacle : component.obstacles) {
-    placer.occupy(obstacle);
-    packing.top = std::max(packing.top, obstacle.hi);
-  }
-  for (int32_t id : order) {
-    packing.offsets[id] = placer.place(items[id], fit);
-    packing.top = std::max(packing.top, packing.offsets[id] + items[id].size);
-  }
-  return packing;
-}
-
-bool Search::keep(const Packing &packing, std::vector<int32_t> order, Fit fit) {
-  if (!best.offsets.empty() && packing.top >= best.top)
-    return false;
-  best = packing;
-  bestOrder = std::move(order);
-  bestFit = fit;
-  return true;
-}
-
-void Search::tryOrder(std::vector<int32_t> order, Fit fit) {
-  Packing packing = run(order, fit);
-  keep(packing, std::move(order), fit);
-}
-
-void Search::keepIfBetter(const Packing &packing) {
-  if (!best.offsets.empty() && packing.top >= best.top)
-    return;
-  std::vector<int32_t> order(items.size()); // first fit in this order gives no worse packing
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return std::pair(packing.offsets[a], a) < std::pair(packing.offsets[b], b);
-  });
-  keep(packing, std::move(order), Fit::First);
-}
-
-Packing Search::packed(std::vector<int64_t> offsets) const {
-  Packing packing{std::move(offsets), component.floor};
-  for (size_t i = 0; i < items.size(); ++i)
-    packing.top = std::max(packing.top, packing.offsets[i] + items[i].size);
-  return packing;
-}
-
-void Search::tryFilling(Filling filling, const Weights &weights) {
-  lastFilled = packed(fillValleys(items, weights, component.horizon, component.floor, filling, fillingSteps));
-  keepIfBetter(lastFilled);
-}
-
-/// Whether a packing below `top` was found.
-bool Search::findBelow(int64_t top, uint32_t attempts, int64_t endSteps) {
-  for (uint32_t seed = 0; seed < attempts && steps() < endSteps; ++seed)
-    if (std::optional<std::vector<int64_t>> offsets =
-            packBelow(items, component.floor, top, seed, endSteps - placer.steps(), fillingSteps)) {
-      keepIfBetter(packed(std::move(*offsets)));
-      return true;
-    }
-  return false;
-}
-
-void Search::tighten(int64_t target, int64_t maxSteps) {
-  const int64_t endSteps = steps() + maxSteps;
-  // Where nothing may be lost nearly every move is forced, and another order is soon tried.
-  if (findBelow(target, 8, steps() + maxSteps / 8))
-    return;
-  while (best.top > target && findBelow(target + (best.top - target) / 2, 3, endSteps)) {
-  }
-}
-
-void Search::reweigh(Filling filling, int64_t target, int64_t maxSteps) {
-  const int64_t end = steps() + maxSteps;
-  Random random;
-  Weights weights = unitWeights();
-  while (true) {
-    tryFilling(filling, weights);
-    if (best.top <= target || steps() >= end)
-      return;
-    for (size_t i = 0; i < items.size(); ++i) {
-      int64_t weight = weights[i], noise = random.below(1024);
-      // Up by at most 30 %, or down by at most 2 %.
-      weight +=
-          sticksOut(lastFilled, int32_t(i), target) ? weight * noise * 3 / 10240 : -(weight * noise / 51200);
-      weights[i] = std::clamp<int64_t>(weight, 16, kMaxWeight);
-    }
-  }
-}
-
-std::vector<int32_t> Search::sequence(Sequence kind) const {
-  std::vector<int32_t> order(items.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<std::pair<double, double>> keys;
-  for (const Item &item : items) {
-    double size = double(item.size), life = item.end - item.begin;
-    switch (kind) {
-    case Sequence::Size:
-      keys.push_back({size, life});
-      break;
-    case Sequence::Area:
-      keys.push_back({size * life, size});
-      break;
-    case Sequence::Lifetime:
-      keys.push_back({life, size});
-      break;
-    case Sequence::LifetimeTimesRoot:
-      keys.push_back({life * life * size, size});
-      break;
-    case Sequence::Begin:
-      keys.push_back({-item.begin, life});
-      break;
-    }
-  }
-  std::sort(order.begin(), order.end(),
-            [&](int32_t a, int32_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
-  return order;
-}
-
-/// `order` with most of what ends above `target` at random places between the front and where it stood.
-std::vector<int32_t> Search::movedForward(const std::vector<int32_t> &order, const Packing &packing,
-                                          int64_t target, Random &random) const {
-  std::vector<int32_t> stay, result;
-  std::vector<std::pair<uint32_t, int32_t>> moved;
-  for (uint32_t at = 0; at < order.size(); ++at)
-    if (sticksOut(packing, order[at], target) && random.below(4) != 0)
-      moved.push_back({random.below(at + 1), order[at]});
-    else
-      stay.push_back(order[at]);
-  std::sort(moved.begin(), moved.end());
-  auto next = moved.begin();
-  for (uint32_t i = 0; i < stay.size(); ++i) {
-    for (; next != moved.end() && next->first <= i; ++next)
-      result.push_back(next->second);
-    result.push_back(stay[i]);
-  }
-  for (; next != moved.end(); ++next)
-    result.push_back(next->second);
-  return result;
-}
-
-void Search::repair(int64_t target, int64_t maxSteps) {
-  const int64_t end = steps() + maxSteps;
-  Random random;
-  std::vector<int32_t> order = bestOrder;
-  Packing current = run(order, bestFit);
-  while (steps() < end && best.top > target) {
-    std::vector<int32_t> next = movedForward(order, current, target, random);
-    Packing packing = run(next, bestFit);
-    keep(packing, next, bestFit);
-    // Equal is accepted: plateaus are crossed by walking on them.
-    if (packing.top <= current.top) {
-      current = std::move(packing);
-      order = std::move(next);
-    }
-  }
-}
-
-void Search::tryAllOrders(int64_t target) {
-  std::vector<int32_t> order(items.size());
-  std::iota(order.begin(), order.end(), 0);
-  do
-    tryOrder(order, Fit::First);
-  while (best.top > target && std::next_permutation(order.begin(), order.end()));
-}
 
 namespace {
 
@@ -290,6 +59,8 @@ public:
   }
   /// Spends what is left of the budget.
   void improve();
+  /// Searches with backjumps in what few items there are.
+  void backjump();
   Packing best;
 
 private:
@@ -300,7 +71,7 @@ private:
     int64_t before = view.search.steps();
     action(view.search);
     budget -= view.search.steps() - before;
-    if (best.offsets.empty() || view.search.best.top < best.top)
+    if (!view.search.best.offsets.empty() && (best.offsets.empty() || view.search.best.top < best.top))
       best = view.best();
     return best.top <= target || budget <= 0;
   }
@@ -367,7 +138,18 @@ void Portfolio::improve() {
   runsAll([&](Search &search) { search.repair(target, budget / parts--); });
 }
 
-Packing pack(const Component &component, int64_t target, int64_t &budget) {
+void Portfolio::backjump() {
+  constexpr size_t kManyItems = 2500;
+  auto parts = int64_t(views.size());
+  runsAll([&](Search &search) {
+    const int64_t part = budget / parts--;
+    if (search.items.size() <= kManyItems && fillable)
+      search.backjump(target, best.top, part);
+  });
+}
+
+/// Constructions, then improvement of the best for as long as `budget` lasts.
+static Packing packOnce(const Component &component, int64_t target, int64_t &budget) {
   constexpr size_t kAllOrders = 7; // some order gives an optimum; 7! = 5040
   Portfolio portfolio(component, target, budget);
   if (!portfolio.construct()) {
@@ -377,6 +159,33 @@ Packing pack(const Component &component, int64_t target, int64_t &budget) {
       portfolio.improve();
   }
   return std::move(portfolio.best);
+}
+
+Packing pack(const Component &component, int64_t target, int64_t &budget) {
+  // Nearly all meet the target in this; what does not is worth the backjumps, and the portfolio again after
+  // it.
+  constexpr int64_t kFirstSteps = 100'000'000;
+  int64_t first = std::min(budget, kFirstSteps);
+  budget -= first;
+  Packing best = packOnce(component, target, first);
+  budget += first;
+  const int64_t enough = target + target / 4096; // as improve() has it
+  auto improve = [&](Packing packing) {
+    if (packing.top < best.top)
+      best = std::move(packing);
+  };
+  if (best.top > enough && budget > 0) {
+    int64_t half = budget / 2;
+    budget -= half;
+    Portfolio portfolio(component, enough, half);
+    portfolio.best = best;
+    portfolio.backjump();
+    improve(std::move(portfolio.best));
+    budget += half;
+  }
+  if (best.top > enough && budget > 0)
+    improve(packOnce(component, target, budget));
+  return best;
 }
 
 } // namespace ds::analysis::detail

@@ -41,9 +41,11 @@ struct PackProblem {
   int64_t alignment = 64; ///< of buffers that ask for none; sizes count rounded up to their alignment
 };
 
-/// How much work planMemory may do. A step takes a nanosecond or a few.
+/// How much work planMemory may do beyond the first construction: a step takes one to three nanoseconds, so
+/// that a problem that stays above its bound takes two to three seconds. It ends at once where the bound is
+/// met.
 struct PackOptions {
-  int64_t maxSteps = 100'000'000;
+  int64_t maxSteps = 1'000'000'000;
 };
 
 /// The solution: `offsets[i]` is where buffers[i] begins.
@@ -51,6 +53,7 @@ struct MemoryPlan {
   std::vector<int64_t> offsets;
   int64_t arenaBytes = 0;
   int64_t lowerBound = 0; ///< no plan can be smaller; see lowerBound()
+  int64_t steps = 0;      ///< work done, of PackOptions::maxSteps; the last search may overrun it a little
 };
 
 /// A plan for `problem`, or why there is none: an alignment that is no power of two, a negative size, an
