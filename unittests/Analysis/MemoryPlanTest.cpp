@@ -233,37 +233,6 @@ TEST(MemoryPlan, HardProblemsStayNearTheBound) {
   EXPECT_LE(ratio(planned(randomProblem(1000, 1 << 20, 4000, 400, 4), effort)), 1.015);
 }
 
-TEST(MemoryPlan, MiniMallocsInstancesFitTheirCapacity) {
-  for (char letter = 'A'; letter <= 'K'; ++letter) {
-    const PackProblem problem = miniMallocInstance(letter);
-    MemoryPlan plan = planned(problem);
-    EXPECT_LE(plan.arenaBytes, kMiniMallocCapacity) << letter;
-    if (plan.lowerBound == kMiniMallocCapacity) { // else it goes on below the capacity
-      EXPECT_LE(plan.steps, letter == 'H' || letter == 'I' ? 300'000'000 : 3'000'000) << letter;
-    }
-    EXPECT_LE(plan.steps, PackOptions().maxSteps * 11 / 10) << letter;
-  }
-}
-
-TEST(MemoryPlan, BackjumpsReachWhatTheFirstStepsMiss) {
-  // 1.0088 with the first 100,000,000 steps alone, 1.0049 with ten times as many and no backjumps.
-  const PackProblem problem = miniMallocInstance('I');
-  EXPECT_GT(planned(problem, {.maxSteps = 100'000'000}).arenaBytes, kMiniMallocCapacity);
-  MemoryPlan plan = planned(problem), again = planned(problem);
-  EXPECT_EQ(plan.arenaBytes, kMiniMallocCapacity);
-  EXPECT_EQ(plan.offsets, again.offsets);
-  EXPECT_EQ(plan.steps, again.steps);
-}
-
-TEST(MemoryPlan, LargeTrainingStepsReachTheBound) {
-  // 20,000 buffers: forward and backward, states and checkpoints that live long, workspaces of an op.
-  const PackProblem problem = transformerStep({.layers = 104, .width = 256, .transientsPerOp = 8, .seed = 6});
-  EXPECT_GE(problem.buffers.size(), 20000u);
-  MemoryPlan plan = planned(problem);
-  EXPECT_LE(ratio(plan), 1.01);
-  EXPECT_LE(plan.steps, PackOptions().maxSteps);
-}
-
 TEST(MemoryPlan, PacksNearTheEndOfTheNumbers) {
   const int64_t quarter = std::numeric_limits<int64_t>::max() / 4 / 64 * 64 - 64;
   expectTight(problemOf({{.bytes = quarter, .begin = 0, .end = 3},
