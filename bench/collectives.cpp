@@ -187,10 +187,10 @@ void runMesh(RankGroup &group, const Options &options) {
 
 int main(int argc, char **argv) {
   const Options options = parse(argc, argv);
-  const Result<Place> place = findPlace();
+  const Result<RankIdentity> place = findRankIdentity();
   if (!place)
     give(place.error());
-  if (place->kind == Place::Kind::Alone) {
+  if (place->kind == RankIdentity::Kind::Alone) {
     LaunchOptions launch;
     launch.ranks = options.ranks;
     return launchRanks(launch, argv);

@@ -120,7 +120,7 @@ static void translateSequenceParallel(Value &root, Report &report) {
   for (const Value &rest : block->items)
     report.complain(rest.place, "unknown key " + quote("sequence_parallel." + rest.key),
                     "did you mean \"sequence_parallel_size\"?");
-  Place where = block->place;
+  TextLocation where = block->place;
   (void)root.take("sequence_parallel");
   if (enabled && enabled->is(Value::Kind::Bool) && !enabled->boolean)
     return report.note(where, "\"sequence_parallel\" is not enabled and has no effect");

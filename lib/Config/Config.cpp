@@ -87,7 +87,7 @@ static Result<Config> readChecked(const ConfigSource &source) {
   }
   if (!root.is(Value::Kind::Object))
     return Error{ExitCode::Invalid,
-                 spellPlace(report.name, root.place) + ": expects an object, but got " + describe(root),
+                 spellLocation(report.name, root.place) + ": expects an object, but got " + describe(root),
                  "a configuration starts with { and ends with }"};
   translateAliases(root, report); // of the file, so that --set overrides a key however the file spells it
   applySets(root, source.sets, report);

@@ -13,7 +13,7 @@
 
 namespace ds::config {
 
-std::string spellPlace(const std::string &name, const Place &place) {
+std::string spellLocation(const std::string &name, const TextLocation &place) {
   if (!place.set.empty())
     return "--set " + place.set;
   return name + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + " (byte " +
@@ -65,7 +65,7 @@ public:
     if (checkStart() && skipBlank() && parseValue(root, 0) && skipBlank() && !atEnd())
       fail("expects the end of the text, but got " + here(), "remove what follows the outermost value");
     if (failed)
-      return Error{ExitCode::Invalid, spellPlace(name, complaintPlace) + ": " + complaint.message,
+      return Error{ExitCode::Invalid, spellLocation(name, complaintLocation) + ": " + complaint.message,
                    complaint.hint};
     return root;
   }
@@ -75,7 +75,7 @@ private:
   char peek(size_t ahead = 0) const { return pos + ahead < text.size() ? text[pos + ahead] : '\0'; }
   bool startsWith(std::string_view head) const { return text.substr(pos).starts_with(head); }
 
-  Place place() const { return {pos, line, static_cast<uint32_t>(pos - lineStart + 1), set}; }
+  TextLocation place() const { return {pos, line, static_cast<uint32_t>(pos - lineStart + 1), set}; }
   void advance() {
     if (text[pos++] == '\n') {
       ++line;
@@ -85,10 +85,10 @@ private:
   bool fail(std::string message, std::string hint = "") {
     return failAt(place(), std::move(message), std::move(hint));
   }
-  bool failAt(Place where, std::string message, std::string hint = "") {
+  bool failAt(TextLocation where, std::string message, std::string hint = "") {
     if (!failed) {
       complaint = {std::move(message), std::move(hint)};
-      complaintPlace = std::move(where);
+      complaintLocation = std::move(where);
     }
     failed = true;
     return false;
@@ -126,7 +126,7 @@ private:
         while (!atEnd() && peek() != '\n')
           advance();
       } else if (startsWith("/*")) {
-        Place start = place();
+        TextLocation start = place();
         size_t end = text.find("*/", pos + 2);
         if (end == std::string_view::npos)
           return failAt(start, "the comment does not end", "close it with */");
@@ -244,7 +244,7 @@ private:
 
   bool parseEscape(std::string &out) {
     static constexpr std::string_view kFrom = "\"\\/'bfnrt", kTo = "\"\\/'\b\f\n\r\t";
-    Place start = place();
+    TextLocation start = place();
     ++pos; // the backslash
     char c = peek();
     if (size_t i = kFrom.find(c); !atEnd() && i != std::string_view::npos) {
@@ -275,7 +275,7 @@ private:
   }
 
   bool parseString(std::string &out) {
-    Place start = place();
+    TextLocation start = place();
     char end = peek();
     if (startsWith("'''"))
       return fail("multi-line strings are not accepted", "write the text in double quotes");
@@ -310,9 +310,9 @@ private:
   }
 
   /// Key, colon and value of one member.
-  bool parseMember(Value &object, std::unordered_map<std::string, Place> &seen, unsigned depth) {
+  bool parseMember(Value &object, std::unordered_map<std::string, TextLocation> &seen, unsigned depth) {
     Value member;
-    Place where = place();
+    TextLocation where = place();
     if (!parseKey(member))
       return false;
     auto [first, isNew] = seen.emplace(member.key, where);
@@ -337,7 +337,7 @@ private:
     bool object = peek() == '{';
     char end = object ? '}' : ']';
     out.kind = object ? Value::Kind::Object : Value::Kind::Array;
-    std::unordered_map<std::string, Place> seen;
+    std::unordered_map<std::string, TextLocation> seen;
     ++pos;
     while (true) {
       if (!skipBlank())
@@ -367,7 +367,7 @@ private:
   uint32_t line = 1;
   bool failed = false;
   Complaint complaint;
-  Place complaintPlace;
+  TextLocation complaintLocation;
 };
 } // namespace
 

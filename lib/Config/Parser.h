@@ -22,7 +22,7 @@ inline constexpr unsigned kMaxDepth = 64;
 Result<Value> parseText(std::string_view text, const std::string &name, const std::string &set = "");
 
 /// "name:line:column (byte n)", or "--set KEY".
-std::string spellPlace(const std::string &name, const Place &place);
+std::string spellLocation(const std::string &name, const TextLocation &place);
 
 } // namespace ds::config
 

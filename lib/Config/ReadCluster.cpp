@@ -261,7 +261,7 @@ static Result<Cluster> readText(std::string_view text, const std::string &name, 
     return root.error();
   if (!root->is(Value::Kind::Object))
     return Error{ExitCode::Invalid,
-                 spellPlace(name, root->place) + ": expects an object, but got " + describe(*root),
+                 spellLocation(name, root->place) + ": expects an object, but got " + describe(*root),
                  "a cluster description starts with { and ends with }"};
   Result<Cluster> base = readBase(*root, name, depth);
   if (!base)
@@ -284,7 +284,8 @@ static Result<Cluster> readBase(const Value &root, const std::string &name, unsi
   std::string_view text = builtinClusterText(base->text);
   if (text.empty() || depth > 3)
     return Error{ExitCode::Invalid,
-                 spellPlace(name, base->place) + ": \"base\" names no built-in cluster: " + quote(base->text),
+                 spellLocation(name, base->place) +
+                     ": \"base\" names no built-in cluster: " + quote(base->text),
                  hintNames(base->text)};
   return readText(text, base->text, depth + 1);
 }

@@ -11,13 +11,13 @@
 
 namespace ds::config {
 
-void Report::complain(const Place &place, const std::string &message, std::string hint) {
+void Report::complain(const TextLocation &place, const std::string &message, std::string hint) {
   uint64_t order = place.set.empty() ? place.byte : UINT64_MAX - 1;
-  complaints.push_back({spellPlace(name, place) + ": " + message, std::move(hint), order});
+  complaints.push_back({spellLocation(name, place) + ": " + message, std::move(hint), order});
 }
 
-void Report::note(const Place &place, const std::string &message) {
-  notices.push_back(spellPlace(name, place) + ": " + message);
+void Report::note(const TextLocation &place, const std::string &message) {
+  notices.push_back(spellLocation(name, place) + ": " + message);
 }
 
 Error toError(const Report &report) {
@@ -278,15 +278,15 @@ static bool insertAt(Value &root, std::string_view path, Value value) {
 }
 
 /// Marks a value and everything in it as coming from a `--set`.
-static void setPlace(Value &value, const Place &place) {
+static void setLocation(Value &value, const TextLocation &place) {
   value.place = place;
   for (Value &item : value.items)
-    setPlace(item, place);
+    setLocation(item, place);
 }
 
 void applySets(Value &root, const std::vector<std::string> &sets, Report &report) {
   for (const std::string &set : sets) {
-    Place place;
+    TextLocation place;
     place.set = set.substr(0, 80);
     size_t equals = set.find('=');
     std::string path = set.substr(0, equals);
@@ -299,7 +299,7 @@ void applySets(Value &root, const std::vector<std::string> &sets, Report &report
     }
     Result<Value> parsed = parseText(std::string_view(set).substr(equals + 1), report.name, set);
     Value value = parsed ? std::move(*parsed) : makeString(std::string_view(set).substr(equals + 1));
-    setPlace(value, place);
+    setLocation(value, place);
     if (splitAt(path, '.').size() > kMaxDepth || !insertAt(root, path, std::move(value)))
       report.complain(place, "no key can lie below a value",
                       "the outer parts of " + quote(path) + " must be objects");

@@ -25,8 +25,8 @@ struct Report {
   std::vector<Complaint> complaints;
   std::vector<std::string> notices;
 
-  void complain(const Place &place, const std::string &message, std::string hint = "");
-  void note(const Place &place, const std::string &message);
+  void complain(const TextLocation &place, const std::string &message, std::string hint = "");
+  void note(const TextLocation &place, const std::string &message);
 };
 
 /// All complaints as one error: the first is the message's first line and gives the hint.

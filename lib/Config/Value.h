@@ -16,7 +16,7 @@
 namespace ds::config {
 
 /// A place in the file (line and column count from 1) or, with `set` not empty, in a `--set` argument.
-struct Place {
+struct TextLocation {
   uint64_t byte = 0;
   uint32_t line = 1, column = 1;
   std::string set;
@@ -36,7 +36,7 @@ struct Value {
   std::string text;         ///< String: the text; Number: its spelling
   std::vector<Value> items; ///< Array: the elements; Object: the members, in the order of the file
   std::string key;          ///< of a member
-  Place place;              ///< of a member: its key's
+  TextLocation place;       ///< of a member: its key's
 
   bool is(Kind other) const { return kind == other; }
   bool isText(std::string_view other) const { return kind == Kind::String && text == other; }

@@ -42,8 +42,8 @@ int runCalibration(int argc, char **argv) {
         {ds::ExitCode::Usage, "--device cuda: one GPU is measured, by one rank", "leave --ranks out"});
   options.quick = mode == "quick";
   if (const std::optional<int> code =
-          takePlace(options.place, ranks, app.count("--ranks") > 0, timeoutSeconds,
-                    {{}, {{"-o", options.output}, {"--log-jsonl", options.logJsonl}}}, argv))
+          takeIdentity(options.place, ranks, app.count("--ranks") > 0, timeoutSeconds,
+                       {{}, {{"-o", options.output}, {"--log-jsonl", options.logJsonl}}}, argv))
     return *code;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
   const ds::Status status = ds::rt::calibrate(options);

@@ -14,26 +14,26 @@ int report(const ds::Error &error) {
   return static_cast<int>(error.code);
 }
 
-std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, double timeoutSeconds,
-                             Files files, char **argv) {
-  using ds::rt::Place;
+std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, bool asked,
+                                double timeoutSeconds, Files files, char **argv) {
+  using ds::rt::RankIdentity;
   ds::occupyStandardStreams();
   ds::rt::holdEndSignals(); // until a run, or the launcher, listens
-  const ds::Result<Place> found = ds::rt::findPlace();
+  const ds::Result<RankIdentity> found = ds::rt::findRankIdentity();
   if (!found)
     return report(found.error());
   place = *found;
-  if (place.kind != Place::Kind::Alone && asked && ranks != place.world)
+  if (place.kind != RankIdentity::Kind::Alone && asked && ranks != place.world)
     return report(
         {ds::ExitCode::Usage,
          "--ranks " + std::to_string(ranks) + ", but the launcher has started " + std::to_string(place.world),
          "leave --ranks out under mpirun and srun"});
   for (std::vector<ds::rt::FileArgument> *list : {&files.inputs, &files.outputs})
     std::erase_if(*list, [](const ds::rt::FileArgument &file) { return file.path.empty(); });
-  if (place.kind == Place::Kind::Alone || place.rank == 0)
+  if (place.kind == RankIdentity::Kind::Alone || place.rank == 0)
     if (const ds::Status status = ds::rt::checkOutputs(files.inputs, files.outputs); !status)
       return report(status.error());
-  if (place.kind != Place::Kind::Alone || ranks == 1)
+  if (place.kind != RankIdentity::Kind::Alone || ranks == 1)
     return std::nullopt;
   ds::rt::LaunchOptions launch;
   launch.ranks = ranks;

@@ -19,7 +19,7 @@ struct Files {
 /// Finds out which rank this is, or becomes the launcher of all `ranks`: then the exit code is the result.
 /// `asked`: the user gave --ranks. Refuses outputs that cannot be written or that are inputs, where this
 /// process writes them or starts the one that does.
-std::optional<int> takePlace(ds::rt::Place &place, uint32_t ranks, bool asked, double timeoutSeconds,
-                             Files files, char **argv);
+std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, bool asked,
+                                double timeoutSeconds, Files files, char **argv);
 
 #endif // DS_TOOLS_DSRUN_START_H

@@ -65,8 +65,8 @@ int run(int argc, char **argv) {
   app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
-  if (const std::optional<int> code = takePlace(options.place, options.ranks, app.count("--ranks") > 0,
-                                                options.timeoutSeconds, filesOf(options), argv))
+  if (const std::optional<int> code = takeIdentity(options.place, options.ranks, app.count("--ranks") > 0,
+                                                   options.timeoutSeconds, filesOf(options), argv))
     return *code;
   const ds::Status status = ds::rt::train(options);
   return status ? 0 : report(status.error());

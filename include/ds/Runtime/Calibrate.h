@@ -18,7 +18,7 @@ struct CalibrateOptions {
   std::string device = "cpu";    ///< or cuda
   std::vector<std::string> only; ///< parts of a GPU's calibration; empty: all
   std::string logJsonl;          ///< of a GPU: one object a measurement, as it is made; empty: none
-  Place place;
+  RankIdentity place;
   std::chrono::milliseconds timeout = kDefaultTimeout;
 };
 

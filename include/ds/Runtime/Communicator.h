@@ -1,11 +1,12 @@
 //===- Communicator.h - What ranks do together ----------------------------------===//
 //
-// One process per rank. `findPlace` says which rank this process is, `connect` brings the ranks together and
-// gives one `Communicator` per channel: a channel is one sequence of collectives, used by one thread at a
-// time, and channels do not wait for each other. Some of the ranks do something together on a channel by a
-// communicator of theirs (`RankGroup::subset`). Gloo moves the data (libds-gloo.so), but ranks of one
-// machine read each other's memory where the operating system lets them; PMIx finds the ranks under mpirun
-// and srun (libds-pmix.so); both are opened on demand, and a missing one is named with ExitCode::Device.
+// One process per rank. `findRankIdentity` says which rank this process is, `connect` brings the ranks
+// together and gives one `Communicator` per channel: a channel is one sequence of collectives, used by one
+// thread at a time, and channels do not wait for each other. Some of the ranks do something together on a
+// channel by a communicator of theirs (`RankGroup::subset`). Gloo moves the data (libds-gloo.so), but ranks
+// of one machine read each other's memory where the operating system lets them; PMIx finds the ranks under
+// mpirun and srun (libds-pmix.so); both are opened on demand, and a missing one is named with
+// ExitCode::Device.
 //
 // Nobody waits for ever. Whatever a rank waits for has a time-out; a rank that dies is noticed at once by the
 // others, and the first that learns of a failure tells all. Every failure of a peer is ExitCode::Peer; its
@@ -137,7 +138,7 @@ public:
 };
 
 /// Which rank of which job this process is, and how it finds the others.
-struct Place {
+struct RankIdentity {
   enum class Kind : uint8_t {
     Alone,     ///< no launcher: one rank
     Directory, ///< ranks find each other in a directory (`ds-run --ranks N`, or set by hand)
@@ -155,7 +156,7 @@ struct Place {
 ///   PMIX_RANK and PMIX_NAMESPACE                 set by mpirun and by srun --mpi=pmix
 /// Refuses what contradicts itself (ExitCode::Usage), and an srun of several tasks without PMIx, where every
 /// task would train alone. Opens libds-pmix.so under PMIx.
-Result<Place> findPlace();
+Result<RankIdentity> findRankIdentity();
 
 /// The time-out of DeepSpeed's process groups.
 inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::minutes(10);
@@ -171,7 +172,7 @@ struct ConnectOptions {
 /// a rank does, before it reads data or weights. Signals that were held back (EndSignals.h) come now. With
 /// one rank it needs neither Gloo nor PMIx. Fails with ExitCode::Peer when a rank does not come (it is
 /// named), with ExitCode::Device when a plugin is missing.
-Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOptions &options);
+Result<std::unique_ptr<RankGroup>> connect(const RankIdentity &place, const ConnectOptions &options);
 
 /// The local launcher: `ds-run --ranks N` without mpirun.
 struct LaunchOptions {

@@ -30,7 +30,7 @@ struct TrainOptions {
   std::string device = "cpu";
   std::string save, resume; ///< refused by name: this ds-run keeps no checkpoints
   uint32_t ranks = 1;       ///< as given; `place` is what counts
-  Place place;              ///< of this process among the ranks
+  RankIdentity place;       ///< of this process among the ranks
   double timeoutSeconds =
       std::chrono::duration<double>(kDefaultTimeout).count(); ///< of waits for other ranks
   std::optional<uint64_t> steps;                              ///< default: once over the data

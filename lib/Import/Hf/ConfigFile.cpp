@@ -119,7 +119,7 @@ void Section::refuse(std::string_view key, const std::string &complaint, const s
   std::string place = shared->file, name = publishedName(key);
   for (llvm::StringRef spelling : spellings(key))
     if (const Value *member = object ? object->member(spelling) : nullptr) {
-      place = config::spellPlace(shared->file, member->place);
+      place = config::spellLocation(shared->file, member->place);
       name = spelling.str();
       break;
     }
@@ -284,7 +284,7 @@ Status ConfigFile::finish() const {
     std::string meant = meantKey(member.key, shared->looked, shared->found);
     if (!meant.empty())
       return Error{ExitCode::Invalid,
-                   config::spellPlace(shared->file, member.place) + ": " + member.key + ": unknown key",
+                   config::spellLocation(shared->file, member.place) + ": " + member.key + ": unknown key",
                    "rename it to '" + meant + "'"};
   }
   return {};

@@ -1,4 +1,4 @@
-//===- Channel.cpp - One sequence of collectives on a fabric ----------------------===//
+//===- Channel.cpp - One sequence of collectives on a transport ----------------------===//
 #include "Channel.h"
 
 #include <fmt/format.h>

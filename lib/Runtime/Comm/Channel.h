@@ -1,16 +1,16 @@
-//===- Channel.h - One sequence of collectives on a fabric ------------------------===//
+//===- Channel.h - One sequence of collectives on a transport ------------------------===//
 //
 // All communicators of a channel, that of all ranks and those of its subsets, send their messages on the one
-// fabric of the channel: collectives of different groups do not meet there, because each has waited for all
-// of its messages when it returns, and any two ranks call those that both take part in in the same order. So
-// they are counted and measured here, as one sequence.
+// transport of the channel: collectives of different groups do not meet there, because each has waited for
+// all of its messages when it returns, and any two ranks call those that both take part in in the same order.
+// So they are counted and measured here, as one sequence.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_COMM_CHANNEL_H
 #define DS_LIB_RUNTIME_COMM_CHANNEL_H
 
 #include "Control.h"
-#include "Fabric.h"
+#include "Transport.h"
 
 #include "ds/Runtime/Communicator.h"
 
@@ -21,10 +21,10 @@ namespace ds::rt {
 /// Its fields are those of one exchange that is under way, and what has been measured.
 class Channel {
 public:
-  /// `control` outlives this, and may break the fabric at any time.
-  Channel(Control &control, std::unique_ptr<Fabric> fabric, uint32_t rank, uint32_t index,
+  /// `control` outlives this, and may break the transport at any time.
+  Channel(Control &control, std::unique_ptr<Transport> transport, uint32_t rank, uint32_t index,
           std::chrono::milliseconds timeout)
-      : control(control), fabric(std::move(fabric)), rank(rank), index(index), timeout(timeout) {}
+      : control(control), transport(std::move(transport)), rank(rank), index(index), timeout(timeout) {}
 
   /// The next collective of the sequence begins. Texts must stay valid. Fails when the job has failed.
   Status begin(const char *kind, const char *what);
@@ -58,7 +58,7 @@ public:
   const char *currentName() const { return name; }
 
   Control &control;
-  const std::unique_ptr<Fabric> fabric;
+  const std::unique_ptr<Transport> transport;
   const uint32_t rank;  ///< of this process, among all
   const uint32_t index; ///< of the channel
   const std::chrono::milliseconds timeout;

@@ -1,4 +1,4 @@
-//===- Collectives.h - Collectives on a fabric of messages -------------------------===//
+//===- Collectives.h - Collectives on a transport of messages -------------------------===//
 //
 // Every collective is made of rounds: a rank posts what it sends and receives, then waits for it, and names
 // the ranks that let it wait too long. Data goes directly from the rank that has it to those that want it: no
@@ -7,8 +7,8 @@
 // A reduction runs block by block: the blocks of all ranks come into staging memory and are combined in rank
 // order while the next ones travel.
 //
-// The ranks of a communicator are numbered here by their positions in it; the fabric and the news of failures
-// know them by their numbers among all.
+// The ranks of a communicator are numbered here by their positions in it; the transport and the news of
+// failures know them by their numbers among all.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_COMM_COLLECTIVES_H
@@ -21,12 +21,12 @@
 namespace ds::rt {
 
 /// The collectives of Communicator and the steps that they consist of.
-class FabricCommunicator : public Communicator {
+class TransportCommunicator : public Communicator {
 public:
   /// For `members`, two at least, in ascending order and the channel's rank among them. `channel` outlives
   /// this.
-  FabricCommunicator(Channel &channel, std::vector<uint32_t> members);
-  ~FabricCommunicator() override;
+  TransportCommunicator(Channel &channel, std::vector<uint32_t> members);
+  ~TransportCommunicator() override;
 
   uint32_t position() const override { return self; }
   uint32_t size() const override { return ranks; }
@@ -74,7 +74,7 @@ private:
   Status waitAll(const std::vector<uint32_t> &posted, bool isSend);
   Status settle();
   Status wait(uint32_t peer, bool sending, Deadline deadline);
-  Status failed(uint32_t peer, Fabric::Outcome outcome);
+  Status failed(uint32_t peer, Transport::Outcome outcome);
   std::vector<uint32_t> missingWith(uint32_t peer);
 
   Status gather(std::byte *out, const Parts &parts);

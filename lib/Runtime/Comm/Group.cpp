@@ -7,7 +7,7 @@
 #include "Collectives.h"
 #include "Control.h"
 #include "Limits.h"
-#include "LocalFabric.h"
+#include "LocalTransport.h"
 #include "Plugins.h"
 #include "Rendezvous.h"
 #include "Solo.h"
@@ -54,7 +54,7 @@ void ignoreBrokenPipes() {
 
 class ConnectedGroup : public RankGroup {
 public:
-  ConnectedGroup(const Place &place, milliseconds timeout, std::unique_ptr<Control> control)
+  ConnectedGroup(const RankIdentity &place, milliseconds timeout, std::unique_ptr<Control> control)
       : place(place), timeout(timeout), control(std::move(control)) {}
   ~ConnectedGroup() override;
 
@@ -86,10 +86,10 @@ private:
 
   Result<bool> addLocalChannel(Deadline deadline);
   Status addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline);
-  Status connectToAll(Fabric &fabric, const std::vector<std::string> &addresses);
-  Fabric &use(std::unique_ptr<Fabric> fabric);
+  Status connectToAll(Transport &transport, const std::vector<std::string> &addresses);
+  Transport &use(std::unique_ptr<Transport> transport);
 
-  const Place place;
+  const RankIdentity place;
   const milliseconds timeout;
   const std::unique_ptr<Control> control;
   std::vector<std::unique_ptr<Members>> channels;
@@ -100,13 +100,13 @@ private:
 ConnectedGroup::~ConnectedGroup() {
   if (!finished)
     control->fail(fmt::format("{} left before the end of the run", control->name({place.rank})));
-  control->stop(); // it may be breaking the fabrics
+  control->stop(); // it may be breaking the transports
 }
 
 Status ConnectedGroup::finish() {
   Status status = control->finish(timeout);
   finished = static_cast<bool>(status);
-  if (finished && place.kind == Place::Kind::Pmix)
+  if (finished && place.kind == RankIdentity::Kind::Pmix)
     (*openPmix())->leave();
   return status;
 }
@@ -117,54 +117,54 @@ Communicator &ConnectedGroup::subset(uint32_t index, const std::vector<uint32_t>
   if (!subset && members.size() == 1)
     subset = makeSoloCommunicator();
   if (!subset)
-    subset = std::make_unique<FabricCommunicator>(on.channel, members);
+    subset = std::make_unique<TransportCommunicator>(on.channel, members);
   return *subset;
 }
 
 Result<bool> ConnectedGroup::addLocalChannel(Deadline deadline) {
-  std::unique_ptr<LocalFabric> fabric = LocalFabric::create(place.rank, place.world);
+  std::unique_ptr<LocalTransport> transport = LocalTransport::create(place.rank, place.world);
   const milliseconds left(remainingMs(deadline));
   Result<std::vector<std::string>> addresses =
-      control->exchange(fabric ? fabric->address() : "", "addresses in this machine", left);
+      control->exchange(transport ? transport->address() : "", "addresses in this machine", left);
   if (!addresses)
     return addresses.error();
-  bool reached = fabric != nullptr;
+  bool reached = transport != nullptr;
   for (uint32_t peer = 0; peer < place.world; ++peer)
-    reached = reached && (peer == place.rank || fabric->connect(peer, (*addresses)[peer]));
+    reached = reached && (peer == place.rank || transport->connect(peer, (*addresses)[peer]));
   Result<std::vector<std::string>> answers =
       control->exchange(reached ? "yes" : "no", "ranks in reach", left);
   if (!answers)
     return answers.error();
   if (std::count(answers->begin(), answers->end(), "yes") != place.world)
     return false;
-  use(std::move(fabric));
+  use(std::move(transport));
   return true;
 }
 
 Status ConnectedGroup::addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline) {
   std::string error;
   const milliseconds left(std::max(remainingMs(deadline), 1));
-  std::unique_ptr<Fabric> made(gloo.create({place.rank, place.world, address.c_str(), left}, error));
+  std::unique_ptr<Transport> made(gloo.create({place.rank, place.world, address.c_str(), left}, error));
   if (!made) {
     control->fail(fmt::format("{} cannot open Gloo's TCP transport: {}", control->name({place.rank}), error));
     return Error{ExitCode::Peer, control->failure(), "name the network interface with DS_INTERFACE"};
   }
-  Fabric &fabric = use(std::move(made));
+  Transport &transport = use(std::move(made));
   Result<std::vector<std::string>> addresses =
-      control->exchange(fabric.address(), "addresses of Gloo", milliseconds(remainingMs(deadline)));
+      control->exchange(transport.address(), "addresses of Gloo", milliseconds(remainingMs(deadline)));
   if (!addresses)
     return addresses.error();
-  return connectToAll(fabric, *addresses);
+  return connectToAll(transport, *addresses);
 }
 
 /// Connects to all at once: one after the other a rank would wait for one that waits for a third, and blame
 /// it.
-Status ConnectedGroup::connectToAll(Fabric &fabric, const std::vector<std::string> &addresses) {
+Status ConnectedGroup::connectToAll(Transport &transport, const std::vector<std::string> &addresses) {
   std::vector<std::thread> threads;
   std::vector<uint32_t> missing;
   std::mutex mutex; // guards missing
   const auto connectTo = [&](uint32_t peer) {
-    if (fabric.connect(peer, addresses[peer]))
+    if (transport.connect(peer, addresses[peer]))
       return;
     std::lock_guard<std::mutex> lock(mutex);
     missing.push_back(peer);
@@ -176,7 +176,7 @@ Status ConnectedGroup::connectToAll(Fabric &fabric, const std::vector<std::strin
         threads.emplace_back(connectTo, peer);
       } catch (const std::system_error &error) {
         refused = fmt::format("cannot start {} threads at once: {}", place.world - 1, error.code().message());
-        abort(refused); // breaks the fabric, and so the other calls
+        abort(refused); // breaks the transport, and so the other calls
       }
   for (std::thread &thread : threads)
     thread.join();
@@ -187,15 +187,15 @@ Status ConnectedGroup::connectToAll(Fabric &fabric, const std::vector<std::strin
   std::sort(missing.begin(), missing.end());
   if (control->failure(milliseconds(500)).empty())
     control->fail(fmt::format("{} did not connect to {} by Gloo: {}", control->name(missing),
-                              control->name({place.rank}), fabric.reason()));
+                              control->name({place.rank}), transport.reason()));
   return Error{ExitCode::Peer, control->failure(), ""};
 }
 
-/// Makes `fabric` the next channel; a failure of the job closes it.
-Fabric &ConnectedGroup::use(std::unique_ptr<Fabric> fabric) {
-  Fabric &used = *fabric;
+/// Makes `transport` the next channel; a failure of the job closes it.
+Transport &ConnectedGroup::use(std::unique_ptr<Transport> transport) {
+  Transport &used = *transport;
   const uint32_t index = static_cast<uint32_t>(channels.size());
-  channels.emplace_back(new Members{{*control, std::move(fabric), place.rank, index, timeout}});
+  channels.emplace_back(new Members{{*control, std::move(transport), place.rank, index, timeout}});
   std::vector<uint32_t> everybody(place.world);
   std::iota(everybody.begin(), everybody.end(), 0);
   channels.back()->all = &subset(index, everybody);
@@ -230,13 +230,13 @@ Status ConnectedGroup::addChannels(uint32_t count, const std::string &address, D
 }
 
 /// Where this rank listens.
-Result<std::string> ownAddress(const Place &place) {
+Result<std::string> ownAddress(const RankIdentity &place) {
   if (const char *interface = std::getenv("DS_INTERFACE"); interface && *interface)
     return interfaceAddress(interface);
   return place.oneHost ? "127.0.0.1" : hostName();
 }
 
-Result<std::vector<Card>> meetUnderPmix(const Place &place, const Card &mine, Deadline deadline) {
+Result<std::vector<Card>> meetUnderPmix(const RankIdentity &place, const Card &mine, Deadline deadline) {
   const Deadline begin = Clock::now();
   const PmixApi &pmix = **openPmix();
   std::string text;
@@ -262,13 +262,15 @@ Result<std::vector<Card>> meetUnderPmix(const Place &place, const Card &mine, De
   return all;
 }
 
-Result<std::unique_ptr<Control>> meet(const Place &place, const std::string &address, Deadline deadline) {
+Result<std::unique_ptr<Control>> meet(const RankIdentity &place, const std::string &address,
+                                      Deadline deadline) {
   Card card{hostName(), address, 0, randomHex()};
   Result<Socket> listener = listenOn(address, card.port);
   if (!listener)
     return listener.error();
-  Result<std::vector<Card>> cards = place.kind == Place::Kind::Pmix ? meetUnderPmix(place, card, deadline)
-                                                                    : meetInDirectory(place, card, deadline);
+  Result<std::vector<Card>> cards = place.kind == RankIdentity::Kind::Pmix
+                                        ? meetUnderPmix(place, card, deadline)
+                                        : meetInDirectory(place, card, deadline);
   if (!cards)
     return cards.error();
   return Control::connect(std::move(*cards), place.rank, *listener, deadline);
@@ -276,7 +278,7 @@ Result<std::unique_ptr<Control>> meet(const Place &place, const std::string &add
 
 } // namespace
 
-Result<std::unique_ptr<RankGroup>> connect(const Place &place, const ConnectOptions &options) {
+Result<std::unique_ptr<RankGroup>> connect(const RankIdentity &place, const ConnectOptions &options) {
   releaseEndSignals();
   if (place.world == 1)
     return makeSoloGroup(place, options.channels);

@@ -64,7 +64,7 @@ Error foreign(const std::string &path, const std::string &why) {
 /// The directory of one job, as one of its ranks reads it.
 class Meeting {
 public:
-  Meeting(const Place &place, uid_t owner)
+  Meeting(const RankIdentity &place, uid_t owner)
       : place(place), owner(owner), found(place.world), spoilt(place.world) {}
 
   /// Takes the cards that have come; true when all have. Fails on what no rank has left.
@@ -112,7 +112,7 @@ public:
   }
 
 private:
-  const Place &place;
+  const RankIdentity &place;
   const uid_t owner;
   std::vector<std::optional<Card>> found;
   std::vector<std::string> spoilt; ///< by rank: what is there instead of a card
@@ -138,7 +138,7 @@ void reportAbsence(const std::string &directory, const std::string &nonce, uint3
   writeWhole(absencePath(directory, nonce), fmt::format("rank {} {}", rank, why)); // a courtesy
 }
 
-Result<std::vector<Card>> meetInDirectory(const Place &place, const Card &mine, Deadline deadline) {
+Result<std::vector<Card>> meetInDirectory(const RankIdentity &place, const Card &mine, Deadline deadline) {
   using std::chrono::milliseconds;
   const Deadline begin = Clock::now();
   const std::string own = cardPath(place.directory, place.nonce, place.rank);

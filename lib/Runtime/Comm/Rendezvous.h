@@ -19,7 +19,7 @@ namespace ds::rt {
 
 /// The cards of all ranks, in rank order. Fails with ExitCode::Peer at `deadline`, naming the ranks that did
 /// not come, and earlier if the launcher reports that one has ended.
-Result<std::vector<Card>> meetInDirectory(const Place &place, const Card &mine, Deadline deadline);
+Result<std::vector<Card>> meetInDirectory(const RankIdentity &place, const Card &mine, Deadline deadline);
 
 /// Leaves a note for ranks that wait in the directory: rank `rank` will not come, `why`. For the launcher.
 void reportAbsence(const std::string &directory, const std::string &nonce, uint32_t rank,

@@ -78,8 +78,8 @@ private:
 
 std::unique_ptr<Communicator> makeSoloCommunicator() { return std::make_unique<SoloCommunicator>(); }
 
-std::unique_ptr<RankGroup> makeSoloGroup(const Place &place, uint32_t channels) {
-  return std::make_unique<SoloGroup>(place.kind == Place::Kind::Pmix, channels);
+std::unique_ptr<RankGroup> makeSoloGroup(const RankIdentity &place, uint32_t channels) {
+  return std::make_unique<SoloGroup>(place.kind == RankIdentity::Kind::Pmix, channels);
 }
 
 } // namespace ds::rt

@@ -10,7 +10,7 @@ namespace ds::rt {
 std::unique_ptr<Communicator> makeSoloCommunicator();
 
 /// A job of one rank. Needs no plugin, but leaves PMIx if `place` came from it.
-std::unique_ptr<RankGroup> makeSoloGroup(const Place &place, uint32_t channels);
+std::unique_ptr<RankGroup> makeSoloGroup(const RankIdentity &place, uint32_t channels);
 
 } // namespace ds::rt
 

@@ -370,7 +370,7 @@ Status runAll(Run &run) {
 } // namespace
 
 Status train(const TrainOptions &options) {
-  watchInterrupts(/*parentPassesOn=*/options.place.kind == Place::Kind::Pmix);
+  watchInterrupts(/*parentPassesOn=*/options.place.kind == RankIdentity::Kind::Pmix);
   if (Status status = checkOptions(options); !status)
     return status;
   Result<std::unique_ptr<Team>> team = Team::join(options);

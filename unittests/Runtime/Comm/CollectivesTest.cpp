@@ -315,7 +315,7 @@ TEST(Groups, exchange_strings_in_rank_order) {
 }
 
 TEST(Groups, of_one_rank_need_no_library) {
-  Place alone;
+  RankIdentity alone;
   Result<std::unique_ptr<RankGroup>> group = connect(alone, {});
   ASSERT_TRUE(group);
   const float in[2] = {1, 2};

@@ -2,7 +2,7 @@
 #include "Ranks.h"
 
 #include "../../../lib/Runtime/Comm/Card.h"
-#include "../../../lib/Runtime/Comm/LocalFabric.h"
+#include "../../../lib/Runtime/Comm/LocalTransport.h"
 #include "../../../lib/Runtime/Comm/Plugins.h"
 #include "../../../lib/Runtime/Comm/Rendezvous.h"
 
@@ -210,8 +210,8 @@ TEST(Groups, blame_the_rank_for_which_all_wait_in_the_end) {
   }
 }
 
-/// Two ranks; the first waits for a message that never comes until its own fabric is closed.
-void closeWhileWaiting(std::unique_ptr<Fabric> a, std::unique_ptr<Fabric> b) {
+/// Two ranks; the first waits for a message that never comes until its own transport is closed.
+void closeWhileWaiting(std::unique_ptr<Transport> a, std::unique_ptr<Transport> b) {
   std::thread other([&] { EXPECT_TRUE(b->connect(0, a->address())) << b->reason(); });
   ASSERT_TRUE(a->connect(1, b->address())) << a->reason();
   other.join();
@@ -222,16 +222,16 @@ void closeWhileWaiting(std::unique_ptr<Fabric> a, std::unique_ptr<Fabric> b) {
     a->close();
   });
   const Deadline begin = Clock::now();
-  EXPECT_EQ(a->waitReceive(1, milliseconds(20000)), Fabric::Outcome::Broken);
+  EXPECT_EQ(a->waitReceive(1, milliseconds(20000)), Transport::Outcome::Broken);
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
   closer.join();
 }
 
-TEST(Fabrics, that_are_closed_end_every_wait) {
-  closeWhileWaiting(LocalFabric::create(0, 2), LocalFabric::create(1, 2));
+TEST(Transports, that_are_closed_end_every_wait) {
+  closeWhileWaiting(LocalTransport::create(0, 2), LocalTransport::create(1, 2));
   const GlooApi &gloo = **openGloo();
   std::string error;
-  std::unique_ptr<Fabric> a(gloo.create({0, 2, "127.0.0.1", milliseconds(5000)}, error)),
+  std::unique_ptr<Transport> a(gloo.create({0, 2, "127.0.0.1", milliseconds(5000)}, error)),
       b(gloo.create({1, 2, "127.0.0.1", milliseconds(5000)}, error));
   ASSERT_TRUE(a && b) << error;
   closeWhileWaiting(std::move(a), std::move(b));
@@ -255,15 +255,15 @@ private:
 };
 
 TEST(Places, come_from_the_environment) {
-  EXPECT_EQ(findPlace()->kind, Place::Kind::Alone);
+  EXPECT_EQ(findRankIdentity()->kind, RankIdentity::Kind::Alone);
   Environment set({{"DS_RANK", "1"},
                    {"DS_WORLD", "4"},
                    {"DS_RENDEZVOUS", "/d"},
                    {"DS_NONCE", "n"},
                    {"DS_ONE_HOST", "1"}});
-  const Result<Place> place = findPlace();
+  const Result<RankIdentity> place = findRankIdentity();
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->kind, Place::Kind::Directory);
+  EXPECT_EQ(place->kind, RankIdentity::Kind::Directory);
   EXPECT_EQ(place->rank, 1u);
   EXPECT_EQ(place->world, 4u);
   EXPECT_TRUE(place->oneHost);
@@ -281,7 +281,7 @@ TEST(Places, that_contradict_themselves_are_refused) {
   };
   for (const auto &variables : bad) {
     Environment set(variables);
-    const Result<Place> place = findPlace();
+    const Result<RankIdentity> place = findRankIdentity();
     ASSERT_FALSE(place);
     EXPECT_EQ(place.error().code, ExitCode::Usage) << place.error().message;
   }

@@ -99,7 +99,7 @@ int report(const Error &error) {
 /// One rank.
 class Player {
 public:
-  Player(const Options &options, const Place &place) : options(options), place(place) {}
+  Player(const Options &options, const RankIdentity &place) : options(options), place(place) {}
 
   int play() {
     fallOut("rendezvous");
@@ -206,7 +206,7 @@ private:
   }
 
   const Options &options;
-  const Place place;
+  const RankIdentity place;
   std::unique_ptr<RankGroup> group;
   float norm = 0;
 };
@@ -215,10 +215,10 @@ private:
 
 int main(int argc, char **argv) {
   const Options options = parse(argc, argv);
-  const Result<Place> place = findPlace();
+  const Result<RankIdentity> place = findRankIdentity();
   if (!place)
     return report(place.error());
-  if (place->kind == Place::Kind::Alone && options.ranks > 1) {
+  if (place->kind == RankIdentity::Kind::Alone && options.ranks > 1) {
     LaunchOptions launch;
     launch.ranks = options.ranks;
     launch.timeout = options.timeout;

@@ -25,9 +25,10 @@ struct TemporaryDirectory {
   std::string path;
 };
 
-inline Place placeOf(const std::string &directory, uint32_t rank, uint32_t world, const char *nonce = "job") {
-  Place place;
-  place.kind = Place::Kind::Directory;
+inline RankIdentity placeOf(const std::string &directory, uint32_t rank, uint32_t world,
+                            const char *nonce = "job") {
+  RankIdentity place;
+  place.kind = RankIdentity::Kind::Directory;
   place.rank = rank;
   place.world = world;
   place.oneHost = true;

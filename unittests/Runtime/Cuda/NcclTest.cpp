@@ -25,7 +25,7 @@ TEST(Nccl, ConnectsAsFarAsAGpu) {
   EXPECT_GE(version, cuda::kNeededNccl);
   ncclUniqueId id{};
   ASSERT_EQ((*nccl)->getUniqueId(&id), ncclSuccess);
-  Result<std::unique_ptr<RankGroup>> group = connect(Place(), ConnectOptions());
+  Result<std::unique_ptr<RankGroup>> group = connect(RankIdentity(), ConnectOptions());
   ASSERT_TRUE(group);
   auto ranks = cuda::NcclRanks::connect(**group, std::chrono::seconds(30), {});
   if (ranks)

@@ -1,13 +1,13 @@
 //===- GlooPlugin.h - Gloo's side of the data plane, opened on demand ------------===//
 //
 // libds-gloo.so is the only file that links Gloo. Plugin and tool come from one build and share a compiler
-// and a C++ library, so the border is a C++ interface (Fabric.h) behind one C entry point, `dsGloo`.
+// and a C++ library, so the border is a C++ interface (Transport.h) behind one C entry point, `dsGloo`.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_COMM_GLOO_GLOOPLUGIN_H
 #define DS_LIB_RUNTIME_COMM_GLOO_GLOOPLUGIN_H
 
-#include "../Fabric.h"
+#include "../Transport.h"
 
 namespace ds::rt {
 
@@ -21,8 +21,8 @@ struct GlooOptions {
 
 struct GlooApi {
   uint32_t abi;
-  /// A fabric that listens but is not connected; null (and `error`) on failure.
-  Fabric *(*create)(const GlooOptions &options, std::string &error);
+  /// A transport that listens but is not connected; null (and `error`) on failure.
+  Transport *(*create)(const GlooOptions &options, std::string &error);
 };
 
 } // namespace ds::rt

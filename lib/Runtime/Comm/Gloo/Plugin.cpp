@@ -1,4 +1,4 @@
-//===- Plugin.cpp - A fabric on Gloo's TCP transport -------------------------------===//
+//===- Plugin.cpp - A transport on Gloo's TCP transport -------------------------------===//
 //
 // Gloo's own collectives are not used: its reduce-scatter is halving-doubling, whose order of sums depends on
 // the number of ranks, and knows no bf16. Its pairs are: ordered, with time-outs, and they fail when a peer
@@ -25,9 +25,9 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-class GlooFabric : public Fabric {
+class GlooTransport : public Transport {
 public:
-  explicit GlooFabric(const GlooOptions &options) : rank(options.rank), world(options.world) {
+  explicit GlooTransport(const GlooOptions &options) : rank(options.rank), world(options.world) {
     gloo::transport::tcp::attr attributes;
     attributes.hostname = options.hostname;
     device = gloo::transport::tcp::CreateDevice(attributes);
@@ -38,7 +38,7 @@ public:
       listenFor(peer);
   }
 
-  ~GlooFabric() override {
+  ~GlooTransport() override {
     sends.clear();
     receives.clear();
   }
@@ -156,9 +156,9 @@ private:
   std::string failure;
 };
 
-Fabric *create(const GlooOptions &options, std::string &error) {
+Transport *create(const GlooOptions &options, std::string &error) {
   try {
-    return new GlooFabric(options);
+    return new GlooTransport(options);
   } catch (const std::exception &exception) {
     error = exception.what();
   } catch (...) {

@@ -1,10 +1,10 @@
-//===- LocalFabric.cpp - Messages between the ranks of one machine ---------------===//
+//===- LocalTransport.cpp - Messages between the ranks of one machine ---------------===//
 //
 // A sender writes where its data lies into a ring that the receiver waits on; the receiver copies and counts,
 // which tells the sender that its memory is free again. Whoever waits sleeps in the kernel.
 //
 //===---------------------------------------------------------------------------===//
-#include "LocalFabric.h"
+#include "LocalTransport.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@
 namespace ds::rt {
 namespace {
 
-/// Nobody sleeps longer without looking whether the fabric has been closed.
+/// Nobody sleeps longer without looking whether the transport has been closed.
 constexpr std::chrono::milliseconds kLookAgain(50);
 
 void sleepOn(std::atomic<uint32_t> &word, uint32_t value, std::chrono::milliseconds limit) {
@@ -51,15 +51,15 @@ void *mapShared(int fd, size_t bytes) {
 
 } // namespace
 
-LocalFabric::LocalFabric(uint32_t rank, uint32_t world)
+LocalTransport::LocalTransport(uint32_t rank, uint32_t world)
     : rank(rank), world(world), probe(randomNumber()), peers(world) {}
 
-std::unique_ptr<LocalFabric> LocalFabric::create(uint32_t rank, uint32_t world) {
-  std::unique_ptr<LocalFabric> fabric(new LocalFabric(rank, world));
-  return fabric->open() ? std::move(fabric) : nullptr;
+std::unique_ptr<LocalTransport> LocalTransport::create(uint32_t rank, uint32_t world) {
+  std::unique_ptr<LocalTransport> transport(new LocalTransport(rank, world));
+  return transport->open() ? std::move(transport) : nullptr;
 }
 
-bool LocalFabric::open() {
+bool LocalTransport::open() {
   memory = Socket(::memfd_create("ds-messages", MFD_CLOEXEC));
   const size_t bytes = world * sizeof(Ring);
   if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
@@ -71,7 +71,7 @@ bool LocalFabric::open() {
   return rings;
 }
 
-LocalFabric::~LocalFabric() {
+LocalTransport::~LocalTransport() {
   for (const Peer &peer : peers)
     if (peer.mapping)
       ::munmap(peer.mapping, world * sizeof(Ring));
@@ -79,7 +79,7 @@ LocalFabric::~LocalFabric() {
     ::munmap(rings, world * sizeof(Ring));
 }
 
-bool LocalFabric::connect(uint32_t rank, const std::string &address) {
+bool LocalTransport::connect(uint32_t rank, const std::string &address) {
   Peer &peer = peers[rank];
   uint64_t fd = 0, probeAddress = 0, expected = 0, read = 0;
   std::istringstream words(address);
@@ -102,7 +102,7 @@ bool LocalFabric::connect(uint32_t rank, const std::string &address) {
 }
 
 /// Copies from another process, or from this one.
-bool LocalFabric::copy(pid_t pid, uint64_t from, void *to, uint64_t bytes) {
+bool LocalTransport::copy(pid_t pid, uint64_t from, void *to, uint64_t bytes) {
   while (bytes > 0) {
     const size_t part = std::min<uint64_t>(bytes, 1u << 30); // a call moves less than 2 GiB
     const iovec local{to, part}, remote{reinterpret_cast<void *>(from), part};
@@ -116,7 +116,7 @@ bool LocalFabric::copy(pid_t pid, uint64_t from, void *to, uint64_t bytes) {
   return true;
 }
 
-bool LocalFabric::postSend(uint32_t rank, const void *data, uint64_t bytes) {
+bool LocalTransport::postSend(uint32_t rank, const void *data, uint64_t bytes) {
   Peer &peer = peers[rank];
   const uint32_t number = peer.out->posted.load(std::memory_order_relaxed);
   if (closed || number - peer.sent >= kSlots)
@@ -127,7 +127,7 @@ bool LocalFabric::postSend(uint32_t rank, const void *data, uint64_t bytes) {
   return true;
 }
 
-bool LocalFabric::postReceive(uint32_t rank, void *data, uint64_t bytes) {
+bool LocalTransport::postReceive(uint32_t rank, void *data, uint64_t bytes) {
   Peer &peer = peers[rank];
   if (closed || peer.expected - peer.in->taken.load(std::memory_order_relaxed) >= kSlots)
     return fail("too many messages under way");
@@ -136,7 +136,8 @@ bool LocalFabric::postReceive(uint32_t rank, void *data, uint64_t bytes) {
 }
 
 /// Until `counter` has come to `value`.
-Fabric::Outcome LocalFabric::waitFor(std::atomic<uint32_t> &counter, uint32_t value, Milliseconds timeout) {
+Transport::Outcome LocalTransport::waitFor(std::atomic<uint32_t> &counter, uint32_t value,
+                                           Milliseconds timeout) {
   const Deadline deadline = Clock::now() + timeout;
   while (true) {
     const uint32_t now = counter.load(std::memory_order_acquire);
@@ -153,7 +154,7 @@ Fabric::Outcome LocalFabric::waitFor(std::atomic<uint32_t> &counter, uint32_t va
   }
 }
 
-Fabric::Outcome LocalFabric::waitSend(uint32_t rank, Milliseconds timeout) {
+Transport::Outcome LocalTransport::waitSend(uint32_t rank, Milliseconds timeout) {
   Peer &peer = peers[rank];
   const Outcome outcome = waitFor(peer.out->taken, peer.sent + 1, timeout);
   if (outcome == Outcome::Done)
@@ -161,7 +162,7 @@ Fabric::Outcome LocalFabric::waitSend(uint32_t rank, Milliseconds timeout) {
   return outcome;
 }
 
-Fabric::Outcome LocalFabric::waitReceive(uint32_t rank, Milliseconds timeout) {
+Transport::Outcome LocalTransport::waitReceive(uint32_t rank, Milliseconds timeout) {
   Peer &peer = peers[rank];
   const uint32_t number = peer.in->taken.load(std::memory_order_relaxed);
   const Outcome outcome = waitFor(peer.in->posted, number + 1, timeout);
@@ -178,7 +179,7 @@ Fabric::Outcome LocalFabric::waitReceive(uint32_t rank, Milliseconds timeout) {
   return Outcome::Done;
 }
 
-bool LocalFabric::fail(const std::string &why) {
+bool LocalTransport::fail(const std::string &why) {
   closed = true;
   std::lock_guard<std::mutex> lock(mutex);
   if (failure.empty())
@@ -186,12 +187,12 @@ bool LocalFabric::fail(const std::string &why) {
   return false;
 }
 
-std::string LocalFabric::reason() const {
+std::string LocalTransport::reason() const {
   std::lock_guard<std::mutex> lock(mutex);
   return failure;
 }
 
-void LocalFabric::close() {
+void LocalTransport::close() {
   closed = true;
   for (const Peer &peer : peers)
     if (peer.mapping) {

@@ -1,4 +1,4 @@
-//===- LocalFabric.h - Messages between the ranks of one machine -----------------===//
+//===- LocalTransport.h - Messages between the ranks of one machine -----------------===//
 //
 // Over TCP a byte between two ranks of one machine is copied into the kernel and out again, by threads that
 // take the processor from the ranks. Here the receiver reads it straight out of the sender's memory
@@ -9,11 +9,11 @@
 // space. That is tried while connecting, and the ranks agree on what they use.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_LOCALFABRIC_H
-#define DS_LIB_RUNTIME_COMM_LOCALFABRIC_H
+#ifndef DS_LIB_RUNTIME_COMM_LOCALTRANSPORT_H
+#define DS_LIB_RUNTIME_COMM_LOCALTRANSPORT_H
 
-#include "Fabric.h"
 #include "Socket.h"
+#include "Transport.h"
 
 #include <atomic>
 #include <memory>
@@ -21,11 +21,11 @@
 
 namespace ds::rt {
 
-class LocalFabric : public Fabric {
+class LocalTransport : public Transport {
 public:
   /// Null if the operating system refuses.
-  static std::unique_ptr<LocalFabric> create(uint32_t rank, uint32_t world);
-  ~LocalFabric() override;
+  static std::unique_ptr<LocalTransport> create(uint32_t rank, uint32_t world);
+  ~LocalTransport() override;
 
   const std::string &address() const override { return own; }
   bool connect(uint32_t peer, const std::string &address) override;
@@ -62,7 +62,7 @@ private:
     std::vector<Receive> receives; ///< by number modulo kSlots
   };
 
-  LocalFabric(uint32_t rank, uint32_t world);
+  LocalTransport(uint32_t rank, uint32_t world);
   bool open();
   bool copy(pid_t pid, uint64_t from, void *to, uint64_t bytes);
   Outcome waitFor(std::atomic<uint32_t> &counter, uint32_t value, Milliseconds timeout);
@@ -81,4 +81,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_LOCALFABRIC_H
+#endif // DS_LIB_RUNTIME_COMM_LOCALTRANSPORT_H

@@ -1,4 +1,4 @@
-//===- Place.cpp - Which rank this process is ------------------------------------===//
+//===- RankIdentity.cpp - Which rank this process is ------------------------------------===//
 #include "Plugins.h"
 
 #include "ds/Runtime/Communicator.h"
@@ -30,9 +30,9 @@ Error usage(std::string message) {
                "DS_RANK, DS_WORLD, DS_RENDEZVOUS and DS_NONCE belong together; docs/ranks.md describes them"};
 }
 
-Result<Place> placeInDirectory() {
-  Place place;
-  place.kind = Place::Kind::Directory;
+Result<RankIdentity> placeInDirectory() {
+  RankIdentity place;
+  place.kind = RankIdentity::Kind::Directory;
   const std::optional<uint32_t> rank = toNumber(variable("DS_RANK")), world = toNumber(variable("DS_WORLD"));
   if (!rank || !world || *rank >= *world)
     return usage(fmt::format("DS_RANK '{}' and DS_WORLD '{}': expects 0 <= rank < world", variable("DS_RANK"),
@@ -49,7 +49,7 @@ Result<Place> placeInDirectory() {
   return place;
 }
 
-Result<Place> placeUnderPmix() {
+Result<RankIdentity> placeUnderPmix() {
   const Result<const PmixApi *> api = openPmix();
   if (!api)
     return api.error();
@@ -57,8 +57,8 @@ Result<Place> placeUnderPmix() {
   std::string error;
   if (!(*api)->join(job, error))
     return Error{ExitCode::Peer, "PMIx: " + error, "start the ranks with mpirun, or with srun --mpi=pmix"};
-  Place place;
-  place.kind = Place::Kind::Pmix;
+  RankIdentity place;
+  place.kind = RankIdentity::Kind::Pmix;
   place.rank = job.rank;
   place.world = job.world;
   place.oneHost = job.oneHost;
@@ -67,7 +67,7 @@ Result<Place> placeUnderPmix() {
 
 } // namespace
 
-Result<Place> findPlace() {
+Result<RankIdentity> findRankIdentity() {
   if (!variable("DS_RANK").empty() || !variable("DS_WORLD").empty())
     return placeInDirectory();
   if (!variable("PMIX_RANK").empty() && !variable("PMIX_NAMESPACE").empty())
@@ -76,7 +76,7 @@ Result<Place> findPlace() {
     return Error{ExitCode::Usage,
                  fmt::format("srun started {} tasks without PMIx: each would be alone", tasks),
                  "start them with srun --mpi=pmix"};
-  return Place();
+  return RankIdentity();
 }
 
 } // namespace ds::rt

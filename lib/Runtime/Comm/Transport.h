@@ -1,12 +1,12 @@
-//===- Fabric.h - Messages between this rank and every other -----------------------===//
+//===- Transport.h - Messages between this rank and every other -----------------------===//
 //
 // What collectives are made of: each pair of ranks has one ordered sequence of messages in each direction.
 // Implemented by plugins (Gloo); this header is all that both sides of the dlopen border share, so it names
 // no type of a library.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_FABRIC_H
-#define DS_LIB_RUNTIME_COMM_FABRIC_H
+#ifndef DS_LIB_RUNTIME_COMM_TRANSPORT_H
+#define DS_LIB_RUNTIME_COMM_TRANSPORT_H
 
 #include <chrono>
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace ds::rt {
 
-/// One thread uses a fabric, but `close` may come from any, and so may `connect` to different ranks.
-class Fabric {
+/// One thread uses a transport, but `close` may come from any, and so may `connect` to different ranks.
+class Transport {
 public:
   enum class Outcome { Done, TimedOut, Broken };
   using Milliseconds = std::chrono::milliseconds;
 
-  virtual ~Fabric() = default;
+  virtual ~Transport() = default;
 
   /// What the other ranks need in order to connect; the same string goes to all of them.
   virtual const std::string &address() const = 0;
@@ -40,7 +40,7 @@ public:
   virtual Outcome waitSend(uint32_t peer, Milliseconds timeout) = 0;
   virtual Outcome waitReceive(uint32_t peer, Milliseconds timeout) = 0;
 
-  /// Why the fabric is Broken, in the words of the library; may be empty.
+  /// Why the transport is Broken, in the words of the library; may be empty.
   virtual std::string reason() const = 0;
 
   /// Breaks all connections; every wait ends.
@@ -49,4 +49,4 @@ public:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_FABRIC_H
+#endif // DS_LIB_RUNTIME_COMM_TRANSPORT_H
