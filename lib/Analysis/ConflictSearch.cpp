@@ -3,6 +3,7 @@
 #include "ConflictSearch.h"
 
 #include "Random.h"
+#include "Valley.h"
 #include "ds/Support/Align.h"
 
 #include <algorithm>
@@ -15,7 +16,6 @@ namespace ds::analysis::detail {
 
 namespace {
 
-constexpr int64_t kNoWall = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMovesPerItem = 4; // a search that goes wrong does so early; another order helps more
 
 /// Times [begin, end) on which a failure depends; a hull, which errs towards jumping less far.
@@ -36,12 +36,6 @@ public:
   std::vector<int64_t> offsets;
 
 private:
-  /// A stretch of equal heights between higher walls; times are indices of `height`.
-  struct Valley {
-    int32_t begin = 0, end = 0;
-    int64_t height = 0, leftWall = kNoWall, rightWall = kNoWall;
-    int64_t lowerWall() const { return std::min(leftWall, rightWall); }
-  };
   /// What can be taken back: a valley that rose by `amount`, or (if item >= 0) an item that was excluded from
   /// heights below its new minimum; `amount` is the old one.
   struct Change {
@@ -137,19 +131,9 @@ void ConflictSearch::prioritize(uint32_t seed) {
   touchBonus = seed % 2 ? 2 * most : 0;
 }
 
-ConflictSearch::Valley ConflictSearch::lowestValley() {
-  const auto count = int32_t(height.size());
-  steps += count / 4;
-  Valley valley;
-  valley.begin = int32_t(std::min_element(height.begin(), height.end()) - height.begin());
-  valley.height = height[valley.begin];
-  for (valley.end = valley.begin + 1; valley.end < count && height[valley.end] == valley.height;)
-    ++valley.end;
-  if (valley.begin > 0)
-    valley.leftWall = height[valley.begin - 1];
-  if (valley.end < count)
-    valley.rightWall = height[valley.end];
-  return valley;
+Valley ConflictSearch::lowestValley() {
+  steps += int64_t(height.size()) / 4;
+  return valleyAt(height, int32_t(std::min_element(height.begin(), height.end()) - height.begin()));
 }
 
 /// Whether `bytes` more may be lost at all times of `item`.

@@ -22,8 +22,8 @@ namespace ds::analysis::detail {
 /// Addresses of `items` in [floor, top) bytes, or nothing if none were found in four placements for each item
 /// or when `steps`, to which the work is added (a step is about a nanosecond), reaches `endSteps`. `seed`
 /// chooses the order in which items are tried and shuffles it; the same seed finds the same. A placement
-/// takes O(times
-/// + items that begin in its valley); memory is O(items); the search is as deep as there are items.
+/// takes O(times + items that begin in its valley); memory is O(items); the search is as deep as there are
+/// items.
 std::optional<std::vector<int64_t>> packWithBackjumps(const std::vector<Item> &items, int64_t floor,
                                                       int64_t top, uint32_t seed, int64_t endSteps,
                                                       int64_t &steps);

@@ -3,6 +3,7 @@
 #include "WasteSearch.h"
 
 #include "Random.h"
+#include "Valley.h"
 #include "ds/Support/Align.h"
 
 #include <algorithm>
@@ -14,7 +15,6 @@ namespace ds::analysis::detail {
 
 namespace {
 
-constexpr int64_t kNoWall = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMovesPerItem = 4;
 constexpr int32_t kRise = -1; ///< the move that fills a valley with nothing
 
@@ -26,16 +26,9 @@ public:
   std::vector<int64_t> offsets;
 
 private:
-  /// A stretch of equal heights between higher walls; times are indices of `height`.
-  struct Valley {
-    int32_t begin = 0, end = 0;
-    int64_t height = 0, leftWall = kNoWall, rightWall = kNoWall;
-    int64_t lowerWall() const { return std::min(leftWall, rightWall); }
-  };
   using Moves = std::vector<int32_t>;
 
   void sortItems(uint32_t seed);
-  Valley valleyAt(int32_t begin) const;
   void findMoves(const Valley &valley, size_t enough, Moves &moves);
   bool isTwinOfOpen(int32_t position) const;
   bool chooseValley(Valley &chosen, Moves &moves);
@@ -104,18 +97,6 @@ void WasteSearch::sortItems(uint32_t seed) {
   std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
 }
 
-WasteSearch::Valley WasteSearch::valleyAt(int32_t begin) const {
-  const auto count = int32_t(height.size());
-  Valley valley{begin, begin + 1, height[begin]};
-  while (valley.end < count && height[valley.end] == valley.height)
-    ++valley.end;
-  if (begin > 0)
-    valley.leftWall = height[begin - 1];
-  if (valley.end < count)
-    valley.rightWall = height[valley.end];
-  return valley;
-}
-
 /// Whether the item before is the same and was not taken either: then neither is this one.
 bool WasteSearch::isTwinOfOpen(int32_t position) const {
   const Item &item = items[order[position]];
@@ -155,7 +136,7 @@ bool WasteSearch::chooseValley(Valley &chosen, Moves &moves) {
   const auto count = int32_t(height.size());
   steps += int64_t(count);
   for (int32_t begin = 0; begin < count && fewest > 1;) {
-    const Valley valley = valleyAt(begin);
+    const Valley valley = valleyAt(height, begin);
     begin = valley.end;
     if (valley.lowerWall() < valley.height)
       continue;

@@ -1,6 +1,7 @@
 //===- MemoryPlanTest.cpp - The packer against known optima and its judge -------===//
 
 #include "PackInstances.h"
+#include "Planned.h"
 
 #include <gtest/gtest.h>
 
@@ -16,17 +17,6 @@ static PackProblem problemOf(std::vector<PackBuffer> buffers, int64_t alignment 
   problem.buffers = std::move(buffers);
   problem.alignment = alignment;
   return problem;
-}
-
-/// Plans, has the plan judged, and returns it.
-static MemoryPlan planned(const PackProblem &problem, PackOptions options = {}) {
-  ds::Result<MemoryPlan> plan = planMemory(problem, options);
-  EXPECT_TRUE(plan) << plan.error().message;
-  if (!plan)
-    return {};
-  std::optional<Conflict> conflict = check(*plan, problem);
-  EXPECT_FALSE(conflict) << conflict->message;
-  return *plan;
 }
 
 /// Expects a plan at the lower bound, which is `bytes`.

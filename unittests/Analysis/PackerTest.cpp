@@ -1,6 +1,7 @@
 //===- PackerTest.cpp - Hard and large plans, and the search with backjumps --------===//
 #include "ConflictSearch.h"
 #include "PackInstances.h"
+#include "Planned.h"
 
 #include <gtest/gtest.h>
 
@@ -9,17 +10,6 @@
 using namespace ds::analysis;
 using namespace ds::analysis::detail;
 using namespace ds::analysis::testing;
-
-/// Plans, has the plan judged, and returns it.
-static MemoryPlan planned(const PackProblem &problem, PackOptions options = {}) {
-  ds::Result<MemoryPlan> plan = planMemory(problem, options);
-  EXPECT_TRUE(plan) << plan.error().message;
-  if (!plan)
-    return {};
-  std::optional<Conflict> conflict = check(*plan, problem);
-  EXPECT_FALSE(conflict) << conflict->message;
-  return *plan;
-}
 
 TEST(Packer, MiniMallocsInstancesFitTheirCapacity) {
   for (char letter = 'A'; letter <= 'K'; ++letter) {
