@@ -24,17 +24,13 @@ static void printNames(AsmPrinter &printer, ArrayRef<StringAttr> names) {
   llvm::interleaveComma(names, printer, [&](StringAttr name) { printer.printKeywordOrString(name); });
 }
 
-/// Parses names between delimiters.
-static AxesAttr parseNames(AsmParser &parser, AsmParser::Delimiter delimiter) {
+Attribute AxesAttr::parse(AsmParser &parser, Type) {
   SMLoc place = parser.getCurrentLocation();
   SmallVector<StringAttr> names;
-  if (parser.parseCommaSeparatedList(delimiter, [&] { return parseName(parser, names.emplace_back()); }))
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     [&] { return parseName(parser, names.emplace_back()); }))
     return {};
   return AxesAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef(names));
-}
-
-Attribute AxesAttr::parse(AsmParser &parser, Type) {
-  return parseNames(parser, AsmParser::Delimiter::LessGreater);
 }
 
 void AxesAttr::print(AsmPrinter &printer) const {
@@ -55,20 +51,16 @@ LogicalResult AxesAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
 
 ParseResult mlir::ds::parseAxes(AsmParser &parser, AxesAttr &axes) {
   SMLoc place = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalLParen())) {
-    SmallVector<StringAttr> names;
-    if (parser.parseCommaSeparatedList([&] { return parseName(parser, names.emplace_back()); }) ||
-        parser.parseRParen())
+  SmallVector<StringAttr> names;
+  auto parseNext = [&] { return parseName(parser, names.emplace_back()); };
+  if (failed(parser.parseOptionalLParen())) {
+    if (parseNext())
       return failure();
-    axes =
-        AxesAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef(names));
-    return success(axes != nullptr);
-  }
-  StringAttr name;
-  if (parseName(parser, name))
+  } else if (parser.parseCommaSeparatedList(parseNext) || parser.parseRParen()) {
     return failure();
-  axes = AxesAttr::get(parser.getContext(), ArrayRef(name));
-  return success();
+  }
+  axes = AxesAttr::getChecked([&] { return parser.emitError(place); }, parser.getContext(), ArrayRef(names));
+  return success(axes != nullptr);
 }
 
 void mlir::ds::printAxes(AsmPrinter &printer, AxesAttr axes) {
@@ -172,9 +164,10 @@ rt::Mesh MeshOp::getMesh() {
 }
 
 rt::AxisSet MeshOp::find(AxesAttr axes) {
+  rt::Mesh mesh = getMesh();
   rt::AxisSet found;
   for (StringAttr name : axes.getNames())
-    found = found | getMesh().find(name.getValue()).value_or(rt::AxisSet());
+    found = found | mesh.find(name.getValue()).value_or(rt::AxisSet());
   return found;
 }
 
@@ -202,33 +195,34 @@ ShiftsAttr MeshOp::getShiftsOfParts(AxesAttr axes, int64_t stride) {
   // Between parts of one axis, another's may stand.
   SmallVector<StringAttr> names;
   SmallVector<int64_t> strides;
+  rt::Mesh mesh = getMesh();
   rt::AxisSet found = find(axes);
   for (unsigned axis = 0; axis < getSizes().size(); ++axis)
     if (found.has(axis)) {
       names.push_back(cast<StringAttr>(getAxes()[axis]));
-      strides.push_back(stride * getMesh().stride(axis, found));
+      strides.push_back(stride * mesh.stride(axis, found));
     }
   return ShiftsAttr::get(getContext(), names, strides);
 }
 
 LogicalResult mlir::ds::verifyAxes(Operation *op, ArrayRef<StringAttr> names) {
-  MeshOp mesh = MeshOp::lookup(op);
-  if (!mesh) {
+  MeshOp declared = MeshOp::lookup(op);
+  if (!declared) {
     InFlightDiagnostic error = op->emitOpError("expects a mesh in its module, but got none");
     error.attachNote() << "declare one, as ds.mesh @mesh axes [dp = 2]";
     return error;
   }
+  rt::Mesh mesh = declared.getMesh();
   rt::AxisSet seen;
   for (StringAttr name : names) {
-    std::optional<rt::AxisSet> axes = mesh.getMesh().find(name.getValue());
+    std::optional<rt::AxisSet> axes = mesh.find(name.getValue());
     if (!axes) {
       InFlightDiagnostic error = op->emitOpError("expects axes of the mesh, but got ") << name.getValue();
-      error.attachNote(mesh.getLoc()) << "the mesh is " << mesh.getMesh().spell();
+      error.attachNote(declared.getLoc()) << "the mesh is " << mesh.spell();
       return error;
     }
     if (seen.hasAny(*axes))
-      return op->emitOpError("expects each axis once, but got ")
-             << mesh.getMesh().spell(seen & *axes) << " twice";
+      return op->emitOpError("expects each axis once, but got ") << mesh.spell(seen & *axes) << " twice";
     seen = seen | *axes;
   }
   return success();

@@ -1,5 +1,6 @@
 //===- CollectiveOps.cpp - Verifiers and costs of collectives --------------------===//
 #include "OpHelpers.h"
+#include "ds/Dialect/Collectives.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -10,10 +11,15 @@ static int64_t groupSize(Operation *op, AxesAttr axes) {
   return mesh ? mesh.getSize(axes) : 1;
 }
 
-/// Bytes of one element.
-static int64_t elementBytes(RankedTensorType type) { return (type.getElementTypeBitWidth() + 7) / 8; }
-
-static int64_t bytesOf(RankedTensorType type) { return type.getNumElements() * elementBytes(type); }
+/// Bytes that a rank sends in `op`, a collective of at most one operand.
+static int64_t sentBytes(CollectiveOpInterface op, AxesAttr axes) {
+  if (op->getNumOperands() == 0)
+    return 0;
+  auto input = cast<RankedTensorType>(op->getOperand(0).getType());
+  int64_t element = llvm::divideCeil(input.getElementTypeBitWidth(), 8);
+  return static_cast<int64_t>(traitsOf(op.getCollectiveKind())
+                                  .sentBytes(input.getNumElements() * element, element, groupSize(op, axes)));
+}
 
 /// Verifies that the module's mesh has the axes, and that `full` is n parts like `shard` along dimension 0, n
 /// being the size of a group.
@@ -55,9 +61,7 @@ CollectiveKind AllGatherOp::getCollectiveKind() { return CollectiveKind::AllGath
 
 int64_t AllGatherOp::getFlops() { return 0; }
 
-int64_t AllGatherOp::getSentBytes() {
-  return (groupSize(*this, getAxes()) - 1) * bytesOf(getShard().getType());
-}
+int64_t AllGatherOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 LogicalResult ReduceScatterOp::verify() {
   return verifyParts(*this, getResult().getType(), getFull().getType(), getAxes());
@@ -69,9 +73,7 @@ int64_t ReduceScatterOp::getFlops() {
   return (groupSize(*this, getAxes()) - 1) * getResult().getType().getNumElements();
 }
 
-int64_t ReduceScatterOp::getSentBytes() {
-  return (groupSize(*this, getAxes()) - 1) * bytesOf(getResult().getType());
-}
+int64_t ReduceScatterOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 LogicalResult AllReduceOp::verify() { return verifyAxes(*this, getAxes().getNames()); }
 
@@ -84,9 +86,7 @@ static int64_t partOf(AllReduceOp op) {
 
 int64_t AllReduceOp::getFlops() { return (groupSize(*this, getAxes()) - 1) * partOf(*this); }
 
-int64_t AllReduceOp::getSentBytes() {
-  return 2 * (groupSize(*this, getAxes()) - 1) * partOf(*this) * elementBytes(getResult().getType());
-}
+int64_t AllReduceOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 //===----------------------------------------------------------------------===//
 // CollectiveBroadcastOp, AllToAllOp
@@ -98,9 +98,7 @@ CollectiveKind CollectiveBroadcastOp::getCollectiveKind() { return CollectiveKin
 
 int64_t CollectiveBroadcastOp::getFlops() { return 0; }
 
-int64_t CollectiveBroadcastOp::getSentBytes() {
-  return groupSize(*this, getAxes()) > 1 ? bytesOf(getResult().getType()) : 0;
-}
+int64_t CollectiveBroadcastOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 LogicalResult AllToAllOp::verify() {
   if (failed(verifyAxes(*this, getAxes().getNames())))
@@ -116,10 +114,7 @@ CollectiveKind AllToAllOp::getCollectiveKind() { return CollectiveKind::AllToAll
 
 int64_t AllToAllOp::getFlops() { return 0; }
 
-int64_t AllToAllOp::getSentBytes() {
-  int64_t ranks = groupSize(*this, getAxes());
-  return bytesOf(getInput().getType()) / ranks * (ranks - 1);
-}
+int64_t AllToAllOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 //===----------------------------------------------------------------------===//
 // SendOp, RecvOp
@@ -131,7 +126,7 @@ CollectiveKind SendOp::getCollectiveKind() { return CollectiveKind::Send; }
 
 int64_t SendOp::getFlops() { return 0; }
 
-int64_t SendOp::getSentBytes() { return bytesOf(getInput().getType()); }
+int64_t SendOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 LogicalResult RecvOp::verify() { return verifyPeer(*this, getPeer(), getAxes()); }
 
@@ -139,7 +134,7 @@ CollectiveKind RecvOp::getCollectiveKind() { return CollectiveKind::Recv; }
 
 int64_t RecvOp::getFlops() { return 0; }
 
-int64_t RecvOp::getSentBytes() { return 0; }
+int64_t RecvOp::getSentBytes() { return sentBytes(*this, getAxes()); }
 
 //===----------------------------------------------------------------------===//
 // LocalShardOp, AxisIndexOp

@@ -1,20 +1,16 @@
 //===- CommunicationOps.cpp - Collectives on buffers, in phase scheduled ---------===//
 #include "OpHelpers.h"
-#include "ds/Runtime/Collective.h"
+#include "ds/Dialect/Collectives.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 namespace rt = ::ds::rt;
 
-static const rt::CollectiveTraits &traitsOf(CommunicateOp op) {
-  return rt::traitsOf(static_cast<rt::CollectiveKind>(op.getKind()));
-}
-
 static int64_t elementsOf(BufferType type) { return type.getTensor().getNumElements(); }
 
 /// Verifies that `op` has as many buffers as its kind moves, contiguous and of one element type (C1).
 static LogicalResult verifyBuffers(CommunicateOp op) {
-  size_t inputs = traitsOf(op).input != rt::Parts::None, outputs = traitsOf(op).output != rt::Parts::None;
+  size_t inputs = traitsOf(op.getKind()).input != rt::Parts::None, outputs = traitsOf(op.getKind()).output != rt::Parts::None;
   if (op.getInputs().size() != inputs || op.getOutputs().size() != outputs)
     return op.emitOpError("expects ") << inputs << " input and " << outputs << " output, but got "
                                       << op.getInputs().size() << " and " << op.getOutputs().size();
@@ -39,7 +35,7 @@ static LogicalResult verifySizes(CommunicateOp op, int64_t ranks) {
     return success();
   int64_t input = elementsOf(cast<BufferType>(op.getInputs()[0].getType()));
   int64_t output = elementsOf(cast<BufferType>(op.getOutputs()[0].getType()));
-  const rt::CollectiveTraits &traits = traitsOf(op);
+  const rt::CollectiveTraits &traits = traitsOf(op.getKind());
   int64_t parts = traits.count(traits.input, ranks);
   int64_t expected = input / parts * traits.count(traits.output, ranks);
   if (output == expected && input % parts == 0)
@@ -51,7 +47,7 @@ static LogicalResult verifySizes(CommunicateOp op, int64_t ranks) {
 LogicalResult CommunicateOp::verify() {
   if (failed(verifyBuffers(*this)))
     return failure();
-  bool reduces = traitsOf(*this).reduces;
+  bool reduces = traitsOf(getKind()).reduces;
   if (reduces != getReduction().has_value()) // C3.
     return emitOpError("expects a reduction exactly for what reduces, but got ")
            << stringifyCollectiveKind(getKind()) << (reduces ? " without one" : " with one");
@@ -74,19 +70,6 @@ int64_t CommunicateOp::getSentBytes(int64_t ranks) {
   if (getInputs().empty())
     return 0;
   auto input = cast<BufferType>(getInputs()[0].getType());
-  const rt::CollectiveTraits &traits = traitsOf(*this);
-  int64_t part = input.getSizeInBytes() / static_cast<int64_t>(traits.count(traits.input, ranks));
-  switch (traits.traffic) {
-  case rt::Traffic::Nothing:
-    return 0;
-  case rt::Traffic::Once:
-    return part;
-  case rt::Traffic::Others:
-    return (ranks - 1) * part;
-  case rt::Traffic::Twice: {
-    int64_t element = input.getTensor().getElementTypeBitWidth() / 8;
-    return 2 * (ranks - 1) * llvm::divideCeil(part / element, ranks) * element;
-  }
-  }
-  llvm_unreachable("all kinds are handled");
+  return static_cast<int64_t>(traitsOf(getKind()).sentBytes(
+      input.getSizeInBytes(), input.getTensor().getElementTypeBitWidth() / 8, ranks));
 }

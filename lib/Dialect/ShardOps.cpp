@@ -138,10 +138,9 @@ static LogicalResult verifyShards(StateOp state) {
     return state.emitOpError("expects one entry in shards per dimension of ")
            << type << ", but got " << shards.size();
   SmallVector<StringAttr> names;
-  for (AxesAttr axes : llvm::make_filter_range(
-           llvm::map_range(shards, [](Attribute entry) { return dyn_cast<AxesAttr>(entry); }),
-           [](AxesAttr axes) { return axes != nullptr; }))
-    llvm::append_range(names, axes.getNames());
+  for (Attribute entry : shards)
+    if (auto axes = dyn_cast<AxesAttr>(entry))
+      llvm::append_range(names, axes.getNames());
   if (names.empty())
     return success();
   if (failed(verifyAxes(state, names)))

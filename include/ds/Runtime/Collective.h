@@ -52,12 +52,17 @@ struct CollectiveTraits {
   static constexpr uint64_t count(Parts parts, uint64_t ranks) {
     return parts == Parts::None ? 0 : parts == Parts::One ? 1 : ranks;
   }
-  /// Parts that a rank sends where W ranks take part.
-  constexpr double sentParts(double ranks) const {
-    return traffic == Traffic::Nothing  ? 0
-           : traffic == Traffic::Once   ? 1
-           : traffic == Traffic::Others ? ranks - 1
-                                        : 2 * (ranks - 1) / ranks;
+  /// Bytes that one of W ranks sends, the most that any does, where its input has `input` bytes in elements
+  /// of `element` bytes; a group of one sends nothing.
+  constexpr uint64_t sentBytes(uint64_t input, uint64_t element, uint64_t ranks) const {
+    if (traffic == Traffic::Nothing || ranks <= 1)
+      return 0;
+    const uint64_t part = input / count(this->input, ranks);
+    if (traffic == Traffic::Once)
+      return part;
+    if (traffic == Traffic::Others)
+      return (ranks - 1) * part;
+    return 2 * (ranks - 1) * ((part / element + ranks - 1) / ranks) * element;
   }
 };
 

@@ -209,9 +209,7 @@ static bool isOwnPart(CommunicateOp op, Value part, Value whole) {
   MeshOp mesh = MeshOp::lookup(op);
   if (!view || view.getOffset() != (outer ? outer.getOffset() : 0))
     return false;
-  auto shiftsOf = [&](ViewOp view) {
-    return mesh.resolve(view ? view.getShifts().value_or(ShiftsAttr()) : ShiftsAttr());
-  };
+  auto shiftsOf = [&](ViewOp view) { return mesh.resolve(view ? view.getShiftsAttr() : ShiftsAttr()); };
   int64_t elements = cast<BufferType>(part.getType()).getTensor().getNumElements();
   SmallVector<int64_t> expected = mesh.resolve(mesh.getShiftsOfParts(op.getAxes(), elements));
   for (auto [stride, ofWhole] : llvm::zip_equal(expected, shiftsOf(outer)))
@@ -237,8 +235,7 @@ LogicalResult StreamVerifier::verifyCollective(CommunicateOp op) {
   bool overlaps = input.place == output.place && input.begin < output.end && output.begin < input.end;
   auto ownPart = [&](Value part, Value whole) { return isOwnPart(op, part, whole); };
   bool isSame = input.begin == output.begin && input.end == output.end;
-  const ::ds::rt::CollectiveTraits &traits =
-      ::ds::rt::traitsOf(static_cast<::ds::rt::CollectiveKind>(op.getKind()));
+  const ::ds::rt::CollectiveTraits &traits = traitsOf(op.getKind());
   bool isInPlace = (traits.sharing == ::ds::rt::Sharing::Same && isSame) ||
                    (traits.sharing == ::ds::rt::Sharing::PartOfWhole &&
                     (traits.input == ::ds::rt::Parts::One ? ownPart(in, out) : ownPart(out, in)));

@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
 
-#include "ds/Runtime/Collective.h"
+#include "ds/Dialect/Collectives.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -36,8 +36,7 @@ Value FunctionBufferizer::placeCollective(CollectiveOpInterface op) {
   OpResult result = op->getResult(0);
   if (Destination destination = findDestination(result))
     return *destination;
-  bool mayShare = ::ds::rt::traitsOf(static_cast<::ds::rt::CollectiveKind>(op.getCollectiveKind())).sharing ==
-                  ::ds::rt::Sharing::Same;
+  bool mayShare = traitsOf(op.getCollectiveKind()).sharing == ::ds::rt::Sharing::Same;
   if (mayShare && diesAlone(op->getOpOperand(0)) && bufferType(buffers.at(op->getOperand(0))).isContiguous())
     return buffers.at(op->getOperand(0));
   StringRef category = categoryOf(result);

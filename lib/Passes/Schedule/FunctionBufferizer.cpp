@@ -309,7 +309,7 @@ Value FunctionBufferizer::createView(Value source, const StridedView &view, Loca
   int64_t offset = view.offset;
   ShiftsAttr shifts = view.shifts;
   if (auto outer = source.getDefiningOp<ViewOp>()) {
-    shifts = addShifts(outer.getShifts().value_or(ShiftsAttr()), shifts);
+    shifts = addShifts(outer.getShiftsAttr(), shifts);
     source = outer.getSource();
     offset += outer.getOffset();
     if (type == source.getType() && offset == 0 && !shifts)

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_PASSES_SUPPORT_RUNTIMEBUFFER_H
 #define DS_LIB_PASSES_SUPPORT_RUNTIMEBUFFER_H
 
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Runtime/Program.h"
 
 namespace mlir::ds {
@@ -43,7 +43,7 @@ inline ::ds::rt::Buffer toRuntimeBuffer(BufferType type, uint64_t offset) {
 /// alone; `name` is for diagnostics.
 inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string name) {
   ::ds::rt::Collective collective;
-  collective.kind = static_cast<::ds::rt::CollectiveKind>(op.getKind());
+  collective.kind = toRuntimeKind(op.getKind());
   if (op.getReduction())
     collective.reduction = static_cast<::ds::rt::Reduction>(static_cast<unsigned>(*op.getReduction()) + 1);
   auto elementsOf = [](Value buffer) {

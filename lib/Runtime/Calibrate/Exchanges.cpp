@@ -31,7 +31,11 @@ struct Exchange {
   }
   uint64_t bytes() const { return elements * sizeof(float); }
   /// Bytes that a rank sends, as the cost model counts them.
-  double sentBytes() const { return traitsOf(sums.kind).sentParts(c.world()) * static_cast<double>(bytes()); }
+  double sentBytes() const {
+    const CollectiveTraits &traits = traitsOf(sums.kind);
+    return double(
+        traits.sentBytes(bytes() * traits.count(traits.input, c.world()), sizeof(float), c.world()));
+  }
 
 private:
   Collective sums;

@@ -1,0 +1,26 @@
+//===- Collectives.h - What the runtime's table says of a collective ---------------===//
+#ifndef DS_DIALECT_COLLECTIVES_H
+#define DS_DIALECT_COLLECTIVES_H
+
+#include "ds/Dialect/Ds.h"
+#include "ds/Runtime/Collective.h"
+
+namespace mlir::ds {
+
+/// The runtime's kind, which has the same number.
+constexpr ::ds::rt::CollectiveKind toRuntimeKind(CollectiveKind kind) {
+  return static_cast<::ds::rt::CollectiveKind>(kind);
+}
+static_assert(
+    toRuntimeKind(CollectiveKind::AllGather) == ::ds::rt::CollectiveKind::AllGather &&
+        toRuntimeKind(CollectiveKind::Recv) == ::ds::rt::CollectiveKind::Recv &&
+        getMaxEnumValForCollectiveKind() == static_cast<unsigned>(::ds::rt::kLastCollective),
+    "the names between are compared by LowerShardedTest, so that a new kind need not be named here");
+
+constexpr const ::ds::rt::CollectiveTraits &traitsOf(CollectiveKind kind) {
+  return ::ds::rt::traitsOf(toRuntimeKind(kind));
+}
+
+} // namespace mlir::ds
+
+#endif // DS_DIALECT_COLLECTIVES_H
