@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace ds::rt {
@@ -93,6 +94,8 @@ TEST(MeshTest, GroupsAreTheRanksThatDifferAlongTheirAxesAlone) {
     const Mesh mesh = randomMesh(random);
     const AxisSet axes = AxisSet::fromBits(static_cast<uint32_t>(random())) & mesh.all();
     EXPECT_EQ(mesh.findMistake(mesh.size()), "");
+    EXPECT_EQ(mesh.membersBelow(mesh.size(), axes), mesh.size(axes));
+    EXPECT_EQ(mesh.membersBelow(UINT32_MAX, axes), mesh.size(axes));
     for (uint32_t rank = 0; rank < mesh.size(); ++rank) {
       const std::vector<uint32_t> own = mesh.coordinates(rank);
       std::vector<uint32_t> expected;
@@ -103,6 +106,8 @@ TEST(MeshTest, GroupsAreTheRanksThatDifferAlongTheirAxesAlone) {
         if (isMember)
           expected.push_back(other);
       }
+      EXPECT_EQ(mesh.membersBelow(rank, axes),
+                std::ranges::count_if(mesh.members(0, axes), [&](uint32_t member) { return member < rank; }));
       EXPECT_EQ(mesh.rankAt(own), rank);
       EXPECT_EQ(mesh.members(rank, axes), expected);
       EXPECT_EQ(mesh.size(axes), expected.size());

@@ -118,6 +118,9 @@ public:
   std::vector<uint32_t> members(uint32_t rank, AxisSet axes) const;
   /// The first of them: the same for all members, and for no rank of another group.
   uint32_t firstMember(uint32_t rank, AxisSet axes) const;
+  /// How many members of the group of rank 0 have numbers below `bound`: where ranks fill nodes one after
+  /// another, its members on the first node.
+  uint32_t membersBelow(uint32_t bound, AxisSet axes) const;
 
   bool operator==(const Mesh &) const = default;
 

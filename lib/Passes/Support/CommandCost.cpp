@@ -200,10 +200,10 @@ cost::Group CommandCosts::groupOf(CommunicateOp op) const {
   MeshOp mesh = MeshOp::lookup(op);
   if (!mesh)
     return {1, 1};
-  std::vector<uint32_t> ranks = mesh.getMesh().members(/*rank=*/0, mesh.find(op.getAxes()));
-  int64_t onNode = llvm::count_if(
-      ranks, [&](int64_t rank) { return rank < std::max<int64_t>(rates.cluster().devicesPerNode, 1); });
-  return {static_cast<int64_t>(ranks.size()), onNode};
+  ::ds::rt::Mesh axes = mesh.getMesh();
+  ::ds::rt::AxisSet along = mesh.find(op.getAxes());
+  int64_t perNode = std::clamp<int64_t>(rates.cluster().devicesPerNode, 1, axes.size());
+  return {axes.size(along), axes.membersBelow(static_cast<uint32_t>(perNode), along)};
 }
 
 double CommandCosts::collectiveSeconds(CommunicateOp op) const {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ds::rt {
 
 /// Whether `name` is that of a sub-axis of `parent`.
@@ -119,6 +121,20 @@ uint32_t Mesh::firstMember(uint32_t rank, AxisSet axes) const {
     if (axes.has(axis))
       first[axis] = 0;
   return rankAt(first);
+}
+
+uint32_t Mesh::membersBelow(uint32_t bound, AxisSet axes) const {
+  uint32_t count = 0;
+  for (unsigned axis = 0; axis < numAxes() && bound > 0; ++axis) {
+    const uint32_t ranks = stride(axis, all()), members = stride(axis, axes); // of one coordinate
+    const uint32_t coordinates = axes.has(axis) ? list[axis].size : 1;
+    const uint32_t whole = std::min(bound / ranks, coordinates);
+    count += whole * members;
+    if (whole == coordinates)
+      return count;
+    bound -= whole * ranks;
+  }
+  return numAxes() == 0 && bound > 0 ? 1 : count;
 }
 
 std::vector<uint32_t> Mesh::members(uint32_t rank, AxisSet axes) const {
