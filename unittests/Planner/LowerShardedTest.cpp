@@ -158,19 +158,23 @@ FailureOr<rt::Program> lowerText(const std::string &text, std::string &said) {
   return dialect::lowerToProgram(*module, {});
 }
 
-const char *kPlanned = "module attributes {ds.phase = #ds.phase<planned>} {\n"
-                       "  ds.arena device bytes 4096 lower_bound 0\n"
-                       "  ds.arena host bytes 128 lower_bound 0\n"
-                       "  ds.mesh @mesh axes [dp = 2]\n";
+/// A planned module on `mesh`, up to its first state.
+std::string planned(StringRef mesh = "[dp = 2]") {
+  return ("module attributes {ds.phase = #ds.phase<planned>} {\n"
+          "  ds.arena device bytes 4096 lower_bound 0\n"
+          "  ds.arena host bytes 128 lower_bound 0\n"
+          "  ds.mesh @mesh axes " +
+          mesh + "\n")
+      .str();
+}
 
 TEST(Lower, NumbersEventsAsTheyCome) {
   std::string said;
-  FailureOr<rt::Program> program =
-      lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                    "ds.record 5000000000 on compute\nds.record 70000 on compute\n"
-                    "ds.wait 5000000000 on compute\nreturn\n}\n}",
-                said);
+  FailureOr<rt::Program> program = lowerText(
+      planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                  "ds.record 5000000000 on compute\nds.record 70000 on compute\n"
+                  "ds.wait 5000000000 on compute\nreturn\n}\n}",
+      said);
   ASSERT_TRUE(succeeded(program)) << said;
   EXPECT_EQ(program->numEvents, 2u);
   std::vector<uint32_t> events;
@@ -189,17 +193,16 @@ TEST(Lower, RefusesModulesWithoutPlan) {
 // A window of a rank's part, in its turn cut: each rank's begins where its part does.
 TEST(Lower, ViewsOfViewsKeepTheirRanks) {
   std::string said;
-  FailureOr<rt::Program> program =
-      lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
-                    "%p = ds.view %a offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> "
-                    "!ds.buffer<tensor<32xf32>, [1], device>\n"
-                    "%q = ds.view %p offset 8 : !ds.buffer<tensor<32xf32>, [1], device> -> "
-                    "!ds.buffer<tensor<4xf32>, [1], device>\n"
-                    "ds.call \"fill\"(%q) writes [0] params [0.0 : f64] on compute : "
-                    "!ds.buffer<tensor<4xf32>, [1], device>\nreturn\n}\n}",
-                said);
+  FailureOr<rt::Program> program = lowerText(
+      planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                  "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
+                  "%p = ds.view %a offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> "
+                  "!ds.buffer<tensor<32xf32>, [1], device>\n"
+                  "%q = ds.view %p offset 8 : !ds.buffer<tensor<32xf32>, [1], device> -> "
+                  "!ds.buffer<tensor<4xf32>, [1], device>\n"
+                  "ds.call \"fill\"(%q) writes [0] params [0.0 : f64] on compute : "
+                  "!ds.buffer<tensor<4xf32>, [1], device>\nreturn\n}\n}",
+      said);
   ASSERT_TRUE(succeeded(program)) << said;
   const rt::Buffer &buffer = program->buffers.at(program->operands.at(0));
   EXPECT_EQ(buffer.offset, 64u + 8 * 4);
@@ -210,19 +213,17 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
 // whose dimension is cut is a smaller tensor on each rank.
 TEST(Lower, NamesTheAxesOfTheMesh) {
   std::string said;
-  FailureOr<rt::Program> program =
-      lowerText("module attributes {ds.phase = #ds.phase<planned>} {\n"
-                "  ds.arena device bytes 4096 lower_bound 0\n"
-                "  ds.mesh @mesh axes [dp = 1, sp = 2, tp.node = 2, tp.local = 2]\n"
-                "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
-                "{ds.offset = 0 : i64} : tensor<6x8xf32>\n"
-                "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                "%a = ds.alloc \"activations\" offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
-                "%p = ds.view %a offset 0 shifts [tp = 2] : !ds.buffer<tensor<8xf32>, [1], device> -> "
-                "!ds.buffer<tensor<2xf32>, [1], device>\n"
-                "ds.call \"fill\"(%p) writes [0] params [0.0 : f64] on compute : "
-                "!ds.buffer<tensor<2xf32>, [1], device>\nreturn\n}\n}",
-                said);
+  FailureOr<rt::Program> program = lowerText(
+      planned("[dp = 1, sp = 2, tp.node = 2, tp.local = 2]") +
+          "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
+          "{ds.offset = 0 : i64} : tensor<6x8xf32>\n"
+          "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+          "%a = ds.alloc \"activations\" offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+          "%p = ds.view %a offset 0 shifts [tp = 2] : !ds.buffer<tensor<8xf32>, [1], device> -> "
+          "!ds.buffer<tensor<2xf32>, [1], device>\n"
+          "ds.call \"fill\"(%p) writes [0] params [0.0 : f64] on compute : "
+          "!ds.buffer<tensor<2xf32>, [1], device>\nreturn\n}\n}",
+      said);
   ASSERT_TRUE(succeeded(program)) << said;
   EXPECT_EQ(program->world, 8u);
   EXPECT_EQ(program->mesh, (rt::Mesh{{"dp", 1}, {"sp", 2}, {"tp.node", 2}, {"tp.local", 2}}));
@@ -238,28 +239,25 @@ TEST(Lower, NamesTheAxesOfTheMesh) {
 TEST(Lower, RefusesCollectivesAlongAnAxisOfOneRank) {
   std::string said;
   EXPECT_TRUE(failed(
-      lowerText("module attributes {ds.phase = #ds.phase<planned>} {\n"
-                "  ds.arena device bytes 4096 lower_bound 0\n"
-                "  ds.mesh @mesh axes [dp = 2, tp = 1]\n"
-                "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
-                "ds.communicate all_reduce ins(%a) outs(%a) reduce sum along tp on compute : "
-                "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
-                "return\n}\n}",
+      lowerText(planned("[dp = 2, tp = 1]") +
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                    "ds.communicate all_reduce ins(%a) outs(%a) reduce sum along tp on compute : "
+                    "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
+                    "return\n}\n}",
                 said)));
   EXPECT_NE(said.find("expects axes of several ranks, but got tp"), std::string::npos) << said;
 }
 
 TEST(Lower, ArenasAreThoseOfTheirSpaces) {
   std::string said;
-  FailureOr<rt::Program> program =
-      lowerText(std::string(kPlanned) +
-                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
-                    "%h = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
-                    "ds.transfer %a to %h on host_copy : !ds.buffer<tensor<8xf32>, [1], device>, "
-                    "!ds.buffer<tensor<8xf32>, [1], host>\nreturn\n}\n}",
-                said);
+  FailureOr<rt::Program> program = lowerText(
+      planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                  "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                  "%h = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
+                  "ds.transfer %a to %h on host_copy : !ds.buffer<tensor<8xf32>, [1], device>, "
+                  "!ds.buffer<tensor<8xf32>, [1], host>\nreturn\n}\n}",
+      said);
   ASSERT_TRUE(succeeded(program)) << said;
   EXPECT_EQ(program->stages[0].arenas.device, 4096u);
   EXPECT_EQ(program->stages[0].arenas.host, 128u);

@@ -2,8 +2,7 @@
 //
 // MLIR's own canonicaliser drops the attributes of an op that it replaces, and its elimination of common
 // subexpressions takes ops that differ in them for different. Here new ops say what the op that they replace
-// said, and of two equal ones
-// one is left: a value that both directions need is made by forward.
+// said, and of two equal ones one is left: a value that both directions need is made by forward.
 //
 //===----------------------------------------------------------------------------===//
 #include "ds/Dialect/Work.h"
