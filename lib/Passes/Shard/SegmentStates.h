@@ -9,7 +9,8 @@
 namespace mlir::ds {
 
 /// Lets a pass exchange the states of a segment without counting arguments. What is dropped stays until
-/// `finish`, so that indices and values hold meanwhile.
+/// `finish`, so that indices and values hold meanwhile; the function's type and attributes change there, once
+/// for all states.
 class SegmentStates {
 public:
   explicit SegmentStates(func::FuncOp func) : func(func) { index(); }
@@ -21,7 +22,8 @@ public:
 
   /// The state that an argument or a returned operand holds; null for inputs.
   StringAttr nameOf(BlockArgument argument) const;
-  StringAttr nameOfResult(unsigned index) const;
+  StringAttr nameOfResult(unsigned index) const { return resultStates[index]; }
+  unsigned getNumResults() const { return resultStates.size(); }
   /// The argument that holds the state, or null.
   BlockArgument find(StringAttr state) const;
   /// The value that the state is given, or null.
@@ -39,9 +41,10 @@ public:
 private:
   void index();
 
-  mutable func::FuncOp func;                     ///< a handle: asking it changes nothing
-  DenseMap<StringAttr, BlockArgument> arguments; ///< by state
-  DenseMap<StringAttr, unsigned> results;        ///< by state
+  mutable func::FuncOp func;                            ///< a handle: asking it changes nothing
+  DenseMap<StringAttr, BlockArgument> arguments;        ///< by state
+  DenseMap<StringAttr, unsigned> results;               ///< by state
+  SmallVector<StringAttr> argumentStates, resultStates; ///< by index
   DenseSet<StringAttr> dropped;
 };
 

@@ -89,7 +89,7 @@ static bool dependsOnData(const SegmentStates &segment, Value value) {
 }
 
 static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
-  for (unsigned index = 0; index < segment.getFunction().getNumResults(); ++index) {
+  for (unsigned index = 0; index < segment.getNumResults(); ++index) {
     StateOp state = step.lookup(segment.nameOfResult(index));
     Value value = segment.getTerminator()->getOperand(index);
     if (!state || state.getRole() != Role::Buffer || !dependsOnData(segment, value))

@@ -34,11 +34,8 @@ Value StepSegment::read(StateOp state) {
   BlockArgument &argument = arguments[state.getSymNameAttr()];
   if (argument)
     return argument;
-  Builder builder(func.getContext());
-  auto attr = builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state));
-  unsigned index = func.getNumArguments();
-  func.insertArgument(index, state.getTensorType(), builder.getDictionaryAttr(attr), state.getLoc());
-  return argument = func.getArgument(index);
+  added.push_back(state.getSymNameAttr());
+  return argument = getBody().addArgument(state.getTensorType(), state.getLoc());
 }
 
 void StepSegment::write(StateOp state, Value value) {
@@ -50,17 +47,23 @@ void StepSegment::write(StateOp state, Value value) {
 
 void StepSegment::finish() {
   Builder builder(func.getContext());
+  auto holds = [&](StringAttr state) {
+    return builder.getDictionaryAttr(
+        builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state)));
+  };
+  SmallVector<DictionaryAttr> arguments, results;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    arguments.push_back(func.getArgAttrDict(index));
+  llvm::append_range(arguments, llvm::map_range(added, holds));
   SmallVector<Value> values;
-  SmallVector<Type> types;
-  SmallVector<DictionaryAttr> attrs;
   for (auto [state, value] : written) {
     values.push_back(value);
-    types.push_back(value.getType());
-    attrs.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state))));
+    results.push_back(holds(state));
   }
-  func.insertResults(SmallVector<unsigned>(types.size(), func.getNumResults()), types, attrs);
-  getTerminator()->insertOperands(getTerminator()->getNumOperands(), values);
+  getTerminator()->setOperands(values);
+  func.setFunctionType(builder.getFunctionType(getBody().getArgumentTypes(), TypeRange(ValueRange(values))));
+  func.setAllArgAttrs(arguments);
+  func.setAllResultAttrs(results);
   eraseUnused();
 }
 

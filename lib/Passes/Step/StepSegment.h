@@ -1,7 +1,8 @@
 //===- StepSegment.h - One function of a training step --------------------------===//
 //
 // A segment starts as a copy of the differentiated forward. Reading a state makes it an argument, writing it
-// makes it a result; the pass that builds a step never counts arguments.
+// makes it a result; the pass that builds a step never counts arguments. The function's type follows in the
+// end: to change it for each of thousands of states would copy it as often.
 //
 //===----------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_STEP_STEPSEGMENT_H
@@ -42,6 +43,7 @@ private:
 
   func::FuncOp func;
   DenseMap<StringAttr, BlockArgument> arguments; ///< by state
+  SmallVector<StringAttr> added; ///< states of the last arguments, of which the type knows nothing
   Value loss;
   llvm::MapVector<StringAttr, Value> gradients;
   llvm::MapVector<StringAttr, Value> written; ///< by state

@@ -11,14 +11,10 @@ StateOp StepStates::declare(const Twine &name, Role role, StringAttr slot, State
     assert(state.getRole() == role && state.getTensorType() == type && "checked before building");
     return state;
   }
-  Block &body = symbols.getOp()->getRegion(0).front();
-  StateOp last;
-  for (StateOp state : body.getOps<StateOp>())
-    last = state;
   if (last)
     builder.setInsertionPointAfter(last);
   else
-    builder.setInsertionPointToStart(&body);
+    builder.setInsertionPointToStart(&symbols.getOp()->getRegion(0).front());
   auto init =
       InitAttr::get(builder.getContext(), start == 0 ? InitKind::Zero : InitKind::Constant, start, 0.0);
   Location loc = owner ? owner.getLoc() : symbols.getOp()->getLoc();
@@ -27,5 +23,5 @@ StateOp StepStates::declare(const Twine &name, Role role, StringAttr slot, State
       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(),
       /*bucket=*/FlatSymbolRefAttr(), /*shards=*/ArrayAttr(), init, Space::Device, type);
   symbols.insert(state);
-  return state;
+  return last = state;
 }

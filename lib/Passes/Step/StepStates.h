@@ -9,7 +9,10 @@ namespace mlir::ds {
 /// Finds states by name, and declares those that are not there yet.
 class StepStates {
 public:
-  explicit StepStates(ModuleOp module) : symbols(module), builder(module.getContext()) {}
+  explicit StepStates(ModuleOp module) : symbols(module), builder(module.getContext()) {
+    for (StateOp state : module.getOps<StateOp>())
+      last = state;
+  }
 
   StateOp lookup(StringRef name) { return symbols.lookup<StateOp>(name); }
   /// The state of that name, declared after the last one where it is not there yet; starts as `start`.
@@ -27,6 +30,7 @@ public:
 private:
   SymbolTable symbols;
   OpBuilder builder;
+  StateOp last; ///< of the module
 };
 
 } // namespace mlir::ds
