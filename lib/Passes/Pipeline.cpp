@@ -71,7 +71,7 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager) {
   manager.addPass(createVerifyResident());
 }
 
-void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options) {
+void mlir::ds::buildBufferPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
   // No canonicalisation from here on: it would undo the private copies that regions live on.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());
@@ -82,7 +82,9 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
   // Order is decided on values, because buffers freeze who may overwrite whom.
   manager.addNestedPass<func::FuncOp>(createOrderIssue());
   manager.addPass(createBufferize());
+}
 
+void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options) {
   // Reductions first: what they hold is memory that gathers cannot have.
   OverlapReductionsOptions reductions;
   reductions.cluster = options.cluster;
@@ -94,6 +96,8 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
   gathers.prefetchElements = options.prefetchElements;
   gathers.maxLiveElements = options.maxLiveElements;
   gathers.maxReuseElements = options.maxReuseElements;
+  gathers.threads = options.threads;
+  gathers.attentionBytes = options.attentionBytes;
   manager.addPass(createScheduleCommunication(gathers));
   // After gathers and reductions, which stand between launches that must not be moved across them.
   manager.addPass(createGroupLaunches());
@@ -102,11 +106,17 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createVerifyScheduled());
 }
 
+void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options) {
+  buildBufferPipeline(manager);
+  buildStreamPipeline(manager, options);
+}
+
 void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options) {
   // Workspaces are allocations: they must exist before offsets are given out.
   AssignWorkspacesOptions workspaces;
   workspaces.threads = options.threads;
   workspaces.attentionBytes = options.attentionBytes;
+  workspaces.memory = options.workspaceMemory ? options.workspaceMemory : options.memory;
   manager.addNestedPass<func::FuncOp>(createAssignWorkspaces(workspaces));
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyPlanned());

@@ -43,32 +43,41 @@ static uint64_t plannedBytes(CallOp call) {
   return workspace ? static_cast<uint64_t>(cast<BufferType>(workspace.getType()).getSizeInBytes()) : 0;
 }
 
-/// Why a plan has `attention`, which is less than usual.
-static std::string describe(const report::AttentionWorkspace &attention) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  if (attention.bytes == 0)
-    out << "gradients of attention are computed in f32 by the runtime's own kernels: cuDNN's workspace of "
-        << ::ds::formatBytes(attention.leastBytes) << " at least does not fit";
-  else
-    out << "gradients of attention are computed by cuDNN in pieces with a workspace of "
-        << ::ds::formatBytes(attention.bytes) << ": the usual " << ::ds::formatBytes(attention.usualBytes)
-        << " do not fit";
-  return text;
+/// "gradients of attention", or "2 of 5 gradients of attention".
+static std::string countOf(int64_t some, const report::AttentionWorkspace &attention) {
+  std::string what = "gradients of attention";
+  if (some == attention.calls)
+    return what;
+  return std::to_string(some) + " of " + std::to_string(attention.calls) + " " + what;
 }
 
 void mlir::ds::describeAttention(ModuleOp module, report::PlanReport &report) {
   SmallVector<CallOp> calls = findCudnnGradients(module);
   if (calls.empty())
     return;
-  uint64_t planned = 0;
-  for (CallOp call : calls)
-    planned = std::max(planned, plannedBytes(call));
   report::AttentionWorkspace attention;
-  attention.bytes = static_cast<int64_t>(planned);
+  attention.calls = calls.size();
   attention.usualBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, rt::kUsualPieceBytes));
   attention.leastBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, 1));
+  uint64_t largestPiece = 0;
+  int64_t inPieces = 0;
+  for (CallOp call : calls) {
+    uint64_t planned = plannedBytes(call);
+    attention.bytes = std::max(attention.bytes, static_cast<int64_t>(planned));
+    attention.callsWithout += planned == 0;
+    if (planned == 0 || planned >= cudnnPieces(call, rt::kUsualPieceBytes)->workspaceBytes)
+      continue;
+    ++inPieces;
+    largestPiece = std::max(largestPiece, planned);
+  }
   report.attention = attention;
-  if (attention.bytes < attention.usualBytes)
-    report.notes.push_back(describe(attention));
+  if (attention.callsWithout > 0)
+    report.notes.push_back(countOf(attention.callsWithout, attention) +
+                           " are computed in f32 by the runtime's own kernels: cuDNN's workspace of " +
+                           ::ds::formatBytes(attention.leastBytes) + " at least does not fit");
+  if (inPieces > 0)
+    report.notes.push_back(countOf(inPieces, attention) +
+                           " are computed by cuDNN in pieces with a workspace of " +
+                           ::ds::formatBytes(static_cast<int64_t>(largestPiece)) + ": the usual " +
+                           ::ds::formatBytes(attention.usualBytes) + " do not fit");
 }

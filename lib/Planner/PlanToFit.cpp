@@ -1,9 +1,12 @@
 //===- PlanToFit.cpp - Plans again where the first plan does not fit --------------===//
 //
-// Three decisions come before the plan that shows what they cost: how much memory gathers may fill, for
-// packing and workspaces are not known then, how much of it cuDNN has for a gradient of attention, and
-// whether a rank keeps gradients whole until the end of a step. All have a good first guess; only where that
-// does not fit is the step planned again, from the same IR.
+// How much memory gathers may fill, and how much attention's gradient has for its pieces, is decided by what
+// is live beside them. What the packing takes beyond that is known only once it is made: where a plan does
+// not fit because of it, the same buffers are put on their streams once more, with so much less. Nothing
+// before that depends on memory, and nothing before that is done twice.
+//
+// One decision comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back
+// where no plan fits with it, which does build the step's buffers again.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/AttentionWorkspace.h"
@@ -13,123 +16,104 @@
 #include "ds/Planner/PlanModel.h"
 #include "ds/Support/Format.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Plans that look for the most memory that gathers may fill.
-static constexpr int kMostHalvings = 4;
+/// Plans that give back what the packing of the one before took too much.
+static constexpr int kMostRounds = 3;
 
-/// The arena of a planned module.
-static int64_t arenaOf(ModuleOp module) {
-  return static_cast<int64_t>(ArenaOp::lookup(module, Space::Device).getBytes());
-}
+/// The device's arena of a planned module.
+static ArenaOp arenaOf(ModuleOp module) { return ArenaOp::lookup(module, Space::Device); }
 
 namespace {
 
 /// Plans copies of one step.
 class PlanFitter {
 public:
-  PlanFitter(ModuleOp module, Phase from, const PipelineOptions &options, RunPipeline run)
-      : step(module), from(from), options(options), run(run) {}
+  PlanFitter(const PipelineOptions &options, RunPipeline run) : options(options), run(run) {}
 
-  /// Plans the step as it is, with as much memory for gathers and for pieces of attention as fits.
-  LogicalResult plan();
-  /// Plans it with attention's gradient by the runtime's own kernels, where cuDNN would have been asked.
-  LogicalResult planWithoutCudnn();
-  bool fits() const { return options.memory == 0 || getArena() <= options.memory; }
-  int64_t getArena() const { return arenaOf(*best); }
+  /// Plans `step`, which is in phase `from`, with as much memory for gathers and for pieces of attention as
+  /// fits.
+  LogicalResult plan(ModuleOp step, Phase from);
+  bool fits() const { return !isTooLarge(getArena()); }
+  int64_t getArena() const { return static_cast<int64_t>(arenaOf(*best).getBytes()); }
   OwningOpRef<ModuleOp> takeBest() { return std::move(best); }
 
 private:
-  /// Plans with so much for the schedule. True where that fits.
-  FailureOr<bool> planWith(int64_t scheduledMemory);
-  /// Finds the largest pieces of attention with which a plan fits that holds nothing by choice. True where
-  /// there are such.
-  FailureOr<bool> cutAttention();
-  /// Finds the most memory that gathers may fill, once a plan fits that holds nothing by choice.
-  LogicalResult fillWithGathers();
+  bool isTooLarge(int64_t bytes) const { return options.memory > 0 && bytes > options.memory; }
+  /// Brings `step` to buffers in issue order, which no memory has changed yet.
+  LogicalResult makeBuffers(ModuleOp step, Phase from);
+  /// Plans them with so much for gathers and for workspaces. The bytes by which that is too large.
+  FailureOr<int64_t> planWith(int64_t forGathers, int64_t forWorkspaces);
+  /// Finds workspaces with which a plan fits that holds nothing by choice. True where there are such.
+  FailureOr<bool> fitWorkspaces(int64_t &forWorkspaces);
 
-  ModuleOp step;
-  Phase from; ///< in which it is
   const PipelineOptions &options;
   RunPipeline run;
-  uint64_t attentionBytes = 0;
+  OwningOpRef<ModuleOp> buffers;
+  bool areOnStreams = false;  ///< from the start, where the step came so
   OwningOpRef<ModuleOp> best; ///< the last one that fits, else the smallest
 };
 
 } // namespace
 
-FailureOr<bool> PlanFitter::planWith(int64_t scheduledMemory) {
-  OwningOpRef<ModuleOp> copy = step.clone();
+LogicalResult PlanFitter::makeBuffers(ModuleOp step, Phase from) {
+  buffers = step.clone();
+  areOnStreams = from == Phase::Scheduled;
+  auto build = [&](OpPassManager &manager) {
+    buildPipelines(manager, from, Phase::Resident, options);
+    buildBufferPipeline(manager);
+  };
+  return success(areOnStreams || succeeded(run(build, *buffers)));
+}
+
+FailureOr<int64_t> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspaces) {
+  OwningOpRef<ModuleOp> copy = buffers->clone();
   PipelineOptions used = options;
-  used.memory = scheduledMemory;
-  used.attentionBytes = attentionBytes;
-  auto build = [&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Planned, used); };
+  used.memory = forGathers;
+  used.workspaceMemory = forWorkspaces;
+  auto build = [&](OpPassManager &manager) {
+    if (!areOnStreams)
+      buildStreamPipeline(manager, used);
+    buildPlanPipeline(manager, used);
+  };
   if (failed(run(build, *copy)))
     return failure();
-  int64_t arena = arenaOf(*copy);
-  bool fits = options.memory == 0 || arena <= options.memory;
-  if (!best || fits || arena < getArena())
+  auto arena = static_cast<int64_t>(arenaOf(*copy).getBytes());
+  if (!best || !isTooLarge(arena) || arena < getArena())
     best = std::move(copy);
-  return fits;
+  return isTooLarge(arena) ? arena - options.memory : 0;
 }
 
-FailureOr<bool> PlanFitter::cutAttention() {
-  uint64_t least = gradientWorkspaceBytes(*best, 1), usual = gradientWorkspaceBytes(*best, attentionBytes);
-  if (least == usual)
-    return false;
-  attentionBytes = least;
-  FailureOr<bool> done = planWith(1);
-  // Powers of two between what fits and what does not.
-  unsigned low = llvm::Log2_64(least), high = llvm::Log2_64_Ceil(usual);
-  while (succeeded(done) && *done && high - low > 1) {
-    unsigned middle = low + (high - low) / 2;
-    attentionBytes = uint64_t(1) << middle;
-    FailureOr<bool> fits = planWith(1);
-    if (failed(fits))
-      return failure();
-    (*fits ? low : high) = middle;
+FailureOr<bool> PlanFitter::fitWorkspaces(int64_t &forWorkspaces) {
+  bool canShrink = gradientWorkspaceBytes(*best, options.attentionBytes) > 0;
+  for (int round = 0; round < kMostRounds; ++round) {
+    FailureOr<int64_t> excess = planWith(/*forGathers=*/1, forWorkspaces);
+    if (failed(excess) || *excess == 0 || !canShrink)
+      return failed(excess) ? FailureOr<bool>(failure()) : *excess == 0;
+    forWorkspaces = std::max<int64_t>(1, forWorkspaces - *excess);
   }
-  attentionBytes = std::max(least, uint64_t(1) << low);
-  return done;
+  return false;
 }
 
-LogicalResult PlanFitter::plan() {
-  attentionBytes = options.attentionBytes;
-  FailureOr<bool> done = planWith(options.memory);
-  if (failed(done) || *done)
-    return done;
+LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
+  if (failed(makeBuffers(step, from)))
+    return failure();
+  int64_t forGathers = options.memory, forWorkspaces = options.memory;
+  FailureOr<int64_t> excess = planWith(forGathers, forWorkspaces);
+  if (failed(excess) || *excess == 0)
+    return excess;
   // Nothing kept or ahead by choice: if that does not fit either, no schedule does.
-  done = planWith(1);
-  if (succeeded(done) && !*done)
-    done = cutAttention();
-  if (failed(done) || !*done)
-    return done;
-  return fillWithGathers();
-}
-
-LogicalResult PlanFitter::planWithoutCudnn() {
-  if (gradientWorkspaceBytes(*best, 1) == 0)
-    return success();
-  attentionBytes = 0;
-  FailureOr<bool> done = planWith(1);
-  if (failed(done) || !*done)
-    return done;
-  return fillWithGathers();
-}
-
-LogicalResult PlanFitter::fillWithGathers() {
-  // Packing changes with what it packs, and workspaces come later: how much less the schedule may take is
-  // found by halving.
-  int64_t most = options.memory, least = std::max<int64_t>(1, 2 * getArena() - most);
-  for (int step = 0; step < kMostHalvings; ++step) {
-    int64_t middle = least + (most - least) / 2;
-    FailureOr<bool> done = planWith(middle);
-    if (failed(done))
+  FailureOr<bool> fits = fitWorkspaces(forWorkspaces);
+  if (failed(fits) || !*fits)
+    return fits;
+  for (int round = 0; round < kMostRounds && *excess > 0; ++round) {
+    forGathers -= *excess;
+    if (forGathers <= 0)
+      break;
+    excess = planWith(forGathers, forWorkspaces);
+    if (failed(excess))
       return failure();
-    (*done ? least : most) = middle;
   }
   return success();
 }
@@ -153,17 +137,15 @@ LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &option
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
-  PlanFitter fitter(module, *from, options, run);
-  if (failed(fitter.plan()))
+  PlanFitter fitter(options, run);
+  if (failed(fitter.plan(module, *from)))
     return failure();
   if (!fitter.fits() && *from == Phase::Step && reduceEachMicroStep(module)) {
     addChoice(module, "reducing gradients once per step would take " + ::ds::formatBytes(fitter.getArena()) +
                           ", the limit is " + ::ds::formatBytes(options.memory));
-    if (failed(fitter.plan()))
+    if (failed(fitter.plan(module, *from)))
       return failure();
   }
-  if (!fitter.fits() && failed(fitter.planWithoutCudnn()))
-    return failure();
   OwningOpRef<ModuleOp> best = fitter.takeBest();
   module.getBodyRegion().takeBody(best->getBodyRegion());
   module->setAttrs((*best)->getAttrDictionary());

@@ -101,6 +101,8 @@ static Json choiceJson(const PlanChoice &choice, const std::optional<double> &be
   json["fits"] = choice.fits;
   if (!isChange)
     json["best"] = choice.best;
+  json["basis"] = choice.basis;
+  json["has_pass"] = choice.hasPass;
   return json;
 }
 
@@ -128,7 +130,9 @@ static void addForms(Json &json, const PlanReport &report) {
   if (const std::optional<AttentionWorkspace> &attention = report.attention)
     json["attention_workspace"] = {{"bytes", attention->bytes},
                                    {"usual_bytes", attention->usualBytes},
-                                   {"least_bytes", attention->leastBytes}};
+                                   {"least_bytes", attention->leastBytes},
+                                   {"calls", attention->calls},
+                                   {"calls_without", attention->callsWithout}};
 }
 
 std::string printPlanJson(const PlanReport &report) {

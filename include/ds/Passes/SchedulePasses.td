@@ -179,7 +179,7 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     own, `ds.gathered_from` its shard: the first micro-step gathers it, the others read it, and evaluation gathers into
     the same place.
 
-    Requires: phase scheduled, reductions placed (their buffers count as live).
+    Requires: phase scheduled, reductions placed (their buffers count as live, and so do workspaces to come).
     Ensures: (E1) a gather is issued no later than its value is needed, and no earlier than hiding it asks for; (E2)
     what is kept is gathered once; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
     those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept, and what forbids to keep the rest; (E5)
@@ -202,6 +202,8 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     Option<"maxLiveElements", "max-live-elements", "int64_t", "1000000000", "Elements that are gathered at one time">,
     Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
            "Elements of other parameters over which one may be kept">,
+    Option<"threads", "threads", "unsigned", "1", "As ds-assign-workspaces has it: what calls take is not free">,
+    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456", "As ds-assign-workspaces has it">,
     Option<"remarks", "remarks", "bool", "false", "Say what is kept and what is gathered again">];
 }
 

@@ -39,6 +39,9 @@ private:
   DenseMap<Operation *, int64_t> position;
 };
 
+/// The launches and calls of `func`, in issue order.
+SmallVector<Operation *> getComputeCommands(func::FuncOp func);
+
 /// Bytes of the device that are live while each launch and call of `func` runs: states, inputs, and
 /// allocations but those `without`.
 std::vector<int64_t> getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without);

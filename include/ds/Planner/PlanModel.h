@@ -9,12 +9,12 @@ namespace mlir::ds {
 /// Executes a pipeline on a module.
 using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)>;
 
-/// step, or a later phase, to planned, so that the plan fits `options.memory` if it can. What is tried in
-/// turn: the schedule with less memory for gathers, by what the packing and workspaces took beyond it;
-/// smaller pieces of attention's gradient, the largest that fit; where the configuration leaves it open,
-/// reducing gradients in each micro-step in place of keeping them whole; attention's gradient without
-/// workspace, which means without cuDNN. A later phase leaves open what comes after it alone. The plan that
-/// fits, or else the smallest, is left in `module`. `run` executes a pipeline.
+/// step, or a later phase, to planned, so that the plan fits `options.memory` if it can. Gathers and pieces
+/// of attention's gradient take what memory is left beside what is live; where the packing then takes more
+/// than that, they are decided again with so much less. Where the configuration leaves it open and no plan
+/// fits, gradients are reduced in each micro-step in place of being kept whole. A later phase leaves open
+/// what comes after it alone. The plan that fits, or else the smallest, is left in `module`. `run` executes a
+/// pipeline.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// Any phase to planned, a planned module being left as it is; from model on with ds-split-loss's choice put

@@ -109,7 +109,9 @@ struct PlanChoice {
   int64_t deviceBytes = 0, hostBytes = 0, nvmeBytes = 0; ///< of a rank's device; of a node's host and storage
   std::optional<double> stepSeconds;
   bool fits = true;
-  bool best = false; ///< the fastest that fits
+  bool best = false;             ///< the fastest that fits
+  std::string basis = "program"; ///< what says this, as PlanReport's
+  bool hasPass = true;           ///< a program of it can be made
 };
 
 /// Logits and losses that are made some rows at a time.
@@ -123,6 +125,7 @@ struct LossChunks {
 struct AttentionWorkspace {
   int64_t bytes = 0;                      ///< 0: the runtime's own kernels do it, without one
   int64_t usualBytes = 0, leastBytes = 0; ///< where there is room, and for one key head of one sample
+  int64_t calls = 0, callsWithout = 0;    ///< commands that cuDNN could compute, and those that it does not
 };
 
 struct Mesh {

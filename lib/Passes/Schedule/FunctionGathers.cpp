@@ -22,8 +22,10 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
   return declaration && declaration->hasAttr(kGatheredFromAttr);
 }
 
-FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs) : func(func), costs(costs) {
-  findCompute();
+FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
+                                 int64_t memory)
+    : func(func), costs(costs) {
+  findCommands();
   std::multimap<int64_t, CommunicateOp> gathers; // by first use; equals as they are issued
   for (CommunicateOp gather : llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovableGather))
     gathers.emplace(useOf(gather).begin, gather);
@@ -34,15 +36,35 @@ FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs) : func(
       allocations.insert(alloc);
   }
   liveBytes = getLiveBytes(func, allocations);
+  addWorkspaces(limits, memory);
 }
 
-void FunctionGathers::findCompute() {
+void FunctionGathers::addWorkspaces(WorkspaceLimits limits, int64_t memory) {
+  for (auto [index, command] : llvm::enumerate(compute)) {
+    auto call = dyn_cast<CallOp>(command);
+    if (!call || call.getWorkspace())
+      continue;
+    if (memory > 0)
+      limits.room = memory - liveBytes[index];
+    // One that is unknown is refused where it is assigned.
+    if (::ds::Result<uint64_t> bytes = workspaceBytes(call, limits))
+      liveBytes[index] += static_cast<int64_t>(*bytes);
+  }
+}
+
+void FunctionGathers::findCommands() {
   for (Operation &op : func.getBody().front()) {
     position[&op] = compute.size();
+    if (!isCommand(&op))
+      continue;
+    SmallVector<BufferAccess> touched = accessesOf(&op);
+    for (const BufferAccess &access : touched)
+      if (access.isWrite)
+        writes[access.root].push_back(access);
     if (!isa<LaunchOp, CallOp>(op))
       continue;
     compute.push_back(&op);
-    accesses.push_back(accessesOf(&op));
+    accesses.push_back(std::move(touched));
     seconds.push_back(costs.computeSeconds(&op));
   }
 }
@@ -101,10 +123,8 @@ void FunctionGathers::addGather(CommunicateOp gather) {
 }
 
 bool FunctionGathers::changes(const GatheredValue &value) const {
-  func::FuncOp handle = func; // asking it changes nothing
-  return llvm::any_of(handle.getBody().front(), [&](Operation &op) {
-    return isCommand(&op) && conflict(accessesOf(&op), value.shard);
-  });
+  auto it = writes.find(value.shard.root);
+  return it != writes.end() && conflict(it->second, value.shard);
 }
 
 void FunctionGathers::issueBefore(CommunicateOp gather, int64_t command) {

@@ -7,6 +7,7 @@
 #ifndef DS_LIB_PASSES_SCHEDULE_FUNCTIONGATHERS_H
 #define DS_LIB_PASSES_SCHEDULE_FUNCTIONGATHERS_H
 
+#include "Support/Workspaces.h"
 #include "ds/Analysis/GatherSchedule.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
@@ -34,8 +35,9 @@ struct GatheredValue {
 
 class FunctionGathers {
 public:
-  /// `costs`, of the function's module, outlive this.
-  FunctionGathers(func::FuncOp func, CommandCosts &costs);
+  /// `costs`, of the function's module, outlive this. `limits` say what calls will take for their
+  /// workspaces where `memory` bytes have room for it (0: no limit); of their room they say nothing.
+  FunctionGathers(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits, int64_t memory);
 
   /// True where a command changes the shard of `value`.
   bool changes(const GatheredValue &value) const;
@@ -47,11 +49,12 @@ public:
 
   func::FuncOp func;
   std::vector<double> seconds;    ///< of each compute command
-  std::vector<int64_t> liveBytes; ///< at each, without gathered values
+  std::vector<int64_t> liveBytes; ///< at each, its workspace to come included, without gathered values
   std::vector<GatheredValue> values;
 
 private:
-  void findCompute();
+  void findCommands();
+  void addWorkspaces(WorkspaceLimits limits, int64_t memory);
   void addGather(CommunicateOp gather);
   ::ds::analysis::GatherUse useOf(CommunicateOp gather) const;
   int64_t earliestIssue(CommunicateOp gather) const;
@@ -59,8 +62,9 @@ private:
 
   CommandCosts &costs;
   SmallVector<Operation *> compute;
-  SmallVector<SmallVector<BufferAccess>> accesses; ///< of compute
-  DenseMap<Operation *, int64_t> position;         ///< command -> number of compute commands before it
+  SmallVector<SmallVector<BufferAccess>> accesses;   ///< of compute
+  DenseMap<Value, SmallVector<BufferAccess>> writes; ///< of all commands, by root
+  DenseMap<Operation *, int64_t> position;           ///< command -> number of compute commands before it
 };
 
 /// True for a gather whose result is memory of its own, or the place that a gathered value has for the whole

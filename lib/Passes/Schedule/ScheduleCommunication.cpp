@@ -33,7 +33,8 @@ struct WholeStepValue {
 /// The functions that a step runs one after the other, as one problem.
 class GatherScheduler {
 public:
-  GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs);
+  GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
+                  const WorkspaceLimits &limits, int64_t memory);
   bool hasGathers() const { return !values.empty(); }
   /// The problem, but for its bounds.
   analysis::GatherProblem problem;
@@ -65,10 +66,11 @@ private:
 
 } // namespace
 
-GatherScheduler::GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs)
+GatherScheduler::GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
+                                 const WorkspaceLimits &limits, int64_t memory)
     : runs(runs) {
   for (func::FuncOp func : funcs)
-    functions.emplace_back(func, costs);
+    functions.emplace_back(func, costs, limits, memory);
   for (size_t index = 0; index < functions.size(); ++index)
     addFunction(index);
   problem.issueSeconds = kIssueSeconds;
@@ -248,7 +250,7 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
 
   LogicalResult schedule(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
                          SmallVectorImpl<WholeStepValue> &whole) {
-    GatherScheduler scheduler(funcs, runs, costs);
+    GatherScheduler scheduler(funcs, runs, costs, {threads, attentionBytes}, memory);
     if (!scheduler.hasGathers())
       return success();
     analysis::GatherProblem &problem = scheduler.problem;

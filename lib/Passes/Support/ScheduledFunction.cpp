@@ -59,6 +59,14 @@ ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
   }
 }
 
+SmallVector<Operation *> mlir::ds::getComputeCommands(func::FuncOp func) {
+  SmallVector<Operation *> commands;
+  for (Operation &op : func.getBody().front())
+    if (isa<LaunchOp, CallOp>(op))
+      commands.push_back(&op);
+  return commands;
+}
+
 /// Bytes that a buffer takes of the device.
 static int64_t deviceBytes(BufferType type) {
   return type.getSpace() == Space::Device ? type.getSizeInBytes() : 0;

@@ -1,0 +1,81 @@
+//===- Workspaces.cpp - How much scratch memory a library call is to have ---------===//
+#include "Workspaces.h"
+
+#include "RuntimeCall.h"
+#include "ds/Dialect/Target.h"
+#include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Runtime/Library.h"
+#include "ds/Runtime/OnednnConv.h"
+#include "ds/Runtime/ProductBlocks.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace rt = ::ds::rt;
+
+/// Bytes of scratch memory that `op` asks for on the CPU, or why that is unknown.
+static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
+  if (!findLibraryFunction(op.getCallee()))
+    return uint64_t(0);
+  const RuntimeCall call(op);
+  if (rt::isConvolution(call.function)) {
+    auto layout = rt::layoutConvWorkspace(call.convolution(), call.operand(0).dtype, threads);
+    return layout ? ::ds::Result<uint64_t>(layout->bytes) : layout.error();
+  }
+  if (call.function != rt::LibraryFn::Matmul)
+    return rt::libraryWorkspaceBytes(call.function, call.operands(), threads);
+  const rt::Buffer *bias = rt::matmulExtras(call.operands()).bias;
+  return rt::productWorkspaceBytes(
+      rt::describeMatmul(call.operand(0), call.operand(1), call.operand(2), bias, call.params.data()),
+      threads);
+}
+
+static_assert(kCudaAlignment % rt::kAttentionAlignment == 0);
+
+/// Bytes that cuBLASLt may use for `call`: sixteen partial results in f32 of products whose sum is split, and
+/// no more than NVIDIA recommends for the architecture.
+static uint64_t blasBudget(CallOp call, StringRef target) {
+  auto result = cast<BufferType>(call.getBuffers()[2].getType()).getTensor();
+  uint64_t partials = 16 * sizeof(float) * static_cast<uint64_t>(result.getNumElements());
+  uint64_t most = uint64_t(target == "cuda:sm_90" ? 32 : 4) << 20;
+  return std::min(most, llvm::alignTo(partials, kCudaAlignment));
+}
+
+/// Bytes that a gradient of attention gets: of the pieces that it is to have, or of the largest for which
+/// there is room. 0 where cuDNN is not to be asked.
+static uint64_t gradientBytes(CallOp call, const WorkspaceLimits &limits) {
+  if (limits.attentionBytes == 0)
+    return 0;
+  std::optional<rt::AttentionPieces> usual = cudnnPieces(call, limits.attentionBytes);
+  if (!usual)
+    return 0;
+  const uint64_t least = cudnnPieces(call, 1)->workspaceBytes;
+  const auto room = static_cast<uint64_t>(std::max<int64_t>(limits.room, 0));
+  uint64_t bytes = usual->workspaceBytes;
+  for (uint64_t piece = llvm::bit_floor(limits.attentionBytes); bytes > room && bytes > least; piece /= 2)
+    bytes = cudnnPieces(call, piece)->workspaceBytes;
+  return bytes > room ? 0 : bytes;
+}
+
+/// Bytes that NVIDIA's libraries may use for `call`.
+static uint64_t cudaBudget(CallOp call, const WorkspaceLimits &limits) {
+  using rt::LibraryFn;
+  if (isCallOf(call, LibraryFn::Matmul))
+    return blasBudget(call, getTarget(call->getParentOfType<ModuleOp>()));
+  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  if (function && rt::isConvolution(function->fn)) {
+    const RuntimeCall convolution(call);
+    return rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);
+  }
+  if (isCallOf(call, LibraryFn::SumOfSquares))
+    return rt::libraryWorkspaceBytes(function->fn, RuntimeCall(call).operands(), 1);
+  if (isCallOf(call, LibraryFn::AttentionBackward))
+    return gradientBytes(call, limits);
+  auto pieces = cudnnPieces(call, limits.attentionBytes);
+  return pieces ? pieces->workspaceBytes : 0;
+}
+
+::ds::Result<uint64_t> mlir::ds::workspaceBytes(CallOp call, const WorkspaceLimits &limits) {
+  if (isForCuda(call->getParentOfType<ModuleOp>()))
+    return cudaBudget(call, limits);
+  return scratchBytes(call, limits.threads);
+}

@@ -1,0 +1,41 @@
+//===- Workspaces.h - How much scratch memory a library call is to have -----------===//
+//
+// How much a library asks for is its own answer, on this machine and for the program's number of threads; the
+// runtime holds it to that. The kernels that sum 16-bit gradients in f32 or many tensors at once name theirs
+// in Library.h.
+//
+// Programs for CUDA are compiled where cuBLASLt cannot be asked, for it answers only beside a GPU. There the
+// plan sets a budget and the runtime chooses among the algorithms within it. So it does for attention and
+// convolutions, which cuDNN computes where it is (AttentionPieces.h, ConvForm.h). Sums of squares need what
+// they need on the CPU, the other kernels nothing, and NCCL's buffers are NCCL's own.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_SUPPORT_WORKSPACES_H
+#define DS_LIB_PASSES_SUPPORT_WORKSPACES_H
+
+#include "ds/Dialect/Ds.h"
+#include "ds/Support/Error.h"
+
+#include <limits>
+
+namespace mlir::ds {
+
+/// Of which the workspaces of cuBLASLt and cuDNN are to be multiples.
+inline constexpr int64_t kCudaAlignment = 256;
+
+struct WorkspaceLimits {
+  uint32_t threads = 1; ///< of the program
+  /// Of a piece of attention's gradient where one key head does not take more; 0: none, the runtime's own
+  /// kernels compute it.
+  uint64_t attentionBytes = 0;
+  /// Bytes that are free while the call runs. Attention's gradient alone has a choice: of pieces that do not
+  /// fit it takes smaller ones, by halves, and in the end none.
+  int64_t room = std::numeric_limits<int64_t>::max();
+};
+
+/// Bytes of scratch memory that `call` is to have, or why that is unknown.
+::ds::Result<uint64_t> workspaceBytes(CallOp call, const WorkspaceLimits &limits);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_SUPPORT_WORKSPACES_H
