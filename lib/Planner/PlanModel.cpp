@@ -1,8 +1,8 @@
 //===- PlanModel.cpp - From the model to the plan, with the loss whole or split --===//
 //
 // Whether chunks of logits lower the peak is for the plan to say: another moment of the step may need more.
-// A model whose loss is split is planned a second time with the loss whole, which costs as much as the first
-// time. The difference is reported, and where the choice is open the smaller plan is taken.
+// A model whose loss is split is planned with the loss whole as well, beside the other plan, for neither
+// depends on the other. The difference is reported, and where the choice is open the smaller plan is taken.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Planner/PlanModel.h"
@@ -12,8 +12,10 @@
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
-#include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <atomic>
+#include <thread>
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -33,10 +35,26 @@ static void keepLossWhole(ModuleOp module) {
   module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
 }
 
-/// Step pipeline and plan.
-static LogicalResult planOnce(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
-  return success(succeeded(run([](OpPassManager &manager) { buildStepPipeline(manager); }, module)) &&
-                 succeeded(planToFit(module, options, run)));
+/// Model to step.
+static LogicalResult makeStep(ModuleOp module, RunPipeline run) {
+  return run([](OpPassManager &manager) { buildStepPipeline(manager); }, module);
+}
+
+/// Plans `step`, and on a thread of its own `model`, without a word: what is wrong with it is wrong with
+/// both.
+static LogicalResult planBoth(ModuleOp step, ModuleOp model, const PipelineOptions &options,
+                              RunPipeline run) {
+  LogicalResult other = failure();
+  std::atomic<std::thread::id> silent{};
+  ScopedDiagnosticHandler handler(
+      model.getContext(), [&](Diagnostic &) { return success(std::this_thread::get_id() == silent.load()); });
+  std::thread thread([&] {
+    silent = std::this_thread::get_id();
+    other = success(succeeded(makeStep(model, run)) && succeeded(planToFit(model, options, run)));
+  });
+  LogicalResult planned = planToFit(step, options, run);
+  thread.join();
+  return success(succeeded(planned) && succeeded(other));
 }
 
 namespace {
@@ -69,14 +87,14 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
   if (failed(training))
     return failure();
   OwningOpRef<ModuleOp> whole = module.clone();
-  if (failed(planOnce(module, options, run)))
+  if (failed(makeStep(module, run)))
     return failure();
   auto chunks = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
   if (!chunks)
-    return success();
+    return planToFit(module, options, run);
   keepLossWhole(*whole);
   FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
-  if (failed(rates) || failed(planOnce(*whole, options, run)))
+  if (failed(rates) || failed(planBoth(module, *whole, options, run)))
     return failure();
   Figures ofChunks(module, *rates, options.memory), ofWhole(*whole, *rates, options.memory);
   bool isOpen = training->lossChunks == 0, isWhole = isOpen && !ofChunks.isBetterThan(ofWhole);
