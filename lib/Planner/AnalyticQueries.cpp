@@ -30,6 +30,9 @@ static PlanChoice choiceOf(const cost::Candidate &candidate) {
   choice.nvmeBytes = whole(memory.storage.bytes());
   choice.stepSeconds = candidate.seconds;
   choice.fits = candidate.fits;
+  choice.basis = "rules";
+  choice.hasPass = plan.tp == 1 && plan.pp == 1 && plan.sp == 1 && plan.recompute == cost::Recompute::None &&
+                   plan.optimizerHome == cost::Home::Device && plan.parameterHome == cost::Home::Device;
   return choice;
 }
 

@@ -1,8 +1,12 @@
 //===- ProgramQueries.cpp - What other plans of a program would take and cost -----===//
 #include "ds/Planner/ProgramQueries.h"
 
+#include "LargestSize.h"
 #include "ds/Import/HfShape.h"
+#include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/QueryText.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <numeric>
 
@@ -13,8 +17,8 @@ using report::PlanReport;
 
 /// Rows of a ZeRO stage: each is a compilation, and few steps have more than 128 samples of a rank.
 static constexpr size_t kMostMicroBatches = 8;
-/// More samples or longer sequences are not looked for.
-static constexpr int64_t kMostUnits = int64_t{1} << 24;
+/// Plans that are made for a question beside the present one, where rules say which are worth it.
+static constexpr unsigned kMostConfirmed = 4;
 
 //===----------------------------------------------------------------------===//
 // --what-if
@@ -38,6 +42,58 @@ static Status planUnlessPresent(Proposal &proposal, bool isPresent, const PlanFu
   if (!isPresent)
     return proposal.plan(planner);
   proposal.take(report);
+  return {};
+}
+
+/// The row of `choice` planned, the present setting's being the report's.
+static Status confirm(PlanChoice &choice, const PlanSettings &settings, const config::Config &config,
+                      const PlanFunction &planner, const PlanReport &report) {
+  Proposal proposal(settings, config);
+  if (choice.zeroStage != config.zero.stage)
+    proposal.setStage(choice.zeroStage);
+  if (choice.microBatch != config.batch.micro)
+    proposal.setMicroBatch(choice.microBatch);
+  Status planned = planUnlessPresent(proposal, proposal.choice.change.empty(), planner, report);
+  proposal.choice.change.clear();
+  if (planned)
+    choice = proposal.choice;
+  return planned;
+}
+
+/// The fastest row that fits and of which a program can be made.
+static PlanChoice *findBestProgram(std::vector<PlanChoice> &table) {
+  PlanChoice *best = nullptr;
+  for (PlanChoice &choice : table)
+    if (choice.hasPass && choice.fits && (!best || choice.stepSeconds < best->stepSeconds))
+      best = &choice;
+  return best;
+}
+
+/// The table by rules. The present row is planned, and so are those that rules hold for the fastest which fit
+/// and have a program, until one is that still is the fastest.
+static Status addRankedTable(const PlanSettings &settings, const config::Config &config,
+                             const PlanFunction &planner, const AnalyticCase &rules, PlanReport &report) {
+  std::vector<PlanChoice> table = choicesOf(cost::whatIf(rules.shape, rules.plan, rules.rates));
+  for (PlanChoice &choice : table) {
+    choice.best = false;
+    bool isPresent =
+        choice.hasPass && choice.zeroStage == config.zero.stage && choice.microBatch == config.batch.micro;
+    if (isPresent)
+      if (Status planned = confirm(choice, settings, config, planner, report); !planned)
+        return planned;
+  }
+  for (unsigned made = 0; made < kMostConfirmed; ++made) {
+    PlanChoice *best = findBestProgram(table);
+    if (!best || best->basis == "program")
+      break;
+    if (Status planned = confirm(*best, settings, config, planner, report); !planned) {
+      report.notes.push_back("ZeRO stage " + std::to_string(best->zeroStage) + ", micro-batch " +
+                             std::to_string(best->microBatch) + ": " + planned.error().message);
+      best->fits = false;
+    }
+  }
+  markBest(table);
+  report.whatIf = std::move(table);
   return {};
 }
 
@@ -73,84 +129,38 @@ static Status addTable(const PlanSettings &settings, const config::Config &confi
 // --max-batch and --max-seq
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Looks for the largest size that fits. Peaks grow about linearly with it, so that the next size to try
-/// follows from the peaks of the two around it; every third is the middle, lest a curve that bends makes
-/// it slow.
-class LargestSize {
-public:
-  using Plan = std::function<Status(int64_t size, PlanChoice &choice)>;
+/// A size that rules hold for the largest, if they were asked.
+using Guess = std::optional<int64_t>;
 
-  LargestSize(Plan plan, int64_t limit) : plan(std::move(plan)), limit(limit) {}
-
-  /// In whole units, 0 where one unit does not fit. Fails where already one cannot be planned.
-  Result<int64_t> find(int64_t start);
-  /// Why the model takes no more than was found; empty: memory is the reason.
-  const std::string &refusal() const { return refused; }
-
-private:
-  struct Point {
-    int64_t size = 0;
-    double peak = 0;
-  };
-  /// Whether `size` fits, and moves the bound on its side there.
-  bool probe(int64_t size);
-  int64_t next(unsigned round) const;
-
-  Plan plan;
-  int64_t limit;
-  Point low;                 ///< fits; size 0: none known
-  std::optional<Point> high; ///< does not
-  std::optional<Error> error;
-  std::string refused;
-};
-} // namespace
-
-bool LargestSize::probe(int64_t size) {
-  PlanChoice choice;
-  choice.fits = false;
-  Status planned = plan(size, choice);
-  if (planned && choice.fits) {
-    low = {size, static_cast<double>(choice.deviceBytes)};
-    return true;
-  }
-  high = {size, static_cast<double>(choice.deviceBytes)};
-  refused = planned ? "" : planned.error().message;
-  if (!planned)
-    error = planned.error();
-  return false;
-}
-
-int64_t LargestSize::next(unsigned round) const {
-  int64_t middle = low.size + (high->size - low.size) / 2;
-  if (round % 3 == 2 || low.size == 0 || high->peak <= low.peak)
-    return middle;
-  double share = (static_cast<double>(limit) - low.peak) / (high->peak - low.peak);
-  auto guess = low.size + static_cast<int64_t>(share * static_cast<double>(high->size - low.size));
-  return std::clamp(guess, low.size + 1, high->size - 1);
-}
-
-Result<int64_t> LargestSize::find(int64_t start) {
-  for (int64_t size = start; probe(size) && size < kMostUnits;)
-    size = std::min(size * 4, kMostUnits);
-  for (unsigned round = 0; high && high->size - low.size > 1; ++round)
-    probe(next(round));
-  if (low.size == 0 && !refused.empty())
-    return *error;
-  return low.size;
-}
-
-static Result<int64_t> findLargest(const LargestSize::Plan &plan, int64_t start, const std::string &what,
-                                   PlanReport &report) {
+static Result<int64_t> findLargest(const LargestSize::Plan &plan, int64_t present, Guess guess,
+                                   const std::string &what, PlanReport &report) {
   LargestSize search(plan, report.memoryLimit);
-  Result<int64_t> size = search.find(start);
-  if (size && !search.refusal().empty())
+  Result<int64_t> size = guess ? search.findNear(present, *guess, kMostConfirmed) : search.find(present);
+  if (!size)
+    return size;
+  if (!search.refusal().empty())
     report.notes.push_back(what + " is bounded by the model, not by memory: " + search.refusal());
+  if (std::optional<int64_t> tooLarge = search.gap())
+    report.notes.push_back(what + " may be larger: " + std::to_string(*tooLarge) +
+                           " is the least that was planned and does not fit");
   return size;
 }
 
+/// The cluster, with so much less or more memory of a device as makes the present plan by rules fill it as
+/// the program does.
+static config::Cluster calibrate(const AnalyticCase &rules, const PlanReport &report) {
+  config::Cluster cluster = rules.rates.cluster();
+  double byRules = estimateMemory(rules.shape, rules.plan, cluster).deviceBytes() -
+                   static_cast<double>(cluster.device.contextBytes);
+  auto planned = static_cast<double>(report.ranks.front().deviceArena);
+  double share = planned > 0 && byRules > 0 ? byRules / planned : 1;
+  cluster.device.memoryBytes =
+      whole(share * static_cast<double>(report.memoryLimit)) + cluster.device.contextBytes;
+  return cluster;
+}
+
 static Status addMaxBatch(const PlanSettings &settings, const config::Config &config,
-                          const PlanFunction &planner, PlanReport &report) {
+                          const PlanFunction &planner, const AnalyticCase *rules, PlanReport &report) {
   auto plan = [&](int64_t size, PlanChoice &choice) {
     Proposal proposal(settings, config);
     bool isPresent = size == config.batch.micro;
@@ -160,7 +170,10 @@ static Status addMaxBatch(const PlanSettings &settings, const config::Config &co
     choice = proposal.choice;
     return planned;
   };
-  Result<int64_t> size = findLargest(plan, config.batch.micro, "the largest micro-batch", report);
+  Guess guess;
+  if (rules)
+    guess = largestMicroBatch(rules->shape, rules->plan, calibrate(*rules, report));
+  Result<int64_t> size = findLargest(plan, config.batch.micro, guess, "the largest micro-batch", report);
   if (!size)
     return size.error();
   report.maxBatch = *size;
@@ -184,7 +197,7 @@ static Result<int64_t> findSequence(PlanSettings &settings, const config::Config
 }
 
 static Status addMaxSeq(PlanSettings settings, const config::Config &config, const PlanFunction &planner,
-                        PlanReport &report) {
+                        const AnalyticCase *rules, PlanReport &report) {
   Result<int64_t> length = findSequence(settings, config);
   if (!length)
     return length.error();
@@ -196,7 +209,12 @@ static Status addMaxSeq(PlanSettings settings, const config::Config &config, con
     choice = proposal.choice;
     return planned;
   };
-  Result<int64_t> units = findLargest(plan, *length / unit, "the longest sequence", report);
+  Guess guess;
+  if (rules)
+    guess =
+        std::min(longestSequence(rules->shape, rules->plan, calibrate(*rules, report)), rules->positions) /
+        unit;
+  Result<int64_t> units = findLargest(plan, *length / unit, guess, "the longest sequence", report);
   if (!units)
     return units.error();
   report.maxSeq = *units * unit;
@@ -204,20 +222,23 @@ static Status addMaxSeq(PlanSettings settings, const config::Config &config, con
 }
 
 Status ds::planner::addQueries(const PlanSettings &settings, const config::Config &config,
-                               const PlanFunction &planner, PlanReport &report) {
+                               const PlanFunction &planner, const AnalyticCase *rules, PlanReport &report) {
   if (settings.whatIf)
-    if (Status status = addTable(settings, config, planner, report); !status)
+    if (Status status = rules ? addRankedTable(settings, config, planner, *rules, report)
+                              : addTable(settings, config, planner, report);
+        !status)
       return status;
   if (settings.maxBatch)
-    if (Status status = addMaxBatch(settings, config, planner, report); !status)
+    if (Status status = addMaxBatch(settings, config, planner, rules, report); !status)
       return status;
-  return settings.maxSeq ? addMaxSeq(settings, config, planner, report) : Status();
+  return settings.maxSeq ? addMaxSeq(settings, config, planner, rules, report) : Status();
 }
 
 std::string ds::planner::printQueries(const PlanSettings &settings, const PlanReport &report,
-                                      int64_t contextBytes) {
+                                      int64_t contextBytes, bool isRanked) {
   std::string text = report.model + " on " + report.target + ": " + std::to_string(report.world) +
-                     (report.world == 1 ? " rank" : " ranks") + ", every plan made\n";
+                     (report.world == 1 ? " rank" : " ranks") +
+                     (isRanked ? ", plans ranked by rules, answers planned\n" : ", every plan made\n");
   if (settings.whatIf)
     text += printWhatIf(contextBytes, report);
   text += printLargest(report);

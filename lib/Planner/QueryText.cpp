@@ -1,6 +1,7 @@
 //===- QueryText.cpp - Answers about other plans, as text ----------------------------===//
 #include "ds/Planner/QueryText.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -11,12 +12,16 @@ using namespace ds;
 using namespace ds::planner;
 using report::PlanChoice;
 
-void ds::planner::markBest(std::vector<PlanChoice> &table) {
+PlanChoice *ds::planner::findBest(std::vector<PlanChoice> &table) {
   PlanChoice *best = nullptr;
   for (PlanChoice &choice : table)
     if (choice.fits && choice.stepSeconds && (!best || *choice.stepSeconds < *best->stepSeconds * (1 - 1e-9)))
       best = &choice;
-  if (best)
+  return best;
+}
+
+void ds::planner::markBest(std::vector<PlanChoice> &table) {
+  if (PlanChoice *best = findBest(table))
     best->best = true;
 }
 
@@ -38,9 +43,15 @@ static double deviceBytes(int64_t contextBytes, const PlanChoice &choice) {
   return static_cast<double>(choice.deviceBytes + contextBytes);
 }
 
-/// One row; sizes are divided by `unit`.
-static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, int64_t contextBytes, double unit) {
-  out << (choice.best ? "*  " : "   ") << llvm::right_justify(std::to_string(choice.zeroStage), 4) << "  "
+/// Which rows stand for programs, where not all do.
+static const char *markOf(const PlanChoice &choice, bool areAllPrograms) {
+  return areAllPrograms ? "  " : choice.basis == "program" ? "= " : choice.hasPass ? "  " : "- ";
+}
+
+/// One row with its mark; sizes are divided by `unit`.
+static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const char *mark, int64_t contextBytes,
+                     double unit) {
+  out << (choice.best ? "*" : " ") << mark << llvm::right_justify(std::to_string(choice.zeroStage), 4) << "  "
       << llvm::left_justify(choice.recompute, 11) << llvm::left_justify(choice.optimizerHome, 11)
       << llvm::right_justify(std::to_string(choice.microBatch) + " x " + std::to_string(choice.accumulation),
                              11);
@@ -64,8 +75,14 @@ std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanRep
   out << (large
               ? "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB   step s  fits\n"
               : "   ZeRO  recompute  optimizer  micro-batch  peak MiB  host MiB  nvme MiB   step s  fits\n");
+  auto isEstimate = [](const PlanChoice &choice) { return choice.basis != "program"; };
+  bool areAllPrograms = llvm::none_of(report.whatIf, isEstimate);
   for (const PlanChoice &choice : report.whatIf)
-    printRow(out, choice, contextBytes, large ? kGibi : kMebi);
+    printRow(out, choice, markOf(choice, areAllPrograms), contextBytes, large ? kGibi : kMebi);
   out << (any ? "*  the fastest that fits\n" : "none of them fits\n");
+  if (!areAllPrograms && !llvm::all_of(report.whatIf, isEstimate))
+    out << "=  planned as a program; all others are estimates by rules\n";
+  if (llvm::any_of(report.whatIf, [](const PlanChoice &choice) { return !choice.hasPass; }))
+    out << "-  no program can be made of it yet\n";
   return text;
 }

@@ -51,9 +51,8 @@ static std::vector<std::string> notCounted(const config::Config &config) {
   return notes;
 }
 
-/// Reads the model and puts the plan together.
-static Result<AnalyticCase> readCase(const Options &options, const config::Config &config,
-                                     const config::Cluster &cluster) {
+Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const config::Config &config,
+                                               const config::Cluster &cluster) {
   Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro);
   if (!model)
     return model.error();
@@ -71,6 +70,9 @@ static Result<AnalyticCase> readCase(const Options &options, const config::Confi
                     model->positions,
                     notCounted(config),
                     ""};
+  if (options.basis == "rules" && config::refusedForProgram(config).empty())
+    what.notes.push_back("rules estimate: every key has its pass, and without --basis rules the plan is the "
+                         "program's");
   for (const std::string &notice : model->notices)
     llvm::errs() << "note: " << notice << "\n";
   what.plan.flashAttention = model->fusedAttention;
@@ -143,7 +145,7 @@ static Status printQueries(const Options &options, const AnalyticCase &what,
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
                               const config::Cluster &cluster, const std::string &reason) {
-  Result<AnalyticCase> what = readCase(options, config, cluster);
+  Result<AnalyticCase> what = readAnalyticCase(options, config, cluster);
   if (!what)
     return what.error();
   what->reason = reason;

@@ -9,12 +9,17 @@
 
 #include "Options.h"
 #include "ds/Config/Cluster.h"
+#include "ds/Planner/AnalyticReport.h"
 
 namespace ds::opt {
 
 /// The cluster that --cluster names, with what --memory allows of its devices. Without --ranks all its
 /// devices count, where it says how many there are. Does nothing without --cluster.
 Result<config::Cluster> clusterFor(Options &options);
+
+/// What rules plan: the sizes of the model in config.json, the configuration's plan, the cluster's rates.
+Result<planner::AnalyticCase> readAnalyticCase(const Options &options, const config::Config &config,
+                                               const config::Cluster &cluster);
 
 /// Answers the questions of the command line, or plans. DoesNotFit where the plan does not fit, with the
 /// cheapest change that would. `reason` says why rules answer.

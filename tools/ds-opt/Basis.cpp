@@ -1,16 +1,12 @@
 //===- Basis.cpp - What a plan rests on -------------------------------------------===//
 #include "Basis.h"
 
-#include "ds/Import/HfShape.h"
-
 #include "llvm/ADT/STLExtras.h"
-
-#include <algorithm>
 
 using namespace ds;
 using namespace ds::opt;
 
-/// Whether rules are to answer a question.
+/// Whether rules have a part in the answer to a question.
 static bool asksRules(const Options &options) {
   if (!options.planChoice.empty())
     return true;
@@ -77,27 +73,11 @@ Status ds::opt::checkPlanner(const Options &options) {
   return {};
 }
 
-/// Whether a program of the model is small enough to be built unasked.
-static Result<Basis> chooseBySize(const Options &options, const config::Config &config) {
-  Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro);
-  if (!model) // building it answers, or tells what is wrong with it
-    return Basis{true, "rules do not cover the model"};
-  int64_t functions = std::min<int64_t>(config.batch.accumulation, 3);
-  int64_t layers = model->shape.layers * functions;
-  std::string count = std::to_string(model->shape.layers) + " layers in " + std::to_string(functions) +
-                      (functions == 1 ? " micro-step function" : " micro-step functions");
-  std::string limit = std::to_string(kMostLayersBuilt);
-  if (layers > kMostLayersBuilt)
-    return Basis{false, count + ", and programs of more than " + limit +
-                            " layers are not built unasked: --basis program builds it"};
-  return Basis{true, "every key has its pass, and " + count + " are at most " + limit};
-}
-
 Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config &config) {
   if (options.cluster.empty())
     return Basis{};
-  if (asksRules(options))
-    return Basis{false, "questions about many plans"};
+  if (!options.planChoice.empty())
+    return Basis{false, "a search through many plans"};
   if (options.basis != "auto")
     return Basis{options.basis == "program", "--basis " + options.basis};
   if (options.inputKind() != InputKind::HfConfig)
@@ -107,5 +87,5 @@ Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config 
   std::vector<config::Refusal> refusals = config::refusedForProgram(config);
   if (!refusals.empty())
     return Basis{false, refusals.front().key + " = " + refusals.front().value + " has no pass yet"};
-  return chooseBySize(options, config);
+  return Basis{true, "every key has its pass", /*isRanked=*/!options.question().empty()};
 }

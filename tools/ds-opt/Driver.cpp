@@ -25,6 +25,7 @@
 #include "ds/Support/HostMemory.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -130,6 +131,9 @@ static mlir::LogicalResult runPipeline(llvm::function_ref<void(mlir::OpPassManag
   mlir::PassManager manager(target.getContext());
   if (failed(mlir::applyPassManagerCLOptions(manager)))
     return mlir::failure();
+  // Phases are verified at their borders, and ops once, in the end: behind each pass that is a tenth of the
+  // time. Passes that are named on the command line are all verified.
+  manager.enableVerifier(false);
   build(manager);
   return manager.run(target);
 }
@@ -162,7 +166,7 @@ static Status runPhases(mlir::ModuleOp module, const std::string &name,
   };
   mlir::LogicalResult done = *phase == Phase::Planned ? mlir::ds::planModel(module, options, runPipeline)
                                                       : runPipeline(build, module);
-  return mlir::succeeded(done) ? Status() : failed;
+  return mlir::succeeded(done) && mlir::succeeded(mlir::verify(module)) ? Status() : failed;
 }
 
 /// What the pipelines need of the command line and the configuration.
@@ -278,7 +282,11 @@ static Status compileModel(const Options &options, config::Config &config, const
     static_cast<planner::PlanSettings &>(changed) = settings;
     return planAgain(std::move(changed), registry);
   };
-  return writePlanAndProgram(*model, options, {config, rates, choices, threads, again});
+  std::optional<Result<AnalyticCase>> rules;
+  if (choices.basis.isRanked)
+    rules = readAnalyticCase(options, config, cluster);
+  const AnalyticCase *ranking = rules && *rules ? &**rules : nullptr;
+  return writePlanAndProgram(*model, options, {config, rates, choices, threads, again, ranking});
 }
 
 /// Compiles: everything after the command line is known to make sense.

@@ -151,7 +151,9 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
 static Status writeAnswers(const Options &options, const ProgramCase &what,
                            const report::PlanReport &report) {
   int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
-  if (Status status = writeText(options.output, printQueries(options, report, context)); !status)
+  if (Status status =
+          writeText(options.output, printQueries(options, report, context, what.rules != nullptr));
+      !status)
     return status;
   return someFit(report) ? Status() : report::doesNotFit(report);
 }
@@ -176,7 +178,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
         smallerPlansOfProgram(options, what.config, what.planAgain, report.ranks.front().deviceArena);
   bool asks = !options.question().empty();
   if (asks)
-    if (Status status = addQueries(options, what.config, what.planAgain, report); !status)
+    if (Status status = addQueries(options, what.config, what.planAgain, what.rules, report); !status)
       return status;
   if (Status status = writeViews(model, options, what, report); !status)
     return status;

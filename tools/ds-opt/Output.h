@@ -6,6 +6,7 @@
 #include "Model.h"
 #include "Target.h"
 #include "ds/Cost/Rates.h"
+#include "ds/Planner/AnalyticReport.h"
 #include "ds/Planner/ProgramChanges.h"
 
 namespace ds::opt {
@@ -33,6 +34,8 @@ struct ProgramCase {
   Choices choices;
   uint32_t threads = 1;
   planner::PlanFunction planAgain; ///< for other settings of the same command line
+  /// By which plans are chosen that are made for a question; none: all are made.
+  const planner::AnalyticCase *rules = nullptr;
 };
 
 /// The report of a module in phase planned, with everything that the module does not know.

@@ -19,7 +19,7 @@ protected:
   /// The report of the present plan, with the answers.
   PlanReport ask() {
     PlanReport report = machine.report(machine.settings);
-    ds::Status status = addQueries(machine.settings, machine.config, machine.planner(), report);
+    ds::Status status = addQueries(machine.settings, machine.config, machine.planner(), nullptr, report);
     EXPECT_TRUE(status) << status.error().message;
     return report;
   }
@@ -65,7 +65,7 @@ TEST_F(Queries, RefuseSequencesWhereInputsHaveNone) {
   machine.settings.maxSeq = true;
   PlanReport report = machine.report(machine.settings);
   machine.settings.inputs = {"x=4xi64"};
-  ds::Status status = addQueries(machine.settings, machine.config, machine.planner(), report);
+  ds::Status status = addQueries(machine.settings, machine.config, machine.planner(), nullptr, report);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ds::ExitCode::Invalid);
   EXPECT_THAT(status.error().message, HasSubstr("no --input has a second dimension"));

@@ -1,12 +1,14 @@
 //===- ProgramQueries.h - What other plans of a program would take and cost -------===//
 //
-// --what-if, --max-batch and --max-seq of models that rules cannot read, or with --basis program: every plan
-// that is compared is made, with the same passes and its own packing.
+// --what-if, --max-batch and --max-seq. Where rules can read the model they say which plans are worth making,
+// and a few are made; otherwise, or with --basis program, every plan that is compared is. Each is made with
+// the same passes and its own packing.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_PLANNER_PROGRAMQUERIES_H
 #define DS_PLANNER_PROGRAMQUERIES_H
 
+#include "ds/Planner/AnalyticReport.h"
 #include "ds/Planner/Proposal.h"
 
 namespace ds::planner {
@@ -17,14 +19,18 @@ namespace ds::planner {
 ///   maxBatch  the largest micro-batch that fits, with more samples in a step;
 ///   maxSeq    the longest sequence that fits, in steps of the largest power of two, at most 64, that divides
 ///             the present one.
+/// With `rules`, the table is theirs but for the plans that are made: the present one, and the fastest that
+/// fit and have a program until one holds; sizes are looked for from the one that rules hold for the largest.
+/// Four plans are made at most for each question, and a note says where that left it open.
 /// What the model refuses counts as not fitting, and a note tells its words. Fails where nothing can be
 /// planned, and with Invalid where the inputs have no sequence.
 Status addQueries(const PlanSettings &settings, const config::Config &config, const PlanFunction &planner,
-                  report::PlanReport &report);
+                  const AnalyticCase *rules, report::PlanReport &report);
 
-/// The answers as text. `contextBytes` is what a device's context takes beside a plan.
-std::string printQueries(const PlanSettings &settings, const report::PlanReport &report,
-                         int64_t contextBytes);
+/// The answers as text. `contextBytes` is what a device's context takes beside a plan; `isRanked` where rules
+/// chose the plans that were made.
+std::string printQueries(const PlanSettings &settings, const report::PlanReport &report, int64_t contextBytes,
+                         bool isRanked);
 
 } // namespace ds::planner
 
