@@ -21,7 +21,7 @@ int64_t ds::planner::whole(double bytes) { return static_cast<int64_t>(std::ceil
 
 std::string ds::planner::gibi(double bytes) { return llvm::formatv("{0:F1}", bytes / (1 << 30)).str(); }
 
-static const char *spellType(config::DType dtype) {
+const char *ds::planner::spell(config::DType dtype) {
   switch (dtype) {
   case config::DType::F32:
     return "fp32";
@@ -57,7 +57,7 @@ std::string ds::planner::spellPlan(const cost::ParallelPlan &plan) {
   llvm::raw_string_ostream out(text);
   out << plan.ranks() << (plan.ranks() == 1 ? " rank" : " ranks") << " (dp " << plan.dp << ", tp " << plan.tp
       << ", pp " << plan.pp << ", sp " << plan.sp << "), ZeRO stage " << plan.zeroStage << ", micro-batch "
-      << plan.microBatch << " x " << plan.accumulation << ", " << spellType(plan.dtype);
+      << plan.microBatch << " x " << plan.accumulation << ", " << spell(plan.dtype);
   if (plan.recompute != cost::Recompute::None)
     out << ", recompute " << spell(plan.recompute);
   if (plan.optimizerHome != config::Home::Device)

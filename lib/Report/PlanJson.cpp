@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace ds::report {
@@ -135,6 +136,23 @@ static void addForms(Json &json, const PlanReport &report) {
                                    {"calls_without", attention->callsWithout}};
 }
 
+/// Whether `value` has more than `levels` levels of lists and objects.
+static bool isDeeper(const Json &value, unsigned levels) {
+  return value.is_structured() &&
+         (levels == 0 || std::any_of(value.begin(), value.end(),
+                                     [&](const Json &item) { return isDeeper(item, levels - 1); }));
+}
+
+/// The value of an input. Readers bound how deep a document is: what is deeper becomes a text, as does what
+/// is JSON to the configuration alone.
+static Json inputJson(const std::string &text) {
+  constexpr unsigned kMostLevels = 8;
+  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded() || isDeeper(value, kMostLevels))
+    return text;
+  return value.is_number_float() ? number(value.get<double>()) : value;
+}
+
 std::string printPlanJson(const PlanReport &report) {
   Json json;
   json["schema"] = 1;
@@ -172,6 +190,8 @@ std::string printPlanJson(const PlanReport &report) {
   json["basis"] = report.basis;
   if (!report.basisReason.empty())
     json["basis_reason"] = report.basisReason;
+  for (const PlanInput &input : report.inputs)
+    json["inputs"][input.name] = inputJson(input.value);
   addForms(json, report);
   addAnswers(json, report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -53,6 +53,9 @@ private:
   void details(RankPlan &rank, const Json &json, const std::string &path);
   void memory(RankPlan &rank, const Json &json, const std::string &path);
   Prediction prediction(const Json &json, const std::string &path);
+  void terms(Prediction &prediction, const Json &json, const std::string &path);
+  void inputs(PlanReport &report, const Json &json);
+  void lossChunks(PlanReport &report, const Json &json);
   void checkRanks(const PlanReport &report);
   static std::string join(const std::string &path, const std::string &key) {
     return path.empty() ? key : path + "." + key;
@@ -211,7 +214,51 @@ Prediction Reader::prediction(const Json &json, const std::string &path) {
   if (!error)
     for (const auto &[kind, value] : traffic.items())
       result.communicationBytes.push_back({kind, integer(value, join(path, "communication_bytes." + kind))});
+  terms(result, json, path);
   return result;
+}
+
+/// The parts of the step. What is no number was none when it was written.
+void Reader::terms(Prediction &prediction, const Json &json, const std::string &path) {
+  const Json &list = this->list(json, path, "terms", false);
+  for (size_t i = 0; i < list.size() && !error; ++i) {
+    const std::string at = join(path, "terms[" + std::to_string(i) + "]");
+    TimeTerm term;
+    term.name = text(list[i], at, "name");
+    const Json &seconds = member(list[i], at, "seconds");
+    if (!error && !seconds.is_number() && !seconds.is_null())
+      fail(join(at, "seconds"), "expects a number, but got " + std::string(seconds.type_name()));
+    term.seconds = seconds.is_number() ? seconds.get<double>() : 0;
+    term.source = text(list[i], at, "source");
+    prediction.terms.push_back(std::move(term));
+  }
+}
+
+/// What the plan was asked for with; any JSON may be a value.
+void Reader::inputs(PlanReport &report, const Json &json) {
+  const Json &inputs = member(json, "", "inputs", false);
+  if (!error && !inputs.is_null() && !inputs.is_object())
+    fail("inputs", "expects an object, but got " + std::string(inputs.type_name()));
+  if (inputs.is_object())
+    for (const auto &[name, value] : inputs.items())
+      report.inputs.push_back({name, value.dump()});
+}
+
+void Reader::lossChunks(PlanReport &report, const Json &json) {
+  const std::string path = "loss_chunks";
+  const Json &chunks = member(json, "", "loss_chunks", false);
+  if (error || chunks.is_null())
+    return;
+  LossChunks loss{bytes(chunks, path, "chunks"), bytes(chunks, path, "rows")};
+  const Json &saved = member(chunks, path, "saved_bytes"), &more = member(chunks, path, "more_seconds");
+  if (!error && !saved.is_number_integer())
+    fail(join(path, "saved_bytes"), "expects a whole number, but got " + std::string(saved.type_name()));
+  if (!error && !more.is_number())
+    fail(join(path, "more_seconds"), "expects a number, but got " + std::string(more.type_name()));
+  if (error)
+    return;
+  loss.savedBytes = saved.get<int64_t>(), loss.moreSeconds = more.get<double>();
+  report.lossChunks = loss;
 }
 
 /// Every rank of the world exactly once, in order.
@@ -260,10 +307,14 @@ PlanReport Reader::report(const Json &json) {
   report.target = text(json, "", "target", false);
   report.programTarget = text(json, "", "program_target", false);
   report.programTargetReason = text(json, "", "program_target_reason", false);
+  report.tf32 = flag(json, "", "tf32");
   if (json.is_object() && json.contains("memory_limit"))
     report.memoryLimit = bytes(json, "", "memory_limit");
   if (std::string basis = text(json, "", "basis", false); !basis.empty())
     report.basis = basis;
+  report.basisReason = text(json, "", "basis_reason", false);
+  inputs(report, json);
+  lossChunks(report, json);
   bool usesHost = std::any_of(report.ranks.begin(), report.ranks.end(),
                               [](const RankPlan &rank) { return rank.hostArena > 0; });
   if (!error && (report.basis == "rules" || usesHost) && !fits.get<bool>() && report.fits())

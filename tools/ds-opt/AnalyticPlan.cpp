@@ -4,6 +4,7 @@
 #include "Model.h"
 #include "Output.h"
 #include "Pictures.h"
+#include "PlanInputs.h"
 #include "ds/Import/HfShape.h"
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/AnalyticTimeline.h"
@@ -117,9 +118,12 @@ static Status writeAutoConfig(const Options &options, const config::Config &conf
   return writeText(options.output, configForPlan(what.shape, *best, what.rates.cluster()));
 }
 
-/// The report with what the command line asks of other plans, and with the changes that make it fit.
-static report::PlanReport makeAnsweredReport(const Options &options, const AnalyticCase &what) {
+/// The report with its inputs, with what the command line asks of other plans, and with the changes that make
+/// it fit.
+static report::PlanReport makeAnsweredReport(const Options &options, const config::Config &config,
+                                             const AnalyticCase &what) {
   report::PlanReport report = makeAnalyticReport(what);
+  report.inputs = inputsOfRules(options, config);
   if (options.whatIf)
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
   if (options.maxBatch)
@@ -153,7 +157,7 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
     return writeAutoConfig(options, config, *what);
   if (Status status = checkPlan(what->shape, what->plan); !status)
     return status;
-  report::PlanReport report = makeAnsweredReport(options, *what);
+  report::PlanReport report = makeAnsweredReport(options, config, *what);
   if (!options.planJson.empty())
     if (Status status = writeText(options.planJson, report::printPlanJson(report)); !status)
       return status;

@@ -129,14 +129,16 @@ static Status adoptTraining(mlir::ModuleOp module, const Options &options, confi
   return {};
 }
 
-/// Settles how `module`, which came as MLIR, is trained: as the configuration says where one was given, and
+/// Settles how `model`, which came as MLIR, is trained: as the configuration says where one was given, and
 /// as the module says otherwise. A step that is built already can no longer be changed.
-static Status settleTraining(mlir::ModuleOp module, const Options &options, config::Config &config) {
+static Status settleTraining(Model &model, const Options &options, config::Config &config) {
+  mlir::ModuleOp module = *model.module;
   mlir::MLIRContext *context = module.getContext();
   bool isGiven = !options.config.empty() || !options.sets.empty();
   auto own = module->getAttrOfType<mlir::DictionaryAttr>(mlir::ds::DsDialect::kTrainingAttr);
   if (!isGiven)
     inferBatch(module, config);
+  model.hasOwnTraining = own && options.config.empty();
   if (!isGiven && own)
     return adoptTraining(module, options, config);
   mlir::FailureOr<mlir::ds::Phase> phase = mlir::ds::phaseOf(module);
@@ -144,7 +146,7 @@ static Status settleTraining(mlir::ModuleOp module, const Options &options, conf
     return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
   auto asked = mlir::ds::trainingFromConfig(context, config, options.noDecay);
   if (*phase == mlir::ds::Phase::Model || !own) {
-    if (!own || !options.config.empty())
+    if (!model.hasOwnTraining)
       module->setAttr(mlir::ds::DsDialect::kTrainingAttr, asked);
     return {};
   }
@@ -204,7 +206,7 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
   if (!read)
     return read.error();
   if (options.inputKind() == InputKind::Mlir) {
-    if (Status status = settleTraining(*model.module, options, config); !status)
+    if (Status status = settleTraining(model, options, config); !status)
       return status.error();
   } else {
     (*model.module)

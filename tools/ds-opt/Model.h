@@ -15,7 +15,8 @@ namespace ds::opt {
 /// A module in phase model (or a later one, for MLIR input) and the weights that came with it.
 struct Model {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  TemporaryFile weights; ///< a safetensors file that is yet to be named; not open: none
+  TemporaryFile weights;       ///< a safetensors file that is yet to be named; not open: none
+  bool hasOwnTraining = false; ///< `ds.training` came with the module, and no configuration took its place
 };
 
 /// What plans call the model at `path`: its file's name, or its folder's where every model's file has that

@@ -4,6 +4,7 @@
 #include "AnalyticPlan.h"
 #include "Kernels.h"
 #include "Pictures.h"
+#include "PlanInputs.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Planner/PlanSummary.h"
 #include "ds/Planner/ProgramQueries.h"
@@ -87,6 +88,7 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = modelName(options.input);
   report.world = what.config.mesh.ranks;
+  report.inputs = inputsOfProgram(model, options, what.config, what.threads);
   report.memoryLimit = static_cast<int64_t>(options.memory);
   report.hostsFit =
       mlir::ds::hostsHold(report, options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster(),

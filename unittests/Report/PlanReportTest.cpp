@@ -131,7 +131,15 @@ TEST(PlanReport, JsonIsTheContract) {
   "model": "gpt.pt",
   "target": "cpu",
   "memory_limit": 17179869184,
-  "basis": "program"
+  "basis": "program",
+  "inputs": {
+    "train_micro_batch_size_per_gpu": 4,
+    "precision": "bf16",
+    "zero_optimization.offload_param": {
+      "device": "cpu"
+    },
+    "optimizer.params.lr": 0.001
+  }
 }
 )");
 }
@@ -143,6 +151,29 @@ TEST(PlanReport, JsonIsReadBackWhole) {
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(printPlanJson(*back), text);
   }
+}
+
+TEST(PlanReport, WhatComparisonsReadComesBack) {
+  PlanReport report = twoGroups();
+  report.predicted.terms = {{"forward", 0.1, "device.matmul_flops"}, {"update", 0, "device.memory"}};
+  report.lossChunks = {4, 512, -4096, -0.25};
+  report.tf32 = true, report.basis = "rules", report.basisReason = "--basis rules";
+  std::string text = printPlanJson(report);
+  ds::Result<PlanReport> back = readPlanJson(text, "plan.json");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(printPlanJson(*back), text);
+  EXPECT_EQ(back->inputs, report.inputs);
+}
+
+TEST(PlanReport, AnyInputCanBeReadAgain) {
+  PlanReport report = sample();
+  std::string deep = std::string(60, '[') + std::string(60, ']');
+  report.inputs = {{"deep", deep}, {"huge", "1e999"}, {"hex", "0x10"}, {"whole", "5e8"}};
+  ds::Result<PlanReport> back = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(back) << back.error().message;
+  std::vector<PlanInput> expected = {
+      {"deep", '"' + deep + '"'}, {"huge", "\"1e999\""}, {"hex", "\"0x10\""}, {"whole", "500000000"}};
+  EXPECT_EQ(back->inputs, expected);
 }
 
 TEST(PlanReport, EqualRanksAreGivenOnce) {
@@ -205,6 +236,30 @@ TEST(PlanReport, BadPlansAreNamedByKey) {
   const std::string deep = std::string(200000, '[') + "1" + std::string(200000, ']');
   expectCorrupt(std::string(200000, '['), "top level: is nested more than 32 levels deep");
   expectCorrupt(replaced(good, "\"world\": 1", "\"world\": " + deep), "top level: is nested more than 32");
+}
+
+TEST(PlanReport, BadKeysOfComparisonsAreNamed) {
+  const std::string good = printPlanJson(sample());
+  expectCorrupt(replaced(good, "\"inputs\": {", "\"inputs\": 3, \"other\": {"),
+                "inputs: expects an object, but got number");
+  expectCorrupt(replaced(good, "\"schema\": 1", "\"schema\": 1, \"tf32\": 1"), "tf32: expects true or false");
+  const std::string terms = "\"communication_bytes\": {},\n    \"terms\": ";
+  auto withTerms = [&](const std::string &list) {
+    return replaced(good, "\"communication_bytes\": {}", terms + list);
+  };
+  expectCorrupt(withTerms("{}"), "predicted.terms: expects a list, but got object");
+  expectCorrupt(withTerms("[{}]"), "predicted.terms[0].name: the key is missing");
+  expectCorrupt(withTerms("[{\"name\": \"forward\", \"seconds\": \"1\"}]"),
+                "predicted.terms[0].seconds: expects a number, but got string");
+  auto withLoss = [&](const std::string &chunks) {
+    return replaced(good, "\"schema\": 1",
+                    "\"schema\": 1, \"loss_chunks\": {\"chunks\": 4, \"rows\": 512" + chunks + "}");
+  };
+  expectCorrupt(withLoss(""), "loss_chunks.saved_bytes: the key is missing");
+  expectCorrupt(withLoss(", \"saved_bytes\": 0.5, \"more_seconds\": 0"),
+                "loss_chunks.saved_bytes: expects a whole number, but got number");
+  expectCorrupt(withLoss(", \"saved_bytes\": -5, \"more_seconds\": []"),
+                "loss_chunks.more_seconds: expects a number, but got array");
 }
 
 TEST(PlanReport, EveryTruncationIsRefused) {

@@ -14,6 +14,10 @@ inline PlanReport sample() {
   report.model = "gpt.pt", report.target = "cpu";
   report.parameters = 124439808, report.flopsPerStep = 1.25e12;
   report.memoryLimit = 16 * 1024 * kMiB;
+  report.inputs = {{"train_micro_batch_size_per_gpu", "4"},
+                   {"precision", "\"bf16\""},
+                   {"zero_optimization.offload_param", "{\"device\":\"cpu\"}"},
+                   {"optimizer.params.lr", "0.001"}};
   RankPlan rank;
   rank.states = {474 * kMiB, 0, 949 * kMiB, 4096};
   rank.deviceArena = rank.peakBytes = 2000 * kMiB;

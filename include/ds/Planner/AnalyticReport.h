@@ -37,6 +37,7 @@ int64_t whole(double bytes);
 /// "19.5", of GiB.
 std::string gibi(double bytes);
 
+const char *spell(config::DType dtype); ///< "fp32"
 const char *spell(config::Home home);
 const char *spell(cost::Recompute recompute);
 

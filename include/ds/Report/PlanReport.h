@@ -128,6 +128,15 @@ struct AttentionWorkspace {
   int64_t calls = 0, callsWithout = 0;    ///< commands that cuDNN could compute, and those that it does not
 };
 
+/// One thing that a plan was asked for with: a key of ds_config.json by its dotted path, or a name of its
+/// own.
+struct PlanInput {
+  std::string name;  ///< "zero_optimization.stage", "precision", "sequence_length"
+  std::string value; ///< as JSON
+
+  bool operator==(const PlanInput &) const = default;
+};
+
 struct Mesh {
   uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
 };
@@ -150,10 +159,11 @@ struct PlanReport {
   int64_t parameters = 0;                      ///< elements
   std::optional<LossChunks> lossChunks;        ///< none: losses are whole
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
-  std::vector<std::string> notes;              ///< decisions and their reasons, a sentence each
-  std::vector<PlanChoice> changes;             ///< that make a plan fit which does not, the fastest first
-  std::vector<PlanChoice> smaller;         ///< of --explain-peak: one change each, the smallest peak first
-  std::vector<PlanChoice> whatIf;          ///< the table of --what-if
+  std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say
+  std::vector<std::string> notes;  ///< decisions and their reasons, a sentence each
+  std::vector<PlanChoice> changes; ///< that make a plan fit which does not, the fastest first
+  std::vector<PlanChoice> smaller; ///< of --explain-peak: one change each, the smallest peak first
+  std::vector<PlanChoice> whatIf;  ///< the table of --what-if
   std::optional<int64_t> maxBatch, maxSeq; ///< the largest micro-batch and the longest sequence; 0: none
 
   /// Whether every rank's device arena is within the limit, and the hosts suffice.
