@@ -1,97 +1,17 @@
 //===- PlanDiff.cpp - What two plans do not share -------------------------------===//
 //
-// Both plans become lists of named figures; figures are paired by name, what is equal is counted and left
-// out.
+// Causes before consequences: what the plans were made from, then whether they fit, what ranks of the same
+// work keep, what a step takes, and what ranks send. What is equal is counted and left out.
 //
 //===---------------------------------------------------------------------------===//
 
-#include "ds/Report/PlanReport.h"
+#include "PlanFigures.h"
+#include "ds/Report/RankPairs.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
 namespace ds::report {
-
-namespace {
-
-/// One figure of a plan.
-struct Figure {
-  enum class Kind : uint8_t { Bytes, Number, Text };
-  std::string section, name;
-  Kind kind = Kind::Bytes;
-  double value = 0;
-  int64_t bytes = 0;
-  std::string text;
-};
-
-class Flattener {
-public:
-  std::vector<Figure> run(const PlanReport &report);
-
-private:
-  void bytes(const std::string &name, int64_t value) {
-    add(name, Figure::Kind::Bytes, double(value), value, "");
-  }
-  void number(const std::string &name, double value) { add(name, Figure::Kind::Number, value, 0, ""); }
-  void words(const std::string &name, std::string value) {
-    add(name, Figure::Kind::Text, 0, 0, std::move(value));
-  }
-  void add(const std::string &name, Figure::Kind kind, double value, int64_t bytes, std::string text) {
-    figures.push_back({section, name, kind, value, bytes, std::move(text)});
-  }
-  void rank(const RankPlan &rank);
-
-  std::string section;
-  std::vector<Figure> figures;
-};
-
-} // namespace
-
-void Flattener::rank(const RankPlan &rank) {
-  section = rank.firstRank == rank.lastRank
-                ? "rank " + std::to_string(rank.firstRank)
-                : "ranks " + std::to_string(rank.firstRank) + " to " + std::to_string(rank.lastRank);
-  bytes("peak", rank.peakBytes);
-  words("peak at", rank.peakAt);
-  bytes("lower bound", rank.lowerBound);
-  bytes("device arena", rank.deviceArena), bytes("host arena", rank.hostArena),
-      bytes("nvme arena", rank.nvmeArena);
-  bytes("states: parameters", rank.states.parameters), bytes("states: gradients", rank.states.gradients);
-  bytes("states: optimizer", rank.states.optimizer), bytes("states: scalars", rank.states.scalars);
-  bytes("states: padding", rank.states.padding);
-  for (unsigned i = 0; i < kNumCategories; ++i)
-    bytes(std::string("at peak: ") + spell(Category(i)), rank.atPeak[i]);
-  for (const MemoryLine &line : rank.memory)
-    bytes(line.where + ": " + line.name, line.bytes);
-  for (const LayerBytes &layer : rank.byLayer)
-    bytes("layer: " + (layer.layer.empty() ? "(none)" : layer.layer), layer.bytes);
-}
-
-std::vector<Figure> Flattener::run(const PlanReport &report) {
-  section = "plan";
-  words("model", report.model), words("target", report.target);
-  words("program target", report.programTarget);
-  number("world", report.world);
-  number("dp", report.mesh.dp), number("tp", report.mesh.tp), number("pp", report.mesh.pp),
-      number("sp", report.mesh.sp);
-  number("parameters", double(report.parameters)), number("flops per step", report.flopsPerStep);
-  bytes("memory limit", report.memoryLimit);
-  words("fits", report.fits() ? "yes" : "no");
-  const Prediction &predicted = report.predicted;
-  for (auto [name, value] :
-       {std::pair("predicted: step seconds", predicted.stepSeconds),
-        std::pair("predicted: tflops per device", predicted.tflopsPerDevice),
-        std::pair("predicted: compute seconds", predicted.computeSeconds),
-        std::pair("predicted: exposed communication seconds", predicted.exposedCommunicationSeconds)})
-    if (value)
-      number(name, *value);
-  for (const auto &[kind, sent] : predicted.communicationBytes)
-    bytes("communication: " + kind, sent);
-  for (const RankPlan &plan : report.ranks)
-    rank(plan);
-  return std::move(figures);
-}
 
 static std::string show(const Figure *figure) {
   if (!figure)
@@ -106,10 +26,8 @@ static std::string show(const Figure *figure) {
 }
 
 /// "-172.4 MiB  -180,763,648 bytes  -21.2 %".
-static std::string showChange(const Figure *before, const Figure *after) {
+static std::string showSize(const Figure *before, const Figure *after) {
   Figure::Kind kind = (before ? before : after)->kind;
-  if (kind == Figure::Kind::Text)
-    return "";
   double old = before ? before->value : 0, now = after ? after->value : 0;
   char text[128], exact[64] = "";
   if (kind == Figure::Kind::Bytes) {
@@ -125,68 +43,150 @@ static std::string showChange(const Figure *before, const Figure *after) {
   return text;
 }
 
-/// The figures of both plans in the order of the first, each of the second behind what it follows there.
-static std::vector<std::pair<const Figure *, const Figure *>> pairUp(const std::vector<Figure> &before,
-                                                                     const std::vector<Figure> &after) {
-  std::map<std::pair<std::string, std::string>, const Figure *> old;
-  for (const Figure &figure : before)
-    old.insert({{figure.section, figure.name}, &figure});
-  std::vector<std::pair<const Figure *, const Figure *>> pairs;
-  for (const Figure &figure : after) {
-    auto found = old.find({figure.section, figure.name});
-    pairs.push_back({found == old.end() ? nullptr : found->second, &figure});
-    if (found != old.end())
-      old.erase(found);
-  }
-  for (const Figure &figure : before)
-    if (auto found = old.find({figure.section, figure.name}); found != old.end() && found->second == &figure)
-      pairs.push_back({&figure, nullptr});
-  std::map<std::string, size_t> sections; // by first appearance
-  for (auto [a, b] : pairs)
-    sections.insert({(b ? b : a)->section, sections.size()});
-  std::vector<std::pair<size_t, size_t>> order;
-  for (size_t i = 0; i < pairs.size(); ++i)
-    order.push_back({sections[(pairs[i].second ? pairs[i].second : pairs[i].first)->section], i});
-  std::sort(order.begin(), order.end());
-  std::vector<std::pair<const Figure *, const Figure *>> sorted;
-  for (auto [section, i] : order)
-    sorted.push_back(pairs[i]);
-  return sorted;
+static std::string showLine(const FigureChange &change) {
+  const Figure &any = change.any();
+  if (any.kind == Figure::Kind::Text)
+    return "  " + any.name + ": " + show(change.before) + " -> " + show(change.after) + "\n";
+  char text[256];
+  std::snprintf(text, sizeof text, "  %-34.120s %12s %12s ", any.name.c_str(), show(change.before).c_str(),
+                show(change.after).c_str());
+  return text + showSize(change.before, change.after) + "\n";
 }
 
-static bool equal(const Figure *a, const Figure *b) {
-  return a && b && a->kind == b->kind && a->value == b->value && a->bytes == b->bytes && a->text == b->text;
+namespace {
+
+/// The differences of some neighbouring pairs of ranks that have the same ones.
+struct RankSection {
+  RankPair pair; ///< of all their ranks; the rows are those of the first pair
+  std::vector<Span> beforeStages, afterStages;
+  std::string lines;
+};
+
+/// Puts a comparison together, section by section.
+class Comparison {
+public:
+  Comparison(const PlanReport &before, const PlanReport &after, const std::string &beforeName,
+             const std::string &afterName)
+      : before(before), after(after), beforeName(beforeName), afterName(afterName) {}
+
+  std::string print();
+
+private:
+  std::string compare(const std::vector<Figure> &old, const std::vector<Figure> &now);
+  void addSection(const std::string &heading, const std::string &lines) {
+    if (!lines.empty())
+      text += "\n" + heading + "\n" + lines;
+  }
+  void addRanks();
+  RankSection describe(const RankPair &pair);
+  void addRanks(const RankSection &section);
+
+  const PlanReport &before, &after;
+  const std::string &beforeName, &afterName;
+  std::string text;
+  size_t same = 0;
+};
+
+} // namespace
+
+std::string Comparison::compare(const std::vector<Figure> &old, const std::vector<Figure> &now) {
+  std::string lines;
+  for (const FigureChange &change : findChanges(old, now, same))
+    lines += showLine(change);
+  return lines;
+}
+
+/// Of ranks without a partner the peak is enough to know them by.
+RankSection Comparison::describe(const RankPair &pair) {
+  RankSection section{pair, {}, {}, ""};
+  if (pair.before)
+    section.beforeStages.push_back({pair.before->stage, pair.before->stage});
+  if (pair.after)
+    section.afterStages.push_back({pair.after->stage, pair.after->stage});
+  if (pair.before && pair.after) {
+    section.lines = compare(memoryOf(*pair.before), memoryOf(*pair.after));
+    return section;
+  }
+  std::vector<Figure> peak = memoryOf(pair.before ? *pair.before : *pair.after);
+  std::erase_if(peak, [](const Figure &figure) {
+    return figure.group > 1 || figure.kind == Figure::Kind::Text || (figure.group == 1 && figure.bytes == 0);
+  });
+  section.lines = pair.before ? compare(peak, {}) : compare({}, peak);
+  return section;
+}
+
+/// Whether the ranks of a report are in more than one pipeline stage.
+static bool hasStages(const PlanReport &report) {
+  return std::any_of(report.ranks.begin(), report.ranks.end(),
+                     [&](const RankPlan &rank) { return rank.stage != report.ranks.front().stage; });
+}
+
+/// "ranks 0 to 3 (stage 0)"; empty of no ranks.
+static std::string nameRanks(const PlanReport &report, const std::vector<Span> &ranks,
+                             const std::vector<Span> &stages) {
+  if (ranks.empty())
+    return "";
+  return spellSpans("rank", ranks) + (hasStages(report) ? " (" + spellSpans("stage", stages) + ")" : "");
+}
+
+/// "rank 0 -> ranks 0 to 3"; once what both plans call the same, and then only what differs is worth a
+/// section.
+void Comparison::addRanks(const RankSection &section) {
+  std::string old = nameRanks(before, section.pair.beforeRanks, section.beforeStages);
+  std::string now = nameRanks(after, section.pair.afterRanks, section.afterStages);
+  if (old == now)
+    addSection(now, section.lines);
+  else if (old.empty() || now.empty())
+    addSection(old + now + ": only in " + (now.empty() ? beforeName : afterName), section.lines);
+  else
+    addSection(old + " -> " + now, section.lines.empty() ? "  the same\n" : section.lines);
+}
+
+static void append(std::vector<Span> &spans, const std::vector<Span> &more) {
+  spans.insert(spans.end(), more.begin(), more.end());
+  joinSpans(spans);
+}
+
+/// A section for each run of pairs that differ in the same.
+void Comparison::addRanks() {
+  std::vector<RankSection> sections;
+  for (const RankPair &pair : pairRanks(before, after)) {
+    RankSection section = describe(pair);
+    RankSection *last = sections.empty() ? nullptr : &sections.back();
+    if (!last || last->lines != section.lines || !last->pair.before != !pair.before ||
+        !last->pair.after != !pair.after) {
+      sections.push_back(std::move(section));
+      continue;
+    }
+    append(last->pair.beforeRanks, pair.beforeRanks), append(last->pair.afterRanks, pair.afterRanks);
+    append(last->beforeStages, section.beforeStages), append(last->afterStages, section.afterStages);
+  }
+  for (const RankSection &section : sections)
+    addRanks(section);
+}
+
+std::string Comparison::print() {
+  // What an old plan does not say is no difference.
+  bool isSaid = !before.inputs.empty() && !after.inputs.empty();
+  std::string causes = compare(causesOf(before, isSaid), causesOf(after, isSaid));
+  addSection("plan", compare(outcomesOf(before), outcomesOf(after)));
+  addRanks();
+  addSection("step", compare(stepOf(before.predicted), stepOf(after.predicted)));
+  addSection("communication", compare(trafficOf(before.predicted), trafficOf(after.predicted)));
+  std::string counted = std::to_string(same) + (same == 1 ? " figure is" : " figures are") + " equal\n";
+  if (causes.empty() && text.empty())
+    return "no difference: all " + counted;
+  if (causes.empty())
+    causes = "  none that both plans name\n";
+  for (const auto &[report, name] : {std::pair(&before, &beforeName), std::pair(&after, &afterName)})
+    if (report->inputs.empty())
+      causes += "  " + *name + " does not say its configuration: an older ds-opt wrote it\n";
+  return "- " + beforeName + "\n+ " + afterName + "\n\ninputs\n" + causes + text + "\n" + counted;
 }
 
 std::string diffPlans(const PlanReport &before, const PlanReport &after, const std::string &beforeName,
                       const std::string &afterName) {
-  std::vector<Figure> old = Flattener().run(before), now = Flattener().run(after);
-  std::string out, section;
-  size_t same = 0, changed = 0;
-  for (auto [a, b] : pairUp(old, now)) {
-    if (equal(a, b)) {
-      ++same;
-      continue;
-    }
-    ++changed;
-    const Figure &any = b ? *b : *a;
-    if (any.section != section)
-      out += "\n" + (section = any.section) + "\n";
-    std::string line;
-    if (any.kind == Figure::Kind::Text) {
-      line = "  " + any.name + ": " + show(a) + " -> " + show(b);
-    } else {
-      char text[256];
-      std::snprintf(text, sizeof text, "  %-34.120s %12s %12s ", any.name.c_str(), show(a).c_str(),
-                    show(b).c_str());
-      line = text + showChange(a, b);
-    }
-    out += line + "\n";
-  }
-  std::string counted = std::to_string(same) + (same == 1 ? " figure is" : " figures are") + " equal\n";
-  if (changed == 0)
-    return "no difference: all " + counted;
-  return "- " + beforeName + "\n+ " + afterName + "\n" + out + "\n" + counted;
+  return Comparison(before, after, beforeName, afterName).print();
 }
 
 } // namespace ds::report

@@ -12,7 +12,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(PlanReport, EqualPlansHaveNoDifference) {
-  EXPECT_THAT(diffPlans(sample(), sample(), "a", "b"), ::testing::StartsWith("no difference: all "));
+  for (const PlanReport &report : {sample(), twoGroups()}) {
+    std::string text = diffPlans(report, report, "a", "b");
+    EXPECT_THAT(text, ::testing::StartsWith("no difference: all "));
+    EXPECT_THAT(text, ::testing::EndsWith(" figures are equal\n"));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  }
 }
 
 TEST(PlanReport, DifferenceHasBothValuesBytesAndPercent) {
@@ -21,7 +26,8 @@ TEST(PlanReport, DifferenceHasBothValuesBytesAndPercent) {
   after.ranks[0].peakAt = "gelu, h.3";
   after.ranks[0].byLayer.pop_back();
   std::string text = diffPlans(before, after, "a.json", "b.json");
-  EXPECT_THAT(text, ::testing::StartsWith("- a.json\n+ b.json\n\nrank 0\n"));
+  EXPECT_THAT(text,
+              ::testing::StartsWith("- a.json\n+ b.json\n\ninputs\n  none that both plans name\n\nrank 0\n"));
   // 500 MiB less of 2000: -524,288,000 bytes, -25 %.
   EXPECT_THAT(text, HasSubstr("  peak                                    2.0 GiB      1.5 GiB"
                               "       -524,288,000 bytes    -25.00 %\n"));
@@ -29,6 +35,108 @@ TEST(PlanReport, DifferenceHasBothValuesBytesAndPercent) {
   EXPECT_THAT(text, HasSubstr("  layer: lm_head                        400.0 MiB            - "));
   EXPECT_THAT(text, Not(HasSubstr("lower bound")));
   EXPECT_THAT(text, HasSubstr(" figures are equal\n"));
+}
+
+/// Whether `parts` stand in `text` in this order.
+static ::testing::AssertionResult areInOrder(const std::string &text, const std::vector<std::string> &parts) {
+  size_t at = 0;
+  for (const std::string &part : parts) {
+    at = text.find(part, at);
+    if (at == std::string::npos)
+      return ::testing::AssertionFailure() << "no \"" << part << "\" in its place in\n" << text;
+    at += part.size();
+  }
+  return ::testing::AssertionSuccess();
+}
+
+TEST(PlanDiff, CausesComeBeforeConsequences) {
+  PlanReport before = sample(), after = sample();
+  after.model = "large.pt", after.parameters *= 2, after.target = "dgx-h100", after.memoryLimit = 1000 * kMiB;
+  after.world = 4, after.mesh.dp = 4, after.ranks[0].lastRank = 3;
+  after.inputs = {{"train_micro_batch_size_per_gpu", "8"},
+                  {"precision", "\"fp32\""},
+                  {"optimizer.params.lr", "0.001"},
+                  {"loss_chunks", "4"}};
+  EXPECT_TRUE(
+      areInOrder(diffPlans(before, after, "a", "b"),
+                 {"- a\n+ b\n\ninputs\n  model: gpt.pt -> large.pt\n  parameters: 124,439,808 -> "
+                  "248,879,616\n  target: cpu -> dgx-h100\n"
+                  "  memory limit: 16.0 GiB (17,179,869,184 bytes) -> 1000.0 MiB (1,048,576,000 bytes)\n"
+                  "  ranks: 1 -> 4\n  dp: 1 -> 4\n  train_micro_batch_size_per_gpu: 4 -> 8\n"
+                  "  precision: bf16 -> fp32\n  loss_chunks: - -> 4\n"
+                  "  zero_optimization.offload_param: {\"device\":\"cpu\"} -> -\n\n",
+                  "plan\n  fits: yes -> no\n\n", "rank 0 -> ranks 0 to 3\n  the same\n\n"}));
+}
+
+TEST(PlanDiff, LargestChangesComeFirst) {
+  PlanReport before = sample(), after = sample();
+  before.predicted.stepSeconds = 0.5, after.predicted.stepSeconds = 0.75;
+  before.predicted.terms = {{"forward", 0.1, ""}, {"backward", 0.2, ""}, {"update", 0.2, ""}};
+  after.predicted.terms = {{"forward", 0.2, ""}, {"backward", 0.55, ""}};
+  before.predicted.communicationBytes = {{"all_gather", kMiB}, {"all_reduce", kMiB}};
+  after.predicted.communicationBytes = {{"all_gather", 2 * kMiB}, {"all_reduce", 9 * kMiB}};
+  after.ranks[0].atPeak = {475 * kMiB, 51 * kMiB, 949 * kMiB, 449 * kMiB, 0, 76 * kMiB};
+  after.ranks[0].peakBytes -= kMiB;
+  // 51 MiB less beats 50 MiB more; 0.35 s beats 0.2 s and 0.1 s.
+  EXPECT_TRUE(areInOrder(diffPlans(before, after, "a", "b"),
+                         {"rank 0\n  peak ", "\n  at peak: activations ", "\n  at peak: gradients ",
+                          "\n  at peak: parameters ", "\nstep\n  step seconds ", "\n  term: backward ",
+                          "\n  term: update ", "\n  term: forward ", "\ncommunication\n  all_reduce ",
+                          "\n  all_gather "}));
+}
+
+TEST(PlanDiff, AnOldPlanDiffersInNothingThatItDoesNotSay) {
+  PlanReport before = sample(), after = sample();
+  before.inputs.clear();
+  EXPECT_THAT(diffPlans(before, after, "a", "b"), ::testing::StartsWith("no difference: all "));
+  after.target = "h200";
+  std::string text = diffPlans(before, after, "a", "b");
+  EXPECT_THAT(text, HasSubstr("\ninputs\n  target: cpu -> h200\n"
+                              "  a does not say its configuration: an older ds-opt wrote it\n\n"));
+  EXPECT_THAT(text, Not(HasSubstr("b does not say")));
+  EXPECT_THAT(text, Not(HasSubstr("precision")));
+}
+
+/// A plan of `stages` stages of four ranks, of which each keeps less by 100 MiB than the one before.
+static PlanReport pipeline(uint32_t stages) {
+  PlanReport report = sample();
+  report.world = 4 * stages, report.mesh = {4, 1, stages, 1};
+  report.ranks.assign(stages, report.ranks[0]);
+  for (uint32_t stage = 0; stage < stages; ++stage) {
+    RankPlan &rank = report.ranks[stage];
+    rank.stage = stage, rank.firstRank = 4 * stage, rank.lastRank = 4 * stage + 3;
+    rank.peakBytes -= 100 * kMiB * stage;
+  }
+  return report;
+}
+
+TEST(PlanDiff, StagesThatChangeAlikeAreShownOnce) {
+  PlanReport before = pipeline(4), after = pipeline(4);
+  for (RankPlan &rank : after.ranks)
+    rank.hostArena = rank.stage == 0 ? 0 : kMiB;
+  std::string text = diffPlans(before, after, "a", "b");
+  EXPECT_THAT(text, HasSubstr("\nranks 4 to 15 (stages 1 to 3)\n  host arena "));
+  EXPECT_EQ(text.find("host arena"), text.rfind("host arena"));
+  EXPECT_THAT(text, Not(HasSubstr("ranks 0 to 3")));
+}
+
+TEST(PlanDiff, RanksWithoutAPartnerAreNamed) {
+  std::string text = diffPlans(pipeline(2), pipeline(3), "a.json", "b.json");
+  EXPECT_THAT(text, HasSubstr("\nranks 8 to 11 (stage 2): only in b.json\n  peak "));
+  EXPECT_THAT(text, HasSubstr("  at peak: optimizer "));
+  EXPECT_THAT(text, Not(HasSubstr("device arena")));
+  EXPECT_THAT(text, Not(HasSubstr("ranks 0 to 3")));
+  text = diffPlans(pipeline(3), pipeline(2), "a.json", "b.json");
+  EXPECT_THAT(text, HasSubstr("\nranks 8 to 11 (stage 2): only in a.json\n  peak "));
+  PlanReport empty = pipeline(3);
+  empty.ranks[2].peakBytes = 0, empty.ranks[2].atPeak = {};
+  EXPECT_THAT(diffPlans(pipeline(2), empty, "a", "b"), HasSubstr("(stage 2): only in b\n  peak "));
+}
+
+TEST(PlanDiff, RanksWithOtherNamesAreNamedWhereTheyDoNotDiffer) {
+  std::string text = diffPlans(pipeline(1), pipeline(2), "a.json", "b.json");
+  EXPECT_THAT(text, HasSubstr("\nranks 0 to 3 -> ranks 0 to 3 (stage 0)\n  the same\n"));
+  EXPECT_THAT(text, HasSubstr("\nranks 0 to 3 -> ranks 4 to 7 (stage 1)\n  peak "));
 }
 
 TEST(PlanReport, RefusalNamesPeakLimitAndWhatIsLive) {

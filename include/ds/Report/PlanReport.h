@@ -197,8 +197,9 @@ std::string printPlanJson(const PlanReport &report);
 /// Unknown keys are ignored; missing, duplicate, ill-typed, negative and contradicting ones are errors.
 Result<PlanReport> readPlanJson(const std::string &text, const std::string &file);
 
-/// What differs between two plans, a line for each figure with both values, bytes and percent. What is equal
-/// is left out and counted in the last line.
+/// What differs between two plans: first what they were made from, then what came of it, ranks as pairRanks
+/// has them, a line for each figure with both values, bytes and percent, the largest change first. What is
+/// equal is left out and counted in the last line; it is the only line where nothing differs.
 std::string diffPlans(const PlanReport &before, const PlanReport &after, const std::string &beforeName,
                       const std::string &afterName);
 
