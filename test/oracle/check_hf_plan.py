@@ -26,7 +26,8 @@ import safetensors_io
 
 TRAINING = {"train_micro_batch_size_per_gpu": check_hf.BATCH, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
             "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}}
-NAMES = ("at", "model", "name", "layer", "by_layer")  # which layer an op belongs to is where it was written
+# Which layer an op belongs to is where it was written; a config.json and an archive are asked with other words.
+NAMES = ("at", "model", "name", "layer", "by_layer", "inputs")
 DROPOUTS = {"gpt2": ["resid_pdrop", "embd_pdrop", "attn_pdrop"], "llama": ["attention_dropout"]}
 
 
