@@ -30,6 +30,7 @@ constexpr ClusterKey kTable[] = {
   {"device.memory_efficiency", Share, true, "", "share of that peak which a streaming kernel reaches", SET(device.memoryEfficiency, number)},
   {"device.contention", Share, false, "", "share of the time of an exchange beside compute that compute loses; default 0", SET(device.contention, number)},
   {"device.attention_efficiency", Share, false, "", "share of the products' rate that fused attention reaches; default 1", SET(device.attentionEfficiency, number)},
+  {"device.eager_overhead_seconds", Positive, false, "s", "that a framework adds to each layer of a micro-batch, forward and backward, where it launches op by op and the device waits; plans by rules alone; default 0, as of programs", SET(device.eagerOverheadSeconds, number)},
   {"device.fork_seconds", Positive, false, "s", "dividing one kernel among the cores and waiting for them; absent: part of the launch", SET(device.forkSeconds, number)},
   {"device.vector_flops", Positive, false, "op/s", "arithmetic of generated kernels, in additions (an exponential is 40); absent: only their bytes count", SET(device.vectorFlops, number)},
   {"device.cached_bytes_per_second", Rates, false, "bytes/s", "achieved by a kernel, by the bytes that it touches, those that it writes without reading them counted twice; absent: as memory", SET(device.cachedBytesPerSecond, curve)},

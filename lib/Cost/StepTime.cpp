@@ -102,10 +102,12 @@ void Step::addCompute() {
   add("recompute", all * layer.recompute, "the forward's time");
   add("tensor exchange", all * (layer.forwardExchange + layer.backwardExchange),
       "inside.bytes_per_second, inside.latency_seconds");
+  double launches = rates.cluster().device.eagerOverheadSeconds;
+  add("framework's launches", all * launches, "device.eager_overhead_seconds");
   addCheckpoints();
   add("logits", micros * logitSeconds(shape, plan, rates), "device.matmul_flops");
   perMicro = layers * (layer.forward + layer.backward + layer.recompute + layer.forwardExchange +
-                       layer.backwardExchange);
+                       layer.backwardExchange + launches);
 }
 
 void Step::addCheckpoints() {

@@ -224,8 +224,8 @@ void StageSimulator::addBackward() {
 static bool isInPasses(llvm::StringRef term, int64_t zeroStage) {
   if (term == "parameter gathers")
     return zeroStage == 3;
-  return llvm::is_contained({"forward", "backward", "recompute", "tensor exchange", "logits",
-                             "pipeline transfers", "pipeline bubble", "gradient reduction",
+  return llvm::is_contained({"forward", "backward", "recompute", "framework's launches", "tensor exchange",
+                             "logits", "pipeline transfers", "pipeline bubble", "gradient reduction",
                              "gathers and reductions of the backward pass"},
                             term);
 }

@@ -59,6 +59,18 @@ TEST(Layer, ProductsByTheirOperations) {
               1e-12);
 }
 
+TEST(Layer, FrameworksAddTheirLaunches) {
+  config::Cluster cluster = plain(kRate, kFast);
+  ParallelPlan plan;
+  plan.accumulation = 4, plan.pp = 2;
+  StepEstimate own = estimateStep(smallGpt(), plan, Rates(cluster));
+  EXPECT_EQ(termOf(own, "framework's launches"), 0);
+  cluster.device.eagerOverheadSeconds = 4e-3;
+  StepEstimate eager = estimateStep(smallGpt(), plan, Rates(cluster));
+  EXPECT_NEAR(termOf(eager, "framework's launches"), 4 * 4 * 4e-3, 1e-12); // layers of a stage, micro-batches
+  EXPECT_NEAR(eager.seconds - own.seconds, 5 * 4 * 4e-3, 1e-9);            // and one more in the bubble
+}
+
 TEST(Layer, PassesByTheirBytes) {
   Rates rates(plain(kFast, kMemory));
   ModelShape shape = smallGpt();

@@ -57,6 +57,7 @@ struct DeviceSpec {
   double memoryBytesPerSecond = 0; ///< peak
   double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
   double contention = 0;           ///< share of the time of an exchange beside compute that compute loses
+  double eagerOverheadSeconds = 0; ///< that a framework adds to each layer of a micro-batch; 0: a program's
   double attentionEfficiency = 1;  ///< share of the products' rate that fused attention reaches
   double forkSeconds = 0;          ///< of dividing one kernel among the cores; 0: a GPU's launch does it
   double vectorFlops = 0;          ///< arithmetic of generated kernels; 0: memory alone counts
