@@ -165,6 +165,15 @@ public:
     }
   }
 
+  /// A constant in place of a base's curve.
+  void overrideBase() {
+    auto isGiven = [&](std::string_view path) {
+      return std::find(given.begin(), given.end(), path) != given.end();
+    };
+    if (isGiven("device.attention_efficiency") && !isGiven("device.attention_shapes"))
+      cluster.device.attentionShapes = {};
+  }
+
   /// Keys that no base gives and the file has not.
   void requireAll() {
     for (const ClusterKey &key : clusterKeys())
@@ -268,6 +277,7 @@ static Result<Cluster> readText(std::string_view text, const std::string &name, 
     return base.error();
   ClusterReader reader(name, std::move(*base));
   reader.walk(*root, "");
+  reader.overrideBase();
   if (!root->member("base"))
     reader.requireAll();
   if (reader.report.complaints.empty())

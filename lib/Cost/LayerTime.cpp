@@ -39,13 +39,20 @@ static double weightProducts(const ModelShape &shape, const Part &p, const Rates
          rates.matmulSeconds({p.tokens, p.h, p.f / p.t}, dtype);
 }
 
-/// Scores and their product with the values. Fused, the scores never leave the chip.
-static double attentionProducts(const Part &p, const ParallelPlan &plan, const Rates &rates, DType dtype) {
+/// Scores and their product with the values, or their gradients. Fused, the scores never leave the chip and
+/// the masked half is not computed; else all of them are stored and computed.
+static double attentionProducts(const Part &p, const ParallelPlan &plan, const Rates &rates, DType dtype,
+                                bool isGradient) {
   double heads = p.b * p.a / (p.t * p.sp), width = p.h / p.a;
+  // Queries, keys, values and result; backward the result's gradient as well, and three gradients written.
+  double tensors = isGradient ? 8 : 4;
   if (plan.flashAttention)
-    return rates.attentionSeconds({p.s, p.s, width, heads}, dtype);
-  return rates.matmulSeconds({p.s, p.s, width, heads}, dtype) +
-         rates.matmulSeconds({p.s, width, p.s, heads}, dtype);
+    return rates.attentionSeconds(
+        {.heads = heads, .queries = p.s, .keys = p.s, .width = width, .isGradient = isGradient},
+        tensors * heads * p.s * width * static_cast<double>(bytesOf(dtype)), dtype);
+  double forward = rates.matmulSeconds({p.s, p.s, width, heads}, dtype) +
+                   rates.matmulSeconds({p.s, width, p.s, heads}, dtype);
+  return isGradient ? 2 * forward : forward;
 }
 
 /// Passes over the scores: `tensors` times their bytes.
@@ -87,17 +94,16 @@ static double exchange(const Part &p, const ParallelPlan &plan, const Rates &rat
 LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
   Part p(shape, plan);
   double products = weightProducts(shape, p, rates, plan.dtype);
-  double attention = attentionProducts(p, plan, rates, plan.dtype);
+  double attention = attentionProducts(p, plan, rates, plan.dtype, /*isGradient=*/false);
   // Without room for cuDNN's workspace, the runtime's own kernels compute the gradient in fp32.
   bool isOwn = plan.flashAttention && estimateMemory(shape, plan, rates.cluster()).lacksWorkspace;
-  double gradient = isOwn ? attentionProducts(p, plan, rates, DType::F32) : attention;
+  double gradient = attentionProducts(p, plan, rates, isOwn ? DType::F32 : plan.dtype, /*isGradient=*/true);
   double dropout = shape.dropout ? 2.5 : 0; // read, write and mask, beside softmax's read and write
   double core = attention + scorePasses(p, plan, rates, 2 + dropout);
   LayerSeconds layer;
   layer.forward = products + core + forwardPasses(shape, p, rates);
-  // Fused attention computes its scores once more.
-  layer.backward = 2 * products + (plan.flashAttention ? 2.5 : 2) * gradient +
-                   scorePasses(p, plan, rates, shape.dropout ? 5.5 : 3) + backwardPasses(shape, p, rates);
+  layer.backward = 2 * products + gradient + scorePasses(p, plan, rates, shape.dropout ? 5.5 : 3) +
+                   backwardPasses(shape, p, rates);
   layer.forwardExchange = exchange(p, plan, rates);
   // Half of the backward's exchange can run beside the products of the weights' gradients.
   double hidden = plan.overlapTensor ? std::min(layer.forwardExchange / 2, products) : 0;

@@ -73,19 +73,23 @@ double Rates::convolutionSeconds(const Matmul &shape, double bytes, DType dtype)
   return std::max(working, memorySeconds(bytes));
 }
 
-double Rates::attentionSeconds(const Matmul &scores, DType dtype) const {
-  double bytes = static_cast<double>(bytesOf(dtype)) * scores.batch * 2 * (scores.m + scores.n) * scores.k;
-  double working = 2 * workingSeconds(scores, dtype) / machine.device.attentionEfficiency;
-  return std::max(working + machine.device.launchSeconds, memorySeconds(bytes));
+/// Share of a GPU's multiprocessors that have one of the blocks of 128 queries which attention is divided into
+/// (arXiv 2307.08691, section 3.2); rates are measured with many more.
+static double filledShare(const rt::AttentionWork &work, const config::DeviceSpec &device) {
+  constexpr double kBlockQueries = 128;
+  double blocks = work.heads * std::ceil(work.queries / kBlockQueries);
+  return device.multiprocessors > 0 ? std::min(1.0, blocks / static_cast<double>(device.multiprocessors)) : 1;
 }
 
-double Rates::attentionCallSeconds(double flops, double bytes, double positions, double width, bool backward,
-                                   DType dtype) const {
+double Rates::attentionSeconds(const rt::AttentionWork &work, double bytes, DType dtype) const {
   const config::DeviceSpec &device = machine.device;
-  if (device.attentionShapes.empty())
+  double flops = rt::attentionFlops(work);
+  // A GPU's table is of its 16-bit units, a processor's of what its library computes in.
+  bool isTableFor = dtype != DType::F32 || !device.architecture.starts_with("sm_");
+  if (device.attentionShapes.empty() || !isTableFor)
     return computeSeconds(flops / device.attentionEfficiency, bytes, dtype);
-  return device.launchSeconds + device.forkSeconds +
-         flops / device.attentionShapes.at({positions, width}, backward ? 1 : 0);
+  double rate = device.attentionShapes.at({work.keys, work.width}, work.isGradient ? 1 : 0);
+  return device.launchSeconds + device.forkSeconds + flops / (rate * filledShare(work, device));
 }
 
 /// Of a kernel whose operands lie as far away as if it touched `reach` bytes, by the table of what it does.

@@ -37,6 +37,20 @@ double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recompu
   return 3 * (layers + logits) + (recomputed ? again : 0);
 }
 
+double stepWork(const ModelShape &shape, const ParallelPlan &plan) {
+  double flops = stepFlops(shape, plan, /*recomputed=*/false);
+  if (!plan.flashAttention)
+    return flops; // all scores are computed and stored
+  double s = static_cast<double>(shape.seq), samples = static_cast<double>(plan.globalBatch());
+  rt::AttentionWork work;
+  work.heads = samples * static_cast<double>(shape.layers * shape.heads);
+  work.queries = work.keys = s;
+  work.width = static_cast<double>(shape.hidden / shape.heads);
+  rt::AttentionWork gradient = work, full = work;
+  gradient.isGradient = true, full.isCausal = false;
+  return flops - 3 * attentionFlops(full) + attentionFlops(work) + attentionFlops(gradient);
+}
+
 namespace {
 /// The step as it is put together.
 /// Its fields are the plan's figures, of which every part reads some.

@@ -1,5 +1,6 @@
 //===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
 #include "OpHelpers.h"
+#include "ds/Runtime/AttentionWork.h"
 #include "ds/Support/HeadSize.h"
 
 using namespace mlir;
@@ -110,19 +111,23 @@ LogicalResult AttentionGradOp::verify() {
   return verifyAttention(*this, query, key, tensorType(getValue()), tensorType(getLse()), getMask());
 }
 
-/// Products of one score matrix with D columns, over all heads; the masked half of a causal one is not
-/// computed.
-static int64_t scoreFlops(RankedTensorType query, RankedTensorType key, bool causal) {
-  int64_t flops = 2 * query.getNumElements() * key.getDimSize(1);
-  return causal && query.getDimSize(1) == key.getDimSize(1) ? flops / 2 : flops;
+/// Operations of attention over operands [B, S, H, D].
+static int64_t attentionFlops(RankedTensorType query, RankedTensorType key, bool isCausal, bool isGradient) {
+  ::ds::rt::AttentionWork work;
+  work.heads = static_cast<double>(query.getDimSize(0) * query.getDimSize(2));
+  work.queries = static_cast<double>(query.getDimSize(1));
+  work.keys = static_cast<double>(key.getDimSize(1));
+  work.width = static_cast<double>(query.getDimSize(3));
+  work.isCausal = isCausal, work.isGradient = isGradient;
+  return static_cast<int64_t>(::ds::rt::attentionFlops(work));
 }
 
 int64_t AttentionOp::getFlops() {
-  return 2 * scoreFlops(tensorType(getQuery()), tensorType(getKey()), getCausal());
+  return attentionFlops(tensorType(getQuery()), tensorType(getKey()), getCausal(), /*isGradient=*/false);
 }
 
 int64_t AttentionGradOp::getFlops() {
-  return 5 * scoreFlops(tensorType(getQuery()), tensorType(getKey()), getCausal());
+  return attentionFlops(tensorType(getQuery()), tensorType(getKey()), getCausal(), /*isGradient=*/true);
 }
 
 /// Parameters of both attention calls: causal, scale.

@@ -172,7 +172,7 @@ report::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
            memory.storage.bytes() <= static_cast<double>(cluster.nvme.bytes);
   });
   report.predicted = predict(what);
-  report.flopsPerStep = stepFlops(what.shape, what.plan, false);
+  report.flopsPerStep = stepWork(what.shape, what.plan);
   report.parameters = what.shape.parameters();
   report.notes = what.notes;
   return report;

@@ -73,7 +73,7 @@ static double layerFlops(const AnalyticCase &what) {
   cost::ModelShape layersAlone = what.shape;
   layersAlone.vocab = 0;
   const cost::ParallelPlan &plan = what.plan;
-  return stepFlops(layersAlone, plan, false) / 3 /
+  return stepWork(layersAlone, plan) / 3 /
          static_cast<double>(what.shape.layers * plan.accumulation * plan.dp * plan.tp * plan.sp);
 }
 

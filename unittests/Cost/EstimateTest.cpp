@@ -170,6 +170,16 @@ TEST(Estimate, FlopsAreThePublishedFormulas) {
   EXPECT_NEAR(ratio(Recompute::Selective, selectiveFlops(shape, 64) - attention + attention / 3), 1, 1e-12);
 }
 
+TEST(Estimate, FusedAttentionIsHalfOfThePublishedWork) {
+  ModelShape shape = gpt(96, 12288, 96);
+  ParallelPlan plan;
+  plan.accumulation = 64;
+  EXPECT_EQ(stepWork(shape, plan), stepFlops(shape, plan, false)); // every score is computed
+  plan.flashAttention = true; // causal: half of 2 products forward, and of 5 in place of 4 backward
+  double product = 2.0 * 64 * 96 * 2048 * 2048 * 12288;
+  EXPECT_NEAR((stepFlops(shape, plan, false) - stepWork(shape, plan)) / ((6 - 7 / 2.0) * product), 1, 1e-12);
+}
+
 TEST(Estimate, BytesSentAreThePapersVolumes) {
   ModelShape shape = gpt(32, 4096, 36);
   ParallelPlan plan;

@@ -25,6 +25,7 @@ static config::Cluster plain(double matmul, double memory) {
   cluster.device.launchSeconds = 0;
   cluster.device.contention = 0;
   cluster.device.attentionEfficiency = 1;
+  cluster.device.attentionShapes = {};
   cluster.inside.latencySeconds = cluster.between.latencySeconds = 0;
   return cluster;
 }
@@ -51,10 +52,11 @@ TEST(Layer, ProductsByTheirOperations) {
   EXPECT_NEAR(layer().recompute, attention / kRate, 1e-12);
   plan.recompute = Recompute::Full;
   EXPECT_NEAR(layer().recompute, (weights + attention) / kRate, 1e-12);
-  plan.flashAttention = true; // which computes its scores once more
-  EXPECT_NEAR(layer().backward, (2 * weights + 2.5 * attention) / kRate, 1e-12);
+  plan.flashAttention = true; // which skips half, and computes its scores once more
+  EXPECT_NEAR(layer().forward, (weights + attention / 2) / kRate, 1e-12);
+  EXPECT_NEAR(layer().backward, (2 * weights + 2.5 * attention / 2) / kRate, 1e-12);
   plan.tp = 4;
-  EXPECT_NEAR(layer().forward, (weights + attention) / kRate / 4, 1e-12);
+  EXPECT_NEAR(layer().forward, (weights + attention / 2) / kRate / 4, 1e-12);
   EXPECT_NEAR(termOf(estimateStep(smallGpt(), plan, rates), "logits"), 6 * tokens * h * 32000 / kRate / 4,
               1e-12);
 }

@@ -90,6 +90,64 @@ TEST(Rates, OpsTakeTheSlowerOfArithmeticAndMemory) {
   EXPECT_EQ(rates.computeSeconds(1e9, 0, DType::I8), rates.computeSeconds(1e9, 0, DType::F32)); // no table
 }
 
+TEST(Rates, CausalAttentionIsHalfTheWork) {
+  // arXiv 2307.08691, section 4.1: 4 s^2 d a forward, 2.5 times that backward, half of both where causal.
+  rt::AttentionWork work{.heads = 16, .queries = 2048, .keys = 2048, .width = 128, .isCausal = false};
+  double full = 4.0 * 2048 * 2048 * 128 * 16;
+  EXPECT_EQ(attentionFlops(work), full);
+  work.isGradient = true;
+  EXPECT_EQ(attentionFlops(work), 2.5 * full);
+  work.isCausal = true;
+  EXPECT_EQ(attentionFlops(work), 1.25 * full);
+  work.keys = 4096; // queries with a past: all pairs count
+  EXPECT_EQ(attentionFlops(work), 5 * full);
+  config::Cluster cluster = ratesOf("v100-32g").cluster();
+  cluster.device.matmulFlops[DType::F16] = {{{1, 1e13}}};
+  cluster.device.attentionEfficiency = 0.5;
+  work.keys = 2048;
+  EXPECT_WITHIN(Rates(cluster).attentionSeconds(work, 1, DType::F16), 1.25 * full / 5e12, 1e-3);
+}
+
+/// TFLOP/s of causal attention over a batch of 16384 positions of width 2048.
+static double attentionRate(const Rates &rates, double positions, double width, bool isGradient) {
+  rt::AttentionWork work;
+  work.heads = 16384 / positions * 2048 / width;
+  work.queries = work.keys = positions, work.width = width, work.isGradient = isGradient;
+  double seconds = rates.attentionSeconds(work, 1, DType::BF16) - rates.cluster().device.launchSeconds;
+  return attentionFlops(work) / seconds / 1e12;
+}
+
+TEST(Rates, FusedAttentionByLengthWidthAndDirection) {
+  // arXiv 2307.08691, figures 4 and 5, and 2407.08608, figures 5 and 6.
+  Rates ampere = ratesOf("a100-80g"), hopper = ratesOf("h200");
+  EXPECT_WITHIN(attentionRate(ampere, 512, 128, false), 132, 0.01);
+  EXPECT_WITHIN(attentionRate(ampere, 16384, 128, false), 197, 0.01);
+  EXPECT_WITHIN(attentionRate(hopper, 512, 64, false), 197, 0.01);
+  EXPECT_WITHIN(attentionRate(hopper, 16384, 128, false), 616, 0.01);
+  EXPECT_WITHIN(attentionRate(hopper, 65536, 128, false), 616, 0.01); // beyond: as at the end
+  EXPECT_LT(attentionRate(hopper, 16384, 128, true), 561);            // without a mask
+  // Both directions together, of the figure in which they are.
+  double forward = attentionRate(ampere, 4096, 128, false), backward = attentionRate(ampere, 4096, 128, true);
+  EXPECT_WITHIN(3.5 / (1 / forward + 2.5 / backward), 173, 0.01);
+  // Sixteen blocks of 128 queries have as many of the multiprocessors.
+  rt::AttentionWork one{.heads = 1, .queries = 2048, .keys = 2048, .width = 128};
+  double launch = hopper.cluster().device.launchSeconds;
+  EXPECT_WITHIN(hopper.attentionSeconds(one, 1, DType::BF16) - launch,
+                attentionFlops(one) / (521e12 * 16 / 132), 1e-9);
+  EXPECT_GT(hopper.attentionSeconds(one, 1, DType::F32) - launch,
+            attentionFlops(one) / 50e12); // by the share
+}
+
+TEST(Rates, AConstantOverridesTheCurveOfABase) {
+  auto rates = [](const char *text) { return Rates(*config::readClusterText(text, "c")); };
+  Rates constant = rates("{name: 'mine', base: 'h100-80g', device: {attention_efficiency: 0.5}}");
+  EXPECT_TRUE(constant.cluster().device.attentionShapes.empty());
+  Rates both = rates("{name: 'mine', base: 'h100-80g',"
+                     " device: {attention_shapes: [[512, 64, 1e14, 2e14]], attention_efficiency: 0.5}}");
+  EXPECT_WITHIN(attentionRate(both, 512, 64, true), 200, 1e-9);
+  EXPECT_FALSE(rates("{name: 'mine', base: 'h100-80g'}").cluster().device.attentionShapes.empty());
+}
+
 TEST(Rates, RingsSendWhatTheAlgorithmSays) {
   EXPECT_EQ(Rates::bytesSent(Collective::AllGather, 100, 4), 300); // 3 parts
   EXPECT_EQ(Rates::bytesSent(Collective::ReduceScatter, 100, 4), 300);
@@ -270,8 +328,11 @@ TEST(CalibratedRates, FunctionsAttentionAndCollectivesByTheirTables) {
   EXPECT_WITHIN(rates.functionSeconds("copy", 1e8), 1e8 / 5e9, 1e-9);
   EXPECT_WITHIN(rates.functionSeconds("copy", 10), 1e4 / 1e10, 1e-9); // not less than the smallest
   EXPECT_EQ(rates.functionSeconds("fill", 1e8), rates.memorySeconds(1e8));
-  EXPECT_WITHIN(rates.attentionCallSeconds(1e9, 1, 128, 64, false, DType::F32), 1e9 / 5e10 + 6e-6, 1e-9);
-  EXPECT_WITHIN(rates.attentionCallSeconds(1e9, 1, 128, 64, true, DType::F32), 1e9 / 6e10 + 6e-6, 1e-9);
+  rt::AttentionWork work{.heads = 1000, .queries = 128, .keys = 128, .width = 64};
+  double forward = 1000 * 2.0 * 128 * 128 * 64, backward = 2.5 * forward;
+  EXPECT_WITHIN(rates.attentionSeconds(work, 1, DType::F32), forward / 5e10 + 6e-6, 1e-9);
+  work.isGradient = true;
+  EXPECT_WITHIN(rates.attentionSeconds(work, 1, DType::F32), backward / 6e10 + 6e-6, 1e-9);
   double launch = rates.cluster().device.launchSeconds;
   EXPECT_WITHIN(rates.collectiveSeconds(Collective::AllGather, 1e6, 2), launch + 1e6 / 1e9, 1e-9);
   EXPECT_WITHIN(rates.collectiveSeconds(Collective::AllGather, 1, 2), launch + 1e3 / 1e8, 1e-9);

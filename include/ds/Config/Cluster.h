@@ -58,7 +58,9 @@ struct DeviceSpec {
   double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
   double contention = 0;           ///< share of the time of an exchange beside compute that compute loses
   double eagerOverheadSeconds = 0; ///< that a framework adds to each layer of a micro-batch; 0: a program's
-  double attentionEfficiency = 1;  ///< share of the products' rate that fused attention reaches
+  double attentionEfficiency = 1;  ///< share of the products' rate that fused attention reaches, where
+                                   ///< attentionShapes do not count
+  int64_t multiprocessors = 0;     ///< that tiles are shared out over; 0: tiles are not counted
   double forkSeconds = 0;          ///< of dividing one kernel among the cores; 0: a GPU's launch does it
   double vectorFlops = 0;          ///< arithmetic of generated kernels; 0: memory alone counts
   Curve cachedBytesPerSecond;      ///< of a kernel, by the bytes that it touches; empty: as memory
@@ -72,7 +74,8 @@ struct DeviceSpec {
   PerDtype<ShapeTable>
       matmulShapes; ///< achieved, by m, n and k: of a b, a b^T and a^T b; empty: by the curve
   ShapeTable
-      attentionShapes; ///< achieved, by positions and head width, forward and backward; empty: by share
+      attentionShapes; ///< achieved by what causal attention computes, by positions and head width, forward
+                       ///< and backward, on GPUs in 16 bits; empty: by share
   /// Of library functions, by their names and the bytes that they touch.
   std::map<std::string, Curve, std::less<>> functionBytesPerSecond;
 };

@@ -32,7 +32,7 @@ struct StepEstimate {
   double seconds = 0;
   std::vector<Term> terms; ///< add up to `seconds`
   LayerSeconds layer;
-  double modelFlops = 0;    ///< of the whole step, over all ranks: what the model needs
+  double modelFlops = 0;    ///< of the whole step, over all ranks: stepFlops, what the model needs
   double hardwareFlops = 0; ///< with what is computed again
   /// Bytes that a rank sends in a step, by kind.
   double gatheredBytes = 0, scatteredBytes = 0, reducedBytes = 0;
@@ -46,6 +46,10 @@ struct StepEstimate {
 /// Operations of a whole step over all ranks: 2 per multiplication and addition, causal attention counted in
 /// full, as the published formulas do. With `recomputed`, what the backward pass repeats counts as well.
 double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recomputed);
+
+/// The same as a program's commands count it: of fused causal attention the half that is computed, and its
+/// scores once more in the backward pass.
+double stepWork(const ModelShape &shape, const ParallelPlan &plan);
 
 /// The time of a step. The plan must pass checkPlan and its ranks must fit the cluster.
 StepEstimate estimateStep(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates);

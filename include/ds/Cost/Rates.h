@@ -11,6 +11,7 @@
 #define DS_COST_RATES_H
 
 #include "ds/Config/Cluster.h"
+#include "ds/Runtime/AttentionWork.h"
 
 #include <string_view>
 
@@ -70,15 +71,9 @@ public:
   /// `bytes`: each window is read where it lies, and not `shape`'s matrix of them.
   double convolutionSeconds(const Matmul &shape, double bytes, DType dtype) const;
 
-  /// Fused attention: scores [m, n] of width k and their product with the values, in one kernel that reads
-  /// and writes tensors of [m or n, k] alone. Causal attention that skips half counts in full, as formulas
-  /// have it.
-  double attentionSeconds(const Matmul &scores, DType dtype) const;
-
-  /// A command that does `flops` of fused causal attention over `positions` keys and heads of `width`, and
-  /// touches `bytes`.
-  double attentionCallSeconds(double flops, double bytes, double positions, double width, bool backward,
-                              DType dtype) const;
+  /// Fused attention in one kernel that touches `bytes`, forward or backward: what it computes at the rate of
+  /// its length and width, or at a share of that of products.
+  double attentionSeconds(const rt::AttentionWork &work, double bytes, DType dtype) const;
 
   /// One generated kernel: the longer of what it moves and what it computes, and a third of the shorter. A
   /// processor reads a line before it writes to it, so by the tables of cached bandwidth, which are of

@@ -149,6 +149,21 @@ static double touchedBytes(CallOp call, const LibraryEntry &function) {
   return bytes - bytesOf(call.getBuffers()[table]) + bytesOf(call.getBuffers()[rows]);
 }
 
+/// What an attention call computes, by its queries [B, T, H, D] and keys [B, S, G, D].
+static rt::AttentionWork attentionOf(CallOp call, bool isGradient) {
+  auto sizes = [&](unsigned i) {
+    return cast<BufferType>(call.getBuffers()[i].getType()).getTensor().getShape();
+  };
+  ArrayRef<int64_t> queries = sizes(0), keys = sizes(1);
+  rt::AttentionWork work;
+  work.heads = static_cast<double>(queries[0] * queries[2]);
+  work.queries = static_cast<double>(queries[1]), work.keys = static_cast<double>(keys[1]);
+  work.width = static_cast<double>(queries[3]);
+  work.isCausal = cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
+  work.isGradient = isGradient;
+  return work;
+}
+
 static double callSeconds(CallOp call, const cost::Rates &rates) {
   using rt::LibraryFn;
   const LibraryEntry *function = findLibraryFunction(call.getCallee());
@@ -159,11 +174,10 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   if (function->fn == LibraryFn::Matmul)
     return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
   if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {
-    ArrayRef<int64_t> keys = cast<BufferType>(call.getBuffers()[1].getType()).getTensor().getShape();
     if (lacksWorkspace(call))
       dtype = cost::DType::F32; // in which the runtime's own kernels compute
-    return rates.attentionCallSeconds(flops, bytes, keys[1], keys[3],
-                                      function->fn == LibraryFn::AttentionBackward, dtype);
+    return rates.attentionSeconds(attentionOf(call, function->fn == LibraryFn::AttentionBackward), bytes,
+                                  dtype);
   }
   if (rt::isConvolution(function->fn))
     return rates.convolutionSeconds(convolutionOf(RuntimeCall(call).convolution()), bytes, dtype);
