@@ -85,7 +85,7 @@ double layerActivationBytes(const ModelShape &shape, double microBatch, double t
   double sbh = x.s * microBatch * x.h;
   double scores = recompute == Recompute::Selective ? 0 : 5 * x.a * x.s / x.h;
   if (recompute == Recompute::Full)
-    return 2 * sbh;
+    return 2 * sbh / (shardSequence ? tp : 1);
   if (shardSequence)
     return sbh / tp * (34 + scores);
   return sbh * (10 + 24 / tp + scores / tp);

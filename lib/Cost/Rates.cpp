@@ -73,8 +73,8 @@ double Rates::convolutionSeconds(const Matmul &shape, double bytes, DType dtype)
   return std::max(working, memorySeconds(bytes));
 }
 
-/// Share of a GPU's multiprocessors that have one of the blocks of 128 queries which attention is divided into
-/// (arXiv 2307.08691, section 3.2); rates are measured with many more.
+/// Share of a GPU's multiprocessors that have one of the blocks of 128 queries which attention is divided
+/// into (arXiv 2307.08691, section 3.2); rates are measured with many more.
 static double filledShare(const rt::AttentionWork &work, const config::DeviceSpec &device) {
   constexpr double kBlockQueries = 128;
   double blocks = work.heads * std::ceil(work.queries / kBlockQueries);

@@ -54,7 +54,7 @@ static double layerBytes(const ModelShape &shape, const ParallelPlan &plan, Reco
   double f = static_cast<double>(shape.ffnWidth()), t = static_cast<double>(plan.tp);
   double tokens = static_cast<double>(plan.microBatch * shape.seq);
   if (recompute == Recompute::Full)
-    return 2 * tokens * h / (plan.partitionCheckpoints ? t : 1);
+    return 2 * tokens * h / static_cast<double>(plan.checkpointRanks());
   // Inputs of both norms and of the first product of both halves; the residuals' masks.
   double between = tokens * h * (shape.dropout ? 10 : 8) / (plan.shardSequence ? t : 1);
   // Queries, keys and values, the output's input; the MLP's inner tensors, before and after its activation.

@@ -129,8 +129,9 @@ void Step::addCheckpoints() {
     return;
   double tokens = static_cast<double>(plan.microBatch * shape.seq) / static_cast<double>(plan.sp);
   double bytes = tokens * static_cast<double>(shape.hidden * bytesOf(plan.dtype));
-  double part = plan.partitionCheckpoints ? bytes / static_cast<double>(plan.tp) : bytes;
-  if (plan.partitionCheckpoints && plan.tp > 1)
+  double part = bytes / static_cast<double>(plan.checkpointRanks());
+  // Inputs that are split by the sequence are gathered by the exchange that recomputation repeats.
+  if (plan.partitionCheckpoints && !plan.shardSequence && plan.tp > 1)
     add("checkpoint gathers", layers * micros * rates.collectiveSeconds(Collective::AllGather, part, plan.tp),
         "inside.bytes_per_second");
   if (plan.checkpointHome == Home::Cpu) {

@@ -12,7 +12,7 @@ using namespace ds::cost;
 static constexpr double kMiB = 1 << 20, kGiB = 1 << 30, kTiB = 1024.0 * kGiB;
 
 /// `value` as printed: equal to `printed` up to half a unit of its last digit, rounded either way.
-#define EXPECT_PRINTED(value, printed, unit) EXPECT_NEAR(value, printed, (unit)*0.51)
+#define EXPECT_PRINTED(value, printed, unit) EXPECT_NEAR(value, printed, (unit) * 0.51)
 
 TEST(Formulas, ZeroTable1) {
   struct Row {
@@ -161,7 +161,8 @@ TEST(Formulas, ActivationsOfTheFirstStage) {
     EXPECT_PRINTED(gibi(false, Recompute::None), row.tensor, unit);
     EXPECT_PRINTED(gibi(true, Recompute::None), row.sequence, 0.1);
     EXPECT_PRINTED(gibi(true, Recompute::Selective), row.selective, 0.1);
-    EXPECT_PRINTED(gibi(true, Recompute::Full), row.full, 0.1);
+    EXPECT_PRINTED(gibi(false, Recompute::Full), row.full, 0.1);
+    EXPECT_DOUBLE_EQ(gibi(true, Recompute::Full), gibi(false, Recompute::Full) / 8); // inputs in 8 parts
   }
 }
 
@@ -176,7 +177,8 @@ TEST(Formulas, ActivationsOfALayer) {
   EXPECT_DOUBLE_EQ(bytes(8, true, Recompute::None), sbh / 8 * (34 + scores));
   EXPECT_DOUBLE_EQ(bytes(8, false, Recompute::Selective), sbh * (10 + 24.0 / 8));
   EXPECT_DOUBLE_EQ(bytes(8, true, Recompute::Selective), 34 * sbh / 8);
-  EXPECT_DOUBLE_EQ(bytes(8, true, Recompute::Full), 2 * sbh);
+  EXPECT_DOUBLE_EQ(bytes(8, false, Recompute::Full), 2 * sbh);
+  EXPECT_DOUBLE_EQ(bytes(8, true, Recompute::Full), 2 * sbh / 8);
   ParallelPlan plan =
       planOf(kActivations[0], false, Recompute::None); // one stage: mask, norm, projection, logits
   EXPECT_DOUBLE_EQ(outsideActivationBytes(shape, plan), sbh / 8 + 4 * sbh / 8 * (1 + 51200.0 / 6144));

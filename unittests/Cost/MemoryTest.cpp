@@ -195,6 +195,27 @@ TEST(Memory, CheckpointsSharedOutAndOnTheHost) {
   EXPECT_FALSE(checkPlan(shape, plan)); // there are no checkpoints
 }
 
+TEST(Memory, CheckpointsUnderSequenceShardedNormsAreSharedOut) {
+  // 70B with sequences of 131072: 80 inputs of layers are 160 GiB, of which each of eight ranks has 20
+  // (arXiv 2205.05198, section 4.2: between a layer's products the sequence is split).
+  ModelShape shape = gpt(64, 8192, 80);
+  shape.seq = 131072;
+  config::Cluster cluster = clusterOf("h200");
+  ParallelPlan plan = recomputing(1, 0);
+  plan.tp = 8, plan.flashAttention = true;
+  double all = 80 * 2.0 * 131072 * 8192;
+  StageActivations whole = stageActivations(shape, plan, 0);
+  EXPECT_EQ(whole.layers * whole.perLayer, all);
+  plan.shardSequence = true;
+  StageActivations split = stageActivations(shape, plan, 0);
+  EXPECT_EQ(split.layers * split.perLayer, all / 8);
+  EXPECT_NEAR(all / 8 / (1 << 30), 20, 1e-9);
+  plan.partitionCheckpoints = true; // there is nothing left to share out, nor to gather
+  EXPECT_EQ(stageActivations(shape, plan, 0).perLayer, split.perLayer);
+  for (const Term &term : estimateStep(shape, plan, Rates(cluster)).terms)
+    EXPECT_NE(term.name, "checkpoint gathers");
+}
+
 TEST(Memory, PageLockedMemoryAndStaging) {
   ModelShape shape = shortGpt(40, 5120, 40);
   double psi = static_cast<double>(shape.parameters());

@@ -76,7 +76,8 @@ double megatronBytesPerParameter(double dp, bool distributedOptimizer);
 
 //===--- Reducing activation recomputation (arXiv 2205.05198) ---===//
 
-/// Bytes of activations that one transformer layer keeps, 16-bit with dropout.
+/// Bytes of activations that one transformer layer keeps, 16-bit with dropout. Of a layer that is computed
+/// again its input, which ranks that share the sequence between products have a part of.
 double layerActivationBytes(const ModelShape &shape, double microBatch, double tp, bool shardSequence,
                             Recompute recompute);
 

@@ -67,6 +67,9 @@ struct ParallelPlan {
   bool flashAttention = false;       ///< attention stores no scores
 
   int64_t ranks() const { return dp * tp * pp * sp; }
+  /// Tensor-parallel ranks that have a part each of the layers' inputs which recomputation starts from: where
+  /// they split what lies between products, inputs are split as they are.
+  int64_t checkpointRanks() const { return shardSequence || partitionCheckpoints ? tp : 1; }
   int64_t globalBatch() const { return microBatch * accumulation * dp; }
 };
 
