@@ -45,7 +45,8 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
     config.settings.push_back(std::move(setting));
   }
   noteOtherStages(config, report);
-  if (config.zero.stage > 0 && config.mesh.dp == 1)
+  // Ranks that share sequences have the same parameters, and ZeRO shards over them as well.
+  if (config.zero.stage > 0 && config.mesh.dp * config.mesh.sp == 1)
     report.notices.push_back(report.name +
                              ": \"zero_optimization.stage\" = " + std::to_string(config.zero.stage) +
                              " has no effect on one data-parallel rank, which holds the whole state");

@@ -123,6 +123,19 @@ TEST(Program, AcceptsWhatItHonoursAndNotesTheRest) {
   EXPECT_THAT(notices, Not(HasSubstr("gradient_clipping")));
 }
 
+TEST(Program, RanksThatShareSequencesShardStates) {
+  auto notices = [](int64_t sp, int64_t ranks) {
+    Result<Config> config =
+        readMembers("zero_optimization: {stage: 3}, sequence_parallel_size: " + std::to_string(sp), ranks);
+    EXPECT_TRUE(config) << told(config);
+    return noticesOf(config);
+  };
+  const char *words = "has no effect on one data-parallel rank";
+  EXPECT_THAT(notices(8, 8), Not(HasSubstr(words))); // dp 1, sp 8
+  EXPECT_THAT(notices(4, 8), Not(HasSubstr(words)));
+  EXPECT_THAT(notices(1, 1), HasSubstr(words));
+}
+
 TEST(Print, ShowsValuesAndOrigins) {
   Result<Config> config = read("{\n  \"train_batch_size\": 8,\n  \"comet\": {\"api_key\": \"hush\"}\n}",
                                {"gradient_clipping=0.5"});
