@@ -1,13 +1,15 @@
 //===- AnalyticExplanation.cpp - What a stage of a plan by rules keeps, and why ------------===//
 //
-// The estimate is linear in the layers of a stage: what one more layer takes is what each of them keeps over
-// all micro-batches in flight, and the rest lies outside of the layers or is computed again.
+// Beside each value stands the first of some changes that makes it smaller. Whether it does is not argued but
+// estimated: the value is asked for again under the changed plan, so that no advice is given that changes
+// nothing, such as a stage of ZeRO on one rank.
 //
 //===---------------------------------------------------------------------------===//
 #include "AnalyticExplanation.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 using namespace ds;
 using namespace ds::planner;
@@ -15,20 +17,43 @@ using report::PeakPart;
 using report::PeakValue;
 
 namespace {
+/// A change of the plan, and how one asks for it.
+struct Change {
+  std::string text;
+  cost::ParallelPlan plan;
+};
+
+/// Bytes of one value of the stage under a plan.
+using ValueOf = std::function<double(const cost::ParallelPlan &)>;
+
 class StageExplainer {
 public:
   StageExplainer(const AnalyticCase &what, int64_t stage)
-      : plan(what.plan), memory(estimateStageMemory(what.shape, what.plan, what.rates.cluster(), stage)),
-        layers(what.shape.layers / what.plan.pp), what(what), stage(stage) {}
+      : plan(what.plan), memory(memoryOf(what, what.plan, stage)),
+        layers(layersOfStage(what.shape, what.plan, stage)), what(what), stage(stage) {}
   report::PeakExplanation explain();
 
 private:
+  static cost::MemoryEstimate memoryOf(const AnalyticCase &what, const cost::ParallelPlan &plan,
+                                       int64_t stage) {
+    return estimateStageMemory(what.shape, plan, what.rates.cluster(), std::min(stage, plan.pp - 1));
+  }
+  /// What layers keep; the rest of the activations lies outside of them.
+  double keptBytes(const cost::ParallelPlan &of) const {
+    cost::StageActivations parts = stageActivations(what.shape, of, std::min(stage, of.pp - 1));
+    return parts.layers * parts.perLayer;
+  }
+  Change change(const std::string &text, const std::function<void(cost::ParallelPlan &)> &apply) const;
+  std::string remedy(const ValueOf &valueOf, const std::vector<Change> &changes,
+                     const std::string &otherwise) const;
+  std::vector<Change> divideState(int64_t zeroStage, bool isParameter) const;
+  std::vector<Change> splitLayers() const;
+  std::vector<Change> smallerBatch() const;
   void add(const std::string &name, PeakPart part, double bytes, const std::string &reason,
            const std::string &remedy);
   void addStates();
+  void addBuckets();
   void addActivations();
-  double activationsOf(int64_t layersOfChunk) const;
-  std::string divide(int64_t stageOfZero, const char *offload, config::Home home) const;
 
   const cost::ParallelPlan &plan;
   cost::MemoryEstimate memory;
@@ -52,56 +77,121 @@ void StageExplainer::add(const std::string &name, PeakPart part, double bytes, c
   result.largest.push_back(value);
 }
 
-/// The next thing that ZeRO does about a state.
-std::string StageExplainer::divide(int64_t stageOfZero, const char *offload, config::Home home) const {
-  int64_t ranks = plan.dp * plan.sp;
-  if (plan.zeroStage < stageOfZero && ranks > 1)
-    return "zero_optimization.stage = " + std::to_string(stageOfZero) + " divides it by " +
-           std::to_string(ranks) + " ranks";
-  if (home == config::Home::Device)
-    return std::string("zero_optimization.") + offload + ".device = cpu takes it off the device";
-  return "more ranks, or more pipeline stages";
+Change StageExplainer::change(const std::string &text,
+                              const std::function<void(cost::ParallelPlan &)> &apply) const {
+  Change changed{text, plan};
+  apply(changed.plan);
+  return changed;
+}
+
+/// The first change that is possible and makes the value smaller.
+std::string StageExplainer::remedy(const ValueOf &valueOf, const std::vector<Change> &changes,
+                                   const std::string &otherwise) const {
+  std::optional<int64_t> devices = what.rates.cluster().devices();
+  double now = valueOf(plan);
+  for (const Change &each : changes)
+    if (checkPlan(what.shape, each.plan) && (!devices || each.plan.ranks() <= *devices) &&
+        valueOf(each.plan) < 0.999 * now)
+      return each.text;
+  return otherwise;
+}
+
+/// What ZeRO does about a state, then what more devices do. The optimizer leaves the device from stage 1 on,
+/// parameters under stage 3.
+std::vector<Change> StageExplainer::divideState(int64_t zeroStage, bool isParameter) const {
+  using Plan = cost::ParallelPlan;
+  std::string zero = "zero_optimization.stage = ", ranks = std::to_string(plan.dp * plan.sp);
+  std::string offload =
+      std::string("zero_optimization.offload_") + (isParameter ? "param" : "optimizer") + ".device = cpu";
+  int64_t least = isParameter ? 3 : 1;
+  auto leave = [&](Plan &p) {
+    (isParameter ? p.parameterHome : p.optimizerHome) = config::Home::Cpu;
+    p.zeroStage = std::max(p.zeroStage, least);
+  };
+  std::vector<Change> changes;
+  if (plan.zeroStage < zeroStage)
+    changes.push_back(change(zero + std::to_string(zeroStage) + " divides it by " + ranks + " ranks",
+                             [&](Plan &p) { p.zeroStage = zeroStage; }));
+  changes.push_back(
+      change(offload + (plan.zeroStage < least ? ", with stage = " + std::to_string(least) + "," : "") +
+                 " takes it off the device",
+             leave));
+  changes.push_back(change("more ranks, by which it is divided", [](Plan &p) { p.dp *= 2; }));
+  changes.push_back(change("more pipeline stages, with fewer layers each", [](Plan &p) { p.pp *= 2; }));
+  for (Change &each : splitLayers())
+    changes.push_back(std::move(each));
+  return changes;
+}
+
+std::vector<Change> StageExplainer::splitLayers() const {
+  return {change("tensor_parallel.autotp_size = " + std::to_string(2 * plan.tp) + " splits the layers",
+                 [](cost::ParallelPlan &p) { p.tp *= 2; })};
+}
+
+std::vector<Change> StageExplainer::smallerBatch() const {
+  return {change("a smaller train_micro_batch_size_per_gpu", [](cost::ParallelPlan &p) {
+    p.accumulation *= p.microBatch;
+    p.microBatch = 1;
+  })};
 }
 
 void StageExplainer::addStates() {
   std::string held = " of the stage's " + std::to_string(layers) + " layers: kept from step to step";
+  auto of = [&](double cost::MemoryEstimate::*part) {
+    return [this, part](const cost::ParallelPlan &p) { return memoryOf(what, p, stage).*part; };
+  };
+  const std::string none = "none: only a smaller model has less of it";
   add("parameters", PeakPart::Parameters, memory.parameters, "state" + held,
-      divide(3, "offload_param", plan.parameterHome));
+      remedy(of(&cost::MemoryEstimate::parameters), divideState(3, /*isParameter=*/true), none));
   add("gradients", PeakPart::Accumulators, memory.gradients,
       "sums of the stage's " + std::to_string(layers) + " layers until the update",
-      divide(2, "offload_optimizer", plan.optimizerHome));
+      remedy(of(&cost::MemoryEstimate::gradients), divideState(2, /*isParameter=*/false), none));
   add("optimizer states", PeakPart::Moments, memory.optimizer, "state" + held,
-      divide(1, "offload_optimizer", plan.optimizerHome));
-  add("gathered buckets", PeakPart::Gathered, memory.gathered, "gathered for the layer at work and the next",
-      "a smaller zero_optimization.stage3_prefetch_bucket_size");
-  add("reduced buckets", PeakPart::Exchanged, memory.reduced,
-      "gradients on their way into a reduction, the running bucket and the next",
-      "a smaller zero_optimization.reduce_bucket_size");
+      remedy(of(&cost::MemoryEstimate::optimizer), divideState(1, /*isParameter=*/false), none));
 }
 
-/// Activations if each chunk had so many layers.
-double StageExplainer::activationsOf(int64_t layersOfChunk) const {
-  cost::ModelShape shape = what.shape;
-  shape.layers = layersOfChunk * plan.pp * plan.interleave;
-  return estimateStageMemory(shape, plan, what.rates.cluster(), stage).activations;
+void StageExplainer::addBuckets() {
+  auto gathered = [this](const cost::ParallelPlan &p) { return memoryOf(what, p, stage).gathered; };
+  auto reduced = [this](const cost::ParallelPlan &p) { return memoryOf(what, p, stage).reduced; };
+  const std::string none = "none: two layers or buckets are under way at a time";
+  add("gathered buckets", PeakPart::Gathered, memory.gathered, "gathered for the layer at work and the next",
+      remedy(gathered, splitLayers(), none));
+  add("reduced buckets", PeakPart::Exchanged, memory.reduced,
+      "gradients on their way into a reduction, the running bucket and the next",
+      remedy(reduced, splitLayers(), none));
 }
 
 void StageExplainer::addActivations() {
-  double each = activationsOf(2) - activationsOf(1); // of one layer per chunk, over what is in flight
-  double kept = each * static_cast<double>(layers / plan.interleave);
+  using Plan = cost::ParallelPlan;
+  double kept = keptBytes(plan);
   bool recomputes = plan.recompute == cost::Recompute::Full;
+  std::vector<Change> changes = {
+      change("activation_checkpointing keeps inputs of layers alone",
+             [](Plan &p) { p.recompute = cost::Recompute::Full; }),
+      change("activation_checkpointing.partition_activations shares them out over " +
+                 std::to_string(plan.tp) + " ranks",
+             [](Plan &p) { p.partitionCheckpoints = p.tp > 1; })};
+  for (Change &each : smallerBatch())
+    changes.push_back(std::move(each));
+  changes.push_back(change("activation_checkpointing.cpu_checkpointing takes them off the device",
+                           [](Plan &p) { p.checkpointHome = config::Home::Cpu; }));
   add("activations of " + std::to_string(layers) + " layers", PeakPart::Activations, kept,
       std::string(recomputes ? "inputs of layers, to compute them again"
                              : "saved for the backward pass of each layer") +
           (plan.pp > 1 ? ", for each micro-batch in flight" : ""),
-      recomputes ? "a smaller train_micro_batch_size_per_gpu"
-                 : "activation_checkpointing keeps inputs of layers alone");
+      remedy([this](const Plan &p) { return keptBytes(p); }, changes, "shorter sequences"));
   std::string rest = stage == plan.pp - 1 ? "logits and the last norm's result, in fp32, for the loss"
                                           : "dropout masks of the embedding";
   if (plan.recompute != cost::Recompute::None)
     rest += ", and the layer that is computed again";
+  changes = smallerBatch();
+  changes.push_back(change("loss_chunks = " + std::to_string(8 * plan.lossChunks) + " makes logits in parts",
+                           [](Plan &p) { p.lossChunks *= 8; }));
+  for (Change &each : splitLayers())
+    changes.push_back(std::move(each));
+  auto outside = [this](const Plan &p) { return memoryOf(what, p, stage).activations - keptBytes(p); };
   add("activations outside the layers", PeakPart::Activations, memory.activations - kept, rest,
-      "a smaller train_micro_batch_size_per_gpu, or tensor parallelism");
+      remedy(outside, changes, "shorter sequences"));
 }
 
 report::PeakExplanation StageExplainer::explain() {
@@ -109,6 +199,7 @@ report::PeakExplanation StageExplainer::explain() {
   result.layer = "the last layer in flight";
   result.segment = "stage " + std::to_string(stage);
   addStates();
+  addBuckets();
   addActivations();
   add("workspace", PeakPart::Workspace, memory.workspace, kWorkspaceText,
       "none is needed: less memory means smaller pieces, which take longer");

@@ -10,17 +10,25 @@
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandNames.h"
+#include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/TrainingAttr.h"
+#include "ds/Passes/Workspaces.h"
 
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 namespace report = ::ds::report;
+namespace rt = ::ds::rt;
 using report::Category;
 using report::PeakPart;
 using report::PeakValue;
 using report::repeatedLayer;
+
+/// What makes a value of each sample smaller.
+static std::string smallerBatch(int64_t samples) {
+  return samples > 1 ? "a smaller train_micro_batch_size_per_gpu, or shorter sequences" : "shorter sequences";
+}
 
 /// The peak is that of the device's arena.
 static bool isOnDevice(AllocOp alloc) { return alloc.getBuffer().getType().getSpace() == Space::Device; }
@@ -28,15 +36,16 @@ static bool isOnDevice(AllocOp alloc) { return alloc.getBuffer().getType().getSp
 namespace {
 class PeakExplainer {
 public:
-  /// Requires a moment at which a command runs.
-  PeakExplainer(ModuleOp module, const Moment &peak)
-      : module(module), symbols(module), peak(peak), scheduled(peak.func) {}
+  /// Requires a moment at which a command runs. `samples` are those of a micro-batch.
+  PeakExplainer(ModuleOp module, const Moment &peak, int64_t samples)
+      : module(module), symbols(module), peak(peak), samples(samples), scheduled(peak.func) {}
   report::PeakExplanation explain();
 
 private:
-  /// First and last command that touch an allocation, and the next one from the peak on.
+  /// First and last command that touch an allocation, the next one from the peak on, and how many write it.
   struct Uses {
     int64_t first = -1, next = -1, last = -1;
+    int64_t writers = 0;
   };
 
   void findUses();
@@ -48,11 +57,15 @@ private:
   PeakPart partOf(const AllocLifetime &lifetime, const Uses &use) const;
   std::string sourceFor(PeakPart part, Operation *writer);
   std::string reasonFor(Category category, const Uses &uses, Operation *writer);
-  std::string remedyFor(Category category, const Uses &uses, Operation *writer, const std::string &layer);
+  std::string remedyForGathered(const Uses &use) const;
+  std::string remedyForReduced(CommunicateOp reduction) const;
+  std::string remedyFor(Category category, const Uses &uses, const AllocLifetime &lifetime,
+                        const std::string &layer);
 
   ModuleOp module;
   SymbolTable symbols;
   const Moment &peak;
+  int64_t samples;
   ScheduledFunction scheduled;
   DenseMap<Value, Uses> uses;
 };
@@ -66,6 +79,7 @@ void PeakExplainer::findUses() {
       use.first = use.first < 0 ? at : use.first;
       use.next = use.next < 0 && at >= peak.command ? at : use.next;
       use.last = at;
+      use.writers += access.isWrite && !isa<CommunicateOp>(command) ? 1 : 0;
     }
 }
 
@@ -97,21 +111,57 @@ std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operati
   return (isForward(use.first) ? "result that " : "gradient that ") + next + " uses";
 }
 
-std::string PeakExplainer::remedyFor(Category category, const Uses &use, Operation *writer,
+/// What makes scratch memory smaller: on the CPU fewer threads, where the library says so. What NVIDIA's
+/// libraries may use is a budget.
+static std::string remedyForScratch(Operation *command, int64_t bytes) {
+  auto call = dyn_cast<CallOp>(command);
+  if (isForCuda(command->getParentOfType<ModuleOp>()))
+    return call && isCallOf(call, rt::LibraryFn::AttentionBackward)
+               ? "none is needed: less memory means smaller pieces, which take longer"
+               : "none by itself: the budget follows from the sizes of its operands";
+  ::ds::Result<uint64_t> alone =
+      call ? workspaceBytes(call, {/*threads=*/1}) : ::ds::Result<uint64_t>(uint64_t(bytes));
+  return alone && *alone < uint64_t(bytes) ? "fewer --threads-per-rank"
+                                           : "none: the library takes as much with one thread";
+}
+
+/// Gathered parameters are there for a use that has come, or wait for one.
+std::string PeakExplainer::remedyForGathered(const Uses &use) const {
+  if (use.next <= peak.command)
+    return "none: it is read at this moment";
+  return isSaved(use) && use.first < peak.command && isForward(use.first) && !isForward(use.next)
+             ? "a lower zero_optimization.stage3_max_live_parameters: it is gathered again for backward"
+             : "a smaller zero_optimization.stage3_prefetch_bucket_size: it is gathered later";
+}
+
+/// A bucket of several gradients can be a smaller one.
+std::string PeakExplainer::remedyForReduced(CommunicateOp reduction) const {
+  for (const BufferAccess &access : accessesOf(reduction))
+    if (auto use = uses.find(access.root); use != uses.end() && use->second.writers > 1)
+      return "a smaller zero_optimization.reduce_bucket_size";
+  return "none: one parameter's gradient is no smaller";
+}
+
+std::string PeakExplainer::remedyFor(Category category, const Uses &use, const AllocLifetime &lifetime,
                                      const std::string &layer) {
-  if (category == Category::Workspace && !isa<CommunicateOp>(writer))
-    return "fewer --threads-per-rank";
-  auto communicate = dyn_cast<CommunicateOp>(writer);
+  AllocOp alloc = lifetime.alloc;
+  auto communicate = dyn_cast<CommunicateOp>(lifetime.writer);
+  if (category == Category::Workspace && !communicate)
+    return remedyForScratch(scheduled.commands[use.first], alloc.getBuffer().getType().getSizeInBytes());
   if (communicate && communicate.getKind() == CollectiveKind::AllGather)
-    return isSaved(use)
-               ? "a lower zero_optimization.stage3_max_live_parameters: it is gathered again for backward"
-               : "a smaller zero_optimization.stage3_prefetch_bucket_size: it is gathered later";
-  if (category == Category::Communication || isa<CommunicateOp>(scheduled.commands[use.last]))
-    return "a smaller zero_optimization.reduce_bucket_size";
+    return remedyForGathered(use);
+  if (category == Category::Workspace)
+    return remedyForReduced(communicate);
+  if (auto last = dyn_cast<CommunicateOp>(scheduled.commands[use.last]))
+    return remedyForReduced(last);
+  if (category == Category::Communication)
+    return smallerBatch(samples);
+  if (category == Category::Gradients)
+    return "none: it has the size of its parameter";
   if (isSaved(use) && !layer.empty())
     return "recomputing " + repeatedLayer(layer) +
            " in the backward pass: activation_checkpointing, for which programs have no pass yet";
-  return "a smaller train_micro_batch_size_per_gpu, or shorter sequences";
+  return smallerBatch(samples);
 }
 
 PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) const {
@@ -161,7 +211,7 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
   value.madeBy = spell(use.first);
   value.lastUsedBy = spell(use.last);
   value.reason = reasonFor(category, use, lifetime.writer);
-  value.remedy = remedyFor(category, use, lifetime.writer, value.layer);
+  value.remedy = remedyFor(category, use, lifetime, value.layer);
   return value;
 }
 
@@ -189,18 +239,41 @@ report::PeakExplanation PeakExplainer::explain() {
 // States and inputs
 //===----------------------------------------------------------------------===//
 
+/// The stage of ZeRO that divides a part of the states; 0: none does.
+static int64_t stageThatDivides(PeakPart part) {
+  switch (part) {
+  case PeakPart::Parameters:
+  case PeakPart::Gathered:
+    return 3;
+  case PeakPart::Accumulators:
+    return 2;
+  case PeakPart::Masters:
+  case PeakPart::Moments:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
 /// What would make a state or an input smaller.
-static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training) {
+static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training, int64_t samples) {
   if (whole.part == PeakPart::Inputs)
-    return "a smaller train_micro_batch_size_per_gpu";
-  Category category = categoryOf(whole.part);
-  int64_t stage = category == Category::Parameters ? 3 : category == Category::Gradients ? 2 : 1;
-  if (training.world > 1 && training.sharding.stage < stage)
-    return "zero_optimization.stage = " + std::to_string(stage) + " divides it by " +
-           std::to_string(training.world) + " ranks";
-  if (training.world > 1)
+    return smallerBatch(samples);
+  int64_t stage = stageThatDivides(whole.part);
+  if (stage == 0)
+    return "none: every rank needs all of it";
+  if (whole.isSharded)
     return "more --ranks: it is divided already";
-  return "more --ranks with zero_optimization.stage = " + std::to_string(stage);
+  const std::string threshold = "zero_optimization.stage3_param_persistence_threshold";
+  if (training.world > 1 && training.sharding.stage >= stage)
+    return whole.part == PeakPart::Parameters ? "a lower " + threshold + ": it is kept whole"
+                                              : "none: it is not divided";
+  // What stage 3 keeps whole it does not divide.
+  bool isKept = stage == 3 && whole.type.getTensor().getNumElements() <= training.sharding.parameterThreshold;
+  std::string key =
+      "zero_optimization.stage = " + std::to_string(stage) + (isKept ? " with a lower " + threshold : "");
+  return training.world == 1 ? "more --ranks with " + key
+                             : key + " divides it by " + std::to_string(training.world) + " ranks";
 }
 
 /// What gives a state or an input its size.
@@ -219,7 +292,7 @@ static std::string sourceFor(const WholeBuffer &whole, const TrainingOptions &tr
   return text;
 }
 
-static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &training) {
+static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &training, int64_t samples) {
   PeakValue value;
   value.name = whole.name;
   value.part = whole.part;
@@ -228,21 +301,33 @@ static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &train
   value.bytes = whole.type.getSizeInBytes();
   value.reason = whole.part == PeakPart::Inputs ? "input: the host fills it before each micro-step"
                                                 : "state: kept from step to step";
-  value.remedy = remedyFor(whole, training);
+  value.remedy = remedyFor(whole, training, samples);
   return value;
+}
+
+/// Samples of a micro-batch: the first dimension of its inputs.
+static int64_t samplesOf(ArrayRef<WholeBuffer> buffers) {
+  int64_t samples = 1;
+  for (const WholeBuffer &whole : buffers)
+    if (ArrayRef<int64_t> shape = whole.type.getTensor().getShape();
+        whole.part == PeakPart::Inputs && !shape.empty())
+      samples = std::max(samples, shape.front());
+  return samples;
 }
 
 report::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
   TrainingOptions training;
   if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
     training = *read;
+  std::vector<WholeBuffer> buffers = findWholeBuffers(module);
+  int64_t samples = samplesOf(buffers);
   report::PeakExplanation result;
   if (peak.func)
-    result = PeakExplainer(module, peak).explain();
+    result = PeakExplainer(module, peak, samples).explain();
   std::vector<PeakValue> all;
-  for (const WholeBuffer &whole : findWholeBuffers(module))
+  for (const WholeBuffer &whole : buffers)
     if (whole.type.getSpace() == Space::Device)
-      all.push_back(describe(whole, training));
+      all.push_back(describe(whole, training, samples));
   std::move(result.largest.begin(), result.largest.end(), std::back_inserter(all));
   result.largest = std::move(all);
   return result;

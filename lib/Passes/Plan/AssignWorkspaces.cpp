@@ -5,11 +5,11 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
-#include "Support/Workspaces.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/Workspaces.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_ASSIGNWORKSPACES

@@ -7,10 +7,10 @@
 #ifndef DS_LIB_PASSES_SCHEDULE_FUNCTIONGATHERS_H
 #define DS_LIB_PASSES_SCHEDULE_FUNCTIONGATHERS_H
 
-#include "Support/Workspaces.h"
 #include "ds/Analysis/GatherSchedule.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/Workspaces.h"
 
 namespace mlir::ds {
 

@@ -1,5 +1,5 @@
 //===- Workspaces.cpp - How much scratch memory a library call is to have ---------===//
-#include "Workspaces.h"
+#include "ds/Passes/Workspaces.h"
 
 #include "RuntimeCall.h"
 #include "ds/Dialect/Target.h"

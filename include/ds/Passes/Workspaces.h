@@ -10,8 +10,8 @@
 // they need on the CPU, the other kernels nothing, and NCCL's buffers are NCCL's own.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_PASSES_SUPPORT_WORKSPACES_H
-#define DS_LIB_PASSES_SUPPORT_WORKSPACES_H
+#ifndef DS_PASSES_WORKSPACES_H
+#define DS_PASSES_WORKSPACES_H
 
 #include "ds/Dialect/Ds.h"
 #include "ds/Support/Error.h"
@@ -38,4 +38,4 @@ struct WorkspaceLimits {
 
 } // namespace mlir::ds
 
-#endif // DS_LIB_PASSES_SUPPORT_WORKSPACES_H
+#endif // DS_PASSES_WORKSPACES_H
