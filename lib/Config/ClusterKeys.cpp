@@ -26,6 +26,7 @@ constexpr ClusterKey kTable[] = {
   {"device.memory_bytes", Bytes, true, "bytes", "memory of one device", SET(device.memoryBytes, integer)},
   {"device.context_bytes", Bytes, true, "bytes", "what the device's context and the libraries take of it", SET(device.contextBytes, integer)},
   {"device.launch_seconds", Positive, true, "s", "from one kernel to the next", SET(device.launchSeconds, number)},
+  {"device.graph_launch_seconds", Positive, false, "s", "the same between nodes of a recorded graph, as which programs run; given launch_seconds without it counts in place of the base's; absent: as launch_seconds", SET(device.graphLaunchSeconds, number)},
   {"device.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the device's memory", SET(device.memoryBytesPerSecond, number)},
   {"device.memory_efficiency", Share, true, "", "share of that peak which a streaming kernel reaches", SET(device.memoryEfficiency, number)},
   {"device.contention", Share, false, "", "share of the time of an exchange beside compute that compute loses; default 0", SET(device.contention, number)},

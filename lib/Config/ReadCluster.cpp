@@ -165,13 +165,15 @@ public:
     }
   }
 
-  /// A constant in place of a base's curve.
+  /// Figures that count in place of what a base says more closely.
   void overrideBase() {
     auto isGiven = [&](std::string_view path) {
       return std::find(given.begin(), given.end(), path) != given.end();
     };
     if (isGiven("device.attention_efficiency") && !isGiven("device.attention_shapes"))
       cluster.device.attentionShapes = {};
+    if (isGiven("device.launch_seconds") && !isGiven("device.graph_launch_seconds"))
+      cluster.device.graphLaunchSeconds = 0;
   }
 
   /// Keys that no base gives and the file has not.

@@ -8,6 +8,7 @@
 #include "LayerTime.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ds::cost {
 
@@ -30,13 +31,20 @@ struct Part {
 };
 } // namespace
 
+/// A product of a batch of matrices [m, k] and [k, n] without gaps between rows.
+static Matmul product(double m, double n, double k, double batch = 1) {
+  constexpr double kAligned = 8; // elements of 16 bits
+  bool isUnaligned = std::fmod(n, kAligned) != 0 || std::fmod(k, kAligned) != 0;
+  return {.m = m, .n = n, .k = k, .batch = batch, .isUnaligned = isUnaligned};
+}
+
 /// The four products with weights.
 static double weightProducts(const ModelShape &shape, const Part &p, const Rates &rates, DType dtype) {
   double up = (shape.gated ? 2 : 1) * p.f;
-  return rates.matmulSeconds({p.tokens, (p.h + 2 * p.kv) / p.t, p.h}, dtype) +
-         rates.matmulSeconds({p.tokens, p.h, p.h / p.t}, dtype) +
-         rates.matmulSeconds({p.tokens, up / p.t, p.h}, dtype) +
-         rates.matmulSeconds({p.tokens, p.h, p.f / p.t}, dtype);
+  return rates.matmulSeconds(product(p.tokens, (p.h + 2 * p.kv) / p.t, p.h), dtype) +
+         rates.matmulSeconds(product(p.tokens, p.h, p.h / p.t), dtype) +
+         rates.matmulSeconds(product(p.tokens, up / p.t, p.h), dtype) +
+         rates.matmulSeconds(product(p.tokens, p.h, p.f / p.t), dtype);
 }
 
 /// Scores and their product with the values, or their gradients. Fused, the scores never leave the chip and
@@ -50,8 +58,8 @@ static double attentionProducts(const Part &p, const ParallelPlan &plan, const R
     return rates.attentionSeconds(
         {.heads = heads, .queries = p.s, .keys = p.s, .width = width, .isGradient = isGradient},
         tensors * heads * p.s * width * static_cast<double>(bytesOf(dtype)), dtype);
-  double forward = rates.matmulSeconds({p.s, p.s, width, heads}, dtype) +
-                   rates.matmulSeconds({p.s, width, p.s, heads}, dtype);
+  double forward = rates.matmulSeconds(product(p.s, p.s, width, heads), dtype) +
+                   rates.matmulSeconds(product(p.s, width, p.s, heads), dtype);
   return isGradient ? 2 * forward : forward;
 }
 
@@ -121,7 +129,7 @@ double logitSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rat
   Part p(shape, plan);
   double columns = static_cast<double>(shape.vocab) / p.t;
   // Three products; the loss reads and writes fp32 logits three times.
-  return 3 * rates.matmulSeconds({p.tokens, columns, p.h}, plan.dtype) +
+  return 3 * rates.matmulSeconds(product(p.tokens, columns, p.h), plan.dtype) +
          rates.memorySeconds(p.tokens * columns * (p.bytes + 24));
 }
 

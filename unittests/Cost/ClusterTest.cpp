@@ -60,6 +60,23 @@ TEST(Cluster, BuiltInOnesSayTheirArchitecture) {
   EXPECT_EQ(readCluster("4x-rtx3090")->device.architecture, "sm_86");
 }
 
+TEST(Cluster, BuiltInGpusReachNoMoreThanWasEverMeasured) {
+  for (std::string_view name : builtinClusterNames()) {
+    DeviceSpec device = builtinCluster(name).device;
+    if (!device.architecture.starts_with("sm_"))
+      continue;
+    // docs/cost-model.md has the sources.
+    EXPECT_LE(device.memoryEfficiency, 0.9) << name;
+    EXPECT_GT(device.multiprocessors, 0) << name;
+    for (DType dtype : {DType::F16, DType::BF16})
+      for (auto [size, rate] : device.matmulFlops[dtype].points)
+        EXPECT_LE(rate, device.architecture == "sm_90" ? 800e12 : 0.92 * device.peakFlops[dtype]) << name;
+    for (size_t row = 0; row < device.attentionShapes.rates.size(); ++row)
+      for (double rate : device.attentionShapes.rates[row])
+        EXPECT_LE(rate, device.architecture == "sm_90" ? 740e12 : device.peakFlops[DType::BF16]) << name;
+  }
+}
+
 TEST(Cluster, NodesOfNDevices) {
   Result<Cluster> four = readCluster("4x-rtx3090"), eight = readCluster("8xh100-80g");
   ASSERT_TRUE(four && eight);

@@ -26,6 +26,7 @@ static config::Cluster plain(double matmul, double memory) {
   cluster.device.contention = 0;
   cluster.device.attentionEfficiency = 1;
   cluster.device.attentionShapes = {};
+  cluster.device.multiprocessors = 0;
   cluster.inside.latencySeconds = cluster.between.latencySeconds = 0;
   return cluster;
 }

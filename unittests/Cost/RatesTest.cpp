@@ -59,6 +59,43 @@ TEST(Rates, MatmulReachesTheBestPublishedRateAndFallsWithTheSize) {
   }
 }
 
+TEST(Rates, TilesReachBeyondOddResultsAndWavesEndEmpty) {
+  Rates rates = ratesOf("a100-80g"); // 108 multiprocessors
+  auto seconds = [&](double m, double n, double k) {
+    return rates.matmulSeconds({m, n, k}, DType::BF16) - rates.cluster().device.launchSeconds;
+  };
+  // 4097 rows are computed as 4160.
+  EXPECT_WITHIN(seconds(4097, 4096, 4096) / seconds(4096, 4096, 4096), 4160.0 / 4096, 0.005);
+  // 12 x 9 tiles are one wave; 11 x 10, or 11 x 20 halves, begin another: three where 2.5 are usual.
+  double more = 1408 * 1280.0 / (1536 * 1152.0);
+  EXPECT_WITHIN(seconds(1408, 1280, 4096) / seconds(1536, 1152, 4096), more * 3 / (220.0 / 108 + 0.5), 0.005);
+  // Without a number of multiprocessors nothing is taken off.
+  config::Cluster cluster = rates.cluster();
+  cluster.device.multiprocessors = 0;
+  EXPECT_LT(Rates(cluster).matmulSeconds({4097, 4096, 4096, 1, false, false, true}, DType::BF16),
+            rates.matmulSeconds({4097, 4096, 4096}, DType::BF16));
+}
+
+TEST(Rates, RowsAtOddPlacesHalveTheRate) {
+  // GPT-2 124M's vocabulary: a quarter of a step as 50304, whose rows are padded, half as 50257.
+  Rates rates = ratesOf("a100-80g");
+  Matmul padded{16384, 50304, 768}, odd{16384, 50257, 768};
+  odd.isUnaligned = true;
+  EXPECT_WITHIN(rates.matmulSeconds(odd, DType::BF16) / rates.matmulSeconds(padded, DType::BF16), 2, 0.01);
+  EXPECT_WITHIN(rates.matmulSeconds(odd, DType::F32) / rates.matmulSeconds(padded, DType::F32), 1, 0.01);
+}
+
+TEST(Rates, NodesOfAGraphFollowFaster) {
+  Rates rates = ratesOf("h100-80g");
+  EXPECT_EQ(rates.memorySeconds(0), 4e-6);
+  EXPECT_EQ(rates.ofProgram().memorySeconds(0), 1.3e-6);
+  EXPECT_EQ(Rates().ofProgram().memorySeconds(0), Rates().memorySeconds(0)); // the CPU has no graphs
+  Result<config::Cluster> measured = config::readClusterText(
+      "{name: 'mine', base: 'h100-80g', device: {launch_seconds: 2e-6}}", "c"); // as a calibration writes it
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(Rates(*measured).ofProgram().memorySeconds(0), 2e-6);
+}
+
 TEST(Rates, NarrowMatmulsAreBoundByTheirBytes) {
   Rates rates = ratesOf("a100-80g");
   double bytes = 2.0 * (8.0 * 16384 + 16384.0 * 16384 + 8.0 * 16384); // a decoding step's product

@@ -54,6 +54,7 @@ struct DeviceSpec {
   int64_t memoryBytes = 0;
   int64_t contextBytes = 0;        ///< what the device's context and the libraries take of it
   double launchSeconds = 0;        ///< from one kernel to the next
+  double graphLaunchSeconds = 0;   ///< the same between nodes of a recorded graph; 0: as launchSeconds
   double memoryBytesPerSecond = 0; ///< peak
   double memoryEfficiency = 1;     ///< share of the peak that a streaming kernel reaches
   double contention = 0;           ///< share of the time of an exchange beside compute that compute loses
@@ -72,10 +73,9 @@ struct DeviceSpec {
   PerDtype<double> peakFlops;                       ///< dense, operations per second; 0: no such unit
   PerDtype<Curve> matmulFlops; ///< achieved, by the cube root of m * n * k; empty: as fp32
   PerDtype<ShapeTable>
-      matmulShapes; ///< achieved, by m, n and k: of a b, a b^T and a^T b; empty: by the curve
-  ShapeTable
-      attentionShapes; ///< achieved by what causal attention computes, by positions and head width, forward
-                       ///< and backward, on GPUs in 16 bits; empty: by share
+      matmulShapes;           ///< achieved, by m, n and k: of a b, a b^T and a^T b; empty: by the curve
+  ShapeTable attentionShapes; ///< achieved by what causal attention computes, by positions and head width,
+                              ///< forward and backward, on GPUs in 16 bits; empty: by share
   /// Of library functions, by their names and the bytes that they touch.
   std::map<std::string, Curve, std::less<>> functionBytesPerSecond;
 };

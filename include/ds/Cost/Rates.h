@@ -35,6 +35,7 @@ struct Matmul {
   double m = 0, n = 0, k = 0;
   double batch = 1;
   bool transposeA = false, transposeB = false; ///< how the operands lie in memory
+  bool isUnaligned = false; ///< rows of an operand or the result begin at no multiple of 16 bytes
 };
 
 /// What a generated kernel moves and computes.
@@ -59,6 +60,9 @@ public:
   explicit Rates(config::Cluster cluster);
 
   const config::Cluster &cluster() const { return machine; }
+
+  /// The same for a program, whose kernels are nodes of a recorded graph.
+  Rates ofProgram() const;
 
   /// One op: at least its operations at the achieved rate of their size, at least its bytes at the memory's,
   /// and a launch. An op without matrix products has its time from its bytes.

@@ -24,8 +24,7 @@ FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 /// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {
 public:
-  /// `rates` outlive this.
-  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates) : symbols(module), rates(rates) {}
+  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates) : symbols(module), rates(rates.ofProgram()) {}
 
   /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
   /// are known.
@@ -46,7 +45,7 @@ private:
   const KernelFacts *factsOf(LaunchOp launch);
 
   SymbolTable symbols;
-  const ::ds::cost::Rates &rates;
+  const ::ds::cost::Rates rates;
   DenseMap<std::pair<Operation *, int64_t>, KernelFacts> facts; ///< by kernel and elements
 };
 

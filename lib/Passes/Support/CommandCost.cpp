@@ -92,6 +92,15 @@ static bool isByColumns(BufferType type, bool isTransposed) {
   return strides[isTransposed ? last - 1 : last] != 1 && strides[isTransposed ? last : last - 1] == 1;
 }
 
+/// Whether each row of an operand begins at a multiple of 16 bytes, as tensor cores are fed best.
+static bool isAligned(BufferType type) {
+  ArrayRef<int64_t> strides = type.getStrides();
+  if (strides.size() < 2)
+    return true;
+  int64_t pitch = std::max(strides[strides.size() - 1], strides[strides.size() - 2]);
+  return pitch * type.getTensor().getElementTypeBitWidth() % 128 == 0;
+}
+
 /// The product of a matmul call. A right-hand side without batch dimensions sees the others' as rows.
 static cost::Matmul productOf(CallOp call) {
   auto type = [&](unsigned i) { return cast<BufferType>(call.getBuffers()[i].getType()); };
@@ -105,6 +114,7 @@ static cost::Matmul productOf(CallOp call) {
   product.batch = product.m * columns > 0 ? elements / (product.m * columns) : 0;
   product.transposeA = isByColumns(type(0), flag(0));
   product.transposeB = isByColumns(type(1), flag(1));
+  product.isUnaligned = !isAligned(type(0)) || !isAligned(type(1)) || !isAligned(type(2));
   return product;
 }
 
