@@ -156,7 +156,7 @@ void run(RankGroup &group, const Options &options) {
 /// Of the vector that a group gathers, each rank receives what it does not have itself.
 void runAlong(RankGroup &group, const Options &options, AxisSet axes) {
   const Mesh &mesh = *options.mesh;
-  Communicator &some = group.subset(0, mesh.members(group.rank(), axes));
+  Communicator &some = group.subset(0, mesh.group(group.rank(), axes));
   const uint64_t part = options.megabytes * 1000000 / some.size();
   std::vector<std::byte> full(part * some.size());
   const Cost cost = measure(group, options.repeats, [&] {

@@ -47,7 +47,7 @@ public:
   /// For ExecutorOptions: streams are channels.
   CommunicatorOf communicators(uint32_t rank, const Mesh &mesh) {
     return [this, rank, mesh](uint32_t stream, AxisSet axes) {
-      return &subset(rank, stream, mesh.members(rank, axes));
+      return &subset(rank, stream, mesh.group(rank, axes));
     };
   }
 

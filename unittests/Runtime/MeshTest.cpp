@@ -35,17 +35,17 @@ TEST(AxisSets, AreSets) {
 TEST(MeshTest, LastAxisCountsFastest) {
   EXPECT_EQ(kMesh.coordinates(13), (std::vector<uint32_t>{1, 1, 0, 1})); // 0b1101
   EXPECT_EQ(kMesh.rankAt({1, 1, 0, 1}), 13u);
-  EXPECT_EQ(kMesh.members(13, {1, 2}), (std::vector<uint32_t>{9, 11, 13, 15}));
+  EXPECT_EQ(kMesh.group(13, {1, 2}), (std::vector<uint32_t>{9, 11, 13, 15}));
   EXPECT_EQ(kMesh.position(13, {1, 2}), 2u);
-  EXPECT_EQ(kMesh.firstMember(13, {1, 2}), 9u);
-  EXPECT_EQ(kMesh.members(13, {}), std::vector<uint32_t>{13});
+  EXPECT_EQ(kMesh.firstOfGroup(13, {1, 2}), 9u);
+  EXPECT_EQ(kMesh.group(13, {}), std::vector<uint32_t>{13});
 }
 
 TEST(MeshTest, WithoutAxesHasOneRank) {
   const Mesh mesh;
   EXPECT_EQ(mesh.size(), 1u);
   EXPECT_EQ(mesh.findMistake(1), "");
-  EXPECT_EQ(mesh.members(0, {}), std::vector<uint32_t>{0});
+  EXPECT_EQ(mesh.group(0, {}), std::vector<uint32_t>{0});
   EXPECT_EQ(mesh.position(0, {}), 0u);
   EXPECT_EQ(mesh.spell(), "[]");
 }
@@ -94,8 +94,8 @@ TEST(MeshTest, GroupsAreTheRanksThatDifferAlongTheirAxesAlone) {
     const Mesh mesh = randomMesh(random);
     const AxisSet axes = AxisSet::fromBits(static_cast<uint32_t>(random())) & mesh.all();
     EXPECT_EQ(mesh.findMistake(mesh.size()), "");
-    EXPECT_EQ(mesh.membersBelow(mesh.size(), axes), mesh.size(axes));
-    EXPECT_EQ(mesh.membersBelow(UINT32_MAX, axes), mesh.size(axes));
+    EXPECT_EQ(mesh.groupBelow(mesh.size(), axes), mesh.size(axes));
+    EXPECT_EQ(mesh.groupBelow(UINT32_MAX, axes), mesh.size(axes));
     for (uint32_t rank = 0; rank < mesh.size(); ++rank) {
       const std::vector<uint32_t> own = mesh.coordinates(rank);
       std::vector<uint32_t> expected;
@@ -106,12 +106,12 @@ TEST(MeshTest, GroupsAreTheRanksThatDifferAlongTheirAxesAlone) {
         if (isMember)
           expected.push_back(other);
       }
-      EXPECT_EQ(mesh.membersBelow(rank, axes),
-                std::ranges::count_if(mesh.members(0, axes), [&](uint32_t member) { return member < rank; }));
+      EXPECT_EQ(mesh.groupBelow(rank, axes),
+                std::ranges::count_if(mesh.group(0, axes), [&](uint32_t member) { return member < rank; }));
       EXPECT_EQ(mesh.rankAt(own), rank);
-      EXPECT_EQ(mesh.members(rank, axes), expected);
+      EXPECT_EQ(mesh.group(rank, axes), expected);
       EXPECT_EQ(mesh.size(axes), expected.size());
-      EXPECT_EQ(mesh.firstMember(rank, axes), expected.front());
+      EXPECT_EQ(mesh.firstOfGroup(rank, axes), expected.front());
       EXPECT_EQ(expected.at(mesh.position(rank, axes)), rank);
       uint32_t position = 0; // from strides
       for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)

@@ -116,11 +116,11 @@ public:
   /// All ranks on channel `index`, below ConnectOptions::channels. Lives as long as the group.
   virtual Communicator &channel(uint32_t index) = 0;
 
-  /// The ranks `members`, in ascending order and this one among them, on channel `index`. Made when first
-  /// asked for, without a word to the others; lives as long as the group. A channel's collectives are one
-  /// sequence whoever takes part: any two ranks call those of which both are members in the same order. Not
-  /// while a collective of the channel runs.
-  virtual Communicator &subset(uint32_t index, const std::vector<uint32_t> &members) = 0;
+  /// These ranks, in ascending order and this one among them, on channel `index`. Made when first asked for,
+  /// without a word to the others; lives as long as the group. A channel's collectives are one sequence
+  /// whoever takes part: any two ranks call those that both take part in in the same order. Not while a
+  /// collective of the channel runs.
+  virtual Communicator &subset(uint32_t index, const std::vector<uint32_t> &ranks) = 0;
 
   /// Every rank's string, in rank order: for small things outside the step (plan hashes, "stop now"). Takes
   /// no channel; one call at a time.

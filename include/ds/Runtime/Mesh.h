@@ -115,12 +115,12 @@ public:
   /// of their numbers, which is that of their coordinates. This is the rank's own number in it.
   uint32_t position(uint32_t rank, AxisSet axes) const;
   /// The ranks of that group, by position.
-  std::vector<uint32_t> members(uint32_t rank, AxisSet axes) const;
-  /// The first of them: the same for all members, and for no rank of another group.
-  uint32_t firstMember(uint32_t rank, AxisSet axes) const;
-  /// How many members of the group of rank 0 have numbers below `bound`: where ranks fill nodes one after
-  /// another, its members on the first node.
-  uint32_t membersBelow(uint32_t bound, AxisSet axes) const;
+  std::vector<uint32_t> group(uint32_t rank, AxisSet axes) const;
+  /// The first of them: the same for all of them, and for no rank of another group.
+  uint32_t firstOfGroup(uint32_t rank, AxisSet axes) const;
+  /// How many ranks of the group of rank 0 have numbers below `bound`: where ranks fill nodes one after
+  /// another, those on the first node.
+  uint32_t groupBelow(uint32_t bound, AxisSet axes) const;
 
   bool operator==(const Mesh &) const = default;
 

@@ -227,7 +227,7 @@ cost::Group CommandCosts::groupOf(CommunicateOp op) const {
   ::ds::rt::Mesh axes = mesh.getMesh();
   ::ds::rt::AxisSet along = mesh.find(op.getAxes());
   int64_t perNode = std::clamp<int64_t>(rates.cluster().devicesPerNode, 1, axes.size());
-  return {axes.size(along), axes.membersBelow(static_cast<uint32_t>(perNode), along)};
+  return {axes.size(along), axes.groupBelow(static_cast<uint32_t>(perNode), along)};
 }
 
 double CommandCosts::collectiveSeconds(CommunicateOp op) const {

@@ -101,7 +101,7 @@ Result<CommunicatorOf> Team::communicatorsFor(const Program &program) {
   }
   return CommunicatorOf([this, channels, mesh = program.mesh](uint32_t stream, AxisSet axes) {
     return stream < channels.size() && channels[stream]
-               ? &group->subset(*channels[stream], mesh.members(rank(), axes))
+               ? &group->subset(*channels[stream], mesh.group(rank(), axes))
                : nullptr;
   });
 }

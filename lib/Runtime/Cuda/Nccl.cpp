@@ -54,7 +54,7 @@ Result<const Nccl *> Nccl::open() {
 }
 
 int colorOf(const Mesh &mesh, AxisSet axes, uint32_t rank) {
-  return static_cast<int>(mesh.firstMember(rank, axes));
+  return static_cast<int>(mesh.firstOfGroup(rank, axes));
 }
 
 Error NcclRanks::failure(ncclResult_t result, const char *what) const {

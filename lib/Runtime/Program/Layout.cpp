@@ -76,7 +76,7 @@ uint64_t localElements(const Mesh &mesh, const Layout &layout, std::span<const i
 }
 
 std::vector<uint32_t> holders(const Mesh &mesh, const Layout &layout, uint32_t rank) {
-  return mesh.members(rank, layout.axes());
+  return mesh.group(rank, layout.axes());
 }
 
 /// What shard `shard` of the bucket has of a local tensor of `elements` elements.

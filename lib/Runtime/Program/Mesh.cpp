@@ -115,7 +115,7 @@ uint32_t Mesh::position(uint32_t rank, AxisSet axes) const {
   return position;
 }
 
-uint32_t Mesh::firstMember(uint32_t rank, AxisSet axes) const {
+uint32_t Mesh::firstOfGroup(uint32_t rank, AxisSet axes) const {
   std::vector<uint32_t> first = coordinates(rank);
   for (unsigned axis = 0; axis < numAxes(); ++axis)
     if (axes.has(axis))
@@ -123,13 +123,13 @@ uint32_t Mesh::firstMember(uint32_t rank, AxisSet axes) const {
   return rankAt(first);
 }
 
-uint32_t Mesh::membersBelow(uint32_t bound, AxisSet axes) const {
+uint32_t Mesh::groupBelow(uint32_t bound, AxisSet axes) const {
   uint32_t count = 0;
   for (unsigned axis = 0; axis < numAxes() && bound > 0; ++axis) {
-    const uint32_t ranks = stride(axis, all()), members = stride(axis, axes); // of one coordinate
+    const uint32_t ranks = stride(axis, all()), inGroup = stride(axis, axes); // of one coordinate
     const uint32_t coordinates = axes.has(axis) ? list[axis].size : 1;
     const uint32_t whole = std::min(bound / ranks, coordinates);
-    count += whole * members;
+    count += whole * inGroup;
     if (whole == coordinates)
       return count;
     bound -= whole * ranks;
@@ -137,19 +137,19 @@ uint32_t Mesh::membersBelow(uint32_t bound, AxisSet axes) const {
   return numAxes() == 0 && bound > 0 ? 1 : count;
 }
 
-std::vector<uint32_t> Mesh::members(uint32_t rank, AxisSet axes) const {
-  std::vector<uint32_t> members = {firstMember(rank, axes)};
+std::vector<uint32_t> Mesh::group(uint32_t rank, AxisSet axes) const {
+  std::vector<uint32_t> ranks = {firstOfGroup(rank, axes)};
   // Each axis repeats what the slower ones have made.
   for (unsigned axis = 0; axis < numAxes(); ++axis) {
     if (!axes.has(axis))
       continue;
     std::vector<uint32_t> finer;
-    for (uint32_t member : members)
+    for (uint32_t other : ranks)
       for (uint32_t at = 0; at < list[axis].size; ++at)
-        finer.push_back(member + at * stride(axis, all()));
-    members = std::move(finer);
+        finer.push_back(other + at * stride(axis, all()));
+    ranks = std::move(finer);
   }
-  return members;
+  return ranks;
 }
 
 } // namespace ds::rt

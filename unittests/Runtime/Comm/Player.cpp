@@ -172,7 +172,7 @@ private:
   /// Who takes part on a channel.
   Communicator &members(uint32_t channel) {
     const Mesh mesh = {{"column", 2}, {"row", 2}};
-    return options.grid ? group->subset(channel, mesh.members(place.rank, {channel == 0 ? 1u : 0u}))
+    return options.grid ? group->subset(channel, mesh.group(place.rank, {channel == 0 ? 1u : 0u}))
                         : group->channel(channel);
   }
 

@@ -37,7 +37,7 @@ std::vector<float> numbers(uint64_t count, uint32_t rank) {
 struct Side {
   RankGroup &group;
   AxisSet axes;
-  std::vector<uint32_t> members = kMesh.members(group.rank(), axes);
+  std::vector<uint32_t> members = kMesh.group(group.rank(), axes);
   Communicator &with = group.subset(0, members);
   uint32_t size = with.size(), self = with.position();
 
@@ -150,7 +150,7 @@ TEST(Subsets, do_as_all_ranks_do) {
     };
     reduce(group.channel(0), together);
     for (unsigned axis : {0, 1})
-      reduce(group.subset(0, kMesh.members(group.rank(), {axis})), byAxes);
+      reduce(group.subset(0, kMesh.group(group.rank(), {axis})), byAxes);
     EXPECT_EQ(byAxes, together);
     EXPECT_EQ(byAxes[7], 70.0f); // 7 * (1 + 2 + 3 + 4)
   });
@@ -164,7 +164,7 @@ TEST(Subsets, of_a_channel_do_not_disturb_each_other) {
     const auto play = [&](uint32_t channel, int rounds) {
       for (int round = 0; round < rounds; ++round) {
         const AxisSet axes = kSets[order() % 3];
-        const std::vector<uint32_t> members = kMesh.members(group.rank(), axes);
+        const std::vector<uint32_t> members = kMesh.group(group.rank(), axes);
         Communicator &with = group.subset(channel, members);
         if (pace() % 4 == 0)
           std::this_thread::sleep_for(std::chrono::microseconds(pace() % 2000));
@@ -184,7 +184,7 @@ TEST(Subsets, of_two_channels_work_at_once) {
   runRanks(4, [](RankGroup &group) {
     constexpr uint64_t kCount = 200000;
     const auto work = [&](uint32_t channel, unsigned axis) {
-      const std::vector<uint32_t> members = kMesh.members(group.rank(), {axis});
+      const std::vector<uint32_t> members = kMesh.group(group.rank(), {axis});
       Communicator &with = group.subset(channel, members);
       auto staging = stagingFor(CollectiveKind::AllReduce, DType::F32, kCount, 2);
       for (int i = 0; i < 5; ++i) {
@@ -217,7 +217,7 @@ TEST(Subsets, are_counted_by_their_size) {
   runRanks(4, [](RankGroup &group) {
     std::vector<float> data(400);
     for (AxisSet axes : kSets) {
-      Communicator &with = group.subset(0, kMesh.members(group.rank(), axes));
+      Communicator &with = group.subset(0, kMesh.group(group.rank(), axes));
       EXPECT_OK(with.allGather(data.data(), data.data(), 400, "w"));
     }
     const std::vector<CommStat> stats = group.channel(0).stats();
@@ -229,7 +229,7 @@ TEST(Subsets, are_counted_by_their_size) {
     EXPECT_EQ(stats[1].bytes, 1600u);
     EXPECT_DOUBLE_EQ(stats[0].busBandwidth(), stats[0].algorithmBandwidth() / 2);
     EXPECT_DOUBLE_EQ(stats[1].busBandwidth(), stats[1].algorithmBandwidth() * 3 / 4);
-    EXPECT_EQ(group.subset(0, kMesh.members(group.rank(), {0})).stats().size(), 2u) << "those of the channel";
+    EXPECT_EQ(group.subset(0, kMesh.group(group.rank(), {0})).stats().size(), 2u) << "those of the channel";
   });
 }
 
@@ -245,7 +245,7 @@ TEST(Subsets, name_who_is_late_by_the_number_among_all) {
         float value = 1;
         std::byte staging[64];
         const auto reduce = [&](unsigned axis, const char *name) {
-          return group.subset(0, kMesh.members(group.rank(), {axis}))
+          return group.subset(0, kMesh.group(group.rank(), {axis}))
               .allReduce(&value, &value, staging, 1, DType::F32, Reduction::Sum, name);
         };
         Status status = reduce(1, "by rows");

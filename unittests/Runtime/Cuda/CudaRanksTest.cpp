@@ -80,7 +80,7 @@ TEST_F(CudaRanksTest, GroupsOfAMeshSplit) {
     for (uint32_t rank = 0; rank < 4; ++rank) {
       std::vector<uint32_t> colors;
       for (AxisSet axes : {first, second, dp, dp})
-        colors.push_back(mesh.firstMember(rank, axes));
+        colors.push_back(mesh.firstOfGroup(rank, axes));
       EXPECT_EQ(splitsOf(rank), colors) << mesh.spell() << ", rank " << rank;
     }
   }
