@@ -1,4 +1,9 @@
 //===- LowerCommands.cpp - Launches, calls, collectives and events --------------===//
+//
+// A command is a row of numbers into the program's tables. The rows stand in issue order for all streams
+// together: the runtime deals them out, and only events say what waits for what.
+//
+//===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 #include "Support/RuntimeCall.h"
 #include "ds/Dialect/Work.h"
@@ -22,6 +27,8 @@ static Value findOrigin(Value buffer) {
   return buffer;
 }
 
+// An index beyond its table would read past a buffer, and no verifier sees data: the input that it comes from
+// gets the least limit of all its readers, to which the runtime holds each batch before it is used.
 void ProgramBuilder::limitInput(CallOp call) {
   const LibraryEntry *function = findLibraryFunction(call.getCallee());
   const std::optional<IndexUse> &use = function->indices;
@@ -106,6 +113,7 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
   if (mesh.getSize(op.getAxes()) == 1)
     return op.emitOpError("expects axes of several ranks, but got ")
            << mesh.getMesh().spell(mesh.find(op.getAxes()));
+  // What a rank says when it has waited too long: where the model has such a layer, people know it by that.
   std::string name = layerOf(op);
   program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
   program.collectives.back().axes = mesh.find(op.getAxes());
@@ -129,6 +137,7 @@ LogicalResult ProgramBuilder::addCommand(Operation *op) {
   command.firstOperand = program.operands.size();
   command.firstParam = program.params.size();
   command.stream = streamIndex(streamOf(op));
+  // IR numbers events as it likes; the program's are as dense as its table of events.
   auto addEvent = [&](rt::CommandKind kind, uint64_t event) -> LogicalResult {
     command.kind = kind;
     command.callee = eventIds.try_emplace(event, program.numEvents).first->second;

@@ -1,4 +1,9 @@
-//===- LowerToProgram.cpp - From the planned module to the program of one rank ---===//
+//===- LowerToProgram.cpp - From the planned module to the program of all ranks --===//
+//
+// States and kernels first, since commands name them; then each segment with its commands and lifetimes, and
+// the schedule, which names segments. Nothing is decided here: what the plan does not say is a mistake.
+//
+//===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 #include "Support/RuntimeBuffer.h"
 #include "ds/Codegen/CompileKernels.h"
@@ -43,6 +48,8 @@ std::vector<rt::AxisSet> ProgramBuilder::cutsOf(StateOp state) {
   return cuts;
 }
 
+// One entry for each window, however many commands use it: the verifier and the runtime's set-up cost as much
+// as the table is long.
 uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides) {
   rt::Buffer buffer = toRuntimeBuffer(type, offset);
   if (llvm::any_of(axisStrides, [](uint64_t stride) { return stride != 0; }))
@@ -160,6 +167,7 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
     auto member = symbols.lookup<StateOp>(name);
     rt::State state = describeState(member);
     if (op.getRole() != Role::Parameter) {
+      // A moment or master of the member: the bucket says how it starts, and no archive has a name for it.
       state.owner = state.name;
       state.name += "." + op.getSlot()->str();
       state.aliases.clear();
@@ -215,6 +223,7 @@ void ProgramBuilder::addKernels() {
 void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
   StringAttr name = getInputOf(func, argument);
   auto offset = func.getArgAttrOfType<IntegerAttr>(argument, kOffsetAttr);
+  // Segments share an input: the first that has it brings it.
   if (!name || !offset || !inputIds.try_emplace(name.getValue(), program.inputs.size()).second)
     return;
   auto type = cast<BufferType>(func.getArgumentTypes()[argument]);
@@ -286,6 +295,7 @@ FailureOr<rt::Program> ProgramBuilder::build() {
     (arena.getSpace() == Space::Device ? arenas.device
      : arena.getSpace() == Space::Host ? arenas.host
                                        : arenas.nvme) = arena.getBytes();
+  // What the log puts beside what the run has used.
   program.predicted.peakBytes = arenas.device;
   program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
   program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
