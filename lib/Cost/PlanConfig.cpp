@@ -86,14 +86,14 @@ static void writeHome(Writer &writer, const char *key, Home home, const std::str
 }
 
 static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEstimate &memory,
-                      const config::Cluster &cluster) {
+                      double deviceBytes, const config::Cluster &cluster) {
   static const char *const kShared[] = {"every rank keeps all states", "optimizer states are shared out",
                                         "optimizer states and gradients are shared out",
                                         "all states are shared out"};
   std::string limit = gibi(static_cast<double>(cluster.device.memoryBytes));
   writer.open("zero_optimization");
-  writer.line(entry("stage", plan.zeroStage), std::string(kShared[plan.zeroStage]) + ": a rank keeps " +
-                                                  gibi(memory.deviceBytes()) + " of " + limit);
+  writer.line(entry("stage", plan.zeroStage),
+              std::string(kShared[plan.zeroStage]) + ": a rank keeps " + gibi(deviceBytes) + " of " + limit);
   writeHome(writer, "offload_optimizer", plan.optimizerHome,
             "the device is too small for the states; a node keeps " + gibi(memory.host.bytes()) +
                 " in host memory");
@@ -134,12 +134,21 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
   writer.close();
 }
 
-std::string configForPlan(const ModelShape &shape, const Candidate &candidate,
-                          const config::Cluster &cluster) {
+bool hasPass(const ParallelPlan &plan) {
+  return plan.tp == 1 && plan.pp == 1 && plan.sp == 1 && plan.recompute == Recompute::None &&
+         plan.optimizerHome == Home::Device && plan.parameterHome == Home::Device;
+}
+
+std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
+                          const std::optional<ProgramFigures> &program) {
   const ParallelPlan &plan = candidate.plan;
-  char seconds[64];
-  std::snprintf(seconds, sizeof seconds, "%.3g s a step on %ld ranks of %s", candidate.seconds,
-                static_cast<long>(plan.ranks()), cluster.name.c_str());
+  char seconds[128];
+  std::snprintf(seconds, sizeof seconds, "%.3g s a step on %ld ranks of %s%s",
+                program ? program->seconds : candidate.seconds, static_cast<long>(plan.ranks()),
+                cluster.name.c_str(),
+                program         ? ", as its program is planned"
+                : hasPass(plan) ? ", by rules"
+                                : ", by rules: no program can be made of it yet");
   Writer writer;
   writer.open("");
   writer.line(entry("train_batch_size", plan.globalBatch()), seconds);
@@ -149,7 +158,8 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate,
               "the batch over " + std::to_string(plan.dp) + " data-parallel ranks");
   writePrecision(writer, plan);
   writeMesh(writer, shape, plan, cluster);
-  writeZero(writer, plan, candidate.memory, cluster);
+  writeZero(writer, plan, candidate.memory,
+            program ? static_cast<double>(program->deviceBytes) : candidate.memory.deviceBytes(), cluster);
   if (plan.recompute == Recompute::Full) {
     writer.open("activation_checkpointing");
     writer.line(entry("number_checkpoints", shape.layers), "every layer is computed again from its input");

@@ -31,8 +31,7 @@ static PlanChoice choiceOf(const cost::Candidate &candidate) {
   choice.stepSeconds = candidate.seconds;
   choice.fits = candidate.fits;
   choice.basis = "rules";
-  choice.hasPass = plan.tp == 1 && plan.pp == 1 && plan.sp == 1 && plan.recompute == cost::Recompute::None &&
-                   plan.optimizerHome == cost::Home::Device && plan.parameterHome == cost::Home::Device;
+  choice.hasPass = cost::hasPass(plan);
   return choice;
 }
 
@@ -51,6 +50,17 @@ std::vector<PlanChoice> ds::planner::choicesOf(const std::vector<cost::Candidate
     choices.push_back(choiceOf(candidate));
   markBest(choices);
   return choices;
+}
+
+config::Cluster ds::planner::calibrate(const AnalyticCase &rules, const report::PlanReport &report) {
+  config::Cluster cluster = rules.rates.cluster();
+  double byRules = estimateMemory(rules.shape, rules.plan, cluster).deviceBytes() -
+                   static_cast<double>(cluster.device.contextBytes);
+  auto planned = static_cast<double>(report.ranks.front().deviceArena);
+  double share = planned > 0 && byRules > 0 ? byRules / planned : 1;
+  cluster.device.memoryBytes =
+      whole(share * static_cast<double>(report.memoryLimit)) + cluster.device.contextBytes;
+  return cluster;
 }
 
 std::string ds::planner::printChanges(const AnalyticCase &what, const report::PlanReport &report) {

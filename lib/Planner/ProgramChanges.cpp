@@ -1,6 +1,8 @@
 //===- ProgramChanges.cpp - What would make a program's plan fit ------------------===//
 #include "ds/Planner/ProgramChanges.h"
 
+#include "ds/Planner/AnalyticQueries.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -78,6 +80,16 @@ std::vector<PlanChoice> ds::planner::changesOfProgram(const PlanSettings &settin
                [](const PlanChoice &choice) { return choice.stepSeconds.value_or(0); });
   }
   return takeFirst(std::move(changes));
+}
+
+std::vector<PlanChoice> ds::planner::changesWithoutPass(const AnalyticCase &rules,
+                                                        const report::PlanReport &report) {
+  constexpr size_t kMostEstimates = 2;
+  std::vector<PlanChoice> changes =
+      choicesOf(cost::changesThatFit(rules.shape, rules.plan, cost::Rates(calibrate(rules, report))));
+  llvm::erase_if(changes, [](const PlanChoice &choice) { return choice.hasPass; });
+  changes.resize(std::min(changes.size(), kMostEstimates));
+  return changes;
 }
 
 std::vector<PlanChoice> ds::planner::smallerPlansOfProgram(const PlanSettings &settings,

@@ -146,19 +146,6 @@ static Result<int64_t> findLargest(const LargestSize::Plan &plan, int64_t presen
   return size;
 }
 
-/// The cluster, with so much less or more memory of a device as makes the present plan by rules fill it as
-/// the program does.
-static config::Cluster calibrate(const AnalyticCase &rules, const PlanReport &report) {
-  config::Cluster cluster = rules.rates.cluster();
-  double byRules = estimateMemory(rules.shape, rules.plan, cluster).deviceBytes() -
-                   static_cast<double>(cluster.device.contextBytes);
-  auto planned = static_cast<double>(report.ranks.front().deviceArena);
-  double share = planned > 0 && byRules > 0 ? byRules / planned : 1;
-  cluster.device.memoryBytes =
-      whole(share * static_cast<double>(report.memoryLimit)) + cluster.device.contextBytes;
-  return cluster;
-}
-
 static Status addMaxBatch(const PlanSettings &settings, const config::Config &config,
                           const PlanFunction &planner, const AnalyticCase *rules, PlanReport &report) {
   auto plan = [&](int64_t size, PlanChoice &choice) {

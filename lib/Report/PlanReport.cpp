@@ -81,7 +81,8 @@ Error doesNotFit(const PlanReport &report) {
   }
   error.hint = hintFor(rank) + " (or give more with --memory, if there is more)";
   if (!report.changes.empty())
-    error.hint += "; the cheapest change that fits: " + report.changes.front().change;
+    error.hint += "; the cheapest change that fits: " + report.changes.front().change +
+                  (report.changes.front().hasPass ? "" : " (by rules: no program can be made of it yet)");
   return error;
 }
 

@@ -105,17 +105,47 @@ static Error doesNotFit(const AnalyticCase &what, const std::vector<report::Plan
   return {ExitCode::DoesNotFit, message, hint};
 }
 
-/// --plan auto: the configuration of the fastest plan.
-static Status writeAutoConfig(const Options &options, const config::Config &config,
-                              const AnalyticCase &what) {
+/// The settings of the command line that ask for `plan`.
+static PlanSettings settingsOf(const Options &options, const config::Config &config,
+                               const cost::ParallelPlan &plan) {
+  Proposal proposal(options, config);
+  proposal.setStage(plan.zeroStage);
+  proposal.choice.accumulation = plan.accumulation;
+  proposal.growMicroBatch(plan.microBatch);
+  return proposal.settings;
+}
+
+/// --plan auto: the configuration of the fastest plan. Where programs have all that it asks for, its program
+/// is made; one that takes more than rules say, and does not fit, makes rules look again for one that takes
+/// as much less.
+static Status writeAutoConfig(const Options &options, const config::Config &config, const AnalyticCase &what,
+                              const PlanFunction &planAgain) {
+  constexpr int kMostPrograms = 4;
   cost::SearchSpace space;
   space.ranks = config.mesh.ranks;
   space.globalBatch = config.batch.global;
   space.fixed = what.plan;
-  Result<cost::Candidate> best = fastestPlan(what.shape, space, what.rates);
-  if (!best)
-    return best.error();
-  return writeText(options.output, configForPlan(what.shape, *best, what.rates.cluster()));
+  config::Cluster cluster = what.rates.cluster(), tighter = cluster;
+  for (int made = 0;; ++made) {
+    Result<cost::Candidate> best = fastestPlan(what.shape, space, cost::Rates(tighter));
+    if (!best)
+      return best.error();
+    std::optional<cost::ProgramFigures> program;
+    if (hasPass(best->plan) && made < kMostPrograms) {
+      Result<report::PlanReport> report = planAgain(settingsOf(options, config, best->plan));
+      if (!report)
+        return report.error();
+      int64_t bytes = report->ranks.front().deviceArena;
+      if (!report->fits()) {
+        tighter.device.memoryBytes =
+            std::min(tighter.device.memoryBytes - (bytes - report->memoryLimit),
+                     static_cast<int64_t>(best->memory.deviceBytes()) - 1); // without this one, at least
+        continue;
+      }
+      program = {report->predicted.stepSeconds.value_or(best->seconds), bytes + cluster.device.contextBytes};
+    }
+    return writeText(options.output, configForPlan(what.shape, *best, cluster, program));
+  }
 }
 
 /// The report with its inputs, with what the command line asks of other plans, and with the changes that make
@@ -148,13 +178,14 @@ static Status printQueries(const Options &options, const AnalyticCase &what,
 }
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
-                              const config::Cluster &cluster, const std::string &reason) {
+                              const config::Cluster &cluster, const std::string &reason,
+                              const PlanFunction &planAgain) {
   Result<AnalyticCase> what = readAnalyticCase(options, config, cluster);
   if (!what)
     return what.error();
   what->reason = reason;
   if (!options.planChoice.empty())
-    return writeAutoConfig(options, config, *what);
+    return writeAutoConfig(options, config, *what, planAgain);
   if (Status status = checkPlan(what->shape, what->plan); !status)
     return status;
   report::PlanReport report = makeAnsweredReport(options, config, *what);

@@ -10,6 +10,7 @@
 #include "Options.h"
 #include "ds/Config/Cluster.h"
 #include "ds/Planner/AnalyticReport.h"
+#include "ds/Planner/Proposal.h"
 
 namespace ds::opt {
 
@@ -22,9 +23,10 @@ Result<planner::AnalyticCase> readAnalyticCase(const Options &options, const con
                                                const config::Cluster &cluster);
 
 /// Answers the questions of the command line, or plans. DoesNotFit where the plan does not fit, with the
-/// cheapest change that would. `reason` says why rules answer.
+/// cheapest change that would. `reason` says why rules answer; `planAgain` plans the program of what --plan
+/// auto chooses.
 Status answerByRules(const Options &options, const config::Config &config, const config::Cluster &cluster,
-                     const std::string &reason);
+                     const std::string &reason, const planner::PlanFunction &planAgain);
 
 } // namespace ds::opt
 

@@ -87,5 +87,5 @@ Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config 
   std::vector<config::Refusal> refusals = config::refusedForProgram(config);
   if (!refusals.empty())
     return Basis{false, refusals.front().key + " = " + refusals.front().value + " has no pass yet"};
-  return Basis{true, "every key has its pass", /*isRanked=*/!options.question().empty()};
+  return Basis{true, "every key has its pass", /*isRanked=*/true};
 }

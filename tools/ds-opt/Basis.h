@@ -15,8 +15,9 @@ namespace ds::opt {
 
 struct Basis {
   bool isProgram = true;
-  std::string reason;    ///< why, for the plan's reader; empty where nothing was to choose
-  bool isRanked = false; ///< of a program: rules choose the plans that are made for a question
+  std::string reason; ///< why, for the plan's reader; empty where nothing was to choose
+  bool isRanked =
+      false; ///< of a program: rules choose the plans that are made for a question, and know of more changes
 };
 
 /// Refuses questions and choices that the rest of the command line leaves no answer to.

@@ -260,6 +260,15 @@ static Result<report::PlanReport> planAgain(Options options, mlir::DialectRegist
   return makeReport(*model, options, {*config, rates, Choices(), threads, nullptr});
 }
 
+/// Plans other settings of the same command line.
+static PlanFunction planFunction(const Options &options, mlir::DialectRegistry &registry) {
+  return [&options, &registry](const PlanSettings &settings) {
+    Options changed = options;
+    static_cast<PlanSettings &>(changed) = settings;
+    return planAgain(std::move(changed), registry);
+  };
+}
+
 /// Takes a model as far as it is asked for, and writes it or what was found out about it.
 static Status compileModel(const Options &options, config::Config &config, const config::Cluster &cluster,
                            const Choices &choices, mlir::DialectRegistry &registry) {
@@ -277,11 +286,7 @@ static Status compileModel(const Options &options, config::Config &config, const
   if (isIr)
     return writeIr(*model, options);
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(cluster);
-  auto again = [&](const planner::PlanSettings &settings) {
-    Options changed = options;
-    static_cast<planner::PlanSettings &>(changed) = settings;
-    return planAgain(std::move(changed), registry);
-  };
+  PlanFunction again = planFunction(options, registry);
   std::optional<Result<AnalyticCase>> rules;
   if (choices.basis.isRanked)
     rules = readAnalyticCase(options, config, cluster);
@@ -313,7 +318,10 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (!basis)
     return complain(basis.error());
   if (!basis->isProgram) {
-    Status status = answerByRules(options, *config, *cluster, basis->reason);
+    Options program = options;
+    program.planChoice.clear();
+    program.memory = static_cast<uint64_t>(cluster->device.memoryBytes - cluster->device.contextBytes);
+    Status status = answerByRules(options, *config, *cluster, basis->reason, planFunction(program, registry));
     return status ? ExitCode::Ok : complain(status.error());
   }
   if (Status status = prepareProgram(options, *cluster); !status)

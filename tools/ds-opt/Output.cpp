@@ -14,6 +14,7 @@
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Runtime/ProgramFile.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -175,6 +176,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)
     report.changes = changesOfProgram(options, what.config, what.planAgain);
+  if (!report.fits() && what.rules)
+    llvm::append_range(report.changes, changesWithoutPass(*what.rules, report));
   if (options.explainPeak && what.planAgain && report.changes.empty())
     report.smaller =
         smallerPlansOfProgram(options, what.config, what.planAgain, report.ranks.front().deviceArena);

@@ -34,7 +34,8 @@ struct ProgramCase {
   Choices choices;
   uint32_t threads = 1;
   planner::PlanFunction planAgain; ///< for other settings of the same command line
-  /// By which plans are chosen that are made for a question; none: all are made.
+  /// By which plans are chosen that are made for a question, and changes named that have no program; none:
+  /// all are made.
   const planner::AnalyticCase *rules = nullptr;
 };
 

@@ -60,10 +60,20 @@ int64_t longestSequence(const ModelShape &shape, const ParallelPlan &plan, const
 /// The plan that a configuration asks for.
 ParallelPlan planFromConfig(const config::Config &config);
 
+/// Whether programs have all that a plan asks for: no degree of parallelism but data, nothing recomputed,
+/// everything on the device.
+bool hasPass(const ParallelPlan &plan);
+
+/// What the program of a plan takes.
+struct ProgramFigures {
+  double seconds = 0;      ///< of one step
+  int64_t deviceBytes = 0; ///< the device's context included
+};
+
 /// The configuration that asks for a plan, as the text of a ds_config.json, a comment on each value saying
-/// why it was chosen.
-std::string configForPlan(const ModelShape &shape, const Candidate &candidate,
-                          const config::Cluster &cluster);
+/// why it was chosen; time and memory are those of its program where it was made.
+std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
+                          const std::optional<ProgramFigures> &program = std::nullopt);
 
 } // namespace ds::cost
 

@@ -12,6 +12,10 @@ std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Change> &chang
 /// The table of --what-if, the fastest plan that fits marked.
 std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Candidate> &table);
 
+/// The cluster, with so much less or more memory of a device as makes the present plan by rules fill it as
+/// its program does, of which `report` is.
+config::Cluster calibrate(const AnalyticCase &rules, const report::PlanReport &report);
+
 /// The changes of a report, cheapest first, each with its step beside that of the plan that does not fit.
 /// What a device needs is with its context.
 std::string printChanges(const AnalyticCase &what, const report::PlanReport &report);

@@ -7,15 +7,20 @@
 #ifndef DS_PLANNER_PROGRAMCHANGES_H
 #define DS_PLANNER_PROGRAMCHANGES_H
 
+#include "ds/Planner/AnalyticReport.h"
 #include "ds/Planner/Proposal.h"
 
 namespace ds::planner {
 
 /// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
 /// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
-/// micro-batch. All steps have the same number of samples.
+/// micro-batch. All steps have the same number of samples. Eight are planned at most.
 std::vector<report::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
                                                  const PlanFunction &plan);
+
+/// At most two more of which no program can be made yet, as rules, calibrated by the plan of `report`, say.
+std::vector<report::PlanChoice> changesWithoutPass(const AnalyticCase &rules,
+                                                   const report::PlanReport &report);
 
 /// At most three single changes whose plans have a smaller peak than `peak` bytes on the device, the smallest
 /// first; the samples of a step stay as many.
