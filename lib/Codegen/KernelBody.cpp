@@ -33,7 +33,7 @@ void describeKernel(const CompiledKernel &compiled, ::ds::rt::Kernel &entry) {
   entry.unitsPerBlock = compiled.unitsPerBlock;
   entry.persistent = compiled.blockThreads > 0;
   entry.alignments = compiled.alignments;
-  entry.members = compiled.members;
+  entry.items = compiled.items;
   entry.operands = compiled.operands;
   entry.params = compiled.params;
 }
@@ -43,7 +43,7 @@ void describeKernel(const CompiledKernel &compiled, ::ds::rt::Kernel &entry) {
 namespace mlir::ds::codegen {
 
 void describeLaunches(KernelOp kernel, CompiledKernel &compiled) {
-  compiled.members = kernel.getMembers().value_or(0);
+  compiled.items = kernel.getItems().value_or(0);
   compiled.operands = findOperandNeeds(kernel);
   compiled.params = kernel.isDynamic() ? 1 : 0; // the extent
 }

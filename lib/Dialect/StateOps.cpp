@@ -75,8 +75,8 @@ LogicalResult KernelOp::verifyRegions() {
     if (!buffer || buffer.getTensor() != type)
       return emitOpError("expects buffer ") << index << " to hold " << type << ", but got " << attribute;
   }
-  if (getMembers() && !isDynamic()) // C3.
-    return emitOpError("expects members only where it serves any size");
+  if (getItems() && !isDynamic()) // C3.
+    return emitOpError("expects items only where it serves any size");
   return success();
 }
 
@@ -145,14 +145,14 @@ static bool fits(BufferType formal, BufferType actual) {
          formal.getTensor().getElementType() == actual.getTensor().getElementType();
 }
 
-OperandRange LaunchOp::getMemberInputs(int64_t member) {
-  size_t count = getInputs().size() / getNumMembers();
-  return getInputs().slice(member * count, count);
+OperandRange LaunchOp::getItemInputs(int64_t item) {
+  size_t count = getInputs().size() / getNumItems();
+  return getInputs().slice(item * count, count);
 }
 
-OperandRange LaunchOp::getMemberOutputs(int64_t member) {
-  size_t count = getOutputs().size() / getNumMembers();
-  return getOutputs().slice(member * count, count);
+OperandRange LaunchOp::getItemOutputs(int64_t item) {
+  size_t count = getOutputs().size() / getNumItems();
+  return getOutputs().slice(item * count, count);
 }
 
 int64_t LaunchOp::getNumElements() {
@@ -160,13 +160,13 @@ int64_t LaunchOp::getNumElements() {
   return std::accumulate(extents.begin(), extents.end(), int64_t(0));
 }
 
-/// Verifies the types of one member's buffers (C1), and that it shares the first one's scalars (C3).
-static LogicalResult verifyMember(LaunchOp launch, KernelOp kernel, int64_t member) {
-  SmallVector<Value> actual(launch.getMemberInputs(member));
-  for (auto [own, first] : llvm::zip_equal(actual, launch.getMemberInputs(0)))
+/// Verifies the types of one item's buffers (C1), and that it shares the first one's scalars (C3).
+static LogicalResult verifyItem(LaunchOp launch, KernelOp kernel, int64_t item) {
+  SmallVector<Value> actual(launch.getItemInputs(item));
+  for (auto [own, first] : llvm::zip_equal(actual, launch.getItemInputs(0)))
     if (cast<BufferType>(own.getType()).getTensor().getRank() == 0 && own != first) // C3.
-      return launch.emitOpError("expects all members to share their inputs of rank 0");
-  llvm::append_range(actual, launch.getMemberOutputs(member));
+      return launch.emitOpError("expects all items to share their inputs of rank 0");
+  llvm::append_range(actual, launch.getItemOutputs(item));
   for (auto [index, formal, buffer] :
        llvm::enumerate(kernel.getBuffers().getAsValueRange<TypeAttr>(), actual)) {
     if (fits(cast<BufferType>(formal), cast<BufferType>(buffer.getType())))
@@ -183,18 +183,17 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   auto kernel = symbolTable.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel) // C1.
     return emitOpError("expects a kernel, but got ") << getKernelAttr();
-  if (kernel.isDynamic() != getExtents().has_value() || getNumMembers() == 0) // C2.
+  if (kernel.isDynamic() != getExtents().has_value() || getNumItems() == 0) // C2.
     return emitOpError("expects an extent exactly where the kernel serves any size");
-  if (getNumMembers() > std::max<int64_t>(kernel.getMembers().value_or(1), 1)) // C3.
+  if (getNumItems() > std::max<int64_t>(kernel.getItems().value_or(1), 1)) // C3.
     return emitOpError("expects at most ")
-           << kernel.getMembers().value_or(1) << " members, but got " << getNumMembers();
-  size_t inputs = kernel.getNumInputs() * getNumMembers(),
-         buffers = kernel.getBuffers().size() * getNumMembers();
+           << kernel.getItems().value_or(1) << " items, but got " << getNumItems();
+  size_t inputs = kernel.getNumInputs() * getNumItems(), buffers = kernel.getBuffers().size() * getNumItems();
   if (getNumOperands() != buffers || getInputs().size() != inputs)
     return emitOpError("expects ") << buffers << " buffers, " << inputs << " of them inputs, but got "
                                    << getNumOperands() << " and " << getInputs().size();
-  for (int64_t member = 0; member < getNumMembers(); ++member)
-    if (failed(verifyMember(*this, kernel, member)))
+  for (int64_t item = 0; item < getNumItems(); ++item)
+    if (failed(verifyItem(*this, kernel, item)))
       return failure();
   return success();
 }

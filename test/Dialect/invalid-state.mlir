@@ -192,31 +192,31 @@ ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buf
 ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
   ds.yield %x : tensor<?xf32>
 }
-func.func @launch_c3_members(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
-  // expected-error@+1 {{'ds.launch' op expects at most 1 members, but got 2}}
+func.func @launch_c3_items(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+  // expected-error@+1 {{'ds.launch' op expects at most 1 items, but got 2}}
   ds.launch @any ins(%a, %s, %b, %s) outs(%a, %b) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)
   return
 }
 
 // -----
 
-ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
+ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] items 2 {
 ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
   ds.yield %x : tensor<?xf32>
 }
 func.func @launch_c3_scalars(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
-  // expected-error@+1 {{'ds.launch' op expects all members to share their inputs of rank 0}}
+  // expected-error@+1 {{'ds.launch' op expects all items to share their inputs of rank 0}}
   ds.launch @any ins(%a, %s, %b, %t) outs(%a, %b) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)
   return
 }
 
 // -----
 
-ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
+ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] items 2 {
 ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
   ds.yield %x : tensor<?xf32>
 }
-func.func @launch_c1_members(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
+func.func @launch_c1_items(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
   // expected-error@+1 {{'ds.launch' op expects 6 buffers, 4 of them inputs, but got 3 and 2}}
   ds.launch @any ins(%a, %s) outs(%a) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
   return
@@ -224,8 +224,8 @@ func.func @launch_c1_members(%a: !ds.buffer<tensor<4xf32>, [1], device>, %b: !ds
 
 // -----
 
-// expected-error@+1 {{'ds.kernel' op expects members only where it serves any size}}
-ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] members 2 {
+// expected-error@+1 {{'ds.kernel' op expects items only where it serves any size}}
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] items 2 {
 ^bb0(%x: tensor<4xf32>):
   ds.yield %x : tensor<4xf32>
 }

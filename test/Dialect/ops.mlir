@@ -224,7 +224,7 @@ ds.kernel @kernel_0 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !d
   ds.yield %s : tensor<4xf32>
 }
 
-ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
+ds.kernel @any inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] items 2 {
 ^bb0(%x: tensor<?xf32>):
   %s = ds.exp %x : tensor<?xf32>
   ds.yield %s : tensor<?xf32>

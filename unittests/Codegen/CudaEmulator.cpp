@@ -163,34 +163,33 @@ std::vector<Tensor> CudaEmulator::run(const std::string &name, const std::vector
   int64_t units = m.extent ? m.extent : elements;
   if (blocks == 0)
     blocks = std::max<int64_t>(1, (units + m.unitsPerBlock - 1) / m.unitsPerBlock);
-  return harness.launch(name, inputs, elements, [&](void *const *given) {
-    execute(name, given, {elements, {}, blocks});
-  });
+  return harness.launch(name, inputs, elements,
+                        [&](void *const *given) { execute(name, given, {elements, {}, blocks}); });
 }
 
-std::vector<std::vector<Tensor>> CudaEmulator::runMembers(const std::string &name,
-                                                          const std::vector<std::vector<Tensor>> &inputs,
-                                                          const std::vector<int64_t> &elements,
-                                                          int64_t blocks) {
+std::vector<std::vector<Tensor>> CudaEmulator::runItems(const std::string &name,
+                                                        const std::vector<std::vector<Tensor>> &inputs,
+                                                        const std::vector<int64_t> &elements,
+                                                        int64_t blocks) {
   const CudaOperands &known = operands[name];
   Launch launch{0, {}, blocks};
   std::vector<void *> scalars;
   std::vector<std::vector<Tensor>> results(inputs.size());
-  // The harness gives one member memory; the others' is alive inside.
-  std::function<void(size_t)> add = [&](size_t member) {
-    if (member == inputs.size()) {
-      launch.table.resize(rt::MemberTable::rowWords(known.countInTable()) * known.members, INT64_MAX);
+  // The harness gives one item memory; the others' is alive inside.
+  std::function<void(size_t)> add = [&](size_t item) {
+    if (item == inputs.size()) {
+      launch.table.resize(rt::ItemTable::rowWords(known.countInTable()) * known.items, INT64_MAX);
       return execute(name, scalars.data(), launch);
     }
-    results[member] = harness.launch(name, inputs[member], elements[member], [&](void *const *given) {
-      launch.table.insert(launch.table.end(), {launch.param, elements[member]});
+    results[item] = harness.launch(name, inputs[item], elements[item], [&](void *const *given) {
+      launch.table.insert(launch.table.end(), {launch.param, elements[item]});
       for (size_t k = 0; k < known.isScalar.size(); ++k)
         if (!known.isScalar[k])
           launch.table.push_back(reinterpret_cast<int64_t>(given[k]));
-        else if (member == 0)
+        else if (item == 0)
           scalars.push_back(given[k]);
-      launch.param += (elements[member] + mappings[name].unitsPerBlock - 1) / mappings[name].unitsPerBlock;
-      add(member + 1);
+      launch.param += (elements[item] + mappings[name].unitsPerBlock - 1) / mappings[name].unitsPerBlock;
+      add(item + 1);
     });
   };
   add(0);

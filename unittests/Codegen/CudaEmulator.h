@@ -25,10 +25,10 @@ public:
   std::vector<Tensor> run(const std::string &name, const std::vector<Tensor> &inputs, int64_t blocks = 0,
                           int64_t elements = 0);
 
-  /// Runs a kernel over the inputs of several members, of as many elements each; the outputs of each.
-  std::vector<std::vector<Tensor>> runMembers(const std::string &name,
-                                              const std::vector<std::vector<Tensor>> &inputs,
-                                              const std::vector<int64_t> &elements, int64_t blocks);
+  /// Runs a kernel over the inputs of several items, of as many elements each; the outputs of each.
+  std::vector<std::vector<Tensor>> runItems(const std::string &name,
+                                            const std::vector<std::vector<Tensor>> &inputs,
+                                            const std::vector<int64_t> &elements, int64_t blocks);
 
 private:
   /// What a kernel is given beside its operands.

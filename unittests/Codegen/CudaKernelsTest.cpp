@@ -71,36 +71,36 @@ void expectMeaning(const std::string &text, const std::vector<Tensor> &inputs, d
   }
 }
 
-/// x * s + y, in place of y, for up to `members` pairs of any size.
-std::string scaledSum(int64_t members) {
+/// x * s + y, in place of y, for up to `items` pairs of any size.
+std::string scaledSum(int64_t items) {
   std::string any = "tensor<?xf32>", buffer = "!ds.buffer<" + any + ", [1], device>";
   return "ds.kernel @k inputs 3 buffers [" + buffer + ", !ds.buffer<tensor<f32>, [], device>, " + buffer +
-         ", " + buffer + "] members " + std::to_string(members) + " {\n^bb0(%x: " + any +
+         ", " + buffer + "] items " + std::to_string(items) + " {\n^bb0(%x: " + any +
          ", %s: tensor<f32>, %y: " + any + "):\n  %ss = ds.broadcast %s dims [] : tensor<f32> -> " + any +
          "\n  %p = ds.mul %x, %ss : " + any + "\n  %r = ds.add %p, %y : " + any + "\n  ds.yield %r : " + any +
          "\n}\n";
 }
 
-TEST(CudaMembers, EachHasItsElements) {
+TEST(CudaItems, EachHasItsElements) {
   // Whole vectors and not, nothing, a block's worth and one more; tables that are full, have one row, and
   // have rows that are no power of two.
   std::vector<int64_t> sizes = {1, 1023, 0, 1024, 1025, 3, 7000, 64};
-  for (auto [members, capacity] : Sizes{{1, 1}, {8, 8}, {3, 8}, {7, 11}, {8, 39}}) {
-    SCOPED_TRACE(testing::Message() << members << " members of " << capacity);
+  for (auto [items, capacity] : Sizes{{1, 1}, {8, 8}, {3, 8}, {7, 11}, {8, 39}}) {
+    SCOPED_TRACE(testing::Message() << items << " items of " << capacity);
     KernelHarness harness(scaledSum(capacity));
     CudaEmulator emulator(harness);
     ASSERT_TRUE(emulator.isLoaded());
     std::vector<std::vector<Tensor>> inputs;
-    for (int64_t k = 0; k < members; ++k)
+    for (int64_t k = 0; k < items; ++k)
       inputs.push_back(
           {randomTensor({sizes[k]}, 3 * k), Tensor{{}, {2}}, randomTensor({sizes[k]}, 3 * k + 1)});
-    std::vector<int64_t> elements(sizes.begin(), sizes.begin() + members);
+    std::vector<int64_t> elements(sizes.begin(), sizes.begin() + items);
     for (int64_t blocks : {1, 3, 40}) {
-      std::vector<std::vector<Tensor>> got = emulator.runMembers("k", inputs, elements, blocks);
-      for (int64_t k = 0; k < members; ++k)
+      std::vector<std::vector<Tensor>> got = emulator.runItems("k", inputs, elements, blocks);
+      for (int64_t k = 0; k < items; ++k)
         for (int64_t e = 0; e < sizes[k]; ++e)
           ASSERT_EQ(got[k][0].values[e], float(inputs[k][0].values[e] * 2 + inputs[k][2].values[e]))
-              << "member " << k << " element " << e << " with " << blocks << " blocks";
+              << "item " << k << " element " << e << " with " << blocks << " blocks";
     }
   }
 }
@@ -202,14 +202,10 @@ TEST(MathDoubles, OfOneArgument) {
         expectUnits(got[k], function(arguments[k]), units,
                     std::string(op) + " of " + std::to_string(arguments[k]));
   };
-  check(
-      "exp", [](double x) { return std::exp(x); }, 1.5, 705);
-  check(
-      "log", [](double x) { return std::log(x); }, 1, 1e300);
-  check(
-      "sin", [](double x) { return std::sin(x); }, 2, 1 << 20);
-  check(
-      "cos", [](double x) { return std::cos(x); }, 2, 1 << 20);
+  check("exp", [](double x) { return std::exp(x); }, 1.5, 705);
+  check("log", [](double x) { return std::log(x); }, 1, 1e300);
+  check("sin", [](double x) { return std::sin(x); }, 2, 1 << 20);
+  check("cos", [](double x) { return std::cos(x); }, 2, 1 << 20);
 }
 
 TEST(MathDoubles, Powers) {

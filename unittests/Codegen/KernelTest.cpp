@@ -280,7 +280,7 @@ TEST(Image, SaysWhatItsKernelsTouch) {
       ds.yield %r : tensor<6x8xf32>
     }
     ds.kernel @any inputs 2 buffers [!ds.buffer<tensor<?xbf16>, [1], device>, !ds.buffer<tensor<f32>, [], device>,
-        !ds.buffer<tensor<?xbf16>, [1], device>] members 3 {
+        !ds.buffer<tensor<?xbf16>, [1], device>] items 3 {
     ^bb0(%x: tensor<?xbf16>, %s: tensor<f32>):
       %r = ds.exp %x : tensor<?xbf16>
       ds.yield %r : tensor<?xbf16>
@@ -290,8 +290,8 @@ TEST(Image, SaysWhatItsKernelsTouch) {
   const std::string bytes(image.begin(), image.end());
   // 5 rows of 16 elements and 8 more: 88 * 4 bytes; 8 * 2; 48 * 4.
   const std::string rows = "rows: extent " + std::to_string(harness.compiled().kernels[0].extent) +
-                           ", params 0, members 0, operands 352 16 192\n";
-  const std::string any = "any: extent 0, params 1, members 3, operands 2 per unit 4 2 per unit\n";
+                           ", params 0, items 0, operands 352 16 192\n";
+  const std::string any = "any: extent 0, params 1, items 3, operands 2 per unit 4 2 per unit\n";
   EXPECT_NE(bytes.find(rows + any + '\0'), std::string::npos);
   EXPECT_NE(bytes.find(::ds::rt::kInterfaceSymbol), std::string::npos);
 }

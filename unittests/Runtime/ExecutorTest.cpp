@@ -121,13 +121,13 @@ TEST(Executor, RunsEveryUnitOnce) {
     }
 }
 
-TEST(Executor, RunsEveryMember) {
+TEST(Executor, RunsEveryItem) {
   ProgramBuilder b;
   std::vector<uint32_t> operands;
   for (int64_t size : {5, 0, 300})
     operands.insert(operands.end(), {b.keep({size}), b.keep({size}), b.keep({size})});
   b.launch("ds_subtract", 0, operands, {5, 0, 300});
-  b.program.kernels[0].members = 4;
+  b.program.kernels[0].items = 4;
   b.touch(b.program.kernels[0], {operands[0], operands[1], operands[2]}, {5});
   b.segment();
   b.program.image = testImage();
@@ -283,7 +283,7 @@ TEST(Executor, HoldsTheTableToWhatTheImageSays) {
     ASSERT_FALSE(executor);
     EXPECT_EQ(executor.error().code, ExitCode::Corrupt);
     EXPECT_THAT(executor.error().message,
-                HasSubstr("but its code is 'ds_count: extent 0, params 1, members 0, operands 4 per unit'"));
+                HasSubstr("but its code is 'ds_count: extent 0, params 1, items 0, operands 4 per unit'"));
   }
 }
 

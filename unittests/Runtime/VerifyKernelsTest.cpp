@@ -65,8 +65,8 @@ TEST(VerifyKernels, OperandsHoldWhatIsTouched) {
   }
 }
 
-/// The same on a launch of two members of 4 and 6 elements that share a scalar.
-std::string afterMembers(const std::function<void(Program &)> &change) {
+/// The same on a launch of two items of 4 and 6 elements that share a scalar.
+std::string afterItems(const std::function<void(Program &)> &change) {
   ProgramBuilder b;
   const uint32_t x = b.keep({4}), s = b.keep({}), y = b.keep({6}), other = b.keep({});
   b.launch("scale", 0, {x, s, y, s}, {4, 6});
@@ -78,40 +78,40 @@ std::string afterMembers(const std::function<void(Program &)> &change) {
   return test::verdict(b.program, change);
 }
 
-TEST(VerifyKernels, Members) {
-  EXPECT_EQ(afterMembers([](Program &) {}), "accepted");
-  EXPECT_EQ(afterMembers([](Program &p) {
+TEST(VerifyKernels, Items) {
+  EXPECT_EQ(afterItems([](Program &) {}), "accepted");
+  EXPECT_EQ(afterItems([](Program &p) {
               p.target = "cpu";
               p.kernels[0] = {"scale", 0, 1, 0, 0, 1, false, {}, 2, {{4, true}, {4}}, 1};
             }),
             "accepted");
-  EXPECT_THAT(afterMembers([](Program &p) { p.kernels[0].members = 1; }),
-              HasSubstr("launches kernel 'scale' of extent 0 with 2 members and 4 operands, allowed are 1"));
-  EXPECT_THAT(afterMembers([](Program &p) {
+  EXPECT_THAT(afterItems([](Program &p) { p.kernels[0].items = 1; }),
+              HasSubstr("launches kernel 'scale' of extent 0 with 2 items and 4 operands, allowed are 1"));
+  EXPECT_THAT(afterItems([](Program &p) {
                 p.kernels[0].extent = 4;
                 p.kernels[0].operands[0].perUnit = false;
               }),
-              HasSubstr("of extent 4 with 2 members"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.kernels[0].params = 2; }),
-              HasSubstr("'scale' has members of 2 params each, expected 1"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.params[1] = 7; }),
+              HasSubstr("of extent 4 with 2 items"));
+  EXPECT_THAT(afterItems([](Program &p) { p.kernels[0].params = 2; }),
+              HasSubstr("'scale' has items of 2 params each, expected 1"));
+  EXPECT_THAT(afterItems([](Program &p) { p.params[1] = 7; }),
               HasSubstr("operand 2 of 24 bytes, but its code touches 28"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.params[0] = INT64_MAX; }),
+  EXPECT_THAT(afterItems([](Program &p) { p.params[0] = INT64_MAX; }),
               HasSubstr("operand 0 of 16 bytes, but its code touches 18446744073709551615"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.commands[0].numOperands = 3; }), HasSubstr("and 3 operands"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.operands[3] = p.operands[5]; }),
-              HasSubstr("gives a member of kernel 'scale' a scalar of its own: operand 3"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.params[1] = -1; }),
+  EXPECT_THAT(afterItems([](Program &p) { p.commands[0].numOperands = 3; }), HasSubstr("and 3 operands"));
+  EXPECT_THAT(afterItems([](Program &p) { p.operands[3] = p.operands[5]; }),
+              HasSubstr("gives a item of kernel 'scale' a scalar of its own: operand 3"));
+  EXPECT_THAT(afterItems([](Program &p) { p.params[1] = -1; }),
               HasSubstr("of variable extent with extent -1"));
-  EXPECT_THAT(afterMembers([](Program &p) {
+  EXPECT_THAT(afterItems([](Program &p) {
                 p.kernels[0].operands.pop_back();
                 p.kernels[0].alignments.pop_back();
               }),
               HasSubstr("gives kernel 'scale' 2 operands, but it has 1"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.kernels[0].alignments[0] = 256; }),
+  EXPECT_THAT(afterItems([](Program &p) { p.kernels[0].alignments[0] = 256; }),
               HasSubstr("operand 2 at offset"));
-  EXPECT_THAT(afterMembers([](Program &p) { p.kernels[0].members = 171; }),
-              HasSubstr("made for 171 members, but at most 170 can be passed"));
+  EXPECT_THAT(afterItems([](Program &p) { p.kernels[0].items = 171; }),
+              HasSubstr("made for 171 items, but at most 170 can be passed"));
 }
 
 TEST(VerifyKernels, CpuProgramsHaveNoGeometry) {
@@ -132,11 +132,10 @@ TEST(VerifyKernels, InterfacesOfPtx) {
     });
   };
   EXPECT_EQ(said([](Program &) {}), "accepted");
-  EXPECT_THAT(
-      said([](Program &p) { p.kernels[0].extent = 17; }),
-      HasSubstr("kernels[0] is described as 'norm: extent 17, params 0, members 0, operands 256 32 4, "
-                "threads 256, shared bytes 0, units per block 8, persistent, alignments 16 4 4', but "
-                "its code is 'norm: extent 16,"));
+  EXPECT_THAT(said([](Program &p) { p.kernels[0].extent = 17; }),
+              HasSubstr("kernels[0] is described as 'norm: extent 17, params 0, items 0, operands 256 32 4, "
+                        "threads 256, shared bytes 0, units per block 8, persistent, alignments 16 4 4', but "
+                        "its code is 'norm: extent 16,"));
   for (auto change : std::initializer_list<void (*)(Kernel &)>{
            [](Kernel &k) { k.operands[0].bytes = 4; }, [](Kernel &k) { k.blockThreads = 128; },
            [](Kernel &k) { k.sharedBytes = 16; }, [](Kernel &k) { k.unitsPerBlock = 4; },

@@ -28,7 +28,7 @@ struct CompiledKernel {
   uint32_t blockThreads = 0; ///< CUDA: these as in Kernel
   int64_t unitsPerBlock = 1;
   std::vector<uint32_t> alignments = {};
-  uint32_t members = 0;
+  uint32_t items = 0;
   std::vector<::ds::rt::KernelOperand> operands = {};
   uint32_t params = 0;
 };

@@ -101,14 +101,14 @@ def Ds_KernelOp : Ds_Op<"kernel", [OnBuffers, Symbol, IsolatedFromAbove, SingleB
   let description = [{
     A fused body with the buffers it reads and writes: the first `num_inputs` entries of `buffers` are the body's
     arguments, the others receive what it yields. Launches of equal bodies share one kernel. A body over
-    `tensor<?x...>` serves contiguous buffers of any size, whose number of elements the launch names; where `members`
+    `tensor<?x...>` serves contiguous buffers of any size, whose number of elements the launch names; where `items`
     is given, one launch may do so for as many lists of buffers.
     An input and an output may be given the same memory when the input's element is read at the same index only.
 
     Constraints:
     - (C1) the body has `num_inputs` arguments and yields one value per other buffer.
     - (C2) every argument and yielded value has its buffer's tensor type.
-    - (C3) `members` is given for a `?` kernel only.
+    - (C3) `items` is given for a `?` kernel only.
 
     Example:
     ```
@@ -120,14 +120,14 @@ def Ds_KernelOp : Ds_Op<"kernel", [OnBuffers, Symbol, IsolatedFromAbove, SingleB
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ConfinedAttr<I64Attr, [IntNonNegative]>:$num_inputs,
-                       TypeArrayAttr:$buffers, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$members);
+                       TypeArrayAttr:$buffers, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$items);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `inputs` $num_inputs `buffers` $buffers (`members` $members^)? attr-dict-with-keyword $body
+    $sym_name `inputs` $num_inputs `buffers` $buffers (`items` $items^)? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "int64_t":$numInputs, "ArrayAttr":$buffers), [{
-    build($_builder, $_state, name, numInputs, buffers, /*members=*/IntegerAttr());
+    build($_builder, $_state, name, numInputs, buffers, /*items=*/IntegerAttr());
   }]>];
   let extraClassDeclaration = [{
     /// True when it serves buffers of any size.
@@ -188,14 +188,14 @@ def Ds_LaunchOp : Ds_Op<"launch", [OnBuffers, DeclareOpInterfaceMethods<SymbolUs
                                    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a generated kernel";
   let description = [{
-    A launch with several extents has as many members, each the kernel over buffers of its own: `inputs` and `outputs`
-    hold those of the first member, then those of the second, and so on. Members run in any order, or at once.
+    A launch with several extents has as many items, each the kernel over buffers of its own: `inputs` and `outputs`
+    hold those of the first item, then those of the second, and so on. Items run in any order, or at once.
 
     Constraints:
-    - (C1) the kernel exists; each member's buffers have the types of its `buffers`, but for the sizes of a `?` kernel.
-    - (C2) `extent` is given exactly for a `?` kernel: the number of elements of each member.
-    - (C3) there are at most as many members as the kernel's `members`, or one; they share their inputs of rank 0.
-    - (C4) no member touches what another writes. Checked once places are known.
+    - (C1) the kernel exists; each item's buffers have the types of its `buffers`, but for the sizes of a `?` kernel.
+    - (C2) `extent` is given exactly for a `?` kernel: the number of elements of each item.
+    - (C3) there are at most as many items as the kernel's `items`, or one; they share their inputs of rank 0.
+    - (C4) no item touches what another writes. Checked once places are known.
 
     Example: `ds.launch @any ins(%a, %b) outs(%c, %d) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)`
 
@@ -209,11 +209,11 @@ def Ds_LaunchOp : Ds_Op<"launch", [OnBuffers, DeclareOpInterfaceMethods<SymbolUs
   }];
   let extraClassDeclaration = [{
     /// How many times the kernel runs, each over its own buffers.
-    int64_t getNumMembers() { return getExtents() ? getExtents()->size() : 1; }
-    /// The buffers of one member. Requires a verified op.
-    OperandRange getMemberInputs(int64_t member);
-    OperandRange getMemberOutputs(int64_t member);
-    /// Elements of all members together; 1 unless the kernel serves any size.
+    int64_t getNumItems() { return getExtents() ? getExtents()->size() : 1; }
+    /// The buffers of one item. Requires a verified op.
+    OperandRange getItemInputs(int64_t item);
+    OperandRange getItemOutputs(int64_t item);
+    /// Elements of all items together; 1 unless the kernel serves any size.
     int64_t getNumElements();
   }];
 }

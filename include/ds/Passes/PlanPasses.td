@@ -80,7 +80,7 @@ def VerifyCollectives : Pass<"ds-verify-collectives", "::mlir::ModuleOp"> {
     Ensures: (E1) an event is recorded once, and before it is waited for; (E2) commands of different streams that touch
     a common byte, one of them writing it, are ordered by an event; (E3) collectives are numbered from 0 in issue order;
     (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch;
-    (E6) no member of a launch touches what another writes.
+    (E6) no item of a launch touches what another writes.
 
     ```
     ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : ...

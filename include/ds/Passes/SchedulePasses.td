@@ -210,14 +210,14 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
 def GroupLaunches : Pass<"ds-group-launches", "::mlir::ModuleOp"> {
   let summary = "Makes launches of one kernel over many tensors one launch";
   let description = [{
-    On CUDA, launches of one `?` kernel with no other command between them become one launch of several members, at
+    On CUDA, launches of one `?` kernel with no other command between them become one launch of several items, at
     the place of the first. So does the update of a step that waits for the norm of all gradients: one launch for some
     fifty parameters instead of one for each.
 
     Requires: phase scheduled, the issue order final.
-    Ensures: (E1) members share their inputs of rank 0, and none touches what another, or a launch that stood between
-    them, writes; (E2) members write states and inputs only: no allocation lives longer than before; (E3) a kernel's
-    `members` is that of its largest launch, and what a launch hands to its kernel has at most 4096 bytes; (E4)
+    Ensures: (E1) items share their inputs of rank 0, and none touches what another, or a launch that stood between
+    them, writes; (E2) items write states and inputs only: no allocation lives longer than before; (E3) a kernel's
+    `items` is that of its largest launch, and what a launch hands to its kernel has at most 4096 bytes; (E4)
     programs for other targets are as before.
 
     ```

@@ -23,8 +23,7 @@ inline constexpr const char *kInterfaceComment = "//ds ";
 /// The line of one kernel, without its end. What only divides the work among threads of the CPU is left out.
 inline std::string spellInterface(const Kernel &kernel) {
   std::string text = kernel.name + ": extent " + std::to_string(kernel.extent) + ", params " +
-                     std::to_string(kernel.params) + ", members " + std::to_string(kernel.members) +
-                     ", operands";
+                     std::to_string(kernel.params) + ", items " + std::to_string(kernel.items) + ", operands";
   for (const KernelOperand &operand : kernel.operands)
     text += " " + std::to_string(operand.bytes) + (operand.perUnit ? " per unit" : "");
   if (kernel.blockThreads == 0)

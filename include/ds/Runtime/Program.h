@@ -15,8 +15,8 @@
 #ifndef DS_RUNTIME_PROGRAM_H
 #define DS_RUNTIME_PROGRAM_H
 
-#include "ds/Runtime/Layout.h"
 #include "ds/Runtime/Collective.h"
+#include "ds/Runtime/Layout.h"
 #include "ds/Runtime/Mesh.h"
 
 #include <cstdint>
@@ -220,10 +220,10 @@ struct KernelOperand {
 /// blocks of blockThreads threads; a persistent kernel loops over the rest and may be given fewer blocks, as
 /// many as run at once. Either way the result is the same bits.
 ///
-/// A launch of a kernel with `members` has one param for each of at most so many members, their extents, and
-/// the operands of the first member, then those of the second. Members run in any order and share their
+/// A launch of a kernel with `items` has one param for each of at most so many items, their extents, and
+/// the operands of the first item, then those of the second. Items run in any order and share their
 /// operands of rank 0. The parameters of the CUDA entry are then the addresses of those, the blocks of all
-/// members together, and a MemberTable by value.
+/// items together, and a ItemTable by value.
 ///
 /// What is said here of a kernel's code is said by the image too (KernelInterface.h), and has to be the same:
 /// nothing outside the machine code decides what the machine code touches.
@@ -237,21 +237,21 @@ struct Kernel {
   bool persistent = false;   ///< CUDA: any number of blocks will do
   /// CUDA: bytes, a power of two, of which each operand's address must be a multiple.
   std::vector<uint32_t> alignments = {};
-  uint32_t members = 0; ///< of one launch at most, where extent is 0; 0: launches have none
-  std::vector<KernelOperand> operands = {}; ///< of a launch, or of each member
+  uint32_t items = 0; ///< of one launch at most, where extent is 0; 0: launches have none
+  std::vector<KernelOperand> operands = {}; ///< of a launch, or of each item
   uint32_t params = 0;                      ///< likewise
 };
 
-/// What a CUDA kernel knows of its launch's members: a row of 8-byte words for each, up to Kernel::members.
-/// The number of its first block, counted over all members, its elements, and the addresses of its operands
-/// but those of rank 0. Rows without a member start at INT64_MAX.
-struct MemberTable {
+/// What a CUDA kernel knows of its launch's items: a row of 8-byte words for each, up to Kernel::items.
+/// The number of its first block, counted over all items, its elements, and the addresses of its operands
+/// but those of rank 0. Rows without a item start at INT64_MAX.
+struct ItemTable {
   /// What a kernel can be passed by every driver.
   static constexpr uint64_t kParameterBytes = 4096;
   /// Words of one row for so many operands.
   static uint64_t rowWords(uint64_t operands) { return 2 + operands; }
   /// Rows that fit beside the addresses of `shared` operands.
-  static uint64_t mostMembers(uint64_t operands, uint64_t shared) {
+  static uint64_t mostItems(uint64_t operands, uint64_t shared) {
     const uint64_t words = kParameterBytes / 8, before = shared + 1;
     return before < words ? (words - before) / rowWords(operands) : 0;
   }

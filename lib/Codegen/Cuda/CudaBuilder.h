@@ -63,7 +63,7 @@ int64_t exchangeBytes(const LoopNest &nest);
 /// Writes the outputs at `start` of the vector dimension as single elements, by the nodes of `singles`.
 void storeSingles(CudaBuilder &c, NodeEmitter &singles, const LoopNest &piece, Value start);
 
-void emitCudaMembers(CudaBuilder &c, const Body &body, const Layout &layout);
+void emitCudaItems(CudaBuilder &c, const Body &body, const Layout &layout);
 void emitCudaRows(CudaBuilder &c);
 void emitCudaColumns(CudaBuilder &c);
 

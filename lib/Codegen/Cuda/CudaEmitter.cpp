@@ -1,7 +1,7 @@
 //===- CudaEmitter.cpp - One CUDA kernel per region ----------------------------===//
 //
 // Blocks loop over the work with the grid's size as step, so that any number of blocks does. Pointwise
-// kernels are here; rows, columns and launches of several members have files of their own.
+// kernels are here; rows, columns and launches of several items have files of their own.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -113,15 +113,15 @@ CudaOperands describeOperands(KernelOp kernel, ArrayRef<uint32_t> alignments) {
   operands.alignments.assign(alignments.begin(), alignments.end());
   for (Type type : kernel.getBuffers().getAsValueRange<TypeAttr>())
     operands.isScalar.push_back(cast<BufferType>(type).getTensor().getRank() == 0);
-  operands.members = kernel.getMembers().value_or(0);
+  operands.items = kernel.getItems().value_or(0);
   return operands;
 }
 
 void emitCudaKernel(const LoopNest &nest, const Body &body, const Layout &layout, const CudaMapping &mapping,
                     const CudaOperands &operands, StringRef symbol, CudaThread &thread, ModuleOp module) {
   OpBuilder builder(module.getContext());
-  int64_t rowWords = ::ds::rt::MemberTable::rowWords(operands.countInTable());
-  CudaSignature signature{operands.countGiven(), nest.isDynamic() ? 1u : 0u, operands.members * rowWords,
+  int64_t rowWords = ::ds::rt::ItemTable::rowWords(operands.countInTable());
+  CudaSignature signature{operands.countGiven(), nest.isDynamic() ? 1u : 0u, operands.items * rowWords,
                           unsigned(mapping.blockThreads)};
   LLVM::LLVMFuncOp function = thread.makeFunction(module, symbol, signature);
   CudaBuilder c(nest, mapping, thread, module, function, builder, operands);
@@ -129,8 +129,8 @@ void emitCudaKernel(const LoopNest &nest, const Body &body, const Layout &layout
     // Nothing is written.
   } else if (!nest.vectorDim) {
     emitSingle(c);
-  } else if (operands.members) {
-    emitCudaMembers(c, body, layout);
+  } else if (operands.items) {
+    emitCudaItems(c, body, layout);
   } else if (nest.isDynamic()) {
     emitDynamic(c, body, layout);
   } else if (nest.kind == ds::KernelKind::Row) {

@@ -11,11 +11,11 @@ namespace mlir::ds::codegen {
 struct CudaOperands {
   SmallVector<unsigned> alignments; ///< bytes of which each address is a multiple
   SmallVector<bool> isScalar;       ///< of rank 0
-  int64_t members = 0;              ///< of one launch at most; 0: launches have none
+  int64_t items = 0;                ///< of one launch at most; 0: launches have none
 
-  /// True when the function is given the address; others stand in the table of members.
-  bool isGiven(unsigned number) const { return members == 0 || isScalar[number]; }
-  unsigned countGiven() const { return members == 0 ? isScalar.size() : llvm::count(isScalar, true); }
+  /// True when the function is given the address; others stand in the table of items.
+  bool isGiven(unsigned number) const { return items == 0 || isScalar[number]; }
+  unsigned countGiven() const { return items == 0 ? isScalar.size() : llvm::count(isScalar, true); }
   unsigned countInTable() const { return isScalar.size() - countGiven(); }
 };
 

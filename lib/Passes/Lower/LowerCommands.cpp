@@ -78,9 +78,9 @@ LogicalResult ProgramBuilder::addWorkspace(rt::Command &command, Value workspace
 LogicalResult ProgramBuilder::addLaunch(rt::Command &command, LaunchOp launch) {
   command.kind = rt::CommandKind::Kernel;
   command.callee = kernelIds.at(launch.getKernel());
-  for (int64_t member = 0; member < launch.getNumMembers(); ++member)
-    if (failed(addOperands(command, launch.getMemberInputs(member))) ||
-        failed(addOperands(command, launch.getMemberOutputs(member))))
+  for (int64_t item = 0; item < launch.getNumItems(); ++item)
+    if (failed(addOperands(command, launch.getItemInputs(item))) ||
+        failed(addOperands(command, launch.getItemOutputs(item))))
       return failure();
   if (launch.getExtents())
     llvm::append_range(program.params, *launch.getExtents());

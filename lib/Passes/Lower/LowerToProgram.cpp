@@ -213,7 +213,7 @@ void ProgramBuilder::addKernels() {
     kernelIds[kernel.getSymName()] = program.kernels.size();
     rt::Kernel entry;
     entry.name = kernel.getSymName().str();
-    entry.members = kernel.getMembers().value_or(0);
+    entry.items = kernel.getItems().value_or(0);
     entry.operands = findOperandNeeds(kernel);
     entry.params = kernel.isDynamic() ? 1 : 0;
     program.kernels.push_back(entry);

@@ -52,7 +52,7 @@ private:
   LogicalResult verifyEvent(Operation *op);
   LogicalResult verifyOrdered(const Step &step);
   LogicalResult verifyCollective(CommunicateOp op);
-  LogicalResult verifyMembers(LaunchOp launch);
+  LogicalResult verifyItems(LaunchOp launch);
   std::optional<int64_t> offsetOf(Value base);
   Touch touchOf(Value buffer, bool writes);
   SmallVector<Touch> touchesOf(Operation *op);
@@ -157,20 +157,20 @@ static bool collide(const Touch &a, const Touch &b) {
   return a.place == b.place && a.begin < b.end && b.begin < a.end && (a.writes || b.writes);
 }
 
-/// Verifies that no member touches what another writes (E6).
-LogicalResult StreamVerifier::verifyMembers(LaunchOp launch) {
+/// Verifies that no item touches what another writes (E6).
+LogicalResult StreamVerifier::verifyItems(LaunchOp launch) {
   SmallVector<Touch> others;
-  for (int64_t member = 0; member < launch.getNumMembers(); ++member) {
+  for (int64_t item = 0; item < launch.getNumItems(); ++item) {
     SmallVector<Touch> own;
-    for (Value input : launch.getMemberInputs(member))
+    for (Value input : launch.getItemInputs(item))
       own.push_back(touchOf(input, false));
-    for (Value output : launch.getMemberOutputs(member))
+    for (Value output : launch.getItemOutputs(item))
       own.push_back(touchOf(output, true));
     for (const Touch &a : own)
       for (const Touch &b : others)
         if (collide(a, b))
-          return launch.emitOpError("expects members that run at once, but member ")
-                 << member << (a.writes ? " writes" : " reads") << " bytes [" << std::max(a.begin, b.begin)
+          return launch.emitOpError("expects items that run at once, but item ")
+                 << item << (a.writes ? " writes" : " reads") << " bytes [" << std::max(a.begin, b.begin)
                  << ", " << std::min(a.end, b.end) << ") that another " << (b.writes ? "writes" : "reads");
     others.append(own);
   }
@@ -261,7 +261,7 @@ LogicalResult StreamVerifier::verify() {
       return failure();
     if (auto communicate = dyn_cast<CommunicateOp>(op); communicate && failed(verifyCollective(communicate)))
       return failure();
-    if (auto launch = dyn_cast<LaunchOp>(op); launch && failed(verifyMembers(launch)))
+    if (auto launch = dyn_cast<LaunchOp>(op); launch && failed(verifyItems(launch)))
       return failure();
     clocks[stream][stream] = step.count;
     steps[stream].push_back(std::move(step));

@@ -2,7 +2,7 @@
 //
 // The update of a model is one short kernel for each parameter, most of them so small that a GPU takes longer
 // to start them than to run them. Launches of one kernel that follow one another and touch nothing of each
-// other's become one, which knows the buffers of all its members (what others call multi-tensor or
+// other's become one, which knows the buffers of all its items (what others call multi-tensor or
 // horizontally fused kernels). Only launches that write in place are grouped, so that no value lives longer
 // than before.
 //
@@ -26,21 +26,21 @@ using namespace mlir::ds;
 
 static bool isScalar(Value buffer) { return cast<BufferType>(buffer.getType()).getTensor().getRank() == 0; }
 
-/// The inputs that all members of a group must share.
+/// The inputs that all items of a group must share.
 static SmallVector<Value> scalarsOf(LaunchOp launch) {
   return llvm::to_vector(llvm::make_filter_range(launch.getInputs(), isScalar));
 }
 
-/// How many members one launch of `launch`'s kernel can have.
-static int64_t mostMembers(LaunchOp launch) {
+/// How many items one launch of `launch`'s kernel can have.
+static int64_t mostItems(LaunchOp launch) {
   uint64_t scalars = llvm::count_if(launch->getOperands(), isScalar);
-  return ::ds::rt::MemberTable::mostMembers(launch->getNumOperands() - scalars, scalars);
+  return ::ds::rt::ItemTable::mostItems(launch->getNumOperands() - scalars, scalars);
 }
 
 /// True when `launch` may come earlier in the step without lengthening a value's life: it serves any size and
 /// writes nothing but what lives always.
-static bool canBeMember(LaunchOp launch) {
-  return launch.getExtents() && launch.getNumMembers() == 1 && streamOf(launch) == StreamKind::Compute &&
+static bool canBeItem(LaunchOp launch) {
+  return launch.getExtents() && launch.getNumItems() == 1 && streamOf(launch) == StreamKind::Compute &&
          llvm::all_of(launch.getOutputs(), [](Value output) {
            return isa<BlockArgument>(rootOfBuffer(output)) && !isScalar(output);
          });
@@ -51,7 +51,7 @@ namespace {
 class LaunchRun {
 public:
   void add(LaunchOp launch) { launches.push_back({launch, accessesOf(launch)}); }
-  /// Replaces what can be grouped; the kernels are told how many members they have at most.
+  /// Replaces what can be grouped; the kernels are told how many items they have at most.
   void group(const SymbolTable &symbols);
 
 private:
@@ -70,7 +70,7 @@ private:
 bool LaunchRun::canJoin(ArrayRef<unsigned> group, unsigned index) const {
   LaunchOp first = launches[group.front()].launch, launch = launches[index].launch;
   if (first.getKernelAttr() != launch.getKernelAttr() || scalarsOf(first) != scalarsOf(launch) ||
-      static_cast<int64_t>(group.size()) >= mostMembers(first))
+      static_cast<int64_t>(group.size()) >= mostItems(first))
     return false;
   return llvm::none_of(llvm::seq(group.front(), index), [&](unsigned between) {
     return conflict(launches[between].accesses, launches[index].accesses);
@@ -97,7 +97,7 @@ void LaunchRun::merge(ArrayRef<unsigned> group, const SymbolTable &symbols) {
   copyWork(first, merged);
   merged->moveBefore(first);
   auto kernel = symbols.lookup<KernelOp>(first.getKernel());
-  kernel.setMembers(std::max<int64_t>(kernel.getMembers().value_or(0), group.size()));
+  kernel.setItems(std::max<int64_t>(kernel.getItems().value_or(0), group.size()));
   for (unsigned index : group)
     launches[index].launch.erase();
 }
@@ -105,7 +105,7 @@ void LaunchRun::merge(ArrayRef<unsigned> group, const SymbolTable &symbols) {
 void LaunchRun::group(const SymbolTable &symbols) {
   SmallVector<SmallVector<unsigned>> groups;
   for (unsigned index = 0; index < launches.size(); ++index) {
-    if (!canBeMember(launches[index].launch))
+    if (!canBeItem(launches[index].launch))
       continue;
     auto joined = llvm::find_if(groups, [&](ArrayRef<unsigned> group) { return canJoin(group, index); });
     (joined == groups.end() ? groups.emplace_back() : *joined).push_back(index);

@@ -66,7 +66,7 @@ cost::KernelLoad CommandCosts::loadOf(LaunchOp launch, ArrayRef<double> distance
       ++inPlace;
     else
       load.freshBytes += bytesOf(output);
-  load.updates = inPlace >= 3 * launch.getNumMembers();
+  load.updates = inPlace >= 3 * launch.getNumItems();
   for (auto [index, distance] : llvm::enumerate(distances)) {
     Value operand = launch->getOperand(index);
     bool isFresh = !llvm::is_contained(launch.getInputs(), operand);

@@ -16,7 +16,7 @@
 namespace ds::rt {
 namespace {
 
-/// A generated kernel, the units of each member divided among the threads.
+/// A generated kernel, the units of each item divided among the threads.
 class KernelTask final : public Task {
 public:
   KernelTask(const Binding &binding, const Command &command) : threads(binding.program.threads) {
@@ -25,32 +25,32 @@ public:
     const KernelFunction function = binding.image.function(command.callee);
     for (uint32_t k = 0; k < command.numOperands; ++k)
       buffers.push_back(binding.address(p.operands[command.firstOperand + k]));
-    const uint32_t count = kernel.members != 0 ? command.numParams : 1;
-    for (uint32_t member = 0; member < count; ++member) {
-      const int64_t *scalars = p.params.data() + command.firstParam + member;
-      members.push_back({function, buffers.data() + member * (buffers.size() / count), scalars,
-                         kernel.extent != 0 ? kernel.extent : *scalars});
+    const uint32_t count = kernel.items != 0 ? command.numParams : 1;
+    for (uint32_t item = 0; item < count; ++item) {
+      const int64_t *scalars = p.params.data() + command.firstParam + item;
+      items.push_back({function, buffers.data() + item * (buffers.size() / count), scalars,
+                       kernel.extent != 0 ? kernel.extent : *scalars});
     }
     grain = kernel.grain;
   }
   Status run() override {
-    for (Member &member : members)
-      parallelRanges(member.extent, grain, threads, &member, [](void *self, int64_t begin, int64_t end) {
-        const auto &work = *static_cast<Member *>(self);
+    for (Item &item : items)
+      parallelRanges(item.extent, grain, threads, &item, [](void *self, int64_t begin, int64_t end) {
+        const auto &work = *static_cast<Item *>(self);
         work.function(work.buffers, work.scalars, begin, end);
       });
     return {};
   }
 
 private:
-  struct Member {
+  struct Item {
     KernelFunction function;
     void *const *buffers;
     const int64_t *scalars;
     int64_t extent;
   };
   std::vector<void *> buffers;
-  std::vector<Member> members;
+  std::vector<Item> items;
   int64_t grain;
   uint32_t threads;
 };

@@ -61,19 +61,19 @@ Arguments giveOperands(const Binding &binding, const Command &command, const Ker
   return given;
 }
 
-/// The addresses of the scalars, the number of blocks, and the table of the members.
-Arguments giveMembers(const Binding &binding, const Command &command, const Kernel &kernel) {
+/// The addresses of the scalars, the number of blocks, and the table of the items.
+Arguments giveItems(const Binding &binding, const Command &command, const Kernel &kernel) {
   const Program &p = binding.program;
   const uint32_t operands = command.numOperands / command.numParams;
   Arguments given;
-  for (uint32_t member = 0; member < command.numParams; ++member) {
-    const int64_t extent = p.params[command.firstParam + member];
+  for (uint32_t item = 0; item < command.numParams; ++item) {
+    const int64_t extent = p.params[command.firstParam + item];
     given.table.push_back(static_cast<uint64_t>(given.blocks));
     given.table.push_back(static_cast<uint64_t>(extent));
     for (uint32_t k = 0; k < operands; ++k) {
-      const uint32_t buffer = p.operands[command.firstOperand + member * operands + k];
+      const uint32_t buffer = p.operands[command.firstOperand + item * operands + k];
       const bool isShared = p.buffers[buffer].shape.empty();
-      if (!isShared || member == 0)
+      if (!isShared || item == 0)
         (isShared ? given.values : given.table)
             .push_back(reinterpret_cast<uint64_t>(binding.address(buffer)));
     }
@@ -81,7 +81,7 @@ Arguments giveMembers(const Binding &binding, const Command &command, const Kern
   }
   given.values.push_back(static_cast<uint64_t>(given.blocks));
   const size_t rowWords = given.table.size() / command.numParams;
-  given.table.resize(kernel.members * rowWords, INT64_MAX);
+  given.table.resize(kernel.items * rowWords, INT64_MAX);
   return given;
 }
 
@@ -113,7 +113,7 @@ Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Comma
     binding.driver.funcSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     static_cast<int>(kernel.sharedBytes)); // else the launch says so
   Arguments given =
-      kernel.members != 0 ? giveMembers(binding, command, kernel) : giveOperands(binding, command, kernel);
+      kernel.items != 0 ? giveItems(binding, command, kernel) : giveOperands(binding, command, kernel);
   int64_t blocks = given.blocks;
   if (blocks == 0)
     return std::unique_ptr<CudaTask>(std::make_unique<NoTask>());

@@ -115,7 +115,7 @@ void unpackTables(const fb::Program &file, Program &p) {
                              c->name()->str()});
   for (const fb::Kernel *k : *file.kernels()) {
     p.kernels.push_back({k->name()->str(), k->extent(), k->grain(), k->block_threads(), k->shared_bytes(),
-                         k->units_per_block(), k->persistent(), unpackList(k->alignments()), k->members()});
+                         k->units_per_block(), k->persistent(), unpackList(k->alignments()), k->items()});
     for (const fb::KernelOperand *operand : *k->operands())
       p.kernels.back().operands.push_back({operand->bytes(), operand->per_unit()});
     p.kernels.back().params = k->params();

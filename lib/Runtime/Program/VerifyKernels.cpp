@@ -46,9 +46,8 @@ Status verifyGeometry(size_t i, const Kernel &kernel) {
 
 /// What a kernel says of its launches.
 Status verifyLaunches(size_t i, const Kernel &kernel) {
-  if (kernel.members != 0 && kernel.params != 1)
-    return refuse("kernels[{}] '{}' has members of {} params each, expected 1", i, kernel.name,
-                  kernel.params);
+  if (kernel.items != 0 && kernel.params != 1)
+    return refuse("kernels[{}] '{}' has items of {} params each, expected 1", i, kernel.name, kernel.params);
   if (kernel.extent != 0)
     for (size_t k = 0; k < kernel.operands.size(); ++k)
       if (kernel.operands[k].perUnit)
@@ -73,12 +72,12 @@ std::string interfacesOfPtx(const std::vector<uint8_t> &image) {
 }
 
 /// The operands of a launch are as many as the kernel has, and hold what its code touches.
-Status verifyOperands(const Program &p, uint64_t i, const Kernel &kernel, uint32_t members) {
+Status verifyOperands(const Program &p, uint64_t i, const Kernel &kernel, uint32_t items) {
   const Command &c = p.commands[i];
   const size_t operands = kernel.operands.size();
-  if (c.numOperands != operands * members)
+  if (c.numOperands != operands * items)
     return refuse("{} gives kernel '{}' {} operands, but it has {}", describeCommand(p, i), kernel.name,
-                  c.numOperands / members, operands);
+                  c.numOperands / items, operands);
   for (uint32_t k = 0; k < c.numOperands; ++k) {
     const KernelOperand &operand = kernel.operands[k % operands];
     const uint64_t given = extentBytes(p.buffers[p.operands[c.firstOperand + k]]);
@@ -94,13 +93,13 @@ Status verifyOperands(const Program &p, uint64_t i, const Kernel &kernel, uint32
   return {};
 }
 
-/// The members of a launch: how many, how large, and that they share their scalars.
-Status verifyMembers(const Program &p, uint64_t i, const Kernel &kernel) {
+/// The items of a launch: how many, how large, and that they share their scalars.
+Status verifyItems(const Program &p, uint64_t i, const Kernel &kernel) {
   const Command &c = p.commands[i];
-  if (kernel.extent != 0 || c.numParams > kernel.members || c.numOperands % c.numParams != 0)
-    return refuse(
-        "{} launches kernel '{}' of extent {} with {} members and {} operands, allowed are {} members",
-        describeCommand(p, i), kernel.name, kernel.extent, c.numParams, c.numOperands, kernel.members);
+  if (kernel.extent != 0 || c.numParams > kernel.items || c.numOperands % c.numParams != 0)
+    return refuse("{} launches kernel '{}' of extent {} with {} items and {} operands, allowed are {} items",
+                  describeCommand(p, i), kernel.name, kernel.extent, c.numParams, c.numOperands,
+                  kernel.items);
   const uint32_t operands = c.numOperands / c.numParams;
   uint32_t shared = 0;
   for (uint32_t k = 0; k < c.numOperands; ++k) {
@@ -108,16 +107,16 @@ Status verifyMembers(const Program &p, uint64_t i, const Kernel &kernel) {
     const bool isScalar = p.buffers[first].shape.empty();
     shared += isScalar && k < operands;
     if (isScalar != p.buffers[own].shape.empty() || (isScalar && own != first))
-      return refuse("{} gives a member of kernel '{}' a scalar of its own: operand {}", describeCommand(p, i),
+      return refuse("{} gives a item of kernel '{}' a scalar of its own: operand {}", describeCommand(p, i),
                     kernel.name, k);
     if (p.params[c.firstParam + k / operands] < 0)
       return refuse("{} launches kernel '{}' of variable extent with extent {}", describeCommand(p, i),
                     kernel.name, p.params[c.firstParam + k / operands]);
   }
-  const uint64_t most = MemberTable::mostMembers(operands - shared, shared);
-  if (p.target != "cpu" && kernel.members > most)
-    return refuse("{} launches kernel '{}' made for {} members, but at most {} can be passed",
-                  describeCommand(p, i), kernel.name, kernel.members, most);
+  const uint64_t most = ItemTable::mostItems(operands - shared, shared);
+  if (p.target != "cpu" && kernel.items > most)
+    return refuse("{} launches kernel '{}' made for {} items, but at most {} can be passed",
+                  describeCommand(p, i), kernel.name, kernel.items, most);
   return {};
 }
 
@@ -167,13 +166,13 @@ Status verifyKernelCommand(const Program &p, uint64_t i) {
   if (kernel.extent == 0 && (c.numParams == 0 || p.params[c.firstParam] < 0))
     return refuse("{} launches kernel '{}' of variable extent with extent {}", describeCommand(p, i),
                   kernel.name, c.numParams == 0 ? -1 : p.params[c.firstParam]);
-  if (kernel.members == 0 && c.numParams != kernel.params)
+  if (kernel.items == 0 && c.numParams != kernel.params)
     return refuse("{} gives kernel '{}' {} params, but it has {}", describeCommand(p, i), kernel.name,
                   c.numParams, kernel.params);
-  if (kernel.members != 0)
-    if (Status status = verifyMembers(p, i, kernel); !status)
+  if (kernel.items != 0)
+    if (Status status = verifyItems(p, i, kernel); !status)
       return status;
-  if (Status status = verifyOperands(p, i, kernel, kernel.members != 0 ? c.numParams : 1); !status)
+  if (Status status = verifyOperands(p, i, kernel, kernel.items != 0 ? c.numParams : 1); !status)
     return status;
   if (p.target == "cpu")
     return {};

@@ -90,7 +90,7 @@ auto packKernels(Builder &b, const Program &program) {
       operands.emplace_back(operand.bytes, operand.perUnit);
     offsets.push_back(fb::CreateKernel(b, b.CreateString(kernel.name), kernel.extent, kernel.grain,
                                        kernel.blockThreads, kernel.sharedBytes, kernel.unitsPerBlock,
-                                       kernel.persistent, b.CreateVector(kernel.alignments), kernel.members,
+                                       kernel.persistent, b.CreateVector(kernel.alignments), kernel.items,
                                        b.CreateVectorOfStructs(operands), kernel.params));
   }
   return b.CreateVector(offsets);

@@ -283,15 +283,15 @@ func.func @e4_sum_beside_its_place(%x: !ds.buffer<tensor<12xf32>, [1], device> {
 
 !part = !ds.buffer<tensor<4xf32>, [1], device>
 !whole = !ds.buffer<tensor<8xf32>, [1], device>
-ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] members 2 {
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] items 2 {
 ^bb0(%x: tensor<?xf32>):
   ds.yield %x : tensor<?xf32>
 }
-func.func @e6_members_overlap(%a: !whole {ds.input = "a"}, %b: !part {ds.input = "b"}) {
+func.func @e6_items_overlap(%a: !whole {ds.input = "a"}, %b: !part {ds.input = "b"}) {
   %high = ds.view %a offset 4 : !whole -> !part
   %low = ds.view %a offset 0 : !whole -> !part
   ds.launch @k ins(%low, %high) outs(%low, %high) extent 4, 4 on compute : (!part, !part) -> (!part, !part)
-  // expected-error@+1 {{'ds.launch' op expects members that run at once, but member 1 writes bytes [16, 32) that another reads}}
+  // expected-error@+1 {{'ds.launch' op expects items that run at once, but item 1 writes bytes [16, 32) that another reads}}
   ds.launch @k ins(%a, %b) outs(%a, %high) extent 8, 4 on compute : (!whole, !part) -> (!whole, !part)
   return
 }

@@ -2,7 +2,7 @@
 
 // Launches in place of different sizes; what shares another scalar stays, and joins its like.
 module attributes {ds.target = "cuda:sm_90"} {
-  // CHECK: ds.kernel @scale inputs 2 buffers [{{.*}}] members 2 {
+  // CHECK: ds.kernel @scale inputs 2 buffers [{{.*}}] items 2 {
   ds.kernel @scale inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
   ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
     %ss = ds.broadcast %s dims [] : tensor<f32> -> tensor<?xf32>
@@ -33,7 +33,7 @@ module attributes {ds.target = "cuda:sm_90"} {
     return
   }
 
-  // Not past a launch that reads what it writes, even one that is no member.
+  // Not past a launch that reads what it writes, even one that is no item.
   // CHECK-LABEL: @keeps_behind_a_reader
   // CHECK: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
   // CHECK: ds.launch @scale ins(%arg2, %arg3) outs(%{{.*}}) extent 8 on compute

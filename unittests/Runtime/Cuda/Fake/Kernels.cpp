@@ -22,7 +22,7 @@ struct Twin {
   KernelFunction function;
   std::vector<bool> isScalar; ///< of its operands
   int64_t extent;             ///< 0: the first param
-  uint32_t members;           ///< as in rt::Kernel
+  uint32_t items;             ///< as in rt::Kernel
 };
 
 std::map<std::string, Twin> &twins() {
@@ -53,16 +53,15 @@ void readPrograms() {
   for (uint32_t i = 0; image && i < twin->kernels.size(); ++i)
     for (uint32_t k = 0; k < program->kernels.size(); ++k)
       if (const rt::Kernel &kernel = program->kernels[k]; kernel.name == twin->kernels[i].name)
-        twins()[kernel.name] = {image->function(i), findScalars(*program, k), kernel.extent, kernel.members};
+        twins()[kernel.name] = {image->function(i), findScalars(*program, k), kernel.extent, kernel.items};
 }
 
-/// The members that stand in the table behind the scalars' addresses and the number of blocks.
-void runMembers(const Twin &twin, const std::vector<uint64_t> &arguments) {
+/// The items that stand in the table behind the scalars' addresses and the number of blocks.
+void runItems(const Twin &twin, const std::vector<uint64_t> &arguments) {
   const auto scalars = static_cast<size_t>(std::count(twin.isScalar.begin(), twin.isScalar.end(), true));
-  const uint64_t rowWords = MemberTable::rowWords(twin.isScalar.size() - scalars);
-  for (uint32_t member = 0; member < twin.members; ++member) {
-    const uint64_t *scalar = arguments.data(), *row = scalar + scalars + 1 + member * rowWords,
-                   *word = row + 2;
+  const uint64_t rowWords = ItemTable::rowWords(twin.isScalar.size() - scalars);
+  for (uint32_t item = 0; item < twin.items; ++item) {
+    const uint64_t *scalar = arguments.data(), *row = scalar + scalars + 1 + item * rowWords, *word = row + 2;
     if (row[0] == INT64_MAX)
       return;
     std::vector<void *> buffers;
@@ -74,8 +73,8 @@ void runMembers(const Twin &twin, const std::vector<uint64_t> &arguments) {
 }
 
 void run(const Twin &twin, const std::vector<uint64_t> &arguments) {
-  if (twin.members != 0)
-    return runMembers(twin, arguments);
+  if (twin.items != 0)
+    return runItems(twin, arguments);
   std::vector<void *> buffers;
   for (size_t i = 0; i < twin.isScalar.size(); ++i)
     buffers.push_back(reinterpret_cast<void *>(arguments[i]));
