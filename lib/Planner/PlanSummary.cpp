@@ -44,9 +44,11 @@ static void addMemory(ModuleOp module, report::RankPlan &rank) {
 /// Operations of the library functions that one rank runs in a step.
 static double flopsPerStep(ModuleOp module) {
   double flops = 0;
-  for (func::FuncOp func : getSegments(module))
+  for (func::FuncOp func : getSegments(module)) {
+    auto runs = static_cast<double>(runsPerStep(func)); // goes through all states: not for each call
     for (CallOp call : func.getOps<CallOp>())
-      flops += static_cast<double>(runsPerStep(func)) * static_cast<double>(call.getFlops().value_or(0));
+      flops += runs * static_cast<double>(call.getFlops().value_or(0));
+  }
   return flops;
 }
 
