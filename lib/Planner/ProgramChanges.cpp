@@ -89,6 +89,11 @@ std::vector<PlanChoice> ds::planner::changesWithoutPass(const AnalyticCase &rule
       choicesOf(cost::changesThatFit(rules.shape, rules.plan, cost::Rates(calibrate(rules, report))));
   llvm::erase_if(changes, [](const PlanChoice &choice) { return choice.hasPass; });
   changes.resize(std::min(changes.size(), kMostEstimates));
+  // Beside the program's step stands what the change adds by rules.
+  double now = estimateStep(rules.shape, rules.plan, rules.rates).seconds;
+  double scale = now > 0 && report.predicted.stepSeconds ? *report.predicted.stepSeconds / now : 1;
+  for (PlanChoice &choice : changes)
+    *choice.stepSeconds *= scale;
   return changes;
 }
 
