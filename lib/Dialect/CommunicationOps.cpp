@@ -10,7 +10,8 @@ static int64_t elementsOf(BufferType type) { return type.getTensor().getNumEleme
 
 /// Verifies that `op` has as many buffers as its kind moves, contiguous and of one element type (C1).
 static LogicalResult verifyBuffers(CommunicateOp op) {
-  size_t inputs = traitsOf(op.getKind()).input != rt::Parts::None, outputs = traitsOf(op.getKind()).output != rt::Parts::None;
+  const rt::CollectiveTraits &traits = traitsOf(op.getKind());
+  size_t inputs = traits.input != rt::Parts::None, outputs = traits.output != rt::Parts::None;
   if (op.getInputs().size() != inputs || op.getOutputs().size() != outputs)
     return op.emitOpError("expects ") << inputs << " input and " << outputs << " output, but got "
                                       << op.getInputs().size() << " and " << op.getOutputs().size();
