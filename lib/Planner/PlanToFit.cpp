@@ -27,6 +27,16 @@ static ArenaOp arenaOf(ModuleOp module) { return ArenaOp::lookup(module, Space::
 
 namespace {
 
+/// What became of a plan.
+struct Outcome {
+  int64_t excess = 0; ///< bytes of the arena beyond the limit
+  int64_t live = 0;   ///< most bytes that are live at once
+
+  bool fits() const { return excess == 0; }
+  /// A limit of what is live with which the next plan should fit, if the packing loses as much again.
+  int64_t tighten(int64_t limit) const { return std::max<int64_t>(1, std::min(limit, live) - excess); }
+};
+
 /// Plans copies of one step.
 class PlanFitter {
 public:
@@ -43,8 +53,8 @@ private:
   bool isTooLarge(int64_t bytes) const { return options.memory > 0 && bytes > options.memory; }
   /// Brings `step` to buffers in issue order, which no memory has changed yet.
   LogicalResult makeBuffers(ModuleOp step, Phase from);
-  /// Plans them with so much for gathers and for workspaces. The bytes by which that is too large.
-  FailureOr<int64_t> planWith(int64_t forGathers, int64_t forWorkspaces);
+  /// Plans them with so much for gathers and for workspaces.
+  FailureOr<Outcome> planWith(int64_t forGathers, int64_t forWorkspaces);
   /// Finds workspaces with which a plan fits that holds nothing by choice. True where there are such.
   FailureOr<bool> fitWorkspaces(int64_t &forWorkspaces);
 
@@ -67,7 +77,7 @@ LogicalResult PlanFitter::makeBuffers(ModuleOp step, Phase from) {
   return success(areOnStreams || succeeded(run(build, *buffers)));
 }
 
-FailureOr<int64_t> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspaces) {
+FailureOr<Outcome> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspaces) {
   OwningOpRef<ModuleOp> copy = buffers->clone();
   PipelineOptions used = options;
   used.memory = forGathers;
@@ -80,18 +90,21 @@ FailureOr<int64_t> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspace
   if (failed(run(build, *copy)))
     return failure();
   auto arena = static_cast<int64_t>(arenaOf(*copy).getBytes());
+  auto live = static_cast<int64_t>(arenaOf(*copy).getLowerBound());
   if (!best || !isTooLarge(arena) || arena < getArena())
     best = std::move(copy);
-  return isTooLarge(arena) ? arena - options.memory : 0;
+  return Outcome{isTooLarge(arena) ? arena - options.memory : 0, live};
 }
 
 FailureOr<bool> PlanFitter::fitWorkspaces(int64_t &forWorkspaces) {
   bool canShrink = gradientWorkspaceBytes(*best, options.attentionBytes) > 0;
   for (int round = 0; round < kMostRounds; ++round) {
-    FailureOr<int64_t> excess = planWith(/*forGathers=*/1, forWorkspaces);
-    if (failed(excess) || *excess == 0 || !canShrink)
-      return failed(excess) ? FailureOr<bool>(failure()) : *excess == 0;
-    forWorkspaces = std::max<int64_t>(1, forWorkspaces - *excess);
+    FailureOr<Outcome> outcome = planWith(/*forGathers=*/1, forWorkspaces);
+    if (failed(outcome))
+      return failure();
+    if (outcome->fits() || !canShrink)
+      return outcome->fits();
+    forWorkspaces = outcome->tighten(forWorkspaces);
   }
   return false;
 }
@@ -100,19 +113,17 @@ LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
   if (failed(makeBuffers(step, from)))
     return failure();
   int64_t forGathers = options.memory, forWorkspaces = options.memory;
-  FailureOr<int64_t> excess = planWith(forGathers, forWorkspaces);
-  if (failed(excess) || *excess == 0)
-    return excess;
+  FailureOr<Outcome> outcome = planWith(forGathers, forWorkspaces);
+  if (failed(outcome) || outcome->fits())
+    return outcome;
   // Nothing kept or ahead by choice: if that does not fit either, no schedule does.
   FailureOr<bool> fits = fitWorkspaces(forWorkspaces);
   if (failed(fits) || !*fits)
     return fits;
-  for (int round = 0; round < kMostRounds && *excess > 0; ++round) {
-    forGathers -= *excess;
-    if (forGathers <= 0)
-      break;
-    excess = planWith(forGathers, forWorkspaces);
-    if (failed(excess))
+  for (int round = 0; round < kMostRounds && !outcome->fits(); ++round) {
+    forGathers = outcome->tighten(forGathers);
+    outcome = planWith(forGathers, forWorkspaces);
+    if (failed(outcome))
       return failure();
   }
   return success();
