@@ -66,13 +66,30 @@ static std::vector<PlanChoice> takeFirst(std::vector<PlanChoice> changes) {
   return changes;
 }
 
+MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanReport &report,
+                                  const PlanSettings &settings) {
+  constexpr double kMargin = 1.25; // by which rules may err
+  return [&rules, cluster = calibrate(rules, report), ranks = settings.ranks](const Proposal &proposal) {
+    cost::ParallelPlan plan = rules.plan;
+    plan.zeroStage = proposal.choice.zeroStage;
+    plan.microBatch = proposal.choice.microBatch;
+    plan.accumulation = proposal.choice.accumulation;
+    plan.dp = plan.dp * proposal.settings.ranks / ranks;
+    auto context = static_cast<double>(cluster.device.contextBytes);
+    double bytes = estimateMemory(rules.shape, plan, cluster).deviceBytes() - context;
+    return bytes <= kMargin * (static_cast<double>(cluster.device.memoryBytes) - context);
+  };
+}
+
 std::vector<PlanChoice> ds::planner::changesOfProgram(const PlanSettings &settings,
-                                                      const config::Config &config,
-                                                      const PlanFunction &plan) {
+                                                      const config::Config &config, const PlanFunction &plan,
+                                                      const MayFit &mayFit) {
   std::vector<PlanChoice> changes;
   std::vector<Proposal> proposals = propose(settings, config);
   size_t plans = 0;
   for (Proposal &proposal : proposals) {
+    if (mayFit && !mayFit(proposal))
+      continue;
     if (plans++ == kMostPlans || (isJoined(proposal) && !changes.empty()))
       break;
     if (proposal.plan(plan) && proposal.choice.fits)

@@ -175,7 +175,9 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   program->tf32 = usesTf32(options, what.config);
   addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)
-    report.changes = changesOfProgram(options, what.config, what.planAgain);
+    report.changes =
+        changesOfProgram(options, what.config, what.planAgain,
+                         what.rules ? mayFitByRules(*what.rules, report, options) : planner::MayFit());
   if (!report.fits() && what.rules)
     llvm::append_range(report.changes, changesWithoutPass(*what.rules, report));
   if (options.explainPeak && what.planAgain && report.changes.empty())

@@ -134,6 +134,17 @@ TEST_F(Queries, NameNoChangeThatDoesNotFit) {
   EXPECT_TRUE(changesOfProgram(machine.settings, machine.config, machine.planner()).empty());
 }
 
+TEST_F(Queries, PlanNoChangeThatRulesHoldForTooLarge) {
+  machine.limit = 90;
+  auto isHigher = [](const Proposal &proposal) { return proposal.choice.zeroStage > 1; };
+  std::vector<PlanChoice> changes =
+      changesOfProgram(machine.settings, machine.config, machine.planner(), isHigher);
+  ASSERT_EQ(changes.size(), 2u); // of three stages and two micro-batches
+  EXPECT_EQ(changes[0].change, "zero_optimization.stage = 2");
+  EXPECT_EQ(changes[1].change, "zero_optimization.stage = 3");
+  EXPECT_EQ(machine.plans, 2);
+}
+
 TEST_F(Queries, NameSmallerPlansTheSmallestFirst) {
   std::vector<PlanChoice> smaller =
       smallerPlansOfProgram(machine.settings, machine.config, machine.planner(), 128);

@@ -12,11 +12,19 @@
 
 namespace ds::planner {
 
+/// Whether a proposal is worth a plan.
+using MayFit = std::function<bool(const Proposal &)>;
+
+/// By rules, calibrated by the plan of `report` for `settings`: false of what they hold for a quarter too
+/// large. `rules` outlives the answer.
+MayFit mayFitByRules(const AnalyticCase &rules, const report::PlanReport &report,
+                     const PlanSettings &settings);
+
 /// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
 /// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
-/// micro-batch. All steps have the same number of samples. Eight are planned at most.
+/// micro-batch. All steps have the same number of samples. Eight are planned at most, of those that may fit.
 std::vector<report::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
-                                                 const PlanFunction &plan);
+                                                 const PlanFunction &plan, const MayFit &mayFit = {});
 
 /// At most two more of which no program can be made yet, as rules, calibrated by the plan of `report`, say.
 std::vector<report::PlanChoice> changesWithoutPass(const AnalyticCase &rules,
