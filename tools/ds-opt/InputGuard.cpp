@@ -141,6 +141,17 @@ static Status guardBytecode(const std::string &path, llvm::MemoryBufferRef bytes
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), llvm::SMLoc());
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  // Parsers that are generated name enums as C++ does.
+  mlir::ScopedDiagnosticHandler plain(&context, [](mlir::Diagnostic &said) {
+    constexpr llvm::StringLiteral kNamespace = "::mlir::ds::";
+    std::string text = said.str();
+    if (text.find(kNamespace) == std::string::npos)
+      return mlir::failure();
+    for (size_t at = 0; (at = text.find(kNamespace, at)) != std::string::npos;)
+      text.erase(at, kNamespace.size());
+    mlir::emitError(said.getLocation()) << text;
+    return mlir::success();
+  });
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context));
   llvm::errs().flush();
