@@ -2,6 +2,7 @@
 
 #include "ConflictSearch.h"
 
+#include "ItemTimes.h"
 #include "Random.h"
 #include "Valley.h"
 #include "ds/Support/Align.h"
@@ -43,7 +44,6 @@ private:
     int64_t amount;
   };
 
-  void rankTimes(int64_t top, int64_t floor);
   void prioritize(uint32_t seed);
   Valley lowestValley();
   int32_t choose(const Valley &valley, int64_t &leastNeed);
@@ -78,42 +78,23 @@ ConflictSearch::ConflictSearch(const std::vector<Item> &given, int64_t floor, in
                                int64_t endSteps, int64_t &steps)
     : offsets(given.size()), items(given), movesLeft(kMovesPerItem * int64_t(given.size())),
       endSteps(endSteps), steps(steps), minHeight(given.size()), isPlaced(given.size()), open(given.size()) {
-  rankTimes(top, floor);
+  for (const Item &item : items)
+    priority.push_back(item.end - item.begin); // ops, before they become ranks
+  const size_t count = rankTimes(items);
+  height.assign(count, floor);
+  mayLose.assign(count, top - floor);
+  for (const Item &item : items) {
+    for (int32_t time = item.begin; time < item.end; ++time)
+      mayLose[time] -= item.size;
+    steps += item.end - item.begin + 40;
+  }
   prioritize(seed);
   order.resize(items.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return std::tuple(items[a].begin, -priority[a], a) < std::tuple(items[b].begin, -priority[b], b);
   });
-  firstAt.assign(height.size() + 1, 0);
-  for (const Item &item : items)
-    ++firstAt[item.begin + 1];
-  std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
-}
-
-/// Replaces times by the ranks of those at which something begins or ends.
-void ConflictSearch::rankTimes(int64_t top, int64_t floor) {
-  std::vector<int32_t> times;
-  for (const Item &item : items)
-    times.insert(times.end(), {item.begin, item.end});
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  auto indexOf = [&](int32_t time) {
-    return int32_t(std::lower_bound(times.begin(), times.end(), time) - times.begin());
-  };
-  const size_t count = times.empty() ? 0 : times.size() - 1; // nothing lives after the last end
-  height.assign(count, floor);
-  mayLose.assign(count, top - floor);
-  priority.resize(items.size());
-  for (size_t i = 0; i < items.size(); ++i) {
-    Item &item = items[i];
-    priority[i] = item.end - item.begin; // ops, before they become ranks
-    item.begin = indexOf(item.begin);
-    item.end = indexOf(item.end);
-    for (int32_t time = item.begin; time < item.end; ++time)
-      mayLose[time] -= item.size;
-    steps += item.end - item.begin + 40;
-  }
+  firstAt = startsByBegin(items, height.size());
 }
 
 /// Every second order prefers what touches walls; among equals it is lifetime, area, or between the two.

@@ -2,6 +2,7 @@
 
 #include "WasteSearch.h"
 
+#include "ItemTimes.h"
 #include "Random.h"
 #include "Valley.h"
 #include "ds/Support/Align.h"
@@ -55,26 +56,12 @@ WasteSearch::WasteSearch(const std::vector<Item> &given, int64_t floor, int64_t 
                          int64_t endSteps, int64_t &steps)
     : offsets(given.size()), items(given), movesLeft(kMovesPerItem * int64_t(given.size())),
       endSteps(endSteps), steps(steps), isPlaced(given.size()), open(given.size()) {
-  std::vector<int32_t> times;
-  for (const Item &item : items) {
-    times.push_back(item.begin);
-    times.push_back(item.end);
-  }
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  auto indexOf = [&](int32_t time) {
-    return int32_t(std::lower_bound(times.begin(), times.end(), time) - times.begin());
-  };
-  height.assign(times.size(), floor);
-  mayLose.assign(times.size(), top - floor);
-  for (Item &item : items) {
-    item.begin = indexOf(item.begin);
-    item.end = indexOf(item.end);
+  const size_t count = rankTimes(items);
+  height.assign(count, floor);
+  mayLose.assign(count, top - floor);
+  for (const Item &item : items)
     for (int32_t time = item.begin; time < item.end; ++time)
       mayLose[time] -= item.size;
-  }
-  height.pop_back(); // nothing lives after the last end
-  mayLose.pop_back();
   sortItems(seed);
 }
 
@@ -91,10 +78,7 @@ void WasteSearch::sortItems(uint32_t seed) {
     return std::tuple(items[a].begin, -length[a], -items[a].size, a) <
            std::tuple(items[b].begin, -length[b], -items[b].size, b);
   });
-  firstAt.assign(height.size() + 1, 0);
-  for (const Item &item : items)
-    ++firstAt[item.begin + 1];
-  std::partial_sum(firstAt.begin(), firstAt.end(), firstAt.begin());
+  firstAt = startsByBegin(items, height.size());
 }
 
 /// Whether the item before is the same and was not taken either: then neither is this one.
