@@ -48,7 +48,6 @@ std::vector<PlanChoice> ds::planner::choicesOf(const std::vector<cost::Candidate
   std::vector<PlanChoice> choices;
   for (const cost::Candidate &candidate : table)
     choices.push_back(choiceOf(candidate));
-  markBest(choices);
   return choices;
 }
 

@@ -6,8 +6,6 @@
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/QueryText.h"
 
-#include "llvm/ADT/STLExtras.h"
-
 #include <numeric>
 
 using namespace ds;
@@ -60,22 +58,12 @@ static Status confirm(PlanChoice &choice, const PlanSettings &settings, const co
   return planned;
 }
 
-/// The fastest row that fits and of which a program can be made.
-static PlanChoice *findBestProgram(std::vector<PlanChoice> &table) {
-  PlanChoice *best = nullptr;
-  for (PlanChoice &choice : table)
-    if (choice.hasPass && choice.fits && (!best || choice.stepSeconds < best->stepSeconds))
-      best = &choice;
-  return best;
-}
-
 /// The table by rules. The present row is planned, and so are those that rules hold for the fastest which fit
 /// and have a program, until one is that still is the fastest.
 static Status addRankedTable(const PlanSettings &settings, const config::Config &config,
                              const PlanFunction &planner, const AnalyticCase &rules, PlanReport &report) {
   std::vector<PlanChoice> table = choicesOf(cost::whatIf(rules.shape, rules.plan, rules.rates));
   for (PlanChoice &choice : table) {
-    choice.best = false;
     bool isPresent =
         choice.hasPass && choice.zeroStage == config.zero.stage && choice.microBatch == config.batch.micro;
     if (isPresent)
@@ -83,7 +71,7 @@ static Status addRankedTable(const PlanSettings &settings, const config::Config 
         return planned;
   }
   for (unsigned made = 0; made < kMostConfirmed; ++made) {
-    PlanChoice *best = findBestProgram(table);
+    PlanChoice *best = findBest(table, /*withPass=*/true);
     if (!best || best->basis == "program")
       break;
     if (Status planned = confirm(*best, settings, config, planner, report); !planned) {

@@ -12,10 +12,11 @@ using namespace ds;
 using namespace ds::planner;
 using report::PlanChoice;
 
-PlanChoice *ds::planner::findBest(std::vector<PlanChoice> &table) {
+PlanChoice *ds::planner::findBest(std::vector<PlanChoice> &table, bool withPass) {
   PlanChoice *best = nullptr;
   for (PlanChoice &choice : table)
-    if (choice.fits && choice.stepSeconds && (!best || *choice.stepSeconds < *best->stepSeconds * (1 - 1e-9)))
+    if (choice.fits && (choice.hasPass || !withPass) && choice.stepSeconds &&
+        (!best || *choice.stepSeconds < *best->stepSeconds * (1 - 1e-9)))
       best = &choice;
   return best;
 }

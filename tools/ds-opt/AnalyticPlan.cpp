@@ -74,7 +74,7 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
   if (options.basis == "rules" && config::refusedForProgram(config).empty())
     what.notes.push_back("rules estimate: every key has its pass, and without --basis rules the plan is the "
                          "program's");
-  for (const std::string &notice : model->notices)
+  for (const std::string &notice : options.quiet ? std::vector<std::string>() : model->notices)
     llvm::errs() << "note: " << notice << "\n";
   what.plan.flashAttention = model->fusedAttention;
   if (estimateMemory(what.shape, what.plan, cluster).lacksWorkspace)
@@ -154,8 +154,10 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
                                              const AnalyticCase &what) {
   report::PlanReport report = makeAnalyticReport(what);
   report.inputs = inputsOfRules(options, config);
-  if (options.whatIf)
+  if (options.whatIf) {
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
+    markBest(report.whatIf);
+  }
   if (options.maxBatch)
     report.maxBatch = largestMicroBatch(what.shape, what.plan, what.rates.cluster());
   if (options.maxSeq)

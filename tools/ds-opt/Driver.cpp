@@ -288,8 +288,11 @@ static Status compileModel(const Options &options, config::Config &config, const
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(cluster);
   PlanFunction again = planFunction(options, registry);
   std::optional<Result<AnalyticCase>> rules;
-  if (choices.basis.isRanked)
-    rules = readAnalyticCase(options, config, cluster);
+  if (choices.basis.isRanked) {
+    Options silent = options; // the model's notices were printed where it was read
+    silent.quiet = true;
+    rules = readAnalyticCase(silent, config, cluster);
+  }
   const AnalyticCase *ranking = rules && *rules ? &**rules : nullptr;
   return writePlanAndProgram(*model, options, {config, rates, choices, threads, again, ranking});
 }

@@ -9,7 +9,7 @@ namespace ds::planner {
 /// The cheapest changes that make a plan fit, for a report.
 std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Change> &changes);
 
-/// The table of --what-if, the fastest plan that fits marked.
+/// The table of --what-if, no plan marked yet.
 std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Candidate> &table);
 
 /// The cluster, with so much less or more memory of a device as makes the present plan by rules fill it as

@@ -13,9 +13,10 @@ namespace ds::planner {
 /// The table of --what-if of a report, `contextBytes` added to what a device needs.
 std::string printWhatIf(int64_t contextBytes, const report::PlanReport &report);
 
-/// The fastest choice of a table that fits, of equal ones the first; null where none fits.
-report::PlanChoice *findBest(std::vector<report::PlanChoice> &table);
-/// Marks it.
+/// The fastest choice of a table that fits, of equal ones the first, and `withPass` of those of which a
+/// program can be made; null where there is none.
+report::PlanChoice *findBest(std::vector<report::PlanChoice> &table, bool withPass = false);
+/// Marks the fastest of all.
 void markBest(std::vector<report::PlanChoice> &table);
 
 /// The lines of --max-batch and --max-seq, as far as the report has them; `bound` follows the sequence.
