@@ -7,6 +7,10 @@
 #include "Text.h"
 #include "ds/Runtime/Formats/Permutation.h"
 
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
 #include <new>
 
 using namespace ds;
@@ -20,6 +24,10 @@ struct DataSource::Impl {
 
   uint64_t globalBatch() const {
     return uint64_t(options.microBatch) * options.accumulation * options.world; // checked when opened
+  }
+  /// Of the first sample of `step`; 128 bits hold it for every step and batch.
+  unsigned __int128 firstPosition(uint64_t step) const {
+    return options.firstSample + (unsigned __int128)(step - options.firstStep) * globalBatch();
   }
   void noticeWrap(uint64_t step, unsigned __int128 firstPosition);
   Error badValue(size_t input, uint64_t sample, const BadElement &bad) const;
@@ -99,6 +107,25 @@ std::string DataSource::describe() const {
   return text;
 }
 
+/// Adds what a file begins with, which has the header of every format but one, and how long it is.
+static uint64_t addToDigest(uint64_t digest, std::span<const std::byte> file) {
+  constexpr size_t kMiB = size_t(1) << 20;
+  const uint64_t size = file.size();
+  digest = XXH3_64bits_withSeed(&size, sizeof(size), digest);
+  return XXH3_64bits_withSeed(file.data(), std::min(file.size(), kMiB), digest);
+}
+
+std::string DataSource::sign() const {
+  const std::string order = impl->options.shuffle ? fmt::format("shuffled by seed {}", impl->options.seed)
+                                                  : std::string("in file order");
+  return fmt::format("{}{} samples, digest {:016x}, {}", impl->data.contents, numSamples(),
+                     addToDigest(0, impl->data.mapped().bytes()), order);
+}
+
+uint64_t DataSource::position(uint64_t step) const {
+  return uint64_t(std::min<unsigned __int128>(impl->firstPosition(step), UINT64_MAX));
+}
+
 /// Tells once for each new epoch that the data starts over. Looks at the whole micro-step of all ranks, so
 /// that every rank would say the same.
 void DataSource::Impl::noticeWrap(uint64_t step, unsigned __int128 firstPosition) {
@@ -146,18 +173,19 @@ Status DataSource::Impl::fillInput(size_t input, unsigned __int128 firstPosition
 Status DataSource::fill(uint64_t step, uint32_t microStep, uint32_t rank,
                         std::span<void *const> destinations) {
   const DataOptions &options = impl->options;
-  if (microStep >= options.accumulation || rank >= options.world ||
+  if (step < options.firstStep || microStep >= options.accumulation || rank >= options.world ||
       destinations.size() != impl->inputs.size())
     return Error{ExitCode::Internal,
-                 "data asked for micro-step " + std::to_string(microStep) + " of " +
-                     std::to_string(options.accumulation) + ", rank " + std::to_string(rank) + " of " +
-                     std::to_string(options.world) + ", " + std::to_string(destinations.size()) +
+                 "data asked for step " + std::to_string(step) + " from " +
+                     std::to_string(options.firstStep) + ", micro-step " + std::to_string(microStep) +
+                     " of " + std::to_string(options.accumulation) + ", rank " + std::to_string(rank) +
+                     " of " + std::to_string(options.world) + ", " + std::to_string(destinations.size()) +
                      " inputs of " + std::to_string(impl->inputs.size()),
                  ""};
   if (Status status = impl->data.mapped().checkUnchanged(); !status)
     return status;
-  unsigned __int128 microBatches = (unsigned __int128)step * options.accumulation + microStep;
-  unsigned __int128 position = microBatches * options.world * options.microBatch;
+  unsigned __int128 position =
+      impl->firstPosition(step) + uint64_t(microStep) * options.world * options.microBatch;
   impl->noticeWrap(step, position);
   for (size_t i = 0; i < destinations.size(); ++i)
     if (Status status = impl->fillInput(i, position + uint64_t(rank) * options.microBatch, destinations[i]);

@@ -2,10 +2,13 @@
 //
 // A data file is a sequence of samples; an input of the program is a slice of M of them. With micro-batch M,
 // G micro-steps a step and W data-parallel ranks, micro-step g of step s on rank r reads the positions
-//   (s * G * W + g * W + r) * M  onward,
+//   firstSample + ((s - firstStep) * G * W + g * W + r) * M  onward,
 // and position p is sample p mod N of the file: at the end it wraps, even inside a batch. With `shuffle` it
-// is sample P(p mod N), where P is a permutation chosen by the seed and the epoch p / N (Permutation.h). The
-// position is a function of the step alone: resuming needs nothing but the step number.
+// is sample P(p mod N), where P is a permutation chosen by the seed and the epoch p / N (Permutation.h).
+//
+// A position counts samples that the whole job has consumed, whatever ranks and micro-batches consumed them.
+// So a run that goes on after step s needs two numbers, s and position(s), and may have another mesh,
+// micro-batch or accumulation: it opens the same data (`sign`) with them as firstStep and firstSample.
 //
 // Every batch is checked as it is converted: a token id that is out of range is found here, by name, and not
 // as an illegal address on a device.
@@ -49,6 +52,8 @@ struct DataOptions {
   uint32_t world = 1;                      ///< W: data-parallel ranks, not all ranks
   bool shuffle = false;                    ///< never for evaluation
   uint64_t seed = 0;                       ///< of the shuffle
+  uint64_t firstStep = 0;                  ///< steps that earlier runs have made
+  uint64_t firstSample = 0;                ///< samples that they have consumed
   std::function<void(std::string)> notice; ///< told once when the file's end is passed; may be empty
 };
 
@@ -69,7 +74,17 @@ public:
   /// What was opened, for the log: "'x.bin': 1000 tokens (U16), 15 samples of 64".
   std::string describe() const;
 
-  /// Fills the inputs of one micro-step; `step` counts from 0, `rank` is the data-parallel one.
+  /// What a checkpoint keeps of the data, and a resumed run compares: how many samples there are, a digest of
+  /// the files' sizes and first MiB, and the order. The same for the same files under another name or in
+  /// another folder, on another mesh and at another position.
+  std::string sign() const;
+
+  /// Samples that are consumed before `step`, by this run and those before it. At most 2^64 - 1: beyond, a
+  /// counter of 64 bits stands still. Requires step >= firstStep.
+  uint64_t position(uint64_t step) const;
+
+  /// Fills the inputs of one micro-step; `step` counts from 0 (also in a resumed run, whose first one is
+  /// firstStep), `rank` is the data-parallel one.
   /// `destinations` has one pointer for each input, to packed row-major memory of its shape. Invalid (3): a
   /// value breaks its input's rule, with file, sample, value and limit. Io (6): the file was changed
   /// meanwhile.
