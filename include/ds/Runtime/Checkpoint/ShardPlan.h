@@ -1,0 +1,51 @@
+//===- ShardPlan.h - Which rank writes what of a checkpoint ------------------------===//
+//
+// Every element of every state is written once. What several ranks hold they divide, by whole rows where
+// that comes out, so that all write at once; small tensors go to one of them each. A rank's part of a tensor
+// is a few boxes (Box.h). A safetensors file can name a tensor once, so the first boxes of all tensors are
+// the rank's first file, the second ones its second, and so on: nearly all is in the first.
+//
+// Written are exact values only: a parameter of 16 bits that has a master is the master, rounded, and stays
+// out. Gradients are dead between steps.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_CHECKPOINT_SHARDPLAN_H
+#define DS_RUNTIME_CHECKPOINT_SHARDPLAN_H
+
+#include "ds/Runtime/Checkpoint/Box.h"
+#include "ds/Runtime/Checkpoint/Manifest.h"
+
+#include <string>
+#include <vector>
+
+namespace ds::rt {
+
+/// A box of a state as it lies in the memory of the rank that writes it: one run of elements.
+struct ShardPiece {
+  std::string state; ///< its name in the program
+  Box box;           ///< in the tensor
+  uint64_t at = 0;   ///< first element in the state's buffer
+  uint64_t bytes = 0;
+};
+
+/// One file of a rank.
+struct ShardFile {
+  std::string name;
+  std::string header;             ///< the file's first bytes
+  std::vector<ShardPiece> pieces; ///< in the order of their bytes, behind the header
+  uint64_t dataBytes = 0;         ///< of all pieces
+};
+
+/// The tensors of a checkpoint of `program`: what all ranks together write. Requires the program with all its
+/// stages.
+std::vector<CheckpointTensor> checkpointTensors(const Program &program);
+
+/// What `rank` writes. Invalid: names that no file can hold.
+Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank);
+
+/// Bytes of all pieces of a rank: what a copy of them takes.
+uint64_t snapshotBytes(const Program &program, uint32_t rank);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_CHECKPOINT_SHARDPLAN_H

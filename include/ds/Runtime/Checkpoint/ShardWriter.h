@@ -1,0 +1,41 @@
+//===- ShardWriter.h - Writes one file of a checkpoint ------------------------------===//
+//
+// A new file, its space taken before the first byte, written in order and digested on the way, chunk by
+// chunk; synced, and closed with an eye on what close says. Any failure is final.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_CHECKPOINT_SHARDWRITER_H
+#define DS_RUNTIME_CHECKPOINT_SHARDWRITER_H
+
+#include "ds/Runtime/Checkpoint/FileLayer.h"
+#include "ds/Runtime/Checkpoint/Manifest.h"
+
+#include <memory>
+
+namespace ds::rt {
+
+class ShardWriter {
+public:
+  /// Makes `directory`/`name` of `bytes` bytes.
+  static Result<ShardWriter> create(FileLayer &layer, const std::string &directory, const std::string &name,
+                                    uint64_t bytes, uint64_t chunkBytes);
+
+  Status write(std::span<const std::byte> bytes);
+
+  /// Syncs and closes. Internal: other than `bytes` bytes were written.
+  Result<CheckpointFile> finish();
+
+  ShardWriter(ShardWriter &&) noexcept;
+  ShardWriter &operator=(ShardWriter &&) noexcept;
+  /// Closes a file that is not finished; it stays where it is.
+  ~ShardWriter();
+
+private:
+  struct Impl;
+  explicit ShardWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl; ///< never null but after a move
+};
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_CHECKPOINT_SHARDWRITER_H

@@ -1,0 +1,75 @@
+//===- Store.h - The directory that a run's checkpoints are in -----------------------===//
+//
+//   DIR/step-100/                     a checkpoint: manifest.json and the files that it names
+//   DIR/step-120.tmp-<hex>/           one that is being written, or was when its run was killed
+//   DIR/step-100.old-<hex>/           one that a newer one of its name has replaced
+//   DIR/.lock                         held by the run that saves here
+//
+// No file says which checkpoint is the newest: the directory is looked through. So nothing can disagree with
+// what is there, and no order of writing can go wrong. A checkpoint appears by one rename, after all that it
+// consists of has been synced, and loses its manifest first when it goes.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_CHECKPOINT_STORE_H
+#define DS_RUNTIME_CHECKPOINT_STORE_H
+
+#include "ds/Runtime/Checkpoint/FileLayer.h"
+#include "ds/Runtime/Checkpoint/Manifest.h"
+
+#include <optional>
+
+namespace ds::rt {
+
+/// A directory of the name of a checkpoint.
+struct StoredCheckpoint {
+  std::string name; ///< "step-100"
+  uint64_t step = 0;
+  std::string problem; ///< why it is none: "has no manifest.json"; empty for a whole one
+};
+
+struct StoreListing {
+  std::vector<StoredCheckpoint> checkpoints; ///< newest first
+  std::vector<std::string> leftovers;        ///< names of what is neither: parts of unfinished saves
+};
+
+/// What is in `root`; sizes of files are compared with manifests, contents are not read. Nothing where there
+/// is no such directory. Io: it cannot be read.
+Result<StoreListing> listCheckpoints(const std::string &root);
+
+/// The manifest of the checkpoint `directory`, all of whose files are there in full size. Corrupt or Io with
+/// what is wrong.
+Result<Manifest> readManifest(const std::string &directory);
+
+/// Makes the directory of a new save and returns its path. `root` is made if it is not there.
+Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_t step);
+
+/// Turns `unfinished`, in which all files of the manifest lie synced, into a checkpoint and returns its path.
+/// One of the same step is replaced.
+Result<std::string> commitSave(FileLayer &layer, const std::string &root, const std::string &unfinished,
+                               const Manifest &manifest);
+
+/// Removes a directory of checkpoint files; its manifest goes first.
+Status removeCheckpoint(FileLayer &layer, const std::string &directory);
+
+/// Removes all but the newest `keep` whole checkpoints, two at least, and what unfinished saves have left.
+/// Damaged ones stay. Requires the lock, and that no save is under way.
+Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep);
+
+/// The right to write to a directory of checkpoints, until it is destroyed or the process ends.
+class StoreLock {
+public:
+  /// Makes `root` if it is not there. Io: another process has it, or it cannot be made.
+  static Result<StoreLock> take(const std::string &root);
+
+  StoreLock(StoreLock &&other) noexcept : file(other.file) { other.file = -1; }
+  StoreLock &operator=(StoreLock &&) = delete;
+  ~StoreLock();
+
+private:
+  explicit StoreLock(int file) : file(file) {}
+  int file;
+};
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_CHECKPOINT_STORE_H

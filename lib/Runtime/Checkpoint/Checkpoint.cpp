@@ -1,0 +1,334 @@
+//===- Checkpoint.cpp - A checkpoint that is open for reading ------------------------===//
+//
+// Requests are sorted by place, so that a disk is read forwards and each chunk once, even if a thousand
+// small tensors lie in it.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "ds/Runtime/Checkpoint/Checkpoint.h"
+
+#include "Formats/Text.h"
+
+#include "ds/Runtime/Checkpoint/Store.h"
+#include "ds/Runtime/Formats/SafeTensors.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <unistd.h>
+
+namespace ds::rt {
+namespace {
+
+/// An open file of a checkpoint, read in chunks.
+class ChunkFile {
+public:
+  static Result<ChunkFile> open(std::string path, const CheckpointFile &file, uint64_t chunkBytes) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0)
+      return ioError("read", path, errno);
+    return ChunkFile(descriptor, std::move(path), file, chunkBytes);
+  }
+  ChunkFile(ChunkFile &&other) noexcept
+      : descriptor(std::exchange(other.descriptor, -1)), path(std::move(other.path)), file(other.file),
+        chunkBytes(other.chunkBytes), buffer(std::move(other.buffer)) {}
+  ~ChunkFile() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+
+  uint64_t offsetOf(uint64_t chunk) const { return chunk * chunkBytes; }
+  uint64_t bytesOf(uint64_t chunk) const { return std::min(chunkBytes, file.bytes - offsetOf(chunk)); }
+
+  /// Tells the system that these chunks come next.
+  void expect(uint64_t chunk, uint64_t count) const {
+    ::posix_fadvise(descriptor, static_cast<off_t>(offsetOf(chunk)), static_cast<off_t>(count * chunkBytes),
+                    POSIX_FADV_WILLNEED);
+  }
+
+  /// The chunk as it is on the disk, and whether that is what was written.
+  Result<std::span<const std::byte>> read(uint64_t chunk, bool &good) {
+    const uint64_t bytes = bytesOf(chunk), offset = offsetOf(chunk);
+    if (buffer.size() < bytes)
+      buffer.resize(bytes);
+    for (uint64_t done = 0; done < bytes;) {
+      const ssize_t count =
+          ::pread(descriptor, buffer.data() + done, bytes - done, static_cast<off_t>(offset + done));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0)
+        return ioError("read", path, errno);
+      if (count == 0)
+        return Error{ExitCode::Corrupt,
+                     fmt::format("{} ends at byte {}, but has {} in the manifest", quote(path), offset + done,
+                                 file.bytes),
+                     ""};
+      done += static_cast<uint64_t>(count);
+    }
+    const std::span<const std::byte> content(buffer.data(), bytes);
+    good = digestOf(content) == file.digests[chunk];
+    return content;
+  }
+
+private:
+  ChunkFile(int descriptor, std::string path, const CheckpointFile &file, uint64_t chunkBytes)
+      : descriptor(descriptor), path(std::move(path)), file(file), chunkBytes(chunkBytes) {}
+
+  int descriptor;
+  std::string path;
+  const CheckpointFile &file;
+  uint64_t chunkBytes;
+  std::vector<std::byte> buffer;
+};
+
+uint64_t elementsOf(const CheckpointTensor &tensor) {
+  uint64_t elements = 1;
+  for (int64_t size : tensor.shape)
+    elements *= static_cast<uint64_t>(size);
+  return elements;
+}
+
+uint64_t elementBytes(const CheckpointTensor &tensor) { return bitSize(tensor.dtype) / 8; }
+
+/// Where the parts in a file begin, by name; a name that is missing begins at 0.
+using Offsets = std::unordered_map<std::string, std::vector<int64_t>>;
+
+std::optional<Offsets> readOffsets(const SafeTensorsFile &file) {
+  Offsets offsets;
+  for (const MetadataEntry &entry : file.metadata()) {
+    if (entry.key != "DCP_SHARDING_INFO")
+      continue;
+    const nlohmann::json info = nlohmann::json::parse(entry.value, nullptr, /*allow_exceptions=*/false);
+    if (!info.is_object())
+      return std::nullopt;
+    for (const auto &[name, value] : info.items()) {
+      if (!value.is_object() || !value.contains("saved_offsets") || !value["saved_offsets"].is_array())
+        return std::nullopt;
+      for (const nlohmann::json &offset : value["saved_offsets"])
+        if (!offset.is_number_unsigned() || offset.get<uint64_t>() > INT64_MAX)
+          return std::nullopt;
+        else
+          offsets[name].push_back(offset.get<int64_t>());
+    }
+  }
+  return offsets;
+}
+
+/// Whether the box lies in a tensor of this shape.
+bool isWithin(const Box &box, std::span<const int64_t> shape) {
+  if (box.offsets.size() != shape.size() || box.shape.size() != shape.size())
+    return false;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (box.offsets[d] > shape[d] || box.shape[d] > shape[d] - box.offsets[d])
+      return false;
+  return true;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Opening
+//===----------------------------------------------------------------------===//
+
+Result<Checkpoint> Checkpoint::open(const std::string &directory) {
+  Result<Manifest> manifest = readManifest(directory);
+  if (!manifest)
+    return manifest.error();
+  Checkpoint checkpoint;
+  checkpoint.path = directory;
+  checkpoint.content = std::move(*manifest);
+  const std::vector<CheckpointTensor> &tensors = checkpoint.content.tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    checkpoint.numbers.emplace(tensors[i].name, i);
+    for (const std::string &alias : tensors[i].aliases)
+      checkpoint.numbers.emplace(alias, i);
+  }
+  checkpoint.stored.resize(tensors.size());
+  if (Status status = checkpoint.readHeaders(); !status)
+    return status.error();
+  if (Status status = checkpoint.checkCover(); !status)
+    return status.error();
+  return checkpoint;
+}
+
+Status Checkpoint::readHeaders() {
+  for (uint32_t file = 0; file < content.files.size(); ++file)
+    if (Status status = readHeader(file); !status)
+      return status;
+  return {};
+}
+
+/// Notes the parts that a file has. Only its first chunks are touched, and compared with their digests.
+Status Checkpoint::readHeader(uint32_t number) {
+  const CheckpointFile &entry = content.files[number];
+  Result<SafeTensorsFile> file = SafeTensorsFile::open(path + "/" + entry.name);
+  if (!file)
+    return file.error();
+  const auto corrupt = [&](const std::string &what) {
+    return Error{ExitCode::Corrupt, quote(file->path()) + " " + what, ""};
+  };
+  const std::span<const std::byte> all = file->file().bytes();
+  const std::byte *begin = all.data();
+  const uint64_t header =
+      file->entries().empty() ? all.size() : static_cast<uint64_t>(file->entries()[0].data - begin);
+  for (uint64_t chunk = 0; chunk * content.chunkBytes < header; ++chunk) {
+    const uint64_t offset = chunk * content.chunkBytes,
+                   bytes = std::min(content.chunkBytes, all.size() - offset);
+    if (digestOf(all.subspan(offset, bytes)) != entry.digests[chunk])
+      return corrupt(
+          fmt::format("is damaged: bytes {} to {} are not what was written", offset, offset + bytes - 1));
+  }
+  const std::optional<Offsets> offsets = readOffsets(*file);
+  if (!offsets)
+    return corrupt("has no readable DCP_SHARDING_INFO");
+  for (const TensorEntry &part : file->entries()) {
+    const auto found = numbers.find(std::string(part.name));
+    if (found == numbers.end())
+      return corrupt(fmt::format("has {}, which the manifest does not know", quote(part.name)));
+    const CheckpointTensor &tensor = content.tensors[found->second];
+    Box box{std::vector<int64_t>(part.shape.size()), {part.shape.begin(), part.shape.end()}};
+    if (const auto saved = offsets->find(std::string(part.name)); saved != offsets->end())
+      box.offsets = saved->second;
+    if (part.dtype != tensor.dtype || !isWithin(box, tensor.shape))
+      return corrupt(fmt::format("has a part of {} that does not belong to it", quote(part.name)));
+    const uint64_t from = static_cast<uint64_t>(part.data - begin), size = elementBytes(tensor);
+    for (const ElementRun &run : runsOf(box, tensor.shape))
+      stored[found->second].push_back({run.first, run.count, number, from + run.at * size});
+  }
+  return {};
+}
+
+Status Checkpoint::checkCover() {
+  for (size_t i = 0; i < stored.size(); ++i) {
+    std::sort(stored[i].begin(), stored[i].end(),
+              [](const StoredRun &a, const StoredRun &b) { return a.first < b.first; });
+    uint64_t next = 0;
+    for (const StoredRun &run : stored[i]) {
+      if (run.first != next)
+        return Error{ExitCode::Corrupt,
+                     fmt::format("{}: the parts of {} {} at element {}", quote(path),
+                                 quote(content.tensors[i].name),
+                                 run.first > next ? "leave a hole" : "overlap", std::min(run.first, next)),
+                     ""};
+      next = run.first + run.count;
+    }
+    if (const uint64_t elements = elementsOf(content.tensors[i]); next != elements)
+      return Error{ExitCode::Corrupt,
+                   fmt::format("{}: the parts of {} end at element {} of {}", quote(path),
+                               quote(content.tensors[i].name), next, elements),
+                   ""};
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+const CheckpointTensor *Checkpoint::find(std::string_view name) const {
+  const auto found = numbers.find(std::string(name));
+  return found == numbers.end() ? nullptr : &content.tensors[found->second];
+}
+
+const std::vector<StoredRun> &Checkpoint::runs(const CheckpointTensor &tensor) const {
+  return stored[static_cast<size_t>(&tensor - content.tensors.data())];
+}
+
+void Checkpoint::want(const CheckpointTensor &tensor, uint64_t first, uint64_t count,
+                      const std::function<void(WantedBytes, uint64_t)> &add) const {
+  const std::vector<StoredRun> &all = runs(tensor);
+  const uint64_t size = elementBytes(tensor), end = first + count;
+  auto run = std::upper_bound(all.begin(), all.end(), first,
+                              [](uint64_t element, const StoredRun &each) { return element < each.first; });
+  for (--run; count > 0 && run != all.end() && run->first < end; ++run) {
+    const uint64_t from = std::max(first, run->first), to = std::min(end, run->first + run->count);
+    add({run->file, run->offset + (from - run->first) * size, (to - from) * size, 0}, from);
+  }
+}
+
+Status Checkpoint::read(std::vector<WantedBytes> wanted, const TakeBytes &take) const {
+  std::sort(wanted.begin(), wanted.end(), [](const WantedBytes &a, const WantedBytes &b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+  });
+  for (size_t begin = 0; begin < wanted.size();) {
+    size_t end = begin;
+    while (end < wanted.size() && wanted[end].file == wanted[begin].file)
+      ++end;
+    const CheckpointFile &entry = content.files[wanted[begin].file];
+    Result<ChunkFile> file = ChunkFile::open(path + "/" + entry.name, entry, content.chunkBytes);
+    if (!file)
+      return file.error();
+    // `begin` is the first request of this file that reaches into the chunk or beyond.
+    for (uint64_t chunk = wanted[begin].offset / content.chunkBytes; begin < end; ++chunk) {
+      chunk = std::max(chunk, wanted[begin].offset / content.chunkBytes);
+      file->expect(chunk + 1, 2);
+      bool good = false;
+      const Result<std::span<const std::byte>> bytes = file->read(chunk, good);
+      if (!bytes)
+        return bytes.error();
+      const uint64_t from = file->offsetOf(chunk), to = from + bytes->size();
+      if (!good)
+        return Error{ExitCode::Corrupt,
+                     fmt::format("{} is damaged: bytes {} to {} are not what was written",
+                                 quote(path + "/" + entry.name), from, to - 1),
+                     ""};
+      for (size_t i = begin; i < end && wanted[i].offset < to; ++i) {
+        const uint64_t first = std::max(from, wanted[i].offset),
+                       last = std::min(to, wanted[i].offset + wanted[i].bytes);
+        if (first < last)
+          if (Status status =
+                  take(wanted[i], first - wanted[i].offset, bytes->subspan(first - from, last - first));
+              !status)
+            return status;
+      }
+      while (begin < end && wanted[begin].offset + wanted[begin].bytes <= to)
+        ++begin;
+    }
+  }
+  return {};
+}
+
+Status Checkpoint::read(const CheckpointTensor &tensor, uint64_t first, uint64_t count, std::byte *to) const {
+  std::vector<WantedBytes> wanted;
+  const uint64_t size = elementBytes(tensor);
+  want(tensor, first, count, [&](WantedBytes bytes, uint64_t element) {
+    bytes.tag = (element - first) * size;
+    wanted.push_back(bytes);
+  });
+  return read(std::move(wanted),
+              [&](const WantedBytes &bytes, uint64_t from, std::span<const std::byte> part) {
+                std::memcpy(to + bytes.tag + from, part.data(), part.size());
+                return Status();
+              });
+}
+
+Status Checkpoint::verify(const CheckpointFile &entry,
+                          const std::function<void(uint64_t, uint64_t)> &bad) const {
+  Result<ChunkFile> file = ChunkFile::open(path + "/" + entry.name, entry, content.chunkBytes);
+  if (!file)
+    return file.error();
+  for (uint64_t chunk = 0; chunk < entry.digests.size(); ++chunk) {
+    bool good = false;
+    file->expect(chunk + 1, 2);
+    const Result<std::span<const std::byte>> bytes = file->read(chunk, good);
+    if (!bytes)
+      return bytes.error();
+    if (!good)
+      bad(file->offsetOf(chunk), bytes->size());
+  }
+  return {};
+}
+
+uint64_t Checkpoint::bytes() const {
+  uint64_t sum = 0;
+  for (const CheckpointFile &file : content.files)
+    sum += file.bytes;
+  return sum;
+}
+
+} // namespace ds::rt

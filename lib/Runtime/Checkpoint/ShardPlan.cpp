@@ -1,0 +1,186 @@
+//===- ShardPlan.cpp - Which rank writes what of a checkpoint -----------------------===//
+
+#include "ds/Runtime/Checkpoint/ShardPlan.h"
+
+#include "Program/Stages.h"
+#include "Program/StateNames.h"
+
+#include "ds/Runtime/Formats/SafeTensors.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+namespace ds::rt {
+namespace {
+
+/// Tensors of fewer bytes are not divided.
+constexpr uint64_t kLeastDivided = uint64_t(64) << 10;
+
+/// Which states' values a checkpoint has, each once: not gradients, not what is rounded from a master, and of
+/// copies on several stages the first.
+std::vector<size_t> writtenStates(const Program &program) {
+  std::unordered_set<std::string_view> mastered, taken;
+  for (const State &state : program.states)
+    if (state.role == Role::Master)
+      mastered.insert(state.owner);
+  std::vector<size_t> written;
+  for (size_t i = 0; i < program.states.size(); ++i) {
+    const State &state = program.states[i];
+    const bool rounded = state.role == Role::Parameter && mastered.contains(state.name);
+    if (state.role != Role::Gradient && !rounded && taken.insert(state.name).second)
+      written.push_back(i);
+  }
+  return written;
+}
+
+/// What a rank writes of a local tensor: elements [first, first + count) of it.
+struct Share {
+  uint64_t first = 0, count = 0;
+};
+
+/// The part of replica `replica` of what `replicas` ranks hold alike.
+Share shareOf(const HeldElements &held, uint64_t row, uint64_t elementBytes, uint32_t replicas,
+              uint32_t replica, size_t number) {
+  if (replicas == 1)
+    return {held.first, held.count};
+  if (held.count * elementBytes < kLeastDivided)
+    return number % replicas == replica ? Share{held.first, held.count} : Share{};
+  const bool byRows =
+      row > 0 && held.first % row == 0 && held.count % row == 0 && held.count / row >= replicas;
+  const uint64_t unit = byRows ? row : 1, units = held.count / unit;
+  const uint64_t begin = units * replica / replicas, end = units * (replica + 1) / replicas;
+  return {held.first + begin * unit, (end - begin) * unit};
+}
+
+/// A box of one file, before the file's order is known.
+struct Entry {
+  ShardPiece piece;
+  std::string tensor;
+  FileDType dtype;
+};
+
+class Planner {
+public:
+  Planner(const Program &program, uint32_t rank) : program(program), rank(rank) {
+    const AxisSet pipeline = program.mesh.find(kPipelineAxis).value_or(AxisSet());
+    others = program.mesh.all() - pipeline;
+  }
+
+  /// Adds what the rank writes of state `number`.
+  void add(size_t number) {
+    const State &state = program.states[number];
+    const uint64_t size = byteSize(program.buffers[state.buffer].dtype);
+    const AxisSet alike = others - state.layout.axes();
+    const HeldElements held = heldElements(program.mesh, state.layout, state.logicalShape, rank);
+    const std::vector<int64_t> local = localShape(program.mesh, state.layout, state.logicalShape);
+    uint64_t row = 1;
+    for (size_t d = 1; d < local.size(); ++d)
+      row *= static_cast<uint64_t>(local[d]);
+    const Share share =
+        shareOf(held, row, size, program.mesh.size(alike), program.mesh.position(rank, alike), number);
+    uint64_t at = held.at + (share.first - held.first);
+    std::vector<Entry> boxes;
+    for (Box &box : boxesOf(local, share.first, share.count)) {
+      const uint64_t elements = box.elements();
+      for (size_t d = 0; d < state.layout.cuts.size(); ++d)
+        box.offsets[d] += program.mesh.position(rank, state.layout.cuts[d]) * local[d];
+      boxes.push_back({{state.name, std::move(box), at, elements * size},
+                       state.role == Role::Master ? state.owner : state.name,
+                       toFileDType(program.buffers[state.buffer].dtype)});
+      at += elements;
+    }
+    std::sort(boxes.begin(), boxes.end(), [](const Entry &a, const Entry &b) {
+      return a.piece.bytes != b.piece.bytes ? a.piece.bytes > b.piece.bytes : a.piece.at < b.piece.at;
+    });
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      if (i == files.size())
+        files.emplace_back();
+      files[i].push_back(std::move(boxes[i]));
+    }
+  }
+
+  std::vector<std::vector<Entry>> files;
+
+private:
+  const Program &program;
+  const uint32_t rank;
+  AxisSet others; ///< all axes but those of the pipeline
+};
+
+Planner planEntries(const Program &program, uint32_t rank) {
+  Planner planner(program, rank);
+  const uint32_t stage = program.stages.size() > 1 ? stageOf(program, rank) : 0;
+  for (const size_t number : writtenStates(program))
+    if (program.states[number].stage == stage)
+      planner.add(number);
+  return planner;
+}
+
+/// What PyTorch's reader of such files asks for: where in each tensor a file's part begins.
+std::string spellOffsets(const std::vector<Entry> &entries) {
+  std::map<std::string, nlohmann::json> byName;
+  for (const Entry &entry : entries)
+    byName[entry.tensor] = {{"saved_offsets", entry.piece.box.offsets}};
+  return nlohmann::json(byName).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<ShardFile> makeFile(std::string name, std::vector<Entry> entries) {
+  std::vector<TensorSource> sources;
+  for (const Entry &entry : entries)
+    sources.push_back({entry.tensor, entry.dtype, entry.piece.box.shape, nullptr});
+  Result<SafeTensorsHeader> header = serialiseHeader(
+      sources, {{"format", "pt"}, {"DCP_VERSION", "1.0"}, {"DCP_SHARDING_INFO", spellOffsets(entries)}});
+  if (!header)
+    return header.error();
+  ShardFile file{std::move(name), std::move(header->bytes), {}, header->dataBytes};
+  for (const size_t index : header->order)
+    file.pieces.push_back(std::move(entries[index].piece));
+  return file;
+}
+
+} // namespace
+
+std::vector<CheckpointTensor> checkpointTensors(const Program &program) {
+  std::map<std::pair<uint32_t, std::string_view>, const State *> parameters;
+  for (const State &state : program.states)
+    if (state.role == Role::Parameter)
+      parameters[{state.stage, state.name}] = &state;
+  std::vector<CheckpointTensor> tensors;
+  for (const size_t number : writtenStates(program)) {
+    const State &state = program.states[number];
+    const bool master = state.role == Role::Master;
+    const State &origin = master ? *parameters.at({state.stage, state.owner}) : state;
+    tensors.push_back({origin.name, origin.role, origin.owner,
+                       toFileDType(program.buffers[state.buffer].dtype), state.logicalShape, origin.aliases,
+                       origin.trainable, state.layout, toFileDType(program.buffers[origin.buffer].dtype)});
+  }
+  return tensors;
+}
+
+Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank) {
+  std::vector<std::vector<Entry>> entries = planEntries(program, rank).files;
+  std::vector<ShardFile> files;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Result<ShardFile> file =
+        makeFile(fmt::format("shard-{:05}-model-{:05}-of-{:05}.safetensors", rank, i + 1, entries.size()),
+                 std::move(entries[i]));
+    if (!file)
+      return file.error();
+    files.push_back(std::move(*file));
+  }
+  return files;
+}
+
+uint64_t snapshotBytes(const Program &program, uint32_t rank) {
+  uint64_t bytes = 0;
+  for (const std::vector<Entry> &file : planEntries(program, rank).files)
+    for (const Entry &entry : file)
+      bytes += entry.piece.bytes;
+  return bytes;
+}
+
+} // namespace ds::rt

@@ -1,0 +1,121 @@
+//===- ManifestTest.cpp - What a checkpoint says of itself ------------------------------===//
+
+#include "ds/Runtime/Checkpoint/Manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace ds;
+using namespace ds::rt;
+
+namespace {
+
+Manifest example() {
+  Manifest manifest;
+  manifest.step = 12;
+  manifest.writer = "test";
+  manifest.planHash = "abc";
+  manifest.target = "cpu";
+  manifest.configText = "a = \"b\"\nc";
+  manifest.modelConfig = "{\"model_type\": \"gpt2\"}";
+  manifest.mesh = Mesh{{"dp.node", 2}, {"dp.local", 2}, {"tp", 2}};
+  manifest.microBatch = 4;
+  manifest.accumulation = 3;
+  manifest.seed = UINT64_MAX;
+  manifest.data = {"15 samples", 96, 4096, true, 7};
+  Layout layout;
+  layout.cuts = {AxisSet(), AxisSet{2}};
+  layout.bucket = {0, 1};
+  layout.offset = 5;
+  layout.shardElements = 11;
+  manifest.tensors = {
+      {"w", Role::Parameter, "", FileDType::F32, {4, 8}, {"tied"}, true, layout, FileDType::BF16},
+      {"w.exp_avg", Role::Moment, "w", FileDType::F32, {4, 8}, {}, false, layout, FileDType::F32},
+      {"step", Role::Scalar, "", FileDType::I64, {}, {}, false, {}, FileDType::I64}};
+  manifest.chunkBytes = 64;
+  manifest.files = {{"one.safetensors", 65, {std::string(32, '1'), std::string(32, '2')}}};
+  return manifest;
+}
+
+TEST(Manifest, readsWhatItSpells) {
+  const Result<Manifest> read = parseManifest(spellManifest(example()), "m");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(spellManifest(*read), spellManifest(example()));
+  EXPECT_EQ(read->tensors[0].layout, example().tensors[0].layout);
+  EXPECT_EQ(read->seed, UINT64_MAX);
+  EXPECT_EQ(read->data.samples, 96u);
+  EXPECT_EQ(read->tensors[0].held, FileDType::BF16);
+}
+
+TEST(Manifest, everyFlippedByteIsRefused) {
+  const std::string good = spellManifest(example());
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    const Result<Manifest> read = parseManifest(bad, "m");
+    ASSERT_FALSE(read) << at;
+    ASSERT_EQ(read.error().code, ExitCode::Corrupt);
+  }
+  for (size_t bytes = 0; bytes < good.size(); ++bytes)
+    ASSERT_FALSE(parseManifest(good.substr(0, bytes), "m")) << bytes;
+}
+
+/// The manifest with one change and a digest that fits it: what a stranger may send.
+Result<Manifest> parseChanged(const std::string &from, const std::string &to) {
+  std::string text = spellManifest(example());
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  const std::string body = text.substr(text.find('\n') + 1);
+  return parseManifest("{\"digest\": \"" + digestOf(std::as_bytes(std::span(body))) + "\",\n" + body, "m");
+}
+
+TEST(Manifest, strangersMayNotNameOtherFiles) {
+  for (const char *name : {"../one", "/etc/passwd", "a/b", "..", ".", "", "manifest.json", "a\\u0000b"}) {
+    const Result<Manifest> read = parseChanged("one.safetensors", name);
+    ASSERT_FALSE(read) << name;
+    EXPECT_EQ(read.error().code, ExitCode::Corrupt);
+  }
+  EXPECT_FALSE(parseChanged("one.safetensors", std::string(300, 'x')));
+}
+
+TEST(Manifest, valuesOfOtherKindsAreRefused) {
+  for (const auto &[from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"step\": 12", "\"step\": -1"},
+           {"\"step\": 12", "\"step\": 1.5"},
+           {"\"step\": 12", "\"step\": \"12\""},
+           {"\"step\": 12,", ""},
+           {"[4,8]", "[4,-8]"},
+           {"[4,8]", "[4611686018427387904,8]"},
+           {"\"F32\"", "\"F33\""},
+           {"\"parameter\"", "\"gradient\""},
+           {"\"dp.local\",\"size\":2", "\"dp.local\",\"size\":0"},
+           {"\"dp.local\",\"size\":2", "\"dp.node\",\"size\":2"},
+           {"[\"tp\"]", "[\"pp\"]"},
+           {"\"offset\":5", "\"offset\":50"},
+           {"\"bytes\":65", "\"bytes\":64"},
+           {"\"chunk_bytes\": 64", "\"chunk_bytes\": 0"},
+           {"\"chunk_bytes\": 64", "\"chunk_bytes\": 60"},
+           {"\"samples\":96", "\"samples\":null"}}) {
+    const Result<Manifest> read = parseChanged(from, to);
+    ASSERT_FALSE(read) << from << " -> " << to;
+    EXPECT_EQ(read.error().code, ExitCode::Corrupt) << to;
+  }
+}
+
+TEST(Manifest, newerFormsAreRefusedByName) {
+  const Result<Manifest> read = parseChanged("\"version\": 1", "\"version\": 2");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "'m': has form 2, but this build reads forms up to 1");
+}
+
+TEST(Manifest, filesOfARankTravelAsText) {
+  const std::vector<CheckpointFile> files = example().files;
+  const Result<std::vector<CheckpointFile>> read = parseFiles(spellFiles(files));
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ((*read)[0].digests, files[0].digests);
+  EXPECT_FALSE(parseFiles("nonsense"));
+}
+
+} // namespace

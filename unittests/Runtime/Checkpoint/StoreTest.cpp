@@ -1,0 +1,118 @@
+//===- StoreTest.cpp - The directory that a run's checkpoints are in --------------------===//
+
+#include "CheckpointFixture.h"
+
+using namespace ds;
+using namespace ds::rt;
+using namespace ds::rt::test;
+
+namespace {
+
+Model small() {
+  Model model(Mesh{{"dp", 2}});
+  model.addZero("a", {3, 5});
+  return model;
+}
+
+std::vector<std::string> names(const std::string &root) {
+  std::vector<std::string> all;
+  for (const fs::directory_entry &entry : fs::directory_iterator(root))
+    if (entry.path().filename() != ".lock")
+      all.push_back(entry.path().filename());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+class Store : public CheckpointFixture {
+protected:
+  void saveStep(uint64_t step) {
+    const Result<std::string> path = save(systemFiles(), small(), root, step);
+    ASSERT_TRUE(path) << path.error().message;
+  }
+};
+
+TEST_F(Store, newestComesFirstWhateverItsLength) {
+  for (const uint64_t step : {9, 10, 100})
+    saveStep(step);
+  const Result<StoreListing> listing = listCheckpoints(root);
+  ASSERT_TRUE(listing);
+  ASSERT_EQ(listing->checkpoints.size(), 3u);
+  EXPECT_EQ(listing->checkpoints[0].name, "step-100");
+  EXPECT_EQ(listing->checkpoints[2].name, "step-9");
+  EXPECT_EQ(listing->checkpoints[0].problem, "");
+}
+
+TEST_F(Store, noDirectoryHasNoCheckpoints) {
+  const Result<StoreListing> listing = listCheckpoints(root + "/none");
+  ASSERT_TRUE(listing);
+  EXPECT_TRUE(listing->checkpoints.empty());
+}
+
+TEST_F(Store, whatIsUnfinishedIsNoCheckpoint) {
+  saveStep(1);
+  const Result<std::string> unfinished = beginSave(systemFiles(), root, 2);
+  ASSERT_TRUE(unfinished);
+  fs::create_directory(root + "/step-3");
+  fs::create_directory(root + "/notes");
+  fs::create_directory(root + "/step-3x");
+  const Result<StoreListing> listing = listCheckpoints(root);
+  ASSERT_TRUE(listing);
+  ASSERT_EQ(listing->checkpoints.size(), 2u);
+  EXPECT_THAT(listing->checkpoints[0].problem, testing::HasSubstr("has no manifest.json"));
+  EXPECT_EQ(listing->checkpoints[1].problem, "");
+  EXPECT_THAT(listing->leftovers, testing::ElementsAre(fs::path(*unfinished).filename()));
+}
+
+TEST_F(Store, aCheckpointOfAnotherStepIsNone) {
+  saveStep(1);
+  fs::rename(root + "/step-1", root + "/step-5");
+  EXPECT_THAT(listCheckpoints(root)->checkpoints[0].problem, testing::HasSubstr("is of step 1"));
+}
+
+TEST_F(Store, theSameStepIsReplaced) {
+  saveStep(4);
+  Model other = small();
+  other.program.planHash = "other";
+  ASSERT_TRUE(save(systemFiles(), other, root, 4));
+  EXPECT_EQ(readManifest(root + "/step-4")->planHash, "other");
+  EXPECT_THAT(names(root), testing::ElementsAre("step-4"));
+}
+
+TEST_F(Store, twoStayAtLeast) {
+  for (uint64_t step = 1; step <= 5; ++step)
+    saveStep(step);
+  ASSERT_TRUE(beginSave(systemFiles(), root, 6));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 3));
+  EXPECT_THAT(names(root), testing::ElementsAre("step-3", "step-4", "step-5"));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 0));
+  EXPECT_THAT(names(root), testing::ElementsAre("step-4", "step-5"));
+}
+
+/// Damaged ones do not count among those that stay, and are left for whoever wants to know why.
+TEST_F(Store, damagedOnesDoNotCount) {
+  for (uint64_t step = 1; step <= 4; ++step)
+    saveStep(step);
+  fs::remove(root + "/step-4/manifest.json");
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 2));
+  EXPECT_THAT(names(root), testing::ElementsAre("step-2", "step-3", "step-4"));
+}
+
+TEST_F(Store, oneRunSavesInADirectory) {
+  Result<StoreLock> first = StoreLock::take(root + "/deep/er");
+  ASSERT_TRUE(first) << first.error().message;
+  const Result<StoreLock> second = StoreLock::take(root + "/deep/er");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ExitCode::Io);
+  EXPECT_THAT(second.error().message, testing::HasSubstr("another run saves its checkpoints there"));
+  {
+    const StoreLock released = std::move(*first);
+  }
+  EXPECT_TRUE(StoreLock::take(root + "/deep/er"));
+}
+
+TEST_F(Store, aFileIsNoDirectory) {
+  writeText(root + "/file", "x");
+  EXPECT_EQ(beginSave(systemFiles(), root + "/file", 1).error().code, ExitCode::Io);
+}
+
+} // namespace
