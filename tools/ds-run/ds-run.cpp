@@ -14,6 +14,28 @@
 
 namespace {
 
+void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
+  app.add_option("--save", options.save,
+                 "directory for checkpoints: one after the last step, and before an end by a signal");
+  addWhole(app, "--save-every", "also save every N steps", 1, UINT64_MAX,
+           [&](uint64_t steps) { options.saveEvery = steps; });
+  app.add_option("--save-seconds", options.saveSeconds, "also save when so many seconds have passed")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  addWhole(app, "--keep", "checkpoints that stay, the newest ones (default: 2, the least)", 0, UINT32_MAX,
+           [&](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
+  app.add_option("--save-mode", options.saveMode,
+                 "async (default): write from a copy while training goes on; sync: before the next step")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, ds::rt::SaveMode>{
+          {"async", ds::rt::SaveMode::Async}, {"sync", ds::rt::SaveMode::Sync}}))
+      ->type_name("MODE");
+  app.add_flag("--verify-saves", options.verifySaves, "read a new checkpoint again before an old one goes");
+  app.add_option("--resume", options.resume,
+                 "go on from a checkpoint, the newest in a directory of them, or auto: the newest in --save");
+  app.add_flag("--new-data", options.newData, "go on with other data, from their start");
+  app.add_flag("--dry-run", options.dryRun, "say what --resume would do, and do nothing");
+}
+
 void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("PROGRAM", options.program, "program made by ds-opt --emit=program")->required();
   app.add_option("--data", options.data, "training data: .safetensors, .npy or .bin")->required();
@@ -22,7 +44,7 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)");
   addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.steps = steps; });
-  addWhole(app, "--seed", "of initialisation and shuffling (default: 0)", 0, UINT64_MAX,
+  addWhole(app, "--seed", "of initialisation and shuffling (default: 0, or the checkpoint's)", 0, UINT64_MAX,
            [&](uint64_t seed) { options.seed = seed; });
   app.add_option("--eval-data", options.evalData, "held-out data");
   addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
@@ -35,8 +57,7 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   addRanksAndTimeout(app, options.ranks,
                      "start this many ranks here (under mpirun or srun: how many there are)",
                      options.timeoutSeconds);
-  app.add_option("--save", options.save, "checkpoint directory");
-  app.add_option("--resume", options.resume, "checkpoint directory, or auto");
+  declareCheckpoints(app, options);
 }
 
 /// Weights are those beside the program unless others are named, and beside an index there are shards.

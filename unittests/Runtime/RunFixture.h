@@ -34,11 +34,12 @@ namespace fs = std::filesystem;
 inline constexpr int64_t kRows = 8, kIn = 6, kOut = 3;
 
 /// y = x w^T, loss = mean (y - t)^2, w -= 0.05 * (y - t)^T x; the same loss for evaluation.
-inline Program regression() {
+/// `seen` is the size of a state that nothing uses.
+inline Program regression(int64_t seen = 2) {
   ProgramBuilder b;
   const uint32_t x = b.input("x", {kRows, kIn}), t = b.input("t", {kRows, kOut});
   const uint32_t w = b.state("w", {kOut, kIn}, {Init::Kind::Normal, 0.0, 0.5});
-  b.state("steps_seen", {2}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
+  b.state("steps_seen", {seen}, {Init::Kind::Constant, 3.0, 0}, Role::Buffer);
   const uint32_t loss = b.output("loss"), evalLoss = b.output("eval_loss");
   const uint32_t workspace = keepWorkspace(b, 1 << 16);
   const uint32_t y = b.place({kRows, kOut}), d = b.place({kRows, kOut}), g = b.place({kOut, kIn});

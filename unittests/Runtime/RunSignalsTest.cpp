@@ -103,7 +103,7 @@ TEST_F(RunSignalsTest, WithoutSavingNothingIsKept) {
   ::kill(child, SIGUSR1);
   const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.code, 75);
-  EXPECT_THAT(outcome.err, HasSubstr("; nothing was kept\n  hint: give --save-weights FILE"));
+  EXPECT_THAT(outcome.err, HasSubstr("; nothing was kept\n  hint: give --save DIR"));
 }
 
 TEST_F(RunSignalsTest, TheSecondEndsAtOnce) {

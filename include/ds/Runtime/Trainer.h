@@ -16,6 +16,9 @@
 
 namespace ds::rt {
 
+/// When a checkpoint is written: while training goes on, from a copy, or before the next step.
+enum class SaveMode : uint8_t { Async, Sync };
+
 /// The command line of ds-run. Empty strings mean that the option was not given.
 struct TrainOptions {
   std::string program;
@@ -28,13 +31,21 @@ struct TrainOptions {
   std::string logJsonl;
   std::string trace;
   std::string device = "cpu";
-  std::string save, resume; ///< refused by name: this ds-run keeps no checkpoints
+  std::string save;       ///< directory of checkpoints
+  uint64_t saveEvery = 0; ///< steps between checkpoints; 0: after the last step only
+  double saveSeconds = 0; ///< or when so many seconds have passed; 0: never
+  uint32_t keep = 2;      ///< newest checkpoints that stay, two at least
+  SaveMode saveMode = SaveMode::Async;
+  bool verifySaves = false; ///< read a new checkpoint again before an old one goes
+  std::string resume;       ///< a checkpoint, a directory of them, or "auto": the newest in `save`
+  bool newData = false;     ///< with `resume`: the data are others and begin at their start
+  bool dryRun = false;      ///< with `resume`: say what would happen
   uint32_t ranks = 1;       ///< as given; `place` is what counts
   RankIdentity place;       ///< of this process among the ranks
   double timeoutSeconds =
       std::chrono::duration<double>(kDefaultTimeout).count(); ///< of waits for other ranks
   std::optional<uint64_t> steps;                              ///< default: once over the data
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;                               ///< default: the checkpoint's, else 0
   bool shuffle = false;
 };
 

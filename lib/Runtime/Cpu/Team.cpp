@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -73,7 +74,7 @@ std::string findDisagreement(const std::vector<Facts> &facts,
 }
 
 Team::Team(std::unique_ptr<RankGroup> group)
-    : group(std::move(group)), staging(this->group->world() * sizeof(int32_t)) {}
+    : group(std::move(group)), staging(this->group->world() * kFlags * sizeof(int32_t)) {}
 
 Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
   ConnectOptions connection;
@@ -124,13 +125,42 @@ Status Team::agree(const Facts &facts) {
 }
 
 Result<bool> Team::anyOf(bool flag) {
+  const Result<Flags> any = anyOf(Flags{flag});
+  return any ? Result<bool>((*any)[0]) : any.error();
+}
+
+Result<Team::Flags> Team::anyOf(const Flags &flags) {
   if (world() == 1)
-    return flag;
-  int32_t any = flag;
-  if (Status status = own()->allReduce(&any, &any, staging.data(), 1, DType::I32, Reduction::Max, kAgreement);
+    return flags;
+  std::array<int32_t, kFlags> any;
+  std::copy(flags.begin(), flags.end(), any.begin());
+  if (Status status = own()->allReduce(any.data(), any.data(), staging.data(), kFlags, DType::I32,
+                                       Reduction::Max, kAgreement);
       !status)
     return status.error();
-  return any != 0;
+  Flags result;
+  std::transform(any.begin(), any.end(), result.begin(), [](int32_t flag) { return flag != 0; });
+  return result;
+}
+
+Result<std::string> Team::fromLeader(const Result<std::string> &mine, const char *what) {
+  if (world() == 1)
+    return mine;
+  std::string text; // a digit for success, the code of an error and a blank before its message
+  if (leads())
+    text =
+        mine ? "0 " + *mine : fmt::format("{} {}", static_cast<int>(mine.error().code), mine.error().message);
+  Result<std::vector<std::string>> texts = group->exchange(text, what);
+  if (!texts)
+    return texts.error();
+  const std::string &leader = texts->front();
+  const size_t blank = leader.find(' ');
+  const int code = std::atoi(leader.c_str());
+  if (blank == std::string::npos)
+    return Error{ExitCode::Peer, fmt::format("{}: rank 0 has sent nothing that can be read", what), ""};
+  const std::string rest = leader.substr(blank + 1);
+  return code == 0 ? Result<std::string>(rest)
+                   : Error{static_cast<ExitCode>(code), rest, leads() ? mine.error().hint : ""};
 }
 
 std::vector<CommStat> Team::stats() const {

@@ -11,6 +11,7 @@
 #include "ds/Runtime/Program.h"
 #include "ds/Runtime/Trainer.h"
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -55,6 +56,14 @@ public:
 
   /// Whether `flag` is set on any rank. Every rank calls it at the same point of its run.
   Result<bool> anyOf(bool flag);
+  /// The same for several flags at once.
+  static constexpr size_t kFlags = 3;
+  using Flags = std::array<bool, kFlags>;
+  Result<Flags> anyOf(const Flags &flags);
+
+  /// Rank 0's text or error on every rank; what others bring does not count. Collective. Peer: not even rank
+  /// 0 could be heard.
+  Result<std::string> fromLeader(const Result<std::string> &mine, const char *what);
 
   CommTotals totals() const;
   /// The table of all collectives of the program; empty when this rank is alone.
@@ -71,7 +80,7 @@ private:
   std::vector<CommStat> stats() const;
 
   std::unique_ptr<RankGroup> group;
-  std::vector<std::byte> staging; ///< of anyOf
+  std::vector<std::byte> staging; ///< of anyOf, enough for the flags of every rank
   bool agreed = true;             ///< false: every rank has refused to start
 };
 

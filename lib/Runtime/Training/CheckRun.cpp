@@ -11,13 +11,31 @@ static Error invalid(std::string message, std::string hint) {
   return Error{ExitCode::Invalid, std::move(message), std::move(hint)};
 }
 
+/// What the options about checkpoints ask of each other.
+static Status checkCheckpoints(const TrainOptions &options) {
+  const auto usage = [](std::string message, std::string hint) {
+    return Error{ExitCode::Usage, std::move(message), std::move(hint)};
+  };
+  if (options.save.empty() && (options.saveEvery > 0 || options.saveSeconds > 0 || options.verifySaves))
+    return usage("--save-every, --save-seconds and --verify-saves need --save", "give --save DIR");
+  if (options.keep < 2)
+    return usage(fmt::format("--keep {}: two checkpoints are kept at least", options.keep),
+                 "the newest one may turn out to be damaged");
+  if (options.resume == "auto" && options.save.empty())
+    return usage("--resume auto needs --save",
+                 "it takes the newest checkpoint of the directory that --save names");
+  if (options.resume.empty() && (options.newData || options.dryRun))
+    return usage("--new-data and --dry-run need --resume", "give --resume DIR or --resume auto");
+  if (!options.resume.empty() && !options.weights.empty())
+    return usage("--resume and --weights name two origins of the weights", "leave one of them out");
+  return {};
+}
+
 Status checkOptions(const TrainOptions &options) {
   if (Status status = checkDeviceName(options.device); !status)
     return status;
-  if (!options.save.empty())
-    return invalid("--save: checkpoints are not supported yet", "use --save-weights FILE.safetensors");
-  if (!options.resume.empty())
-    return invalid("--resume: checkpoints are not supported yet", "use --weights FILE.safetensors");
+  if (Status status = checkCheckpoints(options); !status)
+    return status;
   if (options.evalEvery > 0 && options.evalData.empty())
     return invalid("--eval-every needs --eval-data", "give the held-out data with --eval-data FILE");
   return {};

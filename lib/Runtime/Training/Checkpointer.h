@@ -1,0 +1,110 @@
+//===- Checkpointer.h - Saves a run while it trains ---------------------------------===//
+//
+// A save has four parts. All ranks begin it together: rank 0 makes the directory and names it. Each writes
+// its files (ShardPlan.h), from a copy of its states and on a thread of its own, or at once. When all are
+// done, which they learn at the end of a step, rank 0 has everybody's digests and makes the checkpoint
+// visible, on that thread too. Then all learn how it went. Nothing of this waits in a step but the copy; what
+// must wait (the last save, or one that is due while another is under way) asks again and again, so that no
+// time-out of the ranks can end a slow disk's save.
+//
+// A save that fails is told and leaves nothing but the checkpoints that were there; training goes on.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_CHECKPOINTER_H
+#define DS_LIB_RUNTIME_TRAINING_CHECKPOINTER_H
+
+#include "Cpu/Team.h"
+
+#include "ds/Runtime/Arena.h"
+#include "ds/Runtime/Checkpoint/FileLayer.h"
+#include "ds/Runtime/Checkpoint/ShardPlan.h"
+#include "ds/Runtime/Checkpoint/Store.h"
+#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Trainer.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace ds::rt {
+
+/// What a checkpoint says of its run besides the states.
+struct RunPosition {
+  uint64_t step = 0; ///< finished
+  uint64_t seed = 0;
+  DataCursor data;
+};
+
+class Checkpointer {
+public:
+  /// Saves that fail one after another until a run is ended.
+  static constexpr unsigned kMostFailures = 3;
+
+  /// Prepares to save `program`, the whole of it, as `options` say; refuses a directory that is in use, and
+  /// what has no memory for the copy. Collective.
+  static Result<std::unique_ptr<Checkpointer>> open(const TrainOptions &options, const Program &program,
+                                                    Team &team);
+  ~Checkpointer();
+
+  /// Whether a save is due after `step`, as this rank sees it: rank 0 has the clock.
+  bool isDue(uint64_t step) const;
+  /// Whether this rank still works on a save.
+  bool isBusy() const { return busy; }
+
+  /// At the end of a step: goes on with the save that is under way unless some rank `anyBusy`, and begins one
+  /// if it is due on some rank. Collective. Io after kMostFailures.
+  Status endStep(const Executor &executor, const RunPosition &position, bool anyDue, bool anyBusy);
+
+  /// Ends with a checkpoint of `position`, whatever it takes. Io: it could not be saved. Collective.
+  Status finish(const Executor &executor, const RunPosition &position);
+
+  /// The path of the newest checkpoint that this run has saved or gone on from; empty without.
+  const std::string &newest() const { return newestPath; }
+  /// That the run goes on from this one. Where it lies in the directory of saves it need not be saved again.
+  void continuesFrom(const std::string &path, uint64_t step);
+
+private:
+  enum class Stage { Idle, Writing, Committing };
+
+  Checkpointer(const TrainOptions &options, Team &team) : options(options), team(team) {}
+  Status prepare(const Program &program);
+  Status begin(const Executor &executor, const RunPosition &position, bool atOnce);
+  Status advance();
+  Status settle();
+  Status collectFiles();
+  Status collectOutcome();
+  Status copyStates(const Executor &executor);
+  Result<std::vector<CheckpointFile>> writeFiles(const Executor *executor) const;
+  Status writePieces(const ShardFile &file, const std::byte *copy, const Executor *executor,
+                     class ShardWriter &writer) const;
+  Result<std::string> commit(const Manifest &whole);
+  Status checkSaved(const std::string &path) const;
+  Status noteFailure(const std::string &why);
+  void work(std::function<void()> job);
+
+  const TrainOptions &options;
+  Team &team;
+  FileLayer &layer = systemFiles();
+  std::optional<StoreLock> lock; ///< rank 0's
+  std::vector<ShardFile> files;  ///< of this rank
+  Arena copy;                    ///< what is written while training goes on; empty: written at once
+  Manifest manifest;             ///< what all saves of the run say alike
+
+  Stage stage = Stage::Idle;
+  std::string unfinished; ///< directory of the save that is under way
+  std::thread worker;
+  std::atomic<bool> busy{false};
+  std::optional<Result<std::vector<CheckpointFile>>> written; ///< by the worker
+  std::optional<Result<std::string>> committed;               ///< likewise, on rank 0
+  std::string newestPath;
+  std::optional<uint64_t> newestStep;
+  unsigned failures = 0; ///< in a row
+  bool toldOfWaiting = false;
+  std::chrono::steady_clock::time_point lastBegun = std::chrono::steady_clock::now();
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_CHECKPOINTER_H

@@ -1,0 +1,253 @@
+//===- PrepareRun.cpp - Everything before the first step ----------------------------===//
+//
+// The order of preparation is the order of cost: options, the other ranks, the program, the checkpoint,
+// outputs that must be writable, data, and only then memory and weights. Then the ranks make sure that they
+// are about to do the same, and from there on decide everything together.
+//
+//===---------------------------------------------------------------------------===//
+
+#include "CheckRun.h"
+#include "OpenData.h"
+#include "OpenDevice.h"
+#include "Report.h"
+#include "Run.h"
+#include "StartUp.h"
+
+#include "ds/Runtime/Formats/Outputs.h"
+#include "ds/Runtime/Weights.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace ds::rt {
+
+/// An output that cannot be written is known before the first step.
+static Status checkWritable(const char *option, const std::string &path) {
+  return path.empty() ? Status() : checkOutputPath({option, path});
+}
+
+std::string tracePath(const std::string &path, uint32_t rank) {
+  if (rank == 0 || path.empty())
+    return path;
+  std::filesystem::path file(path);
+  const std::string extension = file.extension();
+  return file.replace_extension(fmt::format(".rank{}{}", rank, extension));
+}
+
+/// The program, which these ranks can train.
+Result<Program> Run::open() {
+  Result<Program> program = readProgram(options.program);
+  if (!program)
+    return program;
+  if (Status status = checkProgram(*program, options, team.world()); !status)
+    return status.error();
+  if (Status status = checkTarget(*program, options); !status)
+    return status.error();
+  return program;
+}
+
+Status Run::prepare() {
+  Result<std::unique_ptr<Device>> opened = openDevice(options, team.ranks());
+  if (!opened)
+    return opened.error();
+  device = std::move(*opened);
+  Result<Program> program = open();
+  return program ? prepareFrom(std::move(*program)) : Status(program.error());
+}
+
+Status Run::prepareFrom(Program program) {
+  if (Status status = goOn(program); !status)
+    return status;
+  if (Status status = openFiles(program); !status)
+    return status;
+  if (!options.save.empty()) {
+    Result<std::unique_ptr<Checkpointer>> saves = Checkpointer::open(options, program, team);
+    if (!saves)
+      return saves.error();
+    checkpointer = std::move(*saves);
+  }
+  if (team.world() > 1)
+    programSign = hashPlan(program); // of all stages: loading keeps one
+  const Program whole = program;
+  if (Status status = load(std::move(program)); !status)
+    return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
+  if (Status status = loadStates(whole); !status)
+    return status;
+  numSteps = stepsToMake();
+  if (Status status = agree(); !status)
+    return status;
+  if (options.logJsonl.empty() || !team.leads())
+    return {};
+  Result<JsonLog> file = JsonLog::open(options.logJsonl, /*append=*/resume.checkpoint() != nullptr, logLine);
+  if (!file)
+    return file.error();
+  log.emplace(std::move(*file));
+  return {};
+}
+
+/// What `--dry-run` asks for.
+Status Run::explain() {
+  Result<Program> program = open();
+  if (!program)
+    return program.error();
+  if (Status status = goOn(*program); !status)
+    return status;
+  if (Status status = openFiles(*program); !status)
+    return status;
+  const Result<std::string> text = resume.describe(*program);
+  if (!text)
+    return text.error();
+  if (team.leads())
+    std::fputs(text->c_str(), stdout);
+  return {};
+}
+
+/// Chooses the checkpoint that the run goes on from, and takes from it what is not in the states.
+Status Run::goOn(const Program &program) {
+  if (!options.resume.empty())
+    if (Status status = resume.choose(program); !status)
+      return status;
+  seed = options.seed.value_or(0);
+  firstStep = tokensBefore = 0;
+  if (const Checkpoint *checkpoint = resume.checkpoint()) {
+    const Manifest &manifest = checkpoint->manifest();
+    if (options.seed && *options.seed != manifest.seed)
+      return Error{
+          ExitCode::Usage,
+          fmt::format("--seed {}: the checkpoint was made with seed {}", *options.seed, manifest.seed),
+          "leave --seed out: a run goes on with the numbers that it began with"};
+    seed = manifest.seed;
+    firstStep = manifest.step;
+    tokensBefore = manifest.data.tokens;
+  }
+  stepsDone = firstStep;
+  return {};
+}
+
+Status Run::openFiles(const Program &program) {
+  if (Status status = checkWritable("--save-weights", team.leads() ? options.saveWeights : ""); !status)
+    return status;
+  if (Status status = checkWeightsFit(program, team.leads() ? options.saveWeights : ""); !status)
+    return status;
+  if (Status status = checkWritable("--trace", tracePath(options.trace, team.rank())); !status)
+    return status;
+  const Checkpoint *checkpoint = resume.checkpoint();
+  std::function<void(std::string)> notice;
+  if (team.leads())
+    notice = logLine;
+  Result<DataSource> source = openTrainingData(
+      options, program, seed, checkpoint ? &checkpoint->manifest() : nullptr, std::move(notice));
+  if (!source)
+    return source.error();
+  data.emplace(std::move(*source));
+  if (options.evalData.empty())
+    return {};
+  Result<DataSource> held = openHeldOutData(options, program);
+  if (!held)
+    return held.error();
+  evalData.emplace(std::move(*held));
+  return {};
+}
+
+/// As many as are asked for, counted from the very first; else once over the data.
+uint64_t Run::stepsToMake() const {
+  if (options.steps)
+    return *options.steps;
+  const uint64_t consumed = data->position(firstStep), samples = data->numSamples();
+  const uint64_t batch = data->position(firstStep + 1) - consumed;
+  return firstStep + (samples > consumed ? (samples - consumed) / batch : 0);
+}
+
+Status Run::load(Program program) {
+  ExecutorOptions settings;
+  settings.rank = team.rank();
+  Result<CommunicatorOf> communicator = team.communicatorsFor(program);
+  if (!communicator)
+    return communicator.error();
+  settings.communicator = std::move(*communicator);
+  settings.device = device.get();
+  settings.failed = [this](const Error &error) { team.abort(error); };
+  Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(program), settings);
+  if (!loaded)
+    return loaded.error();
+  executor = std::move(*loaded);
+  return {};
+}
+
+/// From the checkpoint, else the file given, else the one beside the program, else random numbers. States
+/// that a checkpoint has no value for start as in a new run. A damaged checkpoint may give way to an older
+/// one, and then the data stand elsewhere too.
+Status Run::loadStates(const Program &whole) {
+  if (Status status = initialize(); !status)
+    return status;
+  while (const Checkpoint *checkpoint = resume.checkpoint()) {
+    weights = fmt::format("checkpoint '{}'", checkpoint->directory());
+    const Result<bool> restored = resume.restore(*executor);
+    if (!restored)
+      return restored.error();
+    if (*restored) {
+      if (checkpointer)
+        checkpointer->continuesFrom(checkpoint->directory(), checkpoint->manifest().step);
+      return {};
+    }
+    if (Status status = goOn(whole); !status)
+      return status;
+    if (Status status = openFiles(whole); !status)
+      return status;
+    if (Status status = initialize(); !status)
+      return status;
+  }
+  return weightsPath.empty() ? Status() : loadWeights(*executor, weightsPath);
+}
+
+/// Gives all states their first values, and looks for a weights file.
+Status Run::initialize() {
+  const Program &program = executor->program();
+  weightsPath = options.weights;
+  if (weightsPath.empty() && !program.weightsFile.empty()) {
+    weightsPath = std::filesystem::path(options.program).parent_path() / program.weightsFile;
+    if (std::error_code unused; !std::filesystem::exists(weightsPath, unused))
+      weightsPath.clear();
+  }
+  weights = weightsPath.empty() ? fmt::format("seed {}", seed) : fmt::format("'{}'", weightsPath);
+  return initializeStates(*executor, seed, /*alsoRequired=*/!weightsPath.empty() || resume.checkpoint());
+}
+
+/// What the first micro-batch of the first ranks is, whichever rank this is.
+Result<std::string> Run::sampleSign(DataSource &source) {
+  const std::vector<void *> inputs = executor->inputs();
+  if (Status status = source.fill(&source == &*data ? firstStep : 0, 0, /*rank=*/0, inputs); !status)
+    return status.error();
+  uint64_t sign = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Buffer &buffer = executor->program().buffers[executor->program().inputs[i].buffer];
+    sign = addToSign(sign, {static_cast<const std::byte *>(inputs[i]), extentBytes(buffer)});
+  }
+  return fmt::format("{} samples of digest {:016x}", source.numSamples(), sign);
+}
+
+/// Nothing is shared before every rank is known to be about to do the same.
+Status Run::agree() {
+  if (team.world() == 1)
+    return {};
+  Facts facts = {{"the build of ds-run", executableSign()},
+                 {"the program", programSign},
+                 {"--seed", std::to_string(seed)},
+                 {"the checkpoint", resume.checkpoint() ? fmt::format("step {}", firstStep) : "none"},
+                 {"--save", options.save.empty() ? "not given" : "given"},
+                 {"the number of steps", std::to_string(numSteps)},
+                 {"--eval-every", std::to_string(options.evalEvery)},
+                 {"--save-weights", options.saveWeights.empty() ? "not given" : "given"},
+                 {"the weights", weightsPath.empty() ? "none but the seed" : fileSign(weightsPath)}};
+  for (auto [name, source] : {std::pair("the data", &data), {"the held-out data", &evalData}}) {
+    Result<std::string> sign = *source ? sampleSign(**source) : Result<std::string>(std::string("none"));
+    if (!sign)
+      return sign.error();
+    facts.emplace_back(name, *sign);
+  }
+  return team.agree(facts);
+}
+
+} // namespace ds::rt

@@ -1,0 +1,87 @@
+//===- Run.h - One run of one rank ------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_RUN_H
+#define DS_LIB_RUNTIME_TRAINING_RUN_H
+
+#include "Checkpointer.h"
+#include "Cpu/Team.h"
+#include "Resume.h"
+
+#include "ds/Runtime/Device.h"
+#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Formats/ChromeTrace.h"
+#include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Formats/JsonLog.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace ds::rt {
+
+/// Where a rank writes its trace: the first one the file given, rank 2 "trace.rank2.json".
+std::string tracePath(const std::string &path, uint32_t rank);
+
+/// One run of one rank: the open files and the loaded program.
+class Run {
+public:
+  Run(const TrainOptions &options, Team &team) : options(options), team(team), resume(options, team) {}
+
+  Status prepare();
+  Status explain();
+  Status steps();
+  Status finish();
+  Status writeTrace() const { return trace ? trace->write(tracePath(options.trace, team.rank())) : Status(); }
+
+private:
+  Result<Program> open();
+  Status prepareFrom(Program program);
+  Status goOn(const Program &program);
+  Status openFiles(const Program &program);
+  Status load(Program program);
+  Status loadStates(const Program &whole);
+  Status initialize();
+  Status agree();
+  Result<std::string> sampleSign(DataSource &source);
+  void startTrace();
+  Status step(uint64_t index);
+  Status agreeToStop(bool saves = false);
+  Status saveIfDue();
+  RunPosition position() const;
+  uint64_t stepsToMake() const;
+  void addCommunication(StepRecord &record);
+  void addGraph(StepRecord &record);
+  Status evaluateInto(std::optional<double> &loss);
+  Error interruption() const;
+  Status fill(DataSource &source, uint64_t step, uint32_t microBatch) {
+    return source.fill(step, microBatch, executor->dataPosition(), executor->inputs(microBatch));
+  }
+  bool evaluatesAfter(uint64_t index) const {
+    const bool last = index + 1 == numSteps;
+    return evalData && !stopping && (last || (options.evalEvery > 0 && (index + 1) % options.evalEvery == 0));
+  }
+
+  const TrainOptions &options;
+  Team &team;
+  Resume resume;
+  std::unique_ptr<Checkpointer> checkpointer; ///< null without --save
+  std::unique_ptr<Device> device;             ///< null: the CPU
+  std::unique_ptr<Executor> executor;
+  std::optional<DataSource> data, evalData;
+  std::optional<JsonLog> log;
+  std::optional<ChromeTrace> trace;
+  std::string programSign; ///< digest; empty with one rank
+  std::string weights;     ///< where they come from, for the head
+  std::string weightsPath; ///< empty: from the seed
+  uint64_t seed = 0;
+  uint64_t numSteps = 0;
+  uint64_t tokens = 0, tokensBefore = 0;    ///< of a step; of runs before this one
+  uint64_t firstStep = 0, stepsDone = 0;    ///< those of runs before this one included
+  CommTotals communicated;                  ///< until the last step's end
+  bool stopping = false;                    ///< some rank was asked to end
+  bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
+  bool toldOfGraph = false;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_RUN_H
