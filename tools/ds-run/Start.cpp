@@ -15,7 +15,8 @@ int report(const ds::Error &error) {
 }
 
 std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, bool asked,
-                                double timeoutSeconds, Files files, char **argv) {
+                                double timeoutSeconds, Files files, char **argv,
+                                const ds::rt::RestartOptions &restarts) {
   using ds::rt::RankIdentity;
   ds::occupyStandardStreams();
   ds::rt::holdEndSignals(); // until a run, or the launcher, listens
@@ -33,10 +34,14 @@ std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, boo
   if (place.kind == RankIdentity::Kind::Alone || place.rank == 0)
     if (const ds::Status status = ds::rt::checkOutputs(files.inputs, files.outputs); !status)
       return report(status.error());
-  if (place.kind != RankIdentity::Kind::Alone || ranks == 1)
+  if (place.kind == RankIdentity::Kind::Pmix && restarts.most > 0)
+    return report({ds::ExitCode::Usage, "--restarts: these ranks were started by another launcher",
+                   "let that one start them again, with --resume auto"});
+  if (place.kind != RankIdentity::Kind::Alone || (ranks == 1 && restarts.most == 0))
     return std::nullopt;
   ds::rt::LaunchOptions launch;
   launch.ranks = ranks;
   launch.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
-  return ds::rt::launchRanks(launch, argv);
+  return restarts.most > 0 ? ds::rt::launchWithRestarts(launch, restarts, argv)
+                           : ds::rt::launchRanks(launch, argv);
 }

@@ -4,6 +4,7 @@
 
 #include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/Formats/Outputs.h"
+#include "ds/Runtime/Restarts.h"
 
 #include <optional>
 #include <vector>
@@ -17,9 +18,10 @@ struct Files {
 };
 
 /// Finds out which rank this is, or becomes the launcher of all `ranks`: then the exit code is the result.
-/// `asked`: the user gave --ranks. Refuses outputs that cannot be written or that are inputs, where this
-/// process writes them or starts the one that does.
+/// `asked`: the user gave --ranks. With restarts there is a launcher even of one rank. Refuses outputs that
+/// cannot be written or that are inputs, where this process writes them or starts the one that does.
 std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, bool asked,
-                                double timeoutSeconds, Files files, char **argv);
+                                double timeoutSeconds, Files files, char **argv,
+                                const ds::rt::RestartOptions &restarts = {});
 
 #endif // DS_TOOLS_DSRUN_START_H

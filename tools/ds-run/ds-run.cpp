@@ -10,7 +10,9 @@
 #include "ds/Runtime/Trainer.h"
 #include "ds/Support/RunTool.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 
 namespace {
 
@@ -83,12 +85,21 @@ int run(int argc, char **argv) {
   CLI::App app("Trains a model that ds-opt has compiled.", "ds-run");
   ds::rt::TrainOptions options;
   declareOptions(app, options);
+  uint64_t restarts = 0;
+  addWhole(app, "--restarts", "start the ranks again after failures that may pass, N times at most", 0,
+           UINT64_MAX, [&](uint64_t number) { restarts = number; });
   app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
-  if (const std::optional<int> code = takeIdentity(options.place, options.ranks, app.count("--ranks") > 0,
-                                                   options.timeoutSeconds, filesOf(options), argv))
+  if (restarts > 0 && options.save.empty())
+    return report(
+        {ds::ExitCode::Usage, "--restarts needs --save", "without checkpoints all would begin anew"});
+  if (const std::optional<int> code =
+          takeIdentity(options.place, options.ranks, app.count("--ranks") > 0, options.timeoutSeconds,
+                       filesOf(options), argv, {restarts, options.save}))
     return *code;
+  if (const char *resume = std::getenv(ds::rt::kResumeVariable))
+    options.resume = resume; // this job has been started again
   const ds::Status status = ds::rt::train(options);
   return status ? 0 : report(status.error());
 }

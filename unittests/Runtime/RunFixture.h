@@ -70,9 +70,9 @@ struct Outcome {
 /// A temporary directory with data, and ds-run started in it.
 class RunFixture : public testing::Test {
 protected:
-  RunFixture() {
-    char pattern[] = "/tmp/ds-run-test-XXXXXX";
-    directory = ::mkdtemp(pattern);
+  explicit RunFixture(const std::string &parent = "/tmp") {
+    std::string pattern = parent + "/ds-run-test-XXXXXX";
+    directory = ::mkdtemp(pattern.data());
     writeData("data.safetensors", 64);
   }
   ~RunFixture() override { fs::remove_all(directory); }

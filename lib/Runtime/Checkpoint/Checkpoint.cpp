@@ -7,6 +7,7 @@
 
 #include "ds/Runtime/Checkpoint/Checkpoint.h"
 
+#include "ChunkReader.h"
 #include "Formats/Text.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
@@ -16,75 +17,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <memory>
-#include <unistd.h>
 
 namespace ds::rt {
 namespace {
-
-/// An open file of a checkpoint, read in chunks.
-class ChunkFile {
-public:
-  static Result<ChunkFile> open(std::string path, const CheckpointFile &file, uint64_t chunkBytes) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor < 0)
-      return ioError("read", path, errno);
-    return ChunkFile(descriptor, std::move(path), file, chunkBytes);
-  }
-  ChunkFile(ChunkFile &&other) noexcept
-      : descriptor(std::exchange(other.descriptor, -1)), path(std::move(other.path)), file(other.file),
-        chunkBytes(other.chunkBytes), buffer(std::move(other.buffer)) {}
-  ~ChunkFile() {
-    if (descriptor >= 0)
-      ::close(descriptor);
-  }
-
-  uint64_t offsetOf(uint64_t chunk) const { return chunk * chunkBytes; }
-  uint64_t bytesOf(uint64_t chunk) const { return std::min(chunkBytes, file.bytes - offsetOf(chunk)); }
-
-  /// Tells the system that these chunks come next.
-  void expect(uint64_t chunk, uint64_t count) const {
-    ::posix_fadvise(descriptor, static_cast<off_t>(offsetOf(chunk)), static_cast<off_t>(count * chunkBytes),
-                    POSIX_FADV_WILLNEED);
-  }
-
-  /// The chunk as it is on the disk, and whether that is what was written.
-  Result<std::span<const std::byte>> read(uint64_t chunk, bool &good) {
-    const uint64_t bytes = bytesOf(chunk), offset = offsetOf(chunk);
-    if (buffer.size() < bytes)
-      buffer.resize(bytes);
-    for (uint64_t done = 0; done < bytes;) {
-      const ssize_t count =
-          ::pread(descriptor, buffer.data() + done, bytes - done, static_cast<off_t>(offset + done));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count < 0)
-        return ioError("read", path, errno);
-      if (count == 0)
-        return Error{ExitCode::Corrupt,
-                     fmt::format("{} ends at byte {}, but has {} in the manifest", quote(path), offset + done,
-                                 file.bytes),
-                     ""};
-      done += static_cast<uint64_t>(count);
-    }
-    const std::span<const std::byte> content(buffer.data(), bytes);
-    good = digestOf(content) == file.digests[chunk];
-    return content;
-  }
-
-private:
-  ChunkFile(int descriptor, std::string path, const CheckpointFile &file, uint64_t chunkBytes)
-      : descriptor(descriptor), path(std::move(path)), file(file), chunkBytes(chunkBytes) {}
-
-  int descriptor;
-  std::string path;
-  const CheckpointFile &file;
-  uint64_t chunkBytes;
-  std::vector<std::byte> buffer;
-};
 
 uint64_t elementsOf(const CheckpointTensor &tensor) {
   uint64_t elements = 1;
@@ -251,46 +187,49 @@ void Checkpoint::want(const CheckpointTensor &tensor, uint64_t first, uint64_t c
   }
 }
 
+/// The chunks in which sorted requests lie, each once, in order.
+static std::vector<ChunkNumber> chunksOf(const std::vector<WantedBytes> &wanted, uint64_t chunkBytes) {
+  std::vector<ChunkNumber> chunks;
+  for (const WantedBytes &each : wanted) {
+    if (each.bytes == 0)
+      continue;
+    uint64_t chunk = each.offset / chunkBytes;
+    if (!chunks.empty() && chunks.back().file == each.file)
+      chunk = std::max(chunk, chunks.back().chunk + 1);
+    for (; chunk <= (each.offset + each.bytes - 1) / chunkBytes; ++chunk)
+      chunks.push_back({each.file, chunk});
+  }
+  return chunks;
+}
+
 Status Checkpoint::read(std::vector<WantedBytes> wanted, const TakeBytes &take) const {
   std::sort(wanted.begin(), wanted.end(), [](const WantedBytes &a, const WantedBytes &b) {
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;
   });
-  for (size_t begin = 0; begin < wanted.size();) {
-    size_t end = begin;
-    while (end < wanted.size() && wanted[end].file == wanted[begin].file)
-      ++end;
-    const CheckpointFile &entry = content.files[wanted[begin].file];
-    Result<ChunkFile> file = ChunkFile::open(path + "/" + entry.name, entry, content.chunkBytes);
-    if (!file)
-      return file.error();
-    // `begin` is the first request of this file that reaches into the chunk or beyond.
-    for (uint64_t chunk = wanted[begin].offset / content.chunkBytes; begin < end; ++chunk) {
-      chunk = std::max(chunk, wanted[begin].offset / content.chunkBytes);
-      file->expect(chunk + 1, 2);
-      bool good = false;
-      const Result<std::span<const std::byte>> bytes = file->read(chunk, good);
-      if (!bytes)
-        return bytes.error();
-      const uint64_t from = file->offsetOf(chunk), to = from + bytes->size();
-      if (!good)
-        return Error{ExitCode::Corrupt,
-                     fmt::format("{} is damaged: bytes {} to {} are not what was written",
-                                 quote(path + "/" + entry.name), from, to - 1),
-                     ""};
-      for (size_t i = begin; i < end && wanted[i].offset < to; ++i) {
-        const uint64_t first = std::max(from, wanted[i].offset),
-                       last = std::min(to, wanted[i].offset + wanted[i].bytes);
-        if (first < last)
-          if (Status status =
-                  take(wanted[i], first - wanted[i].offset, bytes->subspan(first - from, last - first));
-              !status)
-            return status;
-      }
-      while (begin < end && wanted[begin].offset + wanted[begin].bytes <= to)
-        ++begin;
-    }
-  }
-  return {};
+  size_t first = 0; // of the requests that reach into the chunk or beyond
+  return readChunks(
+      path, content, chunksOf(wanted, content.chunkBytes), [&](const ReadChunk &chunk) -> Status {
+        const uint64_t from = chunk.offset, to = from + chunk.bytes.size();
+        if (!chunk.good)
+          return Error{ExitCode::Corrupt,
+                       fmt::format("{} is damaged: bytes {} to {} are not what was written",
+                                   quote(path + "/" + content.files[chunk.file].name), from, to - 1),
+                       ""};
+        while (first < wanted.size() &&
+               (wanted[first].file < chunk.file || wanted[first].offset + wanted[first].bytes <= from))
+          ++first;
+        for (size_t i = first; i < wanted.size() && wanted[i].file == chunk.file && wanted[i].offset < to;
+             ++i) {
+          const uint64_t begin = std::max(from, wanted[i].offset);
+          const uint64_t end = std::min(to, wanted[i].offset + wanted[i].bytes);
+          if (begin < end)
+            if (Status status =
+                    take(wanted[i], begin - wanted[i].offset, chunk.bytes.subspan(begin - from, end - begin));
+                !status)
+              return status;
+        }
+        return {};
+      });
 }
 
 Status Checkpoint::read(const CheckpointTensor &tensor, uint64_t first, uint64_t count, std::byte *to) const {
@@ -309,19 +248,15 @@ Status Checkpoint::read(const CheckpointTensor &tensor, uint64_t first, uint64_t
 
 Status Checkpoint::verify(const CheckpointFile &entry,
                           const std::function<void(uint64_t, uint64_t)> &bad) const {
-  Result<ChunkFile> file = ChunkFile::open(path + "/" + entry.name, entry, content.chunkBytes);
-  if (!file)
-    return file.error();
-  for (uint64_t chunk = 0; chunk < entry.digests.size(); ++chunk) {
-    bool good = false;
-    file->expect(chunk + 1, 2);
-    const Result<std::span<const std::byte>> bytes = file->read(chunk, good);
-    if (!bytes)
-      return bytes.error();
-    if (!good)
-      bad(file->offsetOf(chunk), bytes->size());
-  }
-  return {};
+  const auto file = static_cast<uint32_t>(&entry - content.files.data());
+  std::vector<ChunkNumber> chunks;
+  for (uint64_t chunk = 0; chunk < entry.digests.size(); ++chunk)
+    chunks.push_back({file, chunk});
+  return readChunks(path, content, chunks, [&](const ReadChunk &chunk) {
+    if (!chunk.good)
+      bad(chunk.offset, chunk.bytes.size());
+    return Status();
+  });
 }
 
 uint64_t Checkpoint::bytes() const {

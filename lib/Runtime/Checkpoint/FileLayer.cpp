@@ -30,14 +30,20 @@ public:
     const bool unknown = failure == EOPNOTSUPP || failure == EINVAL || failure == ENODEV || failure == ENOSYS;
     return unknown ? 0 : failure;
   }
-  int64_t write(int file, const void *data, size_t bytes) override {
+  int64_t write(int file, uint64_t offset, const void *data, size_t bytes) override {
     const BlockWriteSignals guard;
     for (;;) {
-      const ssize_t count = ::write(file, data, std::min(bytes, kMostAtOnce));
+      const ssize_t count = ::pwrite(file, data, std::min(bytes, kMostAtOnce), static_cast<off_t>(offset));
       if (count < 0 && errno == EINTR)
         continue;
       return count < 0 ? -errno : count == 0 && bytes > 0 ? -ENOSPC : count;
     }
+  }
+  int setDirect(int file, bool direct) override {
+    const int flags = ::fcntl(file, F_GETFL);
+    if (flags < 0)
+      return errno;
+    return failureOf(::fcntl(file, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT));
   }
   int sync(int file) override { return failureOf(::fsync(file)); }
   int close(int file) override { return failureOf(::close(file)); }

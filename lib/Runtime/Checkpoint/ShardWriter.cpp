@@ -13,17 +13,16 @@
 
 namespace ds::rt {
 
-/// What is written at once at least, so that thousands of small tensors are not as many system calls.
-static constexpr size_t kGathered = size_t(1) << 20;
-
 struct ShardWriter::Impl {
-  Impl(FileLayer &layer, std::string path, CheckpointFile file, uint64_t chunkBytes)
-      : layer(layer), path(std::move(path)), file(std::move(file)), chunkBytes(chunkBytes) {
+  Impl(FileLayer &layer, StagedWriter &writer, std::string path, CheckpointFile file, uint64_t chunkBytes)
+      : layer(layer), writer(writer), path(std::move(path)), file(std::move(file)), chunkBytes(chunkBytes) {
     XXH3_128bits_reset(hash.get());
   }
   ~Impl() {
-    if (descriptor >= 0)
-      layer.close(descriptor);
+    if (descriptor < 0)
+      return;
+    writer.finish(); // nothing may write to a descriptor that another file has then
+    layer.close(descriptor);
   }
 
   void digest(std::span<const std::byte> bytes) {
@@ -46,60 +45,40 @@ struct ShardWriter::Impl {
     inChunk = 0;
   }
 
-  Status put(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const int64_t count = layer.write(descriptor, bytes.data(), bytes.size());
-      if (count < 0)
-        return ioError("write", path, static_cast<int>(-count));
-      bytes = bytes.subspan(static_cast<size_t>(count));
-    }
-    return {};
-  }
-  Status flush() {
-    Status status = put(gathered);
-    gathered.clear();
-    return status;
-  }
-
   FileLayer &layer;
+  StagedWriter &writer;
   const std::string path;
   CheckpointFile file;
   const uint64_t chunkBytes;
   int descriptor = -1;
   uint64_t written = 0, inChunk = 0;
-  std::vector<std::byte> gathered;
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash{XXH3_createState(), XXH3_freeState};
 };
 
-Result<ShardWriter> ShardWriter::create(FileLayer &layer, const std::string &directory,
+Result<ShardWriter> ShardWriter::create(FileLayer &layer, StagedWriter &writer, const std::string &directory,
                                         const std::string &name, uint64_t bytes, uint64_t chunkBytes) {
-  auto impl =
-      std::make_unique<Impl>(layer, directory + "/" + name, CheckpointFile{name, bytes, {}}, chunkBytes);
+  auto impl = std::make_unique<Impl>(layer, writer, directory + "/" + name, CheckpointFile{name, bytes, {}},
+                                     chunkBytes);
   const int file = layer.create(impl->path);
   if (file < 0)
     return ioError("make", impl->path, -file);
   impl->descriptor = file;
+  writer.begin(file);
   if (const int failure = layer.reserve(file, bytes))
     return ioError("reserve " + std::to_string(bytes) + " bytes for", impl->path, failure);
-  impl->gathered.reserve(kGathered);
   return ShardWriter(std::move(impl));
 }
 
 Status ShardWriter::write(std::span<const std::byte> bytes) {
   impl->digest(bytes);
   impl->written += bytes.size();
-  if (impl->gathered.size() + bytes.size() < kGathered) {
-    impl->gathered.insert(impl->gathered.end(), bytes.begin(), bytes.end());
-    return {};
-  }
-  if (Status status = impl->flush(); !status)
-    return status;
-  return impl->put(bytes);
+  const int failure = impl->writer.append(bytes);
+  return failure ? Status(ioError("write", impl->path, failure)) : Status();
 }
 
 Result<CheckpointFile> ShardWriter::finish() {
-  if (Status status = impl->flush(); !status)
-    return status.error();
+  if (const int failure = impl->writer.finish())
+    return ioError("write", impl->path, failure);
   if (impl->written != impl->file.bytes)
     return Error{ExitCode::Internal,
                  quote(impl->path) + " should have " + std::to_string(impl->file.bytes) + " bytes, but has " +

@@ -150,7 +150,7 @@ static Status writeManifest(FileLayer &layer, const std::string &directory, cons
     return ioError("make", path, -file);
   int failure = 0;
   for (std::string_view rest = text; !rest.empty() && failure == 0;) {
-    const int64_t count = layer.write(file, rest.data(), rest.size());
+    const int64_t count = layer.write(file, text.size() - rest.size(), rest.data(), rest.size());
     if (count < 0)
       failure = static_cast<int>(-count);
     else

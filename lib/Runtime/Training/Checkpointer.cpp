@@ -65,6 +65,7 @@ Status Checkpointer::prepare(const Program &program) {
                    "save with --save-mode sync, which needs no copy"};
     copy = std::move(*arena);
   }
+  staged = std::make_unique<StagedWriter>(layer);
   if (!team.leads())
     return {};
   Result<StoreLock> taken = StoreLock::take(options.save);
@@ -198,6 +199,9 @@ Status Checkpointer::collectFiles() {
           team.world() > 1 ? fmt::format("rank {}: {}", rank, list.error().message) : list.error().message;
   }
   stage = Stage::Committing;
+  savedBytes = 0;
+  for (const CheckpointFile &file : whole.files)
+    savedBytes += file.bytes;
   if (!failed.empty()) {
     committed.emplace(Error{ExitCode::Io, failed, ""});
     return collectOutcome();
@@ -223,7 +227,8 @@ Status Checkpointer::collectOutcome() {
   newestPath = *outcome;
   newestStep = manifest.step;
   if (team.leads())
-    logLine(fmt::format("checkpoint saved to '{}'", newestPath));
+    logLine(fmt::format("checkpoint saved to '{}': {} in {:.3g} s", newestPath, bytesText(double(savedBytes)),
+                        std::chrono::duration<double>(std::chrono::steady_clock::now() - lastBegun).count()));
   return {};
 }
 
@@ -293,7 +298,7 @@ Result<std::vector<CheckpointFile>> Checkpointer::writeFiles(const Executor *exe
   const std::byte *from = copy.data();
   for (const ShardFile &file : files) {
     Result<ShardWriter> writer = ShardWriter::create(
-        layer, unfinished, file.name, file.header.size() + file.dataBytes, manifest.chunkBytes);
+        layer, *staged, unfinished, file.name, file.header.size() + file.dataBytes, manifest.chunkBytes);
     if (!writer)
       return writer.error();
     if (Status status = writePieces(file, from, executor, *writer); !status)

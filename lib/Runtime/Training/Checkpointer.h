@@ -18,6 +18,7 @@
 #include "ds/Runtime/Arena.h"
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
+#include "ds/Runtime/Checkpoint/StagedWriter.h"
 #include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/Executor.h"
 #include "ds/Runtime/Trainer.h"
@@ -87,10 +88,11 @@ private:
   const TrainOptions &options;
   Team &team;
   FileLayer &layer = systemFiles();
-  std::optional<StoreLock> lock; ///< rank 0's
-  std::vector<ShardFile> files;  ///< of this rank
-  Arena copy;                    ///< what is written while training goes on; empty: written at once
-  Manifest manifest;             ///< what all saves of the run say alike
+  std::optional<StoreLock> lock;        ///< rank 0's
+  std::vector<ShardFile> files;         ///< of this rank
+  std::unique_ptr<StagedWriter> staged; ///< of all its files, one after another
+  Arena copy;                           ///< what is written while training goes on; empty: written at once
+  Manifest manifest;                    ///< what all saves of the run say alike
 
   Stage stage = Stage::Idle;
   std::string unfinished; ///< directory of the save that is under way
@@ -100,7 +102,8 @@ private:
   std::optional<Result<std::string>> committed;               ///< likewise, on rank 0
   std::string newestPath;
   std::optional<uint64_t> newestStep;
-  unsigned failures = 0; ///< in a row
+  unsigned failures = 0;   ///< in a row
+  uint64_t savedBytes = 0; ///< of the save that is under way, by all ranks
   bool toldOfWaiting = false;
   std::chrono::steady_clock::time_point lastBegun = std::chrono::steady_clock::now();
 };

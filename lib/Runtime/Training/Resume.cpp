@@ -2,6 +2,7 @@
 
 #include "Resume.h"
 
+#include "Clock.h"
 #include "Report.h"
 
 #include <fmt/format.h>
@@ -130,14 +131,19 @@ Status Resume::choose(const Program &program) {
 //===----------------------------------------------------------------------===//
 
 Result<bool> Resume::restore(Executor &executor) {
+  const int64_t begin = nowNs();
   const Status mine = restoreStates(executor, *chosen, plan);
   const Result<std::string> why = vote(mine);
   if (!why)
     return why.error();
   if (why->empty()) {
+    if (!team.leads())
+      return true;
+    logLine(fmt::format("goes on from '{}' behind step {}: {} read by this rank in {:.3g} s",
+                        chosen->directory(), chosen->manifest().step, bytesText(double(plan.bytes)),
+                        static_cast<double>(nowNs() - begin) * 1e-9));
     for (const std::string &note : plan.notes)
-      if (team.leads())
-        logLine(note);
+      logLine(note);
     return true;
   }
   if (!isAuto() && !mine) // with the code of what this rank has found

@@ -93,14 +93,15 @@ public:
 /// Writes what one rank writes.
 inline Result<std::vector<CheckpointFile>> writeRank(FileLayer &layer, const Model &model, uint32_t rank,
                                                      const std::string &directory, int version,
-                                                     uint64_t chunkBytes) {
+                                                     uint64_t chunkBytes, uint32_t threads = 0) {
   std::vector<CheckpointFile> done;
   const Result<std::vector<ShardFile>> files = planShards(model.program, rank);
   if (!files)
     return files.error();
+  StagedWriter staged(layer, {threads, size_t(1) << 14});
   for (const ShardFile &file : *files) {
-    Result<ShardWriter> writer =
-        ShardWriter::create(layer, directory, file.name, file.header.size() + file.dataBytes, chunkBytes);
+    Result<ShardWriter> writer = ShardWriter::create(layer, staged, directory, file.name,
+                                                     file.header.size() + file.dataBytes, chunkBytes);
     if (!writer)
       return writer.error();
     Status status = writer->write(std::as_bytes(std::span(file.header)));
@@ -136,14 +137,14 @@ inline Manifest manifestOf(const Model &model, uint64_t step, uint64_t chunkByte
 
 /// Saves `model` as all ranks together do, values of version `step`.
 inline Result<std::string> save(FileLayer &layer, const Model &model, const std::string &root, uint64_t step,
-                                uint64_t chunkBytes = 64) {
+                                uint64_t chunkBytes = 64, uint32_t threads = 0) {
   const Result<std::string> unfinished = beginSave(layer, root, step);
   if (!unfinished)
     return unfinished.error();
   Manifest manifest = manifestOf(model, step, chunkBytes);
   for (uint32_t rank = 0; rank < model.program.world; ++rank) {
     Result<std::vector<CheckpointFile>> files =
-        writeRank(layer, model, rank, *unfinished, static_cast<int>(step), chunkBytes);
+        writeRank(layer, model, rank, *unfinished, static_cast<int>(step), chunkBytes, threads);
     if (!files) {
       static_cast<void>(removeCheckpoint(layer, *unfinished));
       return files.error();

@@ -40,7 +40,7 @@ TEST_F(CheckpointFixture, everyMeshReadsEveryOther) {
   const std::vector<Model> models = {modelOf(1), modelOf(2),    modelOf(3),
                                      modelOf(4), modelOf(2, 2), modelOf(1, 4)};
   for (size_t i = 0; i < models.size(); ++i) {
-    const Result<std::string> path = save(systemFiles(), models[i], root, i + 1);
+    const Result<std::string> path = save(systemFiles(), models[i], root, i + 1, 64, i % 4);
     ASSERT_TRUE(path) << path.error().message;
     const Result<Checkpoint> checkpoint = Checkpoint::open(*path);
     ASSERT_TRUE(checkpoint) << checkpoint.error().message;

@@ -54,12 +54,13 @@ public:
     return file;
   }
   int reserve(int, uint64_t) override { return strike(); }
-  int64_t write(int file, const void *data, size_t bytes) override {
+  int64_t write(int file, uint64_t offset, const void *data, size_t bytes) override {
     const int failure = strike(/*writes=*/true);
     if (failure == kShort)
-      return ::write(file, data, (bytes + 1) / 2);
-    return failure ? -failure : ::write(file, data, bytes);
+      return ::pwrite(file, data, (bytes + 1) / 2, static_cast<off_t>(offset));
+    return failure ? -failure : ::pwrite(file, data, bytes, static_cast<off_t>(offset));
   }
+  int setDirect(int, bool) override { return EINVAL; } // as in memory
   int sync(int file) override {
     if (const int failure = strike())
       return failure;

@@ -62,7 +62,7 @@ public:
   /// Reads `count` elements of `tensor` from `first` on, as they are stored.
   Status read(const CheckpointTensor &tensor, uint64_t first, uint64_t count, std::byte *to) const;
 
-  /// Compares the digests of a whole file; `bad` is told of each chunk that differs.
+  /// Compares the digests of a whole file of the manifest; `bad` is told of each chunk that differs.
   Status verify(const CheckpointFile &file,
                 const std::function<void(uint64_t offset, uint64_t bytes)> &bad) const;
 

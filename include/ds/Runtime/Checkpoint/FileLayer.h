@@ -14,6 +14,9 @@
 
 namespace ds::rt {
 
+/// What direct writes are aligned to: enough for all disks there are.
+inline constexpr size_t kDirectUnit = 4096;
+
 /// Functions return 0, or the errno of what went wrong. Safe to be called from several threads for different
 /// files.
 class FileLayer {
@@ -24,8 +27,12 @@ public:
   virtual int create(const std::string &path) = 0;
   /// Takes the space for `bytes` bytes; 0 also where the file system cannot.
   virtual int reserve(int file, uint64_t bytes) = 0;
-  /// Writes at the end what the system takes at once: so many bytes, or -errno.
-  virtual int64_t write(int file, const void *data, size_t bytes) = 0;
+  /// Writes at `offset` what the system takes at once: so many bytes, or -errno. Several threads may write to
+  /// one file.
+  virtual int64_t write(int file, uint64_t offset, const void *data, size_t bytes) = 0;
+  /// Asks that writes go past the system's cache, or no longer; until told otherwise they do not. Then
+  /// offsets, sizes and addresses are multiples of kDirectUnit. Not 0 where that cannot be had.
+  virtual int setDirect(int file, bool direct) = 0;
   /// What has been written survives a loss of power. A failure is final: what could not be written is gone,
   /// and asking again would succeed without it.
   virtual int sync(int file) = 0;

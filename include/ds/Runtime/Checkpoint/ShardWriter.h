@@ -9,6 +9,7 @@
 
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/Manifest.h"
+#include "ds/Runtime/Checkpoint/StagedWriter.h"
 
 #include <memory>
 
@@ -16,9 +17,10 @@ namespace ds::rt {
 
 class ShardWriter {
 public:
-  /// Makes `directory`/`name` of `bytes` bytes.
-  static Result<ShardWriter> create(FileLayer &layer, const std::string &directory, const std::string &name,
-                                    uint64_t bytes, uint64_t chunkBytes);
+  /// Makes `directory`/`name` of `bytes` bytes, written by way of `writer`, which is of `layer` and writes no
+  /// other file meanwhile. Both outlive it.
+  static Result<ShardWriter> create(FileLayer &layer, StagedWriter &writer, const std::string &directory,
+                                    const std::string &name, uint64_t bytes, uint64_t chunkBytes);
 
   Status write(std::span<const std::byte> bytes);
 
