@@ -13,6 +13,8 @@
 #include "ds/Analysis/MemoryPlan.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/LowerToProgram.h"
+#include "ds/Runtime/Checkpoint/ShardPlan.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -52,6 +54,14 @@ static double flopsPerStep(ModuleOp module) {
   return flops;
 }
 
+/// What saving the module's states takes.
+static void addCheckpoint(ModuleOp module, report::PlanReport &report) {
+  const FailureOr<::ds::rt::Program> states = lowerStates(module);
+  if (succeeded(states))
+    report.checkpoint = {static_cast<int64_t>(::ds::rt::checkpointBytes(*states)),
+                         static_cast<int64_t>(::ds::rt::mostSnapshotBytes(*states))};
+}
+
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
   report::PlanReport report;
   report::RankPlan rank;
@@ -62,6 +72,7 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   addCommunication(module, report);
   describeLoss(module, report);
   describeAttention(module, report);
+  addCheckpoint(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));

@@ -121,13 +121,16 @@ static void addAnswers(Json &json, const PlanReport &report) {
     json["max_seq"] = *report.maxSeq;
 }
 
-/// The forms in which losses and attention are computed; keys only where there is a choice.
+/// What saving takes, and the forms in which losses and attention are computed; keys only where there is a
+/// choice.
 static void addForms(Json &json, const PlanReport &report) {
   if (const std::optional<LossChunks> &loss = report.lossChunks)
     json["loss_chunks"] = {{"chunks", loss->chunks},
                            {"rows", loss->rows},
                            {"saved_bytes", loss->savedBytes},
                            {"more_seconds", number(loss->moreSeconds)}};
+  if (const std::optional<CheckpointBytes> &checkpoint = report.checkpoint)
+    json["checkpoint"] = {{"bytes", checkpoint->bytes}, {"copy_bytes", checkpoint->copyBytes}};
   if (const std::optional<AttentionWorkspace> &attention = report.attention)
     json["attention_workspace"] = {{"bytes", attention->bytes},
                                    {"usual_bytes", attention->usualBytes},

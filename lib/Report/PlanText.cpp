@@ -178,6 +178,10 @@ void Printer::states(const RankPlan &rank) {
   row("parameters", states.parameters), row("gradients", states.gradients),
       row("optimizer", states.optimizer);
   row("scalars", states.scalars), row("padding", states.padding), row("together", total);
+  if (const std::optional<CheckpointBytes> &checkpoint = report.checkpoint)
+    line("  A checkpoint has " + formatBytes(checkpoint->bytes) +
+         "; to write it while training goes on, a rank copies " + formatBytes(checkpoint->copyBytes) +
+         " to host memory.");
 }
 
 void Printer::largest(const RankPlan &rank) {

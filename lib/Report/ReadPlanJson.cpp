@@ -56,6 +56,7 @@ private:
   void terms(Prediction &prediction, const Json &json, const std::string &path);
   void inputs(PlanReport &report, const Json &json);
   void lossChunks(PlanReport &report, const Json &json);
+  void checkpoint(PlanReport &report, const Json &json);
   void checkRanks(const PlanReport &report);
   static std::string join(const std::string &path, const std::string &key) {
     return path.empty() ? key : path + "." + key;
@@ -244,6 +245,13 @@ void Reader::inputs(PlanReport &report, const Json &json) {
       report.inputs.push_back({name, value.dump()});
 }
 
+void Reader::checkpoint(PlanReport &report, const Json &json) {
+  const Json &checkpoint = member(json, "", "checkpoint", false);
+  if (!error && !checkpoint.is_null())
+    report.checkpoint = {bytes(checkpoint, "checkpoint", "bytes"),
+                         bytes(checkpoint, "checkpoint", "copy_bytes")};
+}
+
 void Reader::lossChunks(PlanReport &report, const Json &json) {
   const std::string path = "loss_chunks";
   const Json &chunks = member(json, "", "loss_chunks", false);
@@ -315,6 +323,7 @@ PlanReport Reader::report(const Json &json) {
   report.basisReason = text(json, "", "basis_reason", false);
   inputs(report, json);
   lossChunks(report, json);
+  checkpoint(report, json);
   bool usesHost = std::any_of(report.ranks.begin(), report.ranks.end(),
                               [](const RankPlan &rank) { return rank.hostArena > 0; });
   if (!error && (report.basis == "rules" || usesHost) && !fits.get<bool>() && report.fits())

@@ -23,6 +23,9 @@ struct ProgramOptions {
 /// in order, with its name only. Fails with a diagnostic where the module is not planned.
 FailureOr<::ds::rt::Program> lowerToProgram(ModuleOp module, const ProgramOptions &options);
 
+/// What the program of `module` says of its mesh and states, and nothing else. Fails as above.
+FailureOr<::ds::rt::Program> lowerStates(ModuleOp module);
+
 } // namespace mlir::ds
 
 #endif // DS_PASSES_LOWERTOPROGRAM_H

@@ -128,6 +128,13 @@ struct AttentionWorkspace {
   int64_t calls = 0, callsWithout = 0;    ///< commands that cuDNN could compute, and those that it does not
 };
 
+/// What saving the states takes.
+struct CheckpointBytes {
+  int64_t bytes = 0; ///< of all ranks' files, without headers
+  /// Of host memory, at most on any rank, for the copy that is written while training goes on; beyond arenas.
+  int64_t copyBytes = 0;
+};
+
 /// One thing that a plan was asked for with: a key of ds_config.json by its dotted path, or a name of its
 /// own.
 struct PlanInput {
@@ -159,6 +166,7 @@ struct PlanReport {
   int64_t parameters = 0;                      ///< elements
   std::optional<LossChunks> lossChunks;        ///< none: losses are whole
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
+  std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
   std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say
   std::vector<std::string> notes;  ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes; ///< that make a plan fit which does not, the fastest first

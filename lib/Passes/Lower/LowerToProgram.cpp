@@ -314,6 +314,16 @@ FailureOr<rt::Program> ProgramBuilder::build() {
   return std::move(program);
 }
 
+FailureOr<rt::Program> ProgramBuilder::buildStates() {
+  if (failed(addStates()))
+    return failure();
+  return std::move(program);
+}
+
+FailureOr<rt::Program> mlir::ds::lowerStates(ModuleOp module) {
+  return ProgramBuilder(module, ProgramOptions()).buildStates();
+}
+
 FailureOr<rt::Program> mlir::ds::lowerToProgram(ModuleOp module, const ProgramOptions &options) {
   return ProgramBuilder(module, options).build();
 }

@@ -31,6 +31,8 @@ public:
   }
 
   FailureOr<::ds::rt::Program> build();
+  /// The mesh and the states alone.
+  FailureOr<::ds::rt::Program> buildStates();
 
 private:
   void addMesh();

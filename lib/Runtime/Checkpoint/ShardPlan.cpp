@@ -175,6 +175,55 @@ Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank)
   return files;
 }
 
+/// All tensors are divided as shareOf does; of small ones each goes to one of its replicas, by its number.
+uint64_t mostSnapshotBytes(const Program &program) {
+  const AxisSet pipeline = program.mesh.find(kPipelineAxis).value_or(AxisSet());
+  uint64_t divided = 0;
+  std::map<uint32_t, std::map<size_t, uint64_t>> small; // by replicas, by number among them
+  std::map<uint32_t, uint64_t> buckets;                 // by buffer
+  for (const size_t number : writtenStates(program)) {
+    const State &state = program.states[number];
+    const uint64_t size = byteSize(program.buffers[state.buffer].dtype);
+    const uint64_t held = mostHeldElements(program.mesh, state.layout, state.logicalShape);
+    const uint32_t replicas = program.mesh.size(program.mesh.all() - pipeline - state.layout.axes());
+    if (replicas == 1 && state.layout.isBucketed()) { // a shard has no more than its bucket's states together
+      uint64_t &bytes = buckets[state.buffer];
+      bytes = std::min(bytes + held * size, state.layout.shardElements * size);
+      continue;
+    }
+    if (held * size < kLeastDivided) {
+      small[replicas][number % replicas] += held * size;
+      continue;
+    }
+    const std::vector<int64_t> local = localShape(program.mesh, state.layout, state.logicalShape);
+    const uint64_t row =
+        held / static_cast<uint64_t>(std::max<int64_t>(local.empty() ? 1 : local.front(), 1)) + 1;
+    const uint64_t share = std::min(held, (held + replicas - 1) / replicas + (replicas > 1 ? row : 0));
+    // Where shards end within a state, some rank may hold too little of it to divide.
+    divided += std::max(share * size, state.layout.isBucketed() ? kLeastDivided : 0);
+  }
+  for (const auto &[buffer, bytes] : buckets)
+    divided += bytes;
+  for (const auto &[replicas, sums] : small) {
+    uint64_t most = 0;
+    for (const auto &[residue, bytes] : sums)
+      most = std::max(most, bytes);
+    divided += most;
+  }
+  return divided;
+}
+
+uint64_t checkpointBytes(const Program &program) {
+  uint64_t bytes = 0;
+  for (const size_t number : writtenStates(program)) {
+    uint64_t elements = 1;
+    for (int64_t size : program.states[number].logicalShape)
+      elements *= static_cast<uint64_t>(size);
+    bytes += elements * byteSize(program.buffers[program.states[number].buffer].dtype);
+  }
+  return bytes;
+}
+
 uint64_t snapshotBytes(const Program &program, uint32_t rank) {
   uint64_t bytes = 0;
   for (const std::vector<Entry> &file : planEntries(program, rank).files)

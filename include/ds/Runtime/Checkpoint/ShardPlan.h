@@ -46,6 +46,12 @@ Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank)
 /// Bytes of all pieces of a rank: what a copy of them takes.
 uint64_t snapshotBytes(const Program &program, uint32_t rank);
 
+/// At least the bytes of any rank's pieces, and not much more, in time that does not grow with the ranks.
+uint64_t mostSnapshotBytes(const Program &program);
+
+/// Bytes of all tensors: what all ranks together write, but for headers.
+uint64_t checkpointBytes(const Program &program);
+
 } // namespace ds::rt
 
 #endif // DS_RUNTIME_CHECKPOINT_SHARDPLAN_H
