@@ -36,7 +36,7 @@ CASES = [
     "torch.where(x > z, x, z)", "x.masked_fill(x == 1.0, 3.0)", "F.relu(x)", "F.relu6(x)", "F.leaky_relu(x, 0.2)", "F.elu(x)",
     "F.celu(x, 0.7)", "F.selu(x)", "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.silu(x)", "F.softplus(x)", "F.logsigmoid(x)",
     "F.mish(x)", "F.hardsigmoid(x)", "F.hardswish(x)", "F.glu(x)", "x.floor() + x", "x.exp2()", "x.expm1()", "x.log1p()",
-    "torch.lerp(x, z, 0.3)", "x.sum(1)", "x.mean(1)", "x.amax(1)", "x.amin(1)", "x.softmax(1)", "x.log_softmax(1)",
+    "torch.lerp(x, z, 0.3)", "x.sum(1)", "x.mean(1)", "x.amax(1)", "x.amin(1)", "x.softmax(1)", "x.log_softmax(1)", "x.logsumexp(1)",
     "F.layer_norm(x, (6,))", "F.relu(x @ w)", "F.relu(F.linear(x, w.t(), w[0]))", "x @ w",
 ]
 EITHER = {"x.abs()", "F.elu(x)", "F.celu(x, 0.7)", "F.selu(x)", "F.softplus(x)", "F.logsigmoid(x)", "x.clamp(-0.5, 0.5)",

@@ -132,12 +132,15 @@ Value softmax(Call &call) {
   return result;
 }
 
-/// max + log(sum(exp(x - max)))
+/// max + log(sum(exp(x - max))), where an infinite max counts as 0: infinity less itself would be no number.
 Value logSumExp(Call &call) {
   Builder &b = call.b;
   TensorRef x = call.tensor("self");
   Shape dims = call.dims("dim", x->rank());
   TensorRef peak = reduceDims(b, "max", x, dims, true);
+  auto number = [&](double value) { return b.splat(value, peak->shape, peak->type); };
+  TensorRef isInfinite = b.compare("eq", b.unary("abs", peak), number(HUGE_VAL));
+  peak = b.select(isInfinite, number(0), peak);
   TensorRef shifted = b.binary("sub", x, b.broadcastTo(peak, x->shape));
   TensorRef sums = reduceDims(b, "sum", b.unary("exp", shifted), dims, call.flag("keepdim"));
   return b.binary("add", b.unary("log", sums), b.reshape(peak, sums->shape));
