@@ -28,19 +28,24 @@ CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string 
   return app.add_option_function<std::string>(name, read, help)->type_name("N");
 }
 
+CLI::Option *addReal(CLI::App &app, const std::string &name, const std::string &help, double least,
+                     double most, std::function<void(double)> take) {
+  auto read = [name, least, most, take = std::move(take)](const std::string &text) {
+    const ds::Result<double> number = ds::parseReal(name, text, least, most);
+    if (!number)
+      throw Refusal{number.error()};
+    take(*number);
+  };
+  return app.add_option_function<std::string>(name, read, help)->type_name("NUMBER");
+}
+
 void addRanksAndTimeout(CLI::App &app, uint32_t &ranks, const std::string &ranksHelp,
                         double &timeoutSeconds) {
   addWhole(app, "--ranks", ranksHelp + " (default: 1)", 1, 1024,
            [&](uint64_t number) { ranks = static_cast<uint32_t>(number); });
-  auto read = [&](const std::string &text) {
-    const ds::Result<double> seconds = ds::parseReal("--timeout", text, 0.1, 1e6);
-    if (!seconds)
-      throw Refusal{seconds.error()};
-    timeoutSeconds = *seconds;
-  };
-  app.add_option_function<std::string>(
-         "--timeout", read,
-         fmt::format("seconds that a rank waits for another (default: {:g})", timeoutSeconds))
+  addReal(app, "--timeout",
+          fmt::format("seconds that a rank waits for another (default: {:g})", timeoutSeconds), 0.1, 1e6,
+          [&](double seconds) { timeoutSeconds = seconds; })
       ->type_name("SECONDS");
 }
 

@@ -13,6 +13,10 @@
 CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least,
                       uint64_t most, std::function<void(uint64_t)> take);
 
+/// An option that takes a finite number from `least` to `most`, and hands it to `take`.
+CLI::Option *addReal(CLI::App &app, const std::string &name, const std::string &help, double least,
+                     double most, std::function<void(double)> take);
+
 /// --ranks and --timeout, which both command lines have.
 void addRanksAndTimeout(CLI::App &app, uint32_t &ranks, const std::string &ranksHelp, double &timeoutSeconds);
 

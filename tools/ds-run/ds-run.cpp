@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Calibrate.h"
 #include "Options.h"
+#include "SafetyOptions.h"
 #include "Start.h"
 #include "ds/Runtime/Trainer.h"
 #include "ds/Support/RunTool.h"
@@ -59,6 +60,7 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   addRanksAndTimeout(app, options.ranks,
                      "start this many ranks here (under mpirun or srun: how many there are)",
                      options.timeoutSeconds);
+  declareSafety(app, options);
   declareCheckpoints(app, options);
 }
 

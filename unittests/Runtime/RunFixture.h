@@ -82,14 +82,15 @@ protected:
     Status status = writeProgram(program, at(name));
     ASSERT_TRUE(status) << status.error().message;
   }
-  void writeData(const std::string &name, int64_t samples, int64_t badSample = -1) {
+  void writeData(const std::string &name, int64_t samples, int64_t badSample = -1,
+                 float badValue = NAN) {
     std::vector<float> x(samples * kIn), t(samples * kOut);
     for (int64_t i = 0; i < samples * kIn; ++i)
       x[i] = std::sin(float(i * i % 1009));
     for (int64_t i = 0; i < samples * kOut; ++i)
       t[i] = x[i / kOut * kIn + i % kOut];
     if (badSample >= 0)
-      x[badSample * kIn] = NAN;
+      x[badSample * kIn] = badValue;
     const TensorSource sources[] = {{"x", FileDType::F32, {samples, kIn}, x.data()},
                                     {"t", FileDType::F32, {samples, kOut}, t.data()}};
     ASSERT_TRUE(writeSafeTensors(at(name), sources));

@@ -9,6 +9,7 @@
 #define DS_RUNTIME_TRAINER_H
 
 #include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/LossRules.h"
 
 #include <cstdint>
 #include <optional>
@@ -46,6 +47,7 @@ struct TrainOptions {
       std::chrono::duration<double>(kDefaultTimeout).count(); ///< of waits for other ranks
   std::optional<uint64_t> steps;                              ///< default: once over the data
   std::optional<uint64_t> seed;                               ///< default: the checkpoint's, else 0
+  LossRules loss;
   bool shuffle = false;
 };
 

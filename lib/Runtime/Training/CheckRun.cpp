@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ds::rt {
 
 static Error invalid(std::string message, std::string hint) {
@@ -31,8 +33,26 @@ static Status checkCheckpoints(const TrainOptions &options) {
   return {};
 }
 
+static bool asksFor(const LossRules &rules, LossAction action) {
+  return rules.onNan == action || (rules.spikeFactor > 0 && rules.onSpike == action);
+}
+
+/// What no program could do; what this one cannot is for checkProgram.
+static Status checkLossRules(const TrainOptions &options) {
+  if (options.loss.onSpike == LossAction::Skip)
+    return Error{ExitCode::Usage, "--on-spike skip: a loss is known when its step has changed the states",
+                 "use --on-spike rollback or stop"};
+  if (asksFor(options.loss, LossAction::Rollback) && options.save.empty())
+    return Error{ExitCode::Usage,
+                 "--on-nan or --on-spike rollback: without --save nothing is there to go back to",
+                 "give --save DIR"};
+  return {};
+}
+
 Status checkOptions(const TrainOptions &options) {
   if (Status status = checkDeviceName(options.device); !status)
+    return status;
+  if (Status status = checkLossRules(options); !status)
     return status;
   if (Status status = checkCheckpoints(options); !status)
     return status;
@@ -52,6 +72,12 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
     return invalid(fmt::format("{}: the program has {} stages, but this ds-run trains programs of one",
                                options.program, program.stages.size()),
                    "compile the model without a pipeline");
+  const auto skips = [](const Output &output) { return output.name == "skipped"; };
+  if (options.loss.onNan == LossAction::Skip &&
+      std::none_of(program.outputs.begin(), program.outputs.end(), skips))
+    return invalid(fmt::format("{}: --on-nan skip: the program updates its states whatever its gradients are",
+                               options.program),
+                   "compile with bf16.check_grad_overflow or fp16, or use --on-nan stop or rollback");
   if (!options.evalData.empty() && program.stages.front().evaluation < 0)
     return invalid(fmt::format("{}: --eval-data: the program has no evaluation segment", options.program),
                    "leave --eval-data out");

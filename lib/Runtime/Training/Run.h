@@ -4,6 +4,7 @@
 
 #include "Checkpointer.h"
 #include "Cpu/Team.h"
+#include "LossGuard.h"
 #include "Resume.h"
 
 #include "ds/Runtime/Device.h"
@@ -24,7 +25,7 @@ std::string tracePath(const std::string &path, uint32_t rank);
 /// One run of one rank: the open files and the loaded program.
 class Run {
 public:
-  Run(const TrainOptions &options, Team &team) : options(options), team(team), resume(options, team) {}
+  Run(const TrainOptions &options, Team &team);
 
   Status prepare();
   Status explain();
@@ -74,9 +75,10 @@ private:
   std::string weightsPath; ///< empty: from the seed
   uint64_t seed = 0;
   uint64_t numSteps = 0;
-  uint64_t tokens = 0, tokensBefore = 0;    ///< of a step; of runs before this one
-  uint64_t firstStep = 0, stepsDone = 0;    ///< those of runs before this one included
-  CommTotals communicated;                  ///< until the last step's end
+  uint64_t tokens = 0, tokensBefore = 0; ///< of a step; of runs before this one
+  uint64_t firstStep = 0, stepsDone = 0; ///< those of runs before this one included
+  CommTotals communicated;               ///< until the last step's end
+  LossGuard guard;
   bool stopping = false;                    ///< some rank was asked to end
   bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
   bool toldOfGraph = false;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace ds::rt {
 
 /// The value of "skipped" with which a program says that it cannot scale the loss any lower.
@@ -30,20 +28,6 @@ StepRecord readOutputs(const Executor &executor, uint64_t step) {
   }
   record.peakBytes = executor.arenaBytes();
   return record;
-}
-
-Status checkFinite(const StepRecord &record) {
-  if (record.skipped.value_or(false))
-    return {};
-  auto diverged = [&](const char *what, double value) {
-    return Error{ExitCode::Diverged, fmt::format("step {}: the {} is {}", record.step, what, value),
-                 "lower the learning rate, clip gradients, or look for bad samples in this batch"};
-  };
-  if (record.loss && !std::isfinite(*record.loss))
-    return diverged("loss", *record.loss);
-  if (record.gradNorm && !std::isfinite(*record.gradNorm))
-    return diverged("gradient norm", *record.gradNorm);
-  return {};
 }
 
 Status checkLossScale(const StepRecord &record) {

@@ -10,10 +10,6 @@ namespace ds::rt {
 /// The values of a finished step by the names of the program's outputs. The same on every rank.
 StepRecord readOutputs(const Executor &executor, uint64_t step);
 
-/// Refuses to go on with NaN or infinity. An activation may hide a NaN from the loss: the gradients still
-/// have it. With loss scaling an overflow is a skipped step, not a divergence.
-Status checkFinite(const StepRecord &record);
-
 /// Refuses to go on, as DeepSpeed does, after an overflow at the smallest loss scale with no hysteresis left.
 Status checkLossScale(const StepRecord &record);
 

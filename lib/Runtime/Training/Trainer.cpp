@@ -17,6 +17,10 @@
 
 namespace ds::rt {
 
+Run::Run(const TrainOptions &options, Team &team)
+    : options(options), team(team), resume(options, team),
+      guard(options.loss, team.leads() ? logLine : LossGuard::Tell()) {}
+
 void Run::startTrace() {
   nameTracks(trace.emplace(team.rank(), team.world()), executor->program(), team.rank());
   trace->setOrigin(nowNs()); // all ranks have just met
@@ -34,8 +38,8 @@ Status Run::steps() {
     printHead(program, data->describe(), weights, numSteps, seed);
   if (Status status = agreeToStop(); !status)
     return status;
-  for (uint64_t index = firstStep; index < numSteps && !stopping; ++index)
-    if (Status status = step(index); !status)
+  while (stepsDone < numSteps && !stopping)
+    if (Status status = step(stepsDone); !status)
       return status;
   return {};
 }
@@ -58,7 +62,7 @@ RunPosition Run::position() const {
   const Checkpoint *from = options.newData ? nullptr : resume.checkpoint();
   const bool shuffled = options.shuffle || (from && from->manifest().data.shuffle);
   const uint64_t seen = tokensBefore + tokens * (stepsDone - firstStep);
-  return {stepsDone, seed, {data->sign(), data->position(stepsDone), seen, shuffled, seed}};
+  return {stepsDone, seed, {data->sign(), data->position(guard.batchOf(stepsDone)), seen, shuffled, seed}};
 }
 
 /// Checkpoints that are due, but for the last one.
@@ -95,22 +99,26 @@ void Run::addGraph(StepRecord &record) {
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
   const int64_t begin = nowNs();
-  Status status = executor->runStep([&](uint32_t microBatch) { return fill(*data, index, microBatch); });
+  Status status =
+      executor->runStep([&](uint32_t microBatch) { return fill(*data, guard.batchOf(index), microBatch); });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
   if (trace)
     addToTrace(*trace, program, team.rank(), index + 1, begin, executor->takeTimings());
   if (!status)
     return Error{status.error().code, fmt::format("step {}: {}", index + 1, status.error().message),
                  status.error().hint};
-  stepsDone = index + 1;
   StepRecord record = readOutputs(*executor, index + 1);
   record.stepSeconds = seconds;
   record.samplesPerSecond =
       double(program.microBatch) * program.accumulation * program.mesh.size(program.dataAxes) / seconds;
   addCommunication(record);
   addGraph(record);
-  if (Status status = checkFinite(record); !status)
-    return status;
+  const Result<uint64_t> done = guard.act(record);
+  if (!done)
+    return done.error();
+  stepsDone = *done;
+  if (stepsDone <= index) // it went back
+    return {};
   if (Status status = agreeToStop(/*saves=*/true); !status)
     return status;
   if (evaluatesAfter(index))
