@@ -29,5 +29,7 @@ void declareSafety(CLI::App &app, ds::rt::TrainOptions &options) {
   addWhole(app, "--spike-window", "the last ones: how many steps (default: 100)", 1, 1000000,
            [&](uint64_t steps) { loss.spikeWindow = static_cast<uint32_t>(steps); })
       ->needs(factor);
+  addWhole(app, "--check-replicas", "steps between comparisons of what several ranks hold (default: none)", 1,
+           UINT64_MAX, [&](uint64_t steps) { options.checkReplicas = steps; });
   addAction(app, "--on-spike", "stop (default) or rollback", loss.onSpike)->needs(factor);
 }

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-/// --on-nan, --on-spike and what spikes are.
+/// --on-nan, --on-spike and what spikes are, and --check-replicas.
 void declareSafety(CLI::App &app, ds::rt::TrainOptions &options);
 
 #endif // DS_TOOLS_DSRUN_SAFETYOPTIONS_H

@@ -168,6 +168,9 @@ TEST_F(RunRanksTest, RefusesRanksThatDiffer) {
       {"the program", "--data data.safetensors --steps 8", "other.dsx"},
       {"--seed", "--data data.safetensors --steps 8 --seed 7", "p2.dsx"},
       {"the number of steps", "--data data.safetensors --steps 9", "p2.dsx"},
+      {"--check-replicas", "--data data.safetensors --steps 8 --check-replicas 1", "p2.dsx"},
+      {"--on-nan, --on-spike and what spikes are", "--data data.safetensors --steps 8 --spike-factor 2",
+       "p2.dsx"},
       {"--save-weights", "--data data.safetensors --steps 8 --save-weights w.safetensors", "p2.dsx"},
       {"the weights", "--data data.safetensors --steps 8 --weights start.safetensors", "p2.dsx"},
       {"the data", "--data other.safetensors --steps 8", "p2.dsx"},
@@ -257,6 +260,17 @@ TEST_F(RunRanksTest, ALossThatIsNotANumberEndsAllRanksAlike) {
     EXPECT_EQ(outcome.code, 8) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("step 3: the loss is nan"));
   }
+}
+
+TEST_F(RunRanksTest, ComparesReplicas) {
+  const Outcome alone = train(2, "--data data.safetensors --steps 4 --check-replicas 2");
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.err, HasSubstr("--check-replicas compares nothing: each rank holds what no other does"));
+  write(RankedRegression(Mesh{{"dp", 2}, {"tp", 2}}).b.program, "p4.dsx");
+  const Outcome outcome = train(4, "--data data.safetensors --steps 5 --check-replicas 2");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("replicas of 36 B compared 2 times in ")); // half of 18 elements
+  EXPECT_THAT(outcome.err, Not(HasSubstr("comparison of replicas")));
 }
 
 TEST_F(RunRanksTest, RunsUnderMpirun) {

@@ -48,6 +48,7 @@ struct TrainOptions {
   std::optional<uint64_t> steps;                              ///< default: once over the data
   std::optional<uint64_t> seed;                               ///< default: the checkpoint's, else 0
   LossRules loss;
+  uint64_t checkReplicas = 0; ///< steps between comparisons of what several ranks hold; 0: none
   bool shuffle = false;
 };
 

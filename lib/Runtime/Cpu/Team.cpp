@@ -76,6 +76,10 @@ std::string findDisagreement(const std::vector<Facts> &facts,
 Team::Team(std::unique_ptr<RankGroup> group)
     : group(std::move(group)), staging(this->group->world() * kFlags * sizeof(int32_t)) {}
 
+std::string Team::name(uint32_t rank) const {
+  return fmt::format("rank {} on host {}", rank, group->host(rank));
+}
+
 Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
   ConnectOptions connection;
   connection.channels = kChannels;
@@ -116,8 +120,7 @@ Status Team::agree(const Facts &facts) {
   std::vector<Facts> all;
   for (const std::string &text : *texts)
     all.push_back(parseFacts(text));
-  const std::string found = findDisagreement(
-      all, [&](uint32_t rank) { return fmt::format("rank {} on host {}", rank, group->host(rank)); });
+  const std::string found = findDisagreement(all, [&](uint32_t rank) { return name(rank); });
   if (found.empty())
     return {};
   agreed = false;
@@ -167,7 +170,7 @@ std::vector<CommStat> Team::stats() const {
   std::vector<CommStat> all;
   for (uint32_t channel = 0; world() > 1 && channel < kChannels; ++channel)
     for (CommStat &stat : group->channel(channel).stats())
-      if (stat.name != kAgreement && stat.name != kSaving)
+      if (stat.name != kAgreement && stat.name != kSaving && stat.name != kComparison)
         all.push_back(std::move(stat));
   return all;
 }

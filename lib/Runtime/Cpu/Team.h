@@ -20,6 +20,9 @@
 
 namespace ds::rt {
 
+/// What the collectives that compare replicas are called.
+inline constexpr const char *kComparison = "comparison of replicas";
+
 /// What must be the same on every rank, by the name that a refusal calls it.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
@@ -43,6 +46,8 @@ public:
   uint32_t world() const { return group->world(); }
   bool leads() const { return rank() == 0; } ///< prints, logs and writes files
   RankGroup &ranks() { return *group; }
+  /// "rank 2 on host alpha"
+  std::string name(uint32_t rank) const;
 
   /// What the collectives of `program` go through. Each stream has a channel: compute and this thread share
   /// one, gathers and reductions have one each. What it gives lives as long as the team.

@@ -18,6 +18,15 @@ static std::string describeLostNumber(const StepRecord &record) {
   return {};
 }
 
+std::string spell(const LossRules &rules) {
+  static constexpr const char *kActions[] = {"continue", "skip", "rollback", "stop"};
+  const auto word = [](LossAction action) { return kActions[static_cast<uint8_t>(action)]; };
+  if (rules.spikeFactor == 0)
+    return fmt::format("{}, no spikes", word(rules.onNan));
+  return fmt::format("{}, {} at {} times the median of {}", word(rules.onNan), word(rules.onSpike),
+                     rules.spikeFactor, rules.spikeWindow);
+}
+
 Judgement LossPolicy::judge(const StepRecord &record) {
   if (record.skipped.value_or(false))
     return judgeSkipped(record);

@@ -26,6 +26,9 @@ struct Judgement {
   std::string reason; ///< "step 3: the loss is nan"
 };
 
+/// The rules in a line, which is the same where they are.
+std::string spell(const LossRules &rules);
+
 class LossPolicy {
 public:
   /// Steps in a row that the program may skip while its loss scale does not fall.

@@ -239,6 +239,8 @@ Status Run::agree() {
                  {"--save", options.save.empty() ? "not given" : "given"},
                  {"the number of steps", std::to_string(numSteps)},
                  {"--eval-every", std::to_string(options.evalEvery)},
+                 {"--check-replicas", std::to_string(options.checkReplicas)},
+                 {"--on-nan, --on-spike and what spikes are", spell(options.loss)},
                  {"--save-weights", options.saveWeights.empty() ? "not given" : "given"},
                  {"the weights", weightsPath.empty() ? "none but the seed" : fileSign(weightsPath)}};
   for (auto [name, source] : {std::pair("the data", &data), {"the held-out data", &evalData}}) {

@@ -5,6 +5,7 @@
 #include "Checkpointer.h"
 #include "Cpu/Team.h"
 #include "LossGuard.h"
+#include "ReplicaCheck.h"
 #include "Resume.h"
 
 #include "ds/Runtime/Device.h"
@@ -44,6 +45,7 @@ private:
   Status agree();
   Result<std::string> sampleSign(DataSource &source);
   void startTrace();
+  void startReplicaCheck();
   Status step(uint64_t index);
   Status agreeToStop(bool saves = false);
   Status saveIfDue();
@@ -79,6 +81,7 @@ private:
   uint64_t firstStep = 0, stepsDone = 0; ///< those of runs before this one included
   CommTotals communicated;               ///< until the last step's end
   LossGuard guard;
+  std::optional<ReplicaCheck> replicas;
   bool stopping = false;                    ///< some rank was asked to end
   bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
   bool toldOfGraph = false;

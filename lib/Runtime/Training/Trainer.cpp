@@ -36,12 +36,20 @@ Status Run::steps() {
     logLine(device->describe() + "; " + describeMemory(device->memory(), program));
   if (team.leads())
     printHead(program, data->describe(), weights, numSteps, seed);
+  if (options.checkReplicas > 0)
+    startReplicaCheck();
   if (Status status = agreeToStop(); !status)
     return status;
   while (stepsDone < numSteps && !stopping)
     if (Status status = step(stepsDone); !status)
       return status;
   return {};
+}
+
+void Run::startReplicaCheck() {
+  replicas.emplace(*executor, team.own(), [this](uint32_t rank) { return team.name(rank); });
+  if (team.leads() && replicas->bytes() == 0)
+    logLine("--check-replicas compares nothing: each rank holds what no other does");
 }
 
 /// An interruption of any rank stops all of them here. With `saves` they also learn whether a checkpoint is
@@ -128,6 +136,9 @@ Status Run::step(uint64_t index) {
     printStep(record, numSteps, tokens, program.predicted);
   if (log)
     log->write(record);
+  if (replicas && stepsDone % options.checkReplicas == 0)
+    if (Status compared = replicas->run(stepsDone); !compared)
+      return compared;
   if (Status status = checkLossScale(record); !status)
     return status;
   return saveIfDue();
@@ -162,6 +173,8 @@ Status Run::finish() {
     if (team.leads())
       logLine(fmt::format("weights saved to '{}'", options.saveWeights));
   }
+  if (team.leads() && replicas && replicas->bytes() > 0)
+    logLine(replicas->summary());
   if (const std::string summary = team.summary(); team.leads() && !summary.empty())
     logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
   return stopping ? Status(interruption()) : Status();
