@@ -36,9 +36,7 @@ CommStat &Channel::statFor(CollectiveKind kind, uint32_t ranks) {
   return *found;
 }
 
-std::string Channel::current() const {
-  return fmt::format("collective {} of channel {} ({} {})", sequence, index, kind, name);
-}
+std::string Channel::current() const { return spellCollective(sequence, index, kind, name); }
 
 Error Channel::noticed(const std::string &reason) const {
   const bool said = reason.find(current()) != std::string::npos;

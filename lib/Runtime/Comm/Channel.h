@@ -36,16 +36,22 @@ public:
   /// for it in vain let it speak first, for it knows better who is missing.
   class Waiting {
   public:
-    explicit Waiting(Channel &channel) : deadline(Clock::now() + channel.timeout), channel(channel) {
-      channel.control.noteWait(channel.index, deadline);
-    }
+    explicit Waiting(Channel &channel) : Waiting(channel, Clock::now()) {}
     ~Waiting() { channel.control.noteWait(channel.index, std::nullopt); }
     Waiting(const Waiting &) = delete;
     const Deadline deadline;
 
   private:
+    Waiting(Channel &channel, Deadline now) : deadline(now + channel.timeout), channel(channel) {
+      channel.peer.store(Control::kNobody, std::memory_order_relaxed);
+      channel.control.noteWait(channel.index, Control::Wait{now, deadline, channel.sequence, channel.kind,
+                                                            channel.name, &channel.peer});
+    }
     Channel &channel;
   };
+
+  /// For whom the present wait is, among all ranks; Control::kNobody where others of the group tell of it.
+  void waitsFor(uint32_t peer) { this->peer.store(peer, std::memory_order_relaxed); }
 
   /// "collective 6 of channel 1 (all_reduce norm)": the one that runs.
   std::string current() const;
@@ -68,6 +74,7 @@ private:
 
   uint64_t sequence = 0; ///< number of the current collective, from 1
   const char *kind = "", *name = "";
+  std::atomic<uint32_t> peer{Control::kNobody}; ///< of the present wait
   std::vector<CommStat> statistics;
   std::vector<std::pair<const char *, size_t>> known; ///< recent names by address: index into statistics
 };

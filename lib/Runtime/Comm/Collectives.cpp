@@ -75,12 +75,20 @@ Status TransportCommunicator::settle() {
 Status TransportCommunicator::wait(uint32_t peer, bool isSend, Deadline deadline) {
   const std::chrono::milliseconds left(remainingMs(deadline));
   Transport &transport = *channel.transport;
+  channel.waitsFor(tellsOf(peer) ? members[peer] : Control::kNobody);
   const Transport::Outcome outcome =
       isSend ? transport.waitSend(members[peer], left) : transport.waitReceive(members[peer], left);
   if (outcome != Transport::Outcome::Done)
     return failed(peer, outcome);
   --(isSend ? sending : receiving)[peer];
   return {};
+}
+
+/// Whether this rank is to tell that it waits long for `peer`: in a large group its neighbours do, for all
+/// wait for a rank that is late.
+bool TransportCommunicator::tellsOf(uint32_t peer) const {
+  constexpr uint32_t kMostTellers = 16;
+  return ranks <= kMostTellers || peer == peerAt(1) || peer == peerAt(ranks - 1);
 }
 
 /// The number among all ranks of `peer`, for which the wait has been too long, and of the others that have
@@ -104,8 +112,11 @@ Status TransportCommunicator::failed(uint32_t peer, Transport::Outcome outcome) 
   const auto patience = std::min(channel.timeout, kNewsPatience);
   std::string known = control.failure(late ? std::chrono::milliseconds(0) : patience);
   if (known.empty()) {
-    const std::string name =
-        control.name(late ? control.hearOut(missingWith(peer), patience) : std::vector{members[peer]});
+    const std::vector<uint32_t> blamed =
+        late ? control.hearOut(missingWith(peer), patience) : std::vector{members[peer]};
+    if (late && !control.failed())
+      control.showStacks(blamed);
+    const std::string name = control.name(blamed);
     control.fail(
         late ? fmt::format("{} did not take part in {} within {}", name, channel.current(),
                            spellSeconds(channel.timeout))

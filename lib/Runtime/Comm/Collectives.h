@@ -75,6 +75,7 @@ private:
   Status settle();
   Status wait(uint32_t peer, bool sending, Deadline deadline);
   Status failed(uint32_t peer, Transport::Outcome outcome);
+  bool tellsOf(uint32_t peer) const;
   std::vector<uint32_t> missingWith(uint32_t peer);
 
   Status gather(std::byte *out, const Parts &parts);

@@ -42,11 +42,20 @@ void Control::stop() {
   listener.join();
 }
 
-std::string Control::name(const std::vector<uint32_t> &ranks) const {
+std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<std::string(uint32_t)> &name) {
+  constexpr size_t kMostNamed = 8;
   std::string text;
-  for (const uint32_t peer : ranks)
-    text += fmt::format("{}rank {} on host {}", text.empty() ? "" : ", ", peer, cards[peer].host);
+  for (size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
+    text += (i == 0 ? "" : ", ") + name(ranks[i]);
+  if (ranks.size() > kMostNamed)
+    text +=
+        fmt::format(" and {} other{}", ranks.size() - kMostNamed, ranks.size() == kMostNamed + 1 ? "" : "s");
   return text;
+}
+
+std::string Control::name(const std::vector<uint32_t> &ranks) const {
+  return spellRanks(ranks,
+                    [&](uint32_t peer) { return fmt::format("rank {} on host {}", peer, cards[peer].host); });
 }
 
 Error Control::error(const char *what) {
@@ -82,25 +91,29 @@ Result<std::vector<std::string>> Control::exchange(const std::string &mine, cons
     return status.error();
   std::vector<std::string> all(world());
   all[rank] = mine;
+  bool told = false;
   std::vector<uint32_t> missing;
   for (uint32_t peer = 0; peer < world(); ++peer) {
     if (peer == rank)
       continue;
-    std::unique_lock<std::mutex> lock(mutex);
-    Peer &from = *peers[peer];
-    changed.wait_until(lock, deadline, [&] { return failed() || !from.blobs.empty(); });
+    const bool arrived = awaitBlob(peer, what, timeout, deadline, told);
     if (failed())
       break;
-    if (from.blobs.empty()) {
+    if (!arrived) {
       missing.push_back(peer);
       continue;
     }
+    std::lock_guard<std::mutex> lock(mutex);
+    Peer &from = *peers[peer];
     all[peer] = std::move(from.blobs.front());
     from.blobs.pop_front();
   }
-  if (!missing.empty())
+  if (!missing.empty()) {
+    ask(missing);
+    showStacks(missing);
     fail(fmt::format("{} did not take part in exchange '{}' within {}", name(missing), what,
                      spellSeconds(timeout)));
+  }
   if (!failure().empty())
     return error(what);
   return all;
@@ -122,9 +135,12 @@ Status Control::finish(std::chrono::milliseconds timeout) {
     };
     changed.wait_until(lock, deadline, [&] { return failed() || collect(); });
   }
-  if (!missing.empty())
+  if (!missing.empty()) {
+    ask(missing);
+    showStacks(missing);
     fail(
         fmt::format("{} did not come to the end of the run within {}", name(missing), spellSeconds(timeout)));
+  }
   return failure().empty() ? Status() : Status(error("end of the run"));
 }
 
@@ -158,34 +174,23 @@ std::string Control::failure(std::chrono::milliseconds patience) {
   return failed() ? reason : std::string();
 }
 
-void Control::noteWait(uint32_t channel, std::optional<Deadline> until) {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (waits.size() <= channel)
-    waits.resize(channel + 1);
-  waits[channel] = until;
-}
-
-/// Until the first wait of this rank is over; 0 if it does not wait.
-std::chrono::milliseconds Control::timeLeft() {
-  std::lock_guard<std::mutex> lock(mutex);
-  Deadline first = Deadline::max();
-  for (const std::optional<Deadline> &until : waits)
-    first = std::min(first, until.value_or(Deadline::max()));
-  return std::chrono::milliseconds(first == Deadline::max() ? 0 : std::max(remainingMs(first), 1));
-}
-
-std::vector<uint32_t> Control::hearOut(const std::vector<uint32_t> &missing,
-                                       std::chrono::milliseconds patience) {
+void Control::ask(const std::vector<uint32_t> &ranks) {
   std::unique_lock<std::mutex> lock(mutex);
-  for (const uint32_t peer : missing)
+  for (const uint32_t peer : ranks)
     peers[peer]->left.reset();
   lock.unlock();
-  for (const uint32_t peer : missing)
+  for (const uint32_t peer : ranks)
     write(peer, Frame::Ask, "", Clock::now() + kNewsTime);
   lock.lock();
   auto answered = [&](uint32_t peer) { return peers[peer]->left.has_value(); };
   changed.wait_for(lock, kAnswerTime,
-                   [&] { return failed() || std::all_of(missing.begin(), missing.end(), answered); });
+                   [&] { return failed() || std::all_of(ranks.begin(), ranks.end(), answered); });
+}
+
+std::vector<uint32_t> Control::hearOut(const std::vector<uint32_t> &missing,
+                                       std::chrono::milliseconds patience) {
+  ask(missing);
+  std::unique_lock<std::mutex> lock(mutex);
   std::vector<uint32_t> others;
   std::chrono::milliseconds longest(0);
   for (const uint32_t peer : missing) {
@@ -264,6 +269,10 @@ bool Control::parse(uint32_t rank) {
 bool Control::take(uint32_t rank, Frame frame, std::string text) {
   if (frame == Frame::Abort) {
     fail(text);
+    return true;
+  }
+  if (frame == Frame::Stacks) {
+    writeStacks();
     return true;
   }
   if (frame == Frame::Ask) {

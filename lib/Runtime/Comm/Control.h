@@ -7,7 +7,8 @@
 // second failure that follows from the first has heard of the first before.
 //
 // Who waits in vain may wait for one that waits itself. Before it blames anyone it asks, and lets those speak
-// first who answer that they wait, too.
+// first who answer that they wait, too. Long before, the listening thread asks likewise, and says for whom
+// this rank has been waiting.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_COMM_CONTROL_H
@@ -29,19 +30,30 @@
 
 namespace ds::rt {
 
+/// "collective 6 of channel 1 (all_reduce norm)"
+std::string spellCollective(uint64_t sequence, uint32_t channel, const char *kind, const char *name);
+
+/// "rank 3 on host alpha, rank 4 on host alpha and 17 others": of many the first few, lest a message be
+/// longer than anybody reads.
+std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<std::string(uint32_t)> &name);
+
 /// All that ranks tell each other beside collectives, in one class because it ends in one way: with the first
 /// failure that any of it hears of.
 class Control {
 public:
-  /// Connects to every other rank. `cards` are those of all ranks; this one listens on `listener`.
+  /// Connects to every other rank. `cards` are those of all ranks; this one listens on `listener`. Once the
+  /// job has failed this process ends by itself, with ExitCode::Peer, unless this object is gone within
+  /// `failureLimit`: a thread that hangs, because nobody reads what it writes or its storage is gone, would
+  /// keep the process for ever.
   static Result<std::unique_ptr<Control>> connect(std::vector<Card> cards, uint32_t rank,
-                                                  const Socket &listener, Deadline deadline);
+                                                  const Socket &listener, Deadline deadline,
+                                                  std::optional<std::chrono::milliseconds> failureLimit = {});
   ~Control();
 
   uint32_t world() const { return static_cast<uint32_t>(cards.size()); }
   const std::string &host(uint32_t rank) const { return cards[rank].host; }
 
-  /// "rank 2 on host alpha"; several are joined by commas.
+  /// "rank 2 on host alpha"; several as spellRanks has them.
   std::string name(const std::vector<uint32_t> &ranks) const;
 
   /// Every rank's blob, in rank order.
@@ -59,8 +71,25 @@ public:
   std::string failure(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   bool failed() const { return hasFailed.load(std::memory_order_acquire); }
 
-  /// Says until when `channel` of this rank waits for others; an empty deadline when it no longer does.
-  void noteWait(uint32_t channel, std::optional<Deadline> until);
+  /// One wait of a channel of this rank for others.
+  struct Wait {
+    Deadline since, until;
+    uint64_t sequence = 0; ///< of the collective, and what it is called; texts stay valid
+    const char *kind = "", *name = "";
+    const std::atomic<uint32_t> *peer = nullptr; ///< for whom; kNobody: for one that others will tell of
+    bool isTold = false;                         ///< that it takes long
+  };
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  /// Says for what `channel` of this rank waits; nothing when it no longer does.
+  void noteWait(uint32_t channel, std::optional<Wait> wait);
+
+  /// Has the ranks write down their stacks, in a job of many these ones and this one alone, and says which of
+  /// `blamed` have not answered when they were asked last.
+  void showStacks(const std::vector<uint32_t> &blamed);
+
+  /// Asks ranks for a sign of life: those that give none within half a second have none in Peer::left.
+  void ask(const std::vector<uint32_t> &ranks);
 
   /// Asks the ranks that this one has waited for in vain. Those that wait themselves are heard out: they know
   /// better who is missing, and tell all when their own time is over; `patience` is what that may take
@@ -77,7 +106,7 @@ private:
   /// Time for the news of a failure to be taken by a peer.
   static constexpr std::chrono::milliseconds kNewsTime{200};
 
-  enum class Frame : uint32_t { Blob = 1, Abort, Finish, Ask, Answer };
+  enum class Frame : uint32_t { Blob = 1, Abort, Finish, Ask, Answer, Stacks };
   struct Peer {
     Socket socket;
     std::timed_mutex writing;      ///< keeps frames whole
@@ -105,6 +134,14 @@ private:
   bool take(uint32_t peer, Frame frame, std::string text);
   std::chrono::milliseconds timeLeft();
   void lost(uint32_t peer);
+  void listenUntilStopped();
+  void lookAfterWaits();
+  void askAboutWaits();
+  void tellOfWait();
+  bool awaitBlob(uint32_t peer, const char *what, std::chrono::milliseconds timeout, Deadline deadline,
+                 bool &told);
+  void writeStacks();
+  void endIfTooLate();
   Status sendToAll(Frame frame, const std::string &text, const char *what, Deadline deadline);
   Error error(const char *what);
 
@@ -115,10 +152,19 @@ private:
   std::condition_variable changed;          ///< blobs, finished or reason
   std::string reason;
   std::vector<std::function<void()>> actions;
-  std::vector<std::optional<Deadline>> waits; ///< by channel, while it waits; guarded by mutex
-  std::atomic<bool> hasFailed{false};         ///< set once all ranks have been told
-  bool failing = false;                       ///< guarded by mutex: a reason is set
-  std::vector<pollfd> polled; ///< of the listening thread; before it starts, of the one that connects
+  std::vector<std::optional<Wait>> waits;                ///< by channel, while it waits; guarded by mutex
+  std::atomic<int> lookMs{1000};                         ///< how often waits are looked after
+  std::optional<std::chrono::milliseconds> failureLimit; ///< set before the listening thread starts
+  Deadline failedSince{};                                ///< of the listening thread, once the job has failed
+  /// What the listening thread has asked a peer about one of `waits`.
+  struct Inquiry {
+    uint32_t channel, peer;
+    Deadline since, answerBy;
+  };
+  std::optional<Inquiry> inquiry;     ///< of the listening thread
+  std::atomic<bool> hasFailed{false}; ///< set once all ranks have been told
+  bool failing = false;               ///< guarded by mutex: a reason is set
+  std::vector<pollfd> polled;         ///< of the listening thread; before it starts, of the one that connects
   std::vector<uint32_t> polledRanks;
   Socket wake; ///< eventfd that ends the listening thread
   std::thread listener;

@@ -39,8 +39,10 @@ Hello makeHello(const Card &caller, const Card &called, uint32_t rank) {
 } // namespace
 
 Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint32_t rank,
-                                                  const Socket &listener, Deadline deadline) {
+                                                  const Socket &listener, Deadline deadline,
+                                                  std::optional<std::chrono::milliseconds> failureLimit) {
   std::unique_ptr<Control> control(new Control(std::move(cards), rank));
+  control->failureLimit = failureLimit;
   if (Status joined = control->join(listener, deadline); !joined) {
     control->fail(joined.error().message);
     control->tellLateCallers(listener);
@@ -59,10 +61,7 @@ Status Control::listen() {
     return Error{ExitCode::Io, fmt::format("no event for the thread that listens: {}", std::strerror(errno)),
                  "raise the limit with `ulimit -n`"};
   try {
-    listener = std::thread([this] {
-      while (!hear(wake.get(), -1)) {
-      }
-    });
+    listener = std::thread([this] { listenUntilStopped(); });
   } catch (const std::system_error &error) {
     return Error{ExitCode::Io, fmt::format("cannot start a thread: {}", error.code().message()),
                  processHint()};

@@ -11,6 +11,7 @@
 #include "Plugins.h"
 #include "Rendezvous.h"
 #include "Solo.h"
+#include "Stacks.h"
 
 #include "ds/Runtime/EndSignals.h"
 
@@ -31,12 +32,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Blocks all signals on this thread, and so on those that it starts, while it lives.
+/// How long beyond the time-out a rank may go on once the job has failed, as the local launcher allows.
+constexpr milliseconds kLastWords(2000);
+
+/// Blocks all signals but the one that asks for stacks on this thread, and so on those that it starts, while
+/// it lives.
 class WithoutSignals {
 public:
   WithoutSignals() {
     sigset_t all;
     ::sigfillset(&all);
+    ::sigdelset(&all, stackSignal());
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
   }
   ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
@@ -263,7 +269,7 @@ Result<std::vector<Card>> meetUnderPmix(const RankIdentity &place, const Card &m
 }
 
 Result<std::unique_ptr<Control>> meet(const RankIdentity &place, const std::string &address,
-                                      Deadline deadline) {
+                                      Deadline deadline, milliseconds timeout) {
   Card card{hostName(), address, 0, randomHex()};
   Result<Socket> listener = listenOn(address, card.port);
   if (!listener)
@@ -273,7 +279,7 @@ Result<std::unique_ptr<Control>> meet(const RankIdentity &place, const std::stri
                                         : meetInDirectory(place, card, deadline);
   if (!cards)
     return cards.error();
-  return Control::connect(std::move(*cards), place.rank, *listener, deadline);
+  return Control::connect(std::move(*cards), place.rank, *listener, deadline, timeout + kLastWords);
 }
 
 } // namespace
@@ -282,6 +288,7 @@ Result<std::unique_ptr<RankGroup>> connect(const RankIdentity &place, const Conn
   releaseEndSignals();
   if (place.world == 1)
     return makeSoloGroup(place, options.channels);
+  prepareStacks();
   const WithoutSignals quiet;
   ignoreBrokenPipes();
   const std::string who = fmt::format("rank {} of {}", place.rank, place.world);
@@ -292,7 +299,7 @@ Result<std::unique_ptr<RankGroup>> connect(const RankIdentity &place, const Conn
   Result<std::string> address = ownAddress(place);
   if (!address)
     return address.error();
-  Result<std::unique_ptr<Control>> control = meet(place, *address, deadline);
+  Result<std::unique_ptr<Control>> control = meet(place, *address, deadline, options.timeout);
   if (!control)
     return control.error();
   auto group = std::make_unique<ConnectedGroup>(place, options.timeout, std::move(*control));

@@ -4,8 +4,7 @@
 // exit with code 7 within the time-out and name the rank. DS_FAULT_REPEATS says how often each case runs.
 //
 //===---------------------------------------------------------------------------===//
-#include "Processes.h"
-#include "Ranks.h"
+#include "Players.h"
 
 #include <gmock/gmock.h>
 
@@ -15,29 +14,17 @@ namespace ds::rt {
 namespace {
 
 using std::chrono::milliseconds;
+using test::kLimit;
+using test::kSilence;
+using test::kWorld;
 using test::Process;
+using test::startPlayer;
 using test::TemporaryDirectory;
 using testing::HasSubstr;
 
-constexpr uint32_t kWorld = 3, kVictim = 1;
-/// Of a rank that says nothing any more: what a test sleeps. A lost one is noticed at once, so that there the
-/// time-out may be as long as a slow machine likes.
-constexpr int kSilence = 4, kLong = 60;
-/// Until a survivor counts as one that hangs. No test takes that long that passes.
-constexpr milliseconds kLimit(120000);
-
-Process startPlayer(const std::string &directory, uint32_t rank, std::vector<std::string> options,
-                    uint32_t world = kWorld, int timeout = kSilence,
-                    const std::string &transport = "memory") {
-  options.insert(options.begin(), {DS_COMM_PLAYER, "--timeout", std::to_string(timeout)});
-  const std::map<std::string, std::string> environment = {{"DS_RANK", std::to_string(rank)},
-                                                          {"DS_WORLD", std::to_string(world)},
-                                                          {"DS_RENDEZVOUS", directory},
-                                                          {"DS_NONCE", "job"},
-                                                          {"DS_ONE_HOST", "1"},
-                                                          {"DS_TRANSPORT", transport}};
-  return Process(std::move(options), environment, directory + "/out." + std::to_string(rank));
-}
+constexpr uint32_t kVictim = 1;
+/// Where a lost rank is noticed at once the time-out may be as long as a slow machine likes.
+constexpr int kLong = 60;
 
 int repeats() {
   const char *text = std::getenv("DS_FAULT_REPEATS");

@@ -147,7 +147,14 @@ private:
     }
     if (how == "quit")
       std::_Exit(0);
-    if (how == "flood") {
+    if (how == "nap")
+      std::this_thread::sleep_for(std::chrono::seconds(4));
+    if (how == "hang")
+      while (true)
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (how == "deafen") // nobody reads what follows
+      ::kill(::getppid(), SIGSTOP);
+    if (how == "flood" || how == "deafen") {
       const std::string part(size_t(1) << 20, 'x');
       for (int i = 0; i < 32; ++i)
         std::fwrite(part.data(), 1, part.size(), stderr);
