@@ -68,4 +68,15 @@ Result<std::string> interfaceAddress(const std::string &name) {
                "`ip address` lists them"};
 }
 
+std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<std::string(uint32_t)> &name) {
+  constexpr size_t kMostNamed = 8;
+  std::string text;
+  for (size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
+    text += (i == 0 ? "" : ", ") + name(ranks[i]);
+  if (ranks.size() > kMostNamed)
+    text +=
+        fmt::format(" and {} other{}", ranks.size() - kMostNamed, ranks.size() == kMostNamed + 1 ? "" : "s");
+  return text;
+}
+
 } // namespace ds::rt

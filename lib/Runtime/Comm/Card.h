@@ -12,6 +12,7 @@
 #include "ds/Support/Error.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -36,6 +37,10 @@ std::string hostName();
 
 /// The address of network interface `name`, as digits; IPv4 before IPv6.
 Result<std::string> interfaceAddress(const std::string &name);
+
+/// "rank 3 on host alpha, rank 4 on host alpha and 17 others": of many the first few, lest a message be
+/// longer than anybody reads.
+std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<std::string(uint32_t)> &name);
 
 } // namespace ds::rt
 

@@ -42,17 +42,6 @@ void Control::stop() {
   listener.join();
 }
 
-std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<std::string(uint32_t)> &name) {
-  constexpr size_t kMostNamed = 8;
-  std::string text;
-  for (size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
-    text += (i == 0 ? "" : ", ") + name(ranks[i]);
-  if (ranks.size() > kMostNamed)
-    text +=
-        fmt::format(" and {} other{}", ranks.size() - kMostNamed, ranks.size() == kMostNamed + 1 ? "" : "s");
-  return text;
-}
-
 std::string Control::name(const std::vector<uint32_t> &ranks) const {
   return spellRanks(ranks,
                     [&](uint32_t peer) { return fmt::format("rank {} on host {}", peer, cards[peer].host); });

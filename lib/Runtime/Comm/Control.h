@@ -33,10 +33,6 @@ namespace ds::rt {
 /// "collective 6 of channel 1 (all_reduce norm)"
 std::string spellCollective(uint64_t sequence, uint32_t channel, const char *kind, const char *name);
 
-/// "rank 3 on host alpha, rank 4 on host alpha and 17 others": of many the first few, lest a message be
-/// longer than anybody reads.
-std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<std::string(uint32_t)> &name);
-
 /// All that ranks tell each other beside collectives, in one class because it ends in one way: with the first
 /// failure that any of it hears of.
 class Control {

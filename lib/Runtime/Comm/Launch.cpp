@@ -142,9 +142,16 @@ Status Launcher::prepare() {
   return {};
 }
 
-/// The ranks inherit the limit of descriptors. Which transport they will agree on is not known here; where it
-/// is Gloo after all, they ask for more themselves.
+/// Refuses what cannot come together. The ranks inherit the limit of descriptors. Which transport they will
+/// agree on is not known here; where it is Gloo after all, they ask for more themselves.
 Status Launcher::reserveLimits() const {
+  const size_t processors = ownProcessors().size();
+  if (const uint32_t most = mostRanks(processors); options.ranks > most)
+    return Error{ExitCode::Io,
+                 fmt::format("--ranks {}: on {} processor{} at most {} come together within {}",
+                             options.ranks, processors, processors == 1 ? "" : "s", most,
+                             spellSeconds(kRendezvousLimit)),
+                 "start fewer ranks, or on several machines with mpirun or srun"};
   constexpr uint64_t kOwnFiles = 8; // signals, folder, the other end of a pipe, what is open for a moment
   constexpr uint32_t kChannels = 3; // of a training run
   const char *transport = std::getenv("DS_TRANSPORT");

@@ -21,6 +21,10 @@ int chooseExitCode(const std::vector<RankEnd> &ends);
 /// fewer processors than ranks.
 std::vector<std::vector<int>> shareProcessors(const std::vector<int> &processors, uint32_t ranks);
 
+/// How many ranks come together on so many processors in kRendezvousLimit, with room to spare on an idle
+/// machine: each connects to each, so that the time grows with the square of their number.
+uint32_t mostRanks(size_t processors);
+
 /// The processors that this process may use.
 std::vector<int> ownProcessors();
 

@@ -2,6 +2,7 @@
 #include "Launch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sched.h>
 
 namespace ds::rt {
@@ -20,6 +21,13 @@ std::vector<std::vector<int>> shareProcessors(const std::vector<int> &processors
                         processors.begin() + static_cast<ptrdiff_t>(first + base + (rank < extra ? 1 : 0)));
   }
   return shares;
+}
+
+uint32_t mostRanks(size_t processors) {
+  // Measured on two: 128 ranks in 4.6 s, 256 in 21.5 s; 1024 had not come together after 60.
+  constexpr double kPairsPerProcessor = 100000; // a minute's
+  return static_cast<uint32_t>(
+      std::sqrt(kPairsPerProcessor * static_cast<double>(std::max<size_t>(processors, 1))));
 }
 
 int chooseExitCode(const std::vector<RankEnd> &ends) {

@@ -67,9 +67,11 @@ public:
   Meeting(const RankIdentity &place, uid_t owner)
       : place(place), owner(owner), found(place.world), spoilt(place.world) {}
 
-  /// Takes the cards that have come; true when all have. Fails on what no rank has left.
-  Result<bool> look() {
-    for (uint32_t rank = 0; rank < place.world; ++rank) {
+  /// Takes the cards that have come, up to the first that has not, or beyond it with `all`; true when all
+  /// have. Fails on what no rank has left. Many ranks that all look for many cards, again and again, would
+  /// keep each other from leaving theirs: so each asks for one at a time that is not there.
+  Result<bool> look(bool all) {
+    for (uint32_t rank = 0; rank < place.world && (all || numFound >= rank); ++rank) {
       if (found[rank])
         continue;
       const std::string path = cardPath(place.directory, place.nonce, rank);
@@ -122,14 +124,14 @@ private:
 } // namespace
 
 Error missingRanks(const std::vector<std::optional<Card>> &cards, std::chrono::milliseconds waited) {
-  std::string names;
-  size_t missing = 0;
-  for (size_t rank = 0; rank < cards.size(); ++rank)
-    if (!cards[rank] && ++missing)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", rank);
+  std::vector<uint32_t> missing;
+  for (uint32_t rank = 0; rank < cards.size(); ++rank)
+    if (!cards[rank])
+      missing.push_back(rank);
+  const std::string names = spellRanks(missing, [](uint32_t rank) { return std::to_string(rank); });
   return Error{ExitCode::Peer,
                fmt::format("rank{} {} of {} did not come to the rendezvous within {}",
-                           missing == 1 ? "" : "s", names, cards.size(), spellSeconds(waited)),
+                           missing.size() == 1 ? "" : "s", names, cards.size(), spellSeconds(waited)),
                "start every rank with the same job, and look at what the missing one printed"};
 }
 
@@ -158,12 +160,13 @@ Result<std::vector<Card>> meetInDirectory(const RankIdentity &place, const Card 
                  "nobody may clear the directory while ranks meet there"};
   Meeting meeting(place, status.st_uid);
   for (milliseconds pause(1);; pause = std::min(pause * 2, milliseconds(50))) {
-    const Result<bool> complete = meeting.look();
+    const bool isOver = Clock::now() >= deadline;
+    const Result<bool> complete = meeting.look(isOver);
     if (!complete)
       return complete.error();
     if (*complete)
       return meeting.cards();
-    if (Clock::now() >= deadline)
+    if (isOver)
       return meeting.missing(std::chrono::round<milliseconds>(deadline - begin));
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - Clock::now()));
   }

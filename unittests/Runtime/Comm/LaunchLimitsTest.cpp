@@ -89,6 +89,15 @@ TEST(LauncherLimits, any_number_of_descriptors_is_enough_or_refused) {
   EXPECT_LT(refused, 25);
 }
 
+/// At once: not after a minute in which they have all tried.
+TEST(LauncherLimits, more_ranks_than_can_meet_are_refused) {
+  Job job("--ranks 317", "taskset -p -c 0 $$ > /dev/null;");
+  EXPECT_EQ(job.wait(), 6) << job.output();
+  EXPECT_THAT(job.output(),
+              HasSubstr("error: --ranks 317: on 1 processor at most 316 come together within 60 s\n"));
+  EXPECT_FALSE(job.hasFolder());
+}
+
 TEST(LauncherLimits, a_soft_limit_is_raised) {
   Job job("--ranks 3", "ulimit -S -n 7;");
   EXPECT_EQ(job.wait(), 0) << job.output();

@@ -23,6 +23,12 @@ TEST(Launcher, shares_processors_among_ranks) {
   EXPECT_THAT(shareProcessors({}, 2), ElementsAre(ElementsAre(), ElementsAre()));
 }
 
+TEST(Launcher, knows_how_many_ranks_come_together) {
+  EXPECT_EQ(mostRanks(1), 316u);
+  EXPECT_EQ(mostRanks(2), 447u);
+  EXPECT_GT(mostRanks(16), 1024u); // all that --ranks takes
+}
+
 TEST(Launcher, returns_the_code_of_the_cause) {
   EXPECT_EQ(chooseExitCode({{0, 0}, {0, 0}}), 0);
   EXPECT_EQ(chooseExitCode({{0, 7}, {0, 5}, {0, 7}}), 5); // those that wait for a rank may end before it

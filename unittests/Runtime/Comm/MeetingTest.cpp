@@ -59,6 +59,15 @@ TEST(Directory, names_the_missing_ranks) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
 }
 
+TEST(Directory, names_a_few_of_many_missing_ranks) {
+  TemporaryDirectory directory;
+  const auto cards = meetInDirectory(placeOf(directory.path, 1, 30), {"alpha", "127.0.0.1", 1, randomHex()},
+                                     Clock::now() + milliseconds(50));
+  ASSERT_FALSE(cards);
+  EXPECT_THAT(cards.error().message,
+              HasSubstr("ranks 0, 2, 3, 4, 5, 6, 7, 8 and 21 others of 30 did not come to the rendezvous"));
+}
+
 TEST(Directory, knows_no_other_job) {
   TemporaryDirectory directory;
   std::thread stale([&] { // what is left of a job with another nonce
