@@ -5,6 +5,7 @@
 #include "OutputPath.h"
 #include "Text.h"
 #include "WriteSignals.h"
+#include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -59,6 +60,7 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
   constexpr size_t kMostAtOnce = size_t(1) << 30; // Linux writes at most 2 GiB - 4 KiB at once
   BlockWriteSignals guard;
   while (!bytes.empty()) {
+    const StorageOperation writing("writing", path);
     ssize_t count = ::write(fd(), bytes.data(), std::min(bytes.size(), kMostAtOnce));
     if (count < 0 && errno == EINTR)
       continue;
@@ -89,6 +91,7 @@ Result<MappedFile> AtomicFile::map() const {
 /// succeed without them.
 Status AtomicFile::sync() {
   BlockWriteSignals guard;
+  const StorageOperation syncing("syncing", path);
   // A reservation that was larger than what was written would leave zeros at the end.
   if (ftruncate(fd(), off_t(written)) != 0)
     return ioError("write", path, errno);

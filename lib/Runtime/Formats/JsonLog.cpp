@@ -5,6 +5,7 @@
 #include "OutputPath.h"
 #include "Text.h"
 #include "WriteSignals.h"
+#include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <cerrno>
 #include <cmath>
@@ -189,6 +190,7 @@ void JsonLog::write(const StepRecord &record) {
     return;
   std::string line = (torn ? "\n" : "") + toJson(record) + "\n";
   BlockWriteSignals guard;
+  const StorageOperation writing("writing", path);
   size_t written = 0;
   while (written < line.size()) {
     ssize_t count = ::write(fd, line.data() + written, line.size() - written);

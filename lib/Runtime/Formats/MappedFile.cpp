@@ -3,6 +3,7 @@
 #include "ds/Runtime/Formats/MappedFile.h"
 
 #include "Text.h"
+#include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -46,6 +47,7 @@ Result<MappedFile> MappedFile::adopt(int fd, std::string name) {
 Result<MappedFile> MappedFile::open(const std::string &path) {
   // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever; it means nothing for a regular
   // file.
+  const StorageOperation opening("opening", path);
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return ioError("open", path, errno);

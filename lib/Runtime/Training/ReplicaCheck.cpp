@@ -132,7 +132,7 @@ Status ReplicaCheck::nameFirst(uint64_t step, const std::vector<uint64_t> &diges
 }
 
 std::string ReplicaCheck::summary() const {
-  if (count == 0)
+  if (count == 0 || replicatedBytes == 0)
     return {};
   return fmt::format("replicas of {} compared {} time{} in {:.3g} s", bytesText(double(replicatedBytes)),
                      count, count == 1 ? "" : "s", double(spentNs) * 1e-9);

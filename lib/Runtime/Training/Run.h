@@ -13,6 +13,7 @@
 #include "ds/Runtime/Formats/ChromeTrace.h"
 #include "ds/Runtime/Formats/DataSource.h"
 #include "ds/Runtime/Formats/JsonLog.h"
+#include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <memory>
 #include <optional>
@@ -56,6 +57,7 @@ private:
   Status evaluateInto(std::optional<double> &loss);
   Error interruption() const;
   Status fill(DataSource &source, uint64_t step, uint32_t microBatch) {
+    const StorageOperation reading("reading", options.data);
     return source.fill(step, microBatch, executor->dataPosition(), executor->inputs(microBatch));
   }
   bool evaluatesAfter(uint64_t index) const {

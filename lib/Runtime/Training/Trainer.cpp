@@ -17,6 +17,9 @@
 
 namespace ds::rt {
 
+/// Storage that takes longer for one read or write is told of.
+static constexpr std::chrono::seconds kStoragePatience(60);
+
 Run::Run(const TrainOptions &options, Team &team)
     : options(options), team(team), resume(options, team),
       guard(options.loss, team.leads() ? logLine : LossGuard::Tell()) {}
@@ -173,8 +176,8 @@ Status Run::finish() {
     if (team.leads())
       logLine(fmt::format("weights saved to '{}'", options.saveWeights));
   }
-  if (team.leads() && replicas && replicas->bytes() > 0)
-    logLine(replicas->summary());
+  if (const std::string summary = replicas ? replicas->summary() : ""; team.leads() && !summary.empty())
+    logLine(summary);
   if (const std::string summary = team.summary(); team.leads() && !summary.empty())
     logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
   return stopping ? Status(interruption()) : Status();
@@ -214,6 +217,9 @@ Status train(const TrainOptions &options) {
   Result<std::unique_ptr<Team>> team = Team::join(options);
   if (!team)
     return team.error();
+  const StorageWatch storage(kStoragePatience, [rank = (*team)->rank()](const std::string &operation) {
+    logLine(fmt::format("rank {} has been {}", rank, operation));
+  });
   Run run(options, **team);
   return (*team)->leave(options.dryRun ? run.explain() : runAll(run));
 }

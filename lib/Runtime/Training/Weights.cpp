@@ -12,6 +12,7 @@
 #include "Program/StateNames.h"
 
 #include "ds/Runtime/Formats/SafeTensors.h"
+#include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <fmt/format.h>
 
@@ -139,10 +140,11 @@ Status readPiece(LocalState &local, uint64_t count, const TensorEntry &entry, st
 }
 
 /// Reads what this rank holds of a state.
-Status readState(Executor &executor, const State &state, const TensorEntry &entry) {
+Status readState(Executor &executor, const State &state, const TensorEntry &entry, const std::string &path) {
   LocalState local(executor, state);
   for (uint64_t done = 0; done < local.held.count; done += kPiece) {
     const uint64_t count = std::min<uint64_t>(kPiece, local.held.count - done);
+    const StorageOperation reading("reading", path);
     Status status = executor.change(local.address(local.held.at + done), count * local.elementBytes(),
                                     [&](std::byte *to) { return readPiece(local, count, entry, to); });
     if (!status)
@@ -165,7 +167,7 @@ Status loadWeights(Executor &executor, const std::string &path) {
   const std::vector<const State *> origins = originsOf(program);
   for (size_t i = 0; i < program.states.size(); ++i)
     if (const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - program.states.data())])
-      if (Status status = readState(executor, program.states[i], *entry); !status)
+      if (Status status = readState(executor, program.states[i], *entry, path); !status)
         return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
   for (const SafeTensorsFile &file : files->files())
     if (Status status = file.file().checkUnchanged(); !status)
