@@ -1,4 +1,5 @@
 //===- RunNumbersTest.cpp - ds-run when losses go wrong, as its users see it ---===//
+#include "RankedRegression.h"
 #include "RunFixture.h"
 
 #include <gmock/gmock.h>
@@ -60,6 +61,84 @@ TEST_F(RunNumbersTest, EndsWhenEveryStepIsSkipped) {
   const Outcome outcome = run("--data data.safetensors --steps 60 --on-nan skip");
   EXPECT_EQ(outcome.code, 8);
   EXPECT_THAT(outcome.err, HasSubstr("step 50: 50 steps in a row were skipped for gradients that are not"));
+}
+
+/// Data with a bad sample in step 5, and without the batch of that step.
+class RollbackTest : public RunFixture {
+protected:
+  RollbackTest() {
+    writeData("bad.safetensors", 64, /*badSample=*/4 * kRows + 3);
+    const Result<SafeTensorsFile> file = SafeTensorsFile::open(at("data.safetensors"));
+    std::vector<std::vector<uint8_t>> kept;
+    std::vector<TensorSource> sources;
+    for (const TensorEntry &entry : file->entries()) {
+      const auto *data = reinterpret_cast<const uint8_t *>(entry.data);
+      const uint64_t batch = entry.bytes / 8;
+      kept.emplace_back(data, data + 4 * batch).insert(kept.back().end(), data + 5 * batch, data + 8 * batch);
+    }
+    for (size_t i = 0; i < kept.size(); ++i)
+      sources.push_back({std::string(file->entries()[i].name),
+                         FileDType::F32,
+                         {7 * kRows, file->entries()[i].shape[1]},
+                         kept[i].data()});
+    EXPECT_TRUE(writeSafeTensors(at("without.safetensors"), sources));
+  }
+  Outcome train(uint32_t world, const std::string &options) {
+    write(RankedRegression(world).b.program);
+    return run("--ranks " + std::to_string(world) + " --timeout 20 --log-jsonl log.jsonl " + options);
+  }
+  /// The loss that the log has last for each step.
+  std::map<uint64_t, nlohmann::json> losses() {
+    std::map<uint64_t, nlohmann::json> all;
+    for (const nlohmann::json &line : log("log.jsonl"))
+      all[line["step"]] = line["loss"];
+    return all;
+  }
+};
+
+/// As if the batch had never been there: the last two steps read the data from the start, in both.
+TEST_F(RollbackTest, GoesOnBehindTheBatchThatWasBad) {
+  for (uint32_t world : {1, 2})
+    for (const std::string mode : {"sync", "async"}) {
+      ASSERT_EQ(train(world, "--data without.safetensors --steps 9").code, 0);
+      const auto expected = losses();
+      const Outcome outcome = train(world, "--data bad.safetensors --steps 9 --on-nan rollback --save s "
+                                           "--save-every 2 --save-mode " +
+                                               mode);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      EXPECT_THAT(outcome.err,
+                  HasSubstr("step 5: the loss is nan: back to the checkpoint of step 4; the data go "
+                            "on behind step 5's"));
+      EXPECT_EQ(losses(), expected) << world << " ranks, " << mode;
+      fs::remove_all(at("s"));
+    }
+}
+
+/// A run that ends and goes on later knows where the data stand.
+TEST_F(RollbackTest, IsRememberedByCheckpoints) {
+  ASSERT_EQ(train(2, "--data without.safetensors --steps 9").code, 0);
+  const auto expected = losses();
+  ASSERT_EQ(train(2, "--data bad.safetensors --steps 6 --on-nan rollback --save s --save-every 2").code, 0);
+  const Outcome outcome = train(2, "--data bad.safetensors --steps 9 --save s --resume auto");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(losses(), expected);
+}
+
+TEST_F(RollbackTest, NeedsACheckpoint) {
+  const Outcome outcome =
+      train(2, "--data bad.safetensors --steps 9 --on-nan rollback --save s --save-every 50");
+  EXPECT_EQ(outcome.code, 8);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("step 5: the loss is nan; going back: no checkpoint has been saved yet"));
+}
+
+TEST_F(RollbackTest, IsNoUseWhereAllIsBad) {
+  writeData("all.safetensors", kRows, /*badSample=*/0);
+  ASSERT_EQ(train(1, "--data data.safetensors --steps 2 --save s").code, 0);
+  const Outcome outcome =
+      train(1, "--data all.safetensors --new-data --steps 9 --on-nan rollback --save s --resume auto");
+  EXPECT_EQ(outcome.code, 8);
+  EXPECT_THAT(outcome.err, HasSubstr("step 3: the loss is nan, and 3 rollbacks have not helped"));
 }
 
 } // namespace

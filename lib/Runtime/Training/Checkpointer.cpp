@@ -129,7 +129,6 @@ Status Checkpointer::finish(const Executor &executor, const RunPosition &positio
                newestPath.empty() ? "" : fmt::format("the newest one is '{}'", newestPath)};
 }
 
-/// Waits until no save is under way. Ranks ask each other, so that none is silent for long.
 Status Checkpointer::settle() {
   while (stage != Stage::Idle) {
     const Result<bool> anyBusy = team.anyOf(busy);

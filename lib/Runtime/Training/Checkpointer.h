@@ -58,6 +58,9 @@ public:
   /// if it is due on some rank. Collective. Io after kMostFailures.
   Status endStep(const Executor &executor, const RunPosition &position, bool anyDue, bool anyBusy);
 
+  /// Waits until no save is under way. Collective; ranks ask each other, so that none is silent for long.
+  Status settle();
+
   /// Ends with a checkpoint of `position`, whatever it takes. Io: it could not be saved. Collective.
   Status finish(const Executor &executor, const RunPosition &position);
 
@@ -73,7 +76,6 @@ private:
   Status prepare(const Program &program);
   Status begin(const Executor &executor, const RunPosition &position, bool atOnce);
   Status advance();
-  Status settle();
   Status collectFiles();
   Status collectOutcome();
   Status copyStates(const Executor &executor);

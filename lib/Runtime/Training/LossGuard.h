@@ -30,8 +30,9 @@ public:
   /// Which batch of the data step `index`, from 0, reads.
   uint64_t batchOf(uint64_t index) const { return index + passedOver; }
 
-  Restore restore; ///< empty: rules that ask for rollbacks are refused before the run
-  /// Batches that rollbacks have left behind. Part of what a checkpoint keeps.
+  Restore restore; ///< not empty where rules ask for rollbacks
+  /// Batches that rollbacks have left behind. Checkpoints keep it: their position in the data is that of a
+  /// batch.
   uint64_t passedOver = 0;
 
 private:

@@ -50,6 +50,8 @@ private:
   Status step(uint64_t index);
   Status agreeToStop(bool saves = false);
   Status saveIfDue();
+  /// What LossGuard::restore does.
+  Status goBack(uint64_t &step);
   RunPosition position() const;
   uint64_t stepsToMake() const;
   void addCommunication(StepRecord &record);

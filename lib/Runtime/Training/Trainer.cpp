@@ -22,7 +22,9 @@ static constexpr std::chrono::seconds kStoragePatience(60);
 
 Run::Run(const TrainOptions &options, Team &team)
     : options(options), team(team), resume(options, team),
-      guard(options.loss, team.leads() ? logLine : LossGuard::Tell()) {}
+      guard(options.loss, team.leads() ? logLine : LossGuard::Tell()) {
+  guard.restore = [this](uint64_t &step) { return goBack(step); };
+}
 
 void Run::startTrace() {
   nameTracks(trace.emplace(team.rank(), team.world()), executor->program(), team.rank());
