@@ -22,6 +22,7 @@
 #include "ds/Runtime/Mesh.h"
 #include "ds/Support/Error.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -100,6 +101,11 @@ public:
 /// its group, positions being those of the mesh. Null where there is none. It outlives whoever asks.
 using CommunicatorOf = std::function<Communicator *(uint32_t stream, AxisSet axes)>;
 
+/// After so long a wait is told of, once.
+inline std::chrono::milliseconds longWait(std::chrono::milliseconds timeout) {
+  return std::min<std::chrono::milliseconds>(timeout / 4, std::chrono::seconds(30));
+}
+
 /// The ranks of one job, connected. Made and destroyed by one thread.
 class RankGroup {
 public:
@@ -129,6 +135,13 @@ public:
   /// Tells all ranks that this one gives up and why; every wait of theirs ends with ExitCode::Peer and this
   /// reason. For failures that only this rank knows of (its data, its disk).
   virtual void abort(const std::string &reason) = 0;
+
+  /// For who waits for the others by other means than these, on a GPU: says in a line for how long, in
+  /// `what`, and which ranks do not answer. It takes half a second where one does not.
+  virtual void tellOfWait(const std::string &what, std::chrono::milliseconds waited,
+                          std::chrono::milliseconds timeout) {}
+  /// When that has been too long: has the ranks write down their stacks.
+  virtual void showStacks() {}
 
   /// Why the job has failed, as far as this rank has heard; empty while it has not. From any thread.
   virtual std::string failure() = 0;

@@ -92,6 +92,13 @@ public:
   /// beyond it. Returns the others; or all, if there are none and no news came.
   std::vector<uint32_t> hearOut(const std::vector<uint32_t> &missing, std::chrono::milliseconds patience);
 
+  /// As RankGroup::tellOfWait.
+  void tellOfWait(const std::string &what, std::chrono::milliseconds waited,
+                  std::chrono::milliseconds timeout);
+
+  /// Asks all others for a sign of life, and says who gives none.
+  std::vector<uint32_t> findSilent();
+
   /// Ends the listening thread: from now on nothing that `onFailure` was given is called by it.
   void stop();
 

@@ -9,6 +9,8 @@
 
 #include "Stacks.h"
 
+#include "ds/Runtime/Communicator.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,17 +23,12 @@ using std::chrono::milliseconds;
 
 /// Time for a peer to answer, and for stderr to take what is written.
 constexpr milliseconds kInquiryTime(500), kWritingTime(1000);
-/// A wait is told of after this part of its time-out, but not later than the limit.
-constexpr int kPatientPart = 4;
-constexpr milliseconds kMostPatience(30000);
 /// Time for the stacks of one process.
 constexpr milliseconds kStackTime(1000);
 /// Of how many ranks the stacks of all are written down.
 constexpr uint32_t kMostStacks = 16;
 /// Bounds of how often the thread looks after waits.
 constexpr int kLeastLookMs = 50, kMostLookMs = 1000;
-
-milliseconds patienceOf(milliseconds timeout) { return std::min(timeout / kPatientPart, kMostPatience); }
 
 milliseconds between(Deadline begin, Deadline end) {
   return std::chrono::duration_cast<milliseconds>(end - begin);
@@ -55,8 +52,8 @@ void Control::noteWait(uint32_t channel, std::optional<Wait> wait) {
     waits.resize(channel + 1);
   waits[channel] = wait;
   if (wait)
-    lookMs = static_cast<int>(std::clamp<int64_t>(
-        between(wait->since, wait->until).count() / (2 * kPatientPart), kLeastLookMs, kMostLookMs));
+    lookMs = static_cast<int>(std::clamp<int64_t>(longWait(between(wait->since, wait->until)).count() / 2,
+                                                  kLeastLookMs, kMostLookMs));
 }
 
 /// Until the first wait of this rank is over; 0 if it does not wait.
@@ -104,7 +101,7 @@ void Control::askAboutWaits() {
     for (uint32_t channel = 0; channel < waits.size() && !inquiry; ++channel) {
       std::optional<Wait> &wait = waits[channel];
       if (!wait || wait->isTold || !wait->peer ||
-          now - wait->since < patienceOf(between(wait->since, wait->until)))
+          now - wait->since < longWait(between(wait->since, wait->until)))
         continue;
       wait->isTold = true;
       const uint32_t peer = wait->peer->load(std::memory_order_relaxed);
@@ -145,7 +142,7 @@ bool Control::awaitBlob(uint32_t peer, const char *what, milliseconds timeout, D
                         bool &told) {
   std::unique_lock<std::mutex> lock(mutex);
   const auto arrived = [&] { return failed() || !peers[peer]->blobs.empty(); };
-  if (!told && !changed.wait_until(lock, deadline - timeout + patienceOf(timeout), arrived)) {
+  if (!told && !changed.wait_until(lock, deadline - timeout + longWait(timeout), arrived)) {
     told = true;
     std::vector<uint32_t> missing;
     for (uint32_t other = 0; other < world(); ++other)
@@ -154,11 +151,35 @@ bool Control::awaitBlob(uint32_t peer, const char *what, milliseconds timeout, D
     lock.unlock();
     writeToStderr(
         fmt::format("ds-run: rank {} has been waiting for {} for {} in exchange '{}'; the time-out is {}\n",
-                    rank, name(missing), spellWait(patienceOf(timeout)), what, spellSeconds(timeout)),
+                    rank, name(missing), spellWait(longWait(timeout)), what, spellSeconds(timeout)),
         kWritingTime);
     lock.lock();
   }
   return changed.wait_until(lock, deadline, arrived) && !failed();
+}
+
+void Control::tellOfWait(const std::string &what, milliseconds waited, milliseconds timeout) {
+  constexpr uint32_t kTellers = 2; // of many ranks that all wait
+  if (world() > kMostStacks && rank >= kTellers)
+    return;
+  const std::vector<uint32_t> silent = findSilent();
+  writeToStderr(fmt::format("ds-run: rank {} has been waiting for {} in {}: {}; the time-out is {}\n", rank,
+                            spellWait(waited), what,
+                            silent.empty() ? "all ranks answer" : name(silent) + " did not answer",
+                            spellSeconds(timeout)),
+                kWritingTime);
+}
+
+std::vector<uint32_t> Control::findSilent() {
+  std::vector<uint32_t> others, silent;
+  for (uint32_t peer = 0; peer < world(); ++peer)
+    if (peer != rank)
+      others.push_back(peer);
+  ask(others);
+  std::lock_guard<std::mutex> lock(mutex);
+  std::copy_if(others.begin(), others.end(), std::back_inserter(silent),
+               [&](uint32_t peer) { return !peers[peer]->left; });
+  return silent;
 }
 
 void Control::writeStacks() {

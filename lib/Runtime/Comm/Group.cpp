@@ -77,6 +77,10 @@ public:
     control->fail(fmt::format("{} gave up: {}", control->name({place.rank}), reason));
   }
   std::string failure() override { return control->failure(); }
+  void tellOfWait(const std::string &what, milliseconds waited, milliseconds timeout) override {
+    control->tellOfWait(what, waited, timeout);
+  }
+  void showStacks() override { control->showStacks(control->findSilent()); }
   Status finish() override;
 
   /// Connects `count` channels: memory to memory where all ranks can read each other's, else by Gloo.

@@ -13,7 +13,7 @@
 
 namespace ds::rt {
 
-inline constexpr uint32_t kCudaAbi = 5;
+inline constexpr uint32_t kCudaAbi = 6;
 
 struct CudaOptions {
   uint32_t ordinal = 0; ///< which of this machine's devices

@@ -2,8 +2,8 @@
 //
 // A collective of which one rank does not take part never ends. So a rank with peers does not simply wait: it
 // looks again and again whether a peer or NCCL tells of a failure, and whether the marks still move. When
-// they have stood still for the time-out it names the collective that it stands at, tells all ranks, and ends
-// its own collectives.
+// they have stood still for a part of the time-out it says so, and for all of it, names the collective that
+// it stands at, has all write their stacks, tells them, and ends its own collectives.
 //
 //===---------------------------------------------------------------------------===//
 #include "CudaDevice.h"
@@ -54,6 +54,7 @@ Status CudaDevice::watch() {
   constexpr std::chrono::microseconds kPause(50);
   std::vector<uint32_t> seen(streams.size());
   Clock::time_point moved = Clock::now();
+  bool told = false;
   for (size_t i = 0; i < streams.size();) {
     const CUresult result = driver.streamQuery(streams[i]);
     if (result == CUDA_SUCCESS) {
@@ -69,7 +70,12 @@ Status CudaDevice::watch() {
     for (uint32_t stream = 0; stream < streams.size(); ++stream)
       if (std::exchange(seen[stream], reached(stream)) != reached(stream))
         moved = Clock::now();
-    if (Clock::now() - moved >= options.timeout) {
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved);
+    if (waited >= longWait(options.timeout) && !std::exchange(told, true))
+      options.ranks->tellOfWait(fmt::format("collective {} on its GPU", waitedFor()), waited,
+                                options.timeout);
+    if (waited >= options.timeout) {
+      options.ranks->showStacks();
       const std::string what = fmt::format("rank {} on host {} waits for collective {}: no end after {} s",
                                            options.ranks->rank(), options.ranks->host(options.ranks->rank()),
                                            waitedFor(), static_cast<double>(options.timeout.count()) / 1e3);

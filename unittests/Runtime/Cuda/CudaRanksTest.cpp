@@ -86,6 +86,12 @@ TEST_F(CudaRanksTest, GroupsOfAMeshSplit) {
   }
 }
 
+TEST_F(CudaRanksTest, CompareReplicasOfTheirDevices) {
+  const Outcome outcome = runMesh({{"dp", 2}, {"tp", 2}}, "--steps 4 --check-replicas 2");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("replicas of 36 B compared 2 times in "));
+}
+
 TEST_F(CudaRanksTest, ARankThatDoesNotTakePartIsNoticed) {
   // Rank 1 never gives its parts: nobody's first gather ends.
   const Outcome outcome = runRanks(2, "--steps 3 --timeout 2", {"DS_FAKE_LOST=1"});
@@ -93,6 +99,10 @@ TEST_F(CudaRanksTest, ARankThatDoesNotTakePartIsNoticed) {
   EXPECT_THAT(outcome.err,
               testing::ContainsRegex("rank [01] on host .* waits for collective 'all_gather_0': no end "
                                      "after 2 s"));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("rank [01] has been waiting for .* s in collective "
+                                                  "'all_gather_0' on its GPU: all ranks answer"));
+  EXPECT_THAT(outcome.err, HasSubstr("stacks of rank 0"));
+  EXPECT_THAT(outcome.err, HasSubstr("stacks of rank 1"));
 }
 
 //===----------------------------------------------------------------------===//
