@@ -2,15 +2,13 @@
 
 #include "ds/Runtime/Formats/MappedFile.h"
 
+#include "OpenFile.h"
 #include "Text.h"
 #include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <cerrno>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -45,52 +43,14 @@ Result<MappedFile> MappedFile::adopt(int fd, std::string name) {
 }
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever; it means nothing for a regular
-  // file.
   const StorageOperation opening("opening", path);
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
-    return ioError("open", path, errno);
-  return adopt(fd, path);
-}
-
-/// Opens `name` below `directoryFd` without following links out of it. Where the kernel (or a sandbox) does
-/// not know openat2, no link is followed at all.
-static int openBeneathDirectory(int directoryFd, const char *name) {
-  open_how how = {};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  int fd = int(syscall(SYS_openat2, directoryFd, name, &how, sizeof(how)));
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-    fd = openat(directoryFd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  return fd;
+  Result<int> fd = openFile(path);
+  return fd ? adopt(*fd, path) : Result<MappedFile>(fd.error());
 }
 
 Result<MappedFile> MappedFile::openBeneath(const std::string &directory, std::string_view name) {
-  constexpr size_t kLongestName = 255;
-  bool plain = !name.empty() && name.size() <= kLongestName && name != "." && name != ".." &&
-               name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
-  if (!plain)
-    return Error{ExitCode::Corrupt,
-                 quote(directory) +
-                     ": expects the name of a file in this directory, of at most 255 bytes and "
-                     "without '/', but got " +
-                     quote(name),
-                 "the index may name only files that lie beside it"};
-  int directoryFd = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (directoryFd < 0)
-    return ioError("open", directory, errno);
-  std::string text(name);
-  int fd = openBeneathDirectory(directoryFd, text.c_str());
-  int failure = errno;
-  close(directoryFd);
-  std::string path = directory + "/" + text;
-  if (fd < 0 && (failure == EXDEV || failure == ELOOP))
-    return Error{ExitCode::Corrupt, quote(path) + ": is a link that leads out of its directory",
-                 "put the file itself there"};
-  if (fd < 0)
-    return ioError("open", path, failure);
-  return adopt(fd, std::move(path));
+  Result<int> fd = openFileBeneath(directory, name);
+  return fd ? adopt(*fd, directory + "/" + std::string(name)) : Result<MappedFile>(fd.error());
 }
 
 MappedFile::MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }

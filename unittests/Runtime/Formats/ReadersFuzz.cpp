@@ -9,11 +9,13 @@
 #include "ds/Runtime/Formats/Npy.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 #include "ds/Runtime/Formats/TokenStream.h"
+#include "ds/Runtime/Formats/TorchFile.h"
 
 #include <cstdlib>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace ds;
 using namespace ds::rt;
@@ -79,13 +81,30 @@ void readData(const std::string &path, size_t numInputs) {
     (void)source->fill(step, 0, 0, std::span(destinations, numInputs));
 }
 
+/// What can be asked of a value, and of what it holds some steps deep; tensors are read.
+void readValue(const PickleValue &value, const TorchFile *file, unsigned depth) {
+  (void)value.find("a"), (void)value.describe(), (void)value.asBytes();
+  if (std::optional<PickleTensor> tensor = value.asTensor();
+      tensor && file && tensor->numElements() < 100'000) {
+    std::vector<std::byte> elements(tensor->numElements() * bitSize(tensor->dtype) / 8);
+    (void)file->read(*tensor, 0, tensor->numElements(), elements.data());
+  }
+  for (size_t i = 0; i < value.size() && i < 20 && depth > 0; ++i)
+    readValue(value.isMap() ? value.value(i) : value[i], file, depth - 1);
+}
+
+void readTorch(const std::string &path) {
+  if (Result<TorchFile> file = TorchFile::open(path))
+    readValue(file->root(), &*file, 3);
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   if (size == 0)
     return 0;
   static constexpr const char *kExtensions[] = {".safetensors", ".npy", ".bin", ".json"};
-  unsigned reader = bytes[0] % 5;
+  unsigned reader = bytes[0] % 7;
   FuzzFile file(bytes + 1, size - 1, kExtensions[reader % 4]);
   switch (reader) {
   case 0:
@@ -96,6 +115,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     break;
   case 3: // .json
     (void)WeightFiles::open(file.path);
+    break;
+  case 5: // torch.save
+    readTorch(file.path);
+    break;
+  case 6:
+    if (Result<Pickle> pickle = Pickle::read({reinterpret_cast<const char *>(bytes) + 1, size - 1}, "p"))
+      readValue(pickle->root(), nullptr, 3);
     break;
   default: // .bin, and .safetensors as data
     readData(file.path, 2);

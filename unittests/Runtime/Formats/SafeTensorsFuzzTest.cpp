@@ -1,46 +1,18 @@
 //===- SafeTensorsFuzzTest.cpp - Mutated files neither crash nor explode -------===//
 //
 // A fixed generator mutates a valid file some thousand times. Whatever comes out is accepted or refused as
-// corrupt; what is accepted keeps the promises that readers rely on. Memory is counted by this program's
-// operator new, but not under sanitizers, which have an allocator of their own.
+// corrupt; what is accepted keeps the promises that readers rely on.
 //
 //===---------------------------------------------------------------------------===//
 
+#include "CountedMemory.h"
 #include "TestFiles.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 
-#include <atomic>
-#include <malloc.h>
-#include <new>
 #include <random>
 
 using namespace ds;
 using namespace ds::rt;
-
-namespace {
-std::atomic<size_t> liveBytes = 0, peakBytes = 0;
-} // namespace
-
-#ifndef DS_SANITIZED
-static void count(void *pointer) {
-  size_t now = liveBytes += malloc_usable_size(pointer);
-  size_t peak = peakBytes;
-  while (now > peak && !peakBytes.compare_exchange_weak(peak, now)) {
-  }
-}
-void *operator new(size_t bytes) {
-  void *pointer = malloc(bytes);
-  if (!pointer)
-    throw std::bad_alloc();
-  count(pointer);
-  return pointer;
-}
-void operator delete(void *pointer) noexcept {
-  liveBytes -= malloc_usable_size(pointer);
-  free(pointer);
-}
-void operator delete(void *pointer, size_t) noexcept { operator delete(pointer); }
-#endif
 
 namespace {
 
@@ -49,11 +21,10 @@ protected:
   /// Bytes allocated at the worst moment of opening `bytes`.
   size_t peakOf(std::string_view bytes, bool &accepted) {
     std::string name = write("t", bytes);
-    size_t before = liveBytes;
-    peakBytes = before;
+    PeakMemory peak;
     auto file = SafeTensorsFile::open(name);
     accepted = bool(file);
-    return peakBytes - before;
+    return peak.bytes();
   }
 };
 
