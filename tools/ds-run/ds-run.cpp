@@ -41,7 +41,7 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
 
 void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("PROGRAM", options.program, "program made by ds-opt --emit=program")->required();
-  app.add_option("--data", options.data, "training data: .safetensors, .npy or .bin")->required();
+  app.add_option("--data", options.data, "training data: .safetensors, .npy, .bin or .idx")->required();
   app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32");
   app.add_flag("--shuffle", options.shuffle, "draw samples in an order chosen by --seed");
   app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)");

@@ -6,6 +6,7 @@
 #include "Text.h"
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace ds;
 using namespace ds::rt;
@@ -15,7 +16,14 @@ const MappedFile &Columns::mapped() const {
     return tensors->file();
   if (const auto *npy = std::get_if<NpyFile>(&file))
     return npy->mapped();
+  if (const auto *pair = std::get_if<IndexedTokens>(&file))
+    return pair->mapped();
   return std::get_if<TokenStream>(&file)->mapped();
+}
+
+const MappedFile *Columns::index() const {
+  const auto *pair = std::get_if<IndexedTokens>(&file);
+  return pair ? &pair->index() : nullptr;
 }
 
 static Error invalid(const std::string &path, const std::string &what, std::string hint) {
@@ -129,25 +137,57 @@ static Status checkTokenInputs(const std::string &path, std::span<const InputSpe
       "put one tensor for each argument into a .safetensors file");
 }
 
+/// Windows of T + 1 tokens at stride T: the inputs, and a token later the targets.
+template <class Tokens>
+static Columns windows(Tokens tokens, const std::string &about, std::span<const InputSpec> inputs) {
+  Columns out;
+  const auto length = uint64_t(inputs[0].shape[1]);
+  const size_t width = bitSize(tokens.dtype()) / 8;
+  out.isTokenStream = true;
+  out.numSamples = tokens.size() == 0 ? 0 : (tokens.size() - 1) / length;
+  out.contents =
+      std::to_string(tokens.size()) + " tokens (" + std::string(spell(tokens.dtype())) + ")" + about + ", ";
+  // Without a whole window there is nothing to point at.
+  const std::byte *first = tokens.data().data();
+  const std::byte *second = out.numSamples == 0 ? first : first + width;
+  out.columns.push_back({first, tokens.dtype(), length * width, length, 0});
+  out.columns.push_back({second, tokens.dtype(), length * width, length, 1});
+  out.file = std::move(tokens);
+  return out;
+}
+
 static Result<Columns> openTokens(const DataOptions &options, std::span<const InputSpec> inputs) {
   if (Status status = checkTokenInputs(options.path, inputs); !status)
     return status.error();
   Result<TokenStream> stream = TokenStream::open(options.path, options.tokenWidth);
   if (!stream)
     return stream.error();
-  Columns out;
-  uint64_t length = uint64_t(inputs[0].shape[1]);
-  size_t width = size_t(stream->width());
-  out.isTokenStream = true;
-  out.numSamples = stream->size() == 0 ? 0 : (stream->size() - 1) / length;
-  out.contents = std::to_string(stream->size()) + " tokens (" + std::string(spell(stream->dtype())) + "), ";
-  // Without a whole window there is nothing to point at.
-  const std::byte *first = stream->data().data();
-  const std::byte *second = out.numSamples == 0 ? first : first + width;
-  out.columns.push_back({first, stream->dtype(), length * width, length, 0});
-  out.columns.push_back({second, stream->dtype(), length * width, length, 1});
-  out.file = std::move(*stream);
-  return out;
+  return windows(std::move(*stream), "", inputs);
+}
+
+/// `prefix`.idx and `prefix`.bin.
+static Result<Columns> openIndexed(const std::string &prefix, const DataOptions &options,
+                                   std::span<const InputSpec> inputs) {
+  if (Status status = checkTokenInputs(options.path, inputs); !status)
+    return status.error();
+  if (options.tokenWidth)
+    return Error{ExitCode::Usage,
+                 quote(prefix + ".idx") + ": says what its tokens are, --token-dtype need not",
+                 "leave --token-dtype out"};
+  Result<IndexedTokens> pair = IndexedTokens::open(prefix + ".idx", prefix + ".bin");
+  if (!pair)
+    return pair.error();
+  const std::string documents = " in " + std::to_string(pair->numDocuments()) + " documents";
+  return windows(std::move(*pair), documents, inputs);
+}
+
+/// The path without .idx or .bin if it is one of a pair, or names one; empty if it does not.
+static std::string indexedPrefix(const std::string &path) {
+  if (path.ends_with(".idx"))
+    return path.substr(0, path.size() - 4);
+  std::string prefix = path.ends_with(".bin") ? path.substr(0, path.size() - 4) : path;
+  std::error_code unknown;
+  return std::filesystem::exists(prefix + ".idx", unknown) ? prefix : "";
 }
 
 Result<Columns> ds::rt::openColumns(const DataOptions &options, std::span<const InputSpec> inputs) {
@@ -156,8 +196,13 @@ Result<Columns> ds::rt::openColumns(const DataOptions &options, std::span<const 
     return openSafeTensors(path, inputs);
   if (path.ends_with(".npy"))
     return openNpy(path, inputs);
+  if (const std::string prefix = indexedPrefix(path); !prefix.empty())
+    return openIndexed(prefix, options, inputs);
   if (path.ends_with(".bin"))
     return openTokens(options, inputs);
-  return Error{ExitCode::Usage, quote(path) + ": expects a name that ends in .safetensors, .npy or .bin",
+  return Error{ExitCode::Usage,
+               quote(path) +
+                   ": expects a name that ends in .safetensors, .npy, .bin or .idx, or with .bin and "
+                   ".idx appended that of two files",
                "the extension says how the data is read"};
 }

@@ -3,6 +3,7 @@
 #define DS_LIB_RUNTIME_FORMATS_DATACOLUMNS_H
 
 #include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Formats/IndexedTokens.h"
 #include "ds/Runtime/Formats/Npy.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 
@@ -22,13 +23,17 @@ struct Column {
 
 /// An open data file in that form.
 struct Columns {
-  std::variant<std::monostate, SafeTensorsFile, NpyFile, TokenStream> file; ///< keeps the data mapped
-  std::vector<Column> columns;                                              ///< one per input
+  std::variant<std::monostate, SafeTensorsFile, NpyFile, TokenStream, IndexedTokens>
+      file;                    ///< keeps it mapped
+  std::vector<Column> columns; ///< one per input
   uint64_t numSamples = 0;
   bool isTokenStream = false;
-  std::string contents; ///< for the log: "1000 tokens (U16)"
+  std::string contents; ///< for the log: "1000 tokens (U16), "
 
+  /// What samples are read from.
   const MappedFile &mapped() const;
+  /// What says where they are, if that is another file; null if not.
+  const MappedFile *index() const;
 };
 
 /// Opens the file by its extension and finds every input's column, or says which argument does not fit and

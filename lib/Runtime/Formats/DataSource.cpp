@@ -118,8 +118,10 @@ static uint64_t addToDigest(uint64_t digest, std::span<const std::byte> file) {
 std::string DataSource::sign() const {
   const std::string order = impl->options.shuffle ? fmt::format("shuffled by seed {}", impl->options.seed)
                                                   : std::string("in file order");
-  return fmt::format("{}{} samples, digest {:016x}, {}", impl->data.contents, numSamples(),
-                     addToDigest(0, impl->data.mapped().bytes()), order);
+  uint64_t digest = addToDigest(0, impl->data.mapped().bytes());
+  if (const MappedFile *index = impl->data.index())
+    digest = addToDigest(digest, index->bytes());
+  return fmt::format("{}{} samples, digest {:016x}, {}", impl->data.contents, numSamples(), digest, order);
 }
 
 uint64_t DataSource::position(uint64_t step) const {

@@ -1,16 +1,19 @@
 //===- ReadersFuzz.cpp - Every reader of untrusted files under libFuzzer -------===//
 //
-// The first byte of the input chooses the reader, the rest is the file. Whatever is accepted is read to its
-// last byte, so that a wrong size is found by the address sanitizer.
+// The first byte of the input chooses the reader, the rest is the file, or what an index and its tokens are
+// cut from. Whatever is accepted is read to its last byte, so that a wrong size is found by the address
+// sanitizer.
 //
 //===---------------------------------------------------------------------------===//
 
 #include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Formats/IndexedTokens.h"
 #include "ds/Runtime/Formats/Npy.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 #include "ds/Runtime/Formats/TokenStream.h"
 #include "ds/Runtime/Formats/TorchFile.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <sys/mman.h>
@@ -70,7 +73,8 @@ void readTensors(const std::string &path) {
 void readData(const std::string &path, size_t numInputs) {
   DataOptions options;
   options.path = path;
-  options.tokenWidth = TokenWidth::U16;
+  if (path.ends_with(".bin"))
+    options.tokenWidth = TokenWidth::U16;
   options.shuffle = true;
   std::vector<InputSpec> inputs = {{"x", DType::I64, {1, 2}, 100}, {"y", DType::I64, {1, 2}}};
   inputs.resize(numInputs);
@@ -98,13 +102,27 @@ void readTorch(const std::string &path) {
     readValue(file->root(), &*file, 3);
 }
 
+/// An index, whose length is in the first byte, and its tokens.
+void readIndexed(const uint8_t *bytes, size_t size) {
+  const size_t length = size == 0 ? 0 : std::min<size_t>(bytes[0], size - 1);
+  FuzzFile index(bytes + 1, length, ".idx"),
+      data(bytes + 1 + length, size == 0 ? 0 : size - 1 - length, ".bin");
+  if (Result<IndexedTokens> pair = IndexedTokens::open(index.path, data.path))
+    touch(pair->data().data(), pair->size() * (bitSize(pair->dtype()) / 8));
+  readData(index.path, 2);
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   if (size == 0)
     return 0;
   static constexpr const char *kExtensions[] = {".safetensors", ".npy", ".bin", ".json"};
-  unsigned reader = bytes[0] % 7;
+  unsigned reader = bytes[0] % 8;
+  if (reader == 7) {
+    readIndexed(bytes + 1, size - 1);
+    return 0;
+  }
   FuzzFile file(bytes + 1, size - 1, kExtensions[reader % 4]);
   switch (reader) {
   case 0:

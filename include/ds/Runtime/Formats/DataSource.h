@@ -45,7 +45,7 @@ struct InputSpec {
 std::vector<InputSpec> inputSpecs(const Program &program);
 
 struct DataOptions {
-  std::string path;                        ///< .safetensors, .npy or .bin
+  std::string path;                        ///< .safetensors, .npy, .bin, .idx or what is before the last two
   std::optional<TokenWidth> tokenWidth;    ///< of a .bin file without header
   uint32_t microBatch = 1;                 ///< M
   uint32_t accumulation = 1;               ///< G; 1 for evaluation

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+"""check_data.py - train on data in one of its forms and on the same samples, cut out by numpy, as plain tensors.
+
+    check_data.py CASE --out DIR
+
+CASE says what files are written and how ds-run is told of them; a case knows from the description of the format alone
+which samples the steps must read.  Both runs must print the same loss at each step, bit for bit.
+"""
+
+import argparse
+import os
+import struct
+
+import numpy as np
+
+import compare
+import example  # noqa: F401: finds export
+from commands import compile_program, finish, run
+
+import export
+import safetensors_io
+
+LENGTH = 16  # tokens a sample, as the tiny GPT's context
+MICRO, STEPS = 2, 7
+CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Run", "Inputs", "plain.json")
+
+
+def draw(count, seed):
+    return np.random.default_rng(seed).integers(0, 64, count)
+
+
+def windows(tokens):
+    """(inputs, targets): LENGTH + 1 tokens at a stride of LENGTH."""
+    count = (len(tokens) - 1) // LENGTH
+    return (tokens[:count * LENGTH].reshape(count, LENGTH), tokens[1:count * LENGTH + 1].reshape(count, LENGTH))
+
+
+def write_megatron(prefix, documents, dtype):
+    """Each document of one sequence, but the first of two."""
+    code = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint16": 8}[dtype]
+    sequences = [documents[0][:3], documents[0][3:], *documents[1:]]
+    lengths = [len(sequence) for sequence in sequences]
+    width = np.dtype(dtype).itemsize
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) * width
+    borders = [0, *range(2, len(sequences) + 1)]
+    with open(prefix + ".bin", "wb") as file:
+        for sequence in sequences:
+            file.write(sequence.astype(dtype).tobytes())
+    with open(prefix + ".idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(sequences), len(borders)))
+        for values, kind in ((lengths, "int32"), (starts, "int64"), (borders, "int64")):
+            file.write(np.array(values, kind).tobytes())
+
+
+def megatron(folder, dtype, suffix):
+    tokens = draw(20 * LENGTH + 5, seed=3)
+    write_megatron(os.path.join(folder, "pair"), np.split(tokens, [40, 41, 41, 200]), dtype)
+    return ["--data", os.path.join(folder, "pair" + suffix)], windows(tokens)
+
+
+CASES = {
+    "megatron-u16": lambda folder: megatron(folder, "uint16", ".idx"),
+    "megatron-i32": lambda folder: megatron(folder, "int32", ".bin"),
+    "megatron-u8": lambda folder: megatron(folder, "uint8", ""),
+}
+
+
+def train(args, name, *data):
+    log = os.path.join(args.out, name + ".jsonl")
+    text = run("ds-run", args.program, *data, "--steps", STEPS, "--log-jsonl", log)
+    return [record["loss"] for record in compare.read_log(log)], text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", choices=sorted(CASES))
+    parser.add_argument("--out", required=True)
+    args = parser.parse_args()
+    os.makedirs(args.out, exist_ok=True)
+    archive, _, inputs = export.main(["gpt", "--out", args.out, "--batch", str(MICRO)])
+    args.program = os.path.join(args.out, "gpt.dsx")
+    compile_program(archive, CONFIG, inputs, args.program)
+
+    flags, (x, y) = CASES[args.case](args.out)
+    plain = os.path.join(args.out, "plain.safetensors")
+    safetensors_io.save(plain, {"x": x.astype(np.int64), "y": y.astype(np.int64)})
+    ours, text = train(args, "ours", *flags)
+    expected, _ = train(args, "expected", "--data", plain)
+    complaints = [f"step {step + 1}: loss {a}, expected {b}" for step, (a, b) in enumerate(zip(ours, expected)) if a != b]
+    complaints += [] if len(set(expected)) == STEPS else ["the samples' losses do not tell them apart"]
+    finish(complaints, text + f"{STEPS} steps read the samples expected")
+
+
+if __name__ == "__main__":
+    main()
