@@ -8,8 +8,11 @@ which samples the steps must read.  Both runs must print the same loss at each s
 """
 
 import argparse
+import json
+import math
 import os
 import struct
+from fractions import Fraction
 
 import numpy as np
 
@@ -58,7 +61,70 @@ def megatron(folder, dtype, suffix):
     return ["--data", os.path.join(folder, "pair" + suffix)], windows(tokens)
 
 
+def write_shards(folder):
+    """Three files of three kinds, and their windows: none runs from one file into the next."""
+    parts = [draw(count, seed) for seed, count in enumerate((5 * LENGTH + 9, 2 * LENGTH + 1, 4 * LENGTH + 2))]
+    parts[0].astype("uint16").tofile(os.path.join(folder, "shard-000.bin"))
+    with open(os.path.join(folder, "shard-001.bin"), "wb") as file:
+        file.write(struct.pack("<256i", 20240801, 7, len(parts[1]), *[0] * 253) + parts[1].astype("uint32").tobytes())
+    write_megatron(os.path.join(folder, "shard-002"), [parts[2]], "uint16")
+    return [np.concatenate(column) for column in zip(*map(windows, parts))]
+
+
+def shards(folder):
+    return ["--data", os.path.join(folder, "shard-*.bin")], write_shards(folder)
+
+
+def turns(weights, count):
+    """The source of each of `count` positions: of the samples that may come, the one that must come first.
+
+    Source k's j-th sample may come from (j - 1) / w_k, rounded down, and must come before j / w_k, rounded up.
+    """
+    weights = [Fraction(weight) / sum(map(Fraction, weights)) for weight in weights]
+    given, order = [0] * len(weights), []
+    for n in range(count):
+        ready = [(math.ceil((given[k] + 1) / w), k) for k, w in enumerate(weights) if math.floor(given[k] / w) <= n]
+        order.append(min(ready)[1])
+        given[order[-1]] += 1
+        assert all(abs(given[k] - (n + 1) * w) < 1 for k, w in enumerate(weights))
+    return order
+
+
+def blend(folder, spell):
+    """Shards, a single file and one that is read several times; each is cut on its own."""
+    code, short = draw(30 * LENGTH + 1, seed=7), draw(3 * LENGTH + 1, seed=8)
+    code.astype("uint32").tofile(os.path.join(folder, "code.bin"))
+    short.astype("uint32").tofile(os.path.join(folder, "short.bin"))
+    weights = ["0.2", "0.35", "0.45"]
+    samples = [windows(code), windows(short), windows(draw(9 * LENGTH + 1, seed=9))]
+    for name, tokens in (("wiki-0", draw(9 * LENGTH + 1, seed=9)[:6 * LENGTH + 1]),
+                         ("wiki-1", draw(9 * LENGTH + 1, seed=9)[6 * LENGTH:])):
+        tokens.astype("uint32").tofile(os.path.join(folder, name + ".bin"))
+    places, given = [], [0, 0, 0]
+    for source in turns(weights, MICRO * STEPS):
+        places.append((source, given[source] % len(samples[source][0])))
+        given[source] += 1
+    expected = [np.stack([samples[source][column][place] for source, place in places]) for column in (0, 1)]
+    return spell(folder, list(zip(weights, ["code.bin", "short.bin", "wiki-*.bin"]))), expected
+
+
+def on_the_line(folder, sources):
+    text = ",".join(f"{weight}:{os.path.join(folder, name)}" for weight, name in sources)
+    return ["--data", text, "--token-dtype", "u32"]
+
+
+def as_json(folder, sources):
+    path = os.path.join(folder, "blend.json")
+    with open(path, "w") as file:
+        json.dump({"sources": [{"path": name, "weight": float(weight), "token_dtype": "u32"} for weight, name in sources]},
+                  file)
+    return ["--data", path]
+
+
 CASES = {
+    "shards": shards,
+    "blend": lambda folder: blend(folder, on_the_line),
+    "blend-file": lambda folder: blend(folder, as_json),
     "megatron-u16": lambda folder: megatron(folder, "uint16", ".idx"),
     "megatron-i32": lambda folder: megatron(folder, "int32", ".bin"),
     "megatron-u8": lambda folder: megatron(folder, "uint8", ""),

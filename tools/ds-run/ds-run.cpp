@@ -8,6 +8,7 @@
 #include "Options.h"
 #include "SafetyOptions.h"
 #include "Start.h"
+#include "ds/Runtime/Formats/DataFiles.h"
 #include "ds/Runtime/Trainer.h"
 #include "ds/Support/RunTool.h"
 
@@ -41,7 +42,9 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
 
 void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("PROGRAM", options.program, "program made by ds-opt --emit=program")->required();
-  app.add_option("--data", options.data, "training data: .safetensors, .npy, .bin or .idx")->required();
+  app.add_option("--data", options.data,
+                 "training data: FILE, 'PATTERN' of files, or a blend: W:FILE,W:FILE or .json")
+      ->required();
   app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32");
   app.add_flag("--shuffle", options.shuffle, "draw samples in an order chosen by --seed");
   app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)");
@@ -68,10 +71,10 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
 Files filesOf(const ds::rt::TrainOptions &options) {
   const std::filesystem::path program(options.program), weights(options.weights);
   Files files;
-  files.inputs = {{"PROGRAM", options.program},
-                  {"--data", options.data},
-                  {"--eval-data", options.evalData},
-                  {"--weights", options.weights}};
+  files.inputs = {{"PROGRAM", options.program}, {"--weights", options.weights}};
+  for (const auto &[option, data] : {std::pair("--data", options.data), {"--eval-data", options.evalData}})
+    for (const std::string &file : ds::rt::listDataFiles(data))
+      files.inputs.push_back({option, file});
   if (options.weights.empty())
     files.inputs.push_back({"PROGRAM", std::filesystem::path(program).replace_extension(".safetensors")});
   else if (weights.extension() == ".json")

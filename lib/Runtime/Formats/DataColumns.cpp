@@ -4,9 +4,9 @@
 
 #include "Convert.h"
 #include "Text.h"
+#include "ds/Runtime/Formats/DataFiles.h"
 
 #include <algorithm>
-#include <filesystem>
 
 using namespace ds;
 using namespace ds::rt;
@@ -24,6 +24,15 @@ const MappedFile &Columns::mapped() const {
 const MappedFile *Columns::index() const {
   const auto *pair = std::get_if<IndexedTokens>(&file);
   return pair ? &pair->index() : nullptr;
+}
+
+std::string Columns::contents() const {
+  if (!isTokenStream())
+    return "";
+  std::string text = std::to_string(numTokens) + " tokens (" + std::string(spell(columns[0].dtype)) + ")";
+  if (const auto *pair = std::get_if<IndexedTokens>(&file))
+    text += " in " + std::to_string(pair->numDocuments()) + " documents";
+  return text + ", ";
 }
 
 static Error invalid(const std::string &path, const std::string &what, std::string hint) {
@@ -139,67 +148,44 @@ static Status checkTokenInputs(const std::string &path, std::span<const InputSpe
 
 /// Windows of T + 1 tokens at stride T: the inputs, and a token later the targets.
 template <class Tokens>
-static Columns windows(Tokens tokens, const std::string &about, std::span<const InputSpec> inputs) {
+static Result<Columns> windows(Result<Tokens> tokens, std::span<const InputSpec> inputs) {
+  if (!tokens)
+    return tokens.error();
   Columns out;
   const auto length = uint64_t(inputs[0].shape[1]);
-  const size_t width = bitSize(tokens.dtype()) / 8;
-  out.isTokenStream = true;
-  out.numSamples = tokens.size() == 0 ? 0 : (tokens.size() - 1) / length;
-  out.contents =
-      std::to_string(tokens.size()) + " tokens (" + std::string(spell(tokens.dtype())) + ")" + about + ", ";
+  const size_t width = bitSize(tokens->dtype()) / 8;
+  out.numTokens = tokens->size();
+  out.numSamples = tokens->size() == 0 ? 0 : (tokens->size() - 1) / length;
   // Without a whole window there is nothing to point at.
-  const std::byte *first = tokens.data().data();
+  const std::byte *first = tokens->data().data();
   const std::byte *second = out.numSamples == 0 ? first : first + width;
-  out.columns.push_back({first, tokens.dtype(), length * width, length, 0});
-  out.columns.push_back({second, tokens.dtype(), length * width, length, 1});
-  out.file = std::move(tokens);
+  out.columns.push_back({first, tokens->dtype(), length * width, length, 0});
+  out.columns.push_back({second, tokens->dtype(), length * width, length, 1});
+  out.file = std::move(*tokens);
   return out;
 }
 
-static Result<Columns> openTokens(const DataOptions &options, std::span<const InputSpec> inputs) {
-  if (Status status = checkTokenInputs(options.path, inputs); !status)
+static Result<Columns> openTokens(const std::string &path, const std::string &prefix,
+                                  std::optional<TokenWidth> rawWidth, std::span<const InputSpec> inputs) {
+  if (Status status = checkTokenInputs(path, inputs); !status)
     return status.error();
-  Result<TokenStream> stream = TokenStream::open(options.path, options.tokenWidth);
-  if (!stream)
-    return stream.error();
-  return windows(std::move(*stream), "", inputs);
-}
-
-/// `prefix`.idx and `prefix`.bin.
-static Result<Columns> openIndexed(const std::string &prefix, const DataOptions &options,
-                                   std::span<const InputSpec> inputs) {
-  if (Status status = checkTokenInputs(options.path, inputs); !status)
-    return status.error();
-  if (options.tokenWidth)
+  if (prefix.empty())
+    return windows(TokenStream::open(path, rawWidth), inputs);
+  if (rawWidth)
     return Error{ExitCode::Usage,
                  quote(prefix + ".idx") + ": says what its tokens are, --token-dtype need not",
                  "leave --token-dtype out"};
-  Result<IndexedTokens> pair = IndexedTokens::open(prefix + ".idx", prefix + ".bin");
-  if (!pair)
-    return pair.error();
-  const std::string documents = " in " + std::to_string(pair->numDocuments()) + " documents";
-  return windows(std::move(*pair), documents, inputs);
+  return windows(IndexedTokens::open(prefix + ".idx", prefix + ".bin"), inputs);
 }
 
-/// The path without .idx or .bin if it is one of a pair, or names one; empty if it does not.
-static std::string indexedPrefix(const std::string &path) {
-  if (path.ends_with(".idx"))
-    return path.substr(0, path.size() - 4);
-  std::string prefix = path.ends_with(".bin") ? path.substr(0, path.size() - 4) : path;
-  std::error_code unknown;
-  return std::filesystem::exists(prefix + ".idx", unknown) ? prefix : "";
-}
-
-Result<Columns> ds::rt::openColumns(const DataOptions &options, std::span<const InputSpec> inputs) {
-  const std::string &path = options.path;
+Result<Columns> ds::rt::openColumns(const std::string &path, std::optional<TokenWidth> rawWidth,
+                                    std::span<const InputSpec> inputs) {
   if (path.ends_with(".safetensors"))
     return openSafeTensors(path, inputs);
   if (path.ends_with(".npy"))
     return openNpy(path, inputs);
-  if (const std::string prefix = indexedPrefix(path); !prefix.empty())
-    return openIndexed(prefix, options, inputs);
-  if (path.ends_with(".bin"))
-    return openTokens(options, inputs);
+  if (const std::string prefix = pairPrefix(path); !prefix.empty() || path.ends_with(".bin"))
+    return openTokens(path, prefix, rawWidth, inputs);
   return Error{ExitCode::Usage,
                quote(path) +
                    ": expects a name that ends in .safetensors, .npy, .bin or .idx, or with .bin and "

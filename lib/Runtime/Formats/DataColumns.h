@@ -27,9 +27,13 @@ struct Columns {
       file;                    ///< keeps it mapped
   std::vector<Column> columns; ///< one per input
   uint64_t numSamples = 0;
-  bool isTokenStream = false;
-  std::string contents; ///< for the log: "1000 tokens (U16), "
+  uint64_t numTokens = 0;
 
+  bool isTokenStream() const {
+    return std::holds_alternative<TokenStream>(file) || std::holds_alternative<IndexedTokens>(file);
+  }
+  /// For the log: "1000 tokens (U16), ", empty for other data.
+  std::string contents() const;
   /// What samples are read from.
   const MappedFile &mapped() const;
   /// What says where they are, if that is another file; null if not.
@@ -37,8 +41,9 @@ struct Columns {
 };
 
 /// Opens the file by its extension and finds every input's column, or says which argument does not fit and
-/// why.
-Result<Columns> openColumns(const DataOptions &options, std::span<const InputSpec> inputs);
+/// why. `rawWidth` is of tokens without a header.
+Result<Columns> openColumns(const std::string &path, std::optional<TokenWidth> rawWidth,
+                            std::span<const InputSpec> inputs);
 
 } // namespace ds::rt
 

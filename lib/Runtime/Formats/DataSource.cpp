@@ -3,9 +3,8 @@
 #include "ds/Runtime/Formats/DataSource.h"
 
 #include "Convert.h"
-#include "DataColumns.h"
+#include "Sources.h"
 #include "Text.h"
-#include "ds/Runtime/Formats/Permutation.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -19,19 +18,20 @@ using namespace ds::rt;
 struct DataSource::Impl {
   DataOptions options;
   std::vector<InputSpec> inputs;
-  Columns data;
-  std::optional<uint64_t> epoch; ///< of the last sample read; empty before the first batch
+  Sources data;
+  std::vector<std::optional<uint64_t>> epochs; ///< by source, of the last sample read; empty before the first
+  std::string sign;                            ///< empty until it is asked for
 
   uint64_t globalBatch() const {
     return uint64_t(options.microBatch) * options.accumulation * options.world; // checked when opened
   }
   /// Of the first sample of `step`; 128 bits hold it for every step and batch.
-  unsigned __int128 firstPosition(uint64_t step) const {
-    return options.firstSample + (unsigned __int128)(step - options.firstStep) * globalBatch();
+  Position firstPosition(uint64_t step) const {
+    return options.firstSample + Position(step - options.firstStep) * globalBatch();
   }
-  void noticeWrap(uint64_t step, unsigned __int128 firstPosition);
-  Error badValue(size_t input, uint64_t sample, const BadElement &bad) const;
-  Status fillInput(size_t input, unsigned __int128 firstPosition, void *destination) const;
+  void noticeWraps(uint64_t step, Position first);
+  Error badValue(size_t input, const SamplePlace &place, const BadElement &bad) const;
+  Status fillSample(const SamplePlace &place, uint64_t row, std::span<void *const> destinations) const;
 };
 
 std::vector<InputSpec> ds::rt::inputSpecs(const Program &program) {
@@ -71,17 +71,20 @@ static Status checkInputs(const DataOptions &options, std::span<const InputSpec>
 Result<DataSource> DataSource::open(const DataOptions &options, std::vector<InputSpec> inputs) try {
   if (Status status = checkInputs(options, inputs); !status)
     return status.error();
-  Result<Columns> data = openColumns(options, inputs);
+  Result<Sources> data = openSources(options, inputs);
   if (!data)
     return data.error();
-  auto impl = std::make_unique<Impl>(Impl{options, std::move(inputs), std::move(*data), std::nullopt});
-  if (impl->data.numSamples < impl->globalBatch())
+  auto impl = std::make_unique<Impl>(Impl{options, std::move(inputs), std::move(*data), {}, ""});
+  impl->epochs.resize(impl->data.list.size());
+  const Sources &sources = impl->data;
+  if (sources.numSamples() < impl->globalBatch())
     return Error{ExitCode::Invalid,
-                 quote(options.path) + ": has " + impl->data.contents +
-                     std::to_string(impl->data.numSamples) + " samples, but one global batch needs " +
-                     std::to_string(impl->globalBatch()) + " (" + std::to_string(options.microBatch) +
-                     " samples * " + std::to_string(options.accumulation) + " micro-steps * " +
-                     std::to_string(options.world) + " ranks)",
+                 fmt::format("{}: has {}{} samples, but one global batch needs {} ({} samples * {} "
+                             "micro-steps * {} ranks)",
+                             quote(options.path),
+                             sources.list.size() > 1 ? "" : sources.list[0].files[0].contents(),
+                             sources.numSamples(), impl->globalBatch(), options.microBatch,
+                             options.accumulation, options.world),
                  "use more data, a smaller train_batch_size or fewer ranks"};
   return DataSource(std::move(impl));
 } catch (const std::bad_alloc &) {
@@ -93,81 +96,111 @@ DataSource::DataSource(DataSource &&) noexcept = default;
 DataSource &DataSource::operator=(DataSource &&) noexcept = default;
 DataSource::~DataSource() = default;
 
-uint64_t DataSource::numSamples() const { return impl->data.numSamples; }
-uint64_t DataSource::numBatches() const { return impl->data.numSamples / impl->globalBatch(); }
+uint64_t DataSource::numSamples() const { return impl->data.numSamples(); }
+uint64_t DataSource::numBatches() const { return numSamples() / impl->globalBatch(); }
+
+/// The sources with their shares.
+static std::string describeBlend(const Sources &data, bool withNames) {
+  std::string text;
+  for (size_t i = 0; i < data.list.size(); ++i)
+    text += fmt::format("{}{} of {}{} ({})", i == 0 ? "" : " + ", data.blend.share(i), data.blend.period(),
+                        withNames ? " from " + quote(data.list[i].name) : "", data.list[i].describe());
+  return text;
+}
 
 std::string DataSource::describe() const {
+  const Sources &data = impl->data;
   std::string text =
-      quote(impl->options.path) + ": " + impl->data.contents + std::to_string(numSamples()) + " samples";
-  if (impl->data.isTokenStream)
-    text += " of " + std::to_string(impl->data.columns[0].elements);
-  text += ", " + std::to_string(numBatches()) + " global batches of " + std::to_string(impl->globalBatch());
+      quote(impl->options.path) + ": " +
+      (data.isBlend ? "blend of " + describeBlend(data, /*withNames=*/true) : data.list[0].describe());
+  text += fmt::format(", {} global batches of {}", numBatches(), impl->globalBatch());
   if (impl->options.shuffle)
     text += ", shuffled by seed " + std::to_string(impl->options.seed);
   return text;
 }
 
 /// Adds what a file begins with, which has the header of every format but one, and how long it is.
-static uint64_t addToDigest(uint64_t digest, std::span<const std::byte> file) {
-  constexpr size_t kMiB = size_t(1) << 20;
+static uint64_t addToDigest(uint64_t digest, std::span<const std::byte> file, size_t limit) {
   const uint64_t size = file.size();
   digest = XXH3_64bits_withSeed(&size, sizeof(size), digest);
-  return XXH3_64bits_withSeed(file.data(), std::min(file.size(), kMiB), digest);
+  return XXH3_64bits_withSeed(file.data(), std::min(file.size(), limit), digest);
+}
+
+/// Of all files in their order. Of many files less of each is read: 1 MiB together, but 4 KiB of each.
+static uint64_t digestOf(const Sources &data) {
+  constexpr size_t kMiB = size_t(1) << 20, kLeast = 4096;
+  size_t numFiles = 0;
+  for (const Source &source : data.list)
+    numFiles += source.files.size();
+  const size_t limit = std::max(kMiB / numFiles, kLeast);
+  uint64_t digest = 0;
+  for (const Source &source : data.list)
+    for (const Columns &file : source.files) {
+      digest = addToDigest(digest, file.mapped().bytes(), limit);
+      if (const MappedFile *index = file.index())
+        digest = addToDigest(digest, index->bytes(), limit);
+    }
+  return digest;
 }
 
 std::string DataSource::sign() const {
-  const std::string order = impl->options.shuffle ? fmt::format("shuffled by seed {}", impl->options.seed)
-                                                  : std::string("in file order");
-  uint64_t digest = addToDigest(0, impl->data.mapped().bytes());
-  if (const MappedFile *index = impl->data.index())
-    digest = addToDigest(digest, index->bytes());
-  return fmt::format("{}{} samples, digest {:016x}, {}", impl->data.contents, numSamples(), digest, order);
+  if (impl->sign.empty())
+    impl->sign = fmt::format(
+        "{}, digest {:016x}, {}",
+        impl->data.isBlend ? describeBlend(impl->data, /*withNames=*/false) : impl->data.list[0].describe(),
+        digestOf(impl->data),
+        impl->options.shuffle ? fmt::format("shuffled by seed {}", impl->options.seed) : "in file order");
+  return impl->sign;
 }
 
 uint64_t DataSource::position(uint64_t step) const {
   return uint64_t(std::min<unsigned __int128>(impl->firstPosition(step), UINT64_MAX));
 }
 
-/// Tells once for each new epoch that the data starts over. Looks at the whole micro-step of all ranks, so
-/// that every rank would say the same.
-void DataSource::Impl::noticeWrap(uint64_t step, unsigned __int128 firstPosition) {
-  uint64_t microStep = uint64_t(options.microBatch) * options.world;
-  uint64_t first = uint64_t(firstPosition / data.numSamples);
-  uint64_t last = uint64_t((firstPosition + microStep - 1) / data.numSamples);
-  uint64_t before = epoch.value_or(first); // a resumed run does not report the epochs of its predecessor
-  epoch = last;
-  if (last > before && options.notice)
-    options.notice(quote(options.path) + ": all " + std::to_string(data.numSamples) +
-                   " samples were read; starting over in step " + std::to_string(step + 1) + " (epoch " +
-                   std::to_string(last + 1) + ")");
+/// Tells once for each new epoch of a source that it starts over. Looks at the whole micro-step of all ranks,
+/// so that every rank would say the same.
+void DataSource::Impl::noticeWraps(uint64_t step, Position first) {
+  const Position end = first + uint64_t(options.microBatch) * options.world;
+  for (size_t i = 0; i < data.list.size(); ++i) {
+    const Source &source = data.list[i];
+    const Position from = data.blend.count(i, first), to = data.blend.count(i, end);
+    if (from == to)
+      continue;
+    const auto last = uint64_t((to - 1) / source.numSamples);
+    // A resumed run does not report the epochs of its predecessor.
+    const uint64_t before = epochs[i].value_or(uint64_t(from / source.numSamples));
+    epochs[i] = last;
+    if (last > before && options.notice)
+      options.notice(fmt::format("{}: all {} samples were read; starting over in step {} (epoch {})",
+                                 quote(source.name), source.numSamples, step + 1, last + 1));
+  }
 }
 
-Error DataSource::Impl::badValue(size_t input, uint64_t sample, const BadElement &bad) const {
-  const Column &column = data.columns[input];
-  std::string where = "sample " + std::to_string(sample) + ", element " + std::to_string(bad.position);
-  if (data.isTokenStream)
-    where = "token " + std::to_string(column.firstToken + sample * column.elements + bad.position);
+Error DataSource::Impl::badValue(size_t input, const SamplePlace &place, const BadElement &bad) const {
+  const Column &column = place.file->columns[input];
+  std::string where = fmt::format("sample {}, element {}", place.sample, bad.position);
+  if (place.file->isTokenStream())
+    where = fmt::format("token {}", column.firstToken + place.sample * column.elements + bad.position);
   bool isIndex = inputs[input].indexLimit != 0;
   return {ExitCode::Invalid,
-          quote(options.path) + ": argument " + quote(inputs[input].name) + ", " + where + ": value " +
-              bad.value + " is outside " + bad.limit,
+          fmt::format("{}: argument {}, {}: value {} is outside {}", quote(place.file->mapped().path()),
+                      quote(inputs[input].name), where, bad.value, bad.limit),
           isIndex ? "the data was made for another vocabulary or set of classes than the model" : ""};
 }
 
-Status DataSource::Impl::fillInput(size_t input, unsigned __int128 firstPosition, void *destination) const {
-  const InputSpec &spec = inputs[input];
-  const Column &column = data.columns[input];
-  IndexRule rule{spec.indexLimit, spec.hasIgnoreIndex, spec.ignoreIndex};
-  size_t sampleBytes = column.elements * elementBytes(spec.dtype);
-  for (uint64_t i = 0; i < options.microBatch; ++i) {
-    uint64_t epochOfSample = uint64_t((firstPosition + i) / data.numSamples);
-    uint64_t sample = uint64_t((firstPosition + i) % data.numSamples);
-    if (options.shuffle)
-      sample = Permutation(data.numSamples, options.seed, epochOfSample)(sample);
+/// Converts one sample into row `row` of every input.
+Status DataSource::Impl::fillSample(const SamplePlace &place, uint64_t row,
+                                    std::span<void *const> destinations) const {
+  for (size_t input = 0; input < inputs.size(); ++input) {
+    const InputSpec &spec = inputs[input];
+    const Column &column = place.file->columns[input];
+    const IndexRule rule{spec.indexLimit, spec.hasIgnoreIndex, spec.ignoreIndex};
+    const size_t sampleBytes = column.elements * elementBytes(spec.dtype);
     BadElement bad;
-    if (!convertElements(column.dtype, column.data + sample * column.stride, spec.dtype,
-                         static_cast<std::byte *>(destination) + i * sampleBytes, column.elements, rule, bad))
-      return badValue(input, sample, bad);
+    if (!convertElements(column.dtype, column.data + place.sample * column.stride, spec.dtype,
+                         static_cast<std::byte *>(destinations[input]) + row * sampleBytes, column.elements,
+                         rule, bad))
+      return badValue(input, place, bad);
   }
   return {};
 }
@@ -184,14 +217,19 @@ Status DataSource::fill(uint64_t step, uint32_t microStep, uint32_t rank,
                      " of " + std::to_string(options.world) + ", " + std::to_string(destinations.size()) +
                      " inputs of " + std::to_string(impl->inputs.size()),
                  ""};
-  if (Status status = impl->data.mapped().checkUnchanged(); !status)
-    return status;
-  unsigned __int128 position =
+  const Position position =
       impl->firstPosition(step) + uint64_t(microStep) * options.world * options.microBatch;
-  impl->noticeWrap(step, position);
-  for (size_t i = 0; i < destinations.size(); ++i)
-    if (Status status = impl->fillInput(i, position + uint64_t(rank) * options.microBatch, destinations[i]);
-        !status)
+  impl->noticeWraps(step, position);
+  const std::optional<uint64_t> seed = options.shuffle ? std::optional(options.seed) : std::nullopt;
+  const Columns *checked = nullptr;
+  for (uint64_t row = 0; row < options.microBatch; ++row) {
+    const SamplePlace place = impl->data(position + uint64_t(rank) * options.microBatch + row, seed);
+    if (place.file != checked)
+      if (Status status = place.file->mapped().checkUnchanged(); !status)
+        return status;
+    checked = place.file;
+    if (Status status = impl->fillSample(place, row, destinations); !status)
       return status;
+  }
   return {};
 }

@@ -2,12 +2,34 @@
 
 #include "OpenData.h"
 
+#include "Comm/Limits.h"
+
+#include "ds/Runtime/Formats/DataFiles.h"
+
 #include <fmt/format.h>
 
 namespace ds::rt {
 
-static Result<DataOptions> commonOptions(const TrainOptions &options, const Program &program) {
+/// One file is among what every rank has reserved. Many are asked for before any is opened, and so is what
+/// the run will open after them.
+static Status reserveFiles(const std::string &path, const Program &program) {
+  constexpr uint32_t kChannels = 4;
+  const size_t files = listDataFiles(path).size();
+  if (files <= 2)
+    return {};
+  const Status status = reserveDescriptors(
+      files + descriptorsOfRank(program.world, kChannels, /*gloo=*/true), fmt::format("data of '{}'", path));
+  return status ? Status()
+                : Error{status.error().code, status.error().message,
+                        "raise the limit with `ulimit -n`, or join the files into fewer"};
+}
+
+static Result<DataOptions> commonOptions(const std::string &path, const TrainOptions &options,
+                                         const Program &program) {
+  if (Status status = reserveFiles(path, program); !status)
+    return status.error();
   DataOptions data;
+  data.path = path;
   if (!options.tokenDtype.empty()) {
     data.tokenWidth = parseTokenWidth(options.tokenDtype);
     if (!data.tokenWidth)
@@ -21,10 +43,9 @@ static Result<DataOptions> commonOptions(const TrainOptions &options, const Prog
 
 Result<DataSource> openTrainingData(const TrainOptions &options, const Program &program, uint64_t seed,
                                     const Manifest *resumed, std::function<void(std::string)> notice) {
-  Result<DataOptions> data = commonOptions(options, program);
+  Result<DataOptions> data = commonOptions(options.data, options, program);
   if (!data)
     return data.error();
-  data->path = options.data;
   data->accumulation = program.accumulation;
   data->shuffle = options.shuffle;
   data->seed = seed;
@@ -48,10 +69,9 @@ Result<DataSource> openTrainingData(const TrainOptions &options, const Program &
 }
 
 Result<DataSource> openHeldOutData(const TrainOptions &options, const Program &program) {
-  Result<DataOptions> data = commonOptions(options, program);
+  Result<DataOptions> data = commonOptions(options.evalData, options, program);
   if (!data)
     return data.error();
-  data->path = options.evalData;
   data->accumulation = 1;
   return DataSource::open(*data, inputSpecs(program));
 }

@@ -59,7 +59,8 @@ TEST_F(DataPositionTest, PositionsStandStillAtTheLastOne) {
 TEST_F(DataPositionTest, SignIsOfTheDataAndItsOrder) {
   DataOptions plain = tokens(13);
   const std::string sign = DataSource::open(plain, ids(1, 4))->sign();
-  EXPECT_THAT(sign, testing::MatchesRegex("13 tokens .U16., 3 samples, digest [0-9a-f]{16}, in file order"));
+  EXPECT_THAT(sign,
+              testing::MatchesRegex("13 tokens .U16., 3 samples of 4, digest [0-9a-f]{16}, in file order"));
   ASSERT_EQ(rename(path("t.bin").c_str(), path("u.bin").c_str()), 0);
   plain.path = path("u.bin");
   EXPECT_EQ(DataSource::open(plain, ids(1, 4))->sign(), sign); // a name is nothing of the data's

@@ -1,10 +1,13 @@
 //===- DataSource.h - What `--data` means: which samples go where --------------===//
 //
-// A data file is a sequence of samples; an input of the program is a slice of M of them. With micro-batch M,
+// Data is a sequence of samples: a file's, those of several files one after another, or a blend of such
+// sources by weight (DataFiles.h). An input of the program is a slice of M of them. With micro-batch M,
 // G micro-steps a step and W data-parallel ranks, micro-step g of step s on rank r reads the positions
 //   firstSample + ((s - firstStep) * G * W + g * W + r) * M  onward,
-// and position p is sample p mod N of the file: at the end it wraps, even inside a batch. With `shuffle` it
-// is sample P(p mod N), where P is a permutation chosen by the seed and the epoch p / N (Permutation.h).
+// and position p is sample p mod N of N: at the end it wraps, even inside a batch. With `shuffle` it is
+// sample P(p mod N), where P is a permutation chosen by the seed and the epoch p / N (Permutation.h). In a
+// blend, p is first a source and a count of its samples (lib/Runtime/Formats/Blend.h), and each source
+// wraps and is shuffled on its own.
 //
 // A position counts samples that the whole job has consumed, whatever ranks and micro-batches consumed them.
 // So a run that goes on after step s needs two numbers, s and position(s), and may have another mesh,
@@ -45,8 +48,8 @@ struct InputSpec {
 std::vector<InputSpec> inputSpecs(const Program &program);
 
 struct DataOptions {
-  std::string path;                        ///< .safetensors, .npy, .bin, .idx or what is before the last two
-  std::optional<TokenWidth> tokenWidth;    ///< of a .bin file without header
+  std::string path;                        ///< what --data says: see DataFiles.h
+  std::optional<TokenWidth> tokenWidth;    ///< of .bin files without header
   uint32_t microBatch = 1;                 ///< M
   uint32_t accumulation = 1;               ///< G; 1 for evaluation
   uint32_t world = 1;                      ///< W: data-parallel ranks, not all ranks
@@ -54,21 +57,21 @@ struct DataOptions {
   uint64_t seed = 0;                       ///< of the shuffle
   uint64_t firstStep = 0;                  ///< steps that earlier runs have made
   uint64_t firstSample = 0;                ///< samples that they have consumed
-  std::function<void(std::string)> notice; ///< told once when the file's end is passed; may be empty
+  std::function<void(std::string)> notice; ///< told once when a source's end is passed; may be empty
 };
 
-/// An open data file, checked against the program's inputs. One thread at a time.
+/// Open data, checked against the program's inputs. One thread at a time.
 class DataSource {
 public:
   /// Refuses what can be known before the first step: Invalid (3) for missing or unknown arguments, shapes,
-  /// element types, and a file shorter than one global batch; Usage (2), Corrupt (5), Io (6) from the
-  /// readers.
+  /// element types, a file of several that is empty, and data shorter than one global batch; Usage (2),
+  /// Corrupt (5), Io (6) from the readers.
   static Result<DataSource> open(const DataOptions &options, std::vector<InputSpec> inputs);
 
-  /// N: samples in the file. In a token stream, windows of T + 1 tokens at stride T.
+  /// N: samples in all files. In a token stream, windows of T + 1 tokens at stride T.
   uint64_t numSamples() const;
 
-  /// Whole global batches in the file: how many steps an epoch, or an evaluation, has.
+  /// Whole global batches in as many samples: how many steps an epoch, or an evaluation, has.
   uint64_t numBatches() const;
 
   /// What was opened, for the log: "'x.bin': 1000 tokens (U16), 15 samples of 64".
