@@ -4,7 +4,8 @@
     check_data.py CASE --out DIR
 
 CASE says what files are written and how ds-run is told of them; a case knows from the description of the format alone
-which samples the steps must read.  Both runs must print the same loss at each step, bit for bit.
+which samples the steps must read.  Both runs must print the same loss at each step, bit for bit, and PyTorch's loss on the
+plain tensors must be that loss to 1e-4.
 """
 
 import argparse
@@ -17,7 +18,10 @@ from fractions import Fraction
 import numpy as np
 
 import compare
+import ds_config
 import example  # noqa: F401: finds export
+import packed_gpt
+import train_oracle
 from commands import compile_program, finish, run
 
 import export
@@ -121,7 +125,39 @@ def as_json(folder, sources):
     return ["--data", path]
 
 
+END, IGNORED = 5, -100  # the token behind which another document begins; what the loss leaves out
+
+
+def documents(folder, *flags):
+    """Windows in which each document is looked at alone."""
+    tokens = draw(16 * LENGTH + 1, seed=11)
+    tokens[3 * LENGTH + 4:3 * LENGTH + 6] = END  # an empty document
+    tokens[5 * LENGTH - 1] = END  # a window's last token
+    tokens.astype("uint16").tofile(os.path.join(folder, "packed.bin"))
+    x, y = windows(tokens)
+    y, positions, numbers = y.copy(), np.zeros_like(x), np.zeros_like(x)
+    for row in range(len(x)):
+        ends = [*np.flatnonzero(x[row] == END) + 1, LENGTH]
+        y[row][x[row] == END] = IGNORED
+        for number, (begin, end) in enumerate(zip([0, *ends], ends)):
+            positions[row, begin:end] = np.arange(end - begin)
+            numbers[row, begin:end] = number
+    return ["--data", os.path.join(folder, "packed.bin"), "--document-token", END, *flags], (x, y, positions, numbers)
+
+
+def masked(folder):
+    """Tensors with a mask; where it is 0 stand targets that the model does not know."""
+    x, y = windows(draw(20 * LENGTH + 1, seed=12))
+    mask = np.random.default_rng(13).integers(0, 2, x.shape).astype(np.uint8)
+    path = os.path.join(folder, "masked.safetensors")
+    safetensors_io.save(path, {"x": x, "y": np.where(mask == 1, y, 4711), "loss_mask": mask})
+    return ["--data", path], (x, np.where(mask == 1, y, IGNORED))
+
+
 CASES = {
+    "documents": lambda folder: (lambda flags, columns: (flags, columns[:2]))(*documents(folder)),
+    "packed": lambda folder: documents(folder, "--reset-positions", "--reset-attention"),
+    "masked": masked,
     "shards": shards,
     "blend": lambda folder: blend(folder, on_the_line),
     "blend-file": lambda folder: blend(folder, as_json),
@@ -137,23 +173,38 @@ def train(args, name, *data):
     return [record["loss"] for record in compare.read_log(log)], text
 
 
+def make_program(args):
+    """The tiny GPT, or for packed documents one that takes what there is to know of them; the archive's path."""
+    if args.case == "packed":
+        archive = os.path.join(args.out, "packed.pt")
+        packed_gpt.save(archive)
+        inputs = [f"{name}={MICRO}x{LENGTH}xi64" for name in ("x", "y", "position_ids", "document_ids")]
+    else:
+        archive, _, inputs = export.main(["gpt", "--out", args.out, "--batch", str(MICRO)])
+    compile_program(archive, CONFIG, inputs, args.program)
+    return archive
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
-    archive, _, inputs = export.main(["gpt", "--out", args.out, "--batch", str(MICRO)])
-    args.program = os.path.join(args.out, "gpt.dsx")
-    compile_program(archive, CONFIG, inputs, args.program)
+    args.program = os.path.join(args.out, "packed.dsx" if args.case == "packed" else "gpt.dsx")
+    archive = make_program(args)
 
-    flags, (x, y) = CASES[args.case](args.out)
+    flags, columns = CASES[args.case](args.out)
     plain = os.path.join(args.out, "plain.safetensors")
-    safetensors_io.save(plain, {"x": x.astype(np.int64), "y": y.astype(np.int64)})
+    names = ("x", "y", "position_ids", "document_ids")
+    safetensors_io.save(plain, {name: np.ascontiguousarray(column, np.int64) for name, column in zip(names, columns)})
     ours, text = train(args, "ours", *flags)
     expected, _ = train(args, "expected", "--data", plain)
     complaints = [f"step {step + 1}: loss {a}, expected {b}" for step, (a, b) in enumerate(zip(ours, expected)) if a != b]
     complaints += [] if len(set(expected)) == STEPS else ["the samples' losses do not tell them apart"]
+    log, _ = train_oracle.train(archive, ds_config.read(CONFIG), plain, STEPS)
+    complaints += [f"step {step + 1}: loss {a}, PyTorch's {b['loss']}" for step, (a, b) in enumerate(zip(ours, log))
+                   if compare.difference(a, b["loss"]) > 1e-4]
     finish(complaints, text + f"{STEPS} steps read the samples expected")
 
 

@@ -46,6 +46,11 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
                  "training data: FILE, 'PATTERN' of files, or a blend: W:FILE,W:FILE or .json")
       ->required();
   app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32");
+  addWhole(app, "--document-token", "token that ends a document: the target behind it does not count", 0,
+           INT64_MAX, [&](uint64_t token) { options.documentToken = static_cast<int64_t>(token); });
+  app.add_flag("--reset-positions", options.resetPositions, "begin position_ids anew with each document");
+  app.add_flag("--reset-attention", options.resetAttention,
+               "ask that the program keeps attention within a document, by its input document_ids");
   app.add_flag("--shuffle", options.shuffle, "draw samples in an order chosen by --seed");
   app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)");
   addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,

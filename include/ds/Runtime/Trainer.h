@@ -24,7 +24,9 @@ enum class SaveMode : uint8_t { Async, Sync };
 struct TrainOptions {
   std::string program;
   std::string data;
-  std::string tokenDtype; ///< of a token stream without header: u16 or u32
+  std::string tokenDtype;               ///< of a token stream without header: u16 or u32
+  std::optional<int64_t> documentToken; ///< ends a document of a token stream; also of the held-out data
+  bool resetPositions = false, resetAttention = false;
   std::string evalData;
   uint64_t evalEvery = 0; ///< steps between evaluations; 0: only after the last step
   std::string weights;

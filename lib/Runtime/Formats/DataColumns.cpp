@@ -29,7 +29,8 @@ const MappedFile *Columns::index() const {
 std::string Columns::contents() const {
   if (!isTokenStream())
     return "";
-  std::string text = std::to_string(numTokens) + " tokens (" + std::string(spell(columns[0].dtype)) + ")";
+  std::string text =
+      std::to_string(numTokens) + " tokens (" + std::string(spell(columns[places->tokens].dtype)) + ")";
   if (const auto *pair = std::get_if<IndexedTokens>(&file))
     text += " in " + std::to_string(pair->numDocuments()) + " documents";
   return text + ", ";
@@ -48,29 +49,39 @@ static std::vector<std::string> namesOf(std::span<const InputSpec> inputs) {
 
 static std::string spellInput(const InputSpec &input) { return "argument " + quote(input.name); }
 
-/// Checks one stored array against the input that it fills and appends its column.
-static Status addColumn(const std::string &path, const InputSpec &input, FileDType dtype,
-                        std::span<const int64_t> shape, const std::byte *data, Columns &out) {
-  std::span<const int64_t> wanted = std::span(input.shape).subspan(1);
+/// Checks the shape of one stored array against the input that it is for; its column.
+static Result<Column> columnOf(const std::string &path, const std::string &name,
+                               std::span<const int64_t> input, FileDType dtype,
+                               std::span<const int64_t> shape, const std::byte *data) {
+  std::span<const int64_t> wanted = input.subspan(1);
   if (shape.empty() || !std::ranges::equal(shape.subspan(1), wanted)) {
     std::string tail;
     for (int64_t dim : wanted)
       tail += ", " + std::to_string(dim);
     return invalid(
-        path, spellInput(input) + " expects shape [samples" + tail + "], but got " + spellShape(shape),
+        path, name + " expects shape [samples" + tail + "], but got " + spellShape(shape),
         "the program is compiled for one shape: pass another --input to ds-opt, or cut the data to fit");
   }
+  Column column{data, dtype, 0, 1, 0};
+  for (int64_t dim : wanted)
+    column.elements *= size_t(dim); // no overflow: the input's own shape was checked
+  column.stride = column.elements * bitSize(dtype) / 8;
+  return column;
+}
+
+/// Checks one stored array against the input that it fills and appends its column.
+static Status addColumn(const std::string &path, const InputSpec &input, FileDType dtype,
+                        std::span<const int64_t> shape, const std::byte *data, Columns &out) {
+  Result<Column> column = columnOf(path, spellInput(input), input.shape, dtype, shape, data);
+  if (!column)
+    return column.error();
   if (!isConvertible(dtype, input.dtype))
     return invalid(path,
                    spellInput(input) + " expects " + std::string(spell(toFileDType(input.dtype))) +
                        ", but got " + std::string(spell(dtype)),
                    dtype == FileDType::F64 ? "convert it, for instance with array.astype(numpy.float32)"
                                            : "convert the array; only values that fit are converted here");
-  Column column{data, dtype, 0, 1, 0};
-  for (int64_t dim : wanted)
-    column.elements *= size_t(dim); // no overflow: the input's own shape was checked
-  column.stride = column.elements * bitSize(dtype) / 8;
-  out.columns.push_back(column);
+  out.columns.push_back(*column);
   uint64_t numSamples = uint64_t(shape[0]);
   if (out.columns.size() > 1 && numSamples != out.numSamples)
     return invalid(path,
@@ -81,6 +92,36 @@ static Status addColumn(const std::string &path, const InputSpec &input, FileDTy
   return {};
 }
 
+/// A mask is for the one input of which the loss leaves some values out.
+static Status addMask(const std::string &path, std::span<const InputSpec> inputs, const TensorEntry &entry,
+                      Columns &out) {
+  std::vector<std::string> targets;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].hasIgnoreIndex) {
+      targets.push_back(inputs[i].name);
+      out.masked = i;
+    }
+  if (targets.size() != 1)
+    return invalid(path,
+                   "has a 'loss_mask', but the arguments of which the loss can leave values out are " +
+                       spellNames(targets),
+                   "compile a model with one cross_entropy of one argument's targets, or remove the mask");
+  if (entry.dtype != FileDType::Bool && !isInteger(entry.dtype))
+    return invalid(path, "'loss_mask' expects BOOL or integers, but got " + std::string(spell(entry.dtype)),
+                   "convert it, for instance with mask.astype(numpy.uint8)");
+  Result<Column> column =
+      columnOf(path, "'loss_mask'", inputs[out.masked].shape, entry.dtype, entry.shape, entry.data);
+  if (!column)
+    return column.error();
+  if (uint64_t(entry.shape[0]) != out.numSamples)
+    return invalid(path,
+                   "'loss_mask' has " + std::to_string(entry.shape[0]) + " samples, but the arguments have " +
+                       std::to_string(out.numSamples),
+                   "every sample needs its mask");
+  out.mask = *column;
+  return {};
+}
+
 static Result<Columns> openSafeTensors(const std::string &path, std::span<const InputSpec> inputs) {
   Result<SafeTensorsFile> file = SafeTensorsFile::open(path);
   if (!file)
@@ -88,7 +129,7 @@ static Result<Columns> openSafeTensors(const std::string &path, std::span<const 
   std::vector<std::string> have, missing, unknown, wanted = namesOf(inputs);
   for (const TensorEntry &entry : file->entries()) {
     have.emplace_back(entry.name);
-    if (std::ranges::find(wanted, entry.name) == wanted.end())
+    if (std::ranges::find(wanted, entry.name) == wanted.end() && entry.name != kLossMask)
       unknown.emplace_back(entry.name);
   }
   std::ranges::sort(have);
@@ -107,6 +148,10 @@ static Result<Columns> openSafeTensors(const std::string &path, std::span<const 
     if (Status status = addColumn(path, input, entry->dtype, entry->shape, entry->data, out); !status)
       return status.error();
   }
+  const TensorEntry *mask =
+      std::ranges::find(wanted, kLossMask) == wanted.end() ? file->find(kLossMask) : nullptr;
+  if (Status status = mask ? addMask(path, inputs, *mask, out) : Status(); !status)
+    return status.error();
   out.file = std::move(*file);
   return out;
 }
@@ -126,56 +171,40 @@ static Result<Columns> openNpy(const std::string &path, std::span<const InputSpe
   return out;
 }
 
-/// A stream of tokens fills [M, T] inputs and, one token later, [M, T] targets.
-static Status checkTokenInputs(const std::string &path, std::span<const InputSpec> inputs) {
-  bool fits = inputs.size() == 2;
-  for (const InputSpec &input : inputs)
-    fits = fits && isInteger(toFileDType(input.dtype)) && input.shape.size() == 2 && input.shape[1] > 0 &&
-           input.shape == inputs[0].shape;
-  if (fits)
-    return {};
-  std::string got;
-  for (const InputSpec &input : inputs)
-    got += (got.empty() ? "" : ", ") + quote(input.name) + " " + spellShape(input.shape) + " " +
-           std::string(spell(toFileDType(input.dtype)));
-  return invalid(
-      path,
-      "a token stream fills two integer arguments of the same shape [batch, length], inputs and targets, "
-      "but the forward has " +
-          got,
-      "put one tensor for each argument into a .safetensors file");
-}
-
 /// Windows of T + 1 tokens at stride T: the inputs, and a token later the targets.
 template <class Tokens>
-static Result<Columns> windows(Result<Tokens> tokens, std::span<const InputSpec> inputs) {
+static Result<Columns> windows(Result<Tokens> tokens, const TokenInputs &places,
+                               std::span<const InputSpec> inputs) {
   if (!tokens)
     return tokens.error();
   Columns out;
-  const auto length = uint64_t(inputs[0].shape[1]);
+  const auto length = uint64_t(inputs[places.tokens].shape[1]);
   const size_t width = bitSize(tokens->dtype()) / 8;
+  out.places = places;
   out.numTokens = tokens->size();
   out.numSamples = tokens->size() == 0 ? 0 : (tokens->size() - 1) / length;
   // Without a whole window there is nothing to point at.
   const std::byte *first = tokens->data().data();
   const std::byte *second = out.numSamples == 0 ? first : first + width;
-  out.columns.push_back({first, tokens->dtype(), length * width, length, 0});
-  out.columns.push_back({second, tokens->dtype(), length * width, length, 1});
+  out.columns.resize(inputs.size());
+  out.columns[places.tokens] = {first, tokens->dtype(), length * width, length, 0};
+  out.columns[places.targets] = {second, tokens->dtype(), length * width, length, 1};
   out.file = std::move(*tokens);
   return out;
 }
 
 static Result<Columns> openTokens(const std::string &path, const std::string &prefix,
                                   std::optional<TokenWidth> rawWidth, std::span<const InputSpec> inputs) {
-  if (Status status = checkTokenInputs(path, inputs); !status)
-    return status.error();
+  const Result<TokenInputs> places = findTokenInputs(path, inputs);
+  if (!places)
+    return places.error();
   if (prefix.empty())
-    return windows(TokenStream::open(path, rawWidth), inputs);
+    return windows(TokenStream::open(path, rawWidth), *places, inputs);
   if (rawWidth)
     return Error{ExitCode::Usage,
                  quote(prefix + ".idx") + ": says what its tokens are, --token-dtype need not",
                  "leave --token-dtype out"};
-  return windows(IndexedTokens::open(prefix + ".idx", prefix + ".bin"), inputs);
+  return windows(IndexedTokens::open(prefix + ".idx", prefix + ".bin"), *places, inputs);
 }
 
 Result<Columns> ds::rt::openColumns(const std::string &path, std::optional<TokenWidth> rawWidth,

@@ -2,6 +2,7 @@
 #ifndef DS_LIB_RUNTIME_FORMATS_DATACOLUMNS_H
 #define DS_LIB_RUNTIME_FORMATS_DATACOLUMNS_H
 
+#include "TokenInputs.h"
 #include "ds/Runtime/Formats/DataSource.h"
 #include "ds/Runtime/Formats/IndexedTokens.h"
 #include "ds/Runtime/Formats/Npy.h"
@@ -21,6 +22,9 @@ struct Column {
   uint64_t firstToken = 0; ///< token streams: position of sample 0's first token in the file
 };
 
+/// The tensor of a .safetensors file that says which targets count, if no argument has that name.
+inline constexpr std::string_view kLossMask = "loss_mask";
+
 /// An open data file in that form.
 struct Columns {
   std::variant<std::monostate, SafeTensorsFile, NpyFile, TokenStream, IndexedTokens>
@@ -28,10 +32,11 @@ struct Columns {
   std::vector<Column> columns; ///< one per input
   uint64_t numSamples = 0;
   uint64_t numTokens = 0;
+  std::optional<TokenInputs> places; ///< of a token stream; inputs known by name have no column
+  std::optional<Column> mask;        ///< 0 or 1 for each element of input `masked`
+  size_t masked = 0;
 
-  bool isTokenStream() const {
-    return std::holds_alternative<TokenStream>(file) || std::holds_alternative<IndexedTokens>(file);
-  }
+  bool isTokenStream() const { return places.has_value(); }
   /// For the log: "1000 tokens (U16), ", empty for other data.
   std::string contents() const;
   /// What samples are read from.

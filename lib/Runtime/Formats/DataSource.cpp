@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/Formats/DataSource.h"
 
-#include "Convert.h"
+#include "FillSample.h"
 #include "Sources.h"
 #include "Text.h"
 
@@ -30,8 +30,6 @@ struct DataSource::Impl {
     return options.firstSample + Position(step - options.firstStep) * globalBatch();
   }
   void noticeWraps(uint64_t step, Position first);
-  Error badValue(size_t input, const SamplePlace &place, const BadElement &bad) const;
-  Status fillSample(const SamplePlace &place, uint64_t row, std::span<void *const> destinations) const;
 };
 
 std::vector<InputSpec> ds::rt::inputSpecs(const Program &program) {
@@ -144,17 +142,22 @@ static uint64_t digestOf(const Sources &data) {
 }
 
 std::string DataSource::sign() const {
-  if (impl->sign.empty())
-    impl->sign = fmt::format(
-        "{}, digest {:016x}, {}",
-        impl->data.isBlend ? describeBlend(impl->data, /*withNames=*/false) : impl->data.list[0].describe(),
-        digestOf(impl->data),
-        impl->options.shuffle ? fmt::format("shuffled by seed {}", impl->options.seed) : "in file order");
-  return impl->sign;
+  const DataOptions &options = impl->options;
+  std::string &sign = impl->sign;
+  if (!sign.empty())
+    return sign;
+  sign = fmt::format("{}, digest {:016x}, {}",
+                     impl->data.isBlend ? describeBlend(impl->data, /*withNames=*/false)
+                                        : impl->data.list[0].describe(),
+                     digestOf(impl->data),
+                     options.shuffle ? fmt::format("shuffled by seed {}", options.seed) : "in file order");
+  if (options.documentToken)
+    sign += fmt::format(", documents end with {}", *options.documentToken);
+  return sign;
 }
 
 uint64_t DataSource::position(uint64_t step) const {
-  return uint64_t(std::min<unsigned __int128>(impl->firstPosition(step), UINT64_MAX));
+  return uint64_t(std::min<Position>(impl->firstPosition(step), UINT64_MAX));
 }
 
 /// Tells once for each new epoch of a source that it starts over. Looks at the whole micro-step of all ranks,
@@ -174,35 +177,6 @@ void DataSource::Impl::noticeWraps(uint64_t step, Position first) {
       options.notice(fmt::format("{}: all {} samples were read; starting over in step {} (epoch {})",
                                  quote(source.name), source.numSamples, step + 1, last + 1));
   }
-}
-
-Error DataSource::Impl::badValue(size_t input, const SamplePlace &place, const BadElement &bad) const {
-  const Column &column = place.file->columns[input];
-  std::string where = fmt::format("sample {}, element {}", place.sample, bad.position);
-  if (place.file->isTokenStream())
-    where = fmt::format("token {}", column.firstToken + place.sample * column.elements + bad.position);
-  bool isIndex = inputs[input].indexLimit != 0;
-  return {ExitCode::Invalid,
-          fmt::format("{}: argument {}, {}: value {} is outside {}", quote(place.file->mapped().path()),
-                      quote(inputs[input].name), where, bad.value, bad.limit),
-          isIndex ? "the data was made for another vocabulary or set of classes than the model" : ""};
-}
-
-/// Converts one sample into row `row` of every input.
-Status DataSource::Impl::fillSample(const SamplePlace &place, uint64_t row,
-                                    std::span<void *const> destinations) const {
-  for (size_t input = 0; input < inputs.size(); ++input) {
-    const InputSpec &spec = inputs[input];
-    const Column &column = place.file->columns[input];
-    const IndexRule rule{spec.indexLimit, spec.hasIgnoreIndex, spec.ignoreIndex};
-    const size_t sampleBytes = column.elements * elementBytes(spec.dtype);
-    BadElement bad;
-    if (!convertElements(column.dtype, column.data + place.sample * column.stride, spec.dtype,
-                         static_cast<std::byte *>(destinations[input]) + row * sampleBytes, column.elements,
-                         rule, bad))
-      return badValue(input, place, bad);
-  }
-  return {};
 }
 
 Status DataSource::fill(uint64_t step, uint32_t microStep, uint32_t rank,
@@ -228,7 +202,7 @@ Status DataSource::fill(uint64_t step, uint32_t microStep, uint32_t rank,
       if (Status status = place.file->mapped().checkUnchanged(); !status)
         return status;
     checked = place.file;
-    if (Status status = impl->fillSample(place, row, destinations); !status)
+    if (Status status = fillSample(options, impl->inputs, place, row, destinations); !status)
       return status;
   }
   return {};

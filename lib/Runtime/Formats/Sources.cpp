@@ -31,7 +31,7 @@ std::string Source::describe() const {
   }
   text += fmt::format("{} samples", numSamples);
   if (first.isTokenStream())
-    text += fmt::format(" of {}", first.columns[0].elements);
+    text += fmt::format(" of {}", first.columns[first.places->tokens].elements);
   return text;
 }
 
@@ -119,6 +119,9 @@ Result<Sources> ds::rt::openSources(const DataOptions &options, std::span<const 
     Result<Source> source = openSource(part, options, !data->isBlend, inputs);
     if (!source)
       return source.error();
+    for (const Columns &file : source->files)
+      if (Status status = checkDocuments(options, inputs, file.isTokenStream()); !status)
+        return status.error();
     sources.list.push_back(std::move(*source));
   }
   return sources;

@@ -38,6 +38,9 @@ static Result<DataOptions> commonOptions(const std::string &path, const TrainOpt
   }
   data.microBatch = program.microBatch;
   data.world = program.mesh.size(program.dataAxes);
+  data.documentToken = options.documentToken;
+  data.resetPositions = options.resetPositions;
+  data.resetAttention = options.resetAttention;
   return data;
 }
 

@@ -55,6 +55,9 @@ struct DataOptions {
   uint32_t world = 1;                      ///< W: data-parallel ranks, not all ranks
   bool shuffle = false;                    ///< never for evaluation
   uint64_t seed = 0;                       ///< of the shuffle
+  std::optional<int64_t> documentToken;    ///< ends a document; the target behind it does not count
+  bool resetPositions = false;             ///< position_ids begin anew with each document
+  bool resetAttention = false;             ///< the program must have document_ids, by which it keeps apart
   uint64_t firstStep = 0;                  ///< steps that earlier runs have made
   uint64_t firstSample = 0;                ///< samples that they have consumed
   std::function<void(std::string)> notice; ///< told once when a source's end is passed; may be empty
