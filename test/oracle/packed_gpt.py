@@ -1,7 +1,8 @@
 """packed_gpt.py - a GPT whose samples may hold several documents, which do not see each other.
 
 forward(x, y, position_ids, document_ids): positions are looked up as they are given, and a score counts where the key is
-not later than the query and of the same document.
+not later than the query and of the same document. What hides the others is added to the scores, and all layers
+share it: ds-opt makes one attention op of that, which keeps no scores.
 """
 
 import torch
@@ -13,12 +14,12 @@ import gpt
 
 
 class Attention(gpt.CausalSelfAttention):
-    def forward(self, x, apart):
+    def forward(self, x, mask):
         batch, time, width = x.size()
         q, k, v = [part.view(batch, time, self.heads, self.head_width).transpose(1, 2)
                    for part in self.qkv(x).split(width, dim=2)]
         scores = torch.matmul(q, k.transpose(-2, -1)) * self.scale
-        scores = scores.masked_fill(apart | self.future[:, :, :time, :time], float("-inf"))
+        scores = scores.masked_fill(self.future[:, :, :time, :time], float("-inf")) + mask
         mixed = torch.matmul(F.softmax(scores, dim=-1), v).transpose(1, 2).contiguous().view(batch, time, width)
         return self.proj(mixed)
 
@@ -28,8 +29,8 @@ class Block(gpt.Block):
         super().__init__(config)
         self.attention = Attention(config)
 
-    def forward(self, x, apart):
-        x = x + self.attention(self.norm1(x), apart)
+    def forward(self, x, mask):
+        x = x + self.attention(self.norm1(x), mask)
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
@@ -45,9 +46,10 @@ class PackedGPT(nn.Module):
 
     def forward(self, x, y, position_ids, document_ids):
         apart = (document_ids.unsqueeze(2) != document_ids.unsqueeze(1)).unsqueeze(1)
+        mask = apart.float() * -1e9
         hidden = self.tokens(x) + self.positions(position_ids)
         for block in self.blocks:
-            hidden = block(hidden, apart)
+            hidden = block(hidden, mask)
         logits = self.head(self.norm(hidden))
         return F.cross_entropy(logits.view(-1, logits.size(-1)), y.view(-1))
 

@@ -83,8 +83,6 @@ Status Filler::findFacts() {
   convertElements(tokens.dtype, tokens.data, DType::I64, values.data(), tokens.count, {}, bad);
   facts = factsOf(values, options.documentToken, options.resetPositions);
   masked = places.targets;
-  if (!options.documentToken)
-    facts.keep.clear();
   return {};
 }
 

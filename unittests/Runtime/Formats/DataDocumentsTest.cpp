@@ -99,13 +99,14 @@ TEST_F(DataDocumentsTest, ValuesAreHeldToTheirLimits) {
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message,
               HasSubstr("argument 'position_ids', token 3: value 3 is outside 0 <= value < 3"));
-  // What is left out is not held to a limit, the rest is named at its place.
+  // What is left out is not held to a limit, and what stands behind it is named at its place.
+  DataOptions options = documents();
+  write("t.bin", bytesOf<uint16_t>({1, 2, 9, 60, 50, 6, 9, 9, 7, 8, 1, 2, 3}));
   specs = inputs();
-  specs[1].indexLimit = 5;
-  status = DataSource::open(documents(), specs)->fill(0, 0, 0, std::span(destinations, 2));
+  specs[1].indexLimit = 10;
+  status = DataSource::open(options, specs)->fill(0, 0, 0, std::span(destinations, 2));
   ASSERT_FALSE(status);
-  EXPECT_THAT(status.error().message,
-              HasSubstr("argument 'targets', token 2: value 9")); // token 2 of the file
+  EXPECT_THAT(status.error().message, HasSubstr("argument 'targets', token 4: value 50 is outside"));
 }
 
 TEST_F(DataDocumentsTest, IsPartOfTheSign) {
