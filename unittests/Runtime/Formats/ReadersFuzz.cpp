@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
+#include "BlendFile.h"
 #include "ds/Runtime/Formats/DataSource.h"
 #include "ds/Runtime/Formats/IndexedTokens.h"
 #include "ds/Runtime/Formats/Npy.h"
@@ -75,8 +76,11 @@ void readData(const std::string &path, size_t numInputs) {
   options.path = path;
   if (path.ends_with(".bin"))
     options.tokenWidth = TokenWidth::U16;
+  if (path.ends_with(".bin") || path.ends_with(".idx"))
+    options.documentToken = 3;
   options.shuffle = true;
-  std::vector<InputSpec> inputs = {{"x", DType::I64, {1, 2}, 100}, {"y", DType::I64, {1, 2}}};
+  std::vector<InputSpec> inputs = {{"x", DType::I64, {1, 2}, 100},
+                                   {"y", DType::I64, {1, 2}, 100, true, -100}};
   inputs.resize(numInputs);
   Result<DataSource> source = DataSource::open(options, inputs);
   int64_t x[2], y[2];
@@ -118,12 +122,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   if (size == 0)
     return 0;
   static constexpr const char *kExtensions[] = {".safetensors", ".npy", ".bin", ".json"};
-  unsigned reader = bytes[0] % 8;
+  unsigned reader = bytes[0] % 9;
   if (reader == 7) {
     readIndexed(bytes + 1, size - 1);
     return 0;
   }
-  FuzzFile file(bytes + 1, size - 1, kExtensions[reader % 4]);
+  FuzzFile file(bytes + 1, size - 1, reader == 8 ? ".json" : kExtensions[reader % 4]);
   switch (reader) {
   case 0:
     readTensors(file.path);
@@ -140,6 +144,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   case 6:
     if (Result<Pickle> pickle = Pickle::read({reinterpret_cast<const char *>(bytes) + 1, size - 1}, "p"))
       readValue(pickle->root(), nullptr, 3);
+    break;
+  case 8: // patterns are not looked for: they would lead anywhere
+    (void)readBlendFile(file.path);
     break;
   default: // .bin, and .safetensors as data
     readData(file.path, 2);
