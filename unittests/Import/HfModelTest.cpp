@@ -149,6 +149,29 @@ TEST_F(HfModel, SaysWhichKeysItDidNotRead) {
   EXPECT_TRUE((build(ds::test::kQwen2), model.notices.empty()));
 }
 
+TEST_F(HfModel, TakesPositionsAndDocumentsWhereTheyAreGiven) {
+  auto masks = [this](std::vector<std::string> inputs) {
+    auto result = ds::buildHfModelFromText({"config.json", std::move(inputs), 1}, ds::test::kLlama3, context);
+    EXPECT_TRUE(result) << result.error().message;
+    std::vector<std::string> names;
+    auto forward = *result->module->getOps<mlir::func::FuncOp>().begin();
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+      if (auto name = forward.getArgAttrOfType<mlir::StringAttr>(i, "ds.input"))
+        names.push_back(name.str());
+    int64_t masked = 0, lookups = 0;
+    result->module->walk([&](AttentionOp op) { masked += bool(op.getMask()); });
+    result->module->walk([&](EmbeddingOp) { ++lookups; });
+    names.push_back(std::to_string(masked) + " masks, " + std::to_string(lookups) + " lookups");
+    return names;
+  };
+  EXPECT_THAT(masks({"input_ids=1x8xi64"}), ElementsAre("input_ids", "labels", "0 masks, 1 lookups"));
+  EXPECT_THAT(masks({"document_ids=1x8xi64"}),
+              ElementsAre("input_ids", "labels", "document_ids", "32 masks, 1 lookups"));
+  // Cosines and sines.
+  EXPECT_THAT(masks({"document_ids=1x8xi64", "position_ids=1x8xi64"}),
+              ElementsAre("input_ids", "labels", "position_ids", "document_ids", "32 masks, 3 lookups"));
+}
+
 TEST_F(HfModel, ComputesLongRotaryTablesInsteadOfCarryingThem) {
   int64_t largest = 0;
   build(ds::test::kLlama3, "1x8192").walk([&](ConstantOp op) {

@@ -164,6 +164,9 @@ TEST(HfRefusal, SizesThatWouldOverflowAreRefused) {
       HasSubstr("the logits of 1099511627776 samples of 16 tokens, 64 for each token, are more than"));
   std::string heads = with(with(kTinyGpt2, "n_positions", "1000000"), "vocab_size", "64");
   EXPECT_THAT(refusal(heads), HasSubstr("the attention weights of 1 samples of 1000000 tokens"));
+  EXPECT_THAT(refusal(with(with(kTinyLlama, "max_position_embeddings", "2097152"), "vocab_size", "64"),
+                      {"document_ids=1x2097152xi64"}),
+              HasSubstr("the mask of documents of 1 samples of 2097152 tokens"));
   EXPECT_THAT(llama("head_dim", "65536"), "accepted");
   EXPECT_THAT(refusal(with(with(kTinyLlama, "head_dim", "65536"), "num_attention_heads", "64")),
               HasSubstr("head_dim: expects heads of at most 2097152 elements together"));
@@ -177,7 +180,13 @@ TEST(HfRefusal, InputsMustFitTheModel) {
       "--input has samples of 17 tokens, but config.json has 16 positions; shorten the samples, or raise the "
       "number of positions in config.json");
   EXPECT_THAT(input({"x=2x8xi64"}), HasSubstr("gives 'x', but the forward takes input_ids and labels"));
-  EXPECT_THAT(input({"input_ids=2x8xi64", "labels=2x9xi64"}), HasSubstr("different shapes"));
+  EXPECT_THAT(input({"input_ids=2x8xi64", "labels=2x9xi64"}),
+              HasSubstr("gives 'labels' another shape than the argument before it"));
+  EXPECT_EQ(input({"input_ids=2x8xi64", "position_ids=2x8xi64", "document_ids=2x8xi64"}), "accepted");
+  EXPECT_THAT(input({"document_ids=2x8xi64", "position_ids=2x9xi64"}),
+              HasSubstr("'position_ids' another shape"));
+  EXPECT_THAT(input({"document_ids=2x8xi64", "input_ids=2x8xi64", "document_ids=2x8xi64"}),
+              HasSubstr("twice"));
   EXPECT_THAT(input({"input_ids=2x8xi64", "input_ids=2x8xi64"}), HasSubstr("twice"));
   EXPECT_THAT(input({"input_ids=2x8xf32"}), HasSubstr("expects samples of tokens, BxTxi64"));
   EXPECT_THAT(input({"input_ids=8xi64"}), HasSubstr("expects samples of tokens, BxTxi64"));

@@ -50,6 +50,12 @@ public:
   Emitter ops();
   /// An argument that the host fills. Before any parameter.
   Value input(llvm::StringRef name, mlir::RankedTensorType type);
+  /// What else the host may tell of each token, [B, T]; null where it does not.
+  struct TokenFacts {
+    Value positions; ///< where it is in its document, instead of where it is in the sample
+    Value documents; ///< which document it belongs to; others are not attended to
+  };
+  TokenFacts tokens;
   /// The parameter of this name below the current layer; declared on first use.
   Value parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init);
   /// The parameter of this full name, which exists.

@@ -98,6 +98,10 @@ static Result<mlir::OwningOpRef<mlir::ModuleOp>> build(const Architecture &model
   Graph graph(context, model.basePrefix);
   auto type = mlir::RankedTensorType::get({shape.batch, shape.length}, mlir::IntegerType::get(&context, 64));
   Value ids = graph.input("input_ids", type), labels = graph.input("labels", type);
+  if (shape.positions)
+    graph.tokens.positions = graph.input("position_ids", type);
+  if (shape.documents)
+    graph.tokens.documents = graph.input("document_ids", type);
   return graph.finish(model.forward(graph, ids, labels));
 }
 
@@ -158,5 +162,7 @@ Result<HfShape> ds::readHfShape(const std::string &path, const std::vector<std::
   result.shape.seq = tokens->length;
   if (model->hasWindows)
     result.notices.push_back(path + ": sliding windows are counted as full attention");
+  if (tokens->documents)
+    result.notices.push_back(path + ": the mask of documents is not counted");
   return result;
 }

@@ -2,7 +2,9 @@
 
 #include "Inputs.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace ds;
 using namespace ds::hf;
@@ -39,27 +41,33 @@ static Result<TokenShape> parseShape(llvm::StringRef input, llvm::StringRef spel
 
 /// The arguments that --input gives must be of one shape.
 static Result<std::optional<TokenShape>> combine(const std::vector<std::string> &inputs) {
-  std::optional<TokenShape> known;
-  std::string seen;
+  static constexpr llvm::StringLiteral known[] = {"input_ids", "labels", "position_ids", "document_ids"};
+  std::optional<TokenShape> all;
+  llvm::StringSet<> seen;
   for (llvm::StringRef input : inputs) {
     auto [name, spelling] = input.split('=');
     if (name.empty() || !input.contains('='))
       return usage(input, "has no name");
-    if (name != "input_ids" && name != "labels")
+    if (!llvm::is_contained(known, name))
       return invalid("--input gives '" + name.take_front(100).str() +
-                         "', but the forward takes input_ids and labels",
+                         "', but the forward takes input_ids and labels, and position_ids and document_ids "
+                         "where they are given",
                      "write, for example, --input input_ids=4x1024xi64");
-    if (seen == name)
+    if (!seen.insert(name).second)
       return invalid("--input gives '" + name.str() + "' twice", "give each argument once");
-    seen = name;
     Result<TokenShape> shape = parseShape(input, spelling);
     if (!shape)
       return shape.error();
-    if (known && (known->batch != shape->batch || known->length != shape->length))
-      return invalid("--input gives input_ids and labels different shapes", "make them equal");
-    known = *shape;
+    if (all && (all->batch != shape->batch || all->length != shape->length))
+      return invalid("--input gives '" + name.str() + "' another shape than the argument before it",
+                     "make them equal");
+    all = *shape;
   }
-  return known;
+  if (all) {
+    all->positions = seen.contains("position_ids");
+    all->documents = seen.contains("document_ids");
+  }
+  return all;
 }
 
 Result<TokenShape> ds::hf::readInputs(const std::vector<std::string> &inputs, int64_t microBatch,
@@ -67,7 +75,7 @@ Result<TokenShape> ds::hf::readInputs(const std::vector<std::string> &inputs, in
   Result<std::optional<TokenShape>> given = combine(inputs);
   if (!given)
     return given.error();
-  TokenShape shape = given->value_or(TokenShape{microBatch, model.positions});
+  TokenShape shape = given->value_or(TokenShape{microBatch, model.positions, false, false});
   if (shape.length > model.positions)
     return invalid("--input has samples of " + std::to_string(shape.length) + " tokens, but " + file +
                        " has " + std::to_string(model.positions) + " positions",
@@ -95,6 +103,8 @@ Status ds::hf::checkTensors(const TokenShape &shape, const Architecture &model, 
     return refuse("logits", model.vocabulary);
   if (!product({shape.batch, shape.length, model.widest}))
     return refuse("activations", model.widest);
+  if (shape.documents && !product({shape.batch, shape.length, shape.length}))
+    return refuse("mask of documents", shape.length);
   if (model.scoreHeads > 0 && !product({shape.batch, model.scoreHeads, shape.length, shape.length}))
     return refuse("attention weights", model.scoreHeads * shape.length);
   return {};

@@ -6,9 +6,10 @@
 
 namespace ds::hf {
 
-/// Shape of `input_ids` and `labels`.
+/// Shape of `input_ids` and `labels`, and of what else is asked for.
 struct TokenShape {
   int64_t batch = 1, length = 1;
+  bool positions = false, documents = false; ///< --input gives position_ids, document_ids
 };
 
 /// What --input says, each as NAME=BxTxi64; without any, `microBatch` samples of the model's positions.

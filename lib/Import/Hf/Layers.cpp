@@ -69,7 +69,7 @@ Value hf::rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
       .getResult();
 }
 
-static Value lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> padding = std::nullopt) {
+Value hf::lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> padding) {
   SmallVector<int64_t> shape(tensorType(ids).getShape());
   shape.push_back(width(table));
   OpBuilder &b = e.getBuilder();
@@ -95,11 +95,12 @@ Value hf::addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, do
     Scope scope(g, name);
     Value table = g.parameter("weight", {rows, width(x)}, Init::normal(deviation));
     Emitter e = g.ops();
-    Value ids = count(e, {tensorType(x).getDimSize(1)}, e.getBuilder().getI64Type(), 0);
+    Value ids = g.tokens.positions ? g.tokens.positions
+                                   : count(e, {tensorType(x).getDimSize(1)}, e.getBuilder().getI64Type(), 0);
     positions = lookUp(e, table, ids);
   }
   Emitter e = g.ops();
-  return e.add(x, e.repeatRows(positions, tensorType(x).getShape()));
+  return e.add(x, g.tokens.positions ? positions : e.repeatRows(positions, tensorType(x).getShape()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,6 +204,20 @@ static Value visible(Emitter &e, int64_t length, const AttentionOptions &options
   return past ? e.binary<AndOp>(past, near) : near;
 }
 
+/// Whether two positions belong to one document, [B, T, T].
+static Value together(Emitter &e, Value documents) {
+  ArrayRef<int64_t> shape = tensorType(documents).getShape();
+  SmallVector<int64_t> square = {shape[0], shape[1], shape[1]};
+  return e.compare(Predicate::EQ, e.broadcast(documents, {0, 1}, square),
+                   e.broadcast(documents, {0, 2}, square));
+}
+
+/// 0 where `seen` [..., T, T] holds, else minus infinity, which leaves nothing of a score.
+static Value hide(Emitter &e, Value seen) {
+  auto type = RankedTensorType::get(tensorType(seen).getShape(), e.getBuilder().getF32Type());
+  return e.select(seen, e.splat(type, 0), e.splat(type, -INFINITY));
+}
+
 /// [B, T, G, D] as [B, H, T, D], each head repeated for the H / G heads that share it.
 static Value headsFirst(Emitter &e, Value x, int64_t heads) {
   auto shape = SmallVector<int64_t>(tensorType(x).getShape());
@@ -225,6 +240,9 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
   ArrayRef<int64_t> shape = tensorType(scores).getShape();
   if (Value seen = visible(e, length, options))
     scores = e.select(e.broadcast(seen, {2, 3}, shape), scores, e.splatLike(scores, -INFINITY));
+  if (g.tokens.documents)
+    scores = e.select(e.broadcast(together(e, g.tokens.documents), {0, 2, 3}, shape), scores,
+                      e.splatLike(scores, -INFINITY));
   Value weights =
       b.create<SoftmaxOp>(e.getLoc(), scores.getType(), scores, b.getI64IntegerAttr(3), /*log=*/nullptr);
   weights = g.dropout(weights, options.dropout);
@@ -244,10 +262,12 @@ Value hf::attention(Graph &g, Value query, Value key, Value value, const Attenti
     AttentionOptions windowOnly;
     windowOnly.causal = false;
     windowOnly.window = options.window;
-    Value seen = visible(e, length, windowOnly);
-    auto type = RankedTensorType::get({length, length}, b.getF32Type());
-    Value hidden = e.splat(type, -INFINITY);
-    mask = e.reshape(e.select(seen, e.splat(type, 0), hidden), {1, 1, length, length});
+    mask = e.reshape(hide(e, visible(e, length, windowOnly)), {1, 1, length, length});
+  }
+  if (g.tokens.documents) {
+    SmallVector<int64_t> wide = {shape[0], 1, length, length};
+    Value apart = e.reshape(hide(e, together(e, g.tokens.documents)), wide);
+    mask = mask ? e.add(apart, e.broadcast(mask, {0, 1, 2, 3}, wide)) : apart;
   }
   auto lse = RankedTensorType::get({shape[0], shape[2], length}, b.getF32Type());
   UnitAttr causal = options.causal ? b.getUnitAttr() : UnitAttr();

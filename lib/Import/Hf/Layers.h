@@ -24,7 +24,9 @@ Value rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
 /// Rows of the table `name` of `rows` rows; looking up the row `padding` gives it no gradient.
 Value embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns, double deviation,
                 std::optional<int64_t> padding = std::nullopt);
-/// Rows 0 ... T - 1 of the table, for each sample of x [B, T, C]: added to x.
+/// Row `ids` of the matrix `table`, of a parameter or not.
+Value lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> padding = std::nullopt);
+/// Rows 0 ... T - 1 of the table for each sample of x [B, T, C], or those that position_ids says: added to x.
 Value addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation);
 /// x W^T for a matrix [columns, width(x)] that is there already: a tied head.
 Value project(Graph &g, Value x, Value matrix, Value bias = {});
@@ -46,8 +48,9 @@ struct AttentionOptions {
   double dropout = 0; ///< of the attention weights
 };
 
-/// softmax(scale * q k^T + mask) v for q [B, T, H, D], k and v [B, T, G, D]; [B, T, H, D]. One op where the
-/// weights are not dropped; else spelled out, for they must then be kept.
+/// softmax(scale * q k^T + mask) v for q [B, T, H, D], k and v [B, T, G, D]; [B, T, H, D]. With document_ids
+/// a position sees its own document alone. One op where the weights are not dropped; else spelled out, for
+/// they must then be kept.
 Value attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options);
 
 /// Mean negative log-likelihood of `labels` [B, T] in `logits` [B, T, V]; -100 does not count.

@@ -8,6 +8,8 @@
 
 #include "Rotary.h"
 
+#include "Layers.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -126,7 +128,8 @@ static Value literalTable(Emitter &e, RankedTensorType type, const Rotary &rotar
                                            DenseElementsAttr::get(type, llvm::ArrayRef(values)));
 }
 
-RotaryTables hf::makeTables(Graph &g, const Rotary &rotary, int64_t length) {
+/// The tables of positions 0 ... `length` - 1.
+static RotaryTables tablesInOrder(Graph &g, const Rotary &rotary, int64_t length) {
   Emitter e = g.ops();
   OpBuilder &b = e.getBuilder();
   auto half = static_cast<int64_t>(rotary.frequencies.size());
@@ -141,6 +144,13 @@ RotaryTables hf::makeTables(Graph &g, const Rotary &rotary, int64_t length) {
   Value angles = e.mul(positions, e.repeatRows(frequencies, {length, half}));
   Value both = b.create<ConcatOp>(e.getLoc(), type, ValueRange{angles, angles}, 1);
   return {e.unary<CosOp>(both), e.unary<SinOp>(both)};
+}
+
+RotaryTables hf::makeTables(Graph &g, const Rotary &rotary, int64_t length) {
+  RotaryTables tables = tablesInOrder(g, rotary, length);
+  if (Value positions = g.tokens.positions)
+    tables = {lookUp(g.ops(), tables.cos, positions), lookUp(g.ops(), tables.sin, positions)};
+  return tables;
 }
 
 /// Cuts x along its last dimension.
@@ -164,14 +174,17 @@ static Value join(Emitter &e, Value first, Value second) {
 
 Value hf::rotate(Graph &g, Value x, const RotaryTables &tables) {
   Emitter e = g.ops();
-  int64_t rotated = tensorType(tables.cos).getDimSize(1), size = tensorType(x).getShape().back();
+  int64_t rotated = tensorType(tables.cos).getShape().back(), size = tensorType(x).getShape().back();
   Value rest;
   if (rotated < size)
     std::tie(x, rest) = cut(e, x, rotated);
   auto [first, second] = cut(e, x, rotated / 2);
   Value turned = join(e, e.neg(second), first);
   ArrayRef<int64_t> shape = tensorType(x).getShape();
-  Value cos = e.broadcast(tables.cos, {1, 3}, shape), sin = e.broadcast(tables.sin, {1, 3}, shape);
+  SmallVector<int64_t> dims = {1, 3};
+  if (tensorType(tables.cos).getRank() == 3)
+    dims = {0, 1, 3};
+  Value cos = e.broadcast(tables.cos, dims, shape), sin = e.broadcast(tables.sin, dims, shape);
   Value result = e.add(e.mul(x, cos), e.mul(turned, sin));
   return rest ? join(e, result, rest) : result;
 }

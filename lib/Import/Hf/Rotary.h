@@ -28,7 +28,7 @@ struct RotaryKeys {
 /// Reads the frequencies of heads of `size` elements. Refuses kinds of scaling that are not supported.
 Rotary readRotary(const Section &config, int64_t size, const RotaryKeys &keys);
 
-/// Cosines and sines of all positions, [T, R] each.
+/// Cosines and sines of all positions, [T, R] each; [B, T, R] of those that position_ids says.
 struct RotaryTables {
   Value cos, sin;
 };

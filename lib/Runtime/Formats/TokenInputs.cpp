@@ -60,15 +60,16 @@ static Status checkInputs(const DataOptions &options, const TokenInputs &places,
                              quote(inputs[places.targets].name)),
                  "compile a model whose loss is cross_entropy of its logits");
   if (options.resetPositions && !places.positions)
-    return usage("--reset-positions: the program has no input 'position_ids'",
-                 "give forward an argument position_ids of the tokens' shape, look positions up by it, and "
-                 "compile again");
+    return usage(
+        "--reset-positions: the program has no input 'position_ids'",
+        "compile a config.json with --input position_ids=BxTxi64, or give forward an argument of that "
+        "name and look positions up by it");
   if (options.resetAttention && !places.documents)
     return usage(
         "--reset-attention: the program has no input 'document_ids', by which attention could be "
         "kept within a document",
-        "give forward an argument document_ids of the tokens' shape, hide scores where query and key "
-        "differ in it, and compile again");
+        "compile a config.json with --input document_ids=BxTxi64, or give forward an argument of that "
+        "name and hide scores where query and key differ in it");
   if (places.documents && !options.documentToken)
     return usage(fmt::format("input {} of the program counts documents, and it is not known what ends one",
                              quote(inputs[*places.documents].name)),

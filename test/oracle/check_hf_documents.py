@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""check_hf_documents.py - models from config.json on windows of several documents, against PyTorch on each document alone.
+
+    check_hf_documents.py --out DIR
+
+ds-run reads a token stream, whose windows hold several documents each, with positions that begin anew and attention that
+stays within a document.  PyTorch never sees a window: it is given one document after another.  The loss agrees to 1e-5
+and every parameter's gradient to 1e-4 by norm.
+"""
+
+import argparse
+import os
+import shutil
+
+import numpy as np
+import torch
+
+import check_gradients
+import check_hf
+import compare
+import hf_variants
+import train_oracle
+from check_archive import RATE, write_config
+from commands import finish, run
+
+import safetensors_io
+
+END, IGNORED = 7, -100
+# Learned positions, heads too wide for the attention op, rotary positions from literals and computed ones, windows, parallel
+# blocks, attention in both directions.
+CASES = {"gpt2": ("gpt2", "plain", {}), "wide-heads": ("gpt2", "plain", {"n_embd": 520, "n_head": 2}),
+         "llama": ("llama", "plain", {}), "long": ("llama", "long", {}), "mistral": ("mistral", "window", {}),
+         "gpt_neox": ("gpt_neox", "plain", {}), "bert": ("bert", "plain", {})}
+
+
+def draw(vocabulary, length):
+    """Two windows and the token behind them; a document of one token among others, and one over the window's border."""
+    tokens = np.random.default_rng(5).integers(8, vocabulary, 2 * length + 1)
+    tokens[[4, 5, length - 6, length + 3, 2 * length - 1]] = END
+    return tokens
+
+
+def documents(tokens, length):
+    """(inputs, targets) of each document, or what a window has of it."""
+    for begin in (0, length):
+        x, y = tokens[begin:begin + length], tokens[begin + 1:begin + length + 1].copy()
+        y[x == END] = IGNORED
+        borders = [0, *np.flatnonzero(x == END) + 1, length]
+        yield from ((x[a:b], y[a:b]) for a, b in zip(borders, borders[1:]) if (y[a:b] != IGNORED).any())
+
+
+def step_of(model, tokens, length):
+    """The mean loss over all targets that count, and its gradients."""
+    parts = list(documents(tokens, length))
+    count = sum((y != IGNORED).sum() for _, y in parts)
+    loss = sum(model(torch.from_numpy(x)[None], torch.from_numpy(y)[None]) * int((y != IGNORED).sum()) for x, y in parts) / int(count)
+    loss.backward()
+    return float(loss), {name: value.grad.numpy() for name, value in train_oracle.all_parameters(model)
+                         if value.grad is not None}
+
+
+def check(folder, config):
+    """[complaints] about one model."""
+    model, _ = check_hf.write_model(folder, config)
+    length = hf_variants.positions(config)
+    tokens = draw(config["vocab_size"], length)
+    tokens.astype("uint16").tofile(os.path.join(folder, "packed.bin"))
+    loss, gradients = step_of(model, tokens, length)
+    path, log, after = (os.path.join(folder, name) for name in ("model.dsx", "log.jsonl", "after.safetensors"))
+    names = ("input_ids", "labels", "position_ids", "document_ids")
+    inputs = [part for name in names for part in ("--input", f"{name}={check_hf.BATCH}x{length}xi64")]
+    run("ds-opt", os.path.join(folder, "config.json"), "--config", write_config(folder, check_hf.BATCH)[0], *inputs,
+        "--emit=program", "-o", path)
+    run("ds-run", path, "--data", os.path.join(folder, "packed.bin"), "--document-token", END, "--reset-positions",
+        "--reset-attention", "--weights", folder, "--steps", 1, "--log-jsonl", log, "--save-weights", after)
+    step = compare.read_log(log)[0]
+    complaints = [] if compare.difference(step["loss"], loss) < 1e-5 else [f"loss {step['loss']} against {loss}"]
+    more, seen = check_gradients.compare(safetensors_io.load(os.path.join(folder, "model.safetensors")),
+                                         safetensors_io.load(after), gradients, RATE, 1e-4)
+    complaints += more + [f"{name}: not among the weights" for name in check_gradients.unseen(gradients, seen)]
+    return complaints, f"loss {loss:.6f}, {len(seen)} gradients"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, metavar="DIR")
+    args = parser.parse_args()
+    shutil.rmtree(args.out, ignore_errors=True)
+    complaints = []
+    for name, (family, variant, more) in CASES.items():
+        print(f"-- {name}")
+        found, summary = check(os.path.join(args.out, name), {**hf_variants.config_of(family, variant), **more})
+        print(summary)
+        complaints += [f"{name}: {text}" for text in found]
+    finish(complaints, "all models agree")
+
+
+if __name__ == "__main__":
+    main()
