@@ -31,13 +31,19 @@ T at(std::span<const std::byte> bytes, uint64_t offset) {
 
 /// An index whose parts are known to lie inside the file.
 struct Index {
-  const std::string &path;
-  std::span<const std::byte> bytes;
+  const MappedFile &file;
+  std::span<const std::byte> bytes = file.bytes();
   FileDType type = FileDType::U16;
   uint64_t sequences = 0, borders = 0;
 
   Error corrupt(const std::string &what) const {
-    return {ExitCode::Corrupt, quote(path) + ": " + what, "write the pair again with Megatron's own tool"};
+    return {ExitCode::Corrupt, quote(file.path()) + ": " + what,
+            "write the pair again with Megatron's own tool"};
+  }
+  /// In loops over an index that may be larger than memory.
+  void forget(uint64_t turn) const {
+    if (turn % (1 << 16) == 0)
+      file.forget();
   }
   uint64_t lengths() const { return kHeaderBytes; }
   uint64_t positions() const { return lengths() + 4 * sequences; }
@@ -62,7 +68,8 @@ Status Index::readHeader() {
     return corrupt("expects a type code from 1 to 8, but got " + std::to_string(code));
   type = kTypes[code - 1];
   if (!isInteger(type))
-    return Error{ExitCode::Invalid, quote(path) + ": is of " + std::string(spell(type)) + ", not of tokens",
+    return Error{ExitCode::Invalid,
+                 quote(file.path()) + ": is of " + std::string(spell(type)) + ", not of tokens",
                  "give a file of token ids"};
   sequences = at<uint64_t>(bytes, 18);
   borders = at<uint64_t>(bytes, 26);
@@ -75,7 +82,7 @@ Status Index::checkSize() const {
     return {};
   if (bytes.size() == wanted + sequences)
     return Error{ExitCode::Invalid,
-                 quote(path) + ": has modes of its sequences, as data of several modalities has",
+                 quote(file.path()) + ": has modes of its sequences, as data of several modalities has",
                  "only text is read: write an index without modes"};
   return corrupt(fmt::format("{} sequences and {} document borders take {} bytes with the header, but the "
                              "file has {}",
@@ -89,6 +96,7 @@ Result<uint64_t> Index::checkSequences(const MappedFile &data) const {
   const uint64_t width = bitSize(type) / 8;
   uint64_t position = 0; // no overflow: within the data at each turn
   for (uint64_t i = 0; i < sequences; ++i) {
+    forget(i);
     const auto length = at<int32_t>(bytes, lengths() + 4 * i);
     if (length < 0)
       return corrupt(fmt::format("sequence {} has a length of {}", i, length));
@@ -112,6 +120,7 @@ Status Index::checkDocuments() const {
     return corrupt("has no document borders, not even the first");
   uint64_t before = 0;
   for (uint64_t i = 0; i < borders; ++i) {
+    forget(i);
     const auto border = at<uint64_t>(bytes, documents() + 8 * i);
     if (border < before || border > sequences || (i == 0 && border != 0))
       return corrupt(fmt::format("document border {} is at sequence {}, but expects {} to {}", i,
@@ -129,7 +138,7 @@ Result<IndexedTokens> IndexedTokens::open(const std::string &indexPath, const st
   if (!file)
     return file.error();
   pair.indexFile = std::move(*file);
-  Index index{indexPath, pair.indexFile.bytes()};
+  Index index{pair.indexFile};
   if (Status status = index.readHeader(); !status)
     return status.error();
   Result<MappedFile> data = MappedFile::open(dataPath);
@@ -141,6 +150,7 @@ Result<IndexedTokens> IndexedTokens::open(const std::string &indexPath, const st
     return count.error();
   if (Status status = index.checkDocuments(); !status)
     return status.error();
+  pair.indexFile.forget();
   pair.type = index.type;
   pair.count = *count;
   pair.documents = index.borders - 1;

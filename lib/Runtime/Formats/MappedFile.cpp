@@ -71,6 +71,12 @@ MappedFile::~MappedFile() {
     close(fd);
 }
 
+void MappedFile::forget() const {
+  if (address)
+    madvise(address, size,
+            MADV_DONTNEED); // a shared mapping of a file that is never written to: nothing is lost
+}
+
 Status MappedFile::checkUnchanged() const {
   struct stat info;
   if (fstat(fd, &info) != 0)

@@ -215,7 +215,7 @@ Status Run::initialize() {
   return initializeStates(*executor, seed, /*alsoRequired=*/!weightsPath.empty() || resume.checkpoint());
 }
 
-/// What the first micro-batch of the first ranks is, whichever rank this is.
+/// What the data are, and the first micro-batch of the first ranks, whichever rank this is.
 Result<std::string> Run::sampleSign(DataSource &source) {
   const std::vector<void *> inputs = executor->inputs();
   if (Status status = source.fill(&source == &*data ? firstStep : 0, 0, /*rank=*/0, inputs); !status)
@@ -225,7 +225,7 @@ Result<std::string> Run::sampleSign(DataSource &source) {
     const Buffer &buffer = executor->program().buffers[executor->program().inputs[i].buffer];
     sign = addToSign(sign, {static_cast<const std::byte *>(inputs[i]), extentBytes(buffer)});
   }
-  return fmt::format("{} samples of digest {:016x}", source.numSamples(), sign);
+  return fmt::format("{}, the first batch of digest {:016x}", source.sign(), sign);
 }
 
 /// Nothing is shared before every rank is known to be about to do the same.

@@ -114,6 +114,30 @@ TEST_F(IndexedTokensTest, DocumentBorders) {
   EXPECT_THAT(refusal(with({0, 1}), six), HasSubstr("the last document ends at sequence 1 of 2"));
 }
 
+/// KiB of files in this process's memory.
+long filesInMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "RssFile:") {
+      status >> word;
+      return std::stol(word);
+    }
+  return -1;
+}
+
+// A million empty sequences are 12 MB of index.
+TEST_F(IndexedTokensTest, LittleOfALongIndexIsInMemory) {
+  IndexText index = IndexText::of(std::vector<int32_t>(1 << 20, 0));
+  write("t.bin", "");
+  write("t.idx", index.bytes());
+  const long before = filesInMemory();
+  Result<IndexedTokens> pair = IndexedTokens::open(path("t.idx"), path("t.bin"));
+  ASSERT_TRUE(pair) << pair.error().message;
+  EXPECT_EQ(pair->numDocuments(), 1u << 20);
+  ASSERT_GE(before, 0);
+  EXPECT_LT(filesInMemory() - before, 4096);
+}
+
 TEST_F(IndexedTokensTest, NothingIsAnEmptyPair) {
   Result<IndexedTokens> pair = openPair(IndexText::of({}), "");
   ASSERT_TRUE(pair) << pair.error().message;

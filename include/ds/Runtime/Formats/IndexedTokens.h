@@ -3,8 +3,8 @@
 // The .bin is nothing but tokens, sequence after sequence. The .idx says what they are: magic and version,
 // a code for the element type, how many sequences and document borders there are, then the sequences'
 // lengths, where each begins, and at which sequence each document begins. All of that is checked against
-// the two files' sizes, and nothing of the tokens is read: the price is one pass over the .idx, which is
-// mapped.
+// the two files' sizes, and nothing of the tokens is read: the price is one pass over the .idx, of
+// which little is in memory at a time.
 //
 // Writers put the sequences side by side in order, so the .bin is the documents' concatenation as it stands.
 // An index that leaves holes or reorders is refused.

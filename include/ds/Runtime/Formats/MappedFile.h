@@ -40,6 +40,9 @@ public:
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(address), size}; }
   const std::string &path() const { return name; }
 
+  /// Takes what has been read out of this process's memory. It is read again where it is touched.
+  void forget() const;
+
   /// Io error if the file's size or modification time is no longer what it was when it was opened.
   Status checkUnchanged() const;
 
