@@ -5,7 +5,7 @@
 
 CASE says what files are written and how ds-run is told of them; a case knows from the description of the format alone
 which samples the steps must read.  Both runs must print the same loss at each step, bit for bit, and PyTorch's loss on the
-plain tensors must be that loss to 1e-4.
+plain tensors must be that loss to 1e-4.  With --fake also a program for CUDA, on the device of host memory, must print it.
 """
 
 import argparse
@@ -13,10 +13,12 @@ import json
 import math
 import os
 import struct
+import sys
 from fractions import Fraction
 
 import numpy as np
 
+import check_cuda
 import compare
 import ds_config
 import example  # noqa: F401: finds export
@@ -173,8 +175,18 @@ def train(args, name, *data):
     return [record["loss"] for record in compare.read_log(log)], text
 
 
+def train_on_cuda(args, archive, inputs, *data):
+    """The losses of the same model compiled for CUDA, on the fake device."""
+    args.program, kernels = os.path.join(args.out, "cuda.dsx"), os.path.join(args.out, "kernels.so")
+    compile_program(archive, CONFIG, inputs, args.program, ["--target", "cuda:sm_90"])
+    run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), args.program, "-o", kernels)
+    os.environ.update({name: args.fake for name in check_cuda.LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=args.out,
+                      DS_FAKE_DEVICES="1")
+    return train(args, "cuda", "--device", "cuda", *data)[0]
+
+
 def make_program(args):
-    """The tiny GPT, or for packed documents one that takes what there is to know of them; the archive's path."""
+    """The tiny GPT, or for packed documents one that takes what there is to know of them; its path and inputs."""
     if args.case == "packed":
         archive = os.path.join(args.out, "packed.pt")
         packed_gpt.save(archive)
@@ -182,17 +194,18 @@ def make_program(args):
     else:
         archive, _, inputs = export.main(["gpt", "--out", args.out, "--batch", str(MICRO)])
     compile_program(archive, CONFIG, inputs, args.program)
-    return archive
+    return archive, inputs
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--out", required=True)
+    parser.add_argument("--fake", metavar="LIBRARY", help="libds-fake-cuda.so")
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     args.program = os.path.join(args.out, "packed.dsx" if args.case == "packed" else "gpt.dsx")
-    archive = make_program(args)
+    archive, inputs = make_program(args)
 
     flags, columns = CASES[args.case](args.out)
     plain = os.path.join(args.out, "plain.safetensors")
@@ -205,6 +218,10 @@ def main():
     log, _ = train_oracle.train(archive, ds_config.read(CONFIG), plain, STEPS)
     complaints += [f"step {step + 1}: loss {a}, PyTorch's {b['loss']}" for step, (a, b) in enumerate(zip(ours, log))
                    if compare.difference(a, b["loss"]) > 1e-4]
+    if args.fake:
+        cuda = train_on_cuda(args, archive, inputs, *flags)
+        complaints += [f"step {step + 1}: loss {b} on CUDA, {a} on the CPU" for step, (a, b) in enumerate(zip(ours, cuda))
+                       if compare.difference(a, b) > 1e-4]
     finish(complaints, text + f"{STEPS} steps read the samples expected")
 
 
