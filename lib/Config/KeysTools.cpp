@@ -22,11 +22,11 @@ constexpr std::string_view kCompression = "programs have no compression yet";
 // clang-format off
 constexpr Key kTable[] = {
   {"checkpoint.tag_validation", Choice, "\"Warn\"", "Ignore|Warn|Fail", Noted, "checkpoints are named by their step", ""},
-  {"checkpoint.load_universal", Bool, "false", "", Refused, "programs load their own checkpoints", ""},
-  {"checkpoint.use_node_local_storage", Bool, "false", "", Noted, "ds-run --save names the directory", ""},
+  {"checkpoint.load_universal", Bool, "false", "", Noted, "any checkpoint is taken up on any mesh; ds-ckpt import reads those of DeepSpeed", ""},
+  {"checkpoint.use_node_local_storage", Bool, "false", "", Refused, "ds-run --save names one directory that all nodes see", ""},
   {"checkpoint.parallel_write.pipeline_stage", Bool, "false", "", Noted, "every rank writes its own part", ""},
   {"checkpoint.checkpoint_serialization", Bool, "true", "", Noted, "checkpoints are safetensors files", ""},
-  {"checkpoint.writer", Section, "null", "", Noted, "ds-run has one writer", ""},
+  {"checkpoint.writer", Section, "null", "", Noted, "ds-run has one writer; --save-mode says whether training waits for it", ""},
   {"checkpoint.writer.type", Choice, "null", "mock|python|fast", Detail, "implementation", ""},
   {"checkpoint.writer.io_buffer_size", Int, "67108864", ">0", Detail, "bytes", ""},
   {"checkpoint.writer.io_buffer_double", Bool, "true", "", Detail, "two buffers", ""},
