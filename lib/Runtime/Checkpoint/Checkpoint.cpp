@@ -177,11 +177,13 @@ const std::vector<StoredRun> &Checkpoint::runs(const CheckpointTensor &tensor) c
 
 void Checkpoint::want(const CheckpointTensor &tensor, uint64_t first, uint64_t count,
                       const std::function<void(WantedBytes, uint64_t)> &add) const {
+  if (count == 0) // an empty tensor has no run
+    return;
   const std::vector<StoredRun> &all = runs(tensor);
   const uint64_t size = elementBytes(tensor), end = first + count;
   auto run = std::upper_bound(all.begin(), all.end(), first,
                               [](uint64_t element, const StoredRun &each) { return element < each.first; });
-  for (--run; count > 0 && run != all.end() && run->first < end; ++run) {
+  for (--run; run != all.end() && run->first < end; ++run) {
     const uint64_t from = std::max(first, run->first), to = std::min(end, run->first + run->count);
     add({run->file, run->offset + (from - run->first) * size, (to - from) * size, 0}, from);
   }

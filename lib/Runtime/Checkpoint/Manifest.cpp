@@ -1,7 +1,8 @@
 //===- Manifest.cpp - What a checkpoint says of itself -----------------------------===//
 //
 // Manifests come from disks, which lie, and from strangers. The digest finds damage; of what is well formed
-// every value is asked for its type before it is used, and every name whether it stays in the directory.
+// every value is asked for its type before it is used, and every name whether it stays in the directory, and
+// whether it is the only one.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -15,10 +16,15 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 
 namespace ds::rt {
 
+/// For writing: keys stay in the order in which people read them.
 using Json = nlohmann::ordered_json;
+/// For reading: a million keys are found by a tree, not by looking through all of them.
+using Document = nlohmann::json;
 
 std::string digestOf(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
@@ -142,45 +148,47 @@ namespace {
 /// Reads values of known type from a parsed document and remembers the first that is wrong.
 class Fields {
 public:
-  const Json &at(const Json &object, const char *key) {
-    static const Json none;
+  const Document &at(const Document &object, const char *key) {
+    static const Document none;
     if (!object.is_object())
       return fail(key), none;
     const auto found = object.find(key);
     return found == object.end() ? (fail(key), none) : *found;
   }
-  bool has(const Json &object, const char *key) const { return object.is_object() && object.contains(key); }
+  bool has(const Document &object, const char *key) const {
+    return object.is_object() && object.contains(key);
+  }
 
-  std::string text(const Json &object, const char *key) {
-    const Json &value = at(object, key);
+  std::string text(const Document &object, const char *key) {
+    const Document &value = at(object, key);
     return value.is_string() ? value.get<std::string>() : (fail(key), std::string());
   }
-  uint64_t number(const Json &object, const char *key, uint64_t most = UINT64_MAX) {
-    const Json &value = at(object, key);
+  uint64_t number(const Document &object, const char *key, uint64_t most = UINT64_MAX) {
+    const Document &value = at(object, key);
     if (!value.is_number_unsigned() || value.get<uint64_t>() > most)
       return fail(key), 0;
     return value.get<uint64_t>();
   }
-  bool flag(const Json &object, const char *key) {
-    const Json &value = at(object, key);
+  bool flag(const Document &object, const char *key) {
+    const Document &value = at(object, key);
     return value.is_boolean() ? value.get<bool>() : (fail(key), false);
   }
-  /// Entries of a list; none if it is none.
-  std::vector<Json> list(const Json &object, const char *key) {
-    const Json &value = at(object, key);
-    if (!value.is_array())
-      return fail(key), std::vector<Json>();
-    return {value.begin(), value.end()};
+  /// The list of that name; an empty one if it is none.
+  const Document &list(const Document &object, const char *key) {
+    static const Document none = Document::array();
+    const Document &value = at(object, key);
+    return value.is_array() ? value : (fail(key), none);
   }
-  std::vector<std::string> texts(const Json &object, const char *key) {
+  std::vector<std::string> texts(const Document &object, const char *key) {
     std::vector<std::string> all;
-    for (const Json &value : list(object, key))
+    for (const Document &value : list(object, key))
       all.push_back(value.is_string() ? value.get<std::string>() : (fail(key), std::string()));
     return all;
   }
-  FileDType dtype(const Json &object, const char *key) {
+  /// Types of whole bytes only: elements of tensors have addresses.
+  FileDType dtype(const Document &object, const char *key) {
     const std::optional<FileDType> dtype = parseFileDType(text(object, key));
-    return dtype ? *dtype : (fail(key), FileDType::F32);
+    return dtype && bitSize(*dtype) >= 8 ? *dtype : (fail(key), FileDType::F32);
   }
 
   void fail(const char *key) {
@@ -190,10 +198,10 @@ public:
   std::string wrong; ///< key of the first value that is missing or of another kind
 };
 
-Mesh readMesh(Fields &fields, const Json &document) {
+Mesh readMesh(Fields &fields, const Document &document) {
   std::vector<MeshAxis> axes;
   uint64_t ranks = 1;
-  for (const Json &axis : fields.list(document, "mesh")) {
+  for (const Document &axis : fields.list(document, "mesh")) {
     axes.push_back({fields.text(axis, "axis"), static_cast<uint32_t>(fields.number(axis, "size", 1 << 24))});
     ranks *= axes.back().size;
     if (ranks == 0 || ranks > UINT32_MAX)
@@ -205,11 +213,11 @@ Mesh readMesh(Fields &fields, const Json &document) {
   return mesh;
 }
 
-AxisSet readAxes(Fields &fields, const Mesh &mesh, const Json &names) {
+AxisSet readAxes(Fields &fields, const Mesh &mesh, const Document &names) {
   AxisSet axes;
   if (!names.is_array())
     return fields.fail("layout"), axes;
-  for (const Json &name : names) {
+  for (const Document &name : names) {
     const std::optional<AxisSet> found =
         name.is_string() ? mesh.find(name.get<std::string>()) : std::optional<AxisSet>();
     if (!found)
@@ -219,10 +227,10 @@ AxisSet readAxes(Fields &fields, const Mesh &mesh, const Json &names) {
   return axes;
 }
 
-Layout readLayout(Fields &fields, const Mesh &mesh, const Json &object) {
+Layout readLayout(Fields &fields, const Mesh &mesh, const Document &object) {
   Layout layout;
   if (fields.has(object, "cuts"))
-    for (const Json &cut : fields.list(object, "cuts"))
+    for (const Document &cut : fields.list(object, "cuts"))
       layout.cuts.push_back(readAxes(fields, mesh, cut));
   if (fields.has(object, "bucket")) {
     layout.bucket = readAxes(fields, mesh, fields.at(object, "bucket"));
@@ -239,7 +247,7 @@ std::optional<Role> parseRole(const std::string &text) {
   return std::nullopt;
 }
 
-CheckpointTensor readTensor(Fields &fields, const Mesh &mesh, const Json &object) {
+CheckpointTensor readTensor(Fields &fields, const Mesh &mesh, const Document &object) {
   CheckpointTensor tensor;
   tensor.name = fields.text(object, "name");
   if (const std::optional<Role> role = parseRole(fields.text(object, "role")))
@@ -248,7 +256,7 @@ CheckpointTensor readTensor(Fields &fields, const Mesh &mesh, const Json &object
     fields.fail("role");
   tensor.dtype = fields.dtype(object, "dtype");
   tensor.held = fields.has(object, "held") ? fields.dtype(object, "held") : tensor.dtype;
-  for (const Json &size : fields.list(object, "shape"))
+  for (const Document &size : fields.list(object, "shape"))
     tensor.shape.push_back(size.is_number_unsigned() && size.get<uint64_t>() <= INT64_MAX
                                ? size.get<int64_t>()
                                : (fields.fail("shape"), 0));
@@ -273,9 +281,9 @@ bool isPlain(const std::string &name) {
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
-std::vector<CheckpointFile> readFiles(Fields &fields, const std::vector<Json> &list) {
+std::vector<CheckpointFile> readFiles(Fields &fields, const Document &list) {
   std::vector<CheckpointFile> files;
-  for (const Json &object : list) {
+  for (const Document &object : list) {
     files.push_back(
         {fields.text(object, "name"), fields.number(object, "bytes"), fields.texts(object, "digests")});
     if (!isPlain(files.back().name))
@@ -284,33 +292,51 @@ std::vector<CheckpointFile> readFiles(Fields &fields, const std::vector<Json> &l
   return files;
 }
 
+/// Whether each name of a tensor, as a whole one or as an alias, stands for one tensor, and each file once.
+void checkNames(Fields &fields, const Manifest &manifest) {
+  std::unordered_set<std::string_view> tensors, files;
+  for (const CheckpointTensor &tensor : manifest.tensors) {
+    bool isNew = tensors.insert(tensor.name).second;
+    for (const std::string &alias : tensor.aliases)
+      isNew &= tensors.insert(alias).second;
+    if (!isNew)
+      fields.fail("tensors");
+  }
+  for (const CheckpointFile &file : manifest.files)
+    if (!files.insert(file.name).second)
+      fields.fail("files");
+}
+
 Error corrupt(const std::string &path, const std::string &what, const std::string &hint = "") {
   return Error{ExitCode::Corrupt, quote(path) + ": " + what, hint};
 }
 
 /// The document behind the digest, or what is wrong with it.
-Result<Json> openDocument(std::string_view text, const std::string &path) {
+Result<Document> openDocument(std::string_view text, const std::string &path) {
   static constexpr std::string_view kBegin = "{\"digest\": \"", kEnd = "\",\n";
   const size_t body = kBegin.size() + 32 + kEnd.size();
+  if (text.size() > kMaxManifestBytes)
+    return corrupt(path, "has " + std::to_string(text.size()) + " bytes; the limit is " +
+                             std::to_string(kMaxManifestBytes));
   if (text.size() < body || !text.starts_with(kBegin) || text.substr(kBegin.size() + 32, kEnd.size()) != kEnd)
     return corrupt(path, "is not the manifest of a checkpoint");
   const std::string digest = digestOf(std::as_bytes(std::span(text.substr(body))));
   if (text.substr(kBegin.size(), 32) != digest)
     return corrupt(path, "is damaged: the digest of what it says is not the one in its first line");
-  Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Document document = Document::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object())
     return corrupt(path, "is not a JSON object");
   return document;
 }
 
-void readHead(Fields &fields, const Json &document, Manifest &manifest) {
+void readHead(Fields &fields, const Document &document, Manifest &manifest) {
   manifest.step = fields.number(document, "step");
   manifest.writer = fields.text(document, "writer");
   manifest.seed = fields.number(document, "seed");
-  const Json &data = fields.at(document, "data");
+  const Document &data = fields.at(document, "data");
   manifest.data = {fields.text(data, "sign"), fields.number(data, "samples"), fields.number(data, "tokens"),
                    fields.flag(data, "shuffle"), fields.number(data, "seed")};
-  const Json &program = fields.at(document, "program");
+  const Document &program = fields.at(document, "program");
   manifest.planHash = fields.text(program, "plan_hash");
   manifest.target = fields.text(program, "target");
   manifest.configText = fields.text(program, "config");
@@ -324,7 +350,7 @@ void readHead(Fields &fields, const Json &document, Manifest &manifest) {
 } // namespace
 
 Result<Manifest> parseManifest(std::string_view text, const std::string &path) {
-  Result<Json> document = openDocument(text, path);
+  Result<Document> document = openDocument(text, path);
   if (!document)
     return document.error();
   Fields fields;
@@ -338,9 +364,10 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &path) {
   Manifest manifest;
   readHead(fields, *document, manifest);
   manifest.mesh = readMesh(fields, *document);
-  for (const Json &tensor : fields.list(*document, "tensors"))
+  for (const Document &tensor : fields.list(*document, "tensors"))
     manifest.tensors.push_back(readTensor(fields, manifest.mesh, tensor));
   manifest.files = readFiles(fields, fields.list(*document, "files"));
+  checkNames(fields, manifest);
   if (manifest.chunkBytes == 0 || manifest.chunkBytes % 8 != 0)
     fields.fail("chunk_bytes");
   for (const CheckpointFile &file : manifest.files)
@@ -353,11 +380,11 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &path) {
 }
 
 Result<std::vector<CheckpointFile>> parseFiles(std::string_view text) {
-  const Json list = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Document list = Document::parse(text, nullptr, /*allow_exceptions=*/false);
   Fields fields;
   if (!list.is_array())
     return Error{ExitCode::Internal, "the list of a rank's files is none", ""};
-  std::vector<CheckpointFile> files = readFiles(fields, {list.begin(), list.end()});
+  std::vector<CheckpointFile> files = readFiles(fields, list);
   if (!fields.wrong.empty())
     return Error{ExitCode::Internal, "the list of a rank's files has no '" + fields.wrong + "'", ""};
   return files;

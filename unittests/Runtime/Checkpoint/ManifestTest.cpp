@@ -88,6 +88,11 @@ TEST(Manifest, valuesOfOtherKindsAreRefused) {
            {"[4,8]", "[4,-8]"},
            {"[4,8]", "[4611686018427387904,8]"},
            {"\"F32\"", "\"F33\""},
+           {"\"F32\"", "\"F4\""}, // elements of half a byte
+           {"\"w.exp_avg\",\"role", "\"w\",\"role"},
+           {"\"w.exp_avg\",\"role", "\"tied\",\"role"},
+           {"[\"tied\"]", "[\"step\"]"},
+           {"\"files\": [", R"("files": [{"name":"one.safetensors","bytes":0,"digests":[]},)"},
            {"\"parameter\"", "\"gradient\""},
            {"\"dp.local\",\"size\":2", "\"dp.local\",\"size\":0"},
            {"\"dp.local\",\"size\":2", "\"dp.node\",\"size\":2"},
@@ -107,6 +112,21 @@ TEST(Manifest, newerFormsAreRefusedByName) {
   const Result<Manifest> read = parseChanged("\"version\": 1", "\"version\": 2");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().message, "'m': has form 2, but this build reads forms up to 1");
+}
+
+/// Keys that no manifest has are passed over, in a time that grows with their number.
+TEST(Manifest, aMillionKeysAreReadAtOnce) {
+  std::string keys = "\"step\": 12";
+  for (int i = 0; i < 1'000'000; ++i)
+    keys += ",\n\"k" + std::to_string(i) + "\":0";
+  EXPECT_TRUE(parseChanged("\"step\": 12", keys));
+}
+
+TEST(Manifest, depthIsNoDanger) {
+  const std::string deep(1'000'000, '[');
+  EXPECT_FALSE(parseChanged("\"step\": 12", "\"k\": " + deep));
+  EXPECT_TRUE(
+      parseChanged("\"step\": 12", "\"k\": " + deep + std::string(1'000'000, ']') + ", \"step\": 12"));
 }
 
 TEST(Manifest, filesOfARankTravelAsText) {

@@ -28,6 +28,8 @@ namespace ds::rt {
 /// Version of the form that this build writes, and the newest that it reads.
 inline constexpr uint64_t kCheckpointFormat = 1;
 inline constexpr const char *kManifestName = "manifest.json";
+/// A larger one is refused: reading takes some ten times as much memory. A million tensors need less.
+inline constexpr uint64_t kMaxManifestBytes = 300'000'000;
 
 /// 128 bits of XXH3 as 32 hex digits.
 std::string digestOf(std::span<const std::byte> bytes);
