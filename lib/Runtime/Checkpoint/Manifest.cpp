@@ -11,9 +11,7 @@
 #include "Formats/Text.h"
 
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
 
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -25,14 +23,6 @@ namespace ds::rt {
 using Json = nlohmann::ordered_json;
 /// For reading: a million keys are found by a tree, not by looking through all of them.
 using Document = nlohmann::json;
-
-std::string digestOf(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return text;
-}
 
 //===----------------------------------------------------------------------===//
 // Writing

@@ -4,10 +4,7 @@
 
 #include "Formats/Text.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -15,9 +12,7 @@ namespace ds::rt {
 
 struct ShardWriter::Impl {
   Impl(FileLayer &layer, StagedWriter &writer, std::string path, CheckpointFile file, uint64_t chunkBytes)
-      : layer(layer), writer(writer), path(std::move(path)), file(std::move(file)), chunkBytes(chunkBytes) {
-    XXH3_128bits_reset(hash.get());
-  }
+      : layer(layer), writer(writer), path(std::move(path)), file(std::move(file)), chunkBytes(chunkBytes) {}
   ~Impl() {
     if (descriptor < 0)
       return;
@@ -28,7 +23,7 @@ struct ShardWriter::Impl {
   void digest(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const auto part = bytes.first(std::min<uint64_t>(bytes.size(), chunkBytes - inChunk));
-      XXH3_128bits_update(hash.get(), part.data(), part.size());
+      digester.add(part);
       inChunk += part.size();
       bytes = bytes.subspan(part.size());
       if (inChunk == chunkBytes)
@@ -36,12 +31,7 @@ struct ShardWriter::Impl {
     }
   }
   void endChunk() {
-    const XXH128_hash_t value = XXH3_128bits_digest(hash.get());
-    char text[33];
-    std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(value.high64),
-                  static_cast<unsigned long long>(value.low64));
-    file.digests.emplace_back(text);
-    XXH3_128bits_reset(hash.get());
+    file.digests.push_back(digester.finish());
     inChunk = 0;
   }
 
@@ -52,7 +42,7 @@ struct ShardWriter::Impl {
   const uint64_t chunkBytes;
   int descriptor = -1;
   uint64_t written = 0, inChunk = 0;
-  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash{XXH3_createState(), XXH3_freeState};
+  Digester digester;
 };
 
 Result<ShardWriter> ShardWriter::create(FileLayer &layer, StagedWriter &writer, const std::string &directory,

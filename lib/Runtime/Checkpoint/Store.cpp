@@ -41,7 +41,7 @@ static std::optional<uint64_t> parseName(std::string_view name, bool &leftover) 
   return known ? std::optional(step) : std::nullopt;
 }
 
-Result<Manifest> readManifest(const std::string &directory) {
+Result<Manifest> readManifestAlone(const std::string &directory) {
   const std::string path = directory + "/" + kManifestName;
   struct stat info;
   if (::stat(path.c_str(), &info) != 0 && errno == ENOENT)
@@ -51,22 +51,30 @@ Result<Manifest> readManifest(const std::string &directory) {
   if (!file)
     return file.error();
   const auto bytes = file->bytes();
-  Result<Manifest> manifest =
-      parseManifest({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, path);
+  return parseManifest({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, path);
+}
+
+Status checkFile(const std::string &directory, const CheckpointFile &file) {
+  const std::string name = directory + "/" + file.name;
+  struct stat info;
+  if (::lstat(name.c_str(), &info) != 0)
+    return Error{ExitCode::Corrupt, quote(name) + " is missing: " + std::strerror(errno), ""};
+  if (!S_ISREG(info.st_mode))
+    return Error{ExitCode::Corrupt, quote(name) + " is not a regular file", ""};
+  if (static_cast<uint64_t>(info.st_size) != file.bytes)
+    return Error{
+        ExitCode::Corrupt,
+        fmt::format("{} has {} bytes, but the manifest says {}", quote(name), info.st_size, file.bytes), ""};
+  return {};
+}
+
+Result<Manifest> readManifest(const std::string &directory) {
+  Result<Manifest> manifest = readManifestAlone(directory);
   if (!manifest)
     return manifest;
-  for (const CheckpointFile &each : manifest->files) {
-    const std::string name = directory + "/" + each.name;
-    if (::lstat(name.c_str(), &info) != 0)
-      return Error{ExitCode::Corrupt, quote(name) + " is missing: " + std::strerror(errno), ""};
-    if (!S_ISREG(info.st_mode))
-      return Error{ExitCode::Corrupt, quote(name) + " is not a regular file", ""};
-    if (static_cast<uint64_t>(info.st_size) != each.bytes)
-      return Error{
-          ExitCode::Corrupt,
-          fmt::format("{} has {} bytes, but the manifest says {}", quote(name), info.st_size, each.bytes),
-          ""};
-  }
+  for (const CheckpointFile &each : manifest->files)
+    if (Status status = checkFile(directory, each); !status)
+      return status.error();
   return manifest;
 }
 

@@ -12,6 +12,7 @@
 #ifndef DS_RUNTIME_CHECKPOINT_MANIFEST_H
 #define DS_RUNTIME_CHECKPOINT_MANIFEST_H
 
+#include "ds/Runtime/Checkpoint/Digest.h"
 #include "ds/Runtime/Formats/FileDType.h"
 #include "ds/Runtime/Layout.h"
 #include "ds/Runtime/Program.h"
@@ -30,9 +31,6 @@ inline constexpr uint64_t kCheckpointFormat = 1;
 inline constexpr const char *kManifestName = "manifest.json";
 /// A larger one is refused: reading takes some ten times as much memory. A million tensors need less.
 inline constexpr uint64_t kMaxManifestBytes = 300'000'000;
-
-/// 128 bits of XXH3 as 32 hex digits.
-std::string digestOf(std::span<const std::byte> bytes);
 
 /// One tensor of a checkpoint.
 struct CheckpointTensor {

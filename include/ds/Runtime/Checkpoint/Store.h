@@ -40,6 +40,11 @@ Result<StoreListing> listCheckpoints(const std::string &root);
 /// what is wrong.
 Result<Manifest> readManifest(const std::string &directory);
 
+/// The same, but of the manifest alone: its files may be missing.
+Result<Manifest> readManifestAlone(const std::string &directory);
+/// Whether a file of a manifest is there in full size, and no link. Corrupt with what is wrong.
+Status checkFile(const std::string &directory, const CheckpointFile &file);
+
 /// Makes the directory of a new save and returns its path. `root` is made if it is not there.
 Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_t step);
 
