@@ -1,0 +1,109 @@
+//===- Commands.cpp - The subcommands of ds-ckpt -------------------------------------===//
+#include "Commands.h"
+
+#include "Tell.h"
+#include "ds/Runtime/Checkpoint/Store.h"
+#include "ds/Runtime/CheckpointTool/Diff.h"
+#include "ds/Runtime/CheckpointTool/Verify.h"
+#include "ds/Support/Format.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace ds;
+using namespace ds::rt;
+
+/// A directory that checkpoints are in, which is not one of them.
+static std::string storeAt(const std::string &path) {
+  const Place place = orExit(placeOf(path));
+  if (place.isCheckpoint)
+    throw Refusal{
+        {ExitCode::Usage, fmt::format("'{}' is a checkpoint", path), "name the directory that it is in"}};
+  return place.path;
+}
+
+int runList(const std::string &directory, bool json) {
+  print(orExit(describeStore(storeAt(directory), json)));
+  return 0;
+}
+
+int runShow(const std::string &path, const DescribeOptions &options) {
+  print(orExit(describeCheckpoint(orExit(chooseCheckpoint(path, note)), options)));
+  return 0;
+}
+
+/// The checkpoint that the path names, or all of them in it, whole or not.
+static std::vector<std::string> checkpointsAt(const std::string &path) {
+  const Place place = orExit(placeOf(path));
+  if (place.isCheckpoint)
+    return {place.path};
+  const StoreListing listing = orExit(listCheckpoints(place.path));
+  std::vector<std::string> directories;
+  for (const StoredCheckpoint &each : listing.checkpoints)
+    directories.push_back(place.path + "/" + each.name);
+  if (directories.empty())
+    throw Refusal{{ExitCode::Io, fmt::format("there is no checkpoint in '{}'", path),
+                   "name the directory that ds-run --save was given, or one step-N in it"}};
+  for (const std::string &name : listing.leftovers)
+    note(fmt::format("left by an unfinished save, and not looked at: '{}'", name));
+  return directories;
+}
+
+int runVerify(const std::string &path, unsigned threads, bool json) {
+  std::vector<VerifyReport> reports;
+  size_t damaged = 0;
+  for (const std::string &directory : checkpointsAt(path)) {
+    reports.push_back(orExit(verifyCheckpoint(directory, threads)));
+    damaged += !reports.back().damages.empty();
+    for (const std::string &name : reports.back().extra)
+      note(fmt::format("the manifest of '{}' does not know '{}'; nothing reads it", directory, name));
+    if (!json)
+      print(spellReport(reports.back()));
+  }
+  if (json)
+    print(spellReportsAsJson(reports));
+  if (damaged == 0)
+    return 0;
+  return report({ExitCode::Corrupt,
+                 reports.size() == 1
+                     ? fmt::format("'{}' is damaged", reports[0].directory)
+                     : fmt::format("{} of {} checkpoints are damaged", damaged, reports.size()),
+                 "ds-run --resume auto takes the newest one that is whole"});
+}
+
+int runDiff(const std::string &a, const std::string &b, bool json) {
+  const Checkpoint first = orExit(Checkpoint::open(orExit(chooseCheckpoint(a, note))));
+  const Checkpoint second = orExit(Checkpoint::open(orExit(chooseCheckpoint(b, note))));
+  const std::vector<TensorDifference> differences = orExit(diffTensors(first, second));
+  print(spellDifferences(first, second, differences, json));
+  return countDiffering(differences) == 0 ? 0 : static_cast<int>(ExitCode::Invalid);
+}
+
+int runExport(ExportOptions options) {
+  options.from = orExit(chooseCheckpoint(options.from, note));
+  const ExportReport done = orExit(exportCheckpoint(options));
+  print(fmt::format("'{}': {} tensor{}, {}, of '{}': {}\n", options.to, done.tensors,
+                    done.tensors == 1 ? "" : "s", formatBytes(static_cast<int64_t>(done.bytes)), options.from,
+                    fmt::join(done.files, ", ")));
+  if (!done.tiedNames.empty())
+    note(fmt::format("left out, for they are other names of tensors that are there (--tied writes them): {}",
+                     fmt::join(done.tiedNames, ", ")));
+  if (!done.hasConfig)
+    note("there is no config.json: the checkpoint keeps none of its model, and --config was not given");
+  return 0;
+}
+
+int runCollect(CollectOptions options) {
+  options.root = storeAt(options.root);
+  uint64_t count = 0, bytes = 0;
+  const auto told = [&](const Removed &each) {
+    print(fmt::format("{} '{}' ({}): {}\n", options.dryRun ? "would remove" : "removed", each.name, each.why,
+                      formatBytes(static_cast<int64_t>(each.bytes))));
+    ++count;
+    bytes += each.bytes;
+  };
+  const Status status = collectGarbage(options, told, note);
+  print(fmt::format("{} director{} {}, {} bytes\n", count, count == 1 ? "y" : "ies",
+                    options.dryRun ? "would go" : "removed", bytes));
+  return status ? 0 : report(status.error());
+}
