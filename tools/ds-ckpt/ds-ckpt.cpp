@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -150,6 +151,7 @@ int parseAndRun(CLI::App &app, const Line &line, int argc, char **argv) {
 }
 
 int run(int argc, char **argv) {
+  std::signal(SIGPIPE, SIG_IGN); // a reader that is gone is an error of writing
   CLI::App app("Looks at the checkpoints of ds-run, and changes their form.", "ds-ckpt");
   app.require_subcommand(1);
   Line line;

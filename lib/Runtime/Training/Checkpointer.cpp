@@ -20,8 +20,6 @@
 namespace ds::rt {
 
 static constexpr const char *kWhat = "saving of a checkpoint";
-/// A manifest has no more digests than this, by way of larger chunks.
-static constexpr uint64_t kMostChunks = uint64_t(1) << 16;
 /// How often ranks that wait for each other's disks ask.
 static constexpr auto kAskAgain = std::chrono::milliseconds(5);
 

@@ -61,6 +61,9 @@ struct DataCursor {
   uint64_t seed = 0; ///< of the order
 };
 
+/// A manifest has no more digests than this, by way of larger chunks.
+inline constexpr uint64_t kMostChunks = uint64_t(1) << 16;
+
 struct Manifest {
   uint64_t step = 0;  ///< finished
   std::string writer; ///< who has written it: "ds-run"

@@ -19,12 +19,12 @@
 namespace ds::rt {
 
 struct ExportOptions {
-  std::string from;               ///< directory of a checkpoint
-  std::string to;                 ///< absent, or an empty directory
-  std::optional<FileDType> dtype; ///< F32, BF16 or F16, of all tensors of floats; none: as they are kept
+  std::string from = {};               ///< directory of a checkpoint
+  std::string to = {};                 ///< absent, or an empty directory
+  std::optional<FileDType> dtype = {}; ///< F32, BF16 or F16, of all tensors of floats; none: as they are kept
   uint64_t maxShardBytes = 5'000'000'000; ///< of tensors in a file; a larger tensor has a file of its own
-  std::string config; ///< a config.json to go with it; empty: the one that the model came from, if any
-  bool tied = false;  ///< also a copy under each other name of a tensor
+  std::string config = {}; ///< a config.json to go with it; empty: the one that the model came from, if any
+  bool tied = false;       ///< also a copy under each other name of a tensor
 };
 
 struct ExportReport {
