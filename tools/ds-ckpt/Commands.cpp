@@ -103,7 +103,8 @@ int runCollect(CollectOptions options) {
     bytes += each.bytes;
   };
   const Status status = collectGarbage(options, told, note);
-  print(fmt::format("{} director{} {}, {} bytes\n", count, count == 1 ? "y" : "ies",
-                    options.dryRun ? "would go" : "removed", bytes));
+  if (status || count > 0)
+    print(fmt::format("{} director{} {}, {} bytes\n", count, count == 1 ? "y" : "ies",
+                      options.dryRun ? "would go" : "removed", bytes));
   return status ? 0 : report(status.error());
 }

@@ -54,6 +54,17 @@ std::string tensorLine(const Mesh &mesh, const CheckpointTensor &tensor) {
   return line + "\n";
 }
 
+/// Text of several lines whose other control characters do nothing to a terminal.
+std::string printable(const std::string &text) {
+  std::string safe;
+  for (const char c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+      safe += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      safe += c;
+  return safe;
+}
+
 std::string describeText(const std::string &directory, const Manifest &manifest,
                          const DescribeOptions &options) {
   const DataCursor &data = manifest.data;
@@ -86,7 +97,7 @@ std::string describeText(const std::string &directory, const Manifest &manifest,
     for (const CheckpointTensor &tensor : manifest.tensors)
       text += tensorLine(manifest.mesh, tensor);
   if (options.config)
-    text += manifest.configText + (manifest.configText.ends_with('\n') ? "" : "\n");
+    text += printable(manifest.configText) + (manifest.configText.ends_with('\n') ? "" : "\n");
   return text;
 }
 
