@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -113,7 +112,8 @@ def check_variant(folder, config):
     check_hf.write_model(folder, config)  # as many samples as a batch has: every step reads the same
     settings = write_json(os.path.join(folder, "ds_config.json"), {
         "train_micro_batch_size_per_gpu": check_hf.BATCH, "optimizer": OPTIMIZERS["AdamW"]})
-    at = {name: os.path.join(folder, name) for name in ("config.json", "m.dsx", "run", "data.safetensors", "out", "a.jsonl", "b.jsonl")}
+    names = ("config.json", "m.dsx", "run", "data.safetensors", "out", "a.jsonl", "b.jsonl")
+    at = {name: os.path.join(folder, name) for name in names}
     run("ds-opt", at["config.json"], "--config", settings, "--emit=program", "-o", at["m.dsx"])
     train = ("ds-run", at["m.dsx"], "--data", at["data.safetensors"])
     run(*train, "--weights", folder, "--steps", 2, "--save", at["run"])

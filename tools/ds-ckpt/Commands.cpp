@@ -93,6 +93,16 @@ int runExport(ExportOptions options) {
   return 0;
 }
 
+int runImport(const ImportOptions &options) {
+  const ImportReport done = orExit(importCheckpoint(options));
+  print(fmt::format("'{}' from {}: {} parameters, {} buffers, {} moments; step {}", done.path,
+                    done.description, done.parameters, done.buffers, done.moments, done.step));
+  if (done.moments > 0)
+    print(fmt::format(", {} updates, {} samples", done.updates, done.samples));
+  print("\n");
+  return 0;
+}
+
 int runCollect(CollectOptions options) {
   options.root = storeAt(options.root);
   uint64_t count = 0, bytes = 0;

@@ -28,6 +28,7 @@ struct Line {
   unsigned threads = 2;
   DescribeOptions words;
   ExportOptions exported;
+  ImportOptions imported;
   CollectOptions collected;
   std::function<int()> job;
 };
@@ -121,6 +122,19 @@ void declareExport(CLI::App &app, Line &line) {
   command->callback([&line] { line.job = [&line] { return runExport(line.exported); }; });
 }
 
+void declareImport(CLI::App &app, Line &line) {
+  ImportOptions &options = line.imported;
+  CLI::App *command = app.add_subcommand(
+      "import", "Make a checkpoint of a folder of DeepSpeed (ZeRO, universal) or of Hugging Face weights");
+  command->add_option("FOREIGN", options.from, "the folder, or one whose file `latest` names it")->required();
+  command->add_option("OUT", options.to, "directory of checkpoints that step-N is written to")->required();
+  addWhole(*command, "--step", "steps that were made (default: as the files say; 0 of weights alone)", 0,
+           UINT64_MAX, [&options](uint64_t number) { options.step = number; });
+  addWhole(*command, "--seed", "of dropout and of the order of data from here on (default: 0)", 0, UINT64_MAX,
+           [&options](uint64_t number) { options.seed = number; });
+  command->callback([&line] { line.job = [&line] { return runImport(line.imported); }; });
+}
+
 void declareCollect(CLI::App &app, Line &line) {
   CollectOptions &options = line.collected;
   CLI::App *command =
@@ -156,7 +170,7 @@ int run(int argc, char **argv) {
   app.require_subcommand(1);
   Line line;
   for (const auto declare :
-       {declareList, declareShow, declareVerify, declareDiff, declareExport, declareCollect})
+       {declareList, declareShow, declareVerify, declareDiff, declareExport, declareImport, declareCollect})
     declare(app, line);
   return parseAndRun(app, line, argc, argv);
 }

@@ -30,10 +30,10 @@ public:
     std::vector<const CheckpointTensor *> tensors;
     for (size_t i = 0; i < program.states.size(); ++i)
       tensors.push_back(program.states[i].role == Role::Gradient ? nullptr : matchState(i));
+    // A buffer that the program has no state for, as a mask, is a constant of it: told, but no other model.
     for (const CheckpointTensor &tensor : checkpoint.manifest().tensors)
       if (!used.contains(tensor.name))
-        (tensor.role == Role::Parameter || tensor.role == Role::Buffer ? unknown : unused)
-            .push_back(tensor.name);
+        (tensor.role == Role::Parameter ? unknown : unused).push_back(tensor.name);
     std::erase_if(unknown, [&](const std::string &name) {
       return std::ranges::find(program.unusedWeights, name) != program.unusedWeights.end();
     });

@@ -1,0 +1,207 @@
+//===- Import.cpp - Others' checkpoints as ours ----------------------------------------===//
+
+#include "ds/Runtime/CheckpointTool/Import.h"
+
+#include "Formats/Text.h"
+#include "Words.h"
+#include "WriteWhole.h"
+
+#include "ds/Runtime/Checkpoint/Checkpoint.h"
+#include "ds/Runtime/Checkpoint/Store.h"
+#include "ds/Runtime/ForeignCheckpoint.h"
+#include "ds/Runtime/Formats/MappedFile.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <unordered_map>
+
+namespace ds::rt {
+namespace {
+
+constexpr std::string_view kWrapper = "module.";
+/// A config.json is some kilobytes.
+constexpr size_t kMostConfigBytes = size_t(16) << 20;
+
+/// A tensor of the new checkpoint: one of the folder, or a number of ours.
+struct Source {
+  const ForeignTensor *tensor = nullptr;
+  std::string number; ///< its bytes
+};
+
+/// Collects what the manifest says, and where the elements come from.
+class Collector {
+public:
+  explicit Collector(const ForeignCheckpoint &foreign) : foreign(foreign) {
+    for (const std::vector<std::string> &names : foreign.tied())
+      tied.emplace(names.front(), std::vector<std::string>(names.begin() + 1, names.end()));
+    // A wrapper of modules leaves its name before every other.
+    isWrapped = !foreign.tensors().empty();
+    for (const ForeignTensor &tensor : foreign.tensors())
+      isWrapped &= tensor.name.starts_with(kWrapper) && tensor.name.size() > kWrapper.size();
+  }
+
+  void addTensors() {
+    for (const ForeignTensor &tensor : foreign.tensors())
+      if (tensor.slot == "value")
+        addValue(tensor);
+      else if (tensor.slot != "step") // one number for all of them is kept
+        addMoment(tensor);
+  }
+
+  template <class T>
+  void addNumber(const char *name, FileDType dtype, T value) {
+    add({name, Role::Scalar, {}, dtype, {}, {}, false, {}, dtype},
+        {nullptr, std::string(reinterpret_cast<const char *>(&value), sizeof value)});
+  }
+
+  std::vector<CheckpointTensor> tensors;
+  std::vector<Source> sources; ///< by tensor
+  ImportReport report;
+
+private:
+  std::string nameOf(const std::string &name) const {
+    return isWrapped && name.starts_with(kWrapper) ? name.substr(kWrapper.size()) : name;
+  }
+
+  void addValue(const ForeignTensor &tensor) {
+    const bool isBuffer = tensor.role == ForeignRole::Buffer;
+    ++(isBuffer ? report.buffers : report.parameters);
+    CheckpointTensor made;
+    made.name = nameOf(tensor.name);
+    made.role = isBuffer ? Role::Buffer : Role::Parameter;
+    made.dtype = made.held = tensor.dtype;
+    made.shape = tensor.shape;
+    made.trainable = tensor.role == ForeignRole::Parameter;
+    if (const auto found = tied.find(tensor.name); found != tied.end())
+      for (const std::string &alias : found->second)
+        made.aliases.push_back(nameOf(alias));
+    add(std::move(made), {&tensor, {}});
+  }
+
+  void addMoment(const ForeignTensor &tensor) {
+    ++report.moments;
+    const std::string owner = nameOf(tensor.name);
+    add({owner + "." + tensor.slot,
+         Role::Moment,
+         owner,
+         tensor.dtype,
+         tensor.shape,
+         {},
+         false,
+         {},
+         tensor.dtype},
+        {&tensor, {}});
+  }
+
+  void add(CheckpointTensor tensor, Source source) {
+    tensors.push_back(std::move(tensor));
+    sources.push_back(std::move(source));
+  }
+
+  const ForeignCheckpoint &foreign;
+  std::unordered_map<std::string, std::vector<std::string>> tied;
+  bool isWrapped = false;
+};
+
+uint64_t countOf(const std::optional<int64_t> &number, uint64_t otherwise) {
+  return number && *number >= 0 ? static_cast<uint64_t>(*number) : otherwise;
+}
+
+/// How many steps the run has made: as the user says, or the files. Weights alone are the beginning of a run.
+Result<uint64_t> stepOf(const ForeignCheckpoint &foreign, const ImportOptions &options, bool hasMoments) {
+  if (!hasMoments && options.step.value_or(0) > 0)
+    return Error{ExitCode::Usage,
+                 fmt::format("--step {}: {} has no states of an optimizer to go on with", *options.step,
+                             quote(options.from)),
+                 "leave --step out: a run begins with these weights"};
+  if (!hasMoments || options.step)
+    return options.step.value_or(0);
+  const ForeignProgress &progress = foreign.progress();
+  if (progress.steps || progress.optimizerSteps)
+    return countOf(progress.steps, countOf(progress.optimizerSteps, 0));
+  return Error{ExitCode::Usage, fmt::format("{} does not say how many steps were made", quote(options.from)),
+               "give --step N"};
+}
+
+/// The model's config.json beside its weights; empty where there is none that can be used.
+std::string configIn(const std::string &folder) {
+  const Result<MappedFile> file = MappedFile::openBeneath(folder, "config.json");
+  if (!file || file->bytes().size() > kMostConfigBytes)
+    return {};
+  const std::span<const std::byte> bytes = file->bytes();
+  std::string text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object() ? text : std::string();
+}
+
+/// The numbers beside tensors: the optimizer's count of updates, and the loss scale of fp16.
+void addProgress(Collector &collector, const ForeignCheckpoint &foreign, Manifest &manifest) {
+  const ForeignProgress &progress = foreign.progress();
+  ImportReport &report = collector.report;
+  report.step = manifest.step;
+  if (report.moments == 0)
+    return;
+  const uint64_t skipped = std::min(countOf(progress.skippedSteps, 0), manifest.step);
+  report.updates = countOf(progress.optimizerSteps, manifest.step - skipped);
+  report.samples = manifest.data.samples = countOf(progress.samples, 0);
+  manifest.data.tokens = countOf(progress.tokens, 0);
+  collector.addNumber("step", FileDType::I64, static_cast<int64_t>(report.updates));
+  if (foreign.lossScale())
+    collector.addNumber("loss_scale", FileDType::F32, static_cast<float>(foreign.lossScale()->scale));
+}
+
+/// Refuses to replace a checkpoint that is there.
+Status checkAbsent(const std::string &root, uint64_t step) {
+  const std::string path = fmt::format("{}/step-{}", root, step);
+  std::error_code unseen;
+  if (std::filesystem::symlink_status(path, unseen).type() == std::filesystem::file_type::not_found)
+    return {};
+  return ioError("write", path, EEXIST, "name another directory, or remove it");
+}
+
+} // namespace
+
+Result<ImportReport> importCheckpoint(const ImportOptions &options) {
+  const Result<ForeignCheckpoint> foreign = ForeignCheckpoint::open(options.from);
+  if (!foreign)
+    return foreign.error();
+  Collector collector(*foreign);
+  collector.addTensors();
+  const Result<uint64_t> step = stepOf(*foreign, options, collector.report.moments > 0);
+  if (!step)
+    return step.error();
+  Manifest manifest;
+  manifest.step = *step;
+  manifest.writer = "ds-ckpt import";
+  manifest.seed = options.seed;
+  manifest.modelConfig = configIn(foreign->folder());
+  addProgress(collector, *foreign, manifest);
+  manifest.tensors = collector.tensors;
+  const Result<StoreLock> lock = StoreLock::take(options.to);
+  if (!lock)
+    return Error{lock.error().code, lock.error().message, "name another directory, or wait for that run"};
+  if (Status status = checkAbsent(options.to, *step); !status)
+    return status.error();
+  Result<std::string> path =
+      writeWhole(options.to, std::move(manifest),
+                 [&](size_t number, uint64_t first, uint64_t count, std::byte *to) -> Status {
+                   const Source &source = collector.sources[number];
+                   if (source.tensor)
+                     return foreign->read(*source.tensor, first, count, to);
+                   std::memcpy(to, source.number.data(), source.number.size());
+                   return {};
+                 });
+  if (!path)
+    return path.error();
+  if (const Result<Checkpoint> written = Checkpoint::open(*path); !written) {
+    static_cast<void>(removeCheckpoint(systemFiles(), *path)); // what stays of it has no manifest
+    return written.error();
+  }
+  collector.report.path = *path;
+  collector.report.description = foreign->describe();
+  return collector.report;
+}
+
+} // namespace ds::rt
