@@ -34,51 +34,32 @@ void collectPlaces(Json &value, std::vector<Json *> &places) {
       collectPlaces(each, places);
 }
 
+/// What may stand in the place of any value; the last ones are no JSON of our own.
 const std::vector<Json> &wildValues() {
-  static const std::vector<Json> values = {nullptr,
-                                           true,
-                                           0,
-                                           1,
-                                           -1,
-                                           2,
-                                           3,
-                                           7,
-                                           8,
-                                           255,
-                                           4096,
-                                           65536,
-                                           INT32_MAX,
-                                           uint64_t(1) << 32,
-                                           uint64_t(1) << 40,
-                                           uint64_t(1) << 62,
-                                           INT64_MAX,
-                                           uint64_t(1) << 63,
-                                           UINT64_MAX,
-                                           0.5,
-                                           1e308,
-                                           "",
-                                           "x",
-                                           "..",
-                                           "a/b",
-                                           "F4",
-                                           "BF16",
-                                           "I64",
-                                           "BOOL",
-                                           "C64",
-                                           "buffer",
-                                           "dp",
-                                           "tp",
-                                           std::string(5000, 'a'),
-                                           std::string("\0x", 2),
-                                           "\x1b[2J",
-                                           Json::array(),
-                                           Json::object(),
-                                           Json::array({1, 2}),
-                                           Json::array({"dp"}),
-                                           Json::array({0, INT64_MAX}),
-                                           Json::array({INT64_MAX, 2}),
-                                           Json::array({1 << 20, 1 << 20}),
-                                           Json::parse(std::string(500, '[') + std::string(500, ']'))};
+  static const std::vector<Json> values = [] {
+    std::vector<Json> all = {nullptr,
+                             true,
+                             0.5,
+                             1e308,
+                             -1,
+                             Json::object(),
+                             Json::parse("[0, 9223372036854775807]"),
+                             Json::parse("[9223372036854775807, 2]"),
+                             Json::parse("[1048576, 1048576]"),
+                             Json::parse("[[\"dp\"]]"),
+                             std::string(5000, 'a'),
+                             std::string("\0x", 2),
+                             Json::parse(std::string(500, '[') + std::string(500, ']'))};
+    for (const uint64_t number : {0, 1, 2, 3, 7, 8, 255, 4096, 65536, INT32_MAX})
+      all.emplace_back(number);
+    for (const int bit : {32, 40, 62, 63})
+      all.emplace_back(uint64_t(1) << bit);
+    all.emplace_back(UINT64_MAX);
+    for (const char *text :
+         {"", "x", "..", "a/b", "F4", "BF16", "I64", "BOOL", "C64", "buffer", "dp", "\x1b[2J"})
+      all.emplace_back(text);
+    return all;
+  }();
   return values;
 }
 
