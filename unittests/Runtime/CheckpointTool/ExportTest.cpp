@@ -171,6 +171,7 @@ TEST_F(Export, foldersWithContentsAreLeftAlone) {
   const Result<ExportReport> report = exportIt(path);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ExitCode::Io);
+  EXPECT_THAT(report.error().message, HasSubstr("cannot write '")); // before anything was done for it
   EXPECT_THAT(files(out()), ElementsAre("mine"));
   fs::remove(out() + "/mine");
   EXPECT_TRUE(exportIt(path)); // empty
