@@ -1,0 +1,90 @@
+//===- ResidencySolver.h - The search behind Residency ------------------------------===//
+//
+// Parts of a problem and their cheapest choice at given prices (ResidencyParts.cpp); prices (Residency.cpp);
+// what fills the slack that they leave (ResidencyFill.cpp).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_ANALYSIS_RESIDENCYSOLVER_H
+#define DS_LIB_ANALYSIS_RESIDENCYSOLVER_H
+
+#include "ds/Analysis/Residency.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace ds::analysis::detail {
+
+using Ways = std::vector<int32_t>;
+
+/// Values that are joined by operands, and what they look like: parts of one shape have the same choices.
+struct ResidencyPart {
+  std::vector<uint32_t> values; ///< ascending
+  uint32_t shape = 0;
+};
+
+/// A place where a budget binds.
+struct ResidencyMoment {
+  uint32_t space = 0, moment = 0;
+  bool operator<(const ResidencyMoment &other) const {
+    return std::tie(space, moment) < std::tie(other.space, other.moment);
+  }
+};
+
+struct ResidencyPrices {
+  std::map<ResidencyMoment, double> bytes; ///< seconds for a byte there
+  std::vector<double> seconds;             ///< weight of a second of each resource; they add up to 1
+};
+
+/// Bytes at each moment of each space and seconds of each resource, with what is chosen.
+struct ResidencyLoad {
+  std::vector<std::vector<int64_t>> bytes;
+  std::vector<double> work;
+
+  void add(const ResidencyWay &way, int sign);
+};
+
+/// The way that number `way` of `value` is; null where it is not had.
+const ResidencyWay *wayOf(const ResidencyValue &value, int32_t way);
+
+/// The parts of a problem, and all choices of a part that were ever the cheapest.
+class ResidencyParts {
+public:
+  explicit ResidencyParts(const ResidencyProblem &problem);
+
+  /// The cheapest ways at `prices`. Adds their price to `cost`, rounded down.
+  Ways choose(const ResidencyPrices &prices, double &cost);
+
+  std::vector<ResidencyPart> parts;
+  std::vector<std::set<Ways>> seen; ///< by shape, in the order of a part's values
+
+private:
+  using Weights = std::vector<int64_t>;
+  struct Choice {
+    Ways ways;
+    int64_t weight = 0;
+  };
+
+  void findParts();
+  void findShapes();
+  Weights weigh(const ResidencyPart &part, const ResidencyPrices &prices, Ways &homes) const;
+  Choice solve(const ResidencyPart &part, const Weights &weights) const;
+
+  const ResidencyProblem &problem;
+  std::vector<std::map<Weights, Choice>> known; ///< by shape
+};
+
+/// Improves `ways`, which fit, by choices of parts that `parts` has seen, and by single values, as long as
+/// they fit and the busiest resource, then all of them together, work less.
+void fillSlack(const ResidencyProblem &problem, const ResidencyParts &parts, Ways &ways);
+
+/// What `ways` take.
+ResidencyLoad loadOf(const ResidencyProblem &problem, const Ways &ways);
+/// Bytes beyond the budget at the moment where they are most, and where that is; 0 bytes: all fits.
+std::pair<int64_t, ResidencyMoment> mostExceeded(const ResidencyProblem &problem, const ResidencyLoad &load);
+/// Drops what is neither read nor an operand of what is made again.
+void dropUnused(const ResidencyProblem &problem, Ways &ways);
+
+} // namespace ds::analysis::detail
+
+#endif // DS_LIB_ANALYSIS_RESIDENCYSOLVER_H

@@ -1,0 +1,234 @@
+//===- ResidencyTest.cpp - One choice among keep, bring back, make again and pieces ==//
+#include "ds/Analysis/Residency.h"
+
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace ds::analysis;
+
+namespace {
+
+ResidencyPlan solve(const ResidencyProblem &problem) {
+  ds::Result<ResidencyPlan> plan = solveResidency(problem);
+  EXPECT_TRUE(bool(plan)) << (plan ? "" : plan.error().message);
+  EXPECT_EQ(check(*plan, problem).value_or(""), "");
+  return *plan;
+}
+
+/// The best of all choices: seconds of the busiest resource, or none where nothing fits.
+class Exhaustive {
+public:
+  explicit Exhaustive(const ResidencyProblem &problem) : problem(problem), ways(problem.values.size()) {}
+  std::optional<double> run() {
+    visit(0);
+    return best;
+  }
+
+private:
+  void visit(size_t value) {
+    if (value == ways.size())
+      return judge();
+    const ResidencyValue &entry = problem.values[value];
+    for (int32_t way = kMadeAgain; way < int32_t(entry.homes.size()); ++way) {
+      bool isHad = way != kNotHad;
+      if ((!isHad && entry.isRead) || (way == kMadeAgain && !entry.again))
+        continue;
+      bool canBe = true;
+      for (uint32_t operand : entry.operands)
+        canBe &= way != kMadeAgain || ways[operand] != kNotHad;
+      ways[value] = way;
+      if (canBe)
+        visit(value + 1);
+    }
+  }
+
+  void judge() {
+    std::vector<double> work = problem.resources;
+    std::vector<std::vector<int64_t>> bytes;
+    for (const ResidencySpace &space : problem.spaces)
+      bytes.push_back(space.liveBytes);
+    for (size_t value = 0; value < ways.size(); ++value) {
+      if (ways[value] == kNotHad)
+        continue;
+      const ResidencyValue &entry = problem.values[value];
+      const ResidencyWay &way = ways[value] == kMadeAgain ? *entry.again : entry.homes[ways[value]];
+      for (const ResidencyCharge &charge : way.charges)
+        work[charge.resource] += charge.seconds;
+      for (const ResidencyHold &hold : way.holds)
+        for (uint32_t moment = hold.begin; moment < hold.end; ++moment)
+          if ((bytes[hold.space][moment] += hold.bytes) > problem.spaces[hold.space].budget)
+            return;
+    }
+    double seconds = *std::max_element(work.begin(), work.end());
+    if (!best || seconds < *best)
+      best = seconds;
+  }
+
+  const ResidencyProblem &problem;
+  std::vector<int32_t> ways;
+  std::optional<double> best;
+};
+
+/// Values of a forward that backward reads in reverse, some made of others, with a pool of bytes and a link.
+ResidencyProblem makeRandom(std::mt19937 &random) {
+  ResidencyProblem problem;
+  uint32_t moments = 6 + random() % 6, count = 3 + random() % 6;
+  problem.spaces.push_back({int64_t(15 + random() % 40), {}});
+  for (uint32_t moment = 0; moment < moments; ++moment)
+    problem.spaces[0].liveBytes.push_back(random() % 10);
+  problem.resources = {double(5 + random() % 10), double(random() % 15)};
+  for (uint32_t index = 0; index < count; ++index) {
+    ResidencyValue value;
+    uint32_t begin = random() % (moments / 2), end = moments - random() % (moments / 2);
+    int64_t bytes = 1 + random() % 12;
+    value.isRead = random() % 4 != 0;
+    value.homes.push_back({{{0, bytes, begin, end}}, {}});
+    if (random() % 3 == 0)
+      value.homes.push_back({{{0, bytes, end - 1, end}}, {{1, double(1 + random() % 6)}}});
+    if (random() % 3 == 0)
+      value.homes.push_back({{{0, bytes / 2, begin, end}}, {{0, double(1 + random() % 4) / 2}}});
+    for (uint32_t operand = 0; operand < index && value.operands.size() < 2; ++operand)
+      if (random() % 4 == 0)
+        value.operands.push_back(operand);
+    if (!value.operands.empty())
+      value.again = ResidencyWay{{{0, int64_t(random() % 2), end - 1, end}}, {{0, double(random() % 5)}}};
+    problem.values.push_back(value);
+  }
+  return problem;
+}
+
+TEST(Residency, IsNearTheBestOfAllChoices) {
+  std::mt19937 random(5);
+  int fitting = 0, exact = 0;
+  double sum = 0, most = 0, stated = 0;
+  for (int round = 0; round < 600; ++round) {
+    ResidencyProblem problem = makeRandom(random);
+    std::optional<double> best = Exhaustive(problem).run();
+    ResidencyPlan plan = solve(problem);
+    EXPECT_EQ(plan.fits, best.has_value()) << "round " << round;
+    if (!best || !plan.fits)
+      continue;
+    EXPECT_GE(plan.seconds, *best - 1e-9) << "round " << round;
+    EXPECT_LE(plan.bound, *best + 1e-9) << "round " << round;
+    double distance = (plan.seconds - *best) / *best;
+    ++fitting, exact += distance < 1e-9;
+    sum += distance, most = std::max(most, distance), stated += plan.distance();
+  }
+  std::printf(
+      "of %d that fit %d are the best; slower by %.2f %% in the mean, %.1f %% at most; stated %.2f %%\n",
+      fitting, exact, 100 * sum / fitting, 100 * most, 100 * stated / fitting);
+  EXPECT_GT(fitting, 300);
+  EXPECT_GE(exact, fitting * 95 / 100);
+  EXPECT_LE(most, 0.1);
+}
+
+/// The example of the header.
+ResidencyProblem makeExample() {
+  ResidencyProblem problem;
+  problem.spaces.push_back({10, {4, 4, 4}});
+  problem.resources = {10, 9};
+  auto keep = [](int64_t bytes) { return ResidencyWay{{{0, bytes, 0, 3}}, {}}; };
+  problem.values.push_back({true, {keep(4)}, std::nullopt, {}});
+  problem.values.push_back({true, {keep(4)}, ResidencyWay{{}, {{0, 1.0}}}, {0}});
+  problem.values.push_back({true, {keep(3), ResidencyWay{{}, {{1, 2.0}}}}, std::nullopt, {}});
+  return problem;
+}
+
+TEST(Residency, OverlapsWhatItGivesUp) {
+  ResidencyPlan plan = solve(makeExample());
+  EXPECT_TRUE(plan.fits);
+  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, kMadeAgain, 1}));
+  EXPECT_DOUBLE_EQ(plan.seconds, 11);
+}
+
+TEST(Residency, GivesUpNothingWhereMemoryIsFree) {
+  ResidencyProblem problem = makeExample();
+  problem.spaces[0].budget = 15; // 4 + 4 + 4 + 3
+  ResidencyPlan plan = solve(problem);
+  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, 0, 0}));
+  EXPECT_DOUBLE_EQ(plan.bound, plan.seconds);
+}
+
+TEST(Residency, HoldsAsLittleAsItCanWhereNothingFits) {
+  ResidencyProblem problem = makeExample();
+  problem.spaces[0].budget = 5;
+  ResidencyPlan plan = solve(problem);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_EQ(plan.peakBytes[0], 8); // 4 and h
+}
+
+/// Of layers that are all alike, as many are kept as fit: one price alone would keep all or none.
+TEST(Residency, FillsWhatPricesLeave) {
+  ResidencyProblem problem;
+  problem.spaces.push_back({75, std::vector<int64_t>(20, 0)});
+  problem.resources = {1};
+  for (uint32_t layer = 0; layer < 10; ++layer) {
+    problem.values.push_back({true, {{{{0, 5, layer, 20 - layer}}, {}}}, std::nullopt, {}});
+    problem.values.push_back(
+        {true, {{{{0, 10, layer, 20 - layer}}, {}}}, ResidencyWay{{}, {{0, 0.1}}}, {2 * layer}});
+  }
+  ResidencyPlan plan = solve(problem);
+  // 50 bytes are kept whatever is chosen; two more values of 10 bytes fit.
+  EXPECT_NEAR(plan.seconds, 1.8, 1e-9);
+  EXPECT_EQ(plan.peakBytes[0], 70);
+}
+
+TEST(Residency, MakesThousandsOfChoices) {
+  ResidencyProblem problem;
+  const uint32_t layers = 1000, moments = 2 * layers;
+  problem.spaces.push_back({5000, std::vector<int64_t>(moments, 100)});
+  problem.resources = {100, 90};
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    uint32_t end = moments - layer, base = 3 * layer;
+    problem.values.push_back({true, {{{{0, 2, layer, end}}, {}}}, std::nullopt, {}});
+    problem.values.push_back({true, {{{{0, 4, layer, end}}, {}}}, ResidencyWay{{}, {{0, 0.01}}}, {base}});
+    problem.values.push_back({true, {{{{0, 3, layer, end}}, {}}, {{}, {{1, 0.03}}}}, std::nullopt, {}});
+  }
+  ResidencyPlan plan = solve(problem);
+  EXPECT_TRUE(plan.fits);
+  EXPECT_LE(plan.distance(), 0.001) << plan.seconds << " against " << plan.bound;
+}
+
+TEST(Residency, RefusesWhatCannotBeHad) {
+  ResidencyProblem problem = makeExample();
+  problem.values.push_back({true, {}, std::nullopt, {}});
+  EXPECT_EQ(solveResidency(problem).error().message, "value 3 is read, but cannot be had");
+  problem = makeExample();
+  problem.values[0].operands = {1};
+  EXPECT_EQ(solveResidency(problem).error().message, "value 0 expects operands before it, but got value 1");
+  problem = makeExample();
+  problem.values[2].homes[0].holds[0].end = 4;
+  EXPECT_EQ(solveResidency(problem).error().message,
+            "value 2 holds 3 bytes in moments [0, 4) of space 0, which are out of range");
+}
+
+TEST(ResidencyCheck, FindsWhatIsWrong) {
+  const ResidencyProblem problem = makeExample();
+  const ResidencyPlan good = solve(problem);
+  auto fault = [&](auto change) {
+    ResidencyPlan plan = good;
+    change(plan);
+    return check(plan, problem).value_or("");
+  };
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[0] = kNotHad; }), "value 0 is read, but not had");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[0] = kMadeAgain; }), "value 0 has no way -2");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[2] = 2; }), "value 2 has no way 2");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways.pop_back(); }), "expects ways of 3 values, but got 2");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.peakBytes[0] = 7; }),
+            "space 0 holds 8 bytes, but the plan says 7");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.fits = false; }), "the plan fits, but says otherwise");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.work[1] = 9; }),
+            "resource 1 works 11.000000 s, but the plan says 9.000000");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.seconds = 10; }),
+            "the busiest resource works 11.000000 s, but the plan says 10.000000");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.bound = 12; }),
+            "the plan takes 11.000000 s, less than its bound of 12.000000");
+  ResidencyProblem other = problem;
+  other.values[0].isRead = false;
+  ResidencyPlan without = good;
+  without.ways[0] = kNotHad;
+  EXPECT_EQ(check(without, other), "value 1 is made again from value 0, which is not had");
+}
+
+} // namespace
