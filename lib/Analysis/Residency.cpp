@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace ds::analysis {
@@ -70,6 +71,10 @@ namespace {
 constexpr int kMostMoments = 24, kMostWeights = 10;
 /// Times a typical price: beyond what any seconds are worth.
 constexpr double kDear = 30;
+/// Weight of a resource that is not to decide; and a distance from the bound that is not worth a search.
+constexpr double kLittle = 1e-3, kNear = 1e-3;
+/// Where the search for a price ends, as a share of it.
+constexpr double kNarrow = 1e-4;
 
 class ResidencySolver {
 public:
@@ -90,12 +95,14 @@ private:
   double boundAt(const std::vector<double> &weights);
   void searchWeights(std::vector<double> weights);
   double typicalPrice(ResidencyMoment where) const;
+  bool isNear() const { return best && best->fits && best->seconds <= bound * (1 + kNear); }
 
   const ResidencyProblem &problem;
   ResidencyParts parts;
   std::map<ResidencyMoment, double> last; ///< prices of bytes that the search before ended with
   double bound = 0;
   std::optional<ResidencyPlan> best;
+  Ways leastWays; ///< of the fewest bytes
 };
 
 /// The cheapest choice at `prices`. No choice within the budgets takes less than it costs there.
@@ -144,7 +151,7 @@ bool ResidencySolver::raise(ResidencyPrices &prices, ResidencyMoment where, Poin
     if (doublings > 20)
       return false;
   }
-  for (int round = 0; round < 30 && high - low > 1e-4 * high; ++round) {
+  for (int round = 0; round < 30 && high - low > kNarrow * high; ++round) {
     double middle = (low + high) / 2;
     (holds(middle) ? high : low) = middle;
   }
@@ -164,6 +171,8 @@ ResidencySolver::Point ResidencySolver::findPoint(ResidencyPrices &prices) {
 /// Keeps `ways` if they are better than what is known: less beyond a budget, then sooner done, then less
 /// work.
 void ResidencySolver::keepBest(Ways ways) {
+  if (isNear())
+    return;
   if (mostExceeded(problem, loadOf(problem, ways)).first == 0)
     fillSlack(problem, parts, ways);
   ResidencyLoad load = loadOf(problem, ways);
@@ -212,7 +221,7 @@ void ResidencySolver::searchWeights(std::vector<double> weights) {
     };
     double low = 0, high = 1, left = 1 - ratio, right = ratio;
     double atLeft = boundAt(share(left)), atRight = boundAt(share(right));
-    for (int round = 0; round < kMostWeights; ++round) {
+    for (int round = 0; round < kMostWeights && !isNear(); ++round) {
       if (atLeft > atRight) {
         high = right, right = left, atRight = atLeft;
         left = high - ratio * (high - low), atLeft = boundAt(share(left));
@@ -226,7 +235,8 @@ void ResidencySolver::searchWeights(std::vector<double> weights) {
 }
 
 /// As little as can be held: what prices far above all seconds choose. False where some moment's budget does
-/// not hold even if bytes count nowhere else: then nothing fits.
+/// not hold even if bytes count nowhere else: then nothing fits, and little is held at all moments, for the
+/// moment that is the fullest here need not be so in the end.
 bool ResidencySolver::findLeast(const std::vector<double> &weights) {
   ResidencyPrices all{{}, weights};
   Point least = at(all);
@@ -236,27 +246,39 @@ bool ResidencySolver::findLeast(const std::vector<double> &weights) {
       break;
     double price = all.bytes[where] = kDear * typicalPrice(where);
     Point alone = at({{{where, price}}, weights});
-    keepBest(alone.ways);
-    if (alone.load.bytes[where.space][where.moment] > problem.spaces[where.space].budget)
+    if (alone.load.bytes[where.space][where.moment] > problem.spaces[where.space].budget) {
+      double cost = 0;
+      best.reset();
+      keepBest(parts.choose({{}, weights, price}, cost));
       return false;
+    }
+    keepBest(alone.ways);
     least = at(all);
   }
   keepBest(least.ways);
+  leastWays = std::move(least.ways);
   return true;
 }
 
 ResidencyPlan ResidencySolver::solve() {
   const size_t count = problem.resources.size();
   const std::vector<double> equal(count, 1.0 / double(count));
-  if (!findLeast(equal))
-    return *best;
-  boundAt(equal);
-  searchWeights(equal);
-  // A resource that alone limits the step: shares only come near to it.
-  for (size_t resource = 0; resource < count && count > 1; ++resource) {
-    std::vector<double> alone(count, 0);
-    alone[resource] = 1;
-    boundAt(alone);
+  // Almost all weight on one resource: where it alone limits the step and memory is free, that is the answer.
+  auto tryAlone = [&](double little) {
+    for (size_t resource = 0; resource < count && !isNear(); ++resource) {
+      std::vector<double> weights(count, little);
+      weights[resource] = 1 - little * double(count - 1);
+      boundAt(weights);
+    }
+  };
+  tryAlone(kLittle);
+  if (!isNear() && findLeast(equal)) {
+    boundAt(equal);
+    searchWeights(equal);
+    tryAlone(0);
+    // Once more from both ends, now that all choices have been seen.
+    keepBest(best->ways);
+    keepBest(leastWays);
   }
   best->bound = std::min(bound, best->seconds);
   return *best;

@@ -76,6 +76,8 @@ static int64_t weightOf(const ResidencyWay &way, const ResidencyPrices &prices) 
   for (const ResidencyCharge &charge : way.charges)
     seconds += prices.seconds[charge.resource] * charge.seconds;
   for (const ResidencyHold &hold : way.holds)
+    seconds += prices.everywhere * double(hold.bytes) * double(hold.end - hold.begin);
+  for (const ResidencyHold &hold : way.holds)
     for (auto at = prices.bytes.lower_bound({hold.space, hold.begin});
          at != prices.bytes.end() && at->first < ResidencyMoment{hold.space, hold.end}; ++at)
       seconds += at->second * double(hold.bytes);

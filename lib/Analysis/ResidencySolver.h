@@ -9,9 +9,9 @@
 
 #include "ds/Analysis/Residency.h"
 
+#include <compare>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace ds::analysis::detail {
 
@@ -26,14 +26,13 @@ struct ResidencyPart {
 /// A place where a budget binds.
 struct ResidencyMoment {
   uint32_t space = 0, moment = 0;
-  bool operator<(const ResidencyMoment &other) const {
-    return std::tie(space, moment) < std::tie(other.space, other.moment);
-  }
+  auto operator<=>(const ResidencyMoment &) const = default;
 };
 
 struct ResidencyPrices {
   std::map<ResidencyMoment, double> bytes; ///< seconds for a byte there
   std::vector<double> seconds;             ///< weight of a second of each resource; they add up to 1
+  double everywhere = 0;                   ///< seconds for a byte however long it is held; gives no bound
 };
 
 /// Bytes at each moment of each space and seconds of each resource, with what is chosen.

@@ -63,9 +63,15 @@ void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions 
   manager.addPass(createVerifySharded());
 }
 
-void mlir::ds::buildResidentPipeline(OpPassManager &manager) {
-  // No common-subexpression elimination from here on: it would merge copies with their originals again.
-  manager.addPass(createRematerializeCheap());
+void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // Before there are buffers, what is to lie in them. No common-subexpression elimination from here on: it
+  // would merge copies with their originals again.
+  RematerializeCheapOptions cheap;
+  cheap.cluster = options.cluster;
+  cheap.memory = options.residentMemory ? options.residentMemory : options.memory;
+  cheap.maxReuseElements = options.maxReuseElements;
+  cheap.attentionBytes = options.attentionBytes;
+  manager.addPass(createRematerializeCheap(cheap));
   // States that live elsewhere: what is loaded was not there to be computed again from.
   manager.addPass(createPlaceStates());
   manager.addPass(createVerifyResident());
@@ -157,7 +163,7 @@ void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, cons
   if (crosses(Phase::Sharded))
     buildShardPipeline(manager, options);
   if (crosses(Phase::Resident))
-    buildResidentPipeline(manager);
+    buildResidentPipeline(manager, options);
   if (crosses(Phase::Scheduled))
     buildSchedulePipeline(manager, options);
   if (crosses(Phase::Planned))
@@ -168,9 +174,9 @@ void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
                                           [](OpPassManager &manager) { buildShardPipeline(manager, {}); });
-  static PassPipelineRegistration<> resident("ds-resident-pipeline",
-                                             "From what one rank does to what it keeps and makes again",
-                                             buildResidentPipeline);
+  static PassPipelineRegistration<> resident(
+      "ds-resident-pipeline", "From what one rank does to what it keeps and makes again",
+      [](OpPassManager &manager) { buildResidentPipeline(manager, {}); });
   static PassPipelineRegistration<> schedule(
       "ds-schedule-pipeline", "From what one rank keeps to buffers in issue order",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });

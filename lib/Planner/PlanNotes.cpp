@@ -2,6 +2,7 @@
 #include "PlanNotes.h"
 
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 #include "llvm/Support/Format.h"
@@ -35,6 +36,31 @@ void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
   report.notes.push_back(note);
   if (!isWhole)
     report.lossChunks = loss;
+}
+
+void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
+  auto attr = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  if (!attr)
+    return;
+  for (auto group : attr.getAs<ArrayAttr>("again").getAsRange<DictionaryAttr>())
+    report.madeAgain.push_back({group.getAs<StringAttr>("what").str(),
+                                group.getAs<IntegerAttr>("values").getInt(),
+                                group.getAs<IntegerAttr>("saved_bytes").getInt(),
+                                group.getAs<FloatAttr>("more_seconds").getValueAsDouble()});
+  llvm::stable_sort(report.madeAgain, [](const report::MadeAgain &a, const report::MadeAgain &b) {
+    return a.moreSeconds > b.moreSeconds;
+  });
+  // What costs no time needs no reason.
+  for (const report::MadeAgain &again : report.madeAgain) {
+    if (again.moreSeconds <= 0)
+      break;
+    std::string note;
+    llvm::raw_string_ostream(note) << "backward makes " << again.values << " values of " << again.what
+                                   << " again: " << ::ds::formatBytes(again.savedBytes)
+                                   << " that are not kept, for " << llvm::format("%.4g s", again.moreSeconds)
+                                   << " a step";
+    report.notes.push_back(note);
+  }
 }
 
 /// Bytes of the workspace that is planned for `call`.

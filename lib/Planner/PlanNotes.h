@@ -10,6 +10,9 @@ namespace mlir::ds {
 /// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.
 void describeAttention(ModuleOp module, ::ds::report::PlanReport &report);
 
+/// Tells what the planned `module` makes again in backward, and a note of what costs time.
+void describeMadeAgain(ModuleOp module, ::ds::report::PlanReport &report);
+
 /// Tells of chunks in `report`, where planModel compared plans.
 void describeLoss(ModuleOp module, ::ds::report::PlanReport &report);
 

@@ -71,6 +71,7 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   report.predicted = predictStep(module, rates, flops);
   addCommunication(module, report);
   describeLoss(module, report);
+  describeMadeAgain(module, report);
   describeAttention(module, report);
   addCheckpoint(module, report);
   rank.lastRank = report.world - 1;

@@ -1,16 +1,22 @@
 //===- PlanToFit.cpp - Plans again where the first plan does not fit --------------===//
 //
+// What is kept of the forward is chosen before there are buffers, by an estimate of what is live (the passes
+// of phase resident). The plan that is made of it shows by how much the estimate was off. Where it does not
+// fit because of that, or leaves much of the memory free while time was given up for it, what is kept is
+// chosen once more with that much less or more, and buffers are made again; at last as little is kept as can
+// be.
+//
 // How much memory gathers may fill, and how much attention's gradient has for its pieces, is decided by what
 // is live beside them. What the packing takes beyond that is known only once it is made: where a plan does
-// not fit because of it, the same buffers are put on their streams once more, with so much less. Nothing
-// before that depends on memory, and nothing before that is done twice.
+// not fit because of it, the same buffers are put on their streams once more, with so much less.
 //
 // One decision comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back
-// where no plan fits with it, which does build the step's buffers again.
+// where no plan fits with it.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Planner/PlanModel.h"
@@ -21,6 +27,11 @@ using namespace mlir::ds;
 
 /// Plans that give back what the packing of the one before took too much.
 static constexpr int kMostRounds = 3;
+
+/// A share of the limit that is not left free where time was given up for memory.
+static constexpr double kMuchLeft = 0.03;
+/// A share of the step that is worth another choice.
+static constexpr double kWorthTime = 0.002;
 
 /// The device's arena of a planned module.
 static ArenaOp arenaOf(ModuleOp module) { return ArenaOp::lookup(module, Space::Device); }
@@ -37,6 +48,25 @@ struct Outcome {
   int64_t tighten(int64_t limit) const { return std::max<int64_t>(1, std::min(limit, live) - excess); }
 };
 
+/// What was expected when it was chosen what to keep of the forward.
+struct Expected {
+  explicit Expected(ModuleOp module) {
+    auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+    if (!residency)
+      return;
+    bytes = residency.getAs<IntegerAttr>("expected_bytes").getInt();
+    hasChoice = residency.getAs<BoolAttr>("fits").getValue();
+    double more = 0;
+    for (auto group : residency.getAs<ArrayAttr>("again").getAsRange<DictionaryAttr>())
+      more += std::max(0.0, group.getAs<FloatAttr>("more_seconds").getValueAsDouble());
+    hasPaid = more > kWorthTime * residency.getAs<FloatAttr>("expected_seconds").getValueAsDouble();
+  }
+
+  int64_t bytes = 0;
+  bool hasChoice = false; ///< less could have been kept; it is not known to save memory
+  bool hasPaid = false;   ///< time was given up for memory
+};
+
 /// Plans copies of one step.
 class PlanFitter {
 public:
@@ -51,8 +81,12 @@ public:
 
 private:
   bool isTooLarge(int64_t bytes) const { return options.memory > 0 && bytes > options.memory; }
-  /// Brings `step` to buffers in issue order, which no memory has changed yet.
-  LogicalResult makeBuffers(ModuleOp step, Phase from);
+  /// Brings `step` to what one rank does, of which no memory has decided anything yet.
+  LogicalResult makeSharded(ModuleOp step, Phase from);
+  /// Brings that to buffers in issue order, with so much for what is kept of the forward.
+  LogicalResult makeBuffers(int64_t forResident);
+  /// Makes buffers, more than once where the first choice of what to keep was off, and plans them.
+  FailureOr<Outcome> planResident();
   /// Plans them with so much for gathers and for workspaces.
   FailureOr<Outcome> planWith(int64_t forGathers, int64_t forWorkspaces);
   /// Finds workspaces with which a plan fits that holds nothing by choice. True where there are such.
@@ -60,21 +94,29 @@ private:
 
   const PipelineOptions &options;
   RunPipeline run;
-  OwningOpRef<ModuleOp> buffers;
-  bool areOnStreams = false;  ///< from the start, where the step came so
-  OwningOpRef<ModuleOp> best; ///< the last one that fits, else the smallest
+  OwningOpRef<ModuleOp> sharded, buffers;
+  Phase reached = Phase::Model; ///< of `sharded`: a later one where the step came so
+  OwningOpRef<ModuleOp> best;   ///< the last one that fits, else the smallest
 };
 
 } // namespace
 
-LogicalResult PlanFitter::makeBuffers(ModuleOp step, Phase from) {
-  buffers = step.clone();
-  areOnStreams = from == Phase::Scheduled;
+LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
+  sharded = step.clone();
+  reached = std::max(from, Phase::Sharded);
+  return run([&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Sharded, options); },
+             *sharded);
+}
+
+LogicalResult PlanFitter::makeBuffers(int64_t forResident) {
+  buffers = sharded->clone();
+  PipelineOptions used = options;
+  used.residentMemory = forResident;
   auto build = [&](OpPassManager &manager) {
-    buildPipelines(manager, from, Phase::Resident, options);
+    buildPipelines(manager, reached, Phase::Resident, used);
     buildBufferPipeline(manager);
   };
-  return success(areOnStreams || succeeded(run(build, *buffers)));
+  return success(reached == Phase::Scheduled || succeeded(run(build, *buffers)));
 }
 
 FailureOr<Outcome> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspaces) {
@@ -83,7 +125,7 @@ FailureOr<Outcome> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspace
   used.memory = forGathers;
   used.workspaceMemory = forWorkspaces;
   auto build = [&](OpPassManager &manager) {
-    if (!areOnStreams)
+    if (reached != Phase::Scheduled)
       buildStreamPipeline(manager, used);
     buildPlanPipeline(manager, used);
   };
@@ -109,11 +151,32 @@ FailureOr<bool> PlanFitter::fitWorkspaces(int64_t &forWorkspaces) {
   return false;
 }
 
+FailureOr<Outcome> PlanFitter::planResident() {
+  int64_t forResident = options.memory;
+  for (int round = 0;; ++round) {
+    if (failed(makeBuffers(forResident)))
+      return failure();
+    const Expected expected(*buffers);
+    FailureOr<Outcome> outcome = planWith(options.memory, options.memory);
+    if (failed(outcome) || reached >= Phase::Resident || options.memory == 0)
+      return outcome;
+    if (fits() && !outcome->fits()) // what more memory was tried with: the plan before stays
+      return Outcome{};
+    const int64_t planned = outcome->excess > 0 ? options.memory + outcome->excess : getArena();
+    const int64_t off = planned - expected.bytes, left = options.memory - planned;
+    bool isMuchLeft = double(left) > kMuchLeft * double(options.memory);
+    if (outcome->fits() ? round > 0 || !expected.hasPaid || !isMuchLeft : !expected.hasChoice)
+      return outcome;
+    // Off by as much again; but the last choice is the least that there is.
+    forResident = round + 1 < kMostRounds ? std::max<int64_t>(1, options.memory - off) : 1;
+  }
+}
+
 LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
-  if (failed(makeBuffers(step, from)))
+  if (failed(makeSharded(step, from)))
     return failure();
   int64_t forGathers = options.memory, forWorkspaces = options.memory;
-  FailureOr<Outcome> outcome = planWith(forGathers, forWorkspaces);
+  FailureOr<Outcome> outcome = planResident();
   if (failed(outcome) || outcome->fits())
     return outcome;
   // Nothing kept or ahead by choice: if that does not fit either, no schedule does.

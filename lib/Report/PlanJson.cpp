@@ -121,8 +121,8 @@ static void addAnswers(Json &json, const PlanReport &report) {
     json["max_seq"] = *report.maxSeq;
 }
 
-/// What saving takes, and the forms in which losses and attention are computed; keys only where there is a
-/// choice.
+/// What saving takes, the forms in which losses and attention are computed, and what is made again; keys only
+/// where there is a choice.
 static void addForms(Json &json, const PlanReport &report) {
   if (const std::optional<LossChunks> &loss = report.lossChunks)
     json["loss_chunks"] = {{"chunks", loss->chunks},
@@ -131,6 +131,11 @@ static void addForms(Json &json, const PlanReport &report) {
                            {"more_seconds", number(loss->moreSeconds)}};
   if (const std::optional<CheckpointBytes> &checkpoint = report.checkpoint)
     json["checkpoint"] = {{"bytes", checkpoint->bytes}, {"copy_bytes", checkpoint->copyBytes}};
+  for (const MadeAgain &again : report.madeAgain)
+    json["made_again"].push_back({{"what", again.what},
+                                  {"values", again.values},
+                                  {"saved_bytes", again.savedBytes},
+                                  {"more_seconds", number(again.moreSeconds)}});
   if (const std::optional<AttentionWorkspace> &attention = report.attention)
     json["attention_workspace"] = {{"bytes", attention->bytes},
                                    {"usual_bytes", attention->usualBytes},

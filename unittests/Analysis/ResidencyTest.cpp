@@ -119,8 +119,8 @@ TEST(Residency, IsNearTheBestOfAllChoices) {
       "of %d that fit %d are the best; slower by %.2f %% in the mean, %.1f %% at most; stated %.2f %%\n",
       fitting, exact, 100 * sum / fitting, 100 * most, 100 * stated / fitting);
   EXPECT_GT(fitting, 300);
-  EXPECT_GE(exact, fitting * 95 / 100);
-  EXPECT_LE(most, 0.1);
+  EXPECT_GE(exact, fitting * 98 / 100);
+  EXPECT_LE(most, 0.15);
 }
 
 /// The example of the header.
@@ -147,7 +147,7 @@ TEST(Residency, GivesUpNothingWhereMemoryIsFree) {
   problem.spaces[0].budget = 15; // 4 + 4 + 4 + 3
   ResidencyPlan plan = solve(problem);
   EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, 0, 0}));
-  EXPECT_DOUBLE_EQ(plan.bound, plan.seconds);
+  EXPECT_LE(plan.distance(), 0.001);
 }
 
 TEST(Residency, HoldsAsLittleAsItCanWhereNothingFits) {

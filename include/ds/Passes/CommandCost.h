@@ -20,6 +20,9 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
 FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 
+/// Seconds that a collective on tensors takes when its stream is free.
+double collectiveSeconds(CollectiveOpInterface op, const ::ds::cost::Rates &rates);
+
 /// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
 /// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {
@@ -39,8 +42,6 @@ private:
     KernelWork work;
     int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels
   };
-  /// The ranks that run a collective together, and how many of them a node has.
-  ::ds::cost::Group groupOf(CommunicateOp op) const;
   ::ds::cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances);
   const KernelFacts *factsOf(LaunchOp launch);
 

@@ -14,7 +14,8 @@ struct PipelineOptions {
   unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it
   std::string cluster = "cpu"; ///< file or name: its rates decide what is gathered, kept and waited for when
   uint64_t attentionBytes = 256 << 20; ///< as ds-assign-workspaces has it
-  int64_t memory = 0; ///< bytes that gathers and reductions under way must leave room in; 0: no limit
+  int64_t memory = 0;         ///< bytes that gathers and reductions under way must leave room in; 0: no limit
+  int64_t residentMemory = 0; ///< the same for what is kept of the forward; 0: as `memory`
   int64_t workspaceMemory = 0; ///< the same for workspaces that have a choice; 0: as `memory`
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
@@ -27,7 +28,7 @@ void buildStepPipeline(OpPassManager &manager);
 void buildShardPipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// sharded -> resident: what stays in memory until it is read, and what is made again.
-void buildResidentPipeline(OpPassManager &manager);
+void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// resident -> scheduled: kernels, issue order, buffers, streams and events. First what memory has no say in,
 /// up to buffers in issue order; then what runs beside compute, as far as `options.memory` holds it.

@@ -9,22 +9,27 @@ include "mlir/Pass/PassBase.td"
 //===----------------------------------------------------------------------===//
 
 def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
-  let summary = "Lets backward compute again what elementwise ops gave the forward";
+  let summary = "Lets backward compute again what memory is too dear for";
   let description = [{
-    A value that forward makes and an op of another work reads crosses: it lives until backward has read it.
+    A value that forward makes and an op of another work reads crosses: it lives until backward has read it, or until it
+    was made again from what does. Which values are kept is one choice with what parameters stay gathered
+    (Analysis/Residency), over an estimate of what is live at each op: fewest seconds of the busier of compute and link
+    within `memory`. A copy costs arithmetic, and a kernel where a library call reads it; a kept value costs what
+    writing and reading it takes where no kernel has it in memory anyway.
 
     Requires: phase sharded, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
     the copies with their originals again.
 
     Ensures:
-    - The values that still cross are those of fewest bytes from which elementwise and index ops give all the
-      others; of equals, the latest. States, inputs and constants are there anyway and cost nothing.
+    - What elementwise and index ops give is made again where that costs no time, or where `memory` does not hold it: of
+      that what saves most bytes for a second. Where nothing fits, as few bytes as were found are kept.
     - Backward reads copies of those ops, made beside the reader and of the work `recompute`; readers with no library
       call between them share one.
     - The copies are the same ops on the same values: results are bit-equal.
     - Products, attention, reductions and other library calls are never repeated. Evaluation stays as it is.
+    - `ds.residency` of the module says what was made again and what that buys. With `remarks`, each value is told of.
 
-    Of an activation that is spelled out only its input crosses:
+    Of an activation that is spelled out only its input crosses where memory is short:
     ```
     %h = ds.matmul ...
     %t = ds.tanh %h : tensor<4x8xf32>
@@ -41,6 +46,14 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say what copies cost">,
+    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
+    Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
+           "Elements of other parameters that may be used between two uses of one that is kept; 0: no limit">,
+    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
+           "On CUDA, bytes of a piece of attention's gradient where one key head does not take more">,
+    Option<"remarks", "remarks", "bool", "false", "Say of each value that is made again what that buys">];
 }
 
 def PlaceStates : Pass<"ds-place-states", "::mlir::ModuleOp"> {

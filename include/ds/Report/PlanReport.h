@@ -121,6 +121,14 @@ struct LossChunks {
   double moreSeconds = 0;       ///< of the predicted step, beside that plan
 };
 
+/// Values of the forward that backward makes again in place of reading what was kept: by ops of one kind.
+struct MadeAgain {
+  std::string what;       ///< the op: "gelu"
+  int64_t values = 0;     ///< of the segment in which they save most
+  int64_t savedBytes = 0; ///< that they would hold there
+  double moreSeconds = 0; ///< of a step's kernels, as expected; negative: it saves time as well
+};
+
 /// The largest workspace that cuDNN has for a gradient of attention, in bytes of the device.
 struct AttentionWorkspace {
   int64_t bytes = 0;                      ///< 0: the runtime's own kernels do it, without one
@@ -165,6 +173,7 @@ struct PlanReport {
   double flopsPerStep = 0;
   int64_t parameters = 0;                      ///< elements
   std::optional<LossChunks> lossChunks;        ///< none: losses are whole
+  std::vector<MadeAgain> madeAgain;            ///< what costs most seconds first
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
   std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
   std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say

@@ -1,22 +1,24 @@
-//===- RematerializeCheap.cpp - Backward computes again what is cheap -----------===//
+//===- RematerializeCheap.cpp - Backward computes again what memory is too dear for ==//
 //
-// What backward reads of the forward lives through the rest of it. Elementwise and index ops cost next to
-// nothing where they are fused into what reads them, so the question is only: which values, kept, make all
-// others computable by such ops, and have the fewest bytes? That is a minimum cut between what only expensive
-// ops give (products, attention, reductions) and what backward reads.
+// What backward reads of the forward lives through the rest of it. Elementwise and index ops cost little
+// where they are fused into what reads them, and a kernel where a product does. Which values are kept, and
+// which made again from them, is chosen together with all else that takes the step's memory
+// (ResidencyModel.h): what costs time is made again where memory does not hold it, and what saves most bytes
+// for a second first.
 //
 //===----------------------------------------------------------------------------===//
+#include "ResidencyModel.h"
 #include "Support/VerifyPhases.h"
-#include "ds/Analysis/MinCut.h"
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-
-#include "mlir/IR/Threading.h"
+#include "ds/Passes/Residency.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/Threading.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_REMATERIALIZECHEAP
@@ -25,76 +27,12 @@ namespace mlir::ds {
 
 using namespace mlir;
 using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
 
 namespace {
 
-/// The forward of one segment, and what crosses into the rest.
-class Border {
-public:
-  explicit Border(func::FuncOp func) : body(func.getBody().front()) { findCrossing(); }
-
-  /// Values that have to be kept for all that cross to be computable by cheap ops.
-  DenseSet<Value> chooseKept() const;
-
-private:
-  void findCrossing();
-
-  Block &body;
-  SetVector<Value> crossing; ///< what forward makes and other ops read
-};
-
-/// True for ops whose repetition costs nothing but arithmetic on data that is being read anyway.
-bool isCheap(Operation *op) {
-  auto fusable = dyn_cast<FusableOpInterface>(op);
-  return fusable && fusable.getFusionKind() != FusionKind::Reduction;
-}
-
-bool isConstant(Operation *op) { return op->hasTrait<OpTrait::ConstantLike>(); }
-
 /// True for what an op of forward makes: arguments are there anyway, and constants are no work.
 bool isMadeForward(Value value) { return value.getDefiningOp() && isForward(value.getDefiningOp()); }
-
-int64_t byteSize(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-}
-
-void Border::findCrossing() {
-  for (Operation &op : body.without_terminator())
-    if (!isForward(&op))
-      for (Value operand : op.getOperands())
-        if (isMadeForward(operand))
-          crossing.insert(operand);
-}
-
-DenseSet<Value> Border::chooseKept() const {
-  // Nodes are the values from which something that crosses is reached by cheap ops alone.
-  ::ds::analysis::CutProblem problem;
-  SetVector<Value> values(crossing.begin(), crossing.end());
-  DenseMap<Value, uint32_t> indices;
-  for (auto [index, value] : llvm::enumerate(values))
-    indices[value] = index;
-  for (unsigned index = 0; index < values.size(); ++index) {
-    Operation *op = values[index].getDefiningOp();
-    problem.nodes.push_back({byteSize(values[index]), !isCheap(op), crossing.contains(values[index])});
-    if (!isCheap(op))
-      continue;
-    for (Value operand : op->getOperands()) {
-      Operation *maker = operand.getDefiningOp();
-      if (!maker || isConstant(maker)) // states and inputs are there anyway
-        continue;
-      if (values.insert(operand))
-        indices[operand] = values.size() - 1;
-      problem.edges.emplace_back(indices.at(operand), index);
-    }
-  }
-  std::vector<bool> cut = ::ds::analysis::findMinimumCut(problem);
-  DenseSet<Value> kept;
-  for (unsigned index = 0; index < values.size(); ++index)
-    if (cut[index])
-      kept.insert(values[index]);
-  return kept;
-}
 
 /// Copies cheap forward ops to where backward reads them. Copies are shared until the next op that no
 /// generated kernel can take in: further on, a copy would be a value that lives again.
@@ -134,12 +72,12 @@ private:
   DenseMap<Value, Value> copies;
 };
 
-/// Each function on its own: what one does says nothing of another.
-void rematerialize(func::FuncOp func) {
+/// Makes again in `func` what is not `kept`.
+void rematerialize(func::FuncOp func, const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
   SegmentAttr segment = SegmentAttr::of(func);
   if (func.isExternal() || !segment || segment.does(Work::Evaluation))
     return;
-  Copier copier(Border(func).chooseKept());
+  Copier copier(model.findKept(func, plan));
   SmallVector<Operation *> ops =
       llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
   for (Operation *op : ops)
@@ -147,6 +85,8 @@ void rematerialize(func::FuncOp func) {
 }
 
 struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<RematerializeCheap> {
+  using RematerializeCheapBase::RematerializeCheapBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (failed(requirePhase(module, getArgument(), Phase::Sharded)))
@@ -154,8 +94,73 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     for (auto func : module.getOps<func::FuncOp>())
       if (SegmentAttr::of(func) && failed(verifyWork(func)))
         return signalPassFailure();
-    parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()), rematerialize);
+    FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
+    if (failed(rates))
+      return signalPassFailure();
+    ResidencyModel model(module, *rates, {memory, maxReuseElements, attentionBytes});
+    ::ds::Result<analysis::ResidencyPlan> plan = analysis::solveResidency(model.problem);
+    std::optional<std::string> fault =
+        plan ? analysis::check(*plan, model.problem) : std::optional(plan.error().message);
+    if (fault) {
+      module.emitError("the choice of what is kept is wrong: ") << *fault;
+      return signalPassFailure();
+    }
+    module->setAttr(kResidencyAttr, describe(model, *plan));
+    parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
+                    [&](func::FuncOp func) { rematerialize(func, model, *plan); });
     setPhase(module, Phase::Resident);
   }
+
+  DictionaryAttr describe(const ResidencyModel &model, const analysis::ResidencyPlan &plan);
 };
+
 } // namespace
+
+/// What a reader knows the result of `op` by: what is converted, rather than that it is.
+static StringRef nameOf(Operation *op) {
+  while (isa<ConvertOp>(op) && op->getOperand(0).getDefiningOp())
+    op = op->getOperand(0).getDefiningOp();
+  return op->getName().stripDialect();
+}
+
+/// What the choice is, for the planner and the report; see kResidencyAttr.
+DictionaryAttr RematerializeCheap::describe(const ResidencyModel &model,
+                                            const analysis::ResidencyPlan &plan) {
+  Builder builder(&getContext());
+  struct Group {
+    DenseMap<uint32_t, std::pair<int64_t, int64_t>> ofSegment{}; ///< bytes, values
+    double seconds = 0;
+  };
+  llvm::MapVector<StringAttr, Group> groups;
+  for (size_t index = 0; index < plan.ways.size(); ++index) {
+    const analysis::ResidencyValue &value = model.problem.values[index];
+    if (plan.ways[index] != analysis::kMadeAgain || value.homes.empty())
+      continue;
+    Operation *maker = model.valueOf(index).getDefiningOp();
+    Group &group = groups[builder.getStringAttr(nameOf(maker))];
+    const int64_t bytes = value.homes[0].holds[0].bytes;
+    double seconds = value.again->charges[0].seconds - value.homes[0].charges[0].seconds;
+    auto &[savedBytes, values] = group.ofSegment[*model.choices[index].segment];
+    savedBytes += bytes, ++values, group.seconds += seconds;
+    if (remarks)
+      maker->emitRemark("is made again in backward: ")
+          << bytes << " bytes are not kept, for " << llvm::formatv("{0:E2}", seconds) << " s a step";
+  }
+  SmallVector<Attribute> again;
+  for (const auto &[what, group] : groups) {
+    std::pair<int64_t, int64_t> most;
+    for (const auto &[segment, saved] : group.ofSegment)
+      most = std::max(most, saved);
+    again.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("what", what),
+         builder.getNamedAttr("values", builder.getI64IntegerAttr(most.second)),
+         builder.getNamedAttr("saved_bytes", builder.getI64IntegerAttr(most.first)),
+         builder.getNamedAttr("more_seconds", builder.getF64FloatAttr(group.seconds))}));
+  }
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("again", builder.getArrayAttr(again)),
+       builder.getNamedAttr("fits", builder.getBoolAttr(plan.fits)),
+       builder.getNamedAttr("expected_bytes", builder.getI64IntegerAttr(plan.peakBytes[0])),
+       builder.getNamedAttr("expected_seconds", builder.getF64FloatAttr(plan.seconds)),
+       builder.getNamedAttr("bound_seconds", builder.getF64FloatAttr(plan.bound))});
+}

@@ -220,14 +220,15 @@ static cost::Collective costKind(CollectiveKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
-cost::Group CommandCosts::groupOf(CommunicateOp op) const {
+/// The ranks that run a collective along `axes` together, and how many of them a node has.
+static cost::Group groupOf(Operation *op, AxesAttr axes, const cost::Rates &rates) {
   MeshOp mesh = MeshOp::lookup(op);
   if (!mesh)
     return {1, 1};
-  ::ds::rt::Mesh axes = mesh.getMesh();
-  ::ds::rt::AxisSet along = mesh.find(op.getAxes());
-  int64_t perNode = std::clamp<int64_t>(rates.cluster().devicesPerNode, 1, axes.size());
-  return {axes.size(along), axes.groupBelow(static_cast<uint32_t>(perNode), along)};
+  ::ds::rt::Mesh all = mesh.getMesh();
+  ::ds::rt::AxisSet along = mesh.find(axes);
+  int64_t perNode = std::clamp<int64_t>(rates.cluster().devicesPerNode, 1, all.size());
+  return {all.size(along), all.groupBelow(static_cast<uint32_t>(perNode), along)};
 }
 
 double CommandCosts::collectiveSeconds(CommunicateOp op) const {
@@ -235,7 +236,15 @@ double CommandCosts::collectiveSeconds(CommunicateOp op) const {
                                                                                        : op.getInputs()[0];
   return rates.collectiveSeconds(costKind(op.getKind()),
                                  static_cast<double>(cast<BufferType>(part.getType()).getSizeInBytes()),
-                                 groupOf(op));
+                                 groupOf(op, op.getAxes(), rates));
+}
+
+double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &rates) {
+  CollectiveKind kind = op.getCollectiveKind();
+  bool isOfResult = op->getNumOperands() == 0 || kind == CollectiveKind::ReduceScatter;
+  auto part = cast<RankedTensorType>((isOfResult ? Value(op->getResult(0)) : op->getOperand(0)).getType());
+  double bytes = double(part.getNumElements()) * std::max(1u, part.getElementTypeBitWidth() / 8);
+  return rates.collectiveSeconds(costKind(kind), bytes, groupOf(op, op.getAxes(), rates));
 }
 
 double CommandCosts::transferSeconds(TransferOp op) const {

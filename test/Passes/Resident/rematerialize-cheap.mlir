@@ -1,4 +1,7 @@
-// RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s
+// Where memory is short, as little as can be crosses; where it is free, what saves time is kept.
+// RUN: ds-opt %s --ds-rematerialize-cheap=memory=1 | FileCheck %s
+// RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
+// RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
 ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
@@ -44,6 +47,15 @@ func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> 
 // CHECK: ds.matmul %[[G2]], %[[A]]
 // CHECK: %[[T2:.*]] = ds.tanh %[[H]]
 // CHECK: ds.add %{{.*}}, %[[T2]]
+// A product reads %a: to make it again would take a kernel. Of %t its readers have %h in their kernel anyway.
+// FREE-LABEL: @activation
+// FREE: %[[H:.*]] = ds.matmul
+// FREE: %[[T:.*]] = ds.tanh %[[H]]
+// FREE: %[[A:.*]] = ds.mul %[[H]], %[[T]]
+// FREE-NOT: ds.mul %[[H]]
+// FREE: ds.matmul %{{.*}}, %[[A]]
+
+// REMARK: remark: is made again in backward: 256 bytes are not kept, for {{.*}} s a step
 func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   %h = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   %t = ds.tanh %h {ds.work = #ds.work<forward>} : tensor<8x8xf32>

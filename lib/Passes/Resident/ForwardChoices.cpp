@@ -1,0 +1,103 @@
+//===- ForwardChoices.cpp - What of the forward may be kept or made again ---------===//
+//
+// Residual sums would join all layers to one part of the problem, for each can be made from the one before.
+// But what must be kept for that alone is as large as the sum, so that nothing is saved: such a value is kept
+// or not needed, and layers stay apart.
+//
+//===---------------------------------------------------------------------------===//
+#include "ForwardChoices.h"
+
+#include "ds/Dialect/Work.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+ForwardChoices::ForwardChoices(const SegmentMemory &memory, const ValueCosts &costs)
+    : memory(memory), costs(costs), isNeeded(memory.memories.size()), numReaders(memory.memories.size()) {
+  findNeeded();
+  std::vector<ForwardChoice> all;
+  for (uint32_t index = 0; index < isNeeded.size(); ++index)
+    if (isNeeded[index])
+      all.push_back(describe(index));
+  // What only values are made of that are not made again after all is not needed either.
+  std::vector<bool> isUsed(isNeeded.size());
+  for (ForwardChoice &choice : llvm::reverse(all)) {
+    if (!memory.memories[choice.memory].isRead && !isUsed[choice.memory])
+      continue;
+    for (uint32_t operand : choice.operands)
+      isUsed[operand] = true;
+    choices.push_back(std::move(choice));
+  }
+  std::reverse(choices.begin(), choices.end());
+}
+
+std::vector<uint32_t> ForwardChoices::operandsOf(uint32_t index) const {
+  std::vector<uint32_t> operands;
+  Operation *maker = memory.memories[index].value.getDefiningOp();
+  if (!isCheap(maker))
+    return operands;
+  for (Value operand : maker->getOperands())
+    if (std::optional<uint32_t> known = memory.find(operand); known && !llvm::is_contained(operands, *known))
+      operands.push_back(*known);
+  return operands;
+}
+
+void ForwardChoices::findNeeded() {
+  for (uint32_t index = isNeeded.size(); index-- > 0;) {
+    const ValueMemory &entry = memory.memories[index];
+    if (!entry.isForward || (!entry.isRead && numReaders[index] == 0))
+      continue;
+    isNeeded[index] = true;
+    for (uint32_t operand : operandsOf(index))
+      ++numReaders[operand];
+  }
+}
+
+/// Bytes that have to be kept for the one value alone that is made of `index`.
+int64_t ForwardChoices::privateBytes(uint32_t index) const {
+  const ValueMemory &entry = memory.memories[index];
+  if (entry.isRead || numReaders[index] > 1)
+    return 0;
+  if (!isCheap(entry.value.getDefiningOp()))
+    return entry.bytes;
+  int64_t bytes = 0;
+  for (uint32_t operand : operandsOf(index))
+    bytes += privateBytes(operand);
+  return std::min(bytes, entry.bytes);
+}
+
+/// Bytes that a kernel reads that makes `index` again.
+double ForwardChoices::storedBytes(uint32_t index) const {
+  double bytes = 0;
+  for (uint32_t operand : operandsOf(index))
+    bytes +=
+        memory.memories[operand].isStored ? double(memory.memories[operand].bytes) : storedBytes(operand);
+  return bytes;
+}
+
+ForwardChoice ForwardChoices::describe(uint32_t index) const {
+  const ValueMemory &entry = memory.memories[index];
+  Operation *maker = entry.value.getDefiningOp();
+  const OpForm form = formOf(maker);
+  ForwardChoice choice;
+  choice.memory = index;
+  choice.canRepeat = isCheap(maker);
+  if (!choice.canRepeat)
+    return choice;
+  choice.operands = operandsOf(index);
+  int64_t alone = 0;
+  for (uint32_t operand : choice.operands)
+    alone += privateBytes(operand);
+  // Each kernel has its own copy of what is free: only a call makes it a value to be kept.
+  choice.canKeep = form != OpForm::Free || entry.isReadByCall;
+  if (choice.canKeep && alone >= entry.bytes) {
+    choice.canRepeat = false, choice.operands.clear();
+    return choice;
+  }
+  double reads = double(entry.kernels.size()) * costs.movingSeconds(double(entry.bytes));
+  choice.keepSeconds = reads + (entry.isStored ? 0 : costs.movingSeconds(double(entry.bytes)));
+  choice.repeatSeconds = entry.isReadByCall     ? costs.kernelSeconds(maker, storedBytes(index))
+                         : form == OpForm::Free ? 0
+                                                : costs.ridingSeconds(maker);
+  return choice;
+}

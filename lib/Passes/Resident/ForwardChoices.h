@@ -1,0 +1,42 @@
+//===- ForwardChoices.h - What of the forward may be kept or made again -----------===//
+#ifndef DS_LIB_PASSES_RESIDENT_FORWARDCHOICES_H
+#define DS_LIB_PASSES_RESIDENT_FORWARDCHOICES_H
+
+#include "SegmentMemory.h"
+#include "ValueCosts.h"
+
+namespace mlir::ds {
+
+/// How a value of the forward may reach backward.
+struct ForwardChoice {
+  uint32_t memory = 0;
+  bool canKeep = true;
+  double keepSeconds = 0;
+  bool canRepeat = false; ///< by cheap ops, and that can save memory
+  double repeatSeconds = 0;
+  std::vector<uint32_t> operands; ///< memories that it would be made of again
+};
+
+/// Those of one segment that backward reads, and those that they may be made of, operands first.
+class ForwardChoices {
+public:
+  ForwardChoices(const SegmentMemory &memory, const ValueCosts &costs);
+
+  std::vector<ForwardChoice> choices;
+
+private:
+  void findNeeded();
+  std::vector<uint32_t> operandsOf(uint32_t memory) const;
+  int64_t privateBytes(uint32_t memory) const;
+  double storedBytes(uint32_t memory) const;
+  ForwardChoice describe(uint32_t memory) const;
+
+  const SegmentMemory &memory;
+  const ValueCosts &costs;
+  std::vector<bool> isNeeded;
+  std::vector<uint32_t> numReaders; ///< values that are needed and may be made again from it
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RESIDENT_FORWARDCHOICES_H

@@ -1,0 +1,255 @@
+//===- ResidencyModel.cpp - A step's choices as one problem of Analysis/Residency --===//
+#include "ResidencyModel.h"
+
+#include "ForwardChoices.h"
+#include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Work.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/AttentionPieces.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+namespace {
+constexpr uint32_t kDevice = 0, kCompute = 0, kLink = 1;
+} // namespace
+
+ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits)
+    : costs(rates), limits(limits) {
+  problem.spaces.push_back({limits.memory > 0 ? limits.memory : std::numeric_limits<int64_t>::max(), {}});
+  problem.resources = {0, 0};
+  for (func::FuncOp func : getSegments(module))
+    if (runsPerStep(func) > 0)
+      addSegment(func);
+  for (const Segment &segment : segments)
+    addWorkspaces(segment, isForCuda(module));
+  int64_t permanent = permanentBytes(module);
+  for (int64_t &bytes : problem.spaces[kDevice].liveBytes)
+    bytes += permanent;
+  for (uint32_t segment = 0; segment < segments.size(); ++segment)
+    addForward(segment);
+  addGathers();
+}
+
+int64_t ResidencyModel::permanentBytes(ModuleOp module) const {
+  int64_t bytes = 0;
+  for (StateOp state : getPlacedStates(module))
+    if (state.getHome() == Space::Device)
+      bytes += BufferType::getContiguous(state.getLocalType(), Space::Device).getSizeInBytes();
+  func::FuncOp first = segments.empty() ? func::FuncOp() : segments.front().func;
+  for (unsigned index = 0; first && index < first.getNumArguments(); ++index)
+    if (getInputOf(first, index))
+      bytes +=
+          BufferType::getContiguous(tensorType(first.getArgument(index)), Space::Device).getSizeInBytes();
+  return bytes;
+}
+
+void ResidencyModel::addSegment(func::FuncOp func) {
+  std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
+  segments.push_back({func, SegmentMemory(func), uint32_t(live.size()), double(runsPerStep(func))});
+  Segment &segment = segments.back();
+  for (Operation *op : segment.memory.ops) {
+    double bytes = 0;
+    for (Value result : op->getResults())
+      if (std::optional<uint32_t> memory = segment.memory.find(result);
+          memory && segment.memory.memories[*memory].isStored)
+        bytes += 2 * double(segment.memory.memories[*memory].bytes);
+    segment.seconds.push_back(formOf(op) == OpForm::Call ? costs.callSeconds(op)
+                                                         : costs.movingSeconds(bytes));
+    problem.resources[kCompute] += segment.runs * segment.seconds.back();
+  }
+  live.resize(live.size() + segment.memory.ops.size() + 1);
+  delayCollectives(segment);
+  addLiveBytes(segment);
+}
+
+/// Gathers are issued ahead of need and reductions waited for behind them: by twice what they should take, as
+/// the passes that place them have it.
+void ResidencyModel::delayCollectives(Segment &segment) {
+  std::vector<double> start(segment.seconds.size() + 1, 0);
+  std::partial_sum(segment.seconds.begin(), segment.seconds.end(), start.begin() + 1);
+  auto at = [&](double seconds) {
+    return uint32_t(std::max<int64_t>(0, llvm::upper_bound(start, seconds) - start.begin() - 1));
+  };
+  const uint32_t last = segment.memory.ops.size();
+  for (Operation *op : segment.memory.ops) {
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!collective || op->getNumOperands() == 0 || op->getNumResults() == 0)
+      continue;
+    double seconds = costs.collectiveSeconds(collective);
+    uint32_t moment = segment.memory.momentOf(op);
+    if (collective.getReduction()) {
+      problem.resources[kLink] += segment.runs * seconds;
+      if (std::optional<uint32_t> operand = segment.memory.find(op->getOperand(0)))
+        for (int32_t memory = int32_t(*operand); memory >= 0; memory = segment.memory.memories[memory].joined)
+          segment.memory.memories[memory].end =
+              std::max(segment.memory.memories[memory].end, std::min(last, at(start[moment] + 2 * seconds)));
+      continue;
+    }
+    const uint32_t result = *segment.memory.find(op->getResult(0));
+    ValueMemory &memory = segment.memory.memories[result];
+    auto argument = dyn_cast<BlockArgument>(op->getOperand(0));
+    FlatSymbolRefAttr state =
+        argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
+    memory.begin = std::min(memory.begin, at(start[moment] - 2 * seconds - kIssueSeconds));
+    if (!state || collective.getCollectiveKind() != CollectiveKind::AllGather) {
+      problem.resources[kLink] += segment.runs * seconds;
+      continue;
+    }
+    Gathered &gathered = gathers[state.getAttr()];
+    gathered.bytes = memory.bytes, gathered.elements = tensorType(memory.value).getNumElements();
+    gathered.seconds = seconds;
+    gathered.uses.emplace_back(segments.size() - 1, result);
+  }
+}
+
+void ResidencyModel::addLiveBytes(const Segment &segment) {
+  std::vector<int64_t> change(segment.memory.ops.size() + 2, 0);
+  for (const ValueMemory &memory : segment.memory.memories) {
+    if (!memory.isStored || memory.joined >= 0)
+      continue;
+    change[memory.begin + memory.isInPlace] += memory.bytes;
+    change[std::max(memory.begin + memory.isInPlace, memory.end + 1)] -= memory.bytes;
+  }
+  int64_t bytes = 0;
+  for (size_t moment = 0; moment <= segment.memory.ops.size(); ++moment)
+    problem.spaces[kDevice].liveBytes[segment.begin + moment] += bytes += change[moment];
+}
+
+/// What libraries will be given beside their operands, on a GPU: there budgets are known without asking them.
+void ResidencyModel::addWorkspaces(const Segment &segment, bool isForCuda) {
+  for (size_t moment = 0; isForCuda && moment < segment.memory.ops.size(); ++moment) {
+    int64_t bytes = 0;
+    if (auto product = dyn_cast<MatmulOp>(segment.memory.ops[moment]))
+      bytes = std::min<int64_t>(32 << 20, 64 * tensorType(product.getResult()).getNumElements());
+    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.ops[moment])) {
+      ArrayRef<int64_t> query = tensorType(gradient.getQuery()).getShape(),
+                        key = tensorType(gradient.getKey()).getShape();
+      ::ds::rt::AttentionSizes sizes{uint64_t(query[0]), uint64_t(query[1]), uint64_t(key[1]),
+                                     uint64_t(query[2]), uint64_t(key[2]),   uint64_t(query[3])};
+      if (auto pieces = ::ds::rt::gradientPieces(sizes, gradient.getCausal(),
+                                                 std::max<uint64_t>(1, limits.attentionBytes)))
+        bytes = int64_t(pieces->workspaceBytes);
+    }
+    problem.spaces[kDevice].liveBytes[segment.begin + moment] += bytes;
+  }
+}
+
+void ResidencyModel::addForward(uint32_t index) {
+  Segment &segment = segments[index];
+  ForwardChoices forward(segment.memory, costs);
+  std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
+  for (const ForwardChoice &choice : forward.choices) {
+    const ValueMemory &memory = segment.memory.memories[choice.memory];
+    auto hold = [&](uint32_t begin, uint32_t end) {
+      return analysis::ResidencyHold{kDevice, memory.bytes, segment.begin + begin,
+                                     segment.begin + std::max(begin, end)};
+    };
+    auto charge = [&](double seconds) { return analysis::ResidencyCharge{kCompute, segment.runs * seconds}; };
+    uint32_t keptFrom = memory.isStored ? memory.end + 1 : memory.begin;
+    if (!choice.canRepeat && memory.isRead) {
+      segment.alwaysKept.insert(choice.memory);
+      for (uint32_t moment = keptFrom; moment <= memory.lastRead; ++moment)
+        live[segment.begin + moment] += memory.bytes;
+      continue;
+    }
+    analysis::ResidencyValue value;
+    value.isRead = memory.isRead;
+    if (choice.canKeep)
+      value.homes.push_back({{hold(keptFrom, memory.lastRead + 1)}, {charge(choice.keepSeconds)}});
+    if (choice.canRepeat) {
+      value.again = analysis::ResidencyWay{{}, {charge(choice.repeatSeconds)}};
+      if (memory.isReadByCall)
+        value.again->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
+      for (uint32_t operand : choice.operands)
+        if (auto known = segment.values.find(operand); known != segment.values.end())
+          value.operands.push_back(known->second);
+    }
+    segment.values[choice.memory] = problem.values.size();
+    problem.values.push_back(std::move(value));
+    choices.push_back({index, choice.memory, {}});
+  }
+}
+
+/// Whether DeepSpeed's bound allows to keep `gathered` from a use to the next: elements of other parameters
+/// that are used between the two.
+bool ResidencyModel::mayKeep(const Gathered &gathered, size_t use) const {
+  auto momentOf = [&](std::pair<uint32_t, uint32_t> at, bool isEnd) {
+    const ValueMemory &memory = segments[at.first].memory.memories[at.second];
+    return segments[at.first].begin + (isEnd ? memory.end : memory.begin);
+  };
+  uint32_t begin = momentOf(gathered.uses[use], true), end = momentOf(gathered.uses[use + 1], false);
+  int64_t elements = 0;
+  for (const auto &[state, other] : gathers)
+    if (&other != &gathered && llvm::any_of(other.uses, [&](auto at) {
+          return momentOf(at, false) < end && momentOf(at, true) > begin;
+        }))
+      elements += other.elements;
+  return limits.maxReuseElements == 0 || elements <= limits.maxReuseElements;
+}
+
+void ResidencyModel::addGathers() {
+  for (const auto &[state, gathered] : gathers) {
+    analysis::ResidencyValue value;
+    value.isRead = true;
+    double everyUse = 0, everyRun = 0;
+    std::vector<analysis::ResidencyHold> gaps, whole;
+    uint32_t end = 0;
+    bool mayKeepAll = true, mayKeepWithin = true;
+    for (size_t use = 0; use < gathered.uses.size(); ++use) {
+      auto [index, memory] = gathered.uses[use];
+      const Segment &segment = segments[index];
+      const ValueMemory &at = segment.memory.memories[memory];
+      bool isFirst = use == 0 || gathered.uses[use - 1].first != index;
+      everyUse += segment.runs * gathered.seconds, everyRun += isFirst ? segment.runs * gathered.seconds : 0;
+      uint32_t begin = segment.begin + at.begin;
+      analysis::ResidencyHold gap{kDevice, gathered.bytes, end, std::max(end, begin)};
+      whole.push_back(gap);
+      if (!isFirst)
+        gaps.push_back(gap);
+      if (use > 0 && !mayKeep(gathered, use - 1))
+        (isFirst ? mayKeepAll : mayKeepWithin) = false;
+      end = segment.begin + at.end + 1;
+    }
+    whole.push_back({kDevice, gathered.bytes, end, uint32_t(problem.spaces[kDevice].liveBytes.size())});
+    whole.back().end = std::max(whole.back().begin, whole.back().end);
+    bool isInSeveral = gathered.uses.front().first != gathered.uses.back().first;
+    if (isInSeveral && mayKeepAll && mayKeepWithin)
+      value.homes.push_back({whole, {{kLink, gathered.seconds}}});
+    if (!gaps.empty() && mayKeepWithin)
+      value.homes.push_back({gaps, {{kLink, everyRun}}});
+    value.homes.push_back({{}, {{kLink, everyUse}}});
+    problem.values.push_back(std::move(value));
+    choices.push_back({std::nullopt, 0, state});
+  }
+}
+
+DenseSet<Value> ResidencyModel::findKept(func::FuncOp func, const analysis::ResidencyPlan &plan) const {
+  DenseSet<Value> kept;
+  const auto segment = llvm::find_if(segments, [&](const Segment &of) { return of.func == func; });
+  if (segment == segments.end())
+    return kept;
+  for (Operation &op : func.getBody().front().without_terminator())
+    for (Value result : op.getResults()) {
+      std::optional<uint32_t> memory = segment->memory.find(result);
+      bool isKept = !isCheap(&op); // a view of what is there anyway has no memory
+      if (memory) {
+        auto value = segment->values.find(*memory);
+        isKept = value == segment->values.end() ? segment->alwaysKept.contains(*memory)
+                                                : plan.ways[value->second] >= 0;
+      }
+      if (isKept)
+        kept.insert(result);
+    }
+  return kept;
+}
+
+Value ResidencyModel::valueOf(size_t index) const {
+  const ResidencyChoice &choice = choices[index];
+  return choice.segment ? segments[*choice.segment].memory.memories[choice.memory].value : Value();
+}

@@ -1,0 +1,85 @@
+//===- ResidencyModel.h - A step's choices as one problem of Analysis/Residency ----===//
+//
+// All segments that a step runs stand one behind the other. Space 0 is the device; resource 0 is compute,
+// resource 1 the link. What has a choice:
+//
+// - a value of the forward that backward reads, or that such a value may be made of again: kept, or made
+// again
+//   by cheap ops;
+// - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step.
+//
+// What has none is live bytes: states, inputs, values on their way, workspaces, buffers of collectives under
+// way for twice the time that they should take.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
+#define DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
+
+#include "SegmentMemory.h"
+#include "ValueCosts.h"
+#include "ds/Analysis/Residency.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ds {
+
+struct ResidencyLimits {
+  int64_t memory = 0;           ///< bytes; 0: no limit
+  int64_t maxReuseElements = 0; ///< DeepSpeed's bound of what is used between two uses of a kept parameter
+  uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
+};
+
+/// What a value of the problem stands for.
+struct ResidencyChoice {
+  std::optional<uint32_t> segment; ///< none: a parameter of several segments
+  uint32_t memory = 0;             ///< of the segment
+  StringAttr state;                ///< the parameter; null: a value of the forward
+};
+
+class ResidencyModel {
+public:
+  ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits);
+
+  /// The values of `func` that are not made again.
+  DenseSet<Value> findKept(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
+  /// The value that choice `index` is about, in the first segment that has it.
+  Value valueOf(size_t index) const;
+
+  ::ds::analysis::ResidencyProblem problem;
+  std::vector<ResidencyChoice> choices; ///< as problem.values
+
+private:
+  struct Segment {
+    func::FuncOp func;
+    SegmentMemory memory;
+    uint32_t begin; ///< its first moment in the problem
+    double runs;
+    std::vector<double> seconds = {};      ///< of each of its moments
+    DenseMap<uint32_t, uint32_t> values{}; ///< memory -> value of the problem
+    DenseSet<uint32_t> alwaysKept{};       ///< memories that have no choice
+  };
+  /// The uses of one parameter's gathers.
+  struct Gathered {
+    int64_t bytes = 0, elements = 0;
+    double seconds = 0;
+    std::vector<std::pair<uint32_t, uint32_t>> uses; ///< segment, memory; in order
+  };
+
+  void addSegment(func::FuncOp func);
+  void delayCollectives(Segment &segment);
+  void addLiveBytes(const Segment &segment);
+  void addWorkspaces(const Segment &segment, bool isForCuda);
+  void addForward(uint32_t segment);
+  void addGathers();
+  bool mayKeep(const Gathered &gathered, size_t use) const;
+  int64_t permanentBytes(ModuleOp module) const;
+
+  const ValueCosts costs;
+  const ResidencyLimits limits;
+  std::vector<Segment> segments;
+  llvm::MapVector<StringAttr, Gathered> gathers;
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H

@@ -1,0 +1,176 @@
+//===- SegmentMemory.cpp - What a segment's values will take, before there are kernels ==//
+#include "SegmentMemory.h"
+
+#include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Work.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+static bool widens(Operation *op) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  return convert && tensorType(convert.getInput()).getElementTypeBitWidth() <
+                        tensorType(convert.getResult()).getElementTypeBitWidth();
+}
+
+OpForm mlir::ds::formOf(Operation *op) {
+  if (isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op))
+    return OpForm::View;
+  auto fusable = dyn_cast<FusableOpInterface>(op);
+  if (!fusable)
+    return OpForm::Call;
+  if (isa<IotaOp, BroadcastOp>(op) || op->hasTrait<OpTrait::ConstantLike>() || widens(op))
+    return OpForm::Free;
+  bool isIndex = fusable.getFusionKind() == FusionKind::Index && !isa<RandomUniformOp>(op);
+  return isIndex ? OpForm::Join : OpForm::Fused;
+}
+
+bool mlir::ds::isCheap(Operation *op) {
+  auto fusable = dyn_cast<FusableOpInterface>(op);
+  return fusable && fusable.getFusionKind() != FusionKind::Reduction;
+}
+
+static int64_t byteSize(Value value) {
+  RankedTensorType type = tensorType(value);
+  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+}
+
+SegmentMemory::SegmentMemory(func::FuncOp func) {
+  Block &block = func.getBody().front();
+  for (Operation &op : block.without_terminator())
+    addOp(op);
+  for (Operation &op : block.without_terminator())
+    addReads(op);
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    followReads(op);
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    join(op);
+  for (Operation &op : block.without_terminator())
+    markInPlace(op);
+}
+
+std::optional<uint32_t> SegmentMemory::find(Value value) const {
+  auto it = indices.find(value);
+  return it == indices.end() ? std::nullopt : std::optional(it->second);
+}
+
+/// Gives the op a moment and its results a level and memory.
+void SegmentMemory::addOp(Operation &op) {
+  const OpForm form = formOf(&op);
+  moments[&op] = ops.size();
+  if (form != OpForm::View && form != OpForm::Free)
+    ops.push_back(&op);
+  uint32_t level = 0;
+  for (Value operand : op.getOperands())
+    level = std::max(level, levels.lookup(operand));
+  level += form == OpForm::Call;
+  for (OpResult result : op.getResults()) {
+    levels[result] = level;
+    if (form == OpForm::View) {
+      if (std::optional<uint32_t> memory = find(op.getOperand(0)))
+        indices[result] = *memory;
+    } else if (!op.hasTrait<OpTrait::ConstantLike>()) {
+      addResult(result, form, level);
+    }
+  }
+}
+
+void SegmentMemory::addResult(OpResult result, OpForm form, uint32_t level) {
+  ValueMemory memory;
+  memory.value = result, memory.bytes = byteSize(result);
+  memory.begin = memory.end = moments.lookup(result.getOwner());
+  memory.isForward = isForward(result.getOwner());
+  memory.isStored = form == OpForm::Call || form == OpForm::Join;
+  indices[result] = memories.size();
+  memories.push_back(std::move(memory));
+}
+
+/// Notes that `op`, which is no view, reads `memory`.
+void SegmentMemory::readBy(Operation &op, OpForm form, ValueMemory &memory) {
+  bool isCall = form == OpForm::Call || form == OpForm::Join;
+  uint32_t level = op.getNumResults() ? levels.lookup(op.getResult(0)) : 0, moment = moments.lookup(&op);
+  bool isOther = memory.isForward && !isForward(&op);
+  if (isOther) {
+    memory.firstRead = memory.isRead ? std::min(memory.firstRead, moment) : moment;
+    memory.isRead = true, memory.isReadByCall |= isCall;
+    if (!isCall)
+      memory.kernels.insert(level);
+    return;
+  }
+  // A kernel that waits for a call which the value's kernel does not is another one.
+  bool isApart = form == OpForm::Fused && level > levels.lookup(memory.value);
+  bool isFree = formOf(memory.value.getDefiningOp()) == OpForm::Free;
+  memory.isStored |= isCall || (isApart && !isFree);
+}
+
+void SegmentMemory::addReads(Operation &op) {
+  const OpForm form = formOf(&op);
+  if (form == OpForm::View)
+    return;
+  for (Value operand : op.getOperands())
+    if (std::optional<uint32_t> memory = find(operand))
+      readBy(op, form, memories[*memory]);
+}
+
+/// Extends the memory of `operand` to where `op` reads it, or whoever has `op` in its kernel.
+void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
+  std::optional<uint32_t> index = find(operand);
+  if (!index)
+    return;
+  ValueMemory &memory = memories[*index];
+  const bool isRepeatable = isForward(&op) && isCheap(&op), isOther = memory.isForward && !isForward(&op);
+  uint32_t read = moments.lookup(&op);
+  for (Value result : op.getResults()) {
+    std::optional<uint32_t> made = find(result);
+    if (!made)
+      continue;
+    const ValueMemory &by = memories[*made];
+    if ((form == OpForm::Fused || form == OpForm::Free) && !by.isStored)
+      read = std::max(read, by.end);
+    if (isRepeatable)
+      memory.lastRead = std::max(memory.lastRead, by.lastRead);
+  }
+  uint32_t &last = isOther ? memory.lastRead : memory.end;
+  last = std::max(last, read);
+}
+
+void SegmentMemory::followReads(Operation &op) {
+  const OpForm form = formOf(&op);
+  if (form == OpForm::View)
+    return;
+  for (Value operand : op.getOperands())
+    followRead(op, form, operand);
+}
+
+/// Lets what a join is made of lie in it: its memory is taken from the first part on.
+void SegmentMemory::join(Operation &op) {
+  if (formOf(&op) != OpForm::Join)
+    return;
+  const uint32_t whole = *find(op.getResult(0));
+  for (Value operand : op.getOperands()) {
+    std::optional<uint32_t> part = find(operand);
+    if (!part || memories[*part].joined >= 0 || memories[*part].isForward != memories[whole].isForward)
+      continue;
+    memories[*part].joined = int32_t(whole);
+    memories[whole].begin = std::min(memories[whole].begin, memories[*part].begin);
+    memories[whole].end = std::max(memories[whole].end, memories[*part].end);
+  }
+}
+
+void SegmentMemory::markInPlace(Operation &op) {
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  if (formOf(&op) == OpForm::Fused)
+    for (unsigned operand = 0; operand < op.getNumOperands(); ++operand)
+      pairs.emplace_back(0, operand);
+  if (auto library = dyn_cast<LibraryOpInterface>(&op)) {
+    LibraryCall call = library.getLibraryCall();
+    llvm::append_range(pairs, call.inPlace);
+    llvm::append_range(pairs, call.mayShare);
+  }
+  for (auto [result, operand] : pairs) {
+    std::optional<uint32_t> made = find(op.getResult(result)), read = find(op.getOperand(operand));
+    if (made && read && *made != *read && memories[*read].bytes >= memories[*made].bytes &&
+        memories[*read].end == moments.lookup(&op) && memories[*read].lastRead <= moments.lookup(&op))
+      memories[*made].isInPlace = true;
+  }
+}

@@ -1,0 +1,75 @@
+//===- ValueCosts.cpp - Seconds of ops on tensors, before they are commands -------===//
+#include "ValueCosts.h"
+
+#include "ds/Dialect/Emitter.h"
+#include "ds/Passes/CommandCost.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace cost = ::ds::cost;
+
+static double bytesOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? double(type.getNumElements()) * std::max(1u, type.getElementTypeBitWidth() / 8) : 0;
+}
+
+static double bytesOf(ValueRange values) {
+  double bytes = 0;
+  for (Value value : values)
+    bytes += bytesOf(value);
+  return bytes;
+}
+
+static cost::DType arithmeticType(Operation *op) {
+  Type element = tensorType(op->getOperand(0)).getElementType();
+  return element.isBF16() ? cost::DType::BF16 : element.isF16() ? cost::DType::F16 : cost::DType::F32;
+}
+
+/// Operations, where the op can tell them.
+static double flopsOf(Operation *op) {
+  auto costs = dyn_cast<CostOpInterface>(op);
+  return costs ? double(costs.getFlops()) : 0;
+}
+
+double ValueCosts::callSeconds(Operation *op) const {
+  if (isa<CollectiveOpInterface>(op) || op->getNumOperands() == 0)
+    return 0;
+  auto product = dyn_cast<MatmulOp>(op);
+  if (!product) {
+    // A table is touched where it is asked for: as many rows as the call gives or takes.
+    double bytes = isa<EmbeddingOp>(op) ? 2 * bytesOf(op->getResults())
+                                        : bytesOf(op->getOperands()) + bytesOf(op->getResults());
+    bool isAttention = isa<AttentionOp, AttentionGradOp>(op);
+    return isAttention ? rates.computeSeconds(flopsOf(op), bytes, arithmeticType(op))
+                       : rates.memorySeconds(bytes);
+  }
+  RankedTensorType rhs = tensorType(product.getRhs()), result = tensorType(product.getResult());
+  cost::Matmul shape;
+  shape.n = double(result.getShape().back());
+  shape.k = double(rhs.getShape()[rhs.getRank() - (product.getTransposeRhs() ? 1 : 2)]);
+  bool isFlat = rhs.getRank() == 2;
+  shape.m =
+      isFlat ? double(result.getNumElements()) / shape.n : double(result.getShape()[result.getRank() - 2]);
+  shape.batch = double(result.getNumElements()) / std::max(1.0, shape.m * shape.n);
+  shape.transposeA = product.getTransposeLhs(), shape.transposeB = product.getTransposeRhs();
+  return rates.matmulSeconds(shape, arithmeticType(op));
+}
+
+double ValueCosts::collectiveSeconds(CollectiveOpInterface op) const {
+  return mlir::ds::collectiveSeconds(op, rates);
+}
+
+double ValueCosts::movingSeconds(double bytes) const {
+  return rates.memorySeconds(bytes) - rates.memorySeconds(0);
+}
+
+double ValueCosts::ridingSeconds(Operation *op) const {
+  double bytes = bytesOf(op->getResults());
+  return rates.kernelSeconds({.bytes = bytes, .additions = flopsOf(op)}) -
+         rates.kernelSeconds({.bytes = bytes});
+}
+
+double ValueCosts::kernelSeconds(Operation *op, double readBytes) const {
+  double written = bytesOf(op->getResults());
+  return rates.kernelSeconds({.bytes = readBytes + written, .freshBytes = written, .additions = flopsOf(op)});
+}

@@ -1,0 +1,32 @@
+//===- ValueCosts.h - Seconds of ops on tensors, before they are commands ---------===//
+#ifndef DS_LIB_PASSES_RESIDENT_VALUECOSTS_H
+#define DS_LIB_PASSES_RESIDENT_VALUECOSTS_H
+
+#include "ds/Cost/Rates.h"
+#include "ds/Dialect/Ds.h"
+
+namespace mlir::ds {
+
+/// The cost model's figures for what is known of an op before fusion: products by their shape, other calls by
+/// operations and bytes, kernels by what they must move.
+class ValueCosts {
+public:
+  explicit ValueCosts(const ::ds::cost::Rates &rates) : rates(rates.ofProgram()) {}
+
+  /// A call of a library; 0 of a collective, which is no compute.
+  double callSeconds(Operation *op) const;
+  double collectiveSeconds(CollectiveOpInterface op) const;
+  /// What it adds to a kernel to read or write so many bytes more.
+  double movingSeconds(double bytes) const;
+  /// What it adds to a kernel that has the operands of `op` anyway to compute `op` as well.
+  double ridingSeconds(Operation *op) const;
+  /// A kernel of its own that reads `readBytes` and writes the result of `op`.
+  double kernelSeconds(Operation *op, double readBytes) const;
+
+private:
+  const ::ds::cost::Rates rates;
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RESIDENT_VALUECOSTS_H
