@@ -70,7 +70,7 @@ namespace {
 /// Moments that may bind at one weight of the resources, and rounds of the search for weights.
 constexpr int kMostMoments = 24, kMostWeights = 10;
 /// Times a typical price: beyond what any seconds are worth.
-constexpr double kDear = 30;
+constexpr double kDear = 100;
 /// Weight of a resource that is not to decide; and a distance from the bound that is not worth a search.
 constexpr double kLittle = 1e-3, kNear = 1e-3;
 /// Where the search for a price ends, as a share of it.
@@ -94,7 +94,7 @@ private:
   bool findLeast(const std::vector<double> &weights);
   double boundAt(const std::vector<double> &weights);
   void searchWeights(std::vector<double> weights);
-  double typicalPrice(ResidencyMoment where) const;
+  double typicalPrice(std::optional<ResidencyMoment> where) const;
   bool isNear() const { return best && best->fits && best->seconds <= bound * (1 + kNear); }
 
   const ResidencyProblem &problem;
@@ -120,18 +120,25 @@ ResidencySolver::Point ResidencySolver::at(const ResidencyPrices &prices) {
   return point;
 }
 
-/// A price at which a byte matters: all seconds that values may cost for all bytes there.
-double ResidencySolver::typicalPrice(ResidencyMoment where) const {
+/// A price at which a byte matters: all seconds that values may cost for all bytes that they may hold at
+/// `where`; without it, at any moment.
+double ResidencySolver::typicalPrice(std::optional<ResidencyMoment> where) const {
   double seconds = 1e-9, bytes = 1;
-  for (const ResidencyValue &value : problem.values)
-    for (size_t way = 0; way < value.homes.size() + value.again.has_value(); ++way) {
-      const ResidencyWay &entry = way < value.homes.size() ? value.homes[way] : *value.again;
-      for (const ResidencyCharge &charge : entry.charges)
-        seconds += charge.seconds;
-      for (const ResidencyHold &hold : entry.holds)
-        if (hold.space == where.space && hold.begin <= where.moment && where.moment < hold.end)
-          bytes += double(hold.bytes);
-    }
+  auto add = [&](const ResidencyWay &way) {
+    for (const ResidencyCharge &charge : way.charges)
+      seconds += charge.seconds;
+    for (const ResidencyHold &hold : way.holds)
+      if (!where)
+        bytes += double(hold.bytes) * double(hold.end - hold.begin);
+      else if (hold.space == where->space && hold.begin <= where->moment && where->moment < hold.end)
+        bytes += double(hold.bytes);
+  };
+  for (const ResidencyValue &value : problem.values) {
+    for (const ResidencyWay &home : value.homes)
+      add(home);
+    if (value.again)
+      add(*value.again);
+  }
   return seconds / bytes;
 }
 
@@ -249,7 +256,7 @@ bool ResidencySolver::findLeast(const std::vector<double> &weights) {
     if (alone.load.bytes[where.space][where.moment] > problem.spaces[where.space].budget) {
       double cost = 0;
       best.reset();
-      keepBest(parts.choose({{}, weights, price}, cost));
+      keepBest(parts.choose({{}, weights, kDear * typicalPrice(std::nullopt)}, cost));
       return false;
     }
     keepBest(alone.ways);

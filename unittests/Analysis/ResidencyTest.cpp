@@ -158,6 +158,19 @@ TEST(Residency, HoldsAsLittleAsItCanWhereNothingFits) {
   EXPECT_EQ(plan.peakBytes[0], 8); // 4 and h
 }
 
+/// The moment that is too full holds nothing by choice. Still as little is held as can be, as bytes count.
+TEST(Residency, HoldsLittleWhereNoChoiceHelps) {
+  ResidencyProblem problem;
+  problem.spaces.push_back({5, {0, 0, 9}});
+  problem.resources = {1};
+  problem.values.push_back({false, {{{{0, 2, 0, 2}}, {}}}, std::nullopt, {}});
+  problem.values.push_back({false, {{{{0, 1, 0, 2}}, {}}}, std::nullopt, {}});
+  problem.values.push_back({true, {{{{0, 4, 0, 2}}, {}}}, ResidencyWay{{}, {{0, 0.5}}}, {0, 1}});
+  ResidencyPlan plan = solve(problem);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, 0, kMadeAgain})); // 3 bytes in place of 4
+}
+
 /// Of layers that are all alike, as many are kept as fit: one price alone would keep all or none.
 TEST(Residency, FillsWhatPricesLeave) {
   ResidencyProblem problem;
