@@ -24,11 +24,12 @@ void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
   loss.savedBytes = saved.getInt();
   loss.moreSeconds = attr.getAs<FloatAttr>("more_seconds").getValueAsDouble();
   bool isWhole = attr.getAs<BoolAttr>("refused").getValue();
+  bool isExpected = attr.getAs<BoolAttr>("expected").getValue();
   std::string note;
   llvm::raw_string_ostream(note) << "logits and their loss are made "
                                  << (isWhole ? "at once: " : "some rows at a time: ") << loss.chunks
                                  << " chunks of " << ::ds::formatExact(loss.rows) << " rows "
-                                 << (isWhole ? "would take " : "take ")
+                                 << (isWhole ? "would take " : "take ") << (isExpected ? "about " : "")
                                  << ::ds::formatBytes(std::abs(loss.savedBytes))
                                  << (loss.savedBytes < 0 ? " more" : " less") << " at the peak, and "
                                  << llvm::format("%.4g s", std::abs(loss.moreSeconds))

@@ -66,12 +66,23 @@ int64_t ForwardChoices::privateBytes(uint32_t index) const {
   return std::min(bytes, entry.bytes);
 }
 
-/// Bytes that a kernel reads that makes `index` again.
+/// Bytes that a kernel reads that makes `index` again: what is in memory of all that it is made of, once
+/// each.
 double ForwardChoices::storedBytes(uint32_t index) const {
   double bytes = 0;
-  for (uint32_t operand : operandsOf(index))
-    bytes +=
-        memory.memories[operand].isStored ? double(memory.memories[operand].bytes) : storedBytes(operand);
+  std::set<uint32_t> seen = {index};
+  for (std::vector<uint32_t> pending = {index}; !pending.empty();) {
+    uint32_t made = pending.back();
+    pending.pop_back();
+    for (uint32_t operand : operandsOf(made)) {
+      if (!seen.insert(operand).second)
+        continue;
+      if (memory.memories[operand].isStored)
+        bytes += double(memory.memories[operand].bytes);
+      else
+        pending.push_back(operand);
+    }
+  }
   return bytes;
 }
 

@@ -116,9 +116,10 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
 
 } // namespace
 
-/// What a reader knows the result of `op` by: what is converted, rather than that it is.
+/// What a reader knows the result of `op` by: what is converted or seen in another shape, rather than that it
+/// is.
 static StringRef nameOf(Operation *op) {
-  while (isa<ConvertOp>(op) && op->getOperand(0).getDefiningOp())
+  while ((isa<ConvertOp>(op) || formOf(op) == OpForm::View) && op->getOperand(0).getDefiningOp())
     op = op->getOperand(0).getDefiningOp();
   return op->getName().stripDialect();
 }
@@ -139,9 +140,12 @@ DictionaryAttr RematerializeCheap::describe(const ResidencyModel &model,
     Operation *maker = model.valueOf(index).getDefiningOp();
     Group &group = groups[builder.getStringAttr(nameOf(maker))];
     const int64_t bytes = value.homes[0].holds[0].bytes;
-    double seconds = value.again->charges[0].seconds - value.homes[0].charges[0].seconds;
+    // What lies between a value and what it is made of would not be kept beside it.
+    double seconds = value.again->charges[0].seconds - (value.isRead ? value.homes[0].charges[0].seconds : 0);
     auto &[savedBytes, values] = group.ofSegment[*model.choices[index].segment];
-    savedBytes += bytes, ++values, group.seconds += seconds;
+    group.seconds += seconds;
+    if (value.isRead)
+      savedBytes += bytes, ++values;
     if (remarks)
       maker->emitRemark("is made again in backward: ")
           << bytes << " bytes are not kept, for " << llvm::formatv("{0:E2}", seconds) << " s a step";

@@ -169,8 +169,11 @@ void SegmentMemory::markInPlace(Operation &op) {
   }
   for (auto [result, operand] : pairs) {
     std::optional<uint32_t> made = find(op.getResult(result)), read = find(op.getOperand(operand));
-    if (made && read && *made != *read && memories[*read].bytes >= memories[*made].bytes &&
-        memories[*read].end == moments.lookup(&op) && memories[*read].lastRead <= moments.lookup(&op))
+    if (!made || !read || *made == *read)
+      continue;
+    const ValueMemory &old = memories[*read];
+    bool endsHere = std::max(old.end, old.isRead ? old.lastRead : 0) == moments.lookup(&op);
+    if (endsHere && old.bytes >= memories[*made].bytes)
       memories[*made].isInPlace = true;
   }
 }
