@@ -140,8 +140,8 @@ void declareCollect(CLI::App &app, Line &line) {
   CLI::App *command =
       app.add_subcommand("gc", "Remove what unfinished saves have left, and checkpoints that are too old");
   command->add_option("DIR", options.root, "directory of checkpoints")->required();
-  addWhole(*command, "--keep", "also all but the N newest whole checkpoints; two stay always", 0, UINT32_MAX,
-           [&options](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
+  addWhole(*command, "--keep", "also all but the N newest whole checkpoints; two at least stay", 2,
+           UINT32_MAX, [&options](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
   command->add_flag("--damaged", options.damaged, "also checkpoints that `ls` calls not whole");
   command->add_flag("--dry-run", options.dryRun, "say what would go, and remove nothing");
   command->callback([&line] { line.job = [&line] { return runCollect(line.collected); }; });
