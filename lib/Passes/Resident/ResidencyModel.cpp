@@ -240,8 +240,9 @@ DenseSet<Value> ResidencyModel::findKept(func::FuncOp func, const analysis::Resi
       bool isKept = !isCheap(&op); // a view of what is there anyway has no memory
       if (memory) {
         auto value = segment->values.find(*memory);
-        isKept = value == segment->values.end() ? segment->alwaysKept.contains(*memory)
-                                                : plan.ways[value->second] >= 0;
+        // What cannot be made again is there for whoever asks, also where only a copy does.
+        isKept = value == segment->values.end() ? segment->alwaysKept.contains(*memory) || !isCheap(&op)
+                                                : plan.ways[value->second] >= 0 || !isCheap(&op);
       }
       if (isKept)
         kept.insert(result);
