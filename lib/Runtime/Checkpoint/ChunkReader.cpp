@@ -2,6 +2,7 @@
 
 #include "ChunkReader.h"
 
+#include "AlignedBlock.h"
 #include "Formats/Text.h"
 
 #include "ds/Runtime/Checkpoint/FileLayer.h"
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <cstdlib>
 #include <fcntl.h>
 #include <map>
 #include <memory>
@@ -59,13 +59,9 @@ private:
   std::map<uint32_t, int> open;
 };
 
-struct FreeBytes {
-  void operator()(std::byte *bytes) const { std::free(bytes); }
-};
-
 /// Where one chunk is read to.
 struct Slot {
-  std::unique_ptr<std::byte, FreeBytes> data;
+  AlignedBlock data;
   ReadChunk chunk;
   Status status;
   bool ready = false;
@@ -81,8 +77,7 @@ public:
       most = std::max(most, bytesOf(each));
     most = (most + kDirectUnit - 1) / kDirectUnit * kDirectUnit;
     for (Slot &slot : slots)
-      slot.data.reset(
-          static_cast<std::byte *>(std::aligned_alloc(kDirectUnit, std::max<size_t>(most, kDirectUnit))));
+      slot.data = allocateBlock(std::max<size_t>(most, kDirectUnit));
     for (size_t i = 0; i < std::min(kThreads, slots.size()); ++i)
       threads.emplace_back([this] { work(); });
   }

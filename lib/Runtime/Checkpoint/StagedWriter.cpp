@@ -2,11 +2,12 @@
 
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
 
+#include "AlignedBlock.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -15,13 +16,9 @@
 namespace ds::rt {
 namespace {
 
-struct FreeBytes {
-  void operator()(std::byte *bytes) const { std::free(bytes); }
-};
-
 /// A block, and what is in it.
 struct Block {
-  std::unique_ptr<std::byte, FreeBytes> data;
+  AlignedBlock data;
   uint64_t offset = 0; ///< in the file
   size_t bytes = 0;
   bool full = false; ///< to be written; its writer empties it
@@ -33,7 +30,7 @@ struct StagedWriter::Impl {
   Impl(FileLayer &layer, const StagedWriterOptions &options)
       : layer(layer), options(options), blocks(options.threads == 0 ? 1 : 2 * options.threads) {
     for (Block &block : blocks)
-      block.data.reset(static_cast<std::byte *>(std::aligned_alloc(kDirectUnit, options.blockBytes)));
+      block.data = allocateBlock(options.blockBytes);
     for (uint32_t i = 0; i < options.threads; ++i)
       threads.emplace_back([this] { work(); });
   }

@@ -48,14 +48,7 @@ Status Checkpointer::prepare(const Program &program) {
   manifest.microBatch = program.microBatch;
   manifest.accumulation = program.accumulation;
   manifest.tensors = checkpointTensors(program);
-  uint64_t all = 0;
-  for (const CheckpointTensor &tensor : manifest.tensors) {
-    uint64_t bytes = bitSize(tensor.dtype) / 8;
-    for (int64_t size : tensor.shape)
-      bytes *= static_cast<uint64_t>(size);
-    all += bytes;
-  }
-  while (all / manifest.chunkBytes > kMostChunks)
+  while (checkpointBytes(program) / manifest.chunkBytes > kMostChunks)
     manifest.chunkBytes *= 2;
   if (options.saveMode == SaveMode::Async) {
     Result<Arena> arena = Arena::create(snapshotBytes(program, team.rank()), "checkpoint");

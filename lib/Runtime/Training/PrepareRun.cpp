@@ -70,10 +70,9 @@ Status Run::prepareFrom(Program program) {
   }
   if (team.world() > 1)
     programSign = hashPlan(program); // of all stages: loading keeps one
-  const Program whole = program;
   if (Status status = load(std::move(program)); !status)
     return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
-  if (Status status = loadStates(whole); !status)
+  if (Status status = loadStates(); !status)
     return status;
   numSteps = stepsToMake();
   if (Status status = agree(); !status)
@@ -179,7 +178,7 @@ Status Run::load(Program program) {
 /// From the checkpoint, else the file given, else the one beside the program, else random numbers. States
 /// that a checkpoint has no value for start as in a new run. A damaged checkpoint may give way to an older
 /// one, and then the data stand elsewhere too.
-Status Run::loadStates(const Program &whole) {
+Status Run::loadStates() {
   if (Status status = initialize(); !status)
     return status;
   while (const Checkpoint *checkpoint = resume.checkpoint()) {
@@ -192,9 +191,9 @@ Status Run::loadStates(const Program &whole) {
         checkpointer->continuesFrom(checkpoint->directory(), checkpoint->manifest().step);
       return {};
     }
-    if (Status status = goOn(whole); !status)
+    if (Status status = goOn(executor->program()); !status)
       return status;
-    if (Status status = openFiles(whole); !status)
+    if (Status status = openFiles(executor->program()); !status)
       return status;
     if (Status status = initialize(); !status)
       return status;

@@ -41,7 +41,7 @@ private:
   Status goOn(const Program &program);
   Status openFiles(const Program &program);
   Status load(Program program);
-  Status loadStates(const Program &whole);
+  Status loadStates();
   Status initialize();
   Status agree();
   Result<std::string> sampleSign(DataSource &source);
