@@ -5,6 +5,8 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsConv.h"
+#include "ds/Dialect/WeightNames.h"
+#include "ds/Support/ModelConfig.h"
 
 #include "OpHelpers.h"
 
@@ -76,7 +78,21 @@ static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribut
   return expect(layer && !layer.empty(), "\"h.0.attn\"");
 }
 
+/// Verifies the text that a model from a config.json brings along.
+static LogicalResult verifyModelConfig(Operation *op, Attribute value) {
+  if (!isa<ModuleOp>(op))
+    return op->emitOpError("expects no ") << kModelConfigAttr << ": a module has it";
+  auto text = dyn_cast<StringAttr>(value);
+  if (text && ::ds::isModelConfig(text.getValue()))
+    return success();
+  return emitError(op->getLoc(), "expects ") // without the op, which is all there is
+         << kModelConfigAttr << " to be the text of one JSON object of at most " << ::ds::kMaxModelConfigBytes
+         << " bytes";
+}
+
 LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kModelConfigAttr)
+    return verifyModelConfig(op, attribute.getValue());
   if (attribute.getName() != kPhaseAttr)
     return verifyWorkAttributes(op, attribute);
   if (!isa<ModuleOp>(op))

@@ -297,6 +297,25 @@ module attributes {ds.phase = "step"} {
 
 // -----
 
+// expected-error@+1 {{expects ds.model_config to be the text of one JSON object of at most 16777216 bytes}}
+module attributes {ds.model_config = "[1]"} {
+}
+
+// -----
+
+// expected-error@+1 {{expects ds.model_config to be the text of one JSON object of at most 16777216 bytes}}
+module attributes {ds.model_config} {
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects no ds.model_config: a module has it}}
+func.func @config_of_a_function() attributes {ds.model_config = "{}"} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects no ds.phase: a module has it}}
 func.func @phase_of_a_function() attributes {ds.phase = #ds.phase<step>} {
   return

@@ -7,6 +7,8 @@
 gpt: a bf16 run of two ranks at ZeRO 2; its masters must arrive to the bit, in one file or in many, rounded as PyTorch
 rounds, and load into the example's module with strict=True.  hf: a program of a config.json; the folder must have the
 published names, load with strict=True, and ds-run --weights must start from it with the loss that --resume goes on with.
+Its config.json is the one that the program was made of, by way of the program and the checkpoint, to the byte, and the
+folder alone makes the program anew; a program of an archive has none.
 """
 
 import argparse
@@ -91,6 +93,8 @@ def check_gpt(out):
         return [f"{what}: {name} differs" for name in checkpoint_io.differences(tensors, expected)]
 
     plain = export_to(path, folder)
+    if os.path.exists(os.path.join(folder, "config.json")):
+        complaints.append("a program of an archive has a config.json")
     complaints += differences("one file", plain, exact)
     complaints += differences("many files", export_to(path, folder, "--max-shard-bytes", "20KB"), exact)
     if len(os.listdir(folder)) < 4:
@@ -107,6 +111,29 @@ def check_gpt(out):
     finish(complaints, f"{len(exact)} tensors of a GPT arrive")
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def check_folder_alone(at, settings):
+    """[complaints] about a program that is made of the exported folder, through the text of the module."""
+    text, again, log = (at["m.dsx"] + end for end in (".mlir", ".again.dsx", ".again.jsonl"))
+    run("ds-opt", at["out"], "--config", settings, "--emit=ir", "--phase=step", "-o", text)
+    run("ds-opt", text, "--config", settings, "--emit=program", "-o", again)
+    run("ds-run", again, "--data", at["data.safetensors"], "--weights", at["out"], "--steps", 1, "--log-jsonl", log,
+        "--save", at["run"] + "-again")
+    complaints = []
+    if compare.read_log(log)[0]["loss"] != compare.read_log(at["b.jsonl"])[0]["loss"]:
+        complaints.append("the program of the exported folder has another loss")
+    other = write_json(at["m.dsx"] + ".json", {"model_type": "other"})
+    for options, expected in (((), at["config.json"]), (("--config", other), other)):
+        export_to(at["run"] + "-again", at["out"] + "-again", *options)
+        if read(os.path.join(at["out"] + "-again", "config.json")) != read(expected):
+            complaints.append(f"export {options}: config.json is not {expected}")
+    return complaints
+
+
 def check_variant(folder, config):
     """[complaints] about a program of a config.json whose run is saved, exported and begun anew."""
     check_hf.write_model(folder, config)  # as many samples as a batch has: every step reads the same
@@ -117,14 +144,14 @@ def check_variant(folder, config):
     run("ds-opt", at["config.json"], "--config", settings, "--emit=program", "-o", at["m.dsx"])
     train = ("ds-run", at["m.dsx"], "--data", at["data.safetensors"])
     run(*train, "--weights", folder, "--steps", 2, "--save", at["run"])
-    exported = export_to(at["run"], at["out"], "--config", at["config.json"], "--max-shard-bytes", "24KiB")
+    exported = export_to(at["run"], at["out"], "--max-shard-bytes", "24KiB")
     run(*train, "--resume", at["run"], "--steps", 3, "--log-jsonl", at["a.jsonl"])
     run(*train, "--weights", at["out"], "--steps", 1, "--log-jsonl", at["b.jsonl"])
     on, anew = (compare.read_log(at[name])[0]["loss"] for name in ("a.jsonl", "b.jsonl"))
     complaints = [] if on == anew else [f"--resume goes on with loss {on}, --weights starts with {anew}"]
-    with open(os.path.join(at["out"], "config.json")) as file:
-        if json.load(file) != config:
-            complaints.append("config.json is another")
+    if read(os.path.join(at["out"], "config.json")) != read(at["config.json"]):
+        complaints.append("config.json is another")
+    complaints += check_folder_alone(at, settings)
     model = hf_models.make(config, 0)
     published = {name for name, _ in model.named_parameters()}  # each tensor once
     if set(exported) != published:

@@ -26,7 +26,7 @@ namespace {
 /// Declares the options; read back after parsing.
 struct CommandLine {
   cl::opt<std::string> input{cl::Positional, cl::init("-"),
-                             cl::desc("<model.mlir | model.pt | config.json; - reads MLIR from stdin>")};
+                             cl::desc("<model.mlir | model.pt | config.json or its folder; - reads MLIR from stdin>")};
   cl::opt<std::string> output{"o", cl::init("-"), cl::desc("Output file"), cl::value_desc("FILE")};
   cl::opt<std::string> config{"config", cl::desc("DeepSpeed configuration"),
                               cl::value_desc("ds_config.json")};
@@ -198,6 +198,15 @@ static void readNumbers(const CommandLine &line, Options &options) {
   options.sets.push_back("loss_chunks=" + line.lossChunks);
 }
 
+/// The file that is meant: of a folder its config.json.
+static std::string modelFile(const std::string &input) {
+  if (!llvm::sys::fs::is_directory(input))
+    return input;
+  llvm::SmallString<256> file(input);
+  llvm::sys::path::append(file, "config.json");
+  return file.str().str();
+}
+
 Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
   registerHiddenOptions(registry);
   // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
@@ -206,7 +215,7 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
                                    &llvm::errs()))
     std::exit(static_cast<int>(ExitCode::Usage));
-  options.input = line.input;
+  options.input = modelFile(line.input);
   options.output = line.output;
   options.config = line.config;
   options.sets.assign(line.sets.begin(), line.sets.end());

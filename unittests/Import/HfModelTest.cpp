@@ -61,6 +61,7 @@ protected:
 
   mlir::MLIRContext context;
   ds::HfModel model;
+  std::vector<std::string> notices;
 };
 
 TEST_F(HfModel, HasAsManyParametersAsPublished) {
@@ -147,6 +148,20 @@ TEST_F(HfModel, SaysWhichKeysItDidNotRead) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_THAT(result->notices, ElementsAre(testing::HasSubstr("residual_multiplier")));
   EXPECT_TRUE((build(ds::test::kQwen2), model.notices.empty()));
+}
+
+TEST_F(HfModel, KeepsTheTextThatOthersCanRead) {
+  const auto kept = [this](const std::string &text) {
+    auto result = ds::buildHfModelFromText({"config.json", {"input_ids=1x8xi64"}, 1}, text, context);
+    EXPECT_TRUE(result) << result.error().message;
+    auto attribute = (*result->module)->getAttrOfType<mlir::StringAttr>(kModelConfigAttr);
+    notices = result->notices;
+    return attribute ? attribute.str() : "none";
+  };
+  EXPECT_EQ(kept(ds::test::kQwen2), ds::test::kQwen2);
+  EXPECT_TRUE(notices.empty());
+  EXPECT_EQ(kept("# mine\n" + std::string(ds::test::kQwen2)), "none");
+  EXPECT_THAT(notices, ElementsAre(testing::HasSubstr("checkpoints of the program do not keep it")));
 }
 
 TEST_F(HfModel, TakesPositionsAndDocumentsWhereTheyAreGiven) {

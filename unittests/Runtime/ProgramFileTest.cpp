@@ -54,6 +54,7 @@ Program sampleProgram() {
   b.program.cpuFeatures = {"avx2", "fma"};
   b.program.weightsFile = "w.safetensors";
   b.program.unusedWeights = {"mask"};
+  b.program.modelConfig = "{\"model_type\": \"gpt2\"}\n";
   b.program.convertsWeights = b.program.tf32 = true;
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9};
@@ -87,6 +88,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->states[0].aliases, program.states[0].aliases);
   EXPECT_EQ(again->states[0].readNames, program.states[0].readNames);
   EXPECT_EQ(again->unusedWeights, program.unusedWeights);
+  EXPECT_EQ(again->modelConfig, program.modelConfig);
   EXPECT_TRUE(again->convertsWeights);
   EXPECT_TRUE(again->tf32);
   EXPECT_EQ(again->predicted.peakBytes, 123u);

@@ -65,6 +65,9 @@ TEST(VerifyProgram, Head) {
   EXPECT_THAT(after([](Program &p) { p.accumulation = (1u << 20) + 1; }),
               HasSubstr("accumulation 1048577 must both be at least 1, accumulation at most 1048576"));
   EXPECT_THAT(after([](Program &p) { p.weightsFile = "../w"; }), HasSubstr("not a plain file name"));
+  EXPECT_EQ(after([](Program &p) { p.modelConfig = "{}"; }), "accepted");
+  EXPECT_THAT(after([](Program &p) { p.modelConfig = "[1]"; }),
+              HasSubstr("modelConfig, 3 bytes, is not one JSON object of at most 16777216 bytes"));
   EXPECT_THAT(after([](Program &p) { p.streams.push_back(StreamKind::Compute); }),
               HasSubstr("one compute stream"));
   EXPECT_THAT(after([](Program &p) { p.streams = {}; }), HasSubstr("0 streams"));

@@ -1,4 +1,4 @@
-//===- WeightNames.h - What weights files may call the states of a model --------===//
+//===- WeightNames.h - What a model's module says of its files --------------------===//
 //
 // Discardable attributes from a model's builder to the program: passes between need not know them.
 //
@@ -16,6 +16,10 @@ inline constexpr llvm::StringLiteral kReadNamesAttr = "ds.read_names";
 inline constexpr llvm::StringLiteral kUnusedWeightsAttr = "ds.unused_weights";
 /// Of a module: weights files may hold the parameters in another float type than the model's (a UnitAttr).
 inline constexpr llvm::StringLiteral kConvertsWeightsAttr = "ds.converts_weights";
+
+/// Of a module that was built from a config.json: that file's text, one JSON object (a StringAttr), to go with
+/// the model into its checkpoints.
+inline constexpr llvm::StringLiteral kModelConfigAttr = "ds.model_config";
 
 } // namespace mlir::ds
 

@@ -353,6 +353,7 @@ struct Program {
   std::vector<std::string> cpuFeatures; ///< every feature the machine must have ("avx512f", ...)
   std::string planHash;                 ///< hex digest of everything below but the predictions
   std::string configText;               ///< resolved configuration, for `ds-run` to print
+  std::string modelConfig;              ///< config.json that the model was made of; empty: of something else
   std::string weightsFile;              ///< file name beside the program, or empty
   std::vector<std::string>
       unusedWeights;            ///< names in weights files that the program has no use for (dead buffers)

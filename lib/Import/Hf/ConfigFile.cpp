@@ -258,6 +258,7 @@ Result<ConfigFile> ConfigFile::parse(const std::string &text, const std::string 
     return Error{ExitCode::Invalid, name + ": expects an object, but got " + config::describe(*value),
                  "give the config.json of a model"};
   ConfigFile file;
+  file.content = text;
   file.value = std::make_unique<Value>(std::move(*value));
   file.shared = std::make_unique<Section::Shared>();
   file.shared->file = name;

@@ -89,6 +89,8 @@ public:
   ~ConfigFile();
 
   Section root() const;
+  /// As it was read.
+  const std::string &text() const { return content; }
   /// The first refusal; after that, a key that was not read, but is nearly one that was looked for in vain.
   Status finish() const;
   /// Keys that nothing read and that are not known to be without meaning for a training step.
@@ -96,6 +98,7 @@ public:
 
 private:
   ConfigFile();
+  std::string content;
   std::unique_ptr<config::Value> value;
   std::unique_ptr<Section::Shared> shared;
 };

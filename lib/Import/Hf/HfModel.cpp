@@ -5,6 +5,9 @@
 
 #include "Inputs.h"
 
+#include "ds/Dialect/WeightNames.h"
+#include "ds/Support/ModelConfig.h"
+
 using namespace ds;
 using namespace ds::hf;
 
@@ -105,6 +108,16 @@ static Result<mlir::OwningOpRef<mlir::ModuleOp>> build(const Architecture &model
   return graph.finish(model.forward(graph, ids, labels));
 }
 
+/// The module keeps what it was made of, unless others could not read it.
+static void keepText(const std::string &text, const std::string &path, HfModel &model) {
+  if (isModelConfig(text))
+    (*model.module)
+        ->setAttr(mlir::ds::kModelConfigAttr, mlir::StringAttr::get(model.module->getContext(), text));
+  else
+    model.notices.push_back(path + ": has comments or other liberties that Hugging Face does not read: "
+                                   "checkpoints of the program do not keep it");
+}
+
 static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &file,
                                  mlir::MLIRContext &context) {
   const Family *family = findFamily(file.root());
@@ -119,7 +132,9 @@ static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &fil
   auto module = build(*model, *shape, context);
   if (!module)
     return Error{module.error().code, request.path + ": " + module.error().message, module.error().hint};
-  return HfModel{std::move(*module), notices(file, *model, request.path)};
+  HfModel made{std::move(*module), notices(file, *model, request.path)};
+  keepText(file.text(), request.path, made);
+  return made;
 }
 
 Result<HfModel> ds::buildHfModelFromText(const HfRequest &request, const std::string &text,

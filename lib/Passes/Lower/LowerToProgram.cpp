@@ -299,6 +299,8 @@ FailureOr<rt::Program> ProgramBuilder::build() {
   program.predicted.peakBytes = arenas.device;
   program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
   program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
+  if (auto text = module->getAttrOfType<StringAttr>(kModelConfigAttr))
+    program.modelConfig = text.str();
   if (failed(addStates()))
     return failure();
   addKernels();

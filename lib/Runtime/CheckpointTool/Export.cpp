@@ -8,6 +8,7 @@
 
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Support/ModelConfig.h"
 
 #include <fmt/format.h>
 
@@ -20,9 +21,6 @@ namespace ds::rt {
 namespace fs = std::filesystem;
 namespace {
 
-/// A config.json is some kilobytes.
-constexpr size_t kMostConfigBytes = size_t(16) << 20;
-
 /// The text that becomes config.json; empty: there is none.
 Result<std::string> configText(const Manifest &manifest, const std::string &path) {
   std::string text = manifest.modelConfig;
@@ -31,11 +29,10 @@ Result<std::string> configText(const Manifest &manifest, const std::string &path
     if (!file)
       return file.error();
     const std::span<const std::byte> bytes = file->bytes();
-    text.assign(reinterpret_cast<const char *>(bytes.data()), std::min(bytes.size(), kMostConfigBytes + 1));
+    text.assign(reinterpret_cast<const char *>(bytes.data()),
+                std::min(bytes.size(), kMaxModelConfigBytes + 1));
   }
-  const bool wrong = text.size() > kMostConfigBytes ||
-                     !nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object();
-  if (wrong && !(path.empty() && text.empty()))
+  if (!isModelConfig(text) && !(path.empty() && text.empty()))
     return Error{ExitCode::Invalid,
                  fmt::format("{} is not a config.json: expects one JSON object",
                              path.empty() ? "what the checkpoint keeps of its model" : quote(path)),

@@ -159,6 +159,7 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.cpuFeatures = unpackNames(file.cpu_features());
   p.planHash = file.plan_hash()->str();
   p.configText = file.config_text()->str();
+  p.modelConfig = file.model_config() ? file.model_config()->str() : std::string();
   p.weightsFile = file.weights_file()->str();
   p.unusedWeights = unpackNames(file.unused_weights());
   p.convertsWeights = file.converts_weights();

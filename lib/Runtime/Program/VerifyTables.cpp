@@ -8,6 +8,7 @@
 #include "Execution.h"
 #include "Stages.h"
 #include "Verify.h"
+#include "ds/Support/ModelConfig.h"
 
 #include <algorithm>
 #include <functional>
@@ -144,6 +145,14 @@ Status verifyMesh(const Program &p) {
   return {};
 }
 
+/// What the program says of its model goes into checkpoints and, from there, into folders of others.
+Status verifyModelConfig(const Program &p) {
+  if (p.modelConfig.empty() || isModelConfig(p.modelConfig))
+    return {};
+  return refuse("modelConfig, {} bytes, is not one JSON object of at most {} bytes", p.modelConfig.size(),
+                kMaxModelConfigBytes);
+}
+
 Status verifyHead(const Program &p) {
   if (p.target != "cpu" && p.target != "cuda:sm_80" && p.target != "cuda:sm_90")
     return refuse("target is '{}', the known targets are cpu, cuda:sm_80 and cuda:sm_90", p.target);
@@ -250,7 +259,8 @@ Status verifyCommand(const Program &p, size_t i) {
 } // namespace
 
 Status verifyTables(const Program &p) {
-  for (auto check : {verifyHead, verifyBuffers, verifySignature, verifyKernels, verifyCollectives})
+  for (auto check :
+       {verifyHead, verifyModelConfig, verifyBuffers, verifySignature, verifyKernels, verifyCollectives})
     if (Status status = check(p); !status)
       return status;
   for (size_t i = 0; i < p.commands.size(); ++i)

@@ -44,6 +44,7 @@ Status Checkpointer::prepare(const Program &program) {
   manifest.planHash = program.planHash;
   manifest.target = program.target;
   manifest.configText = program.configText;
+  manifest.modelConfig = program.modelConfig;
   manifest.mesh = program.mesh;
   manifest.microBatch = program.microBatch;
   manifest.accumulation = program.accumulation;
