@@ -123,6 +123,27 @@ TEST(Program, AcceptsWhatItHonoursAndNotesTheRest) {
   EXPECT_THAT(notices, Not(HasSubstr("gradient_clipping")));
 }
 
+TEST(Program, SaysWhatTheWriterOfCheckpointsDoesInstead) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"type: 'mock'", "written as by fast"},
+      {"io_buffer_size: 1048576", "4 MiB, and each rank has eight"},
+      {"io_buffer_double: false", "four blocks are filled while four are written"},
+      {"show_statistics: true", "bytes and seconds of every save"},
+      {"data_parallel: 'machine'", "divide it among themselves"},
+      {"decoupled: true", "--save-mode async"},
+      {"io_multiplier: 2", "four threads of each rank"},
+  };
+  for (auto [member, words] : cases) {
+    Result<Config> config = readMembers("checkpoint: {writer: {" + std::string(member) + "}}");
+    ASSERT_TRUE(config) << told(config);
+    EXPECT_TRUE(checkForProgram(*config)) << member;
+    EXPECT_THAT(noticesOf(config), HasSubstr(words)) << member;
+  }
+  const Status nodes = checkForProgram(*readMembers("checkpoint: {use_node_local_storage: true}"));
+  ASSERT_FALSE(nodes);
+  EXPECT_THAT(nodes.error().message, HasSubstr("--save a directory that all nodes see"));
+}
+
 TEST(Program, RanksThatShareSequencesShardStates) {
   auto notices = [](int64_t sp, int64_t ranks) {
     Result<Config> config =

@@ -49,6 +49,12 @@ TEST_F(StagedWriterTest, writesAnySizeWithAnyNumberOfThreads) {
 }
 
 /// Where the system has no direct writes, as in memory, the same comes out.
+TEST_F(StagedWriterTest, HasTheBlocksThatNotesOfTheConfigurationTell) {
+  EXPECT_EQ(StagedWriterOptions().threads, 4u);
+  EXPECT_EQ(StagedWriterOptions().blockBytes, 4u << 20);
+  EXPECT_EQ(StagedWriter::memoryBytes({}), 8u * (4u << 20)); // four are filled while four are written
+}
+
 TEST_F(StagedWriterTest, writesThroughTheCacheToo) {
   CrashingFiles files(root);
   StagedWriter writer(files, {0, 8192});
