@@ -238,6 +238,7 @@ void fillConfig(Config &config, Resolved &resolved, Report &report) {
   config.optimizer = fillOptimizer(resolved, report);
   config.schedule = fillSchedule(resolved, config.optimizer, report);
   config.gradientClipping = resolved.number("gradient_clipping");
+  config.skipsBadSteps = resolved.flag("skip_bad_steps");
   config.lossChunks = resolved.maybeInteger("loss_chunks");
   config.allowTf32 = resolved.flag("allow_tf32");
   config.prescaleGradients = resolved.flag("prescale_gradients");

@@ -21,6 +21,7 @@ constexpr Key kTable[] = {
   {"gradient_predivide_factor", Float, "1.0", ">0", Noted, "the backward pass starts from a scaled loss, so that nothing is left to scale before or after the sum", ""},
   {"gradient_allreduce_op", Choice, "\"mean\"", "mean|sum", Honoured, "what becomes of the ranks' gradients", ""},
   {"gradient_reduction", Choice, "\"auto\"", "auto|once_per_step|each_micro_step", Honoured, "not DeepSpeed's: when ZeRO reduces the gradients of several micro-steps; auto: stages 2 and 3 in each, stage 1 once, or in each where keeping all of them until then does not fit", ""},
+  {"skip_bad_steps", Bool, "false", "", Honoured, "not DeepSpeed's: a step whose gradients are not finite, or whose loss ds-run calls a spike, changes no state (ds-run --on-nan skip, --on-spike skip); without gradient_clipping all gradients then wait for the last one", ""},
   {"loss_chunks", AutoInt, "\"auto\"", ">0", Honoured, "not DeepSpeed's: parts in which the rows of logits and their cross-entropy are made one after the other; 1: the logits of a micro-batch are stored; auto: 1 where memory holds that", ""},
   {"allow_tf32", Bool, "false", "", Honoured, "not DeepSpeed's, PyTorch's: on CUDA, products and convolutions of fp32 factors keep 10 bits of their fractions and are summed up in fp32; the CPU multiplies in fp32", ""},
   {"communication_data_type", Choice, "null", "fp16|bf16|fp32", Honoured, "type in which gradients are exchanged; absent: their own", ""},

@@ -31,5 +31,5 @@ void declareSafety(CLI::App &app, ds::rt::TrainOptions &options) {
       ->needs(factor);
   addWhole(app, "--check-replicas", "steps between comparisons of what several ranks hold (default: none)", 1,
            UINT64_MAX, [&](uint64_t steps) { options.checkReplicas = steps; });
-  addAction(app, "--on-spike", "stop (default) or rollback", loss.onSpike)->needs(factor);
+  addAction(app, "--on-spike", "stop (default), skip or rollback", loss.onSpike)->needs(factor);
 }

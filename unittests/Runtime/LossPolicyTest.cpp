@@ -49,6 +49,42 @@ Judgement feed(LossPolicy &policy, const std::vector<double> &losses) {
   return judgement;
 }
 
+TEST(LossPolicy, LimitsTheLossWhereSpikesAreSkipped) {
+  constexpr float kNone = std::numeric_limits<float>::max();
+  LossPolicy policy(onSpike(LossAction::Skip)), stops(onSpike(LossAction::Stop));
+  for (uint64_t step = 1; step <= 3; ++step) {
+    policy.judge(stepOf(step, 3));
+    EXPECT_EQ(policy.limit(), kNone) << "no window yet, behind step " << step;
+  }
+  feed(stops, {3, 3, 3, 3});
+  policy.judge(stepOf(4, 0.1));
+  EXPECT_EQ(policy.limit(), 6.0f); // twice the median of 3, 3, 3, 0.1
+  EXPECT_EQ(stops.limit(), kNone);
+  StepRecord spike = stepOf(5, 7);
+  spike.skipped = spike.spiked = true;
+  EXPECT_EQ(policy.judge(spike).action, LossAction::Skip);
+  EXPECT_EQ(policy.limit(), 6.0f) << "a skipped loss is none of the last ones";
+}
+
+TEST(LossPolicy, RoundsItsLimitDown) {
+  LossPolicy policy(onSpike(LossAction::Skip));
+  for (uint64_t step = 1; step <= 4; ++step)
+    policy.judge(stepOf(step, 0.1)); // 0.2 as f32 is above 0.2
+  EXPECT_LE(double(policy.limit()), 2 * 0.1);
+  EXPECT_GT(double(std::nextafter(policy.limit(), 1.0f)), 2 * 0.1);
+}
+
+TEST(LossPolicy, EndsWhenEveryLossIsASpike) {
+  LossPolicy policy(onSpike(LossAction::Skip));
+  StepRecord spike = stepOf(1, 7);
+  spike.skipped = spike.spiked = true;
+  for (uint32_t i = 1; i < LossPolicy::kMostSkips; ++i)
+    EXPECT_EQ(policy.judge(spike).action, LossAction::Skip);
+  const Judgement last = policy.judge(spike);
+  EXPECT_EQ(last.action, LossAction::Stop);
+  EXPECT_THAT(last.reason, HasSubstr("50 steps in a row were skipped for losses that are spikes"));
+}
+
 TEST(LossPolicy, StopsAtTheFirstLostNumber) {
   for (double lost : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
     LossPolicy ofLoss({}), ofNorm({});

@@ -26,8 +26,8 @@ TEST_F(RunNumbersTest, RefusesRulesThatItCannotFollow) {
   const std::string nothing = "rollback: without --save nothing is there to go back to";
   expectRefusal("--on-nan rollback", 2, nothing);
   expectRefusal("--spike-factor 3 --on-spike rollback", 2, nothing);
-  expectRefusal("--spike-factor 3 --on-spike skip", 2,
-                "--on-spike skip: a loss is known when its step has changed the states");
+  expectRefusal("--spike-factor 3 --on-spike skip", 3,
+                "p.dsx: --on-spike skip: the program updates its states whatever its loss is");
   expectRefusal("--on-spike stop", 2, "--spike-factor");
   expectRefusal("--on-nan never", 2, "--on-nan");
   expectRefusal("--spike-factor 1", 2, "--spike-factor");
@@ -57,10 +57,49 @@ TEST_F(RunNumbersTest, EndsWhenEveryStepIsSkipped) {
   b.program.segments[0].work = {Work::Forward, Work::Backward};
   b.program.stages[0].schedule.push_back({b.segment({Work::Update}, "overflow")});
   write(b.program);
-  EXPECT_EQ(run("--data data.safetensors --steps 49 --on-nan skip").code, 0);
+  const Outcome skipping = run("--data data.safetensors --steps 49 --on-nan skip");
+  EXPECT_EQ(skipping.code, 0);
+  const std::string told = "step 1: made again, the step has neither a NaN nor an infinity";
+  EXPECT_THAT(skipping.err, HasSubstr(told));
+  EXPECT_EQ(skipping.err.find("made again", skipping.err.find(told) + told.size()), std::string::npos)
+      << "told more than once";
   const Outcome outcome = run("--data data.safetensors --steps 60 --on-nan skip");
   EXPECT_EQ(outcome.code, 8);
   EXPECT_THAT(outcome.err, HasSubstr("step 50: 50 steps in a row were skipped for gradients that are not"));
+}
+
+/// The states of a first step can be had again, and then the step can be made again.
+TEST_F(RunNumbersTest, NamesTheFirstLostNumber) {
+  writeData("bad.safetensors", 64, /*badSample=*/5);
+  const Outcome alone = run("--data bad.safetensors --steps 3");
+  EXPECT_EQ(alone.code, 8);
+  EXPECT_THAT(alone.err, HasSubstr("step 1: the first number that is not finite: micro-step 1 of 1, "));
+  EXPECT_THAT(alone.err, HasSubstr("the input 'x' has nan at element 30 of f32[8, 6]")); // 5 rows of 6
+  writeData("big.safetensors", 64, /*badSample=*/5, /*badValue=*/3e38f);
+  EXPECT_THAT(run("--data big.safetensors --steps 3").err,
+              HasSubstr("micro-step 1 of 1, command 2: 'loss' has inf at element 0 of f32[]"))
+      << "the mean of squares is the first that overflows";
+}
+
+TEST_F(RunNumbersTest, NamesTheRankThatHasLostIt) {
+  writeData("bad.safetensors", 64, /*badSample=*/5); // rows 4 to 7 of each batch are rank 1's
+  for (const std::string weights : {"", "--weights w.safetensors"}) {
+    write(RankedRegression(2).b.program);
+    if (!weights.empty())
+      ASSERT_EQ(run("--ranks 2 --data data.safetensors --steps 1 --save-weights w.safetensors").code, 0);
+    const Outcome outcome = run("--ranks 2 --timeout 20 --data bad.safetensors --steps 3 " + weights);
+    EXPECT_EQ(outcome.code, 8);
+    EXPECT_THAT(outcome.err, testing::ContainsRegex("step 1: the first number that is not finite: rank 1 .*the "
+                                                    "input 'x' has nan at element 6 of f32.4, 6"));
+  }
+}
+
+/// Behind the first step the states are lost with the numbers.
+TEST_F(RunNumbersTest, SaysWhatNamingNeeds) {
+  writeData("bad.safetensors", 64, /*badSample=*/kRows + 5);
+  EXPECT_THAT(run("--data bad.safetensors --steps 3").err,
+              HasSubstr("step 2: where it was lost first is not known: the step has changed the states; a "
+                        "program with skip_bad_steps keeps them"));
 }
 
 /// Data with a bad sample in step 5, and without the batch of that step.

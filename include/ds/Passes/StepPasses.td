@@ -31,6 +31,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     | world, reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
     | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
     | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
+    | loss_limit | bool | nor does one whose loss is beyond `@loss_limit`, or a NaN; `loss_scale.skip` then, too |
     | loss_scale.scale, dynamic, initial | bool, bool, f64 | gradients are those of the loss times a scale, which starts as, or is, `initial` |
     | loss_scale.window, hysteresis, consecutive_hysteresis, minimum | i64, i64, bool, f64 | dynamic: DeepSpeed's, of section fp16 |
 
@@ -50,8 +51,8 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     - A parameter that ds-lower-precision made 16-bit is rounded from its master, "<parameter>.master", which is what
       the optimizer steps, unless that would have the parameter's own type.
     - Where steps can be skipped: `@skipped` (i64) is 0 for a step that was made, 1 for one that was skipped, 2 for one
-      that was skipped while the scale could not be lowered any more. A skipped step leaves parameters, masters,
-      moments and `@step` as they are; with them the schedule.
+      that was skipped while the scale could not be lowered any more, 3 for one whose loss alone was beyond the limit. A
+      skipped step leaves parameters, masters, moments and `@step` as they are; with them the schedule.
     - Dynamic scaling: `@loss_scale` (f32), `@good_steps` and `@hysteresis` (i64) follow DeepSpeed's DynamicLossScaler.
     - Each parameter is updated by a `ds.update`, but for Lamb, whose step looks at the parameter as a whole.
     - Without clipping, a parameter is updated as soon as its gradient is complete and its old value has had its

@@ -93,6 +93,11 @@ public:
   /// micro-batch, before anything works on it.
   Status runStep(const std::function<Status(uint32_t microBatch)> &fill);
 
+  /// The same step with one command after another, whatever their streams, and `after` told of each of the
+  /// micro-batch that it was for, when it is done. For looking at numbers: nothing is measured or recorded.
+  Status retrace(const std::function<Status(uint32_t microBatch)> &fill,
+                 const std::function<Status(uint32_t command, uint32_t microBatch)> &after);
+
   /// Of a device: whether the last run was one recorded graph, and why nothing is recorded although it may
   /// be; empty while nothing was refused.
   bool ranAsGraph() const;
@@ -118,8 +123,9 @@ private:
   Status loadHere(const ExecutorOptions &options);
   Status bind(const ExecutorOptions &options, uint32_t command);
   Status bindAll(const ExecutorOptions &options);
-  Status runInOrder(const Segment &segment);
-  Status runPoisoned(uint32_t index);
+  using After = std::function<Status(uint32_t command)>;
+  Status runInOrder(const Segment &segment, const After &after = {});
+  Status runPoisoned(uint32_t index, const After &after = {});
   Status startPoison();
   Status runTask(uint32_t command);
   Status runHere(uint32_t command);

@@ -16,7 +16,7 @@ enum class LossAction : uint8_t {
 struct LossRules {
   LossAction onNan =
       LossAction::Stop; ///< of a loss or a norm of gradients that is not finite; any but Continue
-  LossAction onSpike = LossAction::Stop; ///< Rollback or Stop
+  LossAction onSpike = LossAction::Stop; ///< any but Continue
   double spikeFactor = 0;     ///< a loss this many times the median of the last ones; 0: none is too large
   uint32_t spikeWindow = 100; ///< the last ones: steps whose updates were kept
 };

@@ -116,7 +116,8 @@ struct Input {
 
 /// A rank-0 value that the host reads after a step ("loss", "grad_norm", "lr", "loss_scale", "skipped",
 /// "step") or after an evaluation ("eval_loss"). Absent names are not logged. "skipped" is 1 when an overflow
-/// skipped the step, and 2 when the loss scale cannot fall any lower: the run then ends.
+/// skipped the step, 2 when the loss scale cannot fall any lower: the run then ends; and 3 when the loss was
+/// beyond the scalar state "loss_limit" (F32), which the host sets before a step.
 struct Output {
   std::string name; ///< unique on its stage
   uint32_t buffer = 0;

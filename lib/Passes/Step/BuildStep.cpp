@@ -179,10 +179,12 @@ SmallVector<ParameterUpdate> StepBuilder::collectUpdates(StepSegment &segment) {
 //===----------------------------------------------------------------------------===//
 
 /// Fails where a state of the model has a name that the step needs.
-static LogicalResult checkNames(ModuleOp module, const LossScaleOptions &scaler) {
+static LogicalResult checkNames(ModuleOp module, const TrainingOptions &options) {
   SmallVector<StringRef> names = {"loss", "grad_norm", "lr", "step", "eval_loss"};
-  if (scaler.skips)
+  if (options.lossScale.skips)
     names.append({"skipped", "good_steps", "hysteresis"});
+  if (options.boundsLoss)
+    names.push_back(kLossLimitState);
   for (StateOp state : module.getOps<StateOp>())
     for (StringRef name : names)
       if (state.getSymName() == name)
@@ -202,7 +204,7 @@ struct BuildStep : mlir::ds::impl::BuildStepBase<BuildStep> {
       return signalPassFailure();
     }
     FailureOr<TrainingOptions> options = readTrainingAttr(module);
-    if (failed(options) || failed(checkNames(module, options->lossScale)) ||
+    if (failed(options) || failed(checkNames(module, *options)) ||
         failed(checkDifferentiated(forward, options->lossScale)))
       return signalPassFailure();
     StepBuilder builder(forward, *options);

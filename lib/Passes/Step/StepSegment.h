@@ -34,6 +34,9 @@ public:
   /// Gives the state a value after the segment; at most once per state.
   void write(StateOp state, Value value);
 
+  /// The value that `write` has given the state; null without.
+  Value getWritten(StateOp state) const { return written.lookup(state.getSymNameAttr()); }
+
   /// Writes the results out, and erases what computes nothing and arguments of states that nothing reads.
   void finish();
 

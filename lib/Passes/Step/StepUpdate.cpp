@@ -5,6 +5,8 @@
 
 #include "llvm/Support/Regex.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -64,8 +66,8 @@ void StepUpdate::apply(ArrayRef<ParameterUpdate> updates) {
     squares.push_back(buildSumOfSquares(norm, gradients));
   }
   Verdict verdict = judgeGradients(epilogue, squares);
-  if (verdict.isFinite)
-    segment.write(step, epilogue.select(verdict.isFinite, next, finished));
+  if (verdict.isGood)
+    segment.write(step, epilogue.select(verdict.isGood, next, finished));
   if (waits)
     for (const ParameterUpdate &update : updates)
       applyUpdate(builder, update, verdict);
@@ -94,8 +96,17 @@ Value StepUpdate::buildCoefficient(ScalarMath &math, Scalar norm, Scalar scale) 
   return math.materialize(math.div(1.0, math.mul(excess, scale)), f32);
 }
 
+/// Whether gradients are finite and the loss is none that the host calls a spike: it sets @loss_limit. A NaN
+/// is within no limit.
+Value StepUpdate::buildIsBounded(Emitter &emit, Value isFinite) {
+  Type f32 = emit.getBuilder().getF32Type();
+  Value loss = segment.getWritten(states.lookup("loss"));
+  Value limit = segment.read(states.scalar(kLossLimitState, f32, std::numeric_limits<float>::max()));
+  return emit.binary<AndOp>(isFinite, emit.compare(Predicate::LE, loss, limit));
+}
+
 /// The scaler's states, and whether this step is skipped.
-void StepUpdate::writeLossScale(Emitter &emit, Value isFinite) {
+void StepUpdate::writeLossScale(Emitter &emit, Value isFinite, Value isGood) {
   const LossScaleOptions &scaler = options.lossScale;
   Type i64 = emit.getBuilder().getI64Type();
   LossScaleState before;
@@ -110,7 +121,10 @@ void StepUpdate::writeLossScale(Emitter &emit, Value isFinite) {
     segment.write(goodSteps, after.goodSteps);
     segment.write(hysteresis, after.hysteresis);
   }
-  segment.write(states.scalar("skipped", i64), buildSkipped(emit, scaler, before, isFinite));
+  Value skipped = buildSkipped(emit, scaler, before, isFinite);
+  if (isGood != isFinite) // 3: the loss alone
+    skipped = emit.select(isGood, emit.scalar(i64, 0), emit.select(isFinite, emit.scalar(i64, 3), skipped));
+  segment.write(states.scalar("skipped", i64), skipped);
 }
 
 /// Writes @grad_norm, the global norm before clipping, and what follows from it for all parameters.
@@ -128,8 +142,9 @@ StepUpdate::Verdict StepUpdate::judgeGradients(Emitter &emit, ArrayRef<Value> sq
                 math.materialize(norm, builder.getF32Type()));
   Verdict verdict{buildCoefficient(math, norm, scale), Value()};
   if (options.lossScale.skips) {
-    verdict.isFinite = buildIsFinite(emit, math.materialize(total, builder.getF64Type()));
-    writeLossScale(emit, verdict.isFinite);
+    Value isFinite = buildIsFinite(emit, math.materialize(total, builder.getF64Type()));
+    verdict.isGood = options.boundsLoss ? buildIsBounded(emit, isFinite) : isFinite;
+    writeLossScale(emit, isFinite, verdict.isGood);
   }
   return verdict;
 }
@@ -163,8 +178,8 @@ void StepUpdate::buildUpdate(Emitter &emit, const ParameterUpdate &update, const
   // A skipped step leaves every state as it is.
   auto keep = [&](StateOp state, Value value) {
     value = emit.convert(value, state.getTensorType().getElementType());
-    if (verdict.isFinite)
-      value = emit.select(emit.repeatScalar(verdict.isFinite, value), value, read(state));
+    if (verdict.isGood)
+      value = emit.select(emit.repeatScalar(verdict.isGood, value), value, read(state));
     write(state, value);
     return value;
   };

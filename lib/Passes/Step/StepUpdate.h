@@ -32,14 +32,15 @@ private:
   /// What is known of a step's gradients when all are complete; rank-0 values.
   struct Verdict {
     Value coefficient; ///< f32: what they are multiplied by; null: nothing
-    Value isFinite;    ///< i1: false where the step is to be skipped; null: never
+    Value isGood;      ///< i1: false where the step is to be skipped; null: never
   };
 
   OptimizerBuilder buildPrologue();
   Verdict judgeGradients(Emitter &emit, ArrayRef<Value> squares);
   Value buildCoefficient(ScalarMath &math, Scalar norm, Scalar scale);
   Scalar readLossScale(ScalarMath &math);
-  void writeLossScale(Emitter &emit, Value isFinite);
+  void writeLossScale(Emitter &emit, Value isFinite, Value isGood);
+  Value buildIsBounded(Emitter &emit, Value isFinite);
   void applyUpdate(OpBuilder &builder, const ParameterUpdate &update, const Verdict &verdict);
   template <class Read, class Write>
   void buildUpdate(Emitter &emit, const ParameterUpdate &update, const Verdict &verdict, Read read,

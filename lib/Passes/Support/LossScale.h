@@ -16,6 +16,9 @@ namespace mlir::ds {
 /// The state that holds the scale.
 inline constexpr StringLiteral kLossScaleState = "loss_scale";
 
+/// The state that holds the largest loss that is no spike.
+inline constexpr StringLiteral kLossLimitState = "loss_limit";
+
 /// Declares the state that holds the scale, after the last one of the module; null, with a diagnostic, where
 /// the model has a symbol of that name.
 StateOp declareLossScale(ModuleOp module, const LossScaleOptions &options);

@@ -209,6 +209,8 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
     options.clipping = value.getValueAsDouble();
   if (auto value = dictionary.getAs<IntegerAttr>("loss_chunks"))
     options.lossChunks = value.getInt();
+  if (auto value = dictionary.getAs<BoolAttr>("loss_limit"))
+    options.boundsLoss = value.getValue();
   if (options.lossChunks < 0)
     return module.emitError() << DsDialect::kTrainingAttr << " expects at least 0 for loss_chunks, but got "
                               << options.lossChunks;

@@ -68,6 +68,8 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
   training("loss_chunks", options.lossChunks);
+  if (options.boundsLoss)
+    training("loss_limit", options.boundsLoss);
   training.add("no_decay", builder.getStrArrayAttr(noDecay));
   training.add("optimizer", optimizer.finish());
   training.add("scheduler", schedule.finish());

@@ -189,6 +189,8 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.schedule = convert(config.schedule);
   options.precision = convertPrecision(config);
   options.lossScale = convertLossScale(config.precision);
+  options.boundsLoss = config.skipsBadSteps;
+  options.lossScale.skips |= config.skipsBadSteps;
   options.sharding = convertSharding(config);
   options.world = config.mesh.dp;
   options.averagesRanks = !config.sumGradients;

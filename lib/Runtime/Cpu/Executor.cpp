@@ -106,8 +106,8 @@ Status Executor::bindAll(const ExecutorOptions &options) {
     return startPoison();
   if (prog.streams.size() <= 1)
     return {};
-  workers = std::make_unique<StreamWorkers>(
-      prog, [this](uint32_t command) { return runTask(command); }, failed);
+  workers =
+      std::make_unique<StreamWorkers>(prog, [this](uint32_t command) { return runTask(command); }, failed);
   return workers->start();
 }
 
@@ -173,10 +173,14 @@ int64_t Executor::takeExposedNs() {
   return std::exchange(exposedNs, 0) + (workers ? workers->takeWaitedNs() : 0);
 }
 
-Status Executor::runInOrder(const Segment &segment) {
-  for (uint32_t i = segment.firstCommand; i < segment.firstCommand + segment.numCommands; ++i)
+Status Executor::runInOrder(const Segment &segment, const After &after) {
+  for (uint32_t i = segment.firstCommand; i < segment.firstCommand + segment.numCommands; ++i) {
     if (Status status = runHere(i); !status)
       return status;
+    if (after)
+      if (Status status = after(i); !status)
+        return status;
+  }
   return {};
 }
 
@@ -199,6 +203,24 @@ Status Executor::runStep(const std::function<Status(uint32_t)> &fill) {
       if (Status status = fill(execution.microBatch); !status)
         return status;
     if (Status status = run(execution.segment, execution.microBatch); !status)
+      return status;
+  }
+  return {};
+}
+
+Status Executor::retrace(const std::function<Status(uint32_t)> &fill,
+                         const std::function<Status(uint32_t, uint32_t)> &after) {
+  if (runner)
+    return runner->retrace(fill, after);
+  for (const Execution &execution : step) {
+    if (execution.fills)
+      if (Status status = fill(execution.microBatch); !status)
+        return status;
+    microBatch = execution.microBatch;
+    const auto watch = [&](uint32_t command) { return after(command, execution.microBatch); };
+    if (Status status = poison ? runPoisoned(execution.segment, watch)
+                               : runInOrder(prog.segments[execution.segment], watch);
+        !status)
       return status;
   }
   return {};
@@ -244,13 +266,16 @@ Status Executor::startPoison() {
 }
 
 /// Runs a segment in issue order.
-Status Executor::runPoisoned(uint32_t index) {
+Status Executor::runPoisoned(uint32_t index, const After &after) {
   const Segment &segment = prog.segments[index];
   for (uint32_t t = 0; t < segment.numCommands; ++t) {
     if (Status status = poison->before(index, t); !status)
       return status;
     if (Status status = runHere(segment.firstCommand + t); !status)
       return status;
+    if (after)
+      if (Status status = after(segment.firstCommand + t); !status)
+        return status;
     if (Status status = poison->after(index, t); !status)
       return status;
   }

@@ -2,6 +2,7 @@
 #include "CheckRun.h"
 
 #include "OpenDevice.h"
+#include "StepOutcome.h"
 
 #include <fmt/format.h>
 
@@ -39,9 +40,6 @@ static bool asksFor(const LossRules &rules, LossAction action) {
 
 /// What no program could do; what this one cannot is for checkProgram.
 static Status checkLossRules(const TrainOptions &options) {
-  if (options.loss.onSpike == LossAction::Skip)
-    return Error{ExitCode::Usage, "--on-spike skip: a loss is known when its step has changed the states",
-                 "use --on-spike rollback or stop"};
   if (asksFor(options.loss, LossAction::Rollback) && options.save.empty())
     return Error{ExitCode::Usage,
                  "--on-nan or --on-spike rollback: without --save nothing is there to go back to",
@@ -77,7 +75,11 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
       std::none_of(program.outputs.begin(), program.outputs.end(), skips))
     return invalid(fmt::format("{}: --on-nan skip: the program updates its states whatever its gradients are",
                                options.program),
-                   "compile with bf16.check_grad_overflow or fp16, or use --on-nan stop or rollback");
+                   "compile with skip_bad_steps, or use --on-nan stop or rollback");
+  if (options.loss.spikeFactor > 0 && options.loss.onSpike == LossAction::Skip && !findLossLimit(program))
+    return invalid(fmt::format("{}: --on-spike skip: the program updates its states whatever its loss is",
+                               options.program),
+                   "compile with skip_bad_steps, or use --on-spike stop or rollback");
   if (!options.evalData.empty() && program.stages.front().evaluation < 0)
     return invalid(fmt::format("{}: --eval-data: the program has no evaluation segment", options.program),
                    "leave --eval-data out");

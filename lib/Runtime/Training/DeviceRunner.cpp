@@ -147,6 +147,17 @@ Status DeviceRunner::runStep(const std::function<Status(uint32_t)> &fill) {
   return runParts(kWholeStep, step);
 }
 
+Status DeviceRunner::retrace(const std::function<Status(uint32_t)> &fill, const After &after) {
+  for (const Execution &part : step)
+    if (part.fills)
+      if (Status status = fill(part.microBatch); !status)
+        return status;
+  watch = after;
+  Status status = runDirectly(step, Way::Checked);
+  watch = {};
+  return status;
+}
+
 Status DeviceRunner::runParts(uint64_t key, const Parts &parts) {
   device.resetMarks(kNoCommand);
   asGraph = false;
@@ -318,7 +329,11 @@ Status DeviceRunner::issueCommand(uint32_t index, uint32_t microBatch, Way way) 
     return status;
   if (way == Way::Measured)
     return device.stamp(numStamps++, stream);
-  return way == Way::Checked ? device.synchronize() : Status();
+  if (way != Way::Checked)
+    return {};
+  if (Status status = device.synchronize(); !status || !watch)
+    return status;
+  return watch(index, microBatch);
 }
 
 Status DeviceRunner::issueOnly(uint32_t index, uint32_t microBatch) {

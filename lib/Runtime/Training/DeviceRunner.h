@@ -42,6 +42,9 @@ public:
   bool ranAsGraph() const { return asGraph; }
   const std::string &graphRefusal() const { return refusal; }
   Status runStep(const std::function<Status(uint32_t microBatch)> &fill);
+  using After = std::function<Status(uint32_t command, uint32_t microBatch)>;
+  /// What Executor::retrace does.
+  Status retrace(const std::function<Status(uint32_t microBatch)> &fill, const After &after);
 
   /// Whether the host cannot read this memory itself.
   bool isRemote(const std::byte *address) const;
@@ -87,6 +90,7 @@ private:
   bool mayRecord = true;               ///< the program, the device and the user allow it
   bool mustRecord = false;             ///< DS_CUDA_GRAPH=require
   bool asGraph = false;                ///< the last run
+  After watch;                         ///< told of each command that has ended, while it is not empty
   std::string refusal;                 ///< why nothing is recorded; see graphRefusal
   bool measuring = false;
   bool observes = true;               ///< the device has told of commands when it was asked to

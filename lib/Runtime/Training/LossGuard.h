@@ -27,6 +27,9 @@ public:
   /// `record` unless it went back; ExitCode::Diverged where the run ends.
   Result<uint64_t> act(const StepRecord &record);
 
+  /// What LossPolicy::limit says.
+  float limit() const { return policy.limit(); }
+
   /// Which batch of the data step `index`, from 0, reads.
   uint64_t batchOf(uint64_t index) const { return index + passedOver; }
 

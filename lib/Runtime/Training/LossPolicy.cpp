@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ds::rt {
 
@@ -44,13 +45,25 @@ Judgement LossPolicy::judge(const StepRecord &record) {
   return {};
 }
 
+float LossPolicy::limit() const {
+  constexpr float kNone = std::numeric_limits<float>::max();
+  if (rules.onSpike != LossAction::Skip || rules.spikeFactor == 0 || losses.size() < rules.spikeWindow)
+    return kNone;
+  const double bound = rules.spikeFactor * median();
+  if (!(bound > 0) || bound >= kNone)
+    return kNone;
+  const auto rounded = static_cast<float>(bound); // upwards it would let a spike pass
+  return rounded > bound ? std::nextafter(rounded, 0.0f) : rounded;
+}
+
 Judgement LossPolicy::judgeSkipped(const StepRecord &record) {
   const double now = record.lossScale.value_or(1);
   const bool fell = skips > 0 && now < scale;
   scale = now;
   skips = fell ? 1 : skips + 1;
-  const std::string reason =
-      fmt::format("{} steps in a row were skipped for gradients that are not finite", skips);
+  const std::string reason = fmt::format("{} steps in a row were skipped for {}", skips,
+                                         record.spiked ? "losses that are spikes"
+                                                       : "gradients that are not finite");
   if (skips < kMostSkips)
     return {LossAction::Skip, fmt::format("step {}: {}", record.step, reason)};
   skips = 0;

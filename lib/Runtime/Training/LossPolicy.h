@@ -38,6 +38,9 @@ public:
 
   explicit LossPolicy(const LossRules &rules) : rules(rules) {}
 
+  /// The largest loss of the next step that is no spike, where spikes are to be skipped; else that of f32.
+  float limit() const;
+
   /// Judges a finished step. Asks for no Rollback beyond kMostRollbacks, but for Stop.
   Judgement judge(const StepRecord &record);
 

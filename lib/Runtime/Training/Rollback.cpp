@@ -1,6 +1,11 @@
 //===- Rollback.cpp - Back to the last checkpoint, in the middle of a run -----------===//
+#include "LostNumber.h"
+#include "Report.h"
 #include "Restore.h"
 #include "Run.h"
+#include "StepOutcome.h"
+
+#include "ds/Runtime/Weights.h"
 
 #include <fmt/format.h>
 
@@ -34,6 +39,52 @@ Status Run::goBack(uint64_t &step) {
   if (*anyFailed)
     return Error{ExitCode::Peer, fmt::format("another rank cannot read '{}'", path), ""};
   step = *read;
+  lossScale = readOutputs(*executor, step).lossScale;
+  lossLimit.reset();
+  return {};
+}
+
+/// Whether the states are those of before the step `index`: a skipped one has kept them, and those of a new
+/// run's first step can be had again where the run cannot go on with what it has.
+Result<bool> Run::restoreBefore(const StepRecord &record, uint64_t index) {
+  if (record.skipped.value_or(false))
+    return true;
+  if (index != firstStep || resume.checkpoint())
+    return false;
+  if (Status status = initialize(); !status)
+    return status.error();
+  if (weightsPath.empty())
+    return true;
+  Status status = loadWeights(*executor, weightsPath);
+  return status ? Result<bool>(true) : Result<bool>(status.error());
+}
+
+/// Tells once, and again when the run ends for it, where a step's first number was lost. Every rank comes
+/// here with the same record.
+Status Run::nameLostNumber(const StepRecord &record, uint64_t index) {
+  const std::optional<double> before = std::exchange(lossScale, record.lossScale);
+  if (!hasLostNumbers(record) || (std::exchange(toldOfLoss, true) && !record.givesUp))
+    return {};
+  const Result<bool> restored = restoreBefore(record, index);
+  if (!restored)
+    return restored.error();
+  std::string text = "where it was lost first is not known: the step has changed the states; a program with "
+                     "skip_bad_steps keeps them";
+  if (*restored) {
+    const Result<std::string> found =
+        findLostNumber(*executor,
+                       {[&](uint32_t microBatch) { return fill(*data, guard.batchOf(index), microBatch); },
+                        before, record.skipped.value_or(false)},
+                       team);
+    if (!found)
+      return found.error();
+    text = found->empty() ? "made again, the step has neither a NaN nor an infinity: a memory or a processor "
+                            "may have failed"
+                          : "the first number that is not finite: " + *found;
+    executor->takeTimings(); // the trace shows training
+  }
+  if (team.leads())
+    logLine(fmt::format("step {}: {}", record.step, text));
   return {};
 }
 

@@ -55,6 +55,8 @@ private:
   RunPosition position() const;
   uint64_t stepsToMake() const;
   void addCommunication(StepRecord &record);
+  Status nameLostNumber(const StepRecord &record, uint64_t index);
+  Result<bool> restoreBefore(const StepRecord &record, uint64_t index);
   void addGraph(StepRecord &record);
   Status evaluateInto(std::optional<double> &loss);
   Error interruption() const;
@@ -88,7 +90,9 @@ private:
   std::optional<ReplicaCheck> replicas;
   bool stopping = false;                    ///< some rank was asked to end
   bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
-  bool toldOfGraph = false;
+  bool toldOfGraph = false, toldOfLoss = false;
+  std::optional<float> lossLimit;  ///< that was set last
+  std::optional<double> lossScale; ///< that the next step begins with; none: not known, or the program has none
 };
 
 } // namespace ds::rt

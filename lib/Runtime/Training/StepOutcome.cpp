@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace ds::rt {
 
 /// The value of "skipped" with which a program says that it cannot scale the loss any lower.
 static constexpr double kGivesUp = 2;
+/// The one with which it says that the loss was beyond its limit.
+static constexpr double kSpiked = 3;
 
 StepRecord readOutputs(const Executor &executor, uint64_t step) {
   StepRecord record;
@@ -24,10 +28,30 @@ StepRecord readOutputs(const Executor &executor, uint64_t step) {
     else if (output.name == "skipped") {
       record.skipped = value != 0;
       record.givesUp = value == kGivesUp;
+      record.spiked = value == kSpiked;
     }
   }
   record.peakBytes = executor.arenaBytes();
   return record;
+}
+
+const State *findLossLimit(const Program &program) {
+  for (const State &state : program.states)
+    if (state.role == Role::Scalar && state.name == "loss_limit" && state.logicalShape.empty() &&
+        program.buffers[state.buffer].dtype == DType::F32)
+      return &state;
+  return nullptr;
+}
+
+Status setLossLimit(Executor &executor, float limit) {
+  const State *state = findLossLimit(executor.program());
+  if (!state)
+    return {};
+  return executor.change(static_cast<std::byte *>(executor.data(state->buffer)), sizeof limit,
+                         [&](std::byte *host) {
+                           std::memcpy(host, &limit, sizeof limit);
+                           return Status();
+                         });
 }
 
 Status checkLossScale(const StepRecord &record) {

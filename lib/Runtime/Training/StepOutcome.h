@@ -10,6 +10,12 @@ namespace ds::rt {
 /// The values of a finished step by the names of the program's outputs. The same on every rank.
 StepRecord readOutputs(const Executor &executor, uint64_t step);
 
+/// The scalar that says beyond which loss a step is skipped; null where the program has none.
+const State *findLossLimit(const Program &program);
+
+/// Sets it, if there is one.
+Status setLossLimit(Executor &executor, float limit);
+
 /// Refuses to go on, as DeepSpeed does, after an overflow at the smallest loss scale with no hysteresis left.
 Status checkLossScale(const StepRecord &record);
 

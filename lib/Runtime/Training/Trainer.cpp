@@ -45,6 +45,7 @@ Status Run::steps() {
     startReplicaCheck();
   if (Status status = agreeToStop(); !status)
     return status;
+  lossScale = readOutputs(*executor, stepsDone).lossScale;
   while (stepsDone < numSteps && !stopping)
     if (Status status = step(stepsDone); !status)
       return status;
@@ -112,6 +113,9 @@ void Run::addGraph(StepRecord &record) {
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
   const int64_t begin = nowNs();
+  if (const float limit = guard.limit(); std::exchange(lossLimit, limit) != limit)
+    if (Status set = setLossLimit(*executor, limit); !set)
+      return set;
   Status status =
       executor->runStep([&](uint32_t microBatch) { return fill(*data, guard.batchOf(index), microBatch); });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
@@ -126,6 +130,8 @@ Status Run::step(uint64_t index) {
       double(program.microBatch) * program.accumulation * program.mesh.size(program.dataAxes) / seconds;
   addCommunication(record);
   addGraph(record);
+  if (Status named = nameLostNumber(record, index); !named)
+    return named;
   const Result<uint64_t> done = guard.act(record);
   if (!done)
     return done.error();

@@ -33,6 +33,7 @@ struct StepRecord {
   std::optional<double> lr;
   std::optional<double> lossScale;
   std::optional<bool> skipped; ///< the update was skipped for an overflow
+  bool spiked = false;         ///< it was skipped for its loss (not written)
   bool givesUp = false;        ///< at the smallest loss scale: the run ends (not written)
   std::optional<double> stepSeconds;
   std::optional<double> samplesPerSecond;
