@@ -59,11 +59,28 @@ Result<ShardWriter> ShardWriter::create(FileLayer &layer, StagedWriter &writer, 
   return ShardWriter(std::move(impl));
 }
 
-Status ShardWriter::write(std::span<const std::byte> bytes) {
-  impl->digest(bytes);
-  impl->written += bytes.size();
-  const int failure = impl->writer.append(bytes);
+/// Digests and hands over `bytes` in pieces of `size`.
+Status ShardWriter::writePieces(std::span<const std::byte> bytes, size_t size,
+                                int (StagedWriter::*take)(std::span<const std::byte>)) {
+  int failure = 0;
+  while (!bytes.empty() && failure == 0) {
+    const auto part = bytes.first(std::min(bytes.size(), size));
+    impl->digest(part);
+    impl->written += part.size();
+    failure = (impl->writer.*take)(part);
+    bytes = bytes.subspan(part.size());
+  }
   return failure ? Status(ioError("write", impl->path, failure)) : Status();
+}
+
+Status ShardWriter::write(std::span<const std::byte> bytes) {
+  constexpr size_t kPiece = size_t(256) << 10; // is still in a cache when it is copied behind its digest
+  return writePieces(bytes, kPiece, &StagedWriter::append);
+}
+
+Status ShardWriter::writeImage(std::span<const std::byte> image) {
+  constexpr size_t kPiece = size_t(4) << 20; // a block of the writer's, which is to have work early
+  return writePieces(image, kPiece, &StagedWriter::appendStable);
 }
 
 Result<CheckpointFile> ShardWriter::finish() {

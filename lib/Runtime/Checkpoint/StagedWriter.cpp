@@ -21,6 +21,7 @@ struct Block {
   AlignedBlock data;
   uint64_t offset = 0; ///< in the file
   size_t bytes = 0;
+  const std::byte *elsewhere = nullptr; ///< the bytes, where they are not in `data`
   bool full = false; ///< to be written; its writer empties it
 };
 
@@ -47,9 +48,9 @@ struct StagedWriter::Impl {
   /// Writes all of a block; the errno, or 0. A write that is short goes on where it ended, through the cache
   /// if it ended between two units.
   int writeBlock(const Block &block) {
+    const std::byte *const from = block.elsewhere ? block.elsewhere : block.data.get();
     for (size_t done = 0; done < block.bytes;) {
-      const int64_t count =
-          layer.write(file, block.offset + done, block.data.get() + done, block.bytes - done);
+      const int64_t count = layer.write(file, block.offset + done, from + done, block.bytes - done);
       const bool refused = count == -EINVAL && isDirect; // a file system that has promised too much
       if (count < 0 && !refused)
         return static_cast<int>(-count);
@@ -79,6 +80,7 @@ struct StagedWriter::Impl {
       lock.lock();
       if (error && !failure)
         failure = error;
+      block->elsewhere = nullptr;
       block->bytes = 0;
       changed.notify_all();
     }
@@ -92,6 +94,7 @@ struct StagedWriter::Impl {
     if (options.threads == 0) {
       if (!failure)
         failure = writeBlock(block);
+      block.elsewhere = nullptr;
       block.bytes = 0;
       return;
     }
@@ -161,6 +164,19 @@ int StagedWriter::append(std::span<const std::byte> bytes) {
       impl->submit();
   }
   return impl->failed();
+}
+
+int StagedWriter::appendStable(std::span<const std::byte> bytes) {
+  const size_t size = impl->options.blockBytes;
+  const bool isAligned = reinterpret_cast<uintptr_t>(bytes.data()) % kDirectUnit == 0;
+  while (isAligned && impl->blocks[impl->current].bytes == 0 && bytes.size() >= size && impl->failed() == 0) {
+    Block &block = impl->blocks[impl->current];
+    block.elsewhere = bytes.data();
+    block.bytes = size;
+    impl->submit();
+    bytes = bytes.subspan(size);
+  }
+  return append(bytes); // what is left is less than a block, and may have no whole units
 }
 
 int StagedWriter::finish() {

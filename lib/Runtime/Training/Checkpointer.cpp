@@ -2,7 +2,6 @@
 
 #include "Checkpointer.h"
 
-#include "LocalState.h"
 #include "Report.h"
 
 #include "ds/Runtime/Checkpoint/Checkpoint.h"
@@ -15,7 +14,6 @@
 #include <filesystem>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <unordered_map>
 
 namespace ds::rt {
 
@@ -52,12 +50,12 @@ Status Checkpointer::prepare(const Program &program) {
   while (checkpointBytes(program) / manifest.chunkBytes > kMostChunks)
     manifest.chunkBytes *= 2;
   if (options.saveMode == SaveMode::Async) {
-    Result<Arena> arena = Arena::create(snapshotBytes(program, team.rank()), "checkpoint");
-    if (!arena)
-      return Error{arena.error().code,
-                   "--save: for the copy that is written while training goes on: " + arena.error().message,
+    Result<Snapshot> made = Snapshot::create(files);
+    if (!made)
+      return Error{made.error().code,
+                   "--save: for the copy that is written while training goes on: " + made.error().message,
                    "save with --save-mode sync, which needs no copy"};
-    copy = std::move(*arena);
+    copy.emplace(std::move(*made));
   }
   staged = std::make_unique<StagedWriter>(layer);
   if (!team.leads())
@@ -162,7 +160,7 @@ Status Checkpointer::begin(const Executor &executor, const RunPosition &position
     written.emplace(writeFiles(&executor));
     return settle();
   }
-  if (Status status = copyStates(executor); !status)
+  if (Status status = copy->take(executor, files); !status)
     return status;
   work([this] { written.emplace(writeFiles(nullptr)); });
   return {};
@@ -256,49 +254,17 @@ void Checkpointer::work(std::function<void()> job) {
   });
 }
 
-/// Calls `take` with each piece of a file, in order.
-static Status visitPieces(const Executor &executor, const ShardFile &file,
-                          const std::function<Status(std::span<const std::byte>)> &take) {
-  std::unordered_map<std::string_view, const State *> states;
-  for (const State &state : executor.program().states)
-    states.emplace(state.name, &state);
-  for (const ShardPiece &piece : file.pieces) {
-    const LocalState local(executor, *states.at(piece.state));
-    Status status = executor.inspect(local.address(piece.at), piece.bytes, [&](const std::byte *host) {
-      return take({host, static_cast<size_t>(piece.bytes)});
-    });
-    if (!status)
-      return status;
-  }
-  return {};
-}
-
-Status Checkpointer::copyStates(const Executor &executor) {
-  std::byte *to = copy.data();
-  for (const ShardFile &file : files) {
-    Status status = visitPieces(executor, file, [&](std::span<const std::byte> bytes) {
-      std::memcpy(to, bytes.data(), bytes.size());
-      to += bytes.size();
-      return Status();
-    });
-    if (!status)
-      return status;
-  }
-  return {};
-}
-
 /// Writes this rank's files from the copy, or from `executor` if there is one.
 Result<std::vector<CheckpointFile>> Checkpointer::writeFiles(const Executor *executor) const {
   std::vector<CheckpointFile> done;
-  const std::byte *from = copy.data();
-  for (const ShardFile &file : files) {
-    Result<ShardWriter> writer = ShardWriter::create(
-        layer, *staged, unfinished, file.name, file.header.size() + file.dataBytes, manifest.chunkBytes);
+  for (size_t i = 0; i < files.size(); ++i) {
+    Result<ShardWriter> writer =
+        ShardWriter::create(layer, *staged, unfinished, files[i].name,
+                            files[i].header.size() + files[i].dataBytes, manifest.chunkBytes);
     if (!writer)
       return writer.error();
-    if (Status status = writePieces(file, from, executor, *writer); !status)
+    if (Status status = writeFile(i, executor, *writer); !status)
       return status.error();
-    from += file.dataBytes;
     Result<CheckpointFile> finished = writer->finish();
     if (!finished)
       return finished.error();
@@ -310,12 +276,14 @@ Result<std::vector<CheckpointFile>> Checkpointer::writeFiles(const Executor *exe
   return done;
 }
 
-Status Checkpointer::writePieces(const ShardFile &file, const std::byte *from, const Executor *executor,
-                                 ShardWriter &writer) const {
-  if (Status status = writer.write(std::as_bytes(std::span(file.header))); !status)
+Status Checkpointer::writeFile(size_t number, const Executor *executor, ShardWriter &writer) const {
+  if (!executor)
+    return writer.writeImage(copy->image(number));
+  if (Status status = writer.write(std::as_bytes(std::span(files[number].header))); !status)
     return status;
-  const auto write = [&](std::span<const std::byte> bytes) { return writer.write(bytes); };
-  return executor ? visitPieces(*executor, file, write) : write({from, static_cast<size_t>(file.dataBytes)});
+  return visitPieces(*executor, files[number], [&](const std::byte *, std::span<const std::byte> bytes) {
+    return writer.write(bytes);
+  });
 }
 
 /// Looks at a new checkpoint again: sizes and headers always, all contents where that is asked for.

@@ -14,8 +14,8 @@
 #define DS_LIB_RUNTIME_TRAINING_CHECKPOINTER_H
 
 #include "Cpu/Team.h"
+#include "Snapshot.h"
 
-#include "ds/Runtime/Arena.h"
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
@@ -78,10 +78,8 @@ private:
   Status advance();
   Status collectFiles();
   Status collectOutcome();
-  Status copyStates(const Executor &executor);
   Result<std::vector<CheckpointFile>> writeFiles(const Executor *executor) const;
-  Status writePieces(const ShardFile &file, const std::byte *copy, const Executor *executor,
-                     class ShardWriter &writer) const;
+  Status writeFile(size_t number, const Executor *executor, class ShardWriter &writer) const;
   Result<std::string> commit(const Manifest &whole);
   Status checkSaved(const std::string &path) const;
   Status noteFailure(const std::string &why);
@@ -93,7 +91,7 @@ private:
   std::optional<StoreLock> lock;        ///< rank 0's
   std::vector<ShardFile> files;         ///< of this rank
   std::unique_ptr<StagedWriter> staged; ///< of all its files, one after another
-  Arena copy;                           ///< what is written while training goes on; empty: written at once
+  std::optional<Snapshot> copy;         ///< what is written while training goes on; none: written at once
   Manifest manifest;                    ///< what all saves of the run say alike
 
   Stage stage = Stage::Idle;

@@ -1,5 +1,6 @@
 //===- StagedWriterTest.cpp - Files written by several threads are what was appended -----===//
 
+#include "Checkpoint/AlignedBlock.h"
 #include "CheckpointFixture.h"
 #include "CrashingFiles.h"
 
@@ -48,13 +49,34 @@ TEST_F(StagedWriterTest, writesAnySizeWithAnyNumberOfThreads) {
   }
 }
 
-/// Where the system has no direct writes, as in memory, the same comes out.
 TEST_F(StagedWriterTest, HasTheBlocksThatNotesOfTheConfigurationTell) {
   EXPECT_EQ(StagedWriterOptions().threads, 4u);
   EXPECT_EQ(StagedWriterOptions().blockBytes, 4u << 20);
   EXPECT_EQ(StagedWriter::memoryBytes({}), 8u * (4u << 20)); // four are filled while four are written
 }
 
+/// Bytes that stay are written from where they are, if that is aligned, and what is before and behind them
+/// is copied.
+TEST_F(StagedWriterTest, WritesWhatStaysFromWhereItIs) {
+  const std::string text = randomText(100000, 9);
+  const AlignedBlock block = allocateBlock(25 * kDirectUnit);
+  std::memcpy(block.get(), text.data(), text.size());
+  for (const uint32_t threads : {0u, 4u})
+    for (const size_t shift : {0, 8, 4096}) {
+      StagedWriter writer(systemFiles(), {threads, 8192});
+      const std::string path = root + "/stable";
+      fs::remove(path);
+      const int file = systemFiles().create(path);
+      writer.begin(file);
+      EXPECT_EQ(writer.appendStable({block.get() + shift, text.size() - shift}), 0);
+      EXPECT_EQ(writer.append(std::as_bytes(std::span(text).first(shift))), 0);
+      EXPECT_EQ(writer.finish(), 0);
+      EXPECT_EQ(systemFiles().close(file), 0);
+      EXPECT_TRUE(readText(path) == text.substr(shift) + text.substr(0, shift)) << threads << ", " << shift;
+    }
+}
+
+/// Where the system has no direct writes, as in memory, the same comes out.
 TEST_F(StagedWriterTest, writesThroughTheCacheToo) {
   CrashingFiles files(root);
   StagedWriter writer(files, {0, 8192});

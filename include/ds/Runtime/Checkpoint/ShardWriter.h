@@ -23,6 +23,9 @@ public:
                                     const std::string &name, uint64_t bytes, uint64_t chunkBytes);
 
   Status write(std::span<const std::byte> bytes);
+  /// All of the file, which stays as it is until `finish` returns: written from where it lies, if that is
+  /// aligned to kDirectUnit.
+  Status writeImage(std::span<const std::byte> image);
 
   /// Syncs and closes. Internal: other than `bytes` bytes were written.
   Result<CheckpointFile> finish();
@@ -34,6 +37,8 @@ public:
 
 private:
   struct Impl;
+  Status writePieces(std::span<const std::byte> bytes, size_t size,
+                     int (StagedWriter::*take)(std::span<const std::byte>));
   explicit ShardWriter(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl; ///< never null but after a move
 };

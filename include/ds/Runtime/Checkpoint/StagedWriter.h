@@ -35,6 +35,9 @@ public:
   void begin(int file);
   /// Appends. The errno of any write so far, 0 for none.
   int append(std::span<const std::byte> bytes);
+  /// The same of bytes that stay where they are, and what they are, until `finish` or the next `begin`
+  /// returns. If they are aligned to kDirectUnit they are written from there.
+  int appendStable(std::span<const std::byte> bytes);
   /// Returns when all has been written: 0, or errno.
   int finish();
 
