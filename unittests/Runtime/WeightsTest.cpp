@@ -197,6 +197,18 @@ TEST_F(WeightsTest, ParametersAreTheirMastersRounded) {
   }
 }
 
+/// What a checkpoint gives a value needs none before.
+TEST_F(WeightsTest, LeavesTheStatesThatAreToBeRestored) {
+  onRanks(model({1, false, false}), [&](Executor &executor, Communicator *) {
+    auto *first = static_cast<uint16_t *>(executor.data(executor.program().states[0].buffer));
+    first[3] = 0x4242;
+    ASSERT_TRUE(initializeStates(executor, 1, false, {true}));
+    EXPECT_EQ(first[3], 0x4242);
+    ASSERT_TRUE(initializeStates(executor, 1, false, {false}));
+    EXPECT_NE(first[3], 0x4242);
+  });
+}
+
 TEST_F(WeightsTest, FilesComeBackAsTheyWere) {
   const std::vector<uint8_t> alone = saved({}, 9);
   std::filesystem::rename(at("saved"), at("weights"));

@@ -16,8 +16,9 @@ namespace ds::rt {
 /// Fills every state as its architecture publishes it, by `seed` and the state's name: the same seed gives
 /// the same weights in any program that has the state. The generator of random ops (the scalar state "rng")
 /// becomes (seed, 0). Without `alsoRequired`, a state that only a file can
-/// give is refused with ExitCode::Invalid.
-Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired);
+/// give is refused with ExitCode::Invalid. States whose number `left` says stay as they are.
+Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired,
+                        const std::vector<bool> &left = {});
 
 /// Reads parameters and buffers from `path`. A file that does not match is refused with ExitCode::Invalid and
 /// the lists of missing, unknown and different tensors, before any state is touched. A tensor has the type of

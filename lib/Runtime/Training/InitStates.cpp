@@ -121,11 +121,13 @@ bool takesInit(const Program &program, const State &state, const Init &init) {
 
 } // namespace
 
-Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired) {
+Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired, const std::vector<bool> &left) {
   const Program &program = executor.program();
   const std::vector<const State *> origins = originsOf(program);
   for (size_t i = 0; i < program.states.size(); ++i) {
     const State &state = program.states[i];
+    if (i < left.size() && left[i])
+      continue;
     if (state.init.kind == Init::Kind::Required && !alsoRequired)
       return Error{ExitCode::Invalid,
                    fmt::format("'{}' has no initialisation: only a weights file can give it", state.name),

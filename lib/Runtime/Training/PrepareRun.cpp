@@ -211,7 +211,8 @@ Status Run::initialize() {
       weightsPath.clear();
   }
   weights = weightsPath.empty() ? fmt::format("seed {}", seed) : fmt::format("'{}'", weightsPath);
-  return initializeStates(*executor, seed, /*alsoRequired=*/!weightsPath.empty() || resume.checkpoint());
+  return initializeStates(*executor, seed, /*alsoRequired=*/!weightsPath.empty() || resume.checkpoint(),
+                          resume.restored(program));
 }
 
 /// What the data are, and the first micro-batch of the first ranks, whichever rank this is.

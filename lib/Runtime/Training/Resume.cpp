@@ -130,6 +130,14 @@ Status Resume::choose(const Program &program) {
 // Reading
 //===----------------------------------------------------------------------===//
 
+std::vector<bool> Resume::restored(const Program &program) const {
+  std::vector<bool> states(program.states.size());
+  if (chosen)
+    for (const Destination &destination : plan.destinations)
+      states[destination.state] = true;
+  return states;
+}
+
 Result<bool> Resume::restore(Executor &executor) {
   const int64_t begin = nowNs();
   const Status mine = restoreStates(executor, *chosen, plan);

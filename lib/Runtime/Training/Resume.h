@@ -29,7 +29,11 @@ public:
   /// What the run goes on from; null: it starts anew.
   const Checkpoint *checkpoint() const { return chosen ? &*chosen : nullptr; }
 
-  /// Reads the states, which have their first values. Collective. False: the checkpoint turned out to be
+  /// Which states of `program` `restore` gives a value, all of them that this rank holds; none without a
+  /// checkpoint.
+  std::vector<bool> restored(const Program &program) const;
+
+  /// Reads the states, the others having their first values. Collective. False: the checkpoint turned out to be
   /// damaged, and with `--resume auto` another must be chosen.
   Result<bool> restore(Executor &executor);
 
