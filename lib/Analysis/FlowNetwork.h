@@ -1,6 +1,6 @@
 //===- FlowNetwork.h - Maximum flow by levels and blocking flows ------------------===//
 //
-// Dinic's algorithm, iterative: paths are as long as models are deep. What MinCut's questions have in common.
+// Dinic's algorithm, iterative: paths are as long as models are deep. What finds cheapest closures.
 //
 //===----------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_FLOWNETWORK_H

@@ -7,7 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ResidencySolver.h"
-#include "ds/Analysis/MinCut.h"
+#include "ds/Analysis/MinClosure.h"
 
 #include <algorithm>
 #include <cmath>
