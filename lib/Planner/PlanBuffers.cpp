@@ -100,6 +100,59 @@ LiveCurve mlir::ds::findLiveCurve(ModuleOp module) {
   return curve;
 }
 
+/// Positions of the compute commands that touch `buffer` or a view of it. Returns whether it is gathered.
+static bool findTouches(Value buffer, const DenseMap<Operation *, int64_t> &position,
+                        SmallVectorImpl<int64_t> &touches) {
+  bool isGathered = false;
+  for (Operation *user : buffer.getUsers()) {
+    if (auto view = dyn_cast<ViewOp>(user))
+      isGathered |= findTouches(view.getResult(), position, touches);
+    if (auto known = position.find(user); known != position.end())
+      touches.push_back(known->second);
+    auto communicate = dyn_cast<CommunicateOp>(user);
+    isGathered |= communicate && streamOf(communicate) == StreamKind::Gather;
+  }
+  return isGathered;
+}
+
+/// The most bytes of allocations of `func` that no schedule of communication takes away.
+static int64_t leastLiveAllocations(func::FuncOp func) {
+  SmallVector<Operation *> commands = getComputeCommands(func);
+  DenseMap<Operation *, int64_t> position;
+  for (auto [index, command] : llvm::enumerate(commands))
+    position[command] = index;
+  std::vector<int64_t> change(commands.size() + 1, 0);
+  for (AllocOp alloc : func.getBody().front().getOps<AllocOp>()) {
+    BufferType type = alloc.getBuffer().getType();
+    SmallVector<int64_t> touches;
+    bool isGathered = findTouches(alloc.getBuffer(), position, touches);
+    if (type.getSpace() != Space::Device || touches.empty() || categoryOf(alloc) == Category::Workspace)
+      continue;
+    llvm::sort(touches);
+    touches.erase(llvm::unique(touches), touches.end());
+    if (!isGathered)
+      touches = {touches.front(), touches.back()};
+    // Of what is gathered each use on its own; of all else one life.
+    for (size_t first = 0, last; first < touches.size(); first = last + 1) {
+      last = isGathered ? first : touches.size() - 1;
+      change[touches[first]] += type.getSizeInBytes();
+      change[touches[last] + 1] -= type.getSizeInBytes();
+    }
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return *std::max_element(change.begin(), change.end());
+}
+
+int64_t mlir::ds::findLeastLive(ModuleOp module) {
+  int64_t whole = 0, most = 0;
+  for (const WholeBuffer &buffer : findWholeBuffers(module))
+    if (buffer.part != PeakPart::Gathered && buffer.type.getSpace() == Space::Device)
+      whole += buffer.type.getSizeInBytes();
+  for (func::FuncOp func : getSegments(module))
+    most = std::max(most, leastLiveAllocations(func));
+  return whole + most;
+}
+
 std::string Moment::spell(SymbolTable &symbols) const {
   if (!func)
     return "";

@@ -47,6 +47,11 @@ struct LiveCurve {
 
 LiveCurve findLiveCurve(ModuleOp module);
 
+/// Bytes of the device that are live at some command of `module`'s computation under any schedule of its
+/// gathers and reductions, and with workspaces of none: what is gathered counts where it is used, what a
+/// reduction reads or writes from the first to the last command of compute that touches it.
+int64_t findLeastLive(ModuleOp module);
+
 } // namespace mlir::ds
 
 #endif // DS_LIB_PLANNER_PLANBUFFERS_H

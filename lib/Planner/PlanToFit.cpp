@@ -8,12 +8,14 @@
 //
 // How much memory gathers may fill, and how much attention's gradient has for its pieces, is decided by what
 // is live beside them. What the packing takes beyond that is known only once it is made: where a plan does
-// not fit because of it, the same buffers are put on their streams once more, with so much less.
+// not fit because of it, the same buffers are put on their streams once more, with so much less. That can help
+// only where what the buffers need fits: where it does not, the first plan is the answer.
 //
 // One decision comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back
 // where no plan fits with it.
 //
 //===---------------------------------------------------------------------------===//
+#include "PlanBuffers.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
@@ -30,6 +32,9 @@ static constexpr int kMostRounds = 3;
 
 /// A share of the limit that is not left free where time was given up for memory.
 static constexpr double kMuchLeft = 0.03;
+/// Times the memory that is live by need in a plan that none of its kind comes down to the memory from. What
+/// is needed is the same whatever is held by choice, but for the order of some commands behind reductions.
+static constexpr double kOutOfReach = 1.02;
 /// A share of the step that is worth another choice.
 static constexpr double kWorthTime = 0.002;
 
@@ -81,6 +86,8 @@ public:
 
 private:
   bool isTooLarge(int64_t bytes) const { return options.memory > 0 && bytes > options.memory; }
+  /// Whether what the best plan's buffers need is beyond the memory, whatever is held by choice beside them.
+  bool isOutOfReach() const { return double(findLeastLive(*best)) > kOutOfReach * double(options.memory); }
   /// Brings `step` to what one rank does, of which no memory has decided anything yet.
   LogicalResult makeSharded(ModuleOp step, Phase from);
   /// Brings that to buffers in issue order, with so much for what is kept of the forward.
@@ -177,7 +184,7 @@ LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
     return failure();
   int64_t forGathers = options.memory, forWorkspaces = options.memory;
   FailureOr<Outcome> outcome = planResident();
-  if (failed(outcome) || outcome->fits())
+  if (failed(outcome) || outcome->fits() || isOutOfReach())
     return outcome;
   // Nothing kept or ahead by choice: if that does not fit either, no schedule does.
   FailureOr<bool> fits = fitWorkspaces(forWorkspaces);
