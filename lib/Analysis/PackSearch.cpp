@@ -156,14 +156,13 @@ std::vector<int32_t> Search::sequence(Sequence kind) const {
   return order;
 }
 
-/// `order` with most of what ends above `target` at random places between the front and where it stood.
 std::vector<int32_t> Search::movedForward(const std::vector<int32_t> &order, const Packing &packing,
-                                          int64_t target, Random &random) const {
+                                          int64_t target, uint32_t share, Random &random) const {
   std::vector<int32_t> stay, result;
   std::vector<std::pair<uint32_t, int32_t>> moved;
   for (uint32_t at = 0; at < order.size(); ++at)
     if (sticksOut(packing, order[at], target) && random.below(4) != 0)
-      moved.push_back({random.below(at + 1), order[at]});
+      moved.push_back({at - at / share + random.below(at / share + 1), order[at]});
     else
       stay.push_back(order[at]);
   std::sort(moved.begin(), moved.end());
@@ -184,7 +183,7 @@ void Search::repair(int64_t target, int64_t maxSteps) {
   std::vector<int32_t> order = bestOrder;
   Packing current = run(order, bestFit);
   while (steps() < end && best.top > target) {
-    std::vector<int32_t> next = movedForward(order, current, target, random);
+    std::vector<int32_t> next = movedForward(order, current, target, /*share=*/1, random);
     Packing packing = run(next, bestFit);
     keep(packing, next, bestFit);
     // Equal is accepted: plateaus are crossed by walking on them.
@@ -192,6 +191,19 @@ void Search::repair(int64_t target, int64_t maxSteps) {
       current = std::move(packing);
       order = std::move(next);
     }
+  }
+}
+
+void Search::press(std::vector<int32_t> order, int64_t target, int64_t maxSteps) {
+  constexpr uint32_t kShare = 4;
+  const int64_t end = steps() + maxSteps;
+  Random random;
+  while (true) {
+    Packing packing = run(order, Fit::First);
+    keep(packing, order, Fit::First);
+    if (best.top <= target || steps() >= end)
+      return;
+    order = movedForward(order, packing, target, kShare, random);
   }
 }
 

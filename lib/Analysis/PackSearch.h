@@ -8,6 +8,7 @@
 #ifndef DS_LIB_ANALYSIS_PACKSEARCH_H
 #define DS_LIB_ANALYSIS_PACKSEARCH_H
 
+#include "FullestOrder.h"
 #include "Packer.h"
 #include "Random.h"
 #include "Skyline.h"
@@ -34,6 +35,9 @@ public:
   /// Runs one sequence and keeps the result if it is the best.
   void tryOrder(std::vector<int32_t> order, Fit fit);
   std::vector<int32_t> sequence(Sequence kind) const;
+  std::vector<int32_t> fullest(AtFullest among) const {
+    return orderByFullest(items, component.horizon, among);
+  }
   /// Fills valleys and keeps the result if it is the best.
   void tryFilling(Filling filling, const Weights &weights);
   /// Asks for less and less, down to `target`, of a search that knows what may be lost.
@@ -45,6 +49,9 @@ public:
   void reweigh(Filling filling, int64_t target, int64_t maxSteps);
   /// Improves the best order by moving what sticks out of `target` forward.
   void repair(int64_t target, int64_t maxSteps);
+  /// Walks from `order`, whatever comes of a move, by moving what sticks out of `target` a little forward: by
+  /// up to a quarter of what stands before it, past which order an order by fullness is lost.
+  void press(std::vector<int32_t> order, int64_t target, int64_t maxSteps);
   /// For a handful of items only.
   void tryAllOrders(int64_t target);
 
@@ -62,8 +69,10 @@ private:
   void keepIfBetter(const Packing &packing);
   bool findBelow(int64_t top, uint32_t attempts, int64_t endSteps);
   bool backjumpBelow(int64_t top, int64_t endSteps);
+  /// `order` with most of what ends above `target` at random places up to a `share`-th of the way to the
+  /// front.
   std::vector<int32_t> movedForward(const std::vector<int32_t> &order, const Packing &packing, int64_t target,
-                                    Random &random) const;
+                                    uint32_t share, Random &random) const;
 
 public:
   const Component &component;

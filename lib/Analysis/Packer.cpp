@@ -31,17 +31,22 @@ struct View {
 
 } // namespace
 
-/// The unboxed view last; the others only where boxing joined anything.
-static std::vector<std::unique_ptr<View>> makeViews(const Component &component) {
+/// The views in boxes, where boxing joined anything.
+static std::vector<std::unique_ptr<View>> makeBoxedViews(const Component &component) {
   std::vector<std::unique_ptr<View>> views;
   for (BoxOrder order : {BoxOrder::ChainsFirst, BoxOrder::StacksFirst}) {
     Boxing boxing(component.items, order);
     if (boxing.rootItems().size() < component.items.size())
       views.push_back(std::make_unique<View>(component, std::move(boxing)));
   }
-  views.push_back(std::make_unique<View>(component));
   return views;
 }
+
+/// The last 0.02 % are not worth a search: mixed alignments often make them unreachable.
+static int64_t enough(int64_t target) { return target + target / 4096; }
+
+/// For each walk from an order by fullness: a hundred moves of a thousand items.
+static constexpr int64_t kPressSteps = 20'000'000;
 
 namespace {
 
@@ -49,8 +54,21 @@ namespace {
 class Portfolio {
 public:
   Portfolio(const Component &component, int64_t target, int64_t &budget)
-      : fillable(component.obstacles.empty()), views(makeViews(component)), target(target), budget(budget) {}
+      : component(component), fillable(component.obstacles.empty()),
+        isFullRarely(hasFullestMoments(component.items, component.horizon)), target(target), budget(budget) {
+    views.push_back(std::make_unique<View>(component));
+  }
 
+  /// What training steps are: lifetimes that nest, around moments that are full. Returns whether that is
+  /// enough.
+  bool nest();
+  /// Walks on from there. Returns whether that is enough.
+  bool press();
+  /// Looks at the component in boxes as well.
+  void addBoxes() {
+    std::vector<std::unique_ptr<View>> boxed = makeBoxedViews(component);
+    views.insert(views.begin(), std::make_move_iterator(boxed.begin()), std::make_move_iterator(boxed.end()));
+  }
   /// Each construction once. Returns whether that is enough.
   bool construct();
   /// Every order of the items themselves.
@@ -80,13 +98,35 @@ private:
     return std::any_of(views.begin(), views.end(), [&](auto &view) { return runs(*view, action); });
   }
 
-  bool fillable; ///< valleys know no obstacles
-  std::vector<std::unique_ptr<View>> views;
+  const Component &component;
+  bool fillable;                            ///< valleys know no obstacles
+  bool isFullRarely;                        ///< orders by fullness say something
+  std::vector<std::unique_ptr<View>> views; ///< the unboxed one last
   int64_t target;
   int64_t &budget;
 };
 
 } // namespace
+
+bool Portfolio::nest() {
+  const int64_t near = target + (target >> 20); // what is left is the price of alignments
+  runs(*views.back(), [&](Search &search) {
+    search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First);
+    for (AtFullest among : kAtFullest)
+      if (search.best.top > near && isFullRarely)
+        search.tryOrder(search.fullest(among), Fit::First);
+  });
+  return best.top <= near || budget <= 0;
+}
+
+bool Portfolio::press() {
+  for (AtFullest among : kAtFullest)
+    if (isFullRarely && runs(*views.back(), [&](Search &search) {
+          search.press(search.fullest(among), enough(target), std::min(kPressSteps, budget / 10));
+        }))
+      return true;
+  return best.top <= enough(target);
+}
 
 /// First the boxes where they are few: all is soon tried with them, and exact where the packing was cut.
 bool Portfolio::constructFew() {
@@ -106,7 +146,6 @@ bool Portfolio::constructFew() {
 bool Portfolio::construct() {
   if (constructFew())
     return true;
-  // What training steps are: lifetimes that nest.
   if (runsAll([](Search &search) { search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First); }))
     return true;
   for (Filling filling : kFillings)
@@ -120,8 +159,7 @@ bool Portfolio::construct() {
 }
 
 void Portfolio::improve() {
-  // The last 0.02 % are not worth a search: mixed alignments often make them unreachable.
-  target += target / 4096;
+  target = enough(target);
   if (best.top <= target)
     return;
   constexpr size_t kManyItems = 2500;
@@ -148,14 +186,18 @@ void Portfolio::backjump() {
   });
 }
 
-/// Constructions, then improvement of the best for as long as `budget` lasts.
-static Packing packOnce(const Component &component, int64_t target, int64_t &budget) {
+/// Constructions, walks from the first of them if it `presses`, then improvement of the best for as long as
+/// `budget` lasts.
+static Packing packOnce(const Component &component, int64_t target, bool presses, int64_t &budget) {
   constexpr size_t kAllOrders = 7; // some order gives an optimum; 7! = 5040
   Portfolio portfolio(component, target, budget);
+  if (portfolio.nest())
+    return std::move(portfolio.best);
+  portfolio.addBoxes();
   if (!portfolio.construct()) {
     if (component.items.size() <= kAllOrders)
       portfolio.tryAllOrders();
-    else
+    else if (!presses || !portfolio.press())
       portfolio.improve();
   }
   return std::move(portfolio.best);
@@ -164,27 +206,28 @@ static Packing packOnce(const Component &component, int64_t target, int64_t &bud
 Packing pack(const Component &component, int64_t target, int64_t &budget) {
   // Nearly all meet the target in this; what does not is worth the backjumps, and the portfolio again after
   // it.
-  constexpr int64_t kFirstSteps = 100'000'000;
-  int64_t first = std::min(budget, kFirstSteps);
+  constexpr int64_t kFirstSteps = 100'000'000 + 3 * kPressSteps;
+  constexpr size_t kTooMany = 10000; // for backjumps, in boxes as well: the first attempt is the only one
+  int64_t first = component.items.size() > kTooMany ? budget : std::min(budget, kFirstSteps);
   budget -= first;
-  Packing best = packOnce(component, target, first);
+  Packing best = packOnce(component, target, /*presses=*/true, first);
   budget += first;
-  const int64_t enough = target + target / 4096; // as improve() has it
   auto improve = [&](Packing packing) {
     if (packing.top < best.top)
       best = std::move(packing);
   };
-  if (best.top > enough && budget > 0) {
+  if (best.top > enough(target) && budget > 0) {
     int64_t half = budget / 2;
     budget -= half;
-    Portfolio portfolio(component, enough, half);
+    Portfolio portfolio(component, enough(target), half);
     portfolio.best = best;
+    portfolio.addBoxes();
     portfolio.backjump();
     improve(std::move(portfolio.best));
     budget += half;
   }
-  if (best.top > enough && budget > 0)
-    improve(packOnce(component, target, budget));
+  if (best.top > enough(target) && budget > 0)
+    improve(packOnce(component, target, /*presses=*/false, budget));
   return best;
 }
 
