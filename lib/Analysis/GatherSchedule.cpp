@@ -171,16 +171,44 @@ void GatherSolver::issueEarly(Loads &loads) const {
   }
 }
 
+/// The most bytes that are live at a command.
+int64_t GatherSolver::peakOf(const Loads &loads) const {
+  size_t count = problem.seconds.size();
+  std::vector<int64_t> change(count + 1, 0);
+  for (const GatherLoad &load : loads) {
+    change[isCarried(load) ? 0 : load.issue] += valueOf(load).bytes;
+    change[isCarried(load) ? count : endOf(load)] -= valueOf(load).bytes;
+  }
+  int64_t gathered = 0, peak = std::numeric_limits<int64_t>::min();
+  for (size_t command = 0; command < count; ++command)
+    peak = std::max(peak, problem.liveBytes[command] + (gathered += change[command]));
+  return count == 0 ? 0 : peak;
+}
+
+int64_t GatherSolver::exposedNs(const Loads &sorted) const {
+  return std::llround(exposedSeconds(problem, sorted) * 1e9);
+}
+
+Candidate GatherSolver::scored(Loads sorted, int64_t exposedNs) const {
+  int64_t sent = 0;
+  for (const GatherLoad &load : sorted)
+    sent += runsOf(load) * valueOf(load).bytes;
+  int64_t peak = peakOf(sorted);
+  return {std::move(sorted), {exposedNs, sent, peak}};
+}
+
 Candidate GatherSolver::judge(Loads loads) const {
   sortByIssue(problem, loads);
-  int64_t sent = 0;
-  for (const GatherLoad &load : loads)
-    sent += runsOf(load) * valueOf(load).bytes;
-  Occupancy occupancy = occupancyOf(loads, loads.size());
-  int64_t peak =
-      occupancy.bytes.empty() ? 0 : *std::max_element(occupancy.bytes.begin(), occupancy.bytes.end());
-  int64_t exposed = std::llround(exposedSeconds(problem, loads) * 1e9);
-  return {std::move(loads), {exposed, sent, peak}};
+  int64_t exposed = exposedNs(loads);
+  return scored(std::move(loads), exposed);
+}
+
+std::optional<Candidate> GatherSolver::judgeBelow(Loads loads, const Candidate &known) const {
+  sortByIssue(problem, loads);
+  int64_t exposed = exposedNs(loads);
+  if (exposed > std::get<0>(known.score))
+    return std::nullopt;
+  return scored(std::move(loads), exposed);
 }
 
 std::optional<Candidate> GatherSolver::evaluate(const std::vector<bool> &kept) {

@@ -21,10 +21,10 @@ void GatherSolver::improve(Candidate &candidate) {
       for (int64_t issue = first; issue <= need; issue += step, --evaluations) {
         Loads moved = candidate.loads;
         moved[index].issue = issue;
-        Candidate other = judge(std::move(moved));
-        if (other.score >= candidate.score)
+        std::optional<Candidate> other = judgeBelow(std::move(moved), candidate);
+        if (!other || other->score >= candidate.score)
           continue;
-        candidate = std::move(other), changed = true;
+        candidate = std::move(*other), changed = true;
         break;
       }
     }
@@ -54,10 +54,9 @@ void GatherSolver::postpone(Candidate &candidate) {
       Loads moved = candidate.loads;
       for (GatherLoad &load : moved)
         load.issue = load.issue == low ? middle : load.issue;
-      Candidate other = judge(std::move(moved));
-      if (std::get<0>(other.score) <= std::get<0>(candidate.score) &&
-          std::get<2>(other.score) <= std::get<2>(candidate.score))
-        candidate = std::move(other), low = middle, high = std::min(high, firstNeed(candidate.loads, low));
+      std::optional<Candidate> other = judgeBelow(std::move(moved), candidate);
+      if (other && std::get<2>(other->score) <= std::get<2>(candidate.score))
+        candidate = std::move(*other), low = middle, high = std::min(high, firstNeed(candidate.loads, low));
       else
         high = middle - 1;
     }

@@ -76,6 +76,11 @@ private:
   void issueEarly(Loads &loads) const;
   std::optional<Candidate> evaluate(const std::vector<bool> &kept);
   Candidate judge(Loads loads) const;
+  /// The same, or nothing if `loads` expose more than `known`.
+  std::optional<Candidate> judgeBelow(Loads loads, const Candidate &known) const;
+  int64_t exposedNs(const Loads &sorted) const;
+  Candidate scored(Loads sorted, int64_t exposedNs) const;
+  int64_t peakOf(const Loads &loads) const;
   void improve(Candidate &best);
   int64_t firstNeed(const Loads &loads, int64_t issue) const;
   void postpone(Candidate &best);
