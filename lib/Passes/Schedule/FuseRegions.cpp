@@ -9,7 +9,6 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -121,6 +120,63 @@ static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
 }
 
 namespace {
+/// An op of a block that is to be sorted.
+struct SortedOp {
+  Operation *op;
+  SmallVector<unsigned> readers; ///< once for each use
+  unsigned openUses = 0;         ///< of values whose makers are not sorted yet
+  unsigned round = 0;
+};
+} // namespace
+
+/// The ops of `block` but its terminator, in order, with who reads whom.
+static std::vector<SortedOp> findReaders(Block &block) {
+  std::vector<SortedOp> ops;
+  DenseMap<Operation *, unsigned> position;
+  for (Operation &op : block.without_terminator()) {
+    position[&op] = ops.size();
+    ops.push_back({&op, {}});
+  }
+  for (auto [index, sorted] : llvm::enumerate(ops))
+    sorted.op->walk([&, reader = unsigned(index)](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *maker = operand.getDefiningOp();
+        maker = maker ? block.findAncestorOpInBlock(*maker) : nullptr;
+        auto known = maker ? position.find(maker) : position.end();
+        if (known != position.end() && known->second != reader) {
+          ops[known->second].readers.push_back(reader);
+          ++ops[reader].openUses;
+        }
+      }
+    });
+  return ops;
+}
+
+/// Sorts `block` as mlir::sortTopologically does, which goes over it again and again and each time takes what
+/// has all of its operands by then; but in time proportional to the uses. Fails where there is no order.
+static LogicalResult sortInRounds(Block &block) {
+  std::vector<SortedOp> ops = findReaders(block);
+  SmallVector<unsigned> ready;
+  for (unsigned index = 0; index < ops.size(); ++index)
+    if (ops[index].openUses == 0)
+      ready.push_back(index);
+  for (size_t next = 0; next < ready.size(); ++next)
+    for (unsigned reader : ops[ready[next]].readers) {
+      // What stands before its operand is met in the next round.
+      ops[reader].round = std::max(ops[reader].round, ops[ready[next]].round + (reader < ready[next]));
+      if (--ops[reader].openUses == 0)
+        ready.push_back(reader);
+    }
+  if (ready.size() < ops.size())
+    return failure();
+  llvm::sort(ready,
+             [&](unsigned a, unsigned b) { return std::pair(ops[a].round, a) < std::pair(ops[b].round, b); });
+  for (unsigned index : ready)
+    ops[index].op->moveBefore(&block, block.getTerminator()->getIterator());
+  return success();
+}
+
+namespace {
 struct FuseRegions : mlir::ds::impl::FuseRegionsBase<FuseRegions> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
@@ -139,7 +195,7 @@ struct FuseRegions : mlir::ds::impl::FuseRegionsBase<FuseRegions> {
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
         if (copied.contains(&op) && op.use_empty())
           op.erase();
-      if (!sortTopologically(&block))
+      if (failed(sortInRounds(block)))
         return signalPassFailure();
     }
   }
