@@ -36,11 +36,20 @@ public:
   PhaseRange getRange() const { return range; }
 
 private:
+  /// Only the phases of `op`'s kind are left. They are asked for once of each kind: of ops that are in all
+  /// phases the answer is slow.
+  LogicalResult narrowTo(Operation &op) {
+    auto [known, isNew] = legal.try_emplace(op.getName());
+    if (isNew)
+      known->second = getLegalPhases(&op);
+    return narrow(&op, known->second, "");
+  }
   /// Only `phases` are left; `what` of `op` says so.
   LogicalResult narrow(Operation *op, PhaseRange phases, const Twine &what);
 
   PhaseRange range;
   bool isStamped;
+  DenseMap<OperationName, PhaseRange> legal;
 };
 } // namespace
 
@@ -69,14 +78,14 @@ LogicalResult PhaseFinder::visitFunction(func::FuncOp func) {
   }
   for (Block &block : func.getBody())
     for (Operation &op : block)
-      if (failed(narrow(&op, getLegalPhases(&op), "")))
+      if (failed(narrowTo(op)))
         return failure();
   return success();
 }
 
 LogicalResult PhaseFinder::visitModule(ModuleOp module) {
   for (Operation &op : *module.getBody()) {
-    if (failed(narrow(&op, getLegalPhases(&op), "")))
+    if (failed(narrowTo(op)))
       return failure();
     auto func = dyn_cast<func::FuncOp>(op);
     if (func && failed(visitFunction(func)))
