@@ -150,6 +150,7 @@ LogicalResult ShardedStep::layOut() {
   if (failed(collect(trained, frozen)))
     return failure();
   declareMesh();
+  findDeclared();
   makeBuckets(trained);
   if (options.sharding.stage == 3)
     makeBuckets(frozen);
@@ -166,6 +167,23 @@ void ShardedStep::declareMesh() {
       builder.getArrayAttr(SmallVector<Attribute>(axes.getNames().begin(), axes.getNames().end()));
   symbols.insert(builder.create<MeshOp>(module.getLoc(), "mesh", names, ArrayRef<int64_t>(options.world)),
                  module.getBody()->begin());
+}
+
+/// Notes which states belong to which, before there are those of buckets.
+void ShardedStep::findDeclared() {
+  for (Operation &op : *module.getBody()) {
+    if (isa<StateOp, BucketOp>(op))
+      lastDeclared = &op;
+    auto state = dyn_cast<StateOp>(op);
+    if (std::optional<StringRef> owner = state ? state.getOwner() : std::nullopt)
+      statesOf[*owner].push_back(state);
+  }
+}
+
+/// Puts `declared` behind all states and buckets.
+void ShardedStep::insertLast(Operation *declared) {
+  symbols.insert(declared, std::next(lastDeclared->getIterator()));
+  lastDeclared = declared;
 }
 
 void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
@@ -211,18 +229,11 @@ StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, bool isDi
                                        like.getRole(), like.getSlotAttr(), /*trainable=*/false,
                                        /*aliases=*/ArrayAttr(), FlatSymbolRefAttr(),
                                        FlatSymbolRefAttr::get(bucket.op), shards, init, like.getHome(), type);
-  Operation *after = bucket.op;
-  for (auto &entry : bucket.states)
-    after = laterOf(after, entry.second);
-  symbols.insert(state, std::next(after->getIterator()));
+  insertLast(state);
   return bucket.states[slot] = state;
 }
 
 void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements) {
-  Operation *after = nullptr;
-  for (Operation &op : *module.getBody())
-    if (isa<StateOp, BucketOp>(op))
-      after = &op;
   OpBuilder builder(module.getContext());
   auto names = llvm::map_to_vector(
       bucket.members, [](StateOp member) -> Attribute { return FlatSymbolRefAttr::get(member); });
@@ -231,17 +242,13 @@ void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int6
   Location name = NameLoc::get(builder.getStringAttr(first.rsplit('.').first), module.getLoc());
   bucket.op = builder.create<BucketOp>(name, "bucket_" + std::to_string(buckets.size()),
                                        builder.getArrayAttr(names), offsets, elements);
-  symbols.insert(bucket.op, std::next(after->getIterator()));
+  insertLast(bucket.op);
   declareState(bucket, bucket.members.front(), dividesParameters(bucket));
   if (!bucket.isTrained())
     return;
   for (auto [index, member] : llvm::enumerate(bucket.members)) {
-    StringRef name = member.getSymName();
-    SmallVector<StateOp> owned;
-    for (auto state : module.getOps<StateOp>())
-      if (state.getOwner() == name)
-        owned.push_back(state);
-    for (StateOp state : owned) {
+    auto owned = statesOf.find(member.getSymName());
+    for (StateOp state : owned == statesOf.end() ? ArrayRef<StateOp>() : ArrayRef(owned->second)) {
       bool isDivided = state.getRole() == Role::Gradient ? dividesGradients() : dividesOptimizer();
       if (index == 0)
         declareState(bucket, state, isDivided);

@@ -75,6 +75,8 @@ private:
   void declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements);
   StateOp declareState(ShardedBucket &bucket, StateOp like, bool isDivided);
   void declareMesh();
+  void findDeclared();
+  void insertLast(Operation *declared);
 
   ModuleOp module;
   TrainingOptions options;
@@ -83,6 +85,8 @@ private:
   DenseMap<std::pair<StringRef, StringRef>, StateOp> owned; ///< by owner and slot
   SmallVector<ShardedBucket> buckets;
   SmallVector<StateOp> replaced;
+  llvm::StringMap<SmallVector<StateOp>> statesOf; ///< by the name of their owner, as the step came
+  Operation *lastDeclared = nullptr;              ///< the last state or bucket of the module
 };
 
 /// Makes the layers read their parameters from buckets.
