@@ -22,7 +22,7 @@ bool hasFullestMoments(const std::vector<Item> &items, int32_t horizon) {
   const std::vector<int64_t> live = liveBytes(items, horizon);
   const int64_t most = *std::max_element(live.begin(), live.end());
   return 4 * std::count_if(live.begin(), live.end(),
-                           [&](int64_t bytes) { return bytes >= most - most / 100; }) <=
+                           [&](int64_t bytes) { return bytes >= most - most / 10; }) <=
          horizon;
 }
 

@@ -25,7 +25,7 @@ enum class AtFullest : uint8_t {
 };
 inline constexpr std::array kAtFullest = {AtFullest::Largest, AtFullest::Widest, AtFullest::First};
 
-/// Whether such orders say anything: at most a quarter of the times are full to 99 %.
+/// Whether such orders say anything: at most a quarter of the times are full to 90 %.
 bool hasFullestMoments(const std::vector<Item> &items, int32_t horizon);
 
 /// Indices of `items`, whose times are in [0, horizon), by the bytes that are live at the fullest moment of

@@ -202,7 +202,8 @@ static Component makeComponent(const Part &part, const Timeline &line) {
   return component;
 }
 
-/// Packs every component. Each may use half of what is left of the budget, the last all of it.
+/// Packs every component. Those that may reach `target` share the budget evenly, the others have half of what
+/// is left, the last all of it.
 static void packParts(std::vector<Part> parts, const Timeline &line, int64_t target, int64_t &budget,
                       std::vector<int64_t> &offsets) {
   std::vector<std::pair<int64_t, size_t>> byBound;
@@ -213,8 +214,11 @@ static void packParts(std::vector<Part> parts, const Timeline &line, int64_t tar
     byBound.push_back({-(parts[p].floor + maxLive(component.items, all, component.horizon)), p});
   }
   std::sort(byBound.begin(), byBound.end());
+  auto isHard = [&](const auto &entry) { return -entry.first >= target - target / 16; };
+  int64_t hard = std::count_if(byBound.begin(), byBound.end(), isHard);
   for (auto [bound, p] : byBound) {
-    int64_t share = p == byBound.back().second ? budget : budget / 2, left = share;
+    int64_t share = p == byBound.back().second ? budget : budget / std::max<int64_t>(2, hard), left = share;
+    --hard;
     Packing packing = pack(makeComponent(parts[p], line), target, left);
     budget -= share - left;
     for (size_t i = 0; i < parts[p].items.size(); ++i)

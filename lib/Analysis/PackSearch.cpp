@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 namespace ds::analysis::detail {
 
@@ -153,6 +154,18 @@ std::vector<int32_t> Search::sequence(Sequence kind) const {
   }
   std::sort(order.begin(), order.end(),
             [&](int32_t a, int32_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
+  return order;
+}
+
+std::vector<int32_t> Search::backwards(int32_t lead, int64_t target) const {
+  const int64_t large = (target - component.floor) / 512;
+  auto key = [&](int32_t id) {
+    const Item &item = items[id];
+    return std::tuple(-(item.end + (item.size > large ? lead : 0)), -item.size, item.begin, id);
+  };
+  std::vector<int32_t> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
   return order;
 }
 

@@ -35,6 +35,9 @@ public:
   /// Runs one sequence and keeps the result if it is the best.
   void tryOrder(std::vector<int32_t> order, Fit fit);
   std::vector<int32_t> sequence(Sequence kind) const;
+  /// From the last end to the first, in which large items, of more than 1/512 of `target`, lead by `lead`
+  /// times: so they find their place before what is small takes a part of it.
+  std::vector<int32_t> backwards(int32_t lead, int64_t target) const;
   std::vector<int32_t> fullest(AtFullest among) const {
     return orderByFullest(items, component.horizon, among);
   }

@@ -83,6 +83,7 @@ public:
 
 private:
   bool constructFew();
+  bool packBackwards();
   /// Whether the target is met or the budget spent after `action` on the view.
   template <class Action>
   bool runs(View &view, Action action) {
@@ -143,10 +144,26 @@ bool Portfolio::constructFew() {
   return false;
 }
 
+/// Where the first of such orders is the best so far, the others are worth their time.
+bool Portfolio::packBackwards() {
+  for (int32_t part : {256, 512, 128}) {
+    const int64_t known = best.top;
+    if (runs(*views.back(), [&](Search &search) {
+          search.tryOrder(search.backwards(component.horizon / part, target), Fit::Best);
+        }))
+      return true;
+    if (part == 256 && best.top == known)
+      return false;
+  }
+  return false;
+}
+
 bool Portfolio::construct() {
   if (constructFew())
     return true;
   if (runsAll([](Search &search) { search.tryOrder(search.sequence(Sequence::Lifetime), Fit::First); }))
+    return true;
+  if (packBackwards())
     return true;
   for (Filling filling : kFillings)
     if (fillable && runsAll([&](Search &search) { search.tryFilling(filling, search.unitWeights()); }))
@@ -207,7 +224,7 @@ Packing pack(const Component &component, int64_t target, int64_t &budget) {
   // Nearly all meet the target in this; what does not is worth the backjumps, and the portfolio again after
   // it.
   constexpr int64_t kFirstSteps = 100'000'000 + 3 * kPressSteps;
-  constexpr size_t kTooMany = 10000; // for backjumps, in boxes as well: the first attempt is the only one
+  constexpr size_t kTooMany = 5000; // for backjumps, in boxes as well: the first attempt is the only one
   int64_t first = component.items.size() > kTooMany ? budget : std::min(budget, kFirstSteps);
   budget -= first;
   Packing best = packOnce(component, target, /*presses=*/true, first);

@@ -1,4 +1,4 @@
-//===- FullestOrderTest.cpp - Orders that begin where memory is full ---------------===//
+//===- FullestOrderTest.cpp - Orders from the fullest moment, and from the last end -===//
 #include "FullestOrder.h"
 #include "PackInstances.h"
 #include "PackSearch.h"
@@ -87,4 +87,52 @@ TEST(FullestOrder, PressesWhatSticksOut) {
     EXPECT_LT(search.best.top, before);
     EXPECT_LE(search.steps() - steps, 1'100'000);
   }
+}
+
+TEST(Backwards, LetsLargeItemsLead) {
+  // Ends 4, 6, 7 and 9; of 5120 bytes an item of more than 10 is large.
+  Component component;
+  component.items = {{0, 4, 11, 1}, {1, 6, 10, 1}, {2, 7, 5, 1}, {3, 9, 8, 1}};
+  component.horizon = 10;
+  const Search search(component, component.items);
+  using Order = std::vector<int32_t>;
+  EXPECT_EQ(search.backwards(0, 5120), (Order{3, 2, 1, 0}));
+  EXPECT_EQ(search.backwards(2, 5120), (Order{3, 2, 0, 1})); // at 6 the larger one
+  EXPECT_EQ(search.backwards(6, 5120), (Order{0, 3, 2, 1}));
+}
+
+/// Forward and backward of `layers` that save small values, with a large one for each layer in each pass that
+/// is there ahead of its use, and longer, wherever that leaves the step no fuller than it is anyway.
+static PackProblem filledStep(int64_t layers, uint64_t seed) {
+  ds::analysis::testing::Random random(seed);
+  PackProblem problem;
+  const int64_t end = 20 * layers;
+  std::vector<int64_t> live(static_cast<size_t>(end));
+  auto add = [&](int64_t bytes, int64_t from, int64_t to) {
+    problem.buffers.push_back({.bytes = bytes, .begin = from, .end = to});
+    for (int64_t time = from; time < to; ++time)
+      live[static_cast<size_t>(time)] += bytes;
+  };
+  for (int64_t layer = 0; layer < layers; ++layer)
+    for (int64_t op = 0; op < 10; ++op) {
+      add(64 * random.between(1, 8), 10 * layer + op, end - 10 * layer - op);
+      add(64 * random.between(8, 24), 10 * layer + op, 10 * layer + op + 1 + random.between(0, 1));
+    }
+  const int64_t large = 64 * 150;
+  const int64_t most = *std::max_element(live.begin(), live.end()) + 3 * large;
+  for (int64_t use = 0; use < end; use += 10) {
+    int64_t from = use, to = use + 10;
+    auto isFree = [&](int64_t time) { return live[static_cast<size_t>(time)] + large <= most; };
+    while (from > 0 && use - from < 60 && isFree(from - 1))
+      --from;
+    while (to < end && to - use < 200 && isFree(to))
+      ++to;
+    add(large, from, to);
+  }
+  return problem;
+}
+
+TEST(Backwards, PacksStepsThatAreFullAllTheTime) {
+  const MemoryPlan plan = planned(filledStep(350, 1), {.maxSteps = 300'000'000});
+  EXPECT_LE(double(plan.arenaBytes), 1.012 * double(plan.lowerBound)); // 1.017 without
 }
