@@ -8,8 +8,8 @@
 //
 // How much memory gathers may fill, and how much attention's gradient has for its pieces, is decided by what
 // is live beside them. What the packing takes beyond that is known only once it is made: where a plan does
-// not fit because of it, the same buffers are put on their streams once more, with so much less. That can help
-// only where what the buffers need fits: where it does not, the first plan is the answer.
+// not fit because of it, the same buffers are put on their streams once more, with so much less. That can
+// help only where what the buffers need fits: where it does not, the first plan is the answer.
 //
 // One decision comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back
 // where no plan fits with it.
