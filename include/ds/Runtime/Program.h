@@ -148,7 +148,7 @@ enum class CommandKind : uint8_t {
   Library,     ///< callee = LibraryFn
   Copy,        ///< between spaces; operands: source, destination
   Collective,  ///< callee = index into collectives; see Collective for the operands
-  Storage,     ///< storage I/O
+  Storage,     ///< between storage and host; operands: source, destination; whole units are moved
   RecordEvent, ///< callee = event
   WaitEvent,   ///< callee = event
 };
@@ -340,6 +340,21 @@ struct Stage {
   int32_t evaluation = -1;             ///< a segment of the stage, or -1
 };
 
+/// What bytes of storage, and of the memory they move through, are counted in: offsets, sizes and addresses
+/// of a Storage command are multiples of it.
+inline constexpr uint64_t kStorageUnit = 4096;
+
+/// How a run drives its storage: `aio` of the configuration.
+struct StorageSettings {
+  std::string path;                         ///< directory that the configuration names, or empty
+  uint64_t blockBytes = uint64_t(1) << 20;  ///< of one request
+  uint32_t queueDepth = 8, parallelism = 1; ///< their product is how many requests are under way
+  bool singleSubmit = false;                ///< requests are started one by one
+  bool overlapEvents = true;                ///< new ones are started while others are waited for
+
+  bool operator==(const StorageSettings &) const = default;
+};
+
 /// What the planner promised; printed beside what is measured.
 struct Predicted {
   uint64_t peakBytes = 0; ///< device
@@ -387,6 +402,7 @@ struct Program {
   std::vector<Kernel> kernels;
   std::vector<uint8_t> image; ///< the kernels: an ELF shared object; for CUDA PTX text that ends in a 0
   std::vector<uint8_t> cubin; ///< CUDA: `image` assembled for the target, where ptxas was there; else empty
+  StorageSettings storage;    ///< looked at where a stage has an arena of storage
   Predicted predicted;
 };
 

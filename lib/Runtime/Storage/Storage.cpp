@@ -1,0 +1,223 @@
+//===- Storage.cpp - What a rank keeps on NVMe -------------------------------------===//
+#include "ds/Runtime/Storage.h"
+
+#include "Checkpoint/AlignedBlock.h"
+#include "Clock.h"
+#include "Formats/Text.h"
+#include "StorageFile.h"
+#include "ds/Runtime/Formats/StorageWatch.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace ds::rt {
+namespace {
+
+constexpr uint64_t kDigestBytes = uint64_t(1) << 20;
+constexpr uint64_t kMostUnderWay = 1024, kMostThreads = 64;
+
+uint64_t roundUp(uint64_t bytes) { return (bytes + kStorageUnit - 1) / kStorageUnit * kStorageUnit; }
+
+/// Threads where the system has no io_uring for us, or nobody wants it.
+Result<std::unique_ptr<StorageQueue>> openQueue(int file, const StorageOptions &options) {
+  const uint64_t requests =
+      uint64_t(std::max(options.settings.queueDepth, 1u)) * std::max(options.settings.parallelism, 1u);
+  if (!options.threads)
+    if (auto ring = openUring(file, static_cast<uint32_t>(std::min(requests, kMostUnderWay))))
+      return ring;
+  return openStorageThreads(file, static_cast<uint32_t>(std::min(requests, kMostThreads)));
+}
+
+} // namespace
+
+Storage::Storage(const StorageOptions &options) : options(options) {}
+
+Storage::~Storage() {
+  queue.reset(); // before the file that it works on
+  if (file >= 0)
+    ::close(file);
+  if (addresses)
+    ::munmap(addresses, roundUp(std::max<uint64_t>(options.bytes, 1)));
+}
+
+Status Storage::reserveAddresses() {
+  void *range = ::mmap(nullptr, roundUp(std::max<uint64_t>(options.bytes, 1)), PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED)
+    return Error{
+        ExitCode::DoesNotFit,
+        fmt::format("no room for {} bytes of addresses of storage: {}", options.bytes, std::strerror(errno)),
+        "raise the limit of address space (ulimit -v)"};
+  addresses = static_cast<std::byte *>(range);
+  return {};
+}
+
+Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions &options) {
+  Result<int> file = makeStorageFile(options.directory, options.rank, options.bytes);
+  if (!file)
+    return file.error();
+  Result<std::unique_ptr<StorageQueue>> queue = openQueue(*file, options);
+  Result<std::unique_ptr<Storage>> storage =
+      queue ? over(std::move(*queue), options) : Result<std::unique_ptr<Storage>>(queue.error());
+  if (storage)
+    (*storage)->file = *file;
+  else
+    ::close(*file);
+  return storage;
+}
+
+Result<std::unique_ptr<Storage>> Storage::over(std::unique_ptr<StorageQueue> queue,
+                                               const StorageOptions &options) {
+  std::unique_ptr<Storage> storage(new Storage(options));
+  storage->queue = std::move(queue);
+  if (Status status = storage->reserveAddresses(); !status)
+    return status.error();
+  return storage;
+}
+
+void Storage::useMemory(std::span<const std::span<std::byte>> memory) {
+  const std::lock_guard lock(mutex);
+  uint64_t bytes = 0;
+  for (const std::span<std::byte> &each : memory)
+    bytes += each.size();
+  if (const int error = memory.empty() ? 0 : queue->useMemory(memory); error != 0 && options.warn)
+    options.warn(
+        fmt::format("storage {}: {} of staging memory are not registered ({}): transfers go without; "
+                    "a limit of locked memory (ulimit -l) as large would allow it",
+                    quote(options.directory), fmt::format("{} bytes", bytes), std::strerror(error)));
+}
+
+/// Programs are verified when they are read: what fails here is a mistake of ours.
+Status Storage::check(uint64_t offset, const std::byte *memory, uint64_t bytes) const {
+  const auto bits = offset | bytes | reinterpret_cast<uintptr_t>(memory);
+  if (bits % kStorageUnit == 0 && bytes <= options.bytes && offset <= roundUp(options.bytes) - bytes)
+    return {};
+  return Error{ExitCode::Internal,
+               fmt::format("storage {}: {} bytes at offset {} and address {} of an arena of {}",
+                           quote(options.directory), bytes, offset, fmt::ptr(memory), options.bytes),
+               ""};
+}
+
+/// "offset 4096 of rank 0, in 'wte.weight'".
+std::string Storage::placeOf(uint64_t offset) const {
+  std::string text = fmt::format("offset {} of rank {}", offset, options.rank);
+  for (const StorageRegion &region : options.regions)
+    if (offset < roundUp(region.offset + region.bytes) && offset + kStorageUnit > region.offset)
+      return text + ", in " + quote(region.name);
+  return text;
+}
+
+Status Storage::transfer(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes) {
+  if (Status status = check(offset, memory, bytes); !status)
+    return status;
+  const StorageOperation moving(writes ? "writing to" : "reading from", options.directory);
+  const std::lock_guard lock(mutex);
+  if (lost)
+    return Error{ExitCode::Io, fmt::format("storage {} has failed before", quote(options.directory)), ""};
+  if (writes && options.verify)
+    noteDigests(offset, memory, bytes);
+  const int64_t begin = nowNs();
+  const TransferOutcome outcome = transferBlocks(*queue, options.settings, writes, offset, memory, bytes);
+  const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
+  (writes ? sums.secondsWriting : sums.secondsReading) += seconds;
+  (writes ? sums.bytesWritten : sums.bytesRead) += bytes;
+  if (outcome.error != 0) {
+    lost = true;
+    return Error{ExitCode::Io,
+                 fmt::format("storage {}: cannot {} the block at {}: {}", quote(options.directory),
+                             writes ? "write" : "read", placeOf(outcome.offset),
+                             std::strerror(outcome.error)),
+                 "the disk may be failing: go on from the last checkpoint, elsewhere"};
+  }
+  return writes || !options.verify ? Status() : compareDigests(offset, memory, bytes);
+}
+
+Status Storage::read(uint64_t offset, std::byte *to, uint64_t bytes) {
+  return transfer(false, offset, to, bytes);
+}
+
+Status Storage::write(uint64_t offset, const std::byte *from, uint64_t bytes) {
+  return transfer(true, offset, const_cast<std::byte *>(from), bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Digests
+//===----------------------------------------------------------------------===//
+
+/// What was known of the bytes that are written now is known no longer, in whole MiB as they were written.
+void Storage::noteDigests(uint64_t offset, const std::byte *data, uint64_t bytes) {
+  auto old = digests.lower_bound(offset);
+  if (old != digests.begin() && std::prev(old)->first + std::prev(old)->second.bytes > offset)
+    --old;
+  while (old != digests.end() && old->first < offset + bytes)
+    old = digests.erase(old);
+  for (uint64_t at = 0; at < bytes; at += kDigestBytes) {
+    const uint64_t size = std::min(kDigestBytes, bytes - at);
+    digests.emplace(offset + at, Digest{size, XXH3_64bits(data + at, size)});
+  }
+}
+
+Status Storage::compareDigests(uint64_t offset, const std::byte *data, uint64_t bytes) const {
+  for (auto known = digests.lower_bound(offset); known != digests.end(); ++known) {
+    const auto &[at, digest] = *known;
+    if (at + digest.bytes > offset + bytes)
+      break;
+    if (XXH3_64bits(data + (at - offset), digest.bytes) != digest.value)
+      return Error{ExitCode::Io,
+                   fmt::format("storage {}: {} bytes at {} do not read as they were written",
+                               quote(options.directory), digest.bytes, placeOf(at)),
+                   "the disk loses data: go on from the last checkpoint, elsewhere"};
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes that begin and end anywhere
+//===----------------------------------------------------------------------===//
+
+Status Storage::inspect(uint64_t offset, uint64_t bytes,
+                        const std::function<Status(const std::byte *)> &body) {
+  if (bytes == 0)
+    return body(nullptr);
+  const uint64_t first = offset / kStorageUnit * kStorageUnit, whole = roundUp(offset + bytes) - first;
+  const AlignedBlock copy = allocateBlock(whole);
+  if (Status status = read(first, copy.get(), whole); !status)
+    return status;
+  return body(copy.get() + (offset - first));
+}
+
+Status Storage::change(uint64_t offset, uint64_t bytes, const std::function<Status(std::byte *)> &body) {
+  if (bytes == 0)
+    return body(nullptr);
+  const uint64_t first = offset / kStorageUnit * kStorageUnit, whole = roundUp(offset + bytes) - first;
+  const AlignedBlock copy = allocateBlock(whole);
+  // Of the first and the last unit something else may stay.
+  if (offset != first)
+    if (Status status = read(first, copy.get(), kStorageUnit); !status)
+      return status;
+  if ((offset + bytes) % kStorageUnit != 0 && (whole > kStorageUnit || offset == first))
+    if (Status status = read(first + whole - kStorageUnit, copy.get() + whole - kStorageUnit, kStorageUnit);
+        !status)
+      return status;
+  if (Status status = body(copy.get() + (offset - first)); !status)
+    return status;
+  return write(first, copy.get(), whole);
+}
+
+StorageTotals Storage::totals() const {
+  const std::lock_guard lock(mutex);
+  return sums;
+}
+
+std::string Storage::describe() const {
+  return fmt::format("{}, {}, blocks of {} bytes{}", quote(options.directory), queue->describe(),
+                     options.settings.blockBytes, options.verify ? ", digests" : "");
+}
+
+} // namespace ds::rt
