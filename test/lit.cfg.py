@@ -4,6 +4,7 @@
 #            cuda   an NVIDIA GPU is there
 #            chromium  Debian's browser is there: pages are looked at in it
 #            network-namespaces  whoever runs this may make nodes of one machine (root, iproute2)
+#            direct-io  files of the build directory can be read past the system's cache
 #            cuda-plugin  the CUDA part was built; fake-cuda: and the device of host memory that runs it
 # Substitutions:  %python           the Python that has PyTorch
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
@@ -72,6 +73,26 @@ if runs("unshare", "--net", "--uts", "ip", "link", "add", "eth0", "type", "veth"
     config.available_features.add("network-namespaces")
 else:
     lit_config.note("no name spaces may be made: ranks of two nodes are not run (root can, with iproute2)")
+
+
+def has_direct_io(folder):
+    """Whether a file in `folder` can be opened as storage wants it."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"direct-io-{os.getpid()}")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600))
+    except OSError:
+        return False
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+    return subprocess.run(["stat", "-f", "-c", "%T", folder], stdout=subprocess.PIPE, text=True).stdout.strip() != "tmpfs"
+
+
+if has_direct_io(config.test_exec_root):
+    config.available_features.add("direct-io")
+else:
+    lit_config.note("no direct access to files here: nothing is kept in storage")
 if shutil.which("chromium"):
     config.available_features.add("chromium")
 else:

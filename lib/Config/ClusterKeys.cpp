@@ -89,6 +89,8 @@ constexpr ClusterKey kTable[] = {
   {"nvme.bytes", Bytes, false, "bytes", "of a node; absent: no storage to offload to", SET(nvme.bytes, integer)},
   {"nvme.read_bytes_per_second", Positive, false, "bytes/s", "of a node", SET(nvme.readBytesPerSecond, number)},
   {"nvme.write_bytes_per_second", Positive, false, "bytes/s", "of a node", SET(nvme.writeBytesPerSecond, number)},
+  {"nvme.block_bytes", Bytes, false, "bytes", "of a request, where the rates were measured: for aio.block_size", SET(nvme.blockBytes, integer)},
+  {"nvme.queue_depth", Count, false, "requests", "under way there: for aio.queue_depth", SET(nvme.queueDepth, integer)},
 };
 // clang-format on
 #undef SET

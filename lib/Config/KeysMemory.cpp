@@ -84,11 +84,11 @@ constexpr Key kTable[] = {
   {ZERO "zenflow.pt_reserved_cores_perc", Float, "0.5", "0..1", Detail, "share of the cores kept free", ""},
   {ZERO "zenflow.steps_per_epoch", Int, "null", ">0", Detail, "set by DeepSpeed itself", ""},
 
-  {"aio.block_size", Int, "1048576", ">0", Noted, "read by what is offloaded to NVMe (bytes of a request)", ""},
-  {"aio.queue_depth", Int, "8", ">0", Noted, "read by what is offloaded to NVMe (requests under way)", ""},
-  {"aio.intra_op_parallelism", Int, "1", ">0", Noted, "read by what is offloaded to NVMe (threads)", ""},
-  {"aio.single_submit", Bool, "false", "", Noted, "read by what is offloaded to NVMe", ""},
-  {"aio.overlap_events", Bool, "true", "", Noted, "read by what is offloaded to NVMe", ""},
+  {"aio.block_size", Int, "1048576", ">0", Honoured, "bytes of a request to NVMe", ""},
+  {"aio.queue_depth", Int, "8", ">0", Honoured, "requests under way, for each of intra_op_parallelism", ""},
+  {"aio.intra_op_parallelism", Int, "1", ">0", Honoured, "how often queue_depth requests are under way", ""},
+  {"aio.single_submit", Bool, "false", "", Honoured, "requests are started one by one", ""},
+  {"aio.overlap_events", Bool, "true", "", Honoured, "requests are started while others are waited for", ""},
   {"aio.use_gds", Bool, "false", "", Refused, "programs have no GPU direct storage", ""},
 
   {"activation_checkpointing.partition_activations", Bool, "false", "", Refused, "programs have no recomputation yet", ""},

@@ -26,6 +26,15 @@ LogicalResult TransferOp::verify() {
   if (source.getSpace() == target.getSpace()) // C2.
     return emitOpError("expects buffers in two spaces, but both are in ")
            << stringifySpace(source.getSpace());
+  bool isStorage = source.getSpace() == Space::Nvme || target.getSpace() == Space::Nvme;
+  bool isHost = source.getSpace() == Space::Host || target.getSpace() == Space::Host;
+  if (isStorage && !isHost) // C3.
+    return emitOpError("expects storage to be reached through the host, but got ")
+           << stringifySpace(source.getSpace()) << " and " << stringifySpace(target.getSpace());
+  if (isStorage != (getStream() == StreamKind::Storage)) // C3.
+    return emitOpError("expects stream ")
+           << stringifyStreamKind(isStorage ? StreamKind::Storage : StreamKind::HostCopy) << ", but got "
+           << stringifyStreamKind(getStream());
   return success();
 }
 

@@ -77,7 +77,7 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createVerifyResident());
 }
 
-void mlir::ds::buildBufferPipeline(OpPassManager &manager) {
+void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options) {
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
   // No canonicalisation from here on: it would undo the private copies that regions live on.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());
@@ -87,7 +87,9 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createSplitColumns());
   // Order is decided on values, because buffers freeze who may overwrite whom.
   manager.addNestedPass<func::FuncOp>(createOrderIssue());
-  manager.addPass(createBufferize());
+  BufferizeOptions buffers;
+  buffers.staging = options.stagingBytes;
+  manager.addPass(createBufferize(buffers));
 }
 
 void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options) {
@@ -113,7 +115,7 @@ void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions
 }
 
 void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options) {
-  buildBufferPipeline(manager);
+  buildBufferPipeline(manager, options);
   buildStreamPipeline(manager, options);
 }
 

@@ -62,6 +62,23 @@ static void addCheckpoint(ModuleOp module, report::PlanReport &report) {
                          static_cast<int64_t>(::ds::rt::mostSnapshotBytes(*states))};
 }
 
+/// Bytes that one rank reads from storage and writes there in a step.
+static void addStorage(ModuleOp module, report::PlanReport &report) {
+  if (!ArenaOp::lookup(module, Space::Nvme))
+    return;
+  report::StorageTraffic traffic;
+  for (func::FuncOp func : getSegments(module)) {
+    int64_t runs = runsPerStep(func);
+    for (TransferOp op : func.getOps<TransferOp>())
+      if (op.getStream() == StreamKind::Storage) {
+        bool reads = op.getSource().getType().getSpace() == Space::Nvme;
+        BufferType stored = reads ? op.getSource().getType() : op.getTarget().getType();
+        (reads ? traffic.readBytes : traffic.writtenBytes) += runs * reservedBytes(stored);
+      }
+  }
+  report.storage = traffic;
+}
+
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
   report::PlanReport report;
   report::RankPlan rank;
@@ -74,6 +91,7 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   describeMadeAgain(module, report);
   describeAttention(module, report);
   addCheckpoint(module, report);
+  addStorage(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));

@@ -121,7 +121,7 @@ LogicalResult PlanFitter::makeBuffers(int64_t forResident) {
   used.residentMemory = forResident;
   auto build = [&](OpPassManager &manager) {
     buildPipelines(manager, reached, Phase::Resident, used);
-    buildBufferPipeline(manager);
+    buildBufferPipeline(manager, options);
   };
   return success(reached == Phase::Scheduled || succeeded(run(build, *buffers)));
 }

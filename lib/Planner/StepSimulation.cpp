@@ -9,8 +9,8 @@ using namespace mlir::ds;
 namespace report = ::ds::report;
 namespace cost = ::ds::cost;
 
-/// What collectives share: the links between devices.
-static constexpr uint32_t kFabric = 1, kHostLink = 2;
+/// What commands share: the links between devices, that to the host, the disk.
+static constexpr uint32_t kFabric = 1, kHostLink = 2, kDisk = 3;
 
 /// `command` as the simulation sees it, on stream number `stream`.
 static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, CommandCosts &costs,
@@ -24,7 +24,9 @@ static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, Comman
   if (auto communicate = dyn_cast<CommunicateOp>(command))
     return {Kind::Collective, stream, costs.collectiveSeconds(communicate), kFabric};
   if (auto transfer = dyn_cast<TransferOp>(command))
-    return {Kind::Copy, stream, costs.transferSeconds(transfer), kHostLink};
+    return transfer.getStream() == StreamKind::Storage
+               ? cost::SimCommand{Kind::Storage, stream, costs.transferSeconds(transfer), kDisk}
+               : cost::SimCommand{Kind::Copy, stream, costs.transferSeconds(transfer), kHostLink};
   return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
 }
 

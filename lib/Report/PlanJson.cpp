@@ -121,8 +121,8 @@ static void addAnswers(Json &json, const PlanReport &report) {
     json["max_seq"] = *report.maxSeq;
 }
 
-/// What saving takes, the forms in which losses and attention are computed, and what is made again; keys only
-/// where there is a choice.
+/// What saving takes and storage moves, the forms in which losses and attention are computed, and what is
+/// made again; keys only where there is a choice.
 static void addForms(Json &json, const PlanReport &report) {
   if (const std::optional<LossChunks> &loss = report.lossChunks)
     json["loss_chunks"] = {{"chunks", loss->chunks},
@@ -131,6 +131,9 @@ static void addForms(Json &json, const PlanReport &report) {
                            {"more_seconds", number(loss->moreSeconds)}};
   if (const std::optional<CheckpointBytes> &checkpoint = report.checkpoint)
     json["checkpoint"] = {{"bytes", checkpoint->bytes}, {"copy_bytes", checkpoint->copyBytes}};
+  if (const std::optional<StorageTraffic> &storage = report.storage)
+    json["storage"] = {{"bytes_written_per_step", storage->writtenBytes},
+                       {"bytes_read_per_step", storage->readBytes}};
   for (const MadeAgain &again : report.madeAgain)
     json["made_again"].push_back({{"what", again.what},
                                   {"values", again.values},

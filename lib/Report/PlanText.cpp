@@ -82,6 +82,7 @@ private:
   std::string bar(int64_t part, int64_t whole, unsigned room) const;
   std::string curve(const std::vector<int64_t> &values, unsigned room) const;
   void title();
+  void storage();
   void communication();
   void time();
   void notes();
@@ -281,6 +282,15 @@ void Printer::rank(const RankPlan &rank) {
   categories(rank), parts(rank), states(rank), largest(rank), layers(rank), beyond(rank);
 }
 
+void Printer::storage() {
+  if (!report.storage)
+    return;
+  out += "\n" + paint("Moved by each rank from and to storage in a step", "1") + "\n";
+  for (const auto &[name, bytes] :
+       {std::pair("read", report.storage->readBytes), {"written", report.storage->writtenBytes}})
+    line("  " + left(name, 16) + right(formatBytes(bytes), 11) + right(formatExact(bytes), 22) + " bytes");
+}
+
 void Printer::communication() {
   if (report.predicted.communicationBytes.empty())
     return;
@@ -348,7 +358,7 @@ std::string Printer::run() {
   title();
   for (const RankPlan &plan : report.ranks)
     rank(plan);
-  communication(), time(), notes();
+  storage(), communication(), time(), notes();
   verdict();
   return std::move(out);
 }

@@ -57,6 +57,7 @@ private:
   void inputs(PlanReport &report, const Json &json);
   void lossChunks(PlanReport &report, const Json &json);
   void checkpoint(PlanReport &report, const Json &json);
+  void storage(PlanReport &report, const Json &json);
   void checkRanks(const PlanReport &report);
   static std::string join(const std::string &path, const std::string &key) {
     return path.empty() ? key : path + "." + key;
@@ -252,6 +253,13 @@ void Reader::checkpoint(PlanReport &report, const Json &json) {
                          bytes(checkpoint, "checkpoint", "copy_bytes")};
 }
 
+void Reader::storage(PlanReport &report, const Json &json) {
+  const Json &storage = member(json, "", "storage", false);
+  if (!error && !storage.is_null())
+    report.storage = {bytes(storage, "storage", "bytes_read_per_step"),
+                      bytes(storage, "storage", "bytes_written_per_step")};
+}
+
 void Reader::lossChunks(PlanReport &report, const Json &json) {
   const std::string path = "loss_chunks";
   const Json &chunks = member(json, "", "loss_chunks", false);
@@ -323,7 +331,7 @@ PlanReport Reader::report(const Json &json) {
   report.basisReason = text(json, "", "basis_reason", false);
   inputs(report, json);
   lossChunks(report, json);
-  checkpoint(report, json);
+  checkpoint(report, json), storage(report, json);
   bool usesHost = std::any_of(report.ranks.begin(), report.ranks.end(),
                               [](const RankPlan &rank) { return rank.hostArena > 0; });
   if (!error && (report.basis == "rules" || usesHost) && !fits.get<bool>() && report.fits())

@@ -54,6 +54,22 @@ func.func @transfer_c2_one_space(%a: !ds.buffer<tensor<4xf32>, [1], host>, %h: !
 
 // -----
 
+func.func @transfer_c3_no_host(%a: !ds.buffer<tensor<4xf32>, [1], device>, %n: !ds.buffer<tensor<4xf32>, [1], nvme>) {
+  // expected-error@+1 {{'ds.transfer' op expects storage to be reached through the host, but got device and nvme}}
+  ds.transfer %a to %n on storage : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], nvme>
+  return
+}
+
+// -----
+
+func.func @transfer_c3_stream(%h: !ds.buffer<tensor<4xf32>, [1], host>, %n: !ds.buffer<tensor<4xf32>, [1], nvme>) {
+  // expected-error@+1 {{'ds.transfer' op expects stream storage, but got host_copy}}
+  ds.transfer %h to %n on host_copy : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], nvme>
+  return
+}
+
+// -----
+
 // expected-note@+1 {{the first is here}}
 ds.arena host bytes 64 lower_bound 0
 // expected-error@+1 {{'ds.arena' op expects one arena of space host, but the module has two}}

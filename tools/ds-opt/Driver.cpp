@@ -181,6 +181,14 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);
   result.maxLiveElements = config.zero.maxLiveParameters.value_or(kNoLimit);
   result.maxReuseElements = config.zero.maxReuseDistance.value_or(kNoLimit);
+  // Twice what may be under way: a queue that runs empty between two pieces is idle for a moment only.
+  constexpr int64_t kMiB = 1 << 20, kMost = 64 * kMiB;
+  const config::Aio &aio = config.aio;
+  int64_t underWay = 0;
+  if (__builtin_mul_overflow(aio.blockSize, 2 * std::min<int64_t>(aio.queueDepth, 1024), &underWay) ||
+      __builtin_mul_overflow(underWay, std::min<int64_t>(aio.intraOpParallelism, 1024), &underWay))
+    underWay = kMost;
+  result.stagingBytes = llvm::alignTo(std::clamp(underWay, kMiB, kMost), kMiB);
   return result;
 }
 

@@ -130,12 +130,28 @@ static Status writeViews(const Model &model, const Options &options, const Progr
   return writePictures(options, report, {timeline});
 }
 
+/// How the program drives its storage; more than a disk could make use of counts as that.
+static rt::StorageSettings storageSettings(const config::Config &config) {
+  constexpr int64_t kMostBlock = int64_t(1) << 30, kMostRequests = 1024;
+  const std::string &optimizer = config.zero.offloadOptimizer.nvmePath;
+  const auto requests = [=](int64_t count) { return static_cast<uint32_t>(std::min(count, kMostRequests)); };
+  rt::StorageSettings settings;
+  settings.path = optimizer.empty() ? config.zero.offloadParam.nvmePath : optimizer;
+  settings.blockBytes = static_cast<uint64_t>(std::min(config.aio.blockSize, kMostBlock));
+  settings.queueDepth = requests(config.aio.queueDepth);
+  settings.parallelism = requests(config.aio.intraOpParallelism);
+  settings.singleSubmit = config.aio.singleSubmit;
+  settings.overlapEvents = config.aio.overlapEvents;
+  return settings;
+}
+
 /// Writes the program and, beside it, the weights that came with the model.
 static Status writeProgramFiles(Model &model, const Options &options, const config::Config &config,
                                 rt::Program &program) {
   if (Status status = addKernels(model, options, program); !status)
     return status;
   program.configText = config::summarizeConfig(config);
+  program.storage = storageSettings(config);
   const std::string weights = options.weightsOutput();
   if (!weights.empty())
     program.weightsFile = llvm::sys::path::filename(weights).str();

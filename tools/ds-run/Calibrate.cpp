@@ -30,6 +30,8 @@ int runCalibration(int argc, char **argv) {
   app.add_option("--device", options.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  app.add_option("--nvme", options.nvme,
+                 "directory on the disk that states are to be offloaded to: find how it is best driven");
   CLI::Option *only =
       app.add_option("--only", options.only, "parts of a GPU's figures, by commas")->delimiter(',');
   CLI::Option *log = app.add_option("--log-jsonl", options.logJsonl, "one object a measurement of a GPU");

@@ -64,6 +64,11 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
                  "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl");
   app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps");
   app.add_option("--save-weights", options.saveWeights, "write the weights after the last step");
+  app.add_option(
+      "--nvme", options.nvme,
+      "directory on a local disk for what the program keeps on NVMe (default: the configuration's)");
+  app.add_flag("--verify-storage", options.verifyStorage,
+               "keep a digest of each MiB that is written there, and compare it when it is read");
   app.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
   addRanksAndTimeout(app, options.ranks,
                      "start this many ranks here (under mpirun or srun: how many there are)",

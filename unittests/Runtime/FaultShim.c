@@ -2,7 +2,8 @@
 //
 // Preloaded into ds-run. DS_FAULT_DIR names the directory, DS_FAULT is KIND:K: the K-th call, from 1, that
 // makes, changes, syncs, closes, renames or removes something below it ends with that fault: kill (the process
-// is killed before the call), enospc, eio, or short (of a write: half of it). DS_FAULT_RANK: only in this rank.
+// is killed before the call), enospc, eio, eios (the calls behind it too), or short (of a write: half of it).
+// DS_FAULT_RANK: only in this rank.
 // When the process ends well, the number of calls is written to DS_FAULT_COUNT if that is a file name.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,7 +36,9 @@ static int strike(void) {
     return 0;
   const unsigned long number = atomic_fetch_add(&calls, 1) + 1;
   const char *when = fault ? strchr(fault, ':') : NULL;
-  if (!when || strtoul(when + 1, NULL, 10) != number)
+  const unsigned long wanted = when ? strtoul(when + 1, NULL, 10) : 0;
+  const int forEver = fault && strncmp(fault, "eios", 4) == 0;
+  if (!when || (number != wanted && !(forEver && number > wanted)))
     return 0;
   if (strncmp(fault, "kill", 4) == 0)
     kill(getpid(), SIGKILL);

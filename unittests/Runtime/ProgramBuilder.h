@@ -51,6 +51,17 @@ public:
     program.buffers.push_back(std::move(buffer));
     return static_cast<uint32_t>(program.buffers.size() - 1);
   }
+  /// A packed buffer that begins at a unit of the host's or the storage's arena, and has all units that it
+  /// touches for the whole step.
+  uint32_t keepUnits(Space space, std::vector<int64_t> shape, DType dtype = DType::F32) {
+    uint64_t &arena = space == Space::Host ? arenas().host : arenas().nvme;
+    Buffer buffer{space, dtype, arena, shape, packed(shape)};
+    const uint64_t bytes = (extentBytes(buffer) + kStorageUnit - 1) / kStorageUnit * kStorageUnit;
+    program.lifetimes.push_back({space, arena, bytes, Lifetime::kWholeStep, 0, 0, stage()});
+    arena += bytes;
+    program.buffers.push_back(std::move(buffer));
+    return static_cast<uint32_t>(program.buffers.size() - 1);
+  }
   /// As place, live for the whole step.
   uint32_t keep(std::vector<int64_t> shape, DType dtype = DType::F32) {
     const uint32_t id = place(std::move(shape), dtype);

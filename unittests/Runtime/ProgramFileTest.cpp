@@ -56,6 +56,7 @@ Program sampleProgram() {
   b.program.unusedWeights = {"mask"};
   b.program.modelConfig = "{\"model_type\": \"gpt2\"}\n";
   b.program.convertsWeights = b.program.tf32 = true;
+  b.program.storage = {"/nvme", 4096, 32, 2, true, false};
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9};
   b.program.planHash = hashPlan(b.program);
@@ -91,6 +92,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_EQ(again->modelConfig, program.modelConfig);
   EXPECT_TRUE(again->convertsWeights);
   EXPECT_TRUE(again->tf32);
+  EXPECT_EQ(again->storage, program.storage);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
   EXPECT_EQ(again->world, 2u);
   EXPECT_EQ(again->mesh, (Mesh{{"dp", 2}}));

@@ -114,6 +114,7 @@ struct BetweenLink {
 struct NvmeSpec {
   int64_t bytes = 0;                                      ///< of a node; 0: none
   double readBytesPerSecond = 0, writeBytesPerSecond = 0; ///< of a node
+  int64_t blockBytes = 0, queueDepth = 0;                 ///< that reach them; 0: not known
 };
 
 struct Cluster {

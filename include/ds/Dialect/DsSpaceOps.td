@@ -42,6 +42,7 @@ def Ds_TransferOp : Ds_Op<"transfer", [OnBuffers, DeclareOpInterfaceMethods<Memo
     Constraints:
     - (C1) both buffers have one tensor type and are contiguous.
     - (C2) they are in different spaces.
+    - (C3) a buffer in storage is copied from and to one of the host, on stream storage; no other transfer is on it.
 
     Example: `ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>`
   }];

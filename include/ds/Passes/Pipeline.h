@@ -16,7 +16,8 @@ struct PipelineOptions {
   uint64_t attentionBytes = 256 << 20; ///< as ds-assign-workspaces has it
   int64_t memory = 0;         ///< bytes that gathers and reductions under way must leave room in; 0: no limit
   int64_t residentMemory = 0; ///< the same for what is kept of the forward; 0: as `memory`
-  int64_t workspaceMemory = 0; ///< the same for workspaces that have a choice; 0: as `memory`
+  int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
+  int64_t workspaceMemory = 0;     ///< the same for workspaces that have a choice; 0: as `memory`
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
 };
@@ -32,7 +33,7 @@ void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &option
 
 /// resident -> scheduled: kernels, issue order, buffers, streams and events. First what memory has no say in,
 /// up to buffers in issue order; then what runs beside compute, as far as `options.memory` holds it.
-void buildBufferPipeline(OpPassManager &manager);
+void buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options);
 void buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options);
 void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
 

@@ -58,9 +58,10 @@ def VerifyPlanned : Pass<"ds-verify-planned", "::mlir::ModuleOp"> {
 
     Requires: phase planned.
     Ensures: (E1) the device has a `ds.arena`, as has each space in which something lies, and every `ds.alloc`, state and input an offset; (E2) offsets are
-    multiples of 64; (E3) everything lies inside the arena of its space; (E4) an input has one place in all segments; (E5) no two
+    multiples of 64, in storage of 4096; (E3) everything lies inside the arena of its space; (E4) an input has one place in all segments; (E5) no two
     values of a space that are live at once overlap: states and inputs live always, an allocation from the first to the
-    last command that names it or a view of it; what other streams than compute name, until compute has waited for that.
+    last command that names it or a view of it; what other streams than compute name, until compute has waited for that;
+    (E6) host memory through which storage is moved begins at a multiple of 4096.
 
     ```
     %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>

@@ -133,15 +133,19 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     Requires: phase sharded, or step on one rank; regions fused, issue order final.
     Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
     (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
-    are one symbol.
+    are one symbol; (E5) transfers of storage begin at whole units of 4096 bytes of host memory.
 
     ```
     %t = ds.transpose %x perm [1, 0] : ...                  %t = ds.view %x offset 0 : ... -> !ds.buffer<..., [1, 4], device>
     %e = ds.fused(%t, %w) : ... { ... }                ->   ds.launch @kernel_0 ins(%t, %w) outs(%w) on compute : ...
     return %e : tensor<4x4xf32>     // becomes @w           return
     ```
+
+    What storage holds reaches the device through two pieces of host memory in turn, each of `staging` bytes at most.
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"staging", "staging", "int64_t", "16777216",
+                        "bytes of each of the two pieces of host memory through which storage is moved">];
 }
 
 def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {

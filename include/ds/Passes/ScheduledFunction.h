@@ -67,6 +67,9 @@ Value addStateArgument(func::FuncOp func, StateOp state);
 /// Attribute of an allocation whose address must be a multiple of so many bytes, more than all have.
 inline constexpr StringLiteral kAlignmentAttr = "ds.alignment";
 
+/// Bytes that a plan gives a buffer: in storage whole units, which a disk writes as one.
+int64_t reservedBytes(BufferType type);
+
 /// Attribute that gives states and inputs their place, in bytes from the start of their space's arena.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
 /// Function attribute for the report: which values stay gathered between their uses, and what that costs.

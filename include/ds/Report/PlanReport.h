@@ -143,6 +143,12 @@ struct CheckpointBytes {
   int64_t copyBytes = 0;
 };
 
+/// What a rank moves from and to storage in one step.
+struct StorageTraffic {
+  int64_t readBytes = 0;
+  int64_t writtenBytes = 0; ///< what wears a disk out
+};
+
 /// One thing that a plan was asked for with: a key of ds_config.json by its dotted path, or a name of its
 /// own.
 struct PlanInput {
@@ -176,6 +182,7 @@ struct PlanReport {
   std::vector<MadeAgain> madeAgain;            ///< what costs most seconds first
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
   std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
+  std::optional<StorageTraffic> storage;       ///< none: nothing lies in storage
   std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say
   std::vector<std::string> notes;  ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes; ///< that make a plan fit which does not, the fastest first

@@ -17,6 +17,7 @@ struct CalibrateOptions {
   std::string output;            ///< empty: stdout
   std::string device = "cpu";    ///< or cuda
   std::vector<std::string> only; ///< parts of a GPU's calibration; empty: all
+  std::string nvme;              ///< directory of the disk to offload to; empty: that of temporary files
   std::string logJsonl;          ///< of a GPU: one object a measurement, as it is made; empty: none
   RankIdentity place;
   std::chrono::milliseconds timeout = kDefaultTimeout;

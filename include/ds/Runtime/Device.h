@@ -56,7 +56,8 @@ public:
   /// all of its stages, which all ranks make together.
   virtual Status load(const Program &program, uint32_t rank, std::vector<GroupUse> groups) = 0;
 
-  /// Zeroed memory, aligned to 256 bytes; Space::Host is memory that the device copies from and to directly.
+  /// Zeroed memory, aligned to 256 bytes; Space::Host is memory that the device copies from and to directly,
+  /// of whole pages.
   /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.
   virtual Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) = 0;
 
@@ -75,6 +76,10 @@ public:
   virtual Status issue(uint32_t command, uint32_t microBatch) = 0;
   virtual Status record(uint32_t event, uint32_t stream) = 0;
   virtual Status wait(uint32_t event, uint32_t stream) = 0;
+
+  /// Calls `body` with `argument` on a thread of the device's own when the work before it on `stream` is
+  /// done; what is behind it there waits. `body` asks nothing of the device.
+  virtual Status callHost(uint32_t stream, void (*body)(void *), void *argument) = 0;
 
   /// All streams wait for what is on the compute stream, or the compute stream for what is on all others.
   virtual Status fork() = 0;

@@ -35,6 +35,7 @@ class Device;
 class DeviceRunner;
 struct Execution;
 class Poison;
+class Storage;
 class Task;
 class StreamWorkers;
 
@@ -43,6 +44,13 @@ struct Timing {
   uint32_t command;
   uint32_t stream;
   int64_t beginNs, endNs;
+};
+
+/// Where a run keeps what its program has in storage.
+struct StoragePlace {
+  std::string directory; ///< empty: the one that the program names
+  bool verify = false;   ///< keep a digest of each MiB, and compare it when it is read
+  std::function<void(const std::string &)> warn = {}; ///< one line a call
 };
 
 struct ExecutorOptions {
@@ -55,6 +63,7 @@ struct ExecutorOptions {
   /// Told of the first failure of a segment while other streams may still wait for ranks; from any thread.
   std::function<void(const Error &)> failed = {};
   Device *device = nullptr; ///< null: this processor. It outlives the executor.
+  StoragePlace storage = {};
 };
 
 /// The one object that a host of programs deals with: loading, memory, running and what was measured.
@@ -115,7 +124,10 @@ public:
   /// event or for the other streams at a segment's end, or ran a collective itself.
   int64_t takeExposedNs();
 
-  /// Bytes of the device and host arenas: what the program's memory use is.
+  /// Null where the program has no arena of storage.
+  const Storage *storageArena() const { return storage.get(); }
+
+  /// Bytes of the arenas: what the program's memory use is.
   ArenaBytes arenaBytes() const { return stage().arenas; }
 
 private:
@@ -127,11 +139,16 @@ private:
   Status runInOrder(const Segment &segment, const After &after = {});
   Status runPoisoned(uint32_t index, const After &after = {});
   Status startPoison();
+  Task *taskOf(uint32_t command) const;
   Status runTask(uint32_t command);
+  Status beginTask(uint32_t command);
+  Status finishTask(uint32_t command);
+  void noteTiming(uint32_t command, int64_t begin);
   Status runHere(uint32_t command);
 
   Program prog;
-  std::vector<Execution> step; ///< the stage's schedule; empty on a device, whose runner has its own
+  std::vector<Execution> step;      ///< the stage's schedule; empty on a device, whose runner has its own
+  std::unique_ptr<Storage> storage; ///< null without an arena of storage; outlives what runs on it
   Arena device, host;
   KernelImage image;
   /// By command: one for each place of its operands, which is that of the micro-batch; null for events.
@@ -145,6 +162,7 @@ private:
   bool measuring = false;
   std::unique_ptr<Poison> poison; ///< null without, and on a device, whose runner has its own
   std::vector<Timing> timings;
+  std::vector<int64_t> began; ///< by command, of those that overlap; each written on its stream
 };
 
 /// Whether this build and environment ask for poisoning.

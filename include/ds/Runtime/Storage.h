@@ -99,10 +99,12 @@ struct StorageOptions {
 /// What has gone through a storage.
 struct StorageTotals {
   uint64_t bytesRead = 0, bytesWritten = 0;
-  double secondsReading = 0, secondsWriting = 0;
+  double seconds = 0; ///< for which something was under way
 };
 
-/// The storage of one rank. Safe to be used from several threads, one transfer at a time.
+class TransferSet;
+
+/// The storage of one rank. Safe to be used from several threads.
 class Storage {
 public:
   /// Makes the file in `options.directory`. Fails with ExitCode::DoesNotFit where there is no room for it,
@@ -117,6 +119,12 @@ public:
   /// Offset, bytes and memory are multiples of kStorageUnit, inside the arena.
   Status read(uint64_t offset, std::byte *to, uint64_t bytes);
   Status write(uint64_t offset, const std::byte *from, uint64_t bytes);
+
+  /// The same, begun: the memory is the storage's until `finish` says how it went. Returns a number.
+  Result<uint64_t> begin(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes);
+  /// Waits until some request has ended; true when transfer `id`, which was begun, has nothing to wait for.
+  bool advance(uint64_t id);
+  Status finish(uint64_t id);
 
   /// Calls `body` with a copy of any bytes of the arena; `change` then writes what it left there.
   Status inspect(uint64_t offset, uint64_t bytes, const std::function<Status(const std::byte *copy)> &body);
@@ -140,7 +148,6 @@ private:
   explicit Storage(const StorageOptions &options);
   Status reserveAddresses();
   Status check(uint64_t offset, const std::byte *memory, uint64_t bytes) const;
-  Status transfer(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes);
   std::string placeOf(uint64_t offset) const;
   void noteDigests(uint64_t offset, const std::byte *data, uint64_t bytes);
   Status compareDigests(uint64_t offset, const std::byte *data, uint64_t bytes) const;
@@ -148,12 +155,22 @@ private:
   StorageOptions options;
   int file = -1;
   std::unique_ptr<StorageQueue> queue;
+  std::unique_ptr<TransferSet> set; ///< on it
   std::byte *addresses = nullptr;
   mutable std::mutex mutex; ///< guards what follows, and the queue
   struct Digest {
     uint64_t bytes, value;
   };
   std::map<uint64_t, Digest> digests; ///< by offset; of what was written last
+  /// A transfer that was begun.
+  struct Begun {
+    bool writes;
+    uint64_t offset;
+    const std::byte *memory;
+    uint64_t bytes;
+  };
+  std::map<uint64_t, Begun> begun;
+  int64_t busySince = 0; ///< while there is one
   StorageTotals sums;
   bool lost = false; ///< the queue failed: blocks may still be under way
 };

@@ -52,6 +52,8 @@ struct TrainOptions {
   LossRules loss;
   uint64_t checkReplicas = 0; ///< steps between comparisons of what several ranks hold; 0: none
   bool shuffle = false;
+  std::string nvme;           ///< directory for what the program keeps in storage; empty: the program's
+  bool verifyStorage = false; ///< compare what is read from there with what was written
 };
 
 /// Runs to the end, to an interruption or to the first error; prints results on stdout and the log on stderr.

@@ -128,7 +128,7 @@ LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp 
 }
 
 LogicalResult ProgramBuilder::addTransfer(rt::Command &command, TransferOp op) {
-  command.kind = rt::CommandKind::Copy;
+  command.kind = op.getStream() == StreamKind::Storage ? rt::CommandKind::Storage : rt::CommandKind::Copy;
   return addOperands(command, op->getOperands());
 }
 

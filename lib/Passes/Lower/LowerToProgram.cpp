@@ -116,7 +116,7 @@ void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segm
   rt::Lifetime lifetime;
   lifetime.space = static_cast<rt::Space>(type.getSpace());
   lifetime.offset = offset;
-  lifetime.bytes = type.getSizeInBytes();
+  lifetime.bytes = reservedBytes(type);
   lifetime.segment = segment;
   lifetime.begin = begin;
   lifetime.end = end;

@@ -66,9 +66,8 @@ struct VerifyModel : mlir::ds::impl::VerifyModelBase<VerifyModel> {
                 "expects a function @forward in phase model, but the module has none");
       return signalPassFailure();
     }
-    if (failed(verifyHomes(getOperation())) || failed(verifyLoss(forward)) ||
-        failed(verifyArguments(forward, symbols)) || failed(verifyTensorPhase(forward)) ||
-        failed(verifyGradientsPass(forward, symbols)))
+    if (failed(verifyLoss(forward)) || failed(verifyArguments(forward, symbols)) ||
+        failed(verifyTensorPhase(forward)) || failed(verifyGradientsPass(forward, symbols)))
       signalPassFailure();
   }
 };

@@ -8,6 +8,7 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -42,7 +43,9 @@ struct ModuleProblem {
   /// Adds something that lives all the time.
   Entry addPermanent(BufferType type) {
     PackBuffer buffer;
-    buffer.bytes = type.getSizeInBytes();
+    buffer.bytes = reservedBytes(type);
+    if (type.getSpace() == Space::Nvme)
+      buffer.alignment = ::ds::rt::kStorageUnit;
     buffer.segment = PackBuffer::kAllSegments;
     return add(type.getSpace(), buffer);
   }
@@ -64,7 +67,7 @@ static void addSegment(func::FuncOp func, uint32_t segment, ModuleProblem &modul
     AllocOp alloc = lifetime.alloc;
     BufferType type = alloc.getBuffer().getType();
     PackBuffer buffer;
-    buffer.bytes = type.getSizeInBytes();
+    buffer.bytes = reservedBytes(type);
     buffer.segment = segment;
     if (auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr))
       buffer.alignment = alignment.getInt();

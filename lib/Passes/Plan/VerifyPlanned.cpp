@@ -19,6 +19,8 @@ using namespace mlir::ds;
 
 /// Offsets are multiples of a cache line, which every vector load is content with.
 static constexpr int64_t kAlignment = 64;
+/// Disks move whole units, from and to memory of such offsets.
+static constexpr int64_t kStorageAlignment = 4096;
 
 namespace {
 /// Bytes of the arena that hold one value, from the first to the last command of its function that uses it.
@@ -124,10 +126,11 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
   int64_t arenaBytes = arena ? static_cast<int64_t>(arena.getBytes()) : 0;
   place.space = type.getSpace();
   place.begin = offset.getInt();
-  place.end = place.begin + type.getSizeInBytes();
-  if (place.begin % kAlignment != 0) // E2.
+  int64_t alignment = place.space == Space::Nvme ? kStorageAlignment : kAlignment;
+  place.end = place.begin + llvm::alignTo(type.getSizeInBytes(), place.space == Space::Nvme ? alignment : 1);
+  if (place.begin % alignment != 0) // E2.
     return emitError(place.loc, "expects the offset of ")
-           << place.name << " to be a multiple of " << kAlignment << ", but got " << place.begin;
+           << place.name << " to be a multiple of " << alignment << ", but got " << place.begin;
   if (place.begin < 0 || place.end > arenaBytes) // E3.
     return emitError(place.loc, "expects ") << place.name << " inside the arena's " << arenaBytes
                                             << " bytes, but got [" << place.begin << ", " << place.end << ")";
@@ -166,11 +169,29 @@ LogicalResult PlanVerifier::addInputs(func::FuncOp func) {
   return success();
 }
 
+/// Verifies that what is moved from or to storage begins at a unit of host memory (E6).
+static LogicalResult verifyStaging(AllocOp alloc) {
+  if (alloc.getBuffer().getType().getSpace() != Space::Host || !alloc.getOffset() ||
+      *alloc.getOffset() % kStorageAlignment == 0)
+    return success();
+  auto movesStorage = [](Operation *user) {
+    auto transfer = dyn_cast<TransferOp>(user);
+    return transfer && transfer.getStream() == StreamKind::Storage;
+  };
+  for (Operation *user : alloc.getBuffer().getUsers())
+    if (movesStorage(user) || (isa<ViewOp>(user) && llvm::any_of(user->getUsers(), movesStorage)))
+      return alloc.emitOpError("expects an offset that is a multiple of ")
+             << kStorageAlignment << ", as storage is moved through it, but got " << *alloc.getOffset();
+  return success();
+}
+
 LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
   SmallVector<Place> places = permanent;
   for (AllocOp alloc : func.getOps<AllocOp>()) {
     Place place{("this " + alloc.getCategory() + " buffer").str(), alloc.getLoc(), Space::Device, 0, 0};
     addUses(alloc.getBuffer(), place);
+    if (failed(verifyStaging(alloc)))
+      return failure();
     if (failed(add(places, std::move(place), alloc.getOffsetAttr(), alloc.getBuffer().getType())))
       return failure();
   }

@@ -13,6 +13,8 @@ using namespace mlir::ds;
 
 namespace {
 struct Bufferize : mlir::ds::impl::BufferizeBase<Bufferize> {
+  using BufferizeBase::BufferizeBase;
+
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
       return signalPassFailure();
@@ -21,7 +23,7 @@ struct Bufferize : mlir::ds::impl::BufferizeBase<Bufferize> {
     KernelTable kernels(module);
     SmallVector<func::FuncOp> functions = llvm::to_vector(module.getOps<func::FuncOp>());
     for (func::FuncOp func : functions)
-      if (failed(FunctionBufferizer(func, symbols, kernels).run()))
+      if (failed(FunctionBufferizer(func, symbols, kernels, staging).run()))
         return signalPassFailure();
     setPhase(module, Phase::Scheduled);
   }

@@ -3,15 +3,83 @@
 // A store is made in the place of the state that it becomes, and otherwise in memory of its own in its space;
 // a load in the device's memory. Both are copies on a stream of their own: what computes goes on beside them.
 //
+// Storage is reached in two legs, for a disk moves whole units from and to memory of the host alone: one on
+// the stream of storage, one on that of host copies. What is large goes in pieces, through two pieces of host
+// memory in turn, so that the second leg of a piece runs beside the first of the next:
+//
+//   storage     %m[0..] to %slot0     %m[n..] to %slot1     (waits) %m[2n..] to %slot0
+//   host_copy                         %slot0 to %x[0..]     %slot1 to %x[n..]     ...
+//
+// The two pieces are a function's, whatever it moves; the order of commands is that of the events of their
+// use.
+//
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program.h"
+
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlir::ds;
 
+static constexpr int64_t kUnit = ::ds::rt::kStorageUnit;
+static constexpr unsigned kSlots = 2; ///< more would only wait for the slower leg
+
+static int64_t elementBytes(Type type) { return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8); }
+
+/// The next piece of staging memory, as `type`.
+Value FunctionBufferizer::nextStaging(RankedTensorType type, Location loc) {
+  Type element = type.getElementType();
+  Staging &ring = staging[element];
+  if (ring.slots.size() < kSlots) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&func.getBody().front());
+    int64_t elements = std::max<int64_t>(stagingBytes / kUnit, 1) * kUnit / elementBytes(element);
+    Value slot = allocate(RankedTensorType::get(elements, element), "workspace", loc, Space::Host);
+    slot.getDefiningOp()->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(kUnit));
+    ring.slots.push_back(slot.getDefiningOp<AllocOp>());
+  }
+  ring.elements = std::max(ring.elements, type.getNumElements());
+  Value slot = ring.slots[ring.next++ % kSlots].getBuffer();
+  Value view = builder.create<ViewOp>(loc, BufferType::getContiguous(type, Space::Host), slot, 0);
+  views[view] = slot;
+  return view;
+}
+
+/// Leaves staging memory as large as its largest piece, in whole units.
+void FunctionBufferizer::trimStaging() {
+  for (auto &[element, ring] : staging) {
+    int64_t units = llvm::divideCeil(ring.elements * elementBytes(element), kUnit);
+    auto type = RankedTensorType::get(units * kUnit / elementBytes(element), element);
+    for (AllocOp slot : ring.slots)
+      slot.getBuffer().setType(BufferType::getContiguous(type, Space::Host));
+  }
+}
+
+void FunctionBufferizer::transferPiece(Value from, Value to, Location loc) {
+  Value slot = nextStaging(bufferType(from).getTensor(), loc);
+  auto streamOf = [&](Value buffer) {
+    return bufferType(buffer).getSpace() == Space::Nvme ? StreamKind::Storage : StreamKind::HostCopy;
+  };
+  builder.create<TransferOp>(loc, from, slot, streamOf(from));
+  builder.create<TransferOp>(loc, slot, to, streamOf(to));
+}
+
 void FunctionBufferizer::transfer(Value from, Value to, Location loc) {
-  bool isStorage = bufferType(from).getSpace() == Space::Nvme || bufferType(to).getSpace() == Space::Nvme;
-  builder.create<TransferOp>(loc, from, to, isStorage ? StreamKind::Storage : StreamKind::HostCopy);
+  if (bufferType(from).getSpace() != Space::Nvme && bufferType(to).getSpace() != Space::Nvme) {
+    builder.create<TransferOp>(loc, from, to, StreamKind::HostCopy);
+    return;
+  }
+  RankedTensorType type = bufferType(from).getTensor();
+  int64_t count = type.getNumElements();
+  int64_t most = std::max<int64_t>(stagingBytes / kUnit, 1) * kUnit / elementBytes(type.getElementType());
+  if (count <= most)
+    return count > 0 ? transferPiece(from, to, loc) : void();
+  for (int64_t first = 0; first < count; first += most) {
+    StridedView piece{first, {std::min(most, count - first)}, {1}};
+    transferPiece(createView(from, piece, loc), createView(to, piece, loc), loc);
+  }
 }
 
 void FunctionBufferizer::bufferizeStore(StoreOp op) {

@@ -5,13 +5,18 @@
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
 
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 
-FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels)
-    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext(), &listener) {
+FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels,
+                                       int64_t stagingBytes)
+    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext(), &listener),
+      stagingBytes(stagingBytes) {
   privatizeConstants();
   for (auto [index, op] : llvm::enumerate(func.getBody().front()))
     position[&op] = index;
@@ -49,6 +54,7 @@ LogicalResult FunctionBufferizer::run() {
   for (ViewOp view : llvm::make_early_inc_range(block.getOps<ViewOp>()))
     if (view->use_empty())
       view.erase();
+  trimStaging();
   BitVector tensors(block.getNumArguments());
   for (BlockArgument argument : block.getArguments())
     tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
@@ -351,8 +357,11 @@ void FunctionBufferizer::copy(Value from, Value to, Location loc) {
 }
 
 Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc, Space space) {
-  return builder.create<AllocOp>(loc, BufferType::getContiguous(type, space), builder.getStringAttr(category),
-                                 IntegerAttr());
+  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space),
+                                       builder.getStringAttr(category), IntegerAttr());
+  if (space == Space::Nvme)
+    alloc->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(::ds::rt::kStorageUnit));
+  return alloc;
 }
 
 void FunctionBufferizer::bind(Value value, Value buffer) {

@@ -23,6 +23,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include "llvm/ADT/MapVector.h"
+
 namespace mlir::ds {
 
 /// The tensor type of `value`.
@@ -35,7 +37,8 @@ inline BufferType bufferType(Value value) { return cast<BufferType>(value.getTyp
 /// tables of buffers, views and last uses that all of them read and write.
 class FunctionBufferizer {
 public:
-  FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels);
+  /// What moves between storage and the device goes through pieces of host memory of `stagingBytes` bytes.
+  FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels, int64_t stagingBytes);
 
   /// Rewrites the function; fails with a diagnostic at the op that has no lowering.
   LogicalResult run();
@@ -64,6 +67,9 @@ private:
   void bufferizeStore(StoreOp op);
   void bufferizeLoad(LoadOp op);
   void transfer(Value from, Value to, Location loc);
+  void transferPiece(Value from, Value to, Location loc);
+  Value nextStaging(RankedTensorType type, Location loc);
+  void trimStaging();
   void bufferizeConcat(ConcatOp op);
   void bufferizePad(PadOp op);
   void bufferizeSplit(SplitOp op);
@@ -124,7 +130,15 @@ private:
   DenseMap<Attribute, Value> stateBuffers;     ///< state symbol -> argument
   DenseMap<Attribute, unsigned> stateLastRead; ///< state symbol -> last reader of the old value
   DenseSet<Value> gradients;                   ///< tensors that are a parameter's gradient
-  DenseMap<Operation *, Value> concats;        ///< concatenation -> its buffer, once a part of it was made
+  int64_t stagingBytes;
+  /// Pieces of host memory that take turns, and how many elements of them are used.
+  struct Staging {
+    SmallVector<AllocOp> slots;
+    unsigned next = 0;
+    int64_t elements = 0;
+  };
+  llvm::MapVector<Type, Staging> staging; ///< by element type
+  DenseMap<Operation *, Value> concats;   ///< concatenation -> its buffer, once a part of it was made
 };
 
 } // namespace mlir::ds

@@ -56,7 +56,7 @@ public:
   explicit SegmentVerifier(ModuleOp module) : module(module), symbols(module) {}
 
   LogicalResult run() {
-    if (failed(verifyHomes(module)) || failed(verifySlots()))
+    if (failed(verifySlots()))
       return failure();
     for (auto func : module.getOps<func::FuncOp>())
       if (failed(verifySegment(func)))

@@ -249,6 +249,14 @@ double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &
 
 double CommandCosts::transferSeconds(TransferOp op) const {
   double bytes = static_cast<double>(op.getSource().getType().getSizeInBytes());
+  if (op.getStream() == StreamKind::Storage) {
+    constexpr double kUnknownRate = 1e9; // of a slow disk: a cluster without figures says nothing better
+    if (rates.cluster().nvme.bytes <= 0)
+      return bytes / kUnknownRate;
+    int64_t sharing = std::max<int64_t>(1, rates.cluster().devicesPerNode);
+    return op.getSource().getType().getSpace() == Space::Nvme ? rates.storageReadSeconds(bytes, sharing)
+                                                              : rates.storageWriteSeconds(bytes, sharing);
+  }
   double rate = rates.cluster().host.toDeviceBytesPerSecond;
   // Without a link host and device are one memory, which is read once and written once.
   const ::ds::config::DeviceSpec &device = rates.cluster().device;

@@ -1,6 +1,8 @@
 //===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
 #include "ds/Passes/ScheduledFunction.h"
 
+#include "ds/Runtime/Program.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -133,6 +135,11 @@ int64_t mlir::ds::runsPerStep(func::FuncOp func) {
       if (run.getSegment().getValue() == func.getSymName())
         runs += run.getCount();
   return runs;
+}
+
+int64_t mlir::ds::reservedBytes(BufferType type) {
+  int64_t bytes = type.getSizeInBytes();
+  return type.getSpace() == Space::Nvme ? llvm::alignTo(bytes, ::ds::rt::kStorageUnit) : bytes;
 }
 
 FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {

@@ -60,14 +60,6 @@ LogicalResult mlir::ds::verifyTensorPhase(func::FuncOp func) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult mlir::ds::verifyHomes(ModuleOp module) {
-  for (auto state : module.getOps<StateOp>())
-    if (state.getHome() == Space::Nvme)
-      return state.emitOpError("has home(nvme), but programs for ")
-             << getTarget(module) << " keep states on the device and on the host";
-  return success();
-}
-
 LogicalResult mlir::ds::verifyMesh(ModuleOp module) {
   MeshOp mesh = MeshOp::lookup(module);
   auto training = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);

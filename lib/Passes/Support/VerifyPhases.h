@@ -28,9 +28,6 @@ LogicalResult verifyWork(func::FuncOp func);
 /// and that no owner and no bucket has two states of one slot.
 LogicalResult verifySegments(ModuleOp module);
 
-/// Verifies that the target of `module` can keep each state where its declaration has its home.
-LogicalResult verifyHomes(ModuleOp module);
-
 /// Verifies that the mesh of `module`, if it has one, has as many ranks as `ds.training` says.
 LogicalResult verifyMesh(ModuleOp module);
 

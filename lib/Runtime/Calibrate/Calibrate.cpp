@@ -137,6 +137,7 @@ Status run(const CalibrateOptions &options, RankGroup &group) {
                 .date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))),
                 .processor = processorName(),
                 .storageDirectory = temporaryDirectory(),
+                .nvmeDirectory = options.nvme,
                 .pool = std::move(*pool),
                 .figures = {},
                 .begin = begin,

@@ -21,7 +21,8 @@ struct Calibration {
   CalibrationClock clock;
   std::function<int64_t()> preemptions = countPreemptions; ///< tests bring their own
   std::string date, processor;
-  std::string storageDirectory; ///< where a temporary file may be written
+  std::string storageDirectory;   ///< where a temporary file may be written
+  std::string nvmeDirectory = {}; ///< of the disk that states are to be offloaded to; empty: not named
   Pool pool;
   Figures figures;
   double launchSeconds = 0, forkSeconds = 0; ///< measured first, to be taken off what follows
@@ -63,6 +64,8 @@ Status measureFunctions(Calibration &calibration);
 Status measureHost(Calibration &calibration);
 Status measureExchanges(Calibration &calibration);
 Status measureStorage(Calibration &calibration);
+/// The same of `nvmeDirectory`, in all the ways in which a run could drive it. On the first rank.
+Status tuneStorage(Calibration &calibration);
 
 } // namespace ds::rt
 

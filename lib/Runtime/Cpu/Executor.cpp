@@ -15,6 +15,7 @@
 #include "StreamWorkers.h"
 #include "Task.h"
 #include "Training/DeviceRunner.h"
+#include "Training/OpenStorage.h"
 
 #include <fmt/format.h>
 
@@ -44,22 +45,22 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
   if (stage >= program.stages.size())
     return Error{ExitCode::Internal, fmt::format("stage {} of a program of {}", stage, program.stages.size()),
                  ""};
-  if (const uint64_t bytes = program.stages[stage].arenas.nvme; bytes != 0)
-    return Error{ExitCode::Device,
-                 fmt::format("the program keeps {} bytes on NVMe, which this ds-run cannot do", bytes),
-                 "compile without offload to nvme"};
   std::unique_ptr<Executor> executor(new Executor);
   std::vector<GroupUse> groups = groupsOf(program);
   executor->prog = takeStage(std::move(program), stage);
   executor->thisRank = options.rank;
   executor->failed = options.failed;
+  Result<std::unique_ptr<Storage>> storage = openStorage(executor->prog, options.rank, options.storage);
+  if (!storage)
+    return storage.error();
+  executor->storage = std::move(*storage);
   if (!options.device) {
     Status status = executor->loadHere(options);
     return status ? Result(std::move(executor)) : status.error();
   }
   Result<std::unique_ptr<DeviceRunner>> runner =
       DeviceRunner::load(*options.device, executor->prog, options.rank, std::move(groups),
-                         options.poison.value_or(poisoningRequested()));
+                         options.poison.value_or(poisoningRequested()), executor->storage.get());
   if (!runner)
     return runner.error();
   executor->runner = std::move(*runner);
@@ -80,6 +81,8 @@ Status Executor::loadHere(const ExecutorOptions &options) {
   }
   if (Status status = startTeam(prog.threads); !status)
     return status;
+  if (storage)
+    useStaging(prog, rank(), host.data(), *storage);
   step = executionsOf(prog);
   return bindAll(options);
 }
@@ -87,8 +90,12 @@ Status Executor::loadHere(const ExecutorOptions &options) {
 /// Binds a command for every place that its operands have over micro-batches.
 Status Executor::bind(const ExecutorOptions &options, uint32_t command) {
   for (uint32_t m = 0; m < numBindings(prog, prog.commands[command]); ++m) {
-    const Binding binding{prog, image, [this, m](uint32_t buffer) { return data(buffer, m); },
-                          options.isa.value_or(bestIsa()), options.communicator};
+    const Binding binding{prog,
+                          image,
+                          [this, m](uint32_t buffer) { return data(buffer, m); },
+                          options.isa.value_or(bestIsa()),
+                          options.communicator,
+                          storage.get()};
     Result<std::unique_ptr<Task>> task = bindCommand(binding, command);
     if (!task)
       return task.error();
@@ -106,14 +113,21 @@ Status Executor::bindAll(const ExecutorOptions &options) {
     return startPoison();
   if (prog.streams.size() <= 1)
     return {};
-  workers =
-      std::make_unique<StreamWorkers>(prog, [this](uint32_t command) { return runTask(command); }, failed);
+  workers = std::make_unique<StreamWorkers>(
+      prog, [this](uint32_t command) { return runTask(command); },
+      StreamWorkers::Overlapped{[this](uint32_t command) { return beginTask(command); },
+                                [this](uint32_t command) { return taskOf(command)->advance(); },
+                                [this](uint32_t command) { return finishTask(command); }},
+      failed);
+  began.resize(prog.commands.size());
   return workers->start();
 }
 
 void *Executor::data(uint32_t buffer, uint32_t forMicroBatch) const {
   const Buffer &b = prog.buffers[buffer];
-  std::byte *base = runner ? runner->base(b.space) : (b.space == Space::Device ? device : host).data();
+  std::byte *base = b.space == Space::Nvme ? storage->base()
+                    : runner               ? runner->base(b.space)
+                                           : (b.space == Space::Device ? device : host).data();
   return base + windowOffset(b, prog.mesh, thisRank, forMicroBatch);
 }
 
@@ -127,6 +141,8 @@ std::vector<void *> Executor::inputs(uint32_t forMicroBatch) const {
 }
 
 Status Executor::change(std::byte *address, uint64_t bytes, const std::function<Status(std::byte *)> &body) {
+  if (storage && storage->holds(address))
+    return storage->change(storage->offsetOf(address), bytes, body);
   if (!runner || !runner->isRemote(address))
     return body(address);
   std::vector<std::byte> copy(bytes);
@@ -137,6 +153,8 @@ Status Executor::change(std::byte *address, uint64_t bytes, const std::function<
 
 Status Executor::inspect(const std::byte *address, uint64_t bytes,
                          const std::function<Status(const std::byte *)> &body) const {
+  if (storage && storage->holds(address))
+    return storage->inspect(storage->offsetOf(address), bytes, body);
   if (!runner || !runner->isRemote(address))
     return body(address);
   std::vector<std::byte> copy(bytes);
@@ -145,17 +163,37 @@ Status Executor::inspect(const std::byte *address, uint64_t bytes,
   return body(copy.data());
 }
 
+Task *Executor::taskOf(uint32_t command) const {
+  return tasks[command][microBatch % tasks[command].size()].get();
+}
+
+void Executor::noteTiming(uint32_t command, int64_t begin) {
+  static std::mutex mutex; // streams finish their commands at the same time
+  const std::lock_guard lock(mutex);
+  timings.push_back({command, prog.commands[command].stream, begin, nowNs()});
+}
+
 Status Executor::runTask(uint32_t command) {
-  Task *task = tasks[command][microBatch % tasks[command].size()].get();
+  Task *task = taskOf(command);
   if (!task)
     return {};
   if (!measuring)
     return task->run();
   const int64_t begin = nowNs();
   Status status = task->run();
-  static std::mutex mutex; // streams finish their commands at the same time
-  const std::lock_guard lock(mutex);
-  timings.push_back({command, prog.commands[command].stream, begin, nowNs()});
+  noteTiming(command, begin);
+  return status;
+}
+
+Status Executor::beginTask(uint32_t command) {
+  began[command] = nowNs();
+  return taskOf(command)->begin();
+}
+
+Status Executor::finishTask(uint32_t command) {
+  Status status = taskOf(command)->complete();
+  if (measuring)
+    noteTiming(command, began[command]);
   return status;
 }
 
@@ -258,6 +296,8 @@ std::vector<Timing> Executor::takeTimings() { return std::exchange(runner ? runn
 
 Status Executor::startPoison() {
   poison = std::make_unique<Poison>(prog, [this](const Lifetime &lifetime, uint8_t byte) -> Status {
+    if (lifetime.space == Space::Nvme)
+      return {}; // what a step reads there it has written, or it is a state, which gets a value
     Arena &arena = lifetime.space == Space::Device ? device : host;
     std::memset(arena.data() + lifetime.offset, byte, lifetime.bytes);
     return {};

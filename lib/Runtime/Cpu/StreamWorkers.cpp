@@ -14,9 +14,9 @@
 
 namespace ds::rt {
 
-StreamWorkers::StreamWorkers(const Program &program, RunTask runTask, Failed failed)
-    : program(program), runTask(std::move(runTask)), onFailure(std::move(failed)),
-      events(std::make_unique<std::atomic<uint32_t>[]>(program.numEvents)) {
+StreamWorkers::StreamWorkers(const Program &program, RunTask runTask, Overlapped overlapped, Failed failed)
+    : program(program), runTask(std::move(runTask)), overlapped(std::move(overlapped)),
+      onFailure(std::move(failed)), events(std::make_unique<std::atomic<uint32_t>[]>(program.numEvents)) {
   const auto compute = std::find(program.streams.begin(), program.streams.end(), StreamKind::Compute);
   computeStream = static_cast<uint32_t>(compute - program.streams.begin());
   for (const Segment &part : program.segments) {
@@ -73,15 +73,63 @@ void StreamWorkers::workerLoop(uint32_t stream) {
   }
 }
 
+void StreamWorkers::record(uint32_t event, uint32_t current) {
+  events[event].store(current, std::memory_order_release);
+  events[event].notify_all();
+}
+
+/// Waits for the oldest command that is under way, and records the events behind it.
+void StreamWorkers::settle(std::deque<uint32_t> &pending, uint32_t current) {
+  if (Status status = overlapped.finish(pending.front()); !status)
+    fail(status.error());
+  for (pending.pop_front();
+       !pending.empty() && program.commands[pending.front()].kind == CommandKind::RecordEvent;
+       pending.pop_front())
+    record(program.commands[pending.front()].callee, current);
+}
+
+/// A stream on which storage commands overlap: each begins when what it waits for has happened, whether or
+/// not the one before it is over. Events are recorded when all before them is. Nothing that is under way is
+/// left alone for an event, for that may wait for it.
+void StreamWorkers::runStorage(uint32_t stream, uint32_t part, uint32_t current) {
+  std::deque<uint32_t> pending; // commands that were begun, each with the records behind it
+  for (uint32_t index : commands[part][stream]) {
+    const Command &command = program.commands[index];
+    if (command.kind == CommandKind::RecordEvent && !pending.empty()) {
+      pending.push_back(index);
+    } else if (command.kind == CommandKind::RecordEvent) {
+      record(command.callee, current);
+    } else if (command.kind == CommandKind::WaitEvent) {
+      while (!pending.empty() && !isRecorded(command.callee, current))
+        if (overlapped.advance(pending.front()))
+          settle(pending, current);
+      wait(command.callee, current);
+    } else if (command.kind == CommandKind::Storage && !failed) {
+      if (Status status = overlapped.begin(index); status)
+        pending.push_back(index);
+      else
+        fail(status.error());
+    } else if (!failed) {
+      while (!pending.empty())
+        settle(pending, current);
+      if (Status status = runTask(index); !status)
+        fail(status.error());
+    }
+  }
+  while (!pending.empty())
+    settle(pending, current);
+}
+
 void StreamWorkers::runStream(uint32_t stream, uint32_t part, uint32_t current) {
+  if (program.streams[stream] == StreamKind::Storage)
+    return runStorage(stream, part, current);
   for (uint32_t index : commands[part][stream]) {
     const Command &command = program.commands[index];
     const bool stands = stream == computeStream &&
                         (command.kind == CommandKind::WaitEvent || command.kind == CommandKind::Collective);
     const int64_t begin = stands ? nowNs() : 0;
     if (command.kind == CommandKind::RecordEvent) {
-      events[command.callee].store(current, std::memory_order_release);
-      events[command.callee].notify_all();
+      record(command.callee, current);
     } else if (command.kind == CommandKind::WaitEvent) {
       wait(command.callee, current);
     } else if (!failed) {

@@ -14,6 +14,7 @@
 #include "ds/Support/Error.h"
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -26,10 +27,17 @@ class StreamWorkers {
 public:
   using RunTask = std::function<Status(uint32_t command)>;
   using Failed = std::function<void(const Error &)>;
+  /// Storage commands, which can be under way while their stream goes on: a disk that waits for the next one
+  /// is idle. `advance` waits for a part of one that was begun, and says whether it is over.
+  struct Overlapped {
+    std::function<Status(uint32_t command)> begin;
+    std::function<bool(uint32_t command)> advance;
+    std::function<Status(uint32_t command)> finish;
+  };
 
   /// `runTask` is called from the workers of all streams, `failed` (which may be empty) from the one that
   /// fails first.
-  StreamWorkers(const Program &program, RunTask runTask, Failed failed = {});
+  StreamWorkers(const Program &program, RunTask runTask, Overlapped overlapped, Failed failed = {});
   ~StreamWorkers();
 
   /// Starts a worker for each stream but the compute stream. Once, before `run`. Device where the system
@@ -45,11 +53,18 @@ public:
 private:
   void workerLoop(uint32_t stream);
   void runStream(uint32_t stream, uint32_t segment, uint32_t epoch);
+  void runStorage(uint32_t stream, uint32_t segment, uint32_t epoch);
+  void settle(std::deque<uint32_t> &pending, uint32_t epoch);
+  void record(uint32_t event, uint32_t epoch);
+  bool isRecorded(uint32_t event, uint32_t epoch) const {
+    return events[event].load(std::memory_order_acquire) == epoch;
+  }
   void wait(uint32_t event, uint32_t current);
   void fail(Error error);
 
   const Program &program;
   RunTask runTask;
+  Overlapped overlapped;
   Failed onFailure;
   int64_t waitedNs = 0; ///< the calling thread's
   uint32_t computeStream = 0;

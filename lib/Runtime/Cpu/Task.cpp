@@ -201,7 +201,7 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
   case CommandKind::Collective:
     return bindCollective(binding, index);
   case CommandKind::Storage:
-    break; // verifyProgram refuses it
+    return bindStorage(binding, index);
   }
   return Error{ExitCode::Internal, fmt::format("{} cannot be bound", describeCommand(binding.program, index)),
                ""};

@@ -18,10 +18,16 @@
 
 namespace ds::rt {
 
+class Storage;
+
 class Task {
 public:
   virtual ~Task() = default;
   virtual Status run() = 0;
+  // Of storage commands: `run` in three parts, see StreamWorkers::Overlapped.
+  virtual Status begin() { return {}; }
+  virtual bool advance() { return true; }
+  virtual Status complete() { return run(); }
 };
 
 /// What binding a command needs to know of the executor. Outlives the tasks.
@@ -31,6 +37,7 @@ struct Binding {
   std::function<void *(uint32_t buffer)> address;
   Isa isa;
   const CommunicatorOf &communicator; ///< see ExecutorOptions
+  Storage *storage = nullptr;         ///< null where the program has none
 };
 
 /// The task of program.commands[index], or null for an event. Fails with ExitCode::Device when a plugin is
@@ -40,6 +47,23 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
 /// The same for a collective. Fails with ExitCode::Internal when its stream has no communicator of as many
 /// ranks as the mesh has along its axes.
 Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index);
+
+/// The same for a storage command.
+Result<std::unique_ptr<Task>> bindStorage(const Binding &binding, uint32_t index);
+
+/// A storage command with its places, whichever device the host memory is for.
+struct StorageMove {
+  Storage *storage = nullptr;
+  bool writes = false;
+  uint64_t offset = 0; ///< in the arena of storage
+  std::byte *host = nullptr;
+  uint64_t bytes = 0; ///< in whole units
+};
+
+/// What `command` moves, its operands at `address`.
+StorageMove bindMove(const Program &program, const Command &command, Storage &storage,
+                     const std::function<std::byte *(uint32_t buffer)> &address);
+Status runMove(const StorageMove &move);
 
 /// The same for a convolution.
 Result<std::unique_ptr<Task>> bindConvolution(const Binding &binding, uint32_t index);

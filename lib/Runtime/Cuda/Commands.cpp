@@ -48,7 +48,7 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
     return bindCollective(binding, command);
   case CommandKind::RecordEvent:
   case CommandKind::WaitEvent:
-  case CommandKind::Storage:
+  case CommandKind::Storage: // the host's
     break;
   }
   return Error{ExitCode::Internal, "a command of unknown kind", ""};

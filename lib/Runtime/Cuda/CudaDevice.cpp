@@ -268,6 +268,10 @@ Status CudaDevice::wait(uint32_t event, uint32_t stream) {
   return check(driver.streamWaitEvent(streams[stream], events[event], 0), "waiting for an event");
 }
 
+Status CudaDevice::callHost(uint32_t stream, void (*body)(void *), void *argument) {
+  return check(driver.launchHostFunc(streams[stream], body, argument), "calling the host");
+}
+
 Status CudaDevice::fork() {
   if (streams.size() == 1)
     return {};

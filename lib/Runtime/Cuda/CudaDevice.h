@@ -35,6 +35,7 @@ public:
   Status issue(uint32_t command, uint32_t microBatch) override;
   Status record(uint32_t event, uint32_t stream) override;
   Status wait(uint32_t event, uint32_t stream) override;
+  Status callHost(uint32_t stream, void (*body)(void *), void *argument) override;
   Status fork() override;
   Status join() override;
   Status copy(std::byte *to, const std::byte *from, uint64_t bytes) override;

@@ -60,6 +60,7 @@ inline constexpr int kNeededCuda = 13000;
   X(cuModuleGetFunction, moduleGetFunction)                                                                  \
   X(cuFuncSetAttribute, funcSetAttribute)                                                                    \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, occupancyMaxActiveBlocksPerMultiprocessor)                  \
+  X(cuLaunchHostFunc, launchHostFunc)                                                                        \
   X(cuLaunchKernel, launchKernel)
 
 /// The driver's functions, as pointers.

@@ -164,6 +164,9 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.unusedWeights = unpackNames(file.unused_weights());
   p.convertsWeights = file.converts_weights();
   p.tf32 = file.tf32();
+  if (const fb::Storage *storage = file.storage())
+    p.storage = {storage->path()->str(), storage->block_bytes(),   storage->queue_depth(),
+                 storage->parallelism(), storage->single_submit(), storage->overlap_events()};
   p.threads = file.threads();
   p.world = file.world();
   std::vector<MeshAxis> axes;

@@ -58,6 +58,13 @@ Status verifyInterfaces(const Program &program, std::string_view lines);
 Status verifyKernelCommand(const Program &program, uint64_t command);
 Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);
+Status verifyStorageSettings(const Program &program);
+Status verifyStorageCommand(const Program &program, uint64_t command);
+/// A command that is none of storage names no bytes of storage: it would take their places for addresses.
+Status verifyNoStorage(const Program &program, uint64_t command);
+/// Bytes that `command` touches behind the `extent` bytes of an operand, because storage moves in whole
+/// units.
+uint64_t paddingBytes(const Command &command, uint64_t extent);
 Status verifyLibraryCommand(const Program &program, uint64_t command);
 Status verifySegments(const Program &program);
 Status verifySchedules(const Program &program);

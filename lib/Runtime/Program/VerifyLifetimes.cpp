@@ -41,11 +41,12 @@ public:
     spaces[static_cast<size_t>(l.space)].erase(l.offset);
   }
   /// Whether one live interval holds all bytes of `buffer`, on every rank and in every slot.
-  bool holds(const Buffer &buffer) const {
+  bool holds(const Buffer &buffer) const { return holds(buffer, reachBytes(buffer, program.mesh)); }
+  /// Whether one holds `bytes` bytes from where `buffer` begins.
+  bool holds(const Buffer &buffer, uint64_t bytes) const {
     const Intervals &live = spaces[static_cast<size_t>(buffer.space)];
     auto next = live.upper_bound(buffer.offset);
-    return next != live.begin() &&
-           endOf(*std::prev(next)) >= buffer.offset + reachBytes(buffer, program.mesh);
+    return next != live.begin() && endOf(*std::prev(next)) >= buffer.offset + bytes;
   }
   static constexpr size_t npos = SIZE_MAX;
 
@@ -148,10 +149,12 @@ private:
   }
   Status checkHeld(uint64_t command, uint32_t buffer) {
     const Buffer &b = program.buffers[buffer];
-    if (extentBytes(b) == 0 || live.holds(b) || permanent.holds(b))
+    const uint64_t extent = extentBytes(b), more = paddingBytes(program.commands[command], extent);
+    const uint64_t reach = reachBytes(b, program.mesh) + more;
+    if (extent == 0 || live.holds(b, reach) || permanent.holds(b, reach))
       return {};
     return refuse("{} uses buffers[{}] ({} bytes at {} offset {}), which no lifetime holds then",
-                  describeCommand(program, command), buffer, extentBytes(b), spell(b.space), b.offset);
+                  describeCommand(program, command), buffer, extent + more, spell(b.space), b.offset);
   }
   const Program &program;
   const LiveSet &permanent;

@@ -158,6 +158,8 @@ Status verifySignature(const Program &p) {
       return refuse("inputs[{}] '{}' names buffer {} of {}, or one that is not packed or lies elsewhere on "
                     "every rank",
                     i, input.name, input.buffer, p.buffers.size());
+    if (p.buffers[input.buffer].space == Space::Nvme)
+      return refuse("inputs[{}] '{}' lies in storage, where no host can put it", i, input.name);
     const DType dtype = p.buffers[input.buffer].dtype;
     if (input.indexLimit < 0 || (input.indexLimit > 0 && dtype != DType::I64 && dtype != DType::I32))
       return refuse("inputs[{}] '{}' has index limit {} with dtype {}", i, input.name, input.indexLimit,

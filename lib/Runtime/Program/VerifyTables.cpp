@@ -178,6 +178,8 @@ Status verifyHead(const Program &p) {
     return refuse("{} streams, expected 1 to 256 with exactly one compute stream", p.streams.size());
   if (p.numEvents > p.commands.size()) // each has a command that records it
     return refuse("{} events, but only {} commands", p.numEvents, p.commands.size());
+  if (Status status = verifyStorageSettings(p); !status)
+    return status;
   for (size_t i = 0; i < p.streams.size(); ++i)
     if (!isKnown(p.streams[i], StreamKind::Storage))
       return refuse("streams[{}] has kind {}, the last known is {}", i, int(p.streams[i]),
@@ -235,6 +237,10 @@ Status verifyCommand(const Program &p, size_t i) {
   if (computes && p.streams[c.stream] != StreamKind::Compute)
     return refuse("{} computes on stream {}, which is not the compute stream", describeCommand(p, i),
                   c.stream);
+  if (c.kind == CommandKind::Storage)
+    return verifyStorageCommand(p, i);
+  if (Status status = verifyNoStorage(p, i); !status)
+    return status;
   switch (c.kind) {
   case CommandKind::Kernel:
     return verifyKernelCommand(p, i);
@@ -250,8 +256,7 @@ Status verifyCommand(const Program &p, size_t i) {
   case CommandKind::Collective:
     return verifyCollectiveCommand(p, i);
   case CommandKind::Storage:
-    return refuse("{} is a storage command, which format {} does not have", describeCommand(p, i),
-                  kProgramFormat);
+    break; // above
   }
   return {};
 }

@@ -186,20 +186,23 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto config = b.CreateString(p.configText), weights = b.CreateString(p.weightsFile);
   auto unused = packNames(b, p.unusedWeights);
   const auto model = p.modelConfig.empty() ? 0 : b.CreateString(p.modelConfig);
+  const StorageSettings &s = p.storage;
+  auto storage = fb::CreateStorage(b, b.CreateString(s.path), s.blockBytes, s.queueDepth, s.parallelism,
+                                   s.singleSubmit, s.overlapEvents);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
   b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
                              mesh, p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes,
                              strides, axisStrides, lifetimes, states, inputs, outputs, streams, p.numEvents,
                              commands, operands, params, strings, segments, collectives, kernels, image,
                              predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
-                             p.convertsWeights, cubin, p.tf32, model),
+                             p.convertsWeights, cubin, p.tf32, model, storage),
            fb::ProgramIdentifier());
 }
 
 /// An upper bound of the payload, because FlatBufferBuilder asserts rather than fails above 2 GiB.
 uint64_t boundBytes(const Program &p) {
-  uint64_t bytes = 4096 + p.image.size() + p.cubin.size() + p.configText.size() + p.modelConfig.size() +
-                   p.lifetimes.size() * 48;
+  uint64_t bytes = 4096 + p.storage.path.size() + p.image.size() + p.cubin.size() + p.configText.size() +
+                   p.modelConfig.size() + p.lifetimes.size() * 48;
   for (const Buffer &buffer : p.buffers)
     bytes += 48 + 16 * buffer.shape.size() + 8 * buffer.axisStrides.size();
   for (const MeshAxis &axis : p.mesh.axes())

@@ -5,6 +5,7 @@
 #include "Clock.h"
 #include "Formats/Text.h"
 #include "StorageFile.h"
+#include "TransferSet.h"
 #include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <fmt/format.h>
@@ -39,6 +40,9 @@ Result<std::unique_ptr<StorageQueue>> openQueue(int file, const StorageOptions &
 Storage::Storage(const StorageOptions &options) : options(options) {}
 
 Storage::~Storage() {
+  for (const auto &[id, transfer] : begun) // memory that others are about to free
+    set->finish(id);
+  set.reset();
   queue.reset(); // before the file that it works on
   if (file >= 0)
     ::close(file);
@@ -76,6 +80,7 @@ Result<std::unique_ptr<Storage>> Storage::over(std::unique_ptr<StorageQueue> que
                                                const StorageOptions &options) {
   std::unique_ptr<Storage> storage(new Storage(options));
   storage->queue = std::move(queue);
+  storage->set = std::make_unique<TransferSet>(*storage->queue, storage->options.settings);
   if (Status status = storage->reserveAddresses(); !status)
     return status.error();
   return storage;
@@ -113,37 +118,57 @@ std::string Storage::placeOf(uint64_t offset) const {
   return text;
 }
 
-Status Storage::transfer(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes) {
+Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes) {
   if (Status status = check(offset, memory, bytes); !status)
-    return status;
-  const StorageOperation moving(writes ? "writing to" : "reading from", options.directory);
+    return status.error();
   const std::lock_guard lock(mutex);
   if (lost)
     return Error{ExitCode::Io, fmt::format("storage {} has failed before", quote(options.directory)), ""};
   if (writes && options.verify)
     noteDigests(offset, memory, bytes);
-  const int64_t begin = nowNs();
-  const TransferOutcome outcome = transferBlocks(*queue, options.settings, writes, offset, memory, bytes);
-  const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
-  (writes ? sums.secondsWriting : sums.secondsReading) += seconds;
-  (writes ? sums.bytesWritten : sums.bytesRead) += bytes;
+  if (begun.empty())
+    busySince = nowNs();
+  const uint64_t id = set->begin(writes, offset, memory, bytes);
+  begun[id] = {writes, offset, memory, bytes};
+  return id;
+}
+
+bool Storage::advance(uint64_t id) {
+  const StorageOperation moving("waiting for", options.directory);
+  const std::lock_guard lock(mutex);
+  if (!set->isDone(id))
+    set->advance();
+  return set->isDone(id);
+}
+
+Status Storage::finish(uint64_t id) {
+  const std::lock_guard lock(mutex);
+  const Begun done = begun.at(id);
+  const StorageOperation moving(done.writes ? "writing to" : "reading from", options.directory);
+  const TransferOutcome outcome = set->finish(id);
+  begun.erase(id);
+  if (begun.empty())
+    sums.seconds += static_cast<double>(nowNs() - busySince) * 1e-9;
+  (done.writes ? sums.bytesWritten : sums.bytesRead) += done.bytes;
   if (outcome.error != 0) {
     lost = true;
     return Error{ExitCode::Io,
                  fmt::format("storage {}: cannot {} the block at {}: {}", quote(options.directory),
-                             writes ? "write" : "read", placeOf(outcome.offset),
+                             done.writes ? "write" : "read", placeOf(outcome.offset),
                              std::strerror(outcome.error)),
                  "the disk may be failing: go on from the last checkpoint, elsewhere"};
   }
-  return writes || !options.verify ? Status() : compareDigests(offset, memory, bytes);
+  return done.writes || !options.verify ? Status() : compareDigests(done.offset, done.memory, done.bytes);
 }
 
 Status Storage::read(uint64_t offset, std::byte *to, uint64_t bytes) {
-  return transfer(false, offset, to, bytes);
+  const Result<uint64_t> id = begin(false, offset, to, bytes);
+  return id ? finish(*id) : Status(id.error());
 }
 
 Status Storage::write(uint64_t offset, const std::byte *from, uint64_t bytes) {
-  return transfer(true, offset, const_cast<std::byte *>(from), bytes);
+  const Result<uint64_t> id = begin(true, offset, const_cast<std::byte *>(from), bytes);
+  return id ? finish(*id) : Status(id.error());
 }
 
 //===----------------------------------------------------------------------===//

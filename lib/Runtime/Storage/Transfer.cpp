@@ -1,12 +1,15 @@
-//===- Transfer.cpp - One transfer as blocks under way -----------------------------===//
+//===- Transfer.cpp - Transfers as blocks under way --------------------------------===//
 //
-// As many blocks as the queue allows are under way. What comes back short is asked for again from where it
-// ended, rounded down to a unit, because direct access knows no less. Interruptions and a system that is
-// short of something are asked again many times, an I/O error once. After the first failure nothing new is
-// started, and what is under way is waited for: it moves memory that the caller will want back.
+// As many blocks as the queue allows are under way, the oldest transfer's first. What comes back short is
+// asked for again from where it ended, rounded down to a unit, because direct access knows no less.
+// Interruptions and a system that is short of something are asked again many times, an I/O error once. After
+// the first failure nothing new is started, and what is under way is waited for: it moves memory that the
+// caller will want back.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Storage.h"
+
+#include "TransferSet.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,146 +28,161 @@ bool passes(int error) {
          error == ENOBUFS;
 }
 
-/// A block that is under way, or is to be.
-struct Block {
-  StorageRequest request;
-  int tries = 0; ///< without progress
-  int ioErrors = 0;
-};
+} // namespace
 
-class Transfer {
-public:
-  Transfer(StorageQueue &queue, const StorageSettings &settings, StorageRequest whole, uint64_t bytes)
-      : queue(queue), settings(settings), next(whole), left(bytes),
-        blockBytes((std::max(settings.blockBytes, kStorageUnit) + kStorageUnit - 1) / kStorageUnit *
-                   kStorageUnit),
-        blocks(std::max(queue.depth(), 1u)) {
-    blockBytes = std::min(blockBytes, uint64_t(1) << 30); // a request counts in 32 bits
-    for (uint32_t i = 0; i < blocks.size(); ++i)
-      unused.push_back(i);
-    ended.resize(blocks.size());
-  }
+TransferSet::TransferSet(StorageQueue &queue, const StorageSettings &settings)
+    : queue(queue), settings(settings), blocks(std::max(queue.depth(), 1u)) {
+  constexpr uint64_t kMostBlock = uint64_t(1) << 30; // a request counts in 32 bits
+  const uint64_t bytes = std::clamp(settings.blockBytes, kStorageUnit, kMostBlock);
+  blockBytes = (bytes + kStorageUnit - 1) / kStorageUnit * kStorageUnit;
+  for (uint32_t i = 0; i < blocks.size(); ++i)
+    unused.push_back(i);
+  ended.resize(blocks.size());
+}
 
-  TransferOutcome run() {
-    while (!broken && (underWay > 0 || (!outcome.error && (left > 0 || !waiting.empty())))) {
-      const bool mayStart = !outcome.error && (settings.overlapEvents || underWay == 0);
-      if (mayStart)
-        start();
-      if (underWay > 0)
-        collect();
-    }
-    return outcome;
-  }
+uint64_t TransferSet::begin(bool writes, uint64_t offset, std::byte *data, uint64_t bytes) {
+  transfers.push_back({nextId, {writes, offset, data, 0, 0}, bytes});
+  if (mayStart())
+    start();
+  return nextId++;
+}
 
-private:
-  void fail(int error, uint64_t offset) {
-    if (outcome.error == 0)
-      outcome = {error, offset};
-  }
+TransferSet::Transfer &TransferSet::find(uint64_t id) {
+  return *std::find_if(transfers.begin(), transfers.end(),
+                       [id](const Transfer &each) { return each.id == id; });
+}
 
-  /// Cuts new blocks as long as there is room for them, behind those that are to be asked again.
-  void cut() {
-    while (left > 0 && !unused.empty()) {
-      const uint32_t tag = unused.back();
+bool TransferSet::isDone(uint64_t id) {
+  const Transfer &transfer = find(id);
+  return broken || (transfer.out == 0 && (transfer.left == 0 || failure.error != 0));
+}
+
+TransferOutcome TransferSet::finish(uint64_t id) {
+  while (!isDone(id))
+    advance();
+  const Transfer done = find(id);
+  std::erase_if(transfers, [id](const Transfer &each) { return each.id == id; });
+  return done.left == 0 && !done.failed && !broken ? TransferOutcome() : failure;
+}
+
+void TransferSet::advance() {
+  if (mayStart())
+    start();
+  if (underWay > 0)
+    collect();
+  if (mayStart()) // the disk has room now, and the caller may come back late
+    start();
+}
+
+void TransferSet::fail(int error, uint64_t offset) {
+  if (failure.error == 0)
+    failure = {error, offset};
+  // What is to be asked again never will be.
+  for (const StorageRequest &request : waiting)
+    drop(request.tag);
+  waiting.clear();
+}
+
+/// A block's transfer is without it.
+void TransferSet::drop(uint32_t tag) {
+  Transfer &transfer = find(blocks[tag].transfer);
+  transfer.failed = true;
+  --transfer.out;
+  unused.push_back(tag);
+}
+
+/// Cuts new blocks as long as there is room for them, behind those that are to be asked again.
+void TransferSet::cut() {
+  for (Transfer &transfer : transfers)
+    while (transfer.left > 0 && !unused.empty()) {
+      StorageRequest &next = transfer.next;
+      next.tag = unused.back();
       unused.pop_back();
-      next.bytes = static_cast<uint32_t>(std::min(left, blockBytes));
-      next.tag = tag;
-      blocks[tag] = {next};
+      next.bytes = static_cast<uint32_t>(std::min(transfer.left, blockBytes));
+      blocks[next.tag] = {next, transfer.id};
       waiting.push_back(next);
       next.offset += next.bytes;
       next.data += next.bytes;
-      left -= next.bytes;
+      transfer.left -= next.bytes;
+      ++transfer.out;
     }
-  }
+}
 
-  void start() {
-    cut();
-    for (size_t done = 0; done < waiting.size();) {
-      const size_t count = settings.singleSubmit ? 1 : waiting.size() - done;
-      const int64_t taken = queue.submit(std::span(waiting).subspan(done, count));
-      if (taken > 0) {
-        done += static_cast<size_t>(taken);
-        underWay += static_cast<uint32_t>(taken);
-        pauses = 0;
-        continue;
-      }
-      waiting.erase(waiting.begin(), waiting.begin() + static_cast<ptrdiff_t>(done));
-      const int error = taken < 0 ? static_cast<int>(-taken) : EAGAIN;
-      if (!passes(error) || (underWay == 0 && ++pauses > kPatience))
-        fail(error, waiting.front().offset);
-      else if (underWay == 0)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+void TransferSet::start() {
+  cut();
+  while (!waiting.empty()) {
+    const size_t count = settings.singleSubmit ? 1 : waiting.size();
+    const int64_t taken = queue.submit(std::span(waiting).first(count));
+    if (taken > 0) {
+      waiting.erase(waiting.begin(), waiting.begin() + taken);
+      underWay += static_cast<uint32_t>(taken);
+      pauses = 0;
+      continue;
+    }
+    const int error = taken < 0 ? static_cast<int>(-taken) : EAGAIN;
+    if (!passes(error) || (underWay == 0 && ++pauses > kPatience))
+      fail(error, waiting.front().offset);
+    else if (underWay == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return;
+  }
+}
+
+void TransferSet::collect() {
+  const int64_t count = queue.wait(ended);
+  if (count < 0) {
+    if (passes(static_cast<int>(-count)) && ++pauses <= kPatience)
       return;
-    }
-    waiting.clear();
+    broken = true;
+    return fail(static_cast<int>(-count), transfers.front().next.offset);
   }
+  pauses = 0;
+  for (int64_t i = 0; i < count; ++i)
+    take(ended[static_cast<size_t>(i)]);
+}
 
-  void collect() {
-    const int64_t count = queue.wait(ended);
-    if (count < 0) {
-      if (passes(static_cast<int>(-count)) && ++pauses <= kPatience)
-        return;
-      broken = true;
-      return fail(static_cast<int>(-count), next.offset);
-    }
-    pauses = 0;
-    for (int64_t i = 0; i < count; ++i)
-      take(ended[static_cast<size_t>(i)]);
-  }
-
-  void take(const StorageCompletion &completion) {
-    --underWay;
-    Block &block = blocks[completion.tag];
-    const int64_t result = completion.result;
-    if (result == int64_t(block.request.bytes)) {
-      unused.push_back(completion.tag);
-      return;
-    }
-    if (!goesOn(block, result))
-      return fail(result < 0 ? static_cast<int>(-result) : EIO, block.request.offset);
+void TransferSet::take(const StorageCompletion &completion) {
+  --underWay;
+  Block &block = blocks[completion.tag];
+  const int64_t result = completion.result;
+  if (result == int64_t(block.request.bytes)) {
+    --find(block.transfer).out;
+    unused.push_back(completion.tag);
+  } else if (!goesOn(block, result)) {
+    const uint64_t offset = block.request.offset;
+    drop(completion.tag);
+    fail(result < 0 ? static_cast<int>(-result) : EIO, offset);
+  } else if (failure.error != 0) {
+    drop(completion.tag);
+  } else {
     waiting.push_back(block.request);
   }
+}
 
-  /// Makes `block` what is left of it; false if it has failed for good.
-  bool goesOn(Block &block, int64_t result) {
-    const auto moved =
-        static_cast<uint32_t>(std::max<int64_t>(result, 0) / int64_t(kStorageUnit) * int64_t(kStorageUnit));
-    if (moved >= block.request.bytes) // more than was asked for: not to be trusted
-      return false;
-    block.request.offset += moved;
-    block.request.data += moved;
-    block.request.bytes -= moved;
-    if (moved > 0) {
-      block.tries = 0;
-      return true;
-    }
-    if (result == -EIO)
-      return ++block.ioErrors <= kIoRetries;
-    if (result == 0 && !block.request.writes) // the file ends here
-      return false;
-    return (result >= 0 || passes(static_cast<int>(-result))) && ++block.tries <= kPatience;
+/// Makes `block` what is left of it; false if it has failed for good.
+bool TransferSet::goesOn(Block &block, int64_t result) {
+  const auto moved =
+      static_cast<uint32_t>(std::max<int64_t>(result, 0) / int64_t(kStorageUnit) * int64_t(kStorageUnit));
+  if (moved >= block.request.bytes) // more than was asked for: not to be trusted
+    return false;
+  block.request.offset += moved;
+  block.request.data += moved;
+  block.request.bytes -= moved;
+  if (moved > 0) {
+    block.tries = 0;
+    return true;
   }
-
-  StorageQueue &queue;
-  const StorageSettings &settings;
-  StorageRequest next; ///< where the next block begins
-  uint64_t left;       ///< bytes that are in no block yet
-  uint64_t blockBytes;
-  std::vector<Block> blocks;           ///< by tag
-  std::vector<uint32_t> unused;        ///< tags
-  std::vector<StorageRequest> waiting; ///< to be started
-  std::vector<StorageCompletion> ended;
-  uint32_t underWay = 0;
-  int pauses = 0;
-  bool broken = false; ///< the queue does not tell any more what has ended
-  TransferOutcome outcome;
-};
-
-} // namespace
+  if (result == -EIO)
+    return ++block.ioErrors <= kIoRetries;
+  if (result == 0 && !block.request.writes) // the file ends here
+    return false;
+  return (result >= 0 || passes(static_cast<int>(-result))) && ++block.tries <= kPatience;
+}
 
 TransferOutcome transferBlocks(StorageQueue &queue, const StorageSettings &settings, bool writes,
                                uint64_t offset, std::byte *data, uint64_t bytes) {
-  return Transfer(queue, settings, {writes, offset, data, 0, 0}, bytes).run();
+  TransferSet set(queue, settings);
+  return set.finish(set.begin(writes, offset, data, bytes));
 }
 
 } // namespace ds::rt

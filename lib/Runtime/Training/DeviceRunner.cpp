@@ -2,6 +2,8 @@
 #include "DeviceRunner.h"
 
 #include "Clock.h"
+#include "HostMoves.h"
+#include "OpenStorage.h"
 #include "Program/Verify.h"
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Support/Environment.h"
@@ -32,10 +34,20 @@ DeviceRunner::DeviceRunner(Device &device, const Program &program, uint32_t rank
   mustRecord = mayRecord && wish && std::strcmp(wish, "require") == 0;
 }
 
+DeviceRunner::~DeviceRunner() = default;
+
+std::byte *DeviceRunner::base(Space space) const {
+  if (space == Space::Nvme)
+    return moves->storage.base();
+  return space == Space::Device ? deviceBase : hostBase;
+}
+
 Result<std::unique_ptr<DeviceRunner>> DeviceRunner::load(Device &device, const Program &program,
                                                          uint32_t rank, std::vector<GroupUse> groups,
-                                                         bool poison) {
+                                                         bool poison, Storage *storage) {
   std::unique_ptr<DeviceRunner> runner(new DeviceRunner(device, program, rank));
+  if (storage)
+    runner->moves = std::make_unique<HostMoves>(*storage);
   if (Status status = runner->prepare(std::move(groups), poison); !status)
     return status.error();
   return runner;
@@ -61,7 +73,9 @@ Status DeviceRunner::prepare(std::vector<GroupUse> groups, bool poisons) {
   };
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     const CommandKind kind = program.commands[i].kind;
-    if (kind != CommandKind::RecordEvent && kind != CommandKind::WaitEvent)
+    if (kind == CommandKind::Storage)
+      moves->bind(program, i, address);
+    else if (kind != CommandKind::RecordEvent && kind != CommandKind::WaitEvent)
       if (Status status = device.bind(i, address); !status)
         return explainAt(status.error(), i);
   }
@@ -77,6 +91,8 @@ Status DeviceRunner::prepare(std::vector<GroupUse> groups, bool poisons) {
 
 /// At once: the next command may be on any stream.
 Status DeviceRunner::setBytes(const Lifetime &lifetime, uint8_t byte) {
+  if (lifetime.space == Space::Nvme)
+    return {}; // as on the CPU
   std::byte *at = base(lifetime.space) + lifetime.offset;
   if (lifetime.space == Space::Host) {
     std::memset(at, byte, lifetime.bytes);
@@ -106,7 +122,19 @@ Status DeviceRunner::allocate() {
       return memory.error();
     wish.at = *memory;
   }
+  if (!moves)
+    return {};
+  if (reinterpret_cast<uintptr_t>(hostBase) % kStorageUnit != 0)
+    return Error{ExitCode::Device, "the driver gives host memory that does not begin at a page", ""};
+  useStaging(program, rank, hostBase, moves->storage);
   return {};
+}
+
+/// All work is done, storage included.
+Status DeviceRunner::synchronize() {
+  Status status = device.synchronize();
+  Status moved = moves ? moves->takeFailure() : Status();
+  return moved ? status : moved; // what the device says then comes of it
 }
 
 std::byte *DeviceRunner::staged(size_t input, uint32_t microBatch) const {
@@ -178,7 +206,7 @@ Status DeviceRunner::runDirectly(const Parts &parts, Way way) {
       return explain(status.error());
   if (Status status = issueParts(parts, way); !status)
     return status;
-  if (Status status = device.synchronize(); !status)
+  if (Status status = synchronize(); !status)
     return explain(status.error());
   if (way != Way::Measured)
     return {};
@@ -197,7 +225,7 @@ Status DeviceRunner::runObserved(const Parts &parts) {
   numStamps = 0;
   Status status = issueParts(parts, Way::Observed);
   device.observe(Device::kNoIndex);
-  if (Status done = device.synchronize(); status && !done)
+  if (Status done = synchronize(); status && !done)
     status = explain(done.error());
   const std::vector<Device::Observed> observed = device.takeObserved();
   if (!status)
@@ -224,7 +252,7 @@ Status DeviceRunner::runGraph(uint64_t key, const Parts &parts) {
   asGraph = true;
   if (Status status = device.launch(graphs.at(key)); !status)
     return explain(status.error());
-  Status status = device.synchronize();
+  Status status = synchronize();
   return status ? status : explain(status.error());
 }
 
@@ -331,7 +359,7 @@ Status DeviceRunner::issueCommand(uint32_t index, uint32_t microBatch, Way way) 
     return device.stamp(numStamps++, stream);
   if (way != Way::Checked)
     return {};
-  if (Status status = device.synchronize(); !status || !watch)
+  if (Status status = synchronize(); !status || !watch)
     return status;
   return watch(index, microBatch);
 }
@@ -342,6 +370,8 @@ Status DeviceRunner::issueOnly(uint32_t index, uint32_t microBatch) {
     return device.record(command.callee, command.stream);
   if (command.kind == CommandKind::WaitEvent)
     return device.wait(command.callee, command.stream);
+  if (command.kind == CommandKind::Storage)
+    return moves->issue(device, program, index, microBatch);
   device.beginRange(program.strings[command.location].c_str());
   Status status = device.issue(index, microBatch);
   device.endRange();

@@ -22,15 +22,21 @@
 
 namespace ds::rt {
 
+class HostMoves;
+
 /// What an executor is on the CPU, for a device. Its fields live as long as the program is loaded.
 class DeviceRunner {
 public:
   /// Makes `program` ready to run on `device`; both outlive the runner. `groups` are those of all stages
-  /// (groupsOf). With `poison` nothing is recorded, and every run waits after each command.
+  /// (groupsOf). With `poison` nothing is recorded, and every run waits after each command. `storage` is the
+  /// program's, or null, and outlives the runner.
   static Result<std::unique_ptr<DeviceRunner>> load(Device &device, const Program &program, uint32_t rank,
-                                                    std::vector<GroupUse> groups, bool poison);
+                                                    std::vector<GroupUse> groups, bool poison,
+                                                    Storage *storage);
 
-  std::byte *base(Space space) const { return space == Space::Device ? deviceBase : hostBase; }
+  ~DeviceRunner();
+
+  std::byte *base(Space space) const;
 
   /// Where the host writes the inputs of a micro-batch, in the program's order.
   std::vector<void *> inputs(uint32_t microBatch) const;
@@ -61,6 +67,7 @@ private:
 
   DeviceRunner(Device &device, const Program &program, uint32_t rank);
   Status prepare(std::vector<GroupUse> groups, bool poisons);
+  Status synchronize();
   Status allocate();
   Status runParts(uint64_t key, const Parts &parts);
   Status runDirectly(const Parts &parts, Way way);
@@ -98,6 +105,7 @@ private:
   std::map<uint64_t, bool> known;     ///< what has run once
   uint32_t numStamps = 0;             ///< of a measured run; of an observed one the commands issued
   std::unique_ptr<Poison> poison;     ///< null without
+  std::unique_ptr<HostMoves> moves;   ///< null without storage
 };
 
 } // namespace ds::rt

@@ -21,6 +21,7 @@
 namespace ds::rt {
 namespace {
 
+constexpr uint64_t kMostAtOnce = uint64_t(16) << 20; // elements: states in storage pass through memory
 constexpr uint64_t kPiece = uint64_t(1) << 20; // elements that are made at once for types other than f32
 
 /// Makes `count` random numbers that follow each other in memory, of the elements that come next.
@@ -36,16 +37,16 @@ void makeRandom(ElementRuns &runs, RandomCall spec, float *to, uint64_t count) {
   }
 }
 
-/// Fills what is held of `local`, at `host`, with random numbers: through a converting buffer where they are
-/// no f32.
-Status fillRandomly(LocalState &local, const RandomCall &spec, std::byte *host) {
+/// Fills the next `elements` of what is held of `local`, at `host`, with random numbers: through a converting
+/// buffer where they are no f32.
+Status fillRandomly(LocalState &local, const RandomCall &spec, uint64_t elements, std::byte *host) {
   if (local.dtype == DType::F32) {
-    makeRandom(local.runs, spec, reinterpret_cast<float *>(host), local.held.count);
+    makeRandom(local.runs, spec, reinterpret_cast<float *>(host), elements);
     return {};
   }
-  std::vector<float> values(std::min(local.held.count, kPiece));
-  for (uint64_t done = 0; done < local.held.count; done += kPiece) {
-    const uint64_t count = std::min(kPiece, local.held.count - done);
+  std::vector<float> values(std::min(elements, kPiece));
+  for (uint64_t done = 0; done < elements; done += kPiece) {
+    const uint64_t count = std::min(kPiece, elements - done);
     makeRandom(local.runs, spec, values.data(), count);
     BadElement bad;
     if (!convertElements(FileDType::F32, values.data(), local.dtype, host + done * local.elementBytes(),
@@ -56,23 +57,25 @@ Status fillRandomly(LocalState &local, const RandomCall &spec, std::byte *host) 
   return {};
 }
 
-Status fillConstant(const LocalState &local, double value, uint32_t threads, std::byte *host) {
-  const auto count = static_cast<int64_t>(local.held.count), stride = int64_t(1);
+Status fillConstant(const LocalState &local, double value, uint32_t threads, uint64_t elements,
+                    std::byte *host) {
+  const auto count = static_cast<int64_t>(elements), stride = int64_t(1);
   const auto bits = std::bit_cast<int64_t>(value);
   const View view{host, &count, &stride, 1, local.dtype};
   libraryFunction(LibraryFn::Fill, bestIsa())({&view, &bits, 1, threads});
   return {};
 }
 
-/// Gives what is held of `local`, at `host`, the value that `origin` starts from.
-Status fillHeld(LocalState &local, const State &origin, uint64_t seed, uint32_t threads, std::byte *host) {
+/// Gives the next `elements` of what is held of `local`, at `host`, the value that `origin` starts from.
+Status fillHeld(LocalState &local, const State &origin, uint64_t seed, uint32_t threads, uint64_t elements,
+                std::byte *host) {
   const Init &init = origin.init;
   if (init.kind == Init::Kind::Zero || init.kind == Init::Kind::Required) {
-    std::memset(host, 0, local.held.count * local.elementBytes());
+    std::memset(host, 0, elements * local.elementBytes());
     return {};
   }
   if (init.kind == Init::Kind::Constant)
-    return fillConstant(local, init.a, threads, host);
+    return fillConstant(local, init.a, threads, elements, host);
   const bool normal = init.kind == Init::Kind::Normal;
   const RandomCall spec{nullptr,
                         0,
@@ -83,17 +86,22 @@ Status fillHeld(LocalState &local, const State &origin, uint64_t seed, uint32_t 
                         normal,
                         threads,
                         0};
-  return fillRandomly(local, spec, host);
+  return fillRandomly(local, spec, elements, host);
 }
 
 /// Gives what this rank holds of `state` the value that `origin` starts from.
 Status fillState(Executor &executor, const State &state, const State &origin, uint64_t seed) {
   LocalState local(executor, state);
-  if (local.held.count == 0)
-    return {};
-  return executor.change(
-      local.address(local.held.at), local.held.count * local.elementBytes(),
-      [&](std::byte *host) { return fillHeld(local, origin, seed, executor.program().threads, host); });
+  for (uint64_t done = 0; done < local.held.count; done += kMostAtOnce) {
+    const uint64_t count = std::min(kMostAtOnce, local.held.count - done);
+    Status status = executor.change(
+        local.address(local.held.at + done), count * local.elementBytes(), [&](std::byte *host) {
+          return fillHeld(local, origin, seed, executor.program().threads, count, host);
+        });
+    if (!status)
+      return status;
+  }
+  return {};
 }
 
 /// Sets the (seed, counter) that random ops read; the counter starts at 0.

@@ -20,12 +20,16 @@ Status visitPieces(const Executor &executor, const ShardFile &file,
     states.emplace(state.name, &state);
   for (const ShardPiece &piece : file.pieces) {
     const LocalState local(executor, *states.at(piece.state));
-    const std::byte *address = local.address(piece.at);
-    Status status = executor.inspect(address, piece.bytes, [&](const std::byte *host) {
-      return take(address, {host, static_cast<size_t>(piece.bytes)});
-    });
-    if (!status)
-      return status;
+    constexpr uint64_t kMostAtOnce = uint64_t(64) << 20; // of what lies elsewhere there is a copy
+    for (uint64_t done = 0; done < piece.bytes; done += kMostAtOnce) {
+      const std::byte *address = local.address(piece.at) + done;
+      const uint64_t bytes = std::min(kMostAtOnce, piece.bytes - done);
+      Status status = executor.inspect(address, bytes, [&](const std::byte *host) {
+        return take(address, {host, static_cast<size_t>(bytes)});
+      });
+      if (!status)
+        return status;
+    }
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "Interrupt.h"
 #include "OpenDevice.h"
 #include "Report.h"
+#include "OpenStorage.h"
 #include "Run.h"
 #include "StepOutcome.h"
 
@@ -186,6 +187,8 @@ Status Run::finish() {
   }
   if (const std::string summary = replicas ? replicas->summary() : ""; team.leads() && !summary.empty())
     logLine(summary);
+  if (const Storage *storage = executor->storageArena(); storage && team.leads())
+    logLine(describeTotals(*storage));
   if (const std::string summary = team.summary(); team.leads() && !summary.empty())
     logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
   return stopping ? Status(interruption()) : Status();

@@ -22,13 +22,3 @@ module attributes {ds.phase = #ds.phase<resident>} {
     return
   }
 }
-
-// -----
-
-module attributes {ds.phase = #ds.phase<resident>} {
-  // expected-error@+1 {{'ds.state' op has home(nvme), but programs for cpu keep states on the device and on the host}}
-  ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(nvme) : tensor<4xf32>
-  func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    return
-  }
-}

@@ -2,6 +2,8 @@
 
 #include "FaultyQueue.h"
 
+#include "Storage/TransferSet.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -158,6 +160,37 @@ TEST_F(TransferTest, aQueueThatTakesNothingFails) {
   queue.submitError = nullptr;
   queue.waitError = [] { return EBADF; };
   EXPECT_EQ(write().error, EBADF);
+}
+
+TEST_F(TransferTest, theNextBeginsBeforeTheLastHasEnded) {
+  queue.reorders = true;
+  TransferSet set(queue, settings);
+  const uint64_t first = set.begin(true, 0, memory.data(), 10 * kUnit);
+  const uint64_t second = set.begin(true, 10 * kUnit, memory.data() + 10 * kUnit, 54 * kUnit);
+  EXPECT_FALSE(set.isDone(first));
+  int left = 32; // blocks of 2 units that have not been started
+  while (!set.isDone(first)) {
+    set.advance();
+    left = 32 - static_cast<int>(std::accumulate(queue.sizes.begin(), queue.sizes.end(), size_t(0)));
+    EXPECT_TRUE(left == 0 || queue.underWay.size() == 4); // never idle
+  }
+  EXPECT_EQ(set.finish(second).error, 0);
+  EXPECT_EQ(set.finish(first).error, 0);
+  EXPECT_EQ(queue.contents, memory);
+}
+
+TEST_F(TransferTest, whatWasDoneBeforeAFailureIsDone) {
+  queue.fault = [](const StorageRequest &request) -> std::optional<int64_t> {
+    return request.offset == 20 * kUnit ? std::optional<int64_t>(-ENXIO) : std::nullopt;
+  };
+  TransferSet set(queue, settings);
+  const uint64_t good = set.begin(true, 0, memory.data(), 2 * kUnit);
+  const uint64_t bad = set.begin(true, 20 * kUnit, memory.data(), 2 * kUnit);
+  const uint64_t late = set.begin(true, 30 * kUnit, memory.data(), 30 * kUnit);
+  EXPECT_EQ(set.finish(bad).error, ENXIO);
+  EXPECT_EQ(set.finish(late).error, ENXIO);
+  EXPECT_EQ(set.finish(good).error, 0);
+  EXPECT_TRUE(queue.underWay.empty());
 }
 
 /// A queue that fails at random, and what it has done.

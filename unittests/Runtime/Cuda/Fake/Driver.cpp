@@ -182,7 +182,7 @@ CUresult cuMemFree(CUdeviceptr memory) {
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   call("cuMemHostAlloc " + std::to_string(bytes));
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult cuMemFreeHost(void *memory) {

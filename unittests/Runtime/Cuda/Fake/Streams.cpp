@@ -267,6 +267,13 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   call("cuGraphLaunch");
   return enqueue(stream, [run = std::make_shared<GraphRun>(executable->graph)] { return run->go(); });
 }
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn body, void *argument) {
+  call("cuLaunchHostFunc");
+  return enqueue(stream, [=] {
+    body(argument);
+    return CUDA_SUCCESS;
+  });
+}
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned) {
   const auto lock = lockDevice();
   return enqueue(stream, [at, value] {
