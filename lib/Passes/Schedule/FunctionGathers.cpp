@@ -61,6 +61,8 @@ void FunctionGathers::findCommands() {
     for (const BufferAccess &access : touched)
       if (access.isWrite)
         writes[access.root].push_back(access);
+    if (isa<TransferOp>(op))
+      llvm::append_range(loads[compute.size()], touched);
     if (!isa<LaunchOp, CallOp>(op))
       continue;
     compute.push_back(&op);
@@ -84,12 +86,15 @@ analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather) const {
   return {std::min(first, last), std::max(last, first == begin ? begin + 1 : last)};
 }
 
-/// The compute command behind the last one that writes what `gather` reads.
+/// The compute command behind the last command that writes what `gather` reads, which may be a transfer that
+/// brings it to the device.
 int64_t FunctionGathers::earliestIssue(CommunicateOp gather) const {
   BufferAccess shard = windowOf(gather.getInputs()[0]);
-  for (int64_t command = position.at(gather); command > 0; --command)
-    if (conflict(accesses[command - 1], shard))
+  for (int64_t command = position.at(gather); command > 0; --command) {
+    auto loaded = loads.find(command);
+    if ((loaded != loads.end() && conflict(loaded->second, shard)) || conflict(accesses[command - 1], shard))
       return command;
+  }
   return 0;
 }
 

@@ -62,9 +62,10 @@ private:
 
   CommandCosts &costs;
   SmallVector<Operation *> compute;
-  SmallVector<SmallVector<BufferAccess>> accesses;   ///< of compute
-  DenseMap<Value, SmallVector<BufferAccess>> writes; ///< of all commands, by root
-  DenseMap<Operation *, int64_t> position;           ///< command -> number of compute commands before it
+  SmallVector<SmallVector<BufferAccess>> accesses;    ///< of compute
+  DenseMap<Value, SmallVector<BufferAccess>> writes;  ///< of all commands, by root
+  DenseMap<int64_t, SmallVector<BufferAccess>> loads; ///< of transfers, by the compute commands before them
+  DenseMap<Operation *, int64_t> position;            ///< command -> number of compute commands before it
 };
 
 /// True for a gather whose result is memory of its own, or the place that a gathered value has for the whole

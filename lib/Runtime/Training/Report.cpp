@@ -113,9 +113,11 @@ void printHead(const Program &program, const std::string &data, const std::strin
                         program.cubin.empty() ? "" : " and assembled");
   if (const std::string products = describeNarrowProducts(program); !products.empty())
     text += fmt::format("products    {}\n", products);
-  text += fmt::format("memory      {} device, {} host{}\n",
-                      bytesText(static_cast<double>(program.stages.front().arenas.device)),
-                      bytesText(static_cast<double>(program.stages.front().arenas.host)),
+  const ArenaBytes &arenas = program.stages.front().arenas;
+  text += fmt::format("memory      {} device, {} host{}{}\n", bytesText(static_cast<double>(arenas.device)),
+                      bytesText(static_cast<double>(arenas.host)),
+                      arenas.nvme > 0 ? fmt::format(", {} nvme", bytesText(static_cast<double>(arenas.nvme)))
+                                      : "",
                       program.world > 1 ? " on each rank" : "");
   text += fmt::format("run         {} steps, seed {}", steps, seed);
   printLine(std::move(text));
