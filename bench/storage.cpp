@@ -10,7 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <optional>
+#include <string>
+#include <sys/mman.h>
 
 using namespace ds;
 using namespace ds::rt;
@@ -38,8 +41,8 @@ static double move(Storage &storage, bool writes, std::byte *memory, uint64_t by
 }
 
 int main(int argc, char **argv) {
-  if (argc != 7 && argc != 8) {
-    std::fprintf(stderr, "usage: storage DIRECTORY BYTES BLOCK DEPTH PIECE REPETITIONS [threads]\n");
+  if (argc != 6 && argc != 7) {
+    std::fprintf(stderr, "usage: storage DIRECTORY BYTES BLOCK DEPTH PIECE [threads]\n");
     return 2;
   }
   StorageOptions options;
@@ -47,7 +50,7 @@ int main(int argc, char **argv) {
   options.bytes = std::strtoull(argv[2], nullptr, 10);
   options.settings.blockBytes = std::strtoull(argv[3], nullptr, 10);
   options.settings.queueDepth = static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10));
-  options.threads = argc == 8;
+  options.threads = argc == 7;
   options.warn = [](const std::string &line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   const uint64_t piece = std::strtoull(argv[5], nullptr, 10);
   const Result<std::unique_ptr<Storage>> storage = Storage::open(options);
@@ -57,17 +60,14 @@ int main(int argc, char **argv) {
     return 6;
   }
   auto *memory = static_cast<std::byte *>(std::aligned_alloc(uint64_t(2) << 20, 2 * piece));
+  ::madvise(memory, 2 * piece, MADV_HUGEPAGE); // as arenas are
   std::memset(memory, 1, 2 * piece);
   const std::span<std::byte> staging(memory, 2 * piece);
   (*storage)->useMemory(std::span(&staging, 1));
-  move(**storage, true, memory, options.bytes, piece); // the file system writes its own tables once
-  std::printf("[");
-  for (int i = 0, repetitions = std::atoi(argv[6]); i < repetitions; ++i) {
-    const double write = move(**storage, true, memory, options.bytes, piece);
-    const double read = move(**storage, false, memory, options.bytes, piece);
-    std::printf("%s{\"write\": %.0f, \"read\": %.0f}", i == 0 ? "" : ", ", write, read);
+  for (std::string word; std::getline(std::cin, word);) {
+    std::printf("%.0f\n", move(**storage, word == "write", memory, options.bytes, piece));
+    std::fflush(stdout);
   }
-  std::printf("]\n");
   std::free(memory);
   return 0;
 }

@@ -172,7 +172,6 @@ private:
   std::map<uint64_t, Begun> begun;
   int64_t busySince = 0; ///< while there is one
   StorageTotals sums;
-  bool lost = false; ///< the queue failed: blocks may still be under way
 };
 
 } // namespace ds::rt

@@ -122,8 +122,6 @@ Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory,
   if (Status status = check(offset, memory, bytes); !status)
     return status.error();
   const std::lock_guard lock(mutex);
-  if (lost)
-    return Error{ExitCode::Io, fmt::format("storage {} has failed before", quote(options.directory)), ""};
   if (writes && options.verify)
     noteDigests(offset, memory, bytes);
   if (begun.empty())
@@ -151,7 +149,6 @@ Status Storage::finish(uint64_t id) {
     sums.seconds += static_cast<double>(nowNs() - busySince) * 1e-9;
   (done.writes ? sums.bytesWritten : sums.bytesRead) += done.bytes;
   if (outcome.error != 0) {
-    lost = true;
     return Error{ExitCode::Io,
                  fmt::format("storage {}: cannot {} the block at {}: {}", quote(options.directory),
                              done.writes ? "write" : "read", placeOf(outcome.offset),

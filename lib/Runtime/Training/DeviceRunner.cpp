@@ -3,7 +3,6 @@
 
 #include "Clock.h"
 #include "HostMoves.h"
-#include "OpenStorage.h"
 #include "Program/Verify.h"
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Support/Environment.h"
@@ -122,12 +121,7 @@ Status DeviceRunner::allocate() {
       return memory.error();
     wish.at = *memory;
   }
-  if (!moves)
-    return {};
-  if (reinterpret_cast<uintptr_t>(hostBase) % kStorageUnit != 0)
-    return Error{ExitCode::Device, "the driver gives host memory that does not begin at a page", ""};
-  useStaging(program, rank, hostBase, moves->storage);
-  return {};
+  return moves ? moves->useHost(program, rank, hostBase) : Status();
 }
 
 /// All work is done, storage included.

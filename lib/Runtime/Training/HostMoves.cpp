@@ -1,12 +1,20 @@
 //===- HostMoves.cpp - Storage commands beside an accelerator ------------------------===//
 #include "HostMoves.h"
 
+#include "OpenStorage.h"
 #include "Program/Execution.h"
 #include "Program/Verify.h"
 
 #include <fmt/format.h>
 
 namespace ds::rt {
+
+Status HostMoves::useHost(const Program &program, uint32_t rank, std::byte *host) {
+  if (reinterpret_cast<uintptr_t>(host) % kStorageUnit != 0)
+    return Error{ExitCode::Device, "the driver gives host memory that does not begin at a page", ""};
+  useStaging(program, rank, host, storage);
+  return {};
+}
 
 void HostMoves::bind(const Program &program, uint32_t command, const Device::Address &address) {
   for (uint32_t m = 0; m < numBindings(program, program.commands[command]); ++m)

@@ -25,6 +25,8 @@ public:
 
   Storage &storage;
 
+  /// Takes the host's arena, through which all goes. Fails with ExitCode::Device where it begins at no unit.
+  Status useHost(const Program &program, uint32_t rank, std::byte *host);
   /// Makes a storage command ready, with its operands where they are for each micro-batch.
   void bind(const Program &program, uint32_t command, const Device::Address &address);
   /// Puts it on its stream.
