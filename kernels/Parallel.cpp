@@ -24,12 +24,34 @@ struct Ranges {
   void (*body)(void *, int64_t, int64_t);
 };
 
-/// The share of the calling thread of the team.
-void runRange(void *data) {
+/// The calling thread's own team.
+thread_local ParallelTeam *ownTeam = nullptr;
+
+/// What one thread of a team does.
+struct Region {
+  void *work;
+  ParallelTeam::Body body;
+};
+
+void runRegion(void *data) {
+  const Region &region = *static_cast<Region *>(data);
+  region.body(region.work, static_cast<uint32_t>(omp_get_thread_num()),
+              static_cast<uint32_t>(omp_get_num_threads()));
+}
+
+/// Runs `body` on at most `team` threads.
+void runTeam(uint32_t team, void *work, ParallelTeam::Body body) {
+  if (ownTeam)
+    return ownTeam->run(team, work, body);
+  Region region{work, body};
+  GOMP_parallel(runRegion, &region, team, 0);
+}
+
+/// The share of thread `self` of `team`.
+void runRange(void *data, uint32_t self, uint32_t team) {
   const Ranges &work = *static_cast<Ranges *>(data);
-  const int64_t team = omp_get_num_threads(), self = omp_get_thread_num();
   const int64_t base = work.blocks / team, extra = work.blocks % team;
-  const int64_t first = self * base + std::min(self, extra);
+  const int64_t first = self * base + std::min<int64_t>(self, extra);
   const int64_t last = first + base + (self < extra ? 1 : 0);
   if (first < last)
     work.body(work.context, first * work.grain, std::min(last * work.grain, work.extent));
@@ -42,14 +64,15 @@ struct Tasks {
   void (*body)(void *, int64_t, uint32_t);
 };
 
-void runTasks(void *data) {
+void runTasks(void *data, uint32_t worker, uint32_t) {
   Tasks &work = *static_cast<Tasks *>(data);
-  const auto worker = static_cast<uint32_t>(omp_get_thread_num());
   for (int64_t index; (index = work.next.fetch_add(1, std::memory_order_relaxed)) < work.count;)
     work.body(work.context, index, worker);
 }
 
 } // namespace
+
+void setParallelTeam(ParallelTeam *team) { ownTeam = team; }
 
 void parallelRanges(int64_t extent, int64_t grain, uint32_t threads, void *context,
                     void (*body)(void *, int64_t, int64_t)) {
@@ -61,16 +84,16 @@ void parallelRanges(int64_t extent, int64_t grain, uint32_t threads, void *conte
     return;
   }
   Ranges work{extent, grain, blocks, context, body};
-  GOMP_parallel(runRange, &work, team, 0);
+  runTeam(team, &work, runRange);
 }
 
 void parallelTasks(int64_t count, uint32_t threads, void *context, void (*body)(void *, int64_t, uint32_t)) {
   const unsigned team = static_cast<unsigned>(std::min<int64_t>(count, threads));
   Tasks work{0, count, context, body};
-  if (team <= 1) // in no parallel region, the thread has number 0
-    runTasks(&work);
+  if (team <= 1)
+    runTasks(&work, 0, 1);
   else
-    GOMP_parallel(runTasks, &work, team, 0);
+    runTeam(team, &work, runTasks);
 }
 
 } // namespace ds::rt

@@ -18,6 +18,53 @@ LogicalResult LoadOp::verify() {
   return success();
 }
 
+OpFoldResult StoreOp::fold(FoldAdaptor) {
+  auto load = getValue().getDefiningOp<LoadOp>();
+  return load && load.getStored().getType() == getResult().getType() ? OpFoldResult(load.getStored())
+                                                                     : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// HostOp
+//===----------------------------------------------------------------------===//
+
+bool HostOp::canHold(Operation *op) {
+  if (isa<FusedOp>(op) || op->hasTrait<OpTrait::RunsOnHost>())
+    return true;
+  return isa<FusableOpInterface>(op) && isPure(op);
+}
+
+/// Whether `tensors` are, one by one, what `stored` hold.
+static bool holds(TypeRange stored, TypeRange tensors) {
+  return llvm::equal(
+      llvm::map_range(stored, [](Type type) -> Type { return cast<StoredType>(type).getTensor(); }), tensors);
+}
+
+LogicalResult HostOp::verify() {
+  for (Type type : llvm::concat<const Type>(SmallVector<Type>(getInputs().getTypes()),
+                                            SmallVector<Type>(getOutputs().getTypes())))
+    if (cast<StoredType>(type).getSpace() != Space::Host) // C1.
+      return emitOpError("expects operands and results in the host's memory, but got ") << type;
+  if (!holds(getInputs().getTypes(), getBody().front().getArgumentTypes())) // C2.
+    return emitOpError("expects ") << getInputs().size()
+                                   << " block arguments of the tensors that the operands hold";
+  return success();
+}
+
+LogicalResult HostOp::verifyRegions() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().back());
+  if (!yield || !holds(getOutputs().getTypes(), yield.getValues().getTypes())) // C2.
+    return emitOpError("expects to yield ") << getOutputs().size() << " values that the results hold";
+  for (Operation &op : getBody().front().without_terminator())
+    if (!canHold(&op)) { // C3.
+      InFlightDiagnostic error = emitOpError("expects ops that run on the host in its body, but got ")
+                                 << op.getName();
+      error.attachNote(op.getLoc()) << "this op";
+      return error;
+    }
+  return success();
+}
+
 LogicalResult TransferOp::verify() {
   BufferType source = getSource().getType(), target = getTarget().getType();
   if (source.getTensor() != target.getTensor() || !source.isContiguous() || !target.isContiguous()) // C1.

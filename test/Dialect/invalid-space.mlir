@@ -79,3 +79,49 @@ ds.arena host bytes 64 lower_bound 0
 
 // expected-error@+1 {{'ds.arena' op expects a lower bound of at most 64, but got 128}}
 ds.arena host bytes 64 lower_bound 128
+
+// -----
+
+func.func @host_c1_nvme(%m: !ds.stored<tensor<4xf32>, nvme>) -> !ds.stored<tensor<4xf32>, host> {
+  // expected-error@+1 {{'ds.host' op expects operands and results in the host's memory, but got '!ds.stored<tensor<4xf32>, nvme>'}}
+  %n = ds.host(%m) : (!ds.stored<tensor<4xf32>, nvme>) -> !ds.stored<tensor<4xf32>, host> {
+  ^bb0(%x: tensor<4xf32>):
+    ds.yield %x : tensor<4xf32>
+  }
+  return %n : !ds.stored<tensor<4xf32>, host>
+}
+
+// -----
+
+func.func @host_c2_arguments(%m: !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
+  // expected-error@+1 {{'ds.host' op expects 1 block arguments of the tensors that the operands hold}}
+  %n = ds.host(%m) : (!ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
+  ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+    ds.yield %x : tensor<4xf32>
+  }
+  return %n : !ds.stored<tensor<4xf32>, host>
+}
+
+// -----
+
+func.func @host_c2_results(%m: !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<8xf32>, host> {
+  // expected-error@+1 {{'ds.host' op expects to yield 1 values that the results hold}}
+  %n = ds.host(%m) : (!ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<8xf32>, host> {
+  ^bb0(%x: tensor<4xf32>):
+    ds.yield %x : tensor<4xf32>
+  }
+  return %n : !ds.stored<tensor<8xf32>, host>
+}
+
+// -----
+
+func.func @host_c3_product(%m: !ds.stored<tensor<4x4xf32>, host>) -> !ds.stored<tensor<4x4xf32>, host> {
+  // expected-error@+1 {{'ds.host' op expects ops that run on the host in its body, but got ds.matmul}}
+  %n = ds.host(%m) : (!ds.stored<tensor<4x4xf32>, host>) -> !ds.stored<tensor<4x4xf32>, host> {
+  ^bb0(%x: tensor<4x4xf32>):
+    // expected-note@+1 {{this op}}
+    %p = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    ds.yield %p : tensor<4x4xf32>
+  }
+  return %n : !ds.stored<tensor<4x4xf32>, host>
+}

@@ -11,6 +11,19 @@ module {
     %y = ds.load %s : !ds.stored<tensor<4x8xf32>, host> -> tensor<4x8xf32>
     return %y : tensor<4x8xf32>
   }
+  // CHECK-LABEL: @host
+  func.func @host(%m: !ds.stored<tensor<4xf32>, host>, %g: !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
+    // CHECK: ds.host(%{{.*}}, %{{.*}}) : (!ds.stored<tensor<4xf32>, host>, !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
+    // CHECK-NEXT: ^bb0(%[[X:.*]]: tensor<4xf32>, %[[Y:.*]]: tensor<4xf32>):
+    // CHECK-NEXT: %[[N:.*]] = ds.add %[[X]], %[[Y]]
+    // CHECK-NEXT: ds.yield %[[N]]
+    %new = ds.host(%m, %g) : (!ds.stored<tensor<4xf32>, host>, !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      %s = ds.add %x, %y : tensor<4xf32>
+      ds.yield %s : tensor<4xf32>
+    }
+    return %new : !ds.stored<tensor<4xf32>, host>
+  }
 }
 module {
   // CHECK: ds.arena device bytes 4096 lower_bound 4032

@@ -96,6 +96,10 @@ struct InPhases {
 template <typename Concrete>
 class HeavyBody : public TraitBase<Concrete, HeavyBody> {};
 
+/// See DsBase.td.
+template <typename Concrete>
+class RunsOnHost : public TraitBase<Concrete, RunsOnHost> {};
+
 } // namespace mlir::OpTrait
 
 #define GET_ATTRDEF_CLASSES

@@ -22,6 +22,9 @@ def Composite : InPhases<"Model", "Sharded">;  // until it is decomposed
 // The op takes so long for one element that repeating it for several readers costs more than keeping its value.
 def HeavyBody : NativeOpTrait<"HeavyBody">;
 
+// A library function computes the op, and there is one for the host, whatever the device is.
+def RunsOnHost : NativeOpTrait<"RunsOnHost">;
+
 def Ds_Integer : AnyTypeOf<[I8, UI8, I32, I64], "8-, 32- or 64-bit integer">;
 def Ds_Number : AnyTypeOf<[AnyFloat, Ds_Integer], "float or integer">;
 def Ds_Element : AnyTypeOf<[AnyFloat, Ds_Integer, I1], "float, integer or truth value">;

@@ -22,7 +22,8 @@ def Ds_Dialect : Dialect {
     - *sharded*: the same functions as one rank of a `ds.mesh` runs them. Parameters, gradients and moments lie flat
       in `ds.bucket`s that the `dp` axis cuts; collectives are ops. All ranks run one text: the rank appears only
       in `ds.axis_index` and `ds.local_shard`, never in a size.
-    - *resident*: what backward needs is kept or made again: ops of the work `recompute` stand where they are read.
+    - *resident*: what backward needs is kept or made again: ops of the work `recompute` stand where they are read. States
+      that live elsewhere are loaded, stored, and updated where they are (`ds.host`).
     - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
       explicit; nothing is returned.
     - *planned*: every `ds.alloc` has an offset in the arena of its space.
@@ -153,7 +154,7 @@ def Ds_RunAttr : AttrDef<Ds_Dialect, "Run"> {
 def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [
   I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Gather", 1, "gather">,
   I32EnumAttrCase<"Reduce", 2, "reduce">, I32EnumAttrCase<"HostCopy", 3, "host_copy">,
-  I32EnumAttrCase<"Storage", 4, "storage">]>;
+  I32EnumAttrCase<"Storage", 4, "storage">, I32EnumAttrCase<"Host", 5, "host">]>;
 def Ds_StreamAttr : Ds_EnumAttr<Ds_Stream, "stream">;
 
 def Ds_Predicate : Ds_Enum<"Predicate", "ordered comparison", [

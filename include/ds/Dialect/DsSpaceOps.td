@@ -7,8 +7,8 @@ include "ds/Dialect/DsBase.td"
 def Ds_StoreOp : Ds_Op<"store", [InPhases<"Resident", "Resident">, Pure]> {
   let summary = "Puts a value into another space";
   let description = [{
-    The result holds the value until it is loaded. Only `ds.load` reads it: whatever computes works on tensors, which
-    are in the device's memory.
+    The result holds the value until it is loaded. Only `ds.load` and `ds.host` read it: whatever else computes works on
+    tensors, which are in the device's memory. What was loaded and not changed is not stored again: it folds.
 
     Constraints:
     - (C1) the result holds the operand's tensor.
@@ -20,6 +20,7 @@ def Ds_StoreOp : Ds_Op<"store", [InPhases<"Resident", "Resident">, Pure]> {
   let results = (outs Ds_StoredType:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` qualified(type($result))";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Ds_LoadOp : Ds_Op<"load", [InPhases<"Resident", "Resident">, Pure]> {
@@ -34,6 +35,40 @@ def Ds_LoadOp : Ds_Op<"load", [InPhases<"Resident", "Resident">, Pure]> {
   let results = (outs Ds_Tensor:$result);
   let assemblyFormat = "$stored attr-dict `:` qualified(type($stored)) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Ds_HostOp : Ds_Op<"host", [InPhases<"Resident", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {
+  let summary = "Computes on the host's cores, on values in the host's memory";
+  let description = [{
+    The body's arguments are the tensors that the operands hold, and what it yields are the tensors that the results
+    hold. Nothing of it is on the device, before or after: what comes from there is stored first, what goes there is
+    loaded behind it. It holds what the host has code for: fusable ops, regions of them, and library functions that run
+    on the host (`RunsOnHost`). Its ops say no work of their own: the region does.
+
+    Constraints:
+    - (C1) operands and results are in the host's memory.
+    - (C2) block arguments are the tensors that the operands hold, and yielded values those that the results hold.
+    - (C3) every op of the body runs on the host.
+
+    Example:
+    ```
+    %new = ds.host(%m, %g) : (!ds.stored<tensor<4xf32>, host>, !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
+    ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):
+      %s = ds.add %x, %y : tensor<4xf32>
+      ds.yield %s : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Ds_StoredType>:$inputs);
+  let results = (outs Variadic<Ds_StoredType>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs) $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the host can run `op` as part of a body.
+    static bool canHold(::mlir::Operation *op);
+  }];
 }
 
 def Ds_TransferOp : Ds_Op<"transfer", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

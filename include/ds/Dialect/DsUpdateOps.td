@@ -117,7 +117,7 @@ def Ds_ScheduleOp : Ds_Op<"schedule", [InPhases<"Step", "Planned">, DeclareOpInt
 }
 
 def Ds_SumOfSquaresOp : Ds_Op<"sum_of_squares", [
-    InPhases<"Step", "Resident">, Pure, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall", "isNeededWhole"]>,
+    InPhases<"Step", "Resident">, Pure, RunsOnHost, DeclareOpInterfaceMethods<DecomposableOpInterface, ["isLibraryCall", "isNeededWhole"]>,
     DeclareOpInterfaceMethods<LibraryOpInterface>]> {
   let summary = "Sums up the squares of all elements of its operands";
   let description = [{

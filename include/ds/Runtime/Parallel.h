@@ -2,7 +2,7 @@
 //
 // oneDNN and generated code must share one team of threads, and oneDNN's is libgomp's. clang cannot generate
 // code for libgomp, so its stable entry point is called directly. libgomp makes a team per calling thread:
-// only the compute stream's thread may call these.
+// only the compute stream's thread may call these, and a thread that has a team of its own.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_PARALLEL_H
@@ -11,6 +11,20 @@
 #include <cstdint>
 
 namespace ds::rt {
+
+/// Threads that work together for the one that calls `run`.
+class ParallelTeam {
+public:
+  using Body = void (*)(void *context, uint32_t index, uint32_t count);
+  virtual ~ParallelTeam() = default;
+  /// Calls body(context, index, count) for each index below a count of at most `most` once, on threads of
+  /// their own, and returns when all are done.
+  virtual void run(uint32_t most, void *context, Body body) = 0;
+};
+
+/// From now on the regions below of this thread run on `team` in place of libgomp's; null: on libgomp's
+/// again.
+void setParallelTeam(ParallelTeam *team);
 
 /// Calls body(context, begin, end) for disjoint ranges that cover [0, extent), on at most `threads` threads.
 /// Cuts are multiples of `grain`, the ranges of equal length but for one grain. `body` must not throw.

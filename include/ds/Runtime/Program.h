@@ -327,7 +327,9 @@ struct ScheduleEntry {
   bool reduces = false;
 };
 
-enum class StreamKind : uint8_t { Compute, Gather, Reduce, HostCopy, Storage };
+/// Host: kernels and library functions on the host's cores, on what lies in its memory.
+enum class StreamKind : uint8_t { Compute, Gather, Reduce, HostCopy, Storage, Host };
+inline constexpr StreamKind kLastStreamKind = StreamKind::Host;
 
 struct ArenaBytes {
   uint64_t device = 0, host = 0, nvme = 0;
@@ -376,6 +378,7 @@ struct Program {
   bool convertsWeights = false; ///< weights files may hold parameters in another float type
   bool tf32 = false;            ///< f32 factors of products may be rounded to tf32, where a device has it
   uint32_t threads = 0;         ///< worker threads of the compute stream
+  uint32_t hostThreads = 0;     ///< and of the host stream; 0 where there is none
   uint32_t world = 1;           ///< ranks; the size of the mesh
   Mesh mesh;
   /// Along which axes ranks read different samples; a rank's position in its group along them says which. All

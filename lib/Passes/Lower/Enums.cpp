@@ -55,4 +55,5 @@ static_assert(isSame(StreamKind::Compute, rt::StreamKind::Compute) &&
               isSame(StreamKind::Gather, rt::StreamKind::Gather) &&
               isSame(StreamKind::Reduce, rt::StreamKind::Reduce) &&
               isSame(StreamKind::HostCopy, rt::StreamKind::HostCopy) &&
-              isSame(StreamKind::Storage, rt::StreamKind::Storage) && getMaxEnumValForStreamKind() == 4);
+              isSame(StreamKind::Storage, rt::StreamKind::Storage) &&
+              isSame(StreamKind::Host, rt::StreamKind::Host) && getMaxEnumValForStreamKind() == 5);

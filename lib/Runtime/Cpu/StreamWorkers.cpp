@@ -28,6 +28,12 @@ StreamWorkers::StreamWorkers(const Program &program, RunTask runTask, Overlapped
 }
 
 Status StreamWorkers::start() try {
+  if (program.hostThreads > 1) {
+    Result<std::unique_ptr<HostTeam>> team = HostTeam::start(program.hostThreads);
+    if (!team)
+      return team.error();
+    hostTeam = std::move(*team);
+  }
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
     if (stream != computeStream)
       threads.emplace_back([this, stream] { workerLoop(stream); });
@@ -62,6 +68,8 @@ Status StreamWorkers::run(uint32_t index) {
 }
 
 void StreamWorkers::workerLoop(uint32_t stream) {
+  if (program.streams[stream] == StreamKind::Host)
+    setParallelTeam(hostTeam.get());
   for (uint32_t seen = 0;;) {
     epoch.wait(seen);
     seen = epoch.load();

@@ -10,6 +10,7 @@
 #ifndef DS_LIB_RUNTIME_CPU_STREAMWORKERS_H
 #define DS_LIB_RUNTIME_CPU_STREAMWORKERS_H
 
+#include "HostTeam.h"
 #include "ds/Runtime/Program.h"
 #include "ds/Support/Error.h"
 
@@ -77,6 +78,7 @@ private:
   std::atomic<bool> failed{false}, stopping{false};
   std::mutex mutex; ///< guards error
   Error error;
+  std::unique_ptr<HostTeam> hostTeam; ///< of the host stream; null without one
   std::vector<std::thread> threads;
 };
 

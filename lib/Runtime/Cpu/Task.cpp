@@ -16,10 +16,15 @@
 namespace ds::rt {
 namespace {
 
+/// Threads of the stream that `command` is on.
+uint32_t threadsOf(const Program &program, const Command &command) {
+  return program.streams[command.stream] == StreamKind::Host ? program.hostThreads : program.threads;
+}
+
 /// A generated kernel, the units of each item divided among the threads.
 class KernelTask final : public Task {
 public:
-  KernelTask(const Binding &binding, const Command &command) : threads(binding.program.threads) {
+  KernelTask(const Binding &binding, const Command &command) : threads(threadsOf(binding.program, command)) {
     const Program &p = binding.program;
     const Kernel &kernel = p.kernels[command.callee];
     const KernelFunction function = binding.image.function(command.callee);
@@ -190,7 +195,7 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
     if (isConvolution(callee))
       return bindConvolution(binding, index);
     return std::unique_ptr<Task>(std::make_unique<LibraryTask>(
-        binding, command, libraryFunction(callee, binding.isa), binding.program.threads));
+        binding, command, libraryFunction(callee, binding.isa), threadsOf(binding.program, command)));
   }
   case CommandKind::Copy:
     return std::unique_ptr<Task>(std::make_unique<LibraryTask>(

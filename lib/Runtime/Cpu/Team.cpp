@@ -95,7 +95,7 @@ Result<CommunicatorOf> Team::communicatorsFor(const Program &program) {
   std::vector<bool> taken(kChannels);
   for (size_t stream = 0; stream < channels.size(); ++stream) {
     const StreamKind kind = program.streams[stream];
-    if (kind == StreamKind::HostCopy || kind == StreamKind::Storage)
+    if (kind != StreamKind::Compute && kind != StreamKind::Gather && kind != StreamKind::Reduce)
       continue;
     const uint32_t channel = channelOf(kind);
     if (taken[channel])

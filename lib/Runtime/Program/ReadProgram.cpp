@@ -168,6 +168,7 @@ void unpackHead(const fb::Program &file, Program &p) {
     p.storage = {storage->path()->str(), storage->block_bytes(),   storage->queue_depth(),
                  storage->parallelism(), storage->single_submit(), storage->overlap_events()};
   p.threads = file.threads();
+  p.hostThreads = file.host_threads();
   p.world = file.world();
   std::vector<MeshAxis> axes;
   for (const fb::Axis *axis : *file.mesh())

@@ -158,6 +158,11 @@ Status verifyHead(const Program &p) {
     return refuse("target is '{}', the known targets are cpu, cuda:sm_80 and cuda:sm_90", p.target);
   if (p.threads < 1 || p.threads > kMaxThreads)
     return refuse("threads is {}, allowed are 1 to {}", p.threads, kMaxThreads);
+  const bool hasHost = std::count(p.streams.begin(), p.streams.end(), StreamKind::Host) != 0;
+  if (p.hostThreads > kMaxThreads || (hasHost && p.hostThreads < 1))
+    return refuse("the host stream has {} threads, allowed are 1 to {}", p.hostThreads, kMaxThreads);
+  if (hasHost && p.target != "cpu")
+    return refuse("target '{}' has a host stream, for which only the CPU has code", p.target);
   if (p.world < 1 || p.world > kMaxWorld)
     return refuse("world is {}, allowed are 1 to {}", p.world, kMaxWorld);
   if (Status status = verifyMesh(p); !status)
@@ -181,9 +186,9 @@ Status verifyHead(const Program &p) {
   if (Status status = verifyStorageSettings(p); !status)
     return status;
   for (size_t i = 0; i < p.streams.size(); ++i)
-    if (!isKnown(p.streams[i], StreamKind::Storage))
+    if (!isKnown(p.streams[i], kLastStreamKind))
       return refuse("streams[{}] has kind {}, the last known is {}", i, int(p.streams[i]),
-                    int(StreamKind::Storage));
+                    int(kLastStreamKind));
   return {};
 }
 
@@ -229,17 +234,38 @@ Status verifyCommandWindows(const Program &p, size_t i) {
   return {};
 }
 
+/// Kernels and library functions run on the compute stream, or on the host's, where all that they touch lies
+/// in the host's memory; of the functions the host stream has those that need no library.
+Status verifyStream(const Program &p, size_t i) {
+  const Command &c = p.commands[i];
+  if (p.streams[c.stream] == StreamKind::Compute)
+    return {};
+  if (p.streams[c.stream] != StreamKind::Host)
+    return refuse("{} computes on stream {}, which is not the compute stream", describeCommand(p, i),
+                  c.stream);
+  auto isElsewhere = [&](uint32_t buffer) { return p.buffers[buffer].space != Space::Host; };
+  const auto first = p.operands.begin() + c.firstOperand;
+  if (std::any_of(first, first + c.numOperands, isElsewhere) ||
+      (c.workspace != UINT32_MAX && isElsewhere(c.workspace)))
+    return refuse("{} is on the host's stream, but not all that it touches is in the host's memory",
+                  describeCommand(p, i));
+  const auto callee = static_cast<LibraryFn>(c.callee);
+  if (c.kind == CommandKind::Library && callee != LibraryFn::SumOfSquares && callee != LibraryFn::Fill &&
+      callee != LibraryFn::Copy)
+    return refuse("{} is on the host's stream, which has no such function", describeCommand(p, i));
+  return {};
+}
+
 Status verifyCommand(const Program &p, size_t i) {
   if (Status status = verifyCommandWindows(p, i); !status)
     return status;
   const Command &c = p.commands[i];
   const bool computes = c.kind == CommandKind::Kernel || c.kind == CommandKind::Library;
-  if (computes && p.streams[c.stream] != StreamKind::Compute)
-    return refuse("{} computes on stream {}, which is not the compute stream", describeCommand(p, i),
-                  c.stream);
   if (c.kind == CommandKind::Storage)
     return verifyStorageCommand(p, i);
   if (Status status = verifyNoStorage(p, i); !status)
+    return status;
+  if (Status status = computes ? verifyStream(p, i) : Status(); !status)
     return status;
   switch (c.kind) {
   case CommandKind::Kernel:

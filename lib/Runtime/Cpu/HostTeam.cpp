@@ -1,0 +1,53 @@
+//===- HostTeam.cpp - The threads that work for the host stream -------------------===//
+#include "HostTeam.h"
+
+#include "ds/Support/RunTool.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace ds::rt {
+
+Result<std::unique_ptr<HostTeam>> HostTeam::start(uint32_t threads) try {
+  std::unique_ptr<HostTeam> team(new HostTeam);
+  for (uint32_t index = 1; index < threads; ++index)
+    team->workers.emplace_back([self = team.get(), index] { self->workerLoop(index); });
+  return team;
+} catch (const std::system_error &error) {
+  return noThread(error.code().value());
+}
+
+HostTeam::~HostTeam() {
+  stopping = true;
+  ++epoch;
+  epoch.notify_all();
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void HostTeam::run(uint32_t wanted, void *with, Body what) {
+  count = std::min<uint32_t>(wanted, workers.size() + 1);
+  context = with;
+  body = what;
+  working = static_cast<uint32_t>(workers.size());
+  ++epoch;
+  epoch.notify_all();
+  body(context, 0, count);
+  for (uint32_t left; (left = working.load()) != 0;)
+    working.wait(left);
+}
+
+void HostTeam::workerLoop(uint32_t index) {
+  for (uint32_t seen = 0;;) {
+    epoch.wait(seen);
+    seen = epoch.load();
+    if (stopping)
+      return;
+    if (index < count)
+      body(context, index, count);
+    if (--working == 0)
+      working.notify_all();
+  }
+}
+
+} // namespace ds::rt

@@ -1,0 +1,43 @@
+//===- HostTeamTest.cpp - The threads that work for the host stream ---------------===//
+#include "Cpu/HostTeam.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+using namespace ds;
+using namespace ds::rt;
+
+TEST(HostTeam, DividesRangesAmongItsThreads) {
+  Result<std::unique_ptr<HostTeam>> team = HostTeam::start(3);
+  ASSERT_TRUE(team);
+  setParallelTeam(team->get());
+  std::vector<std::atomic<int>> seen(1000);
+  for (int round = 0; round < 50;
+       ++round) // threads sleep between rounds, and must neither miss one nor run it twice
+    parallelRanges(1000, 7, 3, &seen, [](void *context, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        ++(*static_cast<std::vector<std::atomic<int>> *>(context))[i];
+    });
+  setParallelTeam(nullptr);
+  for (const std::atomic<int> &count : seen)
+    ASSERT_EQ(count.load(), 50);
+}
+
+TEST(HostTeam, GivesEachThreadANumberOfItsOwn) {
+  Result<std::unique_ptr<HostTeam>> team = HostTeam::start(2);
+  ASSERT_TRUE(team);
+  std::atomic<uint32_t> sum{0}, counts{0};
+  struct Context {
+    std::atomic<uint32_t> &sum, &counts;
+  } context{sum, counts};
+  // Asked for more than there are, it says how many there are.
+  (*team)->run(8, &context, [](void *data, uint32_t index, uint32_t count) {
+    auto &self = *static_cast<Context *>(data);
+    self.sum += 1u << (8 * index);
+    self.counts += count;
+  });
+  EXPECT_EQ(sum.load(), 0x0101u);
+  EXPECT_EQ(counts.load(), 4u);
+}
