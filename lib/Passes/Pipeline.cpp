@@ -64,6 +64,8 @@ void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions 
 }
 
 void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // First of all: what is elsewhere takes no memory that other values could have.
+  manager.addPass(createOffloadStates());
   // Before there are buffers, what is to lie in them. No common-subexpression elimination from here on: it
   // would merge copies with their originals again.
   RematerializeCheapOptions cheap;
@@ -72,6 +74,8 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
   cheap.maxReuseElements = options.maxReuseElements;
   cheap.attentionBytes = options.attentionBytes;
   manager.addPass(createRematerializeCheap(cheap));
+  // Updates run where their states live; on tensors still, so that all ops that could go there are seen.
+  manager.addPass(createOffloadUpdates());
   // States that live elsewhere: what is loaded was not there to be computed again from.
   manager.addPass(createPlaceStates());
   manager.addPass(createVerifyResident());

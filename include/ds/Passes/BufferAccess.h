@@ -27,6 +27,8 @@ struct BufferAccess {
 
 /// True for ops that a stream executes: launches, calls, collectives and events.
 bool isCommand(Operation *op);
+/// True for launches and calls on the compute stream.
+bool isComputeCommand(Operation *op);
 /// The stream of a command.
 StreamKind streamOf(Operation *command);
 

@@ -8,6 +8,33 @@ include "mlir/Pass/PassBase.td"
 // sharded -> resident
 //===----------------------------------------------------------------------===//
 
+def OffloadStates : Pass<"ds-offload-states", "::mlir::ModuleOp"> {
+  let summary = "Says which states live on the host";
+  let description = [{
+    `offload` of `ds.training` has two keys: `optimizer`, the share of the updated elements whose moments, masters and
+    gradients are kept on the host, and `parameters`, whether parameters are.
+
+    Requires: phase sharded, what ranks hold being decided.
+
+    Ensures: (E1) all states of a bucket, or of a parameter that is in none, that the optimizer has beside the parameter
+    have one home. (E2) Those on the host have at most `optimizer` of all elements, and no other one that is small enough
+    could be added. (E3) With `parameters`, all parameters have `home(host)` but those that stage 3 keeps whole because they
+    are small. (E4) `ds.choices` says what was moved.
+
+    With `offload = {optimizer = 5.0e-01 : f64}`
+    ```
+    ds.state @w.exp_avg role (moment) slot("exp_avg") owner(@w) ... home (device) : tensor<8x4xf32>
+    ds.state @v.exp_avg role (moment) slot("exp_avg") owner(@v) ... home (device) : tensor<8x4xf32>
+    ```
+    becomes
+    ```
+    ds.state @w.exp_avg role (moment) slot("exp_avg") owner(@w) ... home (host) : tensor<8x4xf32>
+    ds.state @v.exp_avg role (moment) slot("exp_avg") owner(@v) ... home (device) : tensor<8x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   let summary = "Lets backward compute again what memory is too dear for";
   let description = [{
@@ -56,13 +83,49 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     Option<"remarks", "remarks", "bool", "false", "Say of each value that is made again what that buys">];
 }
 
+def OffloadUpdates : Pass<"ds-offload-updates", "::mlir::ModuleOp"> {
+  let summary = "Updates states of the host on the host's cores";
+  let description = [{
+    Requires: phase resident, states not placed yet.
+
+    Ensures: (E1) what makes the new values of states with `home(host)` of their old ones runs in `ds.host`, and so does
+    what adds to a gradient that is kept there; a region holds what belongs to one bucket, or the scalars that all
+    share, and nothing in it waits for something outside that waits for it. (E2) What the host reads of the device is
+    stored once, as soon as it is made, where that takes fewest bytes: a gradient, not what is computed of it. (E3) What
+    the device reads of the host is loaded; an fp32 parameter stays where it is, and what is subtracted of it comes. (E4)
+    A norm is formed where more of the gradients are. (E5) All ops are as before, on the same values: results are bit-equal.
+    (E6) A function without such states stays as it is, and so does a program for CUDA: there states of the host are
+    brought to the device to be updated.
+
+    With `@m` of `home(host)`
+    ```
+    func.func @last(%m: tensor<8xf32> {ds.state = @m}, %w: tensor<8xf32> {ds.state = @w}, ...) -> (... @m, @w) {
+      %n = ds.add %m, %g : tensor<8xf32>
+      %v = ds.sub %w, %n : tensor<8xf32>
+      return %n, %v : tensor<8xf32>, tensor<8xf32>
+    ```
+    becomes
+    ```
+      %0 = ds.store %m : tensor<8xf32> -> !ds.stored<tensor<8xf32>, host>
+      %1 = ds.store %g : tensor<8xf32> -> !ds.stored<tensor<8xf32>, host>
+      %2 = ds.host(%0, %1) : (...) -> !ds.stored<tensor<8xf32>, host> { ... ds.add ... }
+      %n = ds.load %2 : !ds.stored<tensor<8xf32>, host> -> tensor<8xf32>
+      %v = ds.sub %w, %n : tensor<8xf32>
+      return %n, %v : tensor<8xf32>, tensor<8xf32>
+    ```
+    Stores of what is on the host anyway fold when states are placed.
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def PlaceStates : Pass<"ds-place-states", "::mlir::ModuleOp"> {
   let summary = "Reads and writes states where they live";
   let description = [{
     Requires: phase resident.
 
-    Ensures: a state whose home is not the device enters and leaves each function as `!ds.stored`; it is loaded once,
-    before its first reader, and its new value is stored. A state that leaves as it came is not loaded for that.
+    Ensures: a state whose home is not the device enters and leaves each function as `!ds.stored`. It is loaded before its
+    first reader in forward, in backward and in the update, and for each gather of its own; `ds.host` reads it where it
+    is. Its new value is stored as soon as it is made. A state that leaves as it came is not loaded for that.
 
     ```
     func.func @last(%m: tensor<8xf32> {ds.state = @m}, ...) -> (tensor<8xf32> {ds.state = @m}) {
@@ -86,7 +149,8 @@ def VerifyResident : Pass<"ds-verify-resident", "::mlir::ModuleOp"> {
   let description = [{
     Requires: nothing. Ensures, or fails:
     - what ds-verify-sharded ensures of segments, and that no op belongs to another phase;
-    - an op of the work `recompute` may stand in a fused region: whoever runs it twice gets the same value.
+    - an op of the work `recompute` may stand in a fused region, or loads what such one reads: whoever runs it twice gets the
+      same value.
   }];
 }
 

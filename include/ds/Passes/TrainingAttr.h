@@ -100,6 +100,12 @@ struct ShardingOptions {
   std::optional<bool> reduceEachMicroStep; ///< and keep a part, not once per step; none: stages 2 and 3 do
 };
 
+/// What is kept on the host, as far as ds-offload-states is told so.
+struct OffloadOptions {
+  double optimizer = 0;    ///< share of the elements whose moments, masters and gradients are kept there
+  bool parameters = false; ///< and parameters
+};
+
 struct TrainingOptions {
   int64_t accumulation = 1;  ///< micro-steps per step
   int64_t world = 1;         ///< data-parallel ranks, each with micro-batches of its own
@@ -113,6 +119,7 @@ struct TrainingOptions {
   PrecisionOptions precision;
   LossScaleOptions lossScale;
   ShardingOptions sharding;
+  OffloadOptions offload;
   std::vector<std::string>
       noDecay; ///< regular expressions: parameters whose name matches one are not decayed
 };

@@ -35,6 +35,8 @@ struct WorkspaceLimits {
 
 /// Bytes of scratch memory that `call` is to have, or why that is unknown.
 ::ds::Result<uint64_t> workspaceBytes(CallOp call, const WorkspaceLimits &limits);
+/// The same of a call on the host's cores, for any number of them.
+::ds::Result<uint64_t> hostWorkspaceBytes(CallOp call);
 
 } // namespace mlir::ds
 

@@ -308,6 +308,8 @@ FailureOr<rt::Program> ProgramBuilder::build() {
     if (failed(addSegment(func)))
       return failure();
   addSchedule();
+  if (llvm::is_contained(program.streams, rt::StreamKind::Host))
+    program.hostThreads = hostThreads;
   for (const rt::ScheduleEntry &entry : program.stages.front().schedule) {
     const rt::Segment &segment = program.segments[entry.segment];
     for (uint32_t index = 0; index < segment.numCommands; ++index)

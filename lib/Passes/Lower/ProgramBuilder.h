@@ -20,7 +20,7 @@ namespace mlir::ds {
 class ProgramBuilder {
 public:
   ProgramBuilder(ModuleOp module, const ProgramOptions &options)
-      : module(module), mesh(MeshOp::lookup(module)), symbols(module) {
+      : module(module), mesh(MeshOp::lookup(module)), symbols(module), hostThreads(options.hostThreads) {
     program.target = "cpu";
     program.threads = options.threads;
     program.microBatch = options.microBatch;
@@ -68,6 +68,7 @@ private:
   ModuleOp module;
   MeshOp mesh; ///< null where there is one rank
   SymbolTable symbols;
+  uint32_t hostThreads;
   ::ds::rt::Program program;
   std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<uint64_t>, std::vector<int64_t>,
                       std::vector<int64_t>>,

@@ -26,16 +26,26 @@ static uint64_t stagingBytes(CommunicateOp op) {
 }
 
 /// Makes `bytes` of scratch memory an allocation before `op`; none for 0.
-static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes, int64_t alignment = 0) {
+static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes, int64_t alignment = 0,
+                   Space space = Space::Device) {
   if (bytes == 0)
     return;
   OpBuilder builder(op);
   auto type = RankedTensorType::get({static_cast<int64_t>(bytes)}, builder.getI8Type());
-  auto alloc = builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type),
+  auto alloc = builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type, space),
                                        builder.getStringAttr("workspace"), IntegerAttr());
   if (alignment > 0)
     alloc->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(alignment));
   workspace.assign(alloc.getBuffer());
+}
+
+/// The workspace of a call on the host's cores, in its memory.
+static LogicalResult assignOnHost(CallOp call) {
+  ::ds::Result<uint64_t> bytes = hostWorkspaceBytes(call);
+  if (!bytes)
+    return call.emitOpError("has an unknown workspace: ") << bytes.error().message;
+  assign(call, call.getWorkspaceMutable(), *bytes, 0, Space::Host);
+  return success();
 }
 
 namespace {
@@ -48,6 +58,9 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
     const bool isCuda = isForCuda(getOperation()->getParentOfType<ModuleOp>());
     if (!isCuda)
       getOperation().walk([](CommunicateOp op) { assign(op, op.getWorkspaceMutable(), stagingBytes(op)); });
+    for (CallOp call : getOperation().getOps<CallOp>())
+      if (streamOf(call) == StreamKind::Host && failed(assignOnHost(call)))
+        return signalPassFailure();
     // What gathers and reductions hold by now is live as well: pieces get what is left.
     std::vector<int64_t> live = memory > 0 ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();
     SmallVector<Operation *> commands = getComputeCommands(getOperation());

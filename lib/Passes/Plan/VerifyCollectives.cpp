@@ -26,7 +26,9 @@ using namespace mlir::ds;
 
 namespace {
 
-using Clock = std::array<int64_t, 5>; ///< per stream, commands that have run
+constexpr unsigned kNumStreams = getMaxEnumValForStreamKind() + 1;
+
+using Clock = std::array<int64_t, kNumStreams>; ///< per stream, commands that have run
 
 /// A range of bytes that a command touches, on any rank.
 struct Touch {
@@ -59,9 +61,9 @@ private:
 
   func::FuncOp func;
   const SymbolTable &symbols;
-  std::array<Clock, 5> clocks{};
+  std::array<Clock, kNumStreams> clocks{};
   DenseMap<int64_t, std::pair<Operation *, Clock>> events;
-  std::array<std::vector<Step>, 5> steps;
+  std::array<std::vector<Step>, kNumStreams> steps;
   int64_t nextNumber = 0;
 };
 

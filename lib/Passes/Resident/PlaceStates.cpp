@@ -3,6 +3,10 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+
 namespace mlir::ds {
 #define GEN_PASS_DEF_PLACESTATES
 #include "ds/Passes/Passes.h.inc"
@@ -10,6 +14,14 @@ namespace mlir::ds {
 
 using namespace mlir;
 using namespace mlir::ds;
+
+/// Ops of one group share a load: forward, backward, update, and what only hands the state on.
+static unsigned groupOf(Operation *reader) {
+  std::optional<Work> work = getWork(reader);
+  if (!work)
+    return 3;
+  return isBefore(*work, Work::Recompute) ? 0 : isBefore(*work, Work::Update) ? 1 : 2;
+}
 
 namespace {
 /// Rewrites one function.
@@ -38,23 +50,39 @@ StoredType FunctionPlacer::storedAs(Attribute name, Value value) {
   return StoredType::get(func.getContext(), tensor, state.getHome());
 }
 
-/// One load of `argument`, at its first reader.
+/// Puts one load before the first of `readers`.
+static void loadFor(BlockArgument argument, RankedTensorType tensor, ArrayRef<Operation *> readers) {
+  WorkListener listener(readers.front());
+  OpBuilder builder(readers.front(), &listener);
+  auto load = builder.create<LoadOp>(argument.getLoc(), tensor, argument);
+  for (Operation *reader : readers)
+    reader->replaceUsesOfWith(argument, load);
+}
+
+/// Stores of `argument` are `argument`; all others read loads, which do not outlive what they are for: those
+/// of forward, of backward and of the update have one each, and a gather has its own.
 void FunctionPlacer::loadArgument(BlockArgument argument) {
   StoredType stored = storedAs(func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr), argument);
   if (!stored)
     return;
   RankedTensorType tensor = stored.getTensor();
+  for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
+    if (auto store = dyn_cast<StoreOp>(user); store && store.getResult().getType() == stored) {
+      store.getResult().replaceAllUsesWith(argument);
+      store.erase();
+    }
   argument.setType(stored);
-  Operation *first = nullptr;
-  for (Operation *user : argument.getUsers())
-    if (!first || user->isBeforeInBlock(first))
-      first = user;
-  if (!first)
-    return;
-  WorkListener listener(first);
-  OpBuilder builder(first, &listener);
-  auto load = builder.create<LoadOp>(argument.getLoc(), tensor, argument);
-  argument.replaceAllUsesExcept(load.getResult(), load);
+  llvm::SetVector<Operation *> readers(argument.user_begin(), argument.user_end());
+  std::map<unsigned, SmallVector<Operation *>> groups;
+  for (Operation *reader : readers)
+    if (isa<AllGatherOp>(reader))
+      loadFor(argument, tensor, reader);
+    else if (!isa<HostOp>(reader))
+      groups[groupOf(reader)].push_back(reader);
+  for (auto &[group, members] : groups) {
+    llvm::sort(members, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    loadFor(argument, tensor, members);
+  }
 }
 
 /// A state that leaves as it came is not brought to the device for that.
@@ -70,8 +98,22 @@ void FunctionPlacer::storeResult(OpOperand &result) {
     return;
   }
   WorkListener listener(result.get().getDefiningOp());
-  OpBuilder builder(result.getOwner(), &listener);
+  OpBuilder builder(func.getContext(), &listener);
+  builder.setInsertionPointAfterValue(result.get()); // so that what is stored can be given up
   result.set(builder.create<StoreOp>(result.get().getLoc(), stored, result.get()));
+}
+
+/// What was loaded to be stored was there, and what nobody reads was not to be loaded.
+static void foldTransfers(Block &block) {
+  for (StoreOp store : llvm::make_early_inc_range(block.getOps<StoreOp>()))
+    if (auto load = store.getValue().getDefiningOp<LoadOp>();
+        load && load.getStored().getType() == store.getResult().getType()) {
+      store.getResult().replaceAllUsesWith(load.getStored());
+      store.erase();
+    }
+  for (LoadOp load : llvm::make_early_inc_range(block.getOps<LoadOp>()))
+    if (load->use_empty())
+      load.erase();
 }
 
 void FunctionPlacer::run() {
@@ -80,6 +122,7 @@ void FunctionPlacer::run() {
     loadArgument(argument);
   for (OpOperand &result : block.getTerminator()->getOpOperands())
     storeResult(result);
+  foldTransfers(block);
   func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(),
                                          block.getTerminator()->getOperandTypes()));
 }

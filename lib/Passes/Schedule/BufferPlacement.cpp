@@ -56,32 +56,31 @@ void FunctionBufferizer::assignCategories() {
 
 void FunctionBufferizer::addGradient(Value value) {
   Operation *maker = value.getDefiningOp();
-  if (!maker || !gradients.insert(value).second)
+  if (!maker || isa<LoadOp>(maker) || !gradients.insert(value).second)
     return;
   // A gradient that is added to in place was one before.
   if (auto library = dyn_cast<LibraryOpInterface>(maker))
     for (auto [result, operand] : library.getLibraryCall().inPlace)
       if (maker->getResult(result) == value)
         addGradient(maker->getOperand(operand));
-  if (auto reshape = dyn_cast<ReshapeOp>(maker))
-    addGradient(reshape.getInput());
+  if (isa<ReshapeOp, StoreOp>(maker))
+    addGradient(maker->getOperand(0));
 }
 
 /// The buffers that the function will take, all added at once: a step has thousands.
 void FunctionBufferizer::makeArguments() {
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attrs;
-  auto add = [&](Type type, StringRef attribute, Attribute value) {
-    auto stored = dyn_cast<StoredType>(type);
-    types.push_back(stored ? BufferType::getContiguous(stored.getTensor(), stored.getSpace())
-                           : BufferType::getContiguous(cast<RankedTensorType>(type)));
+  auto add = [&](RankedTensorType type, Space home, StringRef attribute, Attribute value) {
+    types.push_back(BufferType::getContiguous(type, home));
     attrs.push_back(builder.getDictionaryAttr(builder.getNamedAttr(attribute, value)));
   };
   const unsigned numTensors = func.getNumArguments();
   SmallVector<Attribute> states; ///< of the buffers, in order; null for inputs
   for (unsigned index = 0; index < numTensors; ++index) {
     Attribute state = states.emplace_back(func.getArgAttr(index, DsDialect::kStateAttr));
-    add(func.getArgument(index).getType(), state ? DsDialect::kStateAttr : DsDialect::kInputAttr,
+    Value argument = func.getArgument(index);
+    add(tensorType(argument), spaceOf(argument), state ? DsDialect::kStateAttr : DsDialect::kInputAttr,
         state ? state : func.getArgAttr(index, DsDialect::kInputAttr));
   }
   DenseSet<Attribute> known(states.begin(), states.end());
@@ -90,7 +89,8 @@ void FunctionBufferizer::makeArguments() {
     if (!state || !known.insert(state).second)
       continue;
     states.push_back(state);
-    add(func.getResultTypes()[index], DsDialect::kStateAttr, state);
+    Value result = func.getBody().front().getTerminator()->getOperand(index);
+    add(tensorType(result), spaceOf(result), DsDialect::kStateAttr, state);
   }
   func.insertArguments(SmallVector<unsigned>(types.size(), numTensors), types, attrs,
                        SmallVector<Location>(types.size(), func.getLoc()));

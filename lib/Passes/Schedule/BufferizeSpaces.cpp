@@ -82,20 +82,59 @@ void FunctionBufferizer::transfer(Value from, Value to, Location loc) {
   }
 }
 
+// What a store or load gives has a type of its own only until the walk: see inlineHostRegions.
+
 void FunctionBufferizer::bufferizeStore(StoreOp op) {
-  Value source = toContiguous(buffers.at(op.getValue()), op.getLoc());
-  Destination destination = findDestination(op.getResult());
+  Value value = op->getOperand(0), result = op->getResult(0);
+  Value source = toContiguous(buffers.at(value), op.getLoc());
+  Destination destination = findDestination(result);
   Value target = destination ? *destination
-                             : allocate(op.getValue().getType(), categoryOf(op.getValue()), op.getLoc(),
-                                        op.getResult().getType().getSpace());
+                             : allocate(tensorType(value), categoryOf(value), op.getLoc(), spaceOf(result));
   transfer(source, target, op.getLoc());
-  bind(op.getResult(), target);
+  bind(result, target);
 }
 
 void FunctionBufferizer::bufferizeLoad(LoadOp op) {
-  Value target = makeBuffer(op.getResult());
+  Value result = op->getResult(0);
+  Value target = makeBuffer(result);
   if (!bufferType(target).isContiguous())
-    target = allocate(op.getResult().getType(), categoryOf(op.getResult()), op.getLoc());
-  transfer(buffers.at(op.getStored()), target, op.getLoc());
-  bind(op.getResult(), target);
+    target = allocate(tensorType(result), categoryOf(result), op.getLoc());
+  transfer(buffers.at(op->getOperand(0)), target, op.getLoc());
+  bind(result, target);
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+/// Puts the ops of `host` in its place, each saying of work and layer what the region does.
+static void dissolve(HostOp host, llvm::function_ref<void(Value)> isThere) {
+  Block &body = host.getBody().front();
+  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), host->getOperands()))
+    argument.replaceAllUsesWith(operand);
+  for (auto [result, value] : llvm::zip_equal(host->getResults(), body.getTerminator()->getOperands()))
+    result.replaceAllUsesWith(value);
+  body.getTerminator()->erase();
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    op.moveBefore(host);
+    copyWork(host, &op);
+    llvm::for_each(op.getResults(), isThere);
+  }
+  host.erase();
+}
+
+void FunctionBufferizer::inlineHostRegions() {
+  Block &block = func.getBody().front();
+  auto untype = [&](Value value) {
+    if (auto stored = dyn_cast<StoredType>(value.getType())) {
+      spaces[value] = stored.getSpace();
+      value.setType(stored.getTensor());
+    }
+  };
+  llvm::for_each(block.getArguments(), untype);
+  for (Operation &op : block)
+    if (!isa<HostOp>(op))
+      llvm::for_each(op.getResults(), untype);
+  for (HostOp host : llvm::make_early_inc_range(block.getOps<HostOp>()))
+    dissolve(host, [&](Value value) { spaces[value] = Space::Host; });
 }

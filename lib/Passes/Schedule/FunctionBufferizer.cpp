@@ -17,6 +17,7 @@ FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, 
                                        int64_t stagingBytes)
     : func(func), symbols(symbols), kernels(kernels), builder(func.getContext(), &listener),
       stagingBytes(stagingBytes) {
+  inlineHostRegions();
   privatizeConstants();
   for (auto [index, op] : llvm::enumerate(func.getBody().front()))
     position[&op] = index;
@@ -45,6 +46,7 @@ LogicalResult FunctionBufferizer::run() {
   for (Operation *op : tensorOps) {
     builder.setInsertionPoint(op);
     listener.follow(op);
+    space = op->getNumResults() > 0 ? spaceOf(op->getResult(0)) : Space::Device;
     if (failed(bufferize(op)))
       return failure();
   }
@@ -125,7 +127,7 @@ void FunctionBufferizer::bufferizeFused(FusedOp op) {
   llvm::append_range(types, TypeRange(outputs));
   KernelUse use = kernels.getKernel(op, types);
   builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extents,
-                           StreamKind::Compute);
+                           streamFor(space));
 }
 
 /// Matrices of rank 2 or of a batch: collapses leading dimensions so that `buffer` has `rank`.
@@ -219,8 +221,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   }
   auto cost = dyn_cast<CostOpInterface>(op.getOperation());
   builder.create<CallOp>(loc, call.callee, arguments, Value(), writes, builder.getArrayAttr(call.params),
-                         StreamKind::Compute,
-                         cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
+                         streamFor(space), cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
   return success();
 }
 
@@ -241,8 +242,7 @@ void FunctionBufferizer::bufferizePad(PadOp op) {
   Value whole = makeBuffer(op.getResult());
   bind(op.getResult(), whole);
   builder.create<CallOp>(op.getLoc(), "fill", whole, Value(), ArrayRef<int64_t>{0},
-                         builder.getArrayAttr(builder.getF64FloatAttr(0)), StreamKind::Compute,
-                         IntegerAttr());
+                         builder.getArrayAttr(builder.getF64FloatAttr(0)), streamFor(space), IntegerAttr());
   StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
                                  tensorType(op.getInput()).getShape());
   copy(buffers.at(op.getInput()), createView(whole, window, op.getLoc()), op.getLoc());
@@ -346,14 +346,14 @@ Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {
 }
 
 Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
-  Value packed = allocate(bufferType(buffer).getTensor(), "activations", loc);
+  Value packed = allocate(bufferType(buffer).getTensor(), "activations", loc, bufferType(buffer).getSpace());
   copy(buffer, packed, loc);
   return packed;
 }
 
 void FunctionBufferizer::copy(Value from, Value to, Location loc) {
   builder.create<CallOp>(loc, "copy", ValueRange{from, to}, Value(), ArrayRef<int64_t>{1},
-                         builder.getArrayAttr({}), StreamKind::Compute, IntegerAttr());
+                         builder.getArrayAttr({}), streamFor(bufferType(to).getSpace()), IntegerAttr());
 }
 
 Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc, Space space) {

@@ -10,6 +10,9 @@
 //                 a concatenation that it is;
 //   root          the allocation, state or input behind a buffer, whose last use is that of all values in it.
 //
+// A region of ops that run on the host dissolves before the walk: stored values become tensors that are known
+// to be on the host, and its ops work on them like others, on a stream of their own.
+//
 // The price of a single walk: a value whose state is still read later is made elsewhere and copied at the
 // end.
 //
@@ -47,6 +50,7 @@ private:
   /// Where a value is to be made.
   using Destination = std::optional<Value>;
 
+  void inlineHostRegions();
   void privatizeConstants();
   void computeLastUses();
   void makeArguments();
@@ -79,7 +83,16 @@ private:
 
   /// A buffer for `result`: its destination, or new.
   Value makeBuffer(Value result);
-  Value allocate(RankedTensorType type, StringRef category, Location loc, Space space = Space::Device);
+  /// Memory in the space of the op that is bufferized, or in `space`.
+  Value allocate(RankedTensorType type, StringRef category, Location loc) {
+    return allocate(type, category, loc, space);
+  }
+  Value allocate(RankedTensorType type, StringRef category, Location loc, Space space);
+  Space spaceOf(Value value) const { return spaces.lookup(value); } // Device is 0
+  /// The stream that works on what lies in `space`.
+  static StreamKind streamFor(Space space) {
+    return space == Space::Device ? StreamKind::Compute : StreamKind::Host;
+  }
   /// Where `value` should be made so that it need not be moved; its memory will be written from position
   /// `now` on (that of its maker, or of the first part of a concatenation).
   Destination findDestination(Value value, unsigned now);
@@ -122,6 +135,8 @@ private:
   KernelTable &kernels;
   WorkListener listener; ///< commands say what the op that they run says
   OpBuilder builder;
+  Space space = Space::Device;   ///< of what the current op works on
+  DenseMap<Value, Space> spaces; ///< of the values that are not on the device
   DenseMap<Operation *, unsigned> position;
   DenseMap<Value, unsigned> lastUse;     ///< tensor -> position of its last reader
   DenseMap<Value, Value> buffers;        ///< tensor -> buffer

@@ -63,7 +63,7 @@ void FunctionGathers::findCommands() {
         writes[access.root].push_back(access);
     if (isa<TransferOp>(op))
       llvm::append_range(loads[compute.size()], touched);
-    if (!isa<LaunchOp, CallOp>(op))
+    if (!isComputeCommand(&op))
       continue;
     compute.push_back(&op);
     accesses.push_back(std::move(touched));

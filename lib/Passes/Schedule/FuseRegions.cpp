@@ -176,28 +176,35 @@ static LogicalResult sortInRounds(Block &block) {
   return success();
 }
 
+/// Fuses what `block` holds; fails where it has a cycle.
+static LogicalResult fuseBlock(Block &block) {
+  SmallVector<FusionCluster> clusters = findFusionClusters(block);
+  DenseSet<Operation *> clustered;
+  for (const FusionCluster &cluster : clusters)
+    clustered.insert(cluster.ops.begin(), cluster.ops.end());
+  CopiedOps copied;
+  for (Operation &op : block)
+    if (isFreeToRepeat(&op) && !clustered.contains(&op))
+      copied.insert(&op);
+  for (const FusionCluster &cluster : clusters)
+    fuse(cluster, copied);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (copied.contains(&op) && op.use_empty())
+      op.erase();
+  return sortInRounds(block);
+}
+
 namespace {
 struct FuseRegions : mlir::ds::impl::FuseRegionsBase<FuseRegions> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
       return signalPassFailure();
-    for (Block &block : getOperation()) {
-      SmallVector<FusionCluster> clusters = findFusionClusters(block);
-      DenseSet<Operation *> clustered;
-      for (const FusionCluster &cluster : clusters)
-        clustered.insert(cluster.ops.begin(), cluster.ops.end());
-      CopiedOps copied;
-      for (Operation &op : block)
-        if (isFreeToRepeat(&op) && !clustered.contains(&op))
-          copied.insert(&op);
-      for (const FusionCluster &cluster : clusters)
-        fuse(cluster, copied);
-      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-        if (copied.contains(&op) && op.use_empty())
-          op.erase();
-      if (failed(sortInRounds(block)))
+    Block &block = getOperation().getBody().front();
+    for (HostOp host : block.getOps<HostOp>())
+      if (failed(fuseBlock(host.getBody().front())))
         return signalPassFailure();
-    }
+    if (failed(fuseBlock(block)))
+      return signalPassFailure();
   }
 };
 } // namespace

@@ -26,7 +26,7 @@ using namespace mlir::ds;
 
 namespace {
 
-constexpr unsigned kNumStreams = 5;
+constexpr unsigned kNumStreams = getMaxEnumValForStreamKind() + 1;
 
 /// For each stream the number of its commands that have run.
 using Progress = std::array<int64_t, kNumStreams>;

@@ -35,7 +35,7 @@ public:
   void run();
 
 private:
-  static bool isCompute(const Node &node) { return !isa<CommunicateOp, TransferOp>(node.op); }
+  static bool isCompute(const Node &node) { return isComputeCommand(node.op); }
   static bool isReduction(const Node &node) { return streamOf(node.op) == StreamKind::Reduce; }
   void hoistReductions();
   void findReaders();

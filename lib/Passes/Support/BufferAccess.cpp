@@ -8,6 +8,10 @@ bool mlir::ds::isCommand(Operation *op) {
   return isa<LaunchOp, CallOp, CommunicateOp, TransferOp, RecordOp, WaitOp>(op);
 }
 
+bool mlir::ds::isComputeCommand(Operation *op) {
+  return isa<LaunchOp, CallOp>(op) && streamOf(op) == StreamKind::Compute;
+}
+
 StreamKind mlir::ds::streamOf(Operation *command) {
   return command->getAttrOfType<StreamKindAttr>("stream").getValue();
 }

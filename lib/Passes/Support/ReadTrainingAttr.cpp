@@ -170,6 +170,15 @@ static LogicalResult readSharding(ModuleOp module, DictionaryAttr dictionary, Sh
   return success();
 }
 
+static LogicalResult readOffload(ModuleOp module, DictionaryAttr dictionary, OffloadOptions &options) {
+  if (failed(readSection(module, "offload", dictionary, options)))
+    return failure();
+  if (!(options.optimizer >= 0 && options.optimizer <= 1))
+    return module.emitError() << DsDialect::kTrainingAttr << " expects 0 to 1 for offload.optimizer, but got "
+                              << options.optimizer;
+  return success();
+}
+
 /// Reads what ranks do with each other's gradients.
 static LogicalResult readRanks(ModuleOp module, DictionaryAttr dictionary, TrainingOptions &options) {
   if (auto value = dictionary.getAs<IntegerAttr>("world"))
@@ -227,6 +236,7 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
       failed(readSection(module, "loss_scale", section("loss_scale"), options.lossScale)) ||
       failed(checkLossScale(module, options.lossScale)) ||
       failed(readSharding(module, section("zero_optimization"), options.sharding)) ||
+      failed(readOffload(module, section("offload"), options.offload)) ||
       failed(readRanks(module, dictionary, options)))
     return failure();
   if (Attribute value = dictionary.get("no_decay"))

@@ -64,7 +64,7 @@ ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
 SmallVector<Operation *> mlir::ds::getComputeCommands(func::FuncOp func) {
   SmallVector<Operation *> commands;
   for (Operation &op : func.getBody().front())
-    if (isa<LaunchOp, CallOp>(op))
+    if (isComputeCommand(&op))
       commands.push_back(&op);
   return commands;
 }
@@ -91,7 +91,7 @@ std::vector<int64_t> mlir::ds::getLiveBytes(func::FuncOp func, const DenseSet<Op
   int64_t live = permanent;
   for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
     live += change[index];
-    if (isa<LaunchOp, CallOp>(command))
+    if (isComputeCommand(command))
       result.push_back(live);
   }
   return result;

@@ -55,7 +55,7 @@ struct FieldWriter {
 DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOptions &constOptions) {
   TrainingOptions options = constOptions; // visitors take fields by reference
   FieldWriter optimizer(context), schedule(context), precision(context), lossScale(context),
-      sharding(context), training(context);
+      sharding(context), offload(context), training(context);
   Builder &builder = training.builder;
   optimizer.add("type", builder.getStringAttr(spell(options.optimizer.kind, kOptimizers)));
   visitFields(optimizer, options.optimizer);
@@ -64,6 +64,7 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   visitFields(precision, options.precision);
   visitFields(lossScale, options.lossScale);
   visitFields(sharding, options.sharding);
+  visitFields(offload, options.offload);
   SmallVector<StringRef> noDecay(options.noDecay.begin(), options.noDecay.end());
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
@@ -80,5 +81,7 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   if (options.communicationType)
     training.add("communication_data_type", TypeAttr::get(options.communicationType));
   training.add("zero_optimization", sharding.finish());
+  if (options.offload.optimizer > 0 || options.offload.parameters)
+    training.add("offload", offload.finish());
   return training.finish();
 }

@@ -108,6 +108,12 @@ void visitFields(Visitor &visitor, ShardingOptions &options) {
   visitor("reduce_each_micro_step", options.reduceEachMicroStep);
 }
 
+template <class Visitor>
+void visitFields(Visitor &visitor, OffloadOptions &options) {
+  visitor("optimizer", options.optimizer);
+  visitor("parameters", options.parameters);
+}
+
 } // namespace mlir::ds
 
 #endif // DS_LIB_PASSES_SUPPORT_TRAININGFIELDS_H

@@ -162,6 +162,19 @@ static ShardingOptions convertSharding(const config::Config &config) {
   return to;
 }
 
+/// DeepCompile's switches say the same of its own passes.
+static OffloadOptions convertOffload(const config::Config &config) {
+  auto on = [&](const char *key) {
+    const config::Setting *setting = config.find(key);
+    return setting && setting->value == "true";
+  };
+  OffloadOptions to;
+  if (config.zero.offloadOptimizer.device != config::Home::Device || on("compile.offload_opt_states"))
+    to.optimizer = config.zero.offloadOptimizer.ratio;
+  to.parameters = config.zero.offloadParam.device != config::Home::Device || on("compile.offload_parameters");
+  return to;
+}
+
 /// The element type that gradients are reduced in; null where they keep their own.
 static Type communicationType(MLIRContext *context, const config::Precision &precision) {
   if (!precision.communication)
@@ -192,6 +205,7 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.boundsLoss = config.skipsBadSteps;
   options.lossScale.skips |= config.skipsBadSteps;
   options.sharding = convertSharding(config);
+  options.offload = convertOffload(config);
   options.world = config.mesh.dp;
   options.averagesRanks = !config.sumGradients;
   options.communicationType = communicationType(context, config.precision);

@@ -74,6 +74,8 @@ static uint64_t cudaBudget(CallOp call, const WorkspaceLimits &limits) {
   return pieces ? pieces->workspaceBytes : 0;
 }
 
+::ds::Result<uint64_t> mlir::ds::hostWorkspaceBytes(CallOp call) { return scratchBytes(call, /*threads=*/1); }
+
 ::ds::Result<uint64_t> mlir::ds::workspaceBytes(CallOp call, const WorkspaceLimits &limits) {
   if (isForCuda(call->getParentOfType<ModuleOp>()))
     return cudaBudget(call, limits);

@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --ds-place-states --ds-verify-resident | FileCheck %s
 
-// @m lives on the host: it is loaded before its first reader, and its new value is stored. @s leaves as it came, and is
+// @m lives on the host: it is loaded before its first reader, and its new value is stored as soon as
+// it is made. @s leaves as it came, and is
 // not brought to the device. @w stays where it is.
 module attributes {ds.phase = #ds.phase<resident>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
@@ -12,8 +13,8 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // CHECK-NEXT: %[[P:.*]] = ds.mul %[[X]], %[[W]]
   // CHECK-NEXT: %[[L:.*]] = ds.load %[[M]]
   // CHECK-NEXT: %[[N:.*]] = ds.add %[[L]], %[[P]]
-  // CHECK-NEXT: %[[V:.*]] = ds.sub %[[N]], %[[L]]
   // CHECK-NEXT: %[[T:.*]] = ds.store %[[N]]
+  // CHECK-NEXT: %[[V:.*]] = ds.sub %[[N]], %[[L]]
   // CHECK-NEXT: return %[[V]], %[[T]], %[[S]]
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w},
                   %m: tensor<8xf32> {ds.state = @m}, %s: tensor<8xf32> {ds.state = @s})

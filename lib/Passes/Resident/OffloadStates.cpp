@@ -1,0 +1,93 @@
+//===- OffloadStates.cpp - Says which states live on the host -------------------------===//
+//
+// States change where they live by a declaration, and all that moves them follows. What of a step is updated
+// on the host is chosen by whole buckets, or parameters where there are none: largest first, as long as the
+// share holds, so that the last ones can be as small as they come.
+//
+//===---------------------------------------------------------------------------------===//
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/TrainingAttr.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_OFFLOADSTATES
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+namespace {
+/// What the optimizer has of one bucket or parameter.
+struct Group {
+  int64_t elements = 0; ///< of the rank's part
+  SmallVector<StateOp> states;
+};
+} // namespace
+
+static void moveToHost(StateOp state) { state.setHomeAttr(SpaceAttr::get(state.getContext(), Space::Host)); }
+
+static SmallVector<Group> findGroups(ModuleOp module) {
+  llvm::MapVector<Attribute, Group> groups;
+  for (StateOp state : getPlacedStates(module)) {
+    Role role = state.getRole();
+    if (role != Role::Gradient && role != Role::Moment && role != Role::Master)
+      continue;
+    Group &group = groups[state.getBucketAttr() ? state.getBucketAttr() : state.getOwnerAttr()];
+    group.elements = state.getLocalType().getNumElements();
+    group.states.push_back(state);
+  }
+  return llvm::map_to_vector(groups, [](auto &entry) { return entry.second; });
+}
+
+/// Moves groups of at most `share` of all elements.
+static void offloadOptimizer(ModuleOp module, double share) {
+  SmallVector<Group> groups = findGroups(module);
+  int64_t total = 0, moved = 0;
+  for (const Group &group : groups)
+    total += group.elements;
+  const auto most = static_cast<int64_t>(share * static_cast<double>(total));
+  llvm::stable_sort(groups, [](const Group &a, const Group &b) { return a.elements > b.elements; });
+  for (Group &group : groups)
+    if (moved + group.elements <= most) {
+      moved += group.elements;
+      llvm::for_each(group.states, moveToHost);
+    }
+  if (total > 0)
+    addChoice(module, ("optimizer states of " + Twine(moved) + " of " + Twine(total) +
+                       " elements of a rank are kept on the host")
+                          .str());
+}
+
+/// Moves parameters, but for those that `sharding` keeps whole because they are small.
+static void offloadParameters(ModuleOp module, const ShardingOptions &sharding) {
+  int64_t moved = 0;
+  for (StateOp state : getPlacedStates(module)) {
+    int64_t elements = state.getLocalType().getNumElements();
+    bool isSmall = sharding.stage == 3 && !state.isSharded() && elements <= sharding.parameterThreshold;
+    if (state.getRole() != Role::Parameter || isSmall)
+      continue;
+    moveToHost(state);
+    moved += elements;
+  }
+  addChoice(module, ("parameters of " + Twine(moved) + " elements of a rank are kept on the host").str());
+}
+
+namespace {
+struct OffloadStates : mlir::ds::impl::OffloadStatesBase<OffloadStates> {
+  void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Sharded)))
+      return signalPassFailure();
+    FailureOr<TrainingOptions> options = readTrainingAttr(getOperation());
+    if (failed(options))
+      return signalPassFailure();
+    if (options->offload.optimizer > 0)
+      offloadOptimizer(getOperation(), options->offload.optimizer);
+    if (options->offload.parameters)
+      offloadParameters(getOperation(), options->sharding);
+  }
+};
+} // namespace
