@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Config/Config.h"
 
+#include <algorithm>
+
 namespace ds::config {
 
 namespace {
@@ -26,6 +28,12 @@ static constexpr Condition kConditions[] = {
        return c.optimizer.kind == Optimizer::Kind::Lamb && c.zero.stage > 0 && c.mesh.dp > 1;
      },
      "Lamb's trust ratio needs the norm of a whole parameter, of which a rank under ZeRO holds a part"},
+    {"zero_optimization.offload_optimizer.device",
+     [](const Config &c) { return c.zero.offloadOptimizer.device == Home::Nvme; },
+     "programs keep states on the device and on the host"},
+    {"zero_optimization.offload_param.device",
+     [](const Config &c) { return c.zero.offloadParam.device == Home::Nvme; },
+     "programs keep parameters on the device and on the host"},
     {"torch_autocast.enabled",
      [](const Config &c) {
        return c.precision.autocast && (c.precision.fp16.enabled || c.precision.bf16.enabled);
@@ -42,6 +50,21 @@ static constexpr Condition kConditions[] = {
      "buffers are converted to floats only"},
 };
 
+static bool on(const Config &config, std::string_view key) { return config.find(key)->value == "true"; }
+
+/// What needs code for the host's cores, which programs for CUDA do not have.
+static constexpr std::string_view kNoHostCode = "programs for CUDA have no code for the host yet";
+static constexpr Condition kOffloads[] = {
+    {"zero_optimization.offload_optimizer.device",
+     [](const Config &c) { return c.zero.offloadOptimizer.device == Home::Cpu; }, kNoHostCode},
+    {"zero_optimization.offload_param.device",
+     [](const Config &c) { return c.zero.offloadParam.device == Home::Cpu; }, kNoHostCode},
+    {"compile.offload_opt_states", [](const Config &c) { return on(c, "compile.offload_opt_states"); },
+     kNoHostCode},
+    {"compile.offload_parameters", [](const Config &c) { return on(c, "compile.offload_parameters"); },
+     kNoHostCode},
+};
+
 /// Refused rows whose other value means "off" as well.
 static bool isIdle(const Setting &setting) {
   return (setting.key == "tensor_parallel.autotp_size" || setting.key == "pipeline.stages" ||
@@ -50,23 +73,25 @@ static bool isIdle(const Setting &setting) {
          (setting.value == "1" || setting.value == "0");
 }
 
-std::vector<Refusal> refusedForProgram(const Config &config) {
+std::vector<Refusal> refusedForProgram(const Config &config, bool updatesOnHost) {
   std::vector<Refusal> refusals;
   for (const Setting &setting : config.settings) {
     if (setting.status != KeyStatus::Refused || !setting.changed || isIdle(setting))
       continue;
     refusals.push_back({setting.key, setting.value, setting.note});
   }
-  for (const Condition &condition : kConditions)
-    if (condition.refused(config)) {
-      const Setting *setting = config.find(condition.key);
+  auto check = [&](const Condition &condition) {
+    if (const Setting *setting = config.find(condition.key); condition.refused(config))
       refusals.push_back({std::string(condition.key), setting->value, std::string(condition.reason)});
-    }
+  };
+  std::for_each(std::begin(kConditions), std::end(kConditions), check);
+  if (!updatesOnHost)
+    std::for_each(std::begin(kOffloads), std::end(kOffloads), check);
   return refusals;
 }
 
-Status checkForProgram(const Config &config) {
-  std::vector<Refusal> refusals = refusedForProgram(config);
+Status checkForProgram(const Config &config, bool updatesOnHost) {
+  std::vector<Refusal> refusals = refusedForProgram(config, updatesOnHost);
   if (refusals.empty())
     return {};
   Error error{ExitCode::Invalid, "", "drop the key, or ask for --emit=plan, which may answer it by rules"};

@@ -36,13 +36,13 @@ Result<config::Cluster> ds::opt::clusterFor(Options &options) {
 }
 
 /// What the configuration asks for and the rules leave out, a line each.
-static std::vector<std::string> notCounted(const config::Config &config) {
+static std::vector<std::string> notCounted(const config::Config &config, bool updatesOnHost) {
   // What programs do not have yet and rules do.
   const llvm::StringRef counted[] = {"tensor_parallel",          "pipeline",     "sequence_parallel_size",
                                      "activation_checkpointing", "data_types",   "zero_optimization.offload_",
                                      "zero_optimization.stage",  "bf16.enabled", "fp16.enabled"};
   std::vector<std::string> notes;
-  for (const config::Refusal &refusal : config::refusedForProgram(config))
+  for (const config::Refusal &refusal : config::refusedForProgram(config, updatesOnHost))
     if (llvm::none_of(counted,
                       [&](llvm::StringRef key) { return llvm::StringRef(refusal.key).starts_with(key); }))
       notes.push_back(refusal.key + " = " + refusal.value + " is not counted by rules");
@@ -69,9 +69,9 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
                     cost::planFromConfig(config),
                     cost::Rates(cluster),
                     model->positions,
-                    notCounted(config),
+                    notCounted(config, options.target == "cpu"),
                     ""};
-  if (options.basis == "rules" && config::refusedForProgram(config).empty())
+  if (options.basis == "rules" && config::refusedForProgram(config, options.target == "cpu").empty())
     what.notes.push_back("rules estimate: every key has its pass, and without --basis rules the plan is the "
                          "program's");
   for (const std::string &notice : options.quiet ? std::vector<std::string>() : model->notices)

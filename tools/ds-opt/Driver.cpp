@@ -252,7 +252,7 @@ static Result<report::PlanReport> planAgain(Options options, mlir::DialectRegist
   Result<config::Config> config = readConfiguration(options);
   if (!config)
     return config.error();
-  if (Status status = config::checkForProgram(*config); !status)
+  if (Status status = config::checkForProgram(*config, options.target == "cpu"); !status)
     return status.error();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
@@ -338,7 +338,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (Status status = prepareProgram(options, *cluster); !status)
     return complain(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
-    if (Status status = config::checkForProgram(*config); !status)
+    if (Status status = config::checkForProgram(*config, options.target == "cpu"); !status)
       return complain(status.error());
   Status written = compileModel(options, *config, *cluster, {*basis, *target}, registry);
   return written ? ExitCode::Ok : complain(written.error());

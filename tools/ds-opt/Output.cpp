@@ -20,6 +20,9 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 
+#include <algorithm>
+#include <cmath>
+
 using namespace ds;
 using namespace ds::opt;
 using namespace ds::planner;
@@ -180,6 +183,8 @@ static Status writeAnswers(const Options &options, const ProgramCase &what,
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
   programOptions.threads = what.threads;
+  programOptions.hostThreads =
+      std::max<uint32_t>(1, std::ceil(what.config.zero.offloadOptimizer.cpuAdamCores * what.threads));
   programOptions.microBatch = what.config.batch.micro;
   programOptions.accumulation = what.config.batch.accumulation;
   report::PlanReport report = makeReport(model, options, what);

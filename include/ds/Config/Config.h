@@ -265,11 +265,11 @@ struct Refusal {
 };
 
 /// The keys that ask for what programs do not have yet; empty when a program can be made. A key at its
-/// default is never among them.
-std::vector<Refusal> refusedForProgram(const Config &config);
+/// default is never among them. `updatesOnHost`: programs for the target have code for the host's cores.
+std::vector<Refusal> refusedForProgram(const Config &config, bool updatesOnHost = false);
 
 /// The refusals as one error of exit code Invalid.
-Status checkForProgram(const Config &config);
+Status checkForProgram(const Config &config, bool updatesOnHost = false);
 
 enum class PrintFormat : uint8_t { Text, Json };
 

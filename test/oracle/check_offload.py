@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""check_offload.py - states on the host, updated there, give the numbers of states on the device.
+
+    check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4
+
+A pairwise cover of precision, accumulation, clipping, stage of ZeRO, and what is offloaded: the optimizer, half of it,
+parameters, or both. Losses, norms, loss scales and weights must be equal to the bit, poisoned or not; what was said to
+live on the host must be there and not on the device.
+"""
+
+import os
+
+from commands import finish
+from trials import Trials, parse
+
+# An fp16 scale that overflows at once: steps are skipped until it has fallen.
+TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}}, "fp16": {"fp16": {"enabled": True, "initial_scale_power": 40}}}
+
+OPTIMIZER, PARAMETERS = {"offload_optimizer": {"device": "cpu"}}, {"offload_param": {"device": "cpu"}}
+HALF = {"offload_optimizer": {"device": "cpu", "ratio": 0.5}}
+BOTH = {**OPTIMIZER, **PARAMETERS}
+
+# ranks, type, accumulation, clipping, stage, what is offloaded
+CASES = [
+    (1, "fp32", 1, 0.0, 0, OPTIMIZER), (1, "bf16", 3, 1.0, 0, OPTIMIZER), (1, "fp16", 1, 1.0, 3, HALF),
+    (1, "fp32", 3, 1.0, 3, BOTH), (1, "fp16", 3, 0.0, 1, OPTIMIZER), (1, "bf16", 1, 0.0, 3, PARAMETERS),
+    (2, "fp32", 3, 1.0, 0, OPTIMIZER), (2, "bf16", 1, 1.0, 1, OPTIMIZER), (2, "fp16", 3, 1.0, 2, OPTIMIZER),
+    (2, "fp32", 1, 0.0, 2, OPTIMIZER), (2, "bf16", 3, 0.0, 3, HALF), (2, "fp16", 1, 0.0, 3, BOTH),
+    (2, "fp32", 3, 1.0, 3, BOTH), (2, "bf16", 1, 1.0, 3, PARAMETERS),
+]
+
+
+def check(trials, case):
+    ranks, kind, accumulation, clipping, stage, offloaded = case
+    name = f"{kind}-{accumulation}-{clipping}-{stage}-{'-'.join(sorted(offloaded))}"
+    changes = {**TYPES[kind], "gradient_accumulation_steps": accumulation, "gradient_clipping": clipping}
+    there = trials.train(f"{name}-device", {"stage": stage}, changes)
+    here = trials.train(name, {"stage": stage, **offloaded}, changes)
+    os.environ["DS_POISON"] = "1"
+    poisoned = trials.train(name, {"stage": stage, **offloaded}, changes)
+    del os.environ["DS_POISON"]
+    complaints = there.differences(here, f"{name} on {ranks}") + there.differences(poisoned, f"{name} on {ranks}, poisoned")
+    if [step.get("skipped") for step in there.log] != [step.get("skipped") for step in here.log]:
+        complaints.append(f"{name} on {ranks}: other steps are skipped")
+    if kind == "fp16" and not any(step.get("skipped") for step in here.log):
+        complaints.append(f"{name} on {ranks}: expects a step that overflows")
+    if here.rank()["arenas"]["host"] == 0:
+        complaints.append(f"{name} on {ranks}: nothing lies on the host")
+    if here.arena() >= there.arena():
+        complaints.append(f"{name} on {ranks}: the device has {here.arena()} bytes with offload, {there.arena()} without")
+    return complaints
+
+
+def main():
+    args, rest = parse(__doc__)
+    wanted = {int(part) for part in args.ranks.split(",")}
+    complaints = []
+    trials = {ranks: Trials(args, rest, ranks) for ranks in wanted}
+    cases = [case for case in CASES if case[0] in wanted]
+    for case in cases:
+        complaints += check(trials[case[0]], case)
+    finish(complaints, f"{len(cases)} runs with states on the host are those without")
+
+
+if __name__ == "__main__":
+    main()
