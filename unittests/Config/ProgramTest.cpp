@@ -54,6 +54,21 @@ TEST(Program, RefusesByName) {
   }
 }
 
+TEST(Program, OffloadsToTheHostWhereItHasCodeForIt) {
+  for (const char *members : {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
+                              "zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
+                              "compile: {offload_opt_states: true, offload_parameters: true}"}) {
+    Result<Config> config = readMembers(members);
+    ASSERT_TRUE(config) << told(config);
+    EXPECT_FALSE(checkForProgram(*config)) << members;
+    EXPECT_TRUE(checkForProgram(*config, /*updatesOnHost=*/true)) << members;
+  }
+  Result<Config> config =
+      readMembers("zero_optimization: {stage: 3, offload_optimizer: {device: 'nvme', nvme_path: '/n'}}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_FALSE(checkForProgram(*config, /*updatesOnHost=*/true));
+}
+
 TEST(Program, RefusesParallelismThatIsNotOfData) {
   auto keys = [](const char *members, int64_t ranks) {
     std::string out;

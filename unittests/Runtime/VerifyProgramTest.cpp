@@ -43,9 +43,7 @@ TEST(VerifyProgram, Head) {
   EXPECT_THAT(after([](Program &p) { p.world = 1 << 17; }), HasSubstr("world is 131072"));
   EXPECT_THAT(after([](Program &p) { p.world = 2; }),
               HasSubstr("mesh []: its axes have 1 ranks, but the program is for 2"));
-  EXPECT_THAT(after([](Program &p) {
-                p.mesh = {{"pp", 0}};
-              }),
+  EXPECT_THAT(after([](Program &p) { p.mesh = {{"pp", 0}}; }),
               HasSubstr("mesh [pp = 0]: axis 'pp' has size 0"));
   EXPECT_THAT(after([](Program &p) {
                 p.mesh = {{"dp", 2}, {"tp", 3}};
@@ -166,9 +164,7 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(after([](Program &p) { p.states[0].readNames = {"bias"}; }), HasSubstr("the name 'bias'"));
   EXPECT_THAT(after([](Program &p) { p.states[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.states[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
-  EXPECT_THAT(after([](Program &p) {
-                p.states[0].logicalShape = {7, 8};
-              }),
+  EXPECT_THAT(after([](Program &p) { p.states[0].logicalShape = {7, 8}; }),
               HasSubstr("has 56 elements on each rank, but its buffer holds 48"));
   EXPECT_THAT(after([](Program &p) { p.states[0].role = Role(6); }), HasSubstr("role 6"));
   EXPECT_THAT(
@@ -207,14 +203,33 @@ TEST(VerifyProgram, Commands) {
                 p.commands[0].stream = 1;
               }),
               HasSubstr("computes on stream 1"));
-  EXPECT_THAT(after([](Program &p) {
-                p.kernels = {{"f", 1, 1}};
+  auto onHost = [](Program &p) {
+    p.streams.push_back(StreamKind::Host);
+    p.hostThreads = 1;
+    p.commands[0].stream = 1;
+  };
+  EXPECT_THAT(after(onHost), HasSubstr("not all that it touches is in the host's memory"));
+  EXPECT_THAT(after([&](Program &p) {
+                onHost(p);
+                p.stages[0].arenas.host = p.stages[0].arenas.device;
+                for (Buffer &buffer : p.buffers)
+                  buffer.space = Space::Host;
               }),
+              HasSubstr("is on the host's stream, which has no such function"));
+  EXPECT_THAT(after([&](Program &p) {
+                onHost(p);
+                p.hostThreads = 0;
+              }),
+              HasSubstr("the host stream has 0 threads"));
+  EXPECT_THAT(after([&](Program &p) {
+                onHost(p);
+                p.target = "cuda:sm_90";
+              }),
+              HasSubstr("has a host stream, for which only the CPU has code"));
+  EXPECT_THAT(after([](Program &p) { p.kernels = {{"f", 1, 1}}; }),
               HasSubstr("1 kernels with an image of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.kernels = {{"f", 1, 0}}; }), HasSubstr("grain 0"));
-  EXPECT_THAT(after([](Program &p) {
-                p.kernels = {{"f g", 1, 1}};
-              }),
+  EXPECT_THAT(after([](Program &p) { p.kernels = {{"f g", 1, 1}}; }),
               HasSubstr("'f g' is not a symbol name"));
 }
 

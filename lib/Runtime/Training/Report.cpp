@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ void printLine(std::string line) {
 }
 
 const char *spell(StreamKind kind) {
-  static constexpr const char *kNames[] = {"compute", "gather", "reduce", "host copy", "storage"};
+  static constexpr const char *kNames[] = {"compute", "gather", "reduce", "host copy", "storage", "host"};
+  static_assert(std::size(kNames) == static_cast<size_t>(kLastStreamKind) + 1);
   return kNames[static_cast<uint8_t>(kind)];
 }
 
