@@ -18,7 +18,7 @@ WORKS_ON = {
     "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "lower-precision": "model",
     "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
     "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-zero": "step", "verify-sharded": "sharded",
-    "rematerialize-cheap": "sharded", "place-states": "resident",
+    "offload-states": "sharded", "rematerialize-cheap": "sharded", "offload-updates": "resident", "place-states": "resident",
     "verify-resident": "resident", "normalize-shapes": "resident",
     "fuse-regions": "resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "resident",
     "bufferize": "resident", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
