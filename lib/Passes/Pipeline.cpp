@@ -82,6 +82,8 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
 }
 
 void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // What is made again fuses with what reads it, so its ops must stand beside those.
+  manager.addNestedPass<func::FuncOp>(createInlineRecompute());
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
   // No canonicalisation from here on: it would undo the private copies that regions live on.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());

@@ -10,5 +10,6 @@ include "ds/Dialect/DsCommunicationOps.td"
 include "ds/Dialect/DsUpdateOps.td"
 include "ds/Dialect/DsShardOps.td"
 include "ds/Dialect/DsSpaceOps.td"
+include "ds/Dialect/DsRecomputeOps.td"
 
 #endif // DS_OPS

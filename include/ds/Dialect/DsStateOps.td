@@ -85,8 +85,8 @@ def Ds_FusedOp : Ds_Op<"fused", [InPhases<"Resident", "Resident">, Pure, Isolate
   let hasRegionVerifier = 1;
 }
 
-def Ds_YieldOp : Ds_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "HostOp", "KernelOp", "UpdateOp"]>]> {
-  let summary = "Ends a body with its results: a fused one, the host's, a kernel's or an update's";
+def Ds_YieldOp : Ds_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "HostOp", "KernelOp", "RecomputeOp", "UpdateOp"]>]> {
+  let summary = "Ends a body with its results: a fused one, the host's, a kernel's, an update's or a recomputation's";
   let description = [{ Example: `ds.yield %s : tensor<4xf32>` }];
   let arguments = (ins Variadic<Ds_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

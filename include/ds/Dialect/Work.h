@@ -20,7 +20,7 @@ void setWork(Operation *op, Work work);
 /// Whether `op` says that it is forward.
 inline bool isForward(Operation *op) { return getWork(op) == Work::Forward; }
 
-/// Whether an op of a segment has to say its work: all but constants and views, which are no work, and
+/// Whether an op of a segment has to say its work: all but constants, views and orders, which are no work, and
 /// terminators.
 bool needsWork(Operation *op);
 

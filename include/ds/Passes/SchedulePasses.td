@@ -8,6 +8,25 @@ include "mlir/Pass/PassBase.td"
 // resident -> scheduled
 //===----------------------------------------------------------------------===//
 
+def InlineRecompute : Pass<"ds-inline-recompute", "::mlir::func::FuncOp"> {
+  let summary = "Puts what backward makes again between the ops that read it";
+  let description = [{
+    Requires: phase resident.
+    Ensures: no `ds.recompute` is left; its ops stand in its place, of the work `recompute` and its layer, and read what was
+    kept through `ds.after`, so that no later pass can move them to where the values were made first. Nothing that merges
+    equal ops may follow.
+
+    ```
+    %again = ds.recompute (%x) after(%dy : tensor<8xf32>) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %e = ds.exp %a : tensor<8xf32>               ->     %late = ds.after %x, %dy : tensor<8xf32>, tensor<8xf32>
+      ds.yield %e : tensor<8xf32>                         %e = ds.exp %late {ds.work = #ds.work<recompute>} : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
   let summary = "Brings elementwise chains and reductions into the forms that fuse";
   let description = [{

@@ -12,8 +12,9 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-ForwardChoices::ForwardChoices(const SegmentMemory &memory, const ValueCosts &costs)
-    : memory(memory), costs(costs), isNeeded(memory.memories.size()), numReaders(memory.memories.size()) {
+ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &rules, const ValueCosts &costs)
+    : memory(memory), rules(rules), costs(costs), isNeeded(memory.memories.size()),
+      numReaders(memory.memories.size()) {
   findNeeded();
   std::vector<ForwardChoice> all;
   for (uint32_t index = 0; index < isNeeded.size(); ++index)
@@ -31,14 +32,29 @@ ForwardChoices::ForwardChoices(const SegmentMemory &memory, const ValueCosts &co
   std::reverse(choices.begin(), choices.end());
 }
 
+/// Of an op with several results only the largest is worth it; the others stay.
+bool ForwardChoices::mayRepeat(uint32_t index) const {
+  Value value = memory.memories[index].value;
+  Operation *maker = value.getDefiningOp();
+  auto isLess = [&](Value a, Value b) {
+    return memory.memories[*memory.find(a)].bytes < memory.memories[*memory.find(b)].bytes;
+  };
+  return rules.mayRepeat(maker) &&
+         (maker->getNumResults() == 1 || *llvm::max_element(maker->getResults(), isLess) == value);
+}
+
 std::vector<uint32_t> ForwardChoices::operandsOf(uint32_t index) const {
   std::vector<uint32_t> operands;
-  Operation *maker = memory.memories[index].value.getDefiningOp();
-  if (!isCheap(maker))
+  if (!mayRepeat(index))
     return operands;
-  for (Value operand : maker->getOperands())
-    if (std::optional<uint32_t> known = memory.find(operand); known && !llvm::is_contained(operands, *known))
+  for (Value operand : memory.memories[index].value.getDefiningOp()->getOperands()) {
+    std::optional<uint32_t> known = memory.find(operand);
+    if (!known || llvm::is_contained(operands, *known))
+      continue;
+    bool isGathered = isa<CollectiveOpInterface>(memory.memories[*known].value.getDefiningOp());
+    if (!rules.repeatsCalls() || !isGathered)
       operands.push_back(*known);
+  }
   return operands;
 }
 
@@ -58,7 +74,7 @@ int64_t ForwardChoices::privateBytes(uint32_t index) const {
   const ValueMemory &entry = memory.memories[index];
   if (entry.isRead || numReaders[index] > 1)
     return 0;
-  if (!isCheap(entry.value.getDefiningOp()))
+  if (!mayRepeat(index))
     return entry.bytes;
   int64_t bytes = 0;
   for (uint32_t operand : operandsOf(index))
@@ -92,7 +108,7 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
   const OpForm form = formOf(maker);
   ForwardChoice choice;
   choice.memory = index;
-  choice.canRepeat = isCheap(maker);
+  choice.canRepeat = mayRepeat(index);
   if (!choice.canRepeat)
     return choice;
   choice.operands = operandsOf(index);
@@ -105,10 +121,21 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
     choice.canRepeat = false, choice.operands.clear();
     return choice;
   }
+  choice.mustRepeat = rules.isForced(maker);
   double reads = double(entry.kernels.size()) * costs.movingSeconds(double(entry.bytes));
   choice.keepSeconds = reads + (entry.isStored ? 0 : costs.movingSeconds(double(entry.bytes)));
-  choice.repeatSeconds = entry.isReadByCall     ? costs.kernelSeconds(maker, storedBytes(index))
-                         : form == OpForm::Free ? 0
-                                                : costs.ridingSeconds(maker);
+  choice.repeatSeconds = repeatSeconds(index, reads);
   return choice;
+}
+
+double ForwardChoices::repeatSeconds(uint32_t index, double readSeconds) const {
+  const ValueMemory &entry = memory.memories[index];
+  Operation *maker = entry.value.getDefiningOp();
+  if (formOf(maker) == OpForm::Call)
+    return costs.callSeconds(maker) + readSeconds;
+  if (!isCheap(maker)) // a kernel of its own
+    return costs.kernelSeconds(maker, storedBytes(index)) + readSeconds;
+  if (entry.isReadByCall)
+    return costs.kernelSeconds(maker, storedBytes(index));
+  return formOf(maker) == OpForm::Free ? 0 : costs.ridingSeconds(maker);
 }

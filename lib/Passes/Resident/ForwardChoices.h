@@ -12,7 +12,8 @@ struct ForwardChoice {
   uint32_t memory = 0;
   bool canKeep = true;
   double keepSeconds = 0;
-  bool canRepeat = false; ///< by cheap ops, and that can save memory
+  bool canRepeat = false; ///< as the rules have it, and that can save memory
+  bool mustRepeat = false;
   double repeatSeconds = 0;
   std::vector<uint32_t> operands; ///< memories that it would be made of again
 };
@@ -20,7 +21,7 @@ struct ForwardChoice {
 /// Those of one segment that backward reads, and those that they may be made of, operands first.
 class ForwardChoices {
 public:
-  ForwardChoices(const SegmentMemory &memory, const ValueCosts &costs);
+  ForwardChoices(const SegmentMemory &memory, const RepeatRules &rules, const ValueCosts &costs);
 
   std::vector<ForwardChoice> choices;
 
@@ -31,7 +32,11 @@ private:
   double storedBytes(uint32_t memory) const;
   ForwardChoice describe(uint32_t memory) const;
 
+  bool mayRepeat(uint32_t memory) const;
+  double repeatSeconds(uint32_t memory, double readSeconds) const;
+
   const SegmentMemory &memory;
+  const RepeatRules &rules;
   const ValueCosts &costs;
   std::vector<bool> isNeeded;
   std::vector<uint32_t> numReaders; ///< values that are needed and may be made again from it

@@ -7,6 +7,7 @@
 // for a second first.
 //
 //===----------------------------------------------------------------------------===//
+#include "Repeater.h"
 #include "ResidencyModel.h"
 #include "Support/VerifyPhases.h"
 #include "ds/Dialect/Work.h"
@@ -16,7 +17,6 @@
 #include "ds/Passes/Residency.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -29,59 +29,19 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
+/// Two narrow values a layer: what enters a block of a transformer, and what stands between its halves.
+static constexpr int64_t kFirstStride = 2;
+/// With fewer groups than this the whole forward would be made again at once.
+static constexpr int64_t kFewestGroups = 3;
+
 namespace {
-
-/// True for what an op of forward makes: arguments are there anyway, and constants are no work.
-bool isMadeForward(Value value) { return value.getDefiningOp() && isForward(value.getDefiningOp()); }
-
-/// Copies cheap forward ops to where backward reads them. Copies are shared until the next op that no
-/// generated kernel can take in: further on, a copy would be a value that lives again.
-class Copier {
-public:
-  explicit Copier(DenseSet<Value> kept) : kept(std::move(kept)) {}
-
-  void visit(Operation *op) {
-    if (isForward(op))
-      return;
-    OpBuilder builder(op);
-    for (OpOperand &operand : op->getOpOperands())
-      operand.set(copy(operand.get(), builder));
-    if (!isa<FusableOpInterface>(op))
-      copies.clear();
-  }
-
-private:
-  Value copy(Value value, OpBuilder &builder) {
-    if (!isMadeForward(value) || kept.contains(value))
-      return value;
-    Operation *op = value.getDefiningOp();
-    if (Value existing = copies.lookup(value))
-      return existing;
-    assert(isCheap(op) && "the cut keeps what is not cheap");
-    IRMapping mapping;
-    for (Value operand : op->getOperands())
-      mapping.map(operand, copy(operand, builder));
-    Operation *clone = builder.clone(*op, mapping);
-    setWork(clone, Work::Recompute);
-    for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
-      copies[original] = result;
-    return copies.lookup(value);
-  }
-
-  DenseSet<Value> kept;
-  DenseMap<Value, Value> copies;
-};
 
 /// Makes again in `func` what is not `kept`.
 void rematerialize(func::FuncOp func, const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
   SegmentAttr segment = SegmentAttr::of(func);
   if (func.isExternal() || !segment || segment.does(Work::Evaluation))
     return;
-  Copier copier(model.findKept(func, plan));
-  SmallVector<Operation *> ops =
-      llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
-  for (Operation *op : ops)
-    copier.visit(op);
+  repeatInBackward(func, model.findKept(func, plan));
 }
 
 struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<RematerializeCheap> {
@@ -97,24 +57,59 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
     if (failed(rates))
       return signalPassFailure();
-    ResidencyModel model(module, *rates, {memory, maxReuseElements, attentionBytes});
-    ::ds::Result<analysis::ResidencyPlan> plan = analysis::solveResidency(model.problem);
-    std::optional<std::string> fault =
-        plan ? analysis::check(*plan, model.problem) : std::optional(plan.error().message);
-    if (fault) {
-      module.emitError("the choice of what is kept is wrong: ") << *fault;
+    std::optional<Choice> choice = choose(*rates);
+    if (!choice)
       return signalPassFailure();
-    }
-    module->setAttr(kResidencyAttr, describe(model, *plan));
+    const auto &[model, plan] = *choice;
+    module->setAttr(kResidencyAttr, describe(*model, plan));
     parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
-                    [&](func::FuncOp func) { rematerialize(func, model, *plan); });
+                    [&](func::FuncOp func) { rematerialize(func, *model, plan); });
     setPhase(module, Phase::Resident);
   }
 
+  /// A problem and its solution.
+  struct Choice {
+    std::unique_ptr<ResidencyModel> model;
+    analysis::ResidencyPlan plan;
+  };
+  std::optional<Choice> choose(const ::ds::cost::Rates &rates);
+  std::optional<Choice> solve(const ::ds::cost::Rates &rates, RepeatPlan repeats);
   DictionaryAttr describe(const ResidencyModel &model, const analysis::ResidencyPlan &plan);
 };
 
 } // namespace
+
+std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
+                                                                    RepeatPlan repeats) {
+  auto model = std::make_unique<ResidencyModel>(
+      getOperation(), rates, ResidencyLimits{memory, maxReuseElements, attentionBytes}, repeats);
+  ::ds::Result<analysis::ResidencyPlan> plan = analysis::solveResidency(model->problem);
+  std::optional<std::string> fault =
+      plan ? analysis::check(*plan, model->problem) : std::optional(plan.error().message);
+  if (fault) {
+    getOperation().emitError("the choice of what is kept is wrong: ") << *fault;
+    return std::nullopt;
+  }
+  return Choice{std::move(model), std::move(*plan)};
+}
+
+/// Cheap ops alone where they are enough; else all between two borders, which come further apart until what
+/// is kept fits.
+std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds::cost::Rates &rates) {
+  std::optional<Choice> best = solve(rates, {});
+  if (!best || best->plan.fits)
+    return best;
+  for (int64_t stride = kFirstStride;; stride *= 2) {
+    std::optional<Choice> other = solve(rates, {RepeatPlan::Kind::Groups, stride});
+    if (!other)
+      return std::nullopt;
+    bool isLast = other->plan.fits || stride * kFewestGroups > other->model->getNumGroups();
+    if (other->plan.fits || other->plan.peakBytes[0] < best->plan.peakBytes[0])
+      best = std::move(other);
+    if (isLast)
+      return best;
+  }
+}
 
 /// What a reader knows the result of `op` by: what is converted or seen in another shape, rather than that it
 /// is.

@@ -19,8 +19,9 @@ namespace {
 constexpr uint32_t kDevice = 0, kCompute = 0, kLink = 1;
 } // namespace
 
-ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits)
-    : costs(rates), limits(limits) {
+ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
+                               RepeatPlan repeats)
+    : costs(rates), limits(limits), repeats(repeats) {
   problem.spaces.push_back({limits.memory > 0 ? limits.memory : std::numeric_limits<int64_t>::max(), {}});
   problem.resources = {0, 0};
   for (func::FuncOp func : getSegments(module))
@@ -49,9 +50,40 @@ int64_t ResidencyModel::permanentBytes(ModuleOp module) const {
   return bytes;
 }
 
+/// Every `stride`-th of `values`, and the first and the last.
+static SmallVector<Value> takeEvery(ArrayRef<Value> values, int64_t stride) {
+  SmallVector<Value> taken;
+  for (size_t index = 0; index < values.size(); ++index)
+    if (index % stride == 0 || index + 1 == values.size())
+      taken.push_back(values[index]);
+  return taken;
+}
+
+RepeatRules ResidencyModel::makeRules(func::FuncOp func) {
+  if (repeats.kind == RepeatPlan::Kind::Cheap)
+    return {};
+  if (repeats.kind == RepeatPlan::Kind::Attention) {
+    RepeatRules rules = RepeatRules::attention();
+    rules.force();
+    return rules;
+  }
+  SmallVector<Value> narrow = findNarrowValues(func);
+  bool isForced = repeats.kind == RepeatPlan::Kind::Layers;
+  if (isForced)
+    narrow = findLayerEnds(narrow);
+  numGroups = std::max<int64_t>(numGroups, narrow.size());
+  RepeatRules rules = RepeatRules::between(takeEvery(narrow, repeats.stride));
+  if (isForced)
+    rules.force();
+  return rules;
+}
+
 void ResidencyModel::addSegment(func::FuncOp func) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
-  segments.push_back({func, SegmentMemory(func), uint32_t(live.size()), double(runsPerStep(func))});
+  auto rules = std::make_unique<RepeatRules>(makeRules(func));
+  SegmentMemory memory(func, *rules);
+  segments.push_back(
+      {func, std::move(rules), std::move(memory), uint32_t(live.size()), double(runsPerStep(func))});
   Segment &segment = segments.back();
   for (Operation *op : segment.memory.ops) {
     double bytes = 0;
@@ -142,7 +174,7 @@ void ResidencyModel::addWorkspaces(const Segment &segment, bool isForCuda) {
 
 void ResidencyModel::addForward(uint32_t index) {
   Segment &segment = segments[index];
-  ForwardChoices forward(segment.memory, costs);
+  ForwardChoices forward(segment.memory, *segment.rules, costs);
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   for (const ForwardChoice &choice : forward.choices) {
     const ValueMemory &memory = segment.memory.memories[choice.memory];
@@ -160,11 +192,14 @@ void ResidencyModel::addForward(uint32_t index) {
     }
     analysis::ResidencyValue value;
     value.isRead = memory.isRead;
-    if (choice.canKeep)
+    if (choice.canKeep && !(choice.canRepeat && choice.mustRepeat))
       value.homes.push_back({{hold(keptFrom, memory.lastRead + 1)}, {charge(choice.keepSeconds)}});
     if (choice.canRepeat) {
       value.again = analysis::ResidencyWay{{}, {charge(choice.repeatSeconds)}};
-      if (memory.isReadByCall)
+      // A call's result is made once and stays for all that read it; what is cheap is made again for each.
+      if (!isCheap(memory.value.getDefiningOp()))
+        value.again->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
+      else if (memory.isReadByCall)
         value.again->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
       for (uint32_t operand : choice.operands)
         if (auto known = segment.values.find(operand); known != segment.values.end())
@@ -237,12 +272,14 @@ DenseSet<Value> ResidencyModel::findKept(func::FuncOp func, const analysis::Resi
   for (Operation &op : func.getBody().front().without_terminator())
     for (Value result : op.getResults()) {
       std::optional<uint32_t> memory = segment->memory.find(result);
-      bool isKept = !isCheap(&op); // a view of what is there anyway has no memory
-      if (memory) {
+      // What cannot be made again is there for whoever asks, also where only a copy does; a view of what is
+      // there anyway has no memory. Where calls are repeated, each repetition has views of its own.
+      bool isOwnView = segment->rules->repeatsCalls() && formOf(&op) == OpForm::View;
+      bool isKept = !segment->rules->mayRepeat(&op) && !isOwnView;
+      if (memory && !isOwnView) {
         auto value = segment->values.find(*memory);
-        // What cannot be made again is there for whoever asks, also where only a copy does.
-        isKept = value == segment->values.end() ? segment->alwaysKept.contains(*memory) || !isCheap(&op)
-                                                : plan.ways[value->second] >= 0 || !isCheap(&op);
+        isKept |= value == segment->values.end() ? segment->alwaysKept.contains(*memory)
+                                                 : plan.ways[value->second] >= 0;
       }
       if (isKept)
         kept.insert(result);

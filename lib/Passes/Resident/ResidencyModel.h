@@ -4,8 +4,7 @@
 // resource 1 the link. What has a choice:
 //
 // - a value of the forward that backward reads, or that such a value may be made of again: kept, or made
-// again
-//   by cheap ops;
+//   again by the ops that the rules let run twice;
 // - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step.
 //
 // What has none is live bytes: states, inputs, values on their way, workspaces, buffers of collectives under
@@ -29,6 +28,18 @@ struct ResidencyLimits {
   uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
 };
 
+/// What of a step's forward may be made again: as RepeatRules has it for each of its functions.
+struct RepeatPlan {
+  enum class Kind {
+    Cheap,     ///< cheap ops
+    Groups,    ///< all between every `stride`-th narrow value
+    Layers,    ///< all between the ends of every `stride`-th layer, whatever memory there is
+    Attention, ///< attention, whatever memory there is
+  };
+  Kind kind = Kind::Cheap;
+  int64_t stride = 1;
+};
+
 /// What a value of the problem stands for.
 struct ResidencyChoice {
   std::optional<uint32_t> segment; ///< none: a parameter of several segments
@@ -38,10 +49,13 @@ struct ResidencyChoice {
 
 class ResidencyModel {
 public:
-  ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits);
+  ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
+                 RepeatPlan repeats = {});
 
   /// The values of `func` that are not made again.
   DenseSet<Value> findKept(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
+  /// Groups or layers in the longest forward.
+  int64_t getNumGroups() const { return numGroups; }
   /// The value that choice `index` is about, in the first segment that has it.
   Value valueOf(size_t index) const;
 
@@ -51,6 +65,7 @@ public:
 private:
   struct Segment {
     func::FuncOp func;
+    std::unique_ptr<RepeatRules> rules; ///< has an address of its own: `memory` asks it
     SegmentMemory memory;
     uint32_t begin; ///< its first moment in the problem
     double runs;
@@ -65,6 +80,7 @@ private:
     std::vector<std::pair<uint32_t, uint32_t>> uses; ///< segment, memory; in order
   };
 
+  RepeatRules makeRules(func::FuncOp func);
   void addSegment(func::FuncOp func);
   void delayCollectives(Segment &segment);
   void addLiveBytes(const Segment &segment);
@@ -76,6 +92,8 @@ private:
 
   const ValueCosts costs;
   const ResidencyLimits limits;
+  const RepeatPlan repeats;
+  int64_t numGroups = 0;
   std::vector<Segment> segments;
   llvm::MapVector<StringAttr, Gathered> gathers;
 };

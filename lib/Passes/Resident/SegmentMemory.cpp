@@ -25,17 +25,12 @@ OpForm mlir::ds::formOf(Operation *op) {
   return isIndex ? OpForm::Join : OpForm::Fused;
 }
 
-bool mlir::ds::isCheap(Operation *op) {
-  auto fusable = dyn_cast<FusableOpInterface>(op);
-  return fusable && fusable.getFusionKind() != FusionKind::Reduction;
-}
-
 static int64_t byteSize(Value value) {
   RankedTensorType type = tensorType(value);
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
-SegmentMemory::SegmentMemory(func::FuncOp func) {
+SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules) : rules(rules) {
   Block &block = func.getBody().front();
   for (Operation &op : block.without_terminator())
     addOp(op);
@@ -91,12 +86,13 @@ void SegmentMemory::readBy(Operation &op, OpForm form, ValueMemory &memory) {
   uint32_t level = op.getNumResults() ? levels.lookup(op.getResult(0)) : 0, moment = moments.lookup(&op);
   bool isOther = memory.isForward && !isForward(&op);
   if (isOther) {
-    memory.firstRead = memory.isRead ? std::min(memory.firstRead, moment) : moment;
+    memory.firstRead = std::min(memory.firstRead, moment);
     memory.isRead = true, memory.isReadByCall |= isCall;
     if (!isCall)
       memory.kernels.insert(level);
     return;
   }
+  memory.isReadByCall |= isCall && rules.repeatsCalls() && rules.mayRepeat(&op);
   // A kernel that waits for a call which the value's kernel does not is another one.
   bool isApart = form == OpForm::Fused && level > levels.lookup(memory.value);
   bool isFree = formOf(memory.value.getDefiningOp()) == OpForm::Free;
@@ -112,13 +108,25 @@ void SegmentMemory::addReads(Operation &op) {
       readBy(op, form, memories[*memory]);
 }
 
+/// Extends `memory` to where `op`, which backward may run again, reads it then.
+void SegmentMemory::followRepeats(Operation &op, ValueMemory &memory) {
+  for (Value result : op.getResults())
+    if (std::optional<uint32_t> made = find(result)) {
+      const ValueMemory &by = memories[*made];
+      memory.firstRead = std::min(memory.firstRead, by.firstRead);
+      uint32_t last = isCheap(&op) ? by.lastRead : by.firstRead;
+      if (by.firstRead <= by.lastRead)
+        memory.lastRead = std::max(memory.lastRead, last);
+    }
+}
+
 /// Extends the memory of `operand` to where `op` reads it, or whoever has `op` in its kernel.
 void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
   std::optional<uint32_t> index = find(operand);
   if (!index)
     return;
   ValueMemory &memory = memories[*index];
-  const bool isRepeatable = isForward(&op) && isCheap(&op), isOther = memory.isForward && !isForward(&op);
+  const bool isOther = memory.isForward && !isForward(&op);
   uint32_t read = moments.lookup(&op);
   for (Value result : op.getResults()) {
     std::optional<uint32_t> made = find(result);
@@ -127,9 +135,11 @@ void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
     const ValueMemory &by = memories[*made];
     if ((form == OpForm::Fused || form == OpForm::Free) && !by.isStored)
       read = std::max(read, by.end);
-    if (isRepeatable)
-      memory.lastRead = std::max(memory.lastRead, by.lastRead);
   }
+  // Parameters that were gathered for forward are gathered again for what backward makes again.
+  bool isGathered = isa_and_present<CollectiveOpInterface>(memory.value.getDefiningOp());
+  if (isForward(&op) && rules.mayRepeat(&op) && !(rules.repeatsCalls() && isGathered))
+    followRepeats(op, memory);
   uint32_t &last = isOther ? memory.lastRead : memory.end;
   last = std::max(last, read);
 }

@@ -14,10 +14,9 @@
 #ifndef DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 #define DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 
-#include "ds/Dialect/Ds.h"
+#include "RepeatRules.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
+#include <limits>
 #include <set>
 
 namespace mlir::ds {
@@ -33,9 +32,6 @@ enum class OpForm {
 
 OpForm formOf(Operation *op);
 
-/// True for ops whose repetition costs nothing but arithmetic on data that is being read anyway.
-bool isCheap(Operation *op);
-
 /// Memory that a value and its views share. Moments are those of the function.
 struct ValueMemory {
   Value value; ///< that is not a view
@@ -47,16 +43,17 @@ struct ValueMemory {
   bool isInPlace = false; ///< it may take the memory of an operand that ends where it begins
   int32_t joined = -1;    ///< the memory of a join in which it lies
   // Of what forward makes: how the rest of the segment reads it.
-  bool isRead = false;                  ///< by an op of another work
-  bool isReadByCall = false;            ///< by a call or join, so that it must be in memory to be made again
-  std::set<uint32_t> kernels;           ///< levels of the kernels that read it
-  uint32_t firstRead = 0, lastRead = 0; ///< by backward; also through what may be made again
+  bool isRead = false;        ///< by an op of another work
+  bool isReadByCall = false;  ///< by a call or join, so that it must be in memory to be made again
+  std::set<uint32_t> kernels; ///< levels of the kernels that read it
+  // By backward; also through what may be made again, and there by whoever makes that again.
+  uint32_t firstRead = std::numeric_limits<uint32_t>::max(), lastRead = 0;
 };
 
 /// The memory of one segment's values.
 class SegmentMemory {
 public:
-  explicit SegmentMemory(func::FuncOp func);
+  SegmentMemory(func::FuncOp func, const RepeatRules &rules);
 
   /// Of the memory that `value` lies in; none of arguments and constants.
   std::optional<uint32_t> find(Value value) const;
@@ -72,9 +69,11 @@ private:
   void followReads(Operation &op);
   void readBy(Operation &op, OpForm form, ValueMemory &memory);
   void followRead(Operation &op, OpForm form, Value operand);
+  void followRepeats(Operation &op, ValueMemory &memory);
   void join(Operation &op);
   void markInPlace(Operation &op);
 
+  const RepeatRules &rules;
   DenseMap<Value, uint32_t> indices; ///< into memories
   DenseMap<Value, uint32_t> levels;  ///< calls on the longest way to a value
   DenseMap<Operation *, uint32_t> moments;

@@ -1,4 +1,5 @@
 //===- VerifyResident.cpp - The border after what is kept is decided --------------===//
+#include "SegmentMemory.h"
 #include "Support/VerifyPhases.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
@@ -15,9 +16,12 @@ using namespace mlir::ds;
 /// Verifies that what `func` computes again may be computed again.
 static LogicalResult verifyRecomputed(func::FuncOp func) {
   WalkResult result = func.walk([](Operation *op) -> WalkResult {
-    if (getWork(op) != Work::Recompute || isa<LoadOp>(op) || (isa<FusableOpInterface>(op) && isPure(op)))
+    bool isRepeatable =
+        isa<LoadOp, RecomputeOp>(op) || formOf(op) == OpForm::View || (isa<FusableOpInterface>(op) && isPure(op));
+    if (getWork(op) != Work::Recompute || isRepeatable)
       return WalkResult::advance();
-    return op->emitOpError("is computed again, but no fused region may hold it");
+    return op->emitOpError(
+        "is computed again, but neither may a fused region hold it nor does a ds.recompute");
   });
   return failure(result.wasInterrupted());
 }

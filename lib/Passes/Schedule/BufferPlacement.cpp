@@ -14,10 +14,10 @@ void FunctionBufferizer::computeLastUses() {
   auto visit = [&](Value value) {
     unsigned &last = lastUse[value];
     last = 0;
-    for (Operation *user : value.getUsers()) {
-      last = std::max(last, position.at(user));
-      if (isView(user))
-        for (Value window : user->getResults())
+    for (OpOperand &use : value.getUses()) {
+      last = std::max(last, position.at(use.getOwner()));
+      if (isWindowed(use))
+        for (Value window : use.getOwner()->getResults())
           last = std::max(last, lastUse.at(window));
     }
   };

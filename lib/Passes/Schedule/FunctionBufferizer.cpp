@@ -90,6 +90,8 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
     return bufferizeView(reshape.getInput(), reshape,
                          [&](View v) { return reshapeView(v, reshape.getType().getShape()); }),
            success();
+  if (auto after = dyn_cast<AfterOp>(op))
+    return bind(after, buffers.at(after.getValue())), success();
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return bufferizeView(transpose.getInput(), transpose,
                          [&](View v) { return std::optional(transposeView(v, transpose.getPerm())); }),

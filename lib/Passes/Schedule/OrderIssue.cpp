@@ -109,10 +109,10 @@ static Operation *lastReader(Value value) {
     if (op && (!last || last->isBeforeInBlock(op)))
       last = op;
   };
-  for (Operation *user : value.getUsers()) {
-    widen(user);
-    if (isView(user))
-      for (Value window : user->getResults())
+  for (OpOperand &use : value.getUses()) {
+    widen(use.getOwner());
+    if (isWindowed(use))
+      for (Value window : use.getOwner()->getResults())
         widen(lastReader(window));
   }
   return last;

@@ -11,8 +11,13 @@
 
 namespace mlir::ds {
 
-/// True for ops whose results are windows of their operand, and cost nothing where strides can say them.
-inline bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp, LocalShardOp>(op); }
+/// True for ops whose results are windows of their first operand, and cost nothing where strides can say them.
+inline bool isView(Operation *op) {
+  return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp, LocalShardOp, AfterOp>(op);
+}
+
+/// Whether what reads `use` reads it through a window: an ds.after's event is read once, where it stands.
+inline bool isWindowed(OpOperand &use) { return isView(use.getOwner()) && use.getOperandNumber() == 0; }
 
 /// A window of a buffer, relative to the buffer's first element.
 struct StridedView {

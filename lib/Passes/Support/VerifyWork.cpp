@@ -34,7 +34,10 @@ LogicalResult mlir::ds::verifyWork(func::FuncOp func) {
     for (Value operand : op.getOperands()) {
       Operation *maker = operand.getDefiningOp();
       std::optional<Work> made = maker ? getWork(maker) : std::nullopt;
-      if (!made || !isBefore(*work, *made))
+      // What is made again reads what was gathered for backward, and the gradient that releases it.
+      bool isBeside = work == Work::Recompute && made == Work::Backward &&
+                      (isa<RecomputeOp>(op) || isa<CollectiveOpInterface>(maker));
+      if (!made || isBeside || !isBefore(*work, *made))
         continue;
       InFlightDiagnostic error = op.emitOpError("is ")
                                  << stringifyWork(*work) << ", but reads what is " << stringifyWork(*made);

@@ -1,0 +1,56 @@
+//===- RepeatRules.h - Which ops of forward backward may run again ------------------===//
+//
+// Cheap ops may always: elementwise and index ops ride on kernels that read what they are made of anyway.
+// Products, attention and reductions may where memory asks for it, and then a bound is needed on how far back
+// a repetition reaches: from one border to the next. A border is a value through which all that comes later
+// depends on what came earlier, such as the sum that leaves a block of a transformer; it is not made again,
+// so that what lies between two borders can be made again from the first alone, when backward comes there
+// (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", section 3).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_RESIDENT_REPEATRULES_H
+#define DS_LIB_PASSES_RESIDENT_REPEATRULES_H
+
+#include "ds/Dialect/Ds.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::ds {
+
+/// True for ops whose repetition costs nothing but arithmetic on data that is being read anyway.
+bool isCheap(Operation *op);
+
+/// The values of forward that alone connect what comes before with what comes after, in order. What is made
+/// of inputs by cheap ops (masks, positions) connects nothing.
+SmallVector<Value> findNarrowValues(func::FuncOp func);
+
+/// Of narrow values those that a layer ends with, where ops name numbered layers ("h.3"); else all.
+SmallVector<Value> findLayerEnds(ArrayRef<Value> narrow);
+
+class RepeatRules {
+public:
+  /// Cheap ops alone.
+  RepeatRules() = default;
+  /// All that is pure before the last of `borders`, which are in the order of their ops.
+  static RepeatRules between(ArrayRef<Value> borders);
+  /// Attention alone, beside cheap ops, from values that stay.
+  static RepeatRules attention();
+
+  bool mayRepeat(Operation *op) const;
+  /// True where the rules demand it whatever memory there is.
+  bool isForced(Operation *op) const;
+  /// Whether more than cheap ops may be repeated.
+  bool repeatsCalls() const { return extent != Extent::Cheap; }
+  void force() { forced = true; }
+
+private:
+  enum class Extent { Cheap, Attention, Groups };
+  Extent extent = Extent::Cheap;
+  bool forced = false;
+  DenseSet<Operation *> borders; ///< makers of them
+  Operation *last = nullptr;     ///< of them: what comes later is read first, so that it had better stay
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RESIDENT_REPEATRULES_H

@@ -1,0 +1,219 @@
+//===- Repeater.cpp - Makes again in backward what is not kept ---------------------===//
+//
+// Cheap ops are copied to where they are read: copies are shared until the next op that no generated kernel
+// can take in, for further on a copy would be a value that lives again. What is not cheap is made once, in a
+// ds.recompute before its first reader, together with all that it takes and that was not made again yet; its
+// results stay for whoever reads them later. A recomputation is released by the newest gradient that its
+// first reader has: forward cannot have that.
+//
+//===---------------------------------------------------------------------------===//
+#include "Repeater.h"
+
+#include "RepeatRules.h"
+#include "SegmentMemory.h"
+#include "ds/Dialect/Work.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// True for what an op of forward makes: arguments are there anyway, and constants are no work.
+static bool isMadeForward(Value value) { return value.getDefiningOp() && isForward(value.getDefiningOp()); }
+
+/// Whether `op` makes what only backward has.
+static bool isGradient(Operation *op) {
+  return getWork(op) == Work::Backward && op->getNumResults() > 0 && !isa<CollectiveOpInterface>(op) &&
+         isa<RankedTensorType>(op->getResult(0).getType());
+}
+
+namespace {
+class Repeater {
+public:
+  Repeater(func::FuncOp func, DenseSet<Value> kept);
+  void run();
+
+private:
+  void visit(Operation *op);
+  Value copy(Value value, OpBuilder &builder);
+  Value findEvent() const;
+  bool isCopied(Value value) const;
+  void collect(Value value, llvm::SetVector<Operation *> &ops) const;
+  SmallVector<Value> fillBody(Block &body, ArrayRef<Operation *> ops, ArrayRef<Value> outputs);
+  void makeAgain(Value value, OpBuilder &builder);
+  Value supply(Value value);
+  AllGatherOp gatherForBackward(AllGatherOp gather);
+
+  func::FuncOp func;
+  const DenseSet<Value> kept;
+  DenseMap<Value, Value> copies;        ///< cheap values, until the next call
+  DenseMap<Value, Value> madeAgain;     ///< of ds.recompute
+  DenseMap<Value, AllGatherOp> gathers; ///< argument -> its first gather in backward
+  SmallVector<RecomputeOp> regions;
+  Operation *reader = nullptr; ///< the op of backward that is being visited
+  Value newest;                ///< the last value that backward made
+};
+} // namespace
+
+Repeater::Repeater(func::FuncOp func, DenseSet<Value> kept) : func(func), kept(std::move(kept)) {
+  for (auto gather : func.getOps<AllGatherOp>())
+    if (!isForward(gather))
+      gathers.try_emplace(gather.getShard(), gather);
+}
+
+/// Takes the results that nobody reads from a recomputation.
+static void dropUnread(RecomputeOp op) {
+  auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
+  SmallVector<Value> yielded;
+  SmallVector<Value> results;
+  for (auto [value, result] : llvm::zip_equal(yield.getValues(), op.getOutputs()))
+    if (!result.use_empty())
+      yielded.push_back(value), results.push_back(result);
+  if (results.size() == op.getNumResults())
+    return;
+  OpBuilder builder(op);
+  SmallVector<Type> types = llvm::map_to_vector(results, [](Value value) { return value.getType(); });
+  auto less = builder.create<RecomputeOp>(op.getLoc(), types, op.getKept(), op.getAfter());
+  copyWork(op, less);
+  less.getBody().takeBody(op.getBody());
+  yield.getValuesMutable().assign(yielded);
+  for (auto [result, with] : llvm::zip_equal(results, less.getOutputs()))
+    result.replaceAllUsesWith(with);
+  op.erase();
+}
+
+void Repeater::run() {
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *op : ops)
+    if (!isForward(op))
+      visit(op);
+  for (RecomputeOp op : llvm::reverse(regions))
+    dropUnread(op);
+}
+
+void Repeater::visit(Operation *op) {
+  reader = op;
+  OpBuilder builder(op);
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(copy(operand.get(), builder));
+  if (!isa<FusableOpInterface>(op))
+    copies.clear();
+  if (isGradient(op))
+    newest = op->getResult(0);
+}
+
+/// The newest gradient that the reader reads, or, where it reads none, that was made before it.
+Value Repeater::findEvent() const {
+  Value event;
+  for (Value operand : reader->getOperands())
+    if (Operation *maker = operand.getDefiningOp();
+        maker && isGradient(maker) && (!event || event.getDefiningOp()->isBeforeInBlock(maker)))
+      event = maker->getResult(0);
+  return event ? event : newest;
+}
+
+/// Whether what reads `value` in backward gets a copy of it.
+bool Repeater::isCopied(Value value) const { return isMadeForward(value) && !kept.contains(value); }
+
+Value Repeater::copy(Value value, OpBuilder &builder) {
+  if (!isCopied(value))
+    return value;
+  if (Value known = madeAgain.lookup(value))
+    return known;
+  if (Value existing = copies.lookup(value))
+    return existing;
+  Operation *op = value.getDefiningOp();
+  if (!isCheap(op) && formOf(op) != OpForm::View) {
+    makeAgain(value, builder);
+    return madeAgain.lookup(value);
+  }
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, copy(operand, builder));
+  Operation *clone = builder.clone(*op, mapping);
+  if (needsWork(clone))
+    setWork(clone, Work::Recompute);
+  for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
+    copies[original] = result;
+  return copies.lookup(value);
+}
+
+/// Adds the ops that make `value` of what is there.
+void Repeater::collect(Value value, llvm::SetVector<Operation *> &ops) const {
+  Operation *op = value.getDefiningOp();
+  bool isConstant = op && op->hasTrait<OpTrait::ConstantLike>();
+  if (!isConstant && (!isCopied(value) || madeAgain.contains(value)))
+    return;
+  if (ops.contains(op))
+    return;
+  for (Value operand : op->getOperands())
+    collect(operand, ops);
+  ops.insert(op);
+}
+
+/// The gather of backward that stands for one of forward, before the reader.
+AllGatherOp Repeater::gatherForBackward(AllGatherOp gather) {
+  AllGatherOp &known = gathers[gather.getShard()];
+  if (!known) {
+    known = cast<AllGatherOp>(OpBuilder(reader).clone(*gather));
+    setWork(known, Work::Backward);
+  } else if (reader->isBeforeInBlock(known)) {
+    known->moveBefore(reader);
+  }
+  return known;
+}
+
+/// What a recomputation reads as `value`, which it does not make itself.
+Value Repeater::supply(Value value) {
+  if (Value known = madeAgain.lookup(value))
+    return known;
+  auto gather = value.getDefiningOp<AllGatherOp>();
+  bool isParameter = gather && isForward(gather) && isa<BlockArgument>(gather.getShard());
+  return isParameter ? Value(gatherForBackward(gather).getResult()) : value;
+}
+
+/// Fills `body` with copies of `ops` that yield `outputs`. Returns what they read of others.
+SmallVector<Value> Repeater::fillBody(Block &body, ArrayRef<Operation *> ops, ArrayRef<Value> outputs) {
+  SmallVector<Value> inputs;
+  IRMapping mapping;
+  OpBuilder builder(func.getContext());
+  builder.setInsertionPointToEnd(&body);
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      if (!mapping.contains(operand)) {
+        inputs.push_back(supply(operand));
+        mapping.map(operand, body.addArgument(operand.getType(), operand.getLoc()));
+      }
+    clearWork(builder.clone(*op, mapping));
+  }
+  builder.create<YieldOp>(ops.back()->getLoc(),
+                          llvm::map_to_vector(outputs, [&](Value output) { return mapping.lookup(output); }));
+  return inputs;
+}
+
+/// Makes `value` again before the reader, and with it all that it takes.
+void Repeater::makeAgain(Value value, OpBuilder &builder) {
+  llvm::SetVector<Operation *> ops;
+  collect(value, ops);
+  SmallVector<Value> outputs;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (!isCheap(op) && formOf(op) != OpForm::View && isCopied(result))
+        outputs.push_back(result);
+  Region body;
+  SmallVector<Value> inputs = fillBody(body.emplaceBlock(), ops.getArrayRef(), outputs);
+  SmallVector<Type> types = llvm::map_to_vector(outputs, [](Value output) { return output.getType(); });
+  auto region = builder.create<RecomputeOp>(value.getLoc(), types, inputs, findEvent());
+  region.getBody().takeBody(body);
+  copyWork(value.getDefiningOp(), region);
+  setWork(region, Work::Recompute);
+  regions.push_back(region);
+  for (auto [output, result] : llvm::zip_equal(outputs, region.getOutputs()))
+    madeAgain[output] = result;
+}
+
+void mlir::ds::repeatInBackward(func::FuncOp func, DenseSet<Value> kept) {
+  Repeater(func, std::move(kept)).run();
+}
