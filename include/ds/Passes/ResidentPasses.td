@@ -53,7 +53,11 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     - Backward reads copies of those ops, made beside the reader and of the work `recompute`; readers with no library
       call between them share one.
     - The copies are the same ops on the same values: results are bit-equal.
-    - Products, attention, reductions and other library calls are never repeated. Evaluation stays as it is.
+    - Products, attention and reductions are made again only where that is not enough for `memory`, and `calls` is true:
+      in a `ds.recompute` before the first reader, from the last value before them through which all of forward passes.
+      First groups of two such values are tried, then ever longer ones. Each op is made again once at most.
+    - Collectives are never repeated; what was gathered for forward is read from backward's gather, which is issued
+      earlier for that. Evaluation stays as it is.
     - `ds.residency` of the module says what was made again and what that buys. With `remarks`, each value is told of.
 
     Of an activation that is spelled out only its input crosses where memory is short:
@@ -80,6 +84,7 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
            "Elements of other parameters that may be used between two uses of one that is kept; 0: no limit">,
     Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
            "On CUDA, bytes of a piece of attention's gradient where one key head does not take more">,
+    Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be made again">,
     Option<"remarks", "remarks", "bool", "false", "Say of each value that is made again what that buys">];
 }
 

@@ -97,7 +97,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
 /// is kept fits.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds::cost::Rates &rates) {
   std::optional<Choice> best = solve(rates, {});
-  if (!best || best->plan.fits)
+  if (!best || best->plan.fits || !calls)
     return best;
   for (int64_t stride = kFirstStride;; stride *= 2) {
     std::optional<Choice> other = solve(rates, {RepeatPlan::Kind::Groups, stride});

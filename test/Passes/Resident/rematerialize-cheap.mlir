@@ -1,7 +1,7 @@
 // Where memory is short, as little as can be crosses; where it is free, what saves time is kept.
-// RUN: ds-opt %s --ds-rematerialize-cheap=memory=1 | FileCheck %s
+// RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 calls=false" | FileCheck %s
 // RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
-// RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
 ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
