@@ -14,7 +14,8 @@ void mlir::ds::setWork(Operation *op, Work work) {
 }
 
 bool mlir::ds::needsWork(Operation *op) {
-  return !op->hasTrait<OpTrait::ConstantLike>() && !op->hasTrait<OpTrait::IsTerminator>() && !isa<ViewOp, AfterOp>(op);
+  return !op->hasTrait<OpTrait::ConstantLike>() && !op->hasTrait<OpTrait::IsTerminator>() &&
+         !isa<ViewOp, AfterOp>(op);
 }
 
 std::string mlir::ds::layerOf(Location loc) {

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """check_docs.py - what the descriptions of ops and passes show must be what the tests show.
 
-Ops: the example of each description is a line, or lines, that ds-opt prints for ops.mlir, shard-ops.mlir and
-communication-ops.mlir of test/Dialect; white space and the names of values do not count.  Passes: each has a description with Requires, Ensures and an example (a verifier only
-Requires), and a test of its own name that runs it.  Epilogues of products: each has a row in the description of ds.matmul,
-and a product that is printed.
+Ops: the example of each description is a line, or lines, that ds-opt prints for the *ops.mlir of test/Dialect; white
+space and the names of values do not count.  Passes: each has a description with Requires, Ensures and an example (a
+verifier only Requires), and a test of its own name that runs it.  Epilogues of products: each has a row in the
+description of ds.matmul, and a product that is printed.
 
     check_docs.py ROOT < what ds-opt prints for them
 """

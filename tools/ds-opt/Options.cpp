@@ -25,8 +25,9 @@ using namespace ds::opt;
 namespace {
 /// Declares the options; read back after parsing.
 struct CommandLine {
-  cl::opt<std::string> input{cl::Positional, cl::init("-"),
-                             cl::desc("<model.mlir | model.pt | config.json or its folder; - reads MLIR from stdin>")};
+  cl::opt<std::string> input{
+      cl::Positional, cl::init("-"),
+      cl::desc("<model.mlir | model.pt | config.json or its folder; - reads MLIR from stdin>")};
   cl::opt<std::string> output{"o", cl::init("-"), cl::desc("Output file"), cl::value_desc("FILE")};
   cl::opt<std::string> config{"config", cl::desc("DeepSpeed configuration"),
                               cl::value_desc("ds_config.json")};

@@ -35,8 +35,7 @@ void enter(const unsigned char *argument) {
   kernel(call);
 }
 
-#define ENTRY(NAME, CALL)                                                                                    \
-  { #NAME, sizeof(CALL), enter < CALL, NAME> }
+#define ENTRY(NAME, CALL) {#NAME, sizeof(CALL), enter<CALL, NAME>}
 #define ENTRIES(NAME, CALL) ENTRY(NAME##_f32, CALL), ENTRY(NAME##_bf16, CALL), ENTRY(NAME##_f16, CALL)
 
 static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall),

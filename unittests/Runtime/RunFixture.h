@@ -82,8 +82,7 @@ protected:
     Status status = writeProgram(program, at(name));
     ASSERT_TRUE(status) << status.error().message;
   }
-  void writeData(const std::string &name, int64_t samples, int64_t badSample = -1,
-                 float badValue = NAN) {
+  void writeData(const std::string &name, int64_t samples, int64_t badSample = -1, float badValue = NAN) {
     std::vector<float> x(samples * kIn), t(samples * kOut);
     for (int64_t i = 0; i < samples * kIn; ++i)
       x[i] = std::sin(float(i * i % 1009));

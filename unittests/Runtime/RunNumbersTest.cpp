@@ -89,8 +89,9 @@ TEST_F(RunNumbersTest, NamesTheRankThatHasLostIt) {
       ASSERT_EQ(run("--ranks 2 --data data.safetensors --steps 1 --save-weights w.safetensors").code, 0);
     const Outcome outcome = run("--ranks 2 --timeout 20 --data bad.safetensors --steps 3 " + weights);
     EXPECT_EQ(outcome.code, 8);
-    EXPECT_THAT(outcome.err, testing::ContainsRegex("step 1: the first number that is not finite: rank 1 .*the "
-                                                    "input 'x' has nan at element 6 of f32.4, 6"));
+    EXPECT_THAT(outcome.err,
+                testing::ContainsRegex("step 1: the first number that is not finite: rank 1 .*the "
+                                       "input 'x' has nan at element 6 of f32.4, 6"));
   }
 }
 

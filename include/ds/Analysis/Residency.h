@@ -24,12 +24,12 @@
 // link at 11 s as well. Both fit, and cost 1 s together where one after the other would have said 1 and 2.
 //
 // The solver puts prices on bytes at moments and on resources. At given prices values that share no operands
-// are apart, and those that do are a closure of least weight (MinClosure.h), so that the cheapest choice is found
-// exactly. Prices rise where a budget is exceeded, and resources are weighed so that none is busier than it
-// need be. Every price gives a bound: no choice within the budgets is faster (Lagrange; Geoffrion 1974). What
-// the search has seen of each part are then the pieces from which slack is filled, most seconds per byte
-// first. The price: the best choice may lie between what any prices give, and `bound` says by how much at
-// most.
+// are apart, and those that do are a closure of least weight (MinClosure.h), so that the cheapest choice is
+// found exactly. Prices rise where a budget is exceeded, and resources are weighed so that none is busier
+// than it need be. Every price gives a bound: no choice within the budgets is faster (Lagrange; Geoffrion
+// 1974). What the search has seen of each part are then the pieces from which slack is filled, most seconds
+// per byte first. The price: the best choice may lie between what any prices give, and `bound` says by how
+// much at most.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_RESIDENCY_H

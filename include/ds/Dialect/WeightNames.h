@@ -17,8 +17,8 @@ inline constexpr llvm::StringLiteral kUnusedWeightsAttr = "ds.unused_weights";
 /// Of a module: weights files may hold the parameters in another float type than the model's (a UnitAttr).
 inline constexpr llvm::StringLiteral kConvertsWeightsAttr = "ds.converts_weights";
 
-/// Of a module that was built from a config.json: that file's text, one JSON object (a StringAttr), to go with
-/// the model into its checkpoints.
+/// Of a module that was built from a config.json: that file's text, one JSON object (a StringAttr), to go
+/// with the model into its checkpoints.
 inline constexpr llvm::StringLiteral kModelConfigAttr = "ds.model_config";
 
 } // namespace mlir::ds

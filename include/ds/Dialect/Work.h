@@ -20,8 +20,8 @@ void setWork(Operation *op, Work work);
 /// Whether `op` says that it is forward.
 inline bool isForward(Operation *op) { return getWork(op) == Work::Forward; }
 
-/// Whether an op of a segment has to say its work: all but constants, views and orders, which are no work, and
-/// terminators.
+/// Whether an op of a segment has to say its work: all but constants, views and orders, which are no work,
+/// and terminators.
 bool needsWork(Operation *op);
 
 /// The layer that an op or a location names ("h.3.attn"), or empty. What the op says comes before what its

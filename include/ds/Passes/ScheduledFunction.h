@@ -82,8 +82,8 @@ void addChoice(ModuleOp module, StringRef sentence);
 /// step, so it is a state of the schedule alone: nothing that is saved, and no part of the model's states.
 inline constexpr StringLiteral kGatheredFromAttr = "ds.gathered_from";
 /// Module attribute for the report: {chunks, rows} of the loss that ds-split-loss split most; of a plan also
-/// {saved_bytes, more_seconds} beside the plan with whole losses, whether they are `expected` alone, as one of
-/// the two was planned, and whether the split was `refused`.
+/// {saved_bytes, more_seconds} beside the plan with whole losses, whether they are `expected` alone, as one
+/// of the two was planned, and whether the split was `refused`.
 inline constexpr StringLiteral kLossChunksAttr = "ds.loss_chunks";
 
 } // namespace mlir::ds

@@ -18,9 +18,9 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// Any phase to planned, a planned module being left as it is; from model on with ds-split-loss's choice put
-/// to the test: where it splits a loss and `loss_chunks` leaves that open, losses stay whole where memory holds
-/// that, and where it saves nothing to split them. An estimate decides; both are planned where it may be wrong.
-/// `ds.loss_chunks` of the module then says what the split saves and costs.
+/// to the test: where it splits a loss and `loss_chunks` leaves that open, losses stay whole where memory
+/// holds that, and where it saves nothing to split them. An estimate decides; both are planned where it may
+/// be wrong. `ds.loss_chunks` of the module then says what the split saves and costs.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 } // namespace mlir::ds

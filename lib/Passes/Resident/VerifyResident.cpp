@@ -16,8 +16,8 @@ using namespace mlir::ds;
 /// Verifies that what `func` computes again may be computed again.
 static LogicalResult verifyRecomputed(func::FuncOp func) {
   WalkResult result = func.walk([](Operation *op) -> WalkResult {
-    bool isRepeatable =
-        isa<LoadOp, RecomputeOp>(op) || formOf(op) == OpForm::View || (isa<FusableOpInterface>(op) && isPure(op));
+    bool isRepeatable = isa<LoadOp, RecomputeOp>(op) || formOf(op) == OpForm::View ||
+                        (isa<FusableOpInterface>(op) && isPure(op));
     if (getWork(op) != Work::Recompute || isRepeatable)
       return WalkResult::advance();
     return op->emitOpError(

@@ -11,7 +11,8 @@
 
 namespace mlir::ds {
 
-/// True for ops whose results are windows of their first operand, and cost nothing where strides can say them.
+/// True for ops whose results are windows of their first operand, and cost nothing where strides can say
+/// them.
 inline bool isView(Operation *op) {
   return isa<ReshapeOp, TransposeOp, SliceOp, SplitOp, LocalShardOp, AfterOp>(op);
 }

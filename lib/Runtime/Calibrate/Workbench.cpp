@@ -43,6 +43,7 @@ void Pool::refill(uint64_t count) {
 
 Workbench::Workbench(Pool &pool, uint32_t threads) : pool(pool) {
   program.threads = threads;
+  program.streams = {StreamKind::Compute};
   program.strings = {"calibration"};
 }
 

@@ -22,7 +22,7 @@ struct Block {
   uint64_t offset = 0; ///< in the file
   size_t bytes = 0;
   const std::byte *elsewhere = nullptr; ///< the bytes, where they are not in `data`
-  bool full = false; ///< to be written; its writer empties it
+  bool full = false;                    ///< to be written; its writer empties it
 };
 
 } // namespace

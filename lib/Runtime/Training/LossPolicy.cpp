@@ -61,9 +61,9 @@ Judgement LossPolicy::judgeSkipped(const StepRecord &record) {
   const bool fell = skips > 0 && now < scale;
   scale = now;
   skips = fell ? 1 : skips + 1;
-  const std::string reason = fmt::format("{} steps in a row were skipped for {}", skips,
-                                         record.spiked ? "losses that are spikes"
-                                                       : "gradients that are not finite");
+  const std::string reason =
+      fmt::format("{} steps in a row were skipped for {}", skips,
+                  record.spiked ? "losses that are spikes" : "gradients that are not finite");
   if (skips < kMostSkips)
     return {LossAction::Skip, fmt::format("step {}: {}", record.step, reason)};
   skips = 0;

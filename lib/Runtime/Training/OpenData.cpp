@@ -17,8 +17,8 @@ static Status reserveFiles(const std::string &path, const Program &program) {
   const size_t files = listDataFiles(path).size();
   if (files <= 2)
     return {};
-  const Status status = reserveDescriptors(
-      files + descriptorsOfRank(program.world, kChannels, /*gloo=*/true), fmt::format("data of '{}'", path));
+  const Status status = reserveDescriptors(files + descriptorsOfRank(program.world, kChannels, /*gloo=*/true),
+                                           fmt::format("data of '{}'", path));
   return status ? Status()
                 : Error{status.error().code, status.error().message,
                         "raise the limit with `ulimit -n`, or join the files into fewer"};

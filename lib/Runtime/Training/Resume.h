@@ -33,8 +33,8 @@ public:
   /// checkpoint.
   std::vector<bool> restored(const Program &program) const;
 
-  /// Reads the states, the others having their first values. Collective. False: the checkpoint turned out to be
-  /// damaged, and with `--resume auto` another must be chosen.
+  /// Reads the states, the others having their first values. Collective. False: the checkpoint turned out to
+  /// be damaged, and with `--resume auto` another must be chosen.
   Result<bool> restore(Executor &executor);
 
   /// What `--dry-run` prints: what would happen, and what it would cost. Collective.

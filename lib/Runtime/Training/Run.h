@@ -91,8 +91,9 @@ private:
   bool stopping = false;                    ///< some rank was asked to end
   bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
   bool toldOfGraph = false, toldOfLoss = false;
-  std::optional<float> lossLimit;  ///< that was set last
-  std::optional<double> lossScale; ///< that the next step begins with; none: not known, or the program has none
+  std::optional<float> lossLimit; ///< that was set last
+  std::optional<double>
+      lossScale; ///< that the next step begins with; none: not known, or the program has none
 };
 
 } // namespace ds::rt

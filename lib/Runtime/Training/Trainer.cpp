@@ -7,8 +7,8 @@
 #include "Evaluation.h"
 #include "Interrupt.h"
 #include "OpenDevice.h"
-#include "Report.h"
 #include "OpenStorage.h"
+#include "Report.h"
 #include "Run.h"
 #include "StepOutcome.h"
 
