@@ -121,15 +121,16 @@ def measure_ours(files, args):
     return result
 
 
-def measure_torch(model, files, args, foreach, keep):
+def measure_torch(model, files, args, foreach, keep, more=()):
     command = [TORCH, "-W", "ignore", os.path.join(ROOT, "bench", "torch_step.py"), "--size", model["size"], "--data",
                files["tokens"], "--length", str(model["length"]), "--batch", str(model["batch"]), "--steps",
-               str(args.steps), "--clip", str(args.clip), "--dtype", args.dtype] + (["--foreach"] if foreach else [])
+               str(args.steps), "--clip", str(args.clip), "--dtype", args.dtype] + (["--foreach"] if foreach else []) + [*more]
     result = run(command, KEEP_MEMORY if keep else None)
     found = json.loads(result["output"].splitlines()[-1])
     if not any("openblas-openmp" in path for path in found["blas"]):
         sys.exit(f"step.py: PyTorch uses {found['blas']}; install libopenblas0-openmp and select it")
     result.update(summarise(found["seconds"], args.drop), losses=found["losses"], parameters=found["parameters"],
+                  resident_before=found["resident_before"],
                   variant=f"{'foreach' if foreach else 'loop'}, {'kept' if keep else 'default'} memory")
     return result
 

@@ -109,6 +109,10 @@ static std::optional<Value> checkList(const Key &key, const Value &value, KeyKin
 
 static std::optional<Value> checkKind(const Key &key, const Value &value, std::string &hint) {
   switch (key.kind) {
+  case KeyKind::AutoBool:
+    if (value.isText("auto"))
+      return value;
+    [[fallthrough]];
   case KeyKind::Bool:
     if (value.is(Value::Kind::String) || value.is(Value::Kind::Number))
       hint = "write true or false, without quotes";

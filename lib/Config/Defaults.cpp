@@ -220,7 +220,9 @@ static void fillBlocks(Config &config, const Resolved &r) {
                                     r.maybeInteger("activation_checkpointing.number_checkpoints"),
                                     r.flag("activation_checkpointing.synchronize_checkpoint_boundary"),
                                     r.flag("activation_checkpointing.profile"),
-                                    r.text("activation_checkpointing.granularity") == "selective"};
+                                    r.text("activation_checkpointing.granularity") == "selective",
+                                    r.integers("activation_checkpointing.layers"),
+                                    r.texts("activation_checkpointing.ops")};
   config.pipeline = {
       r.maybeInteger("pipeline.stages"),   r.text("pipeline.partition"),
       r.flag("pipeline.seed_layers"),      r.integer("pipeline.activation_checkpoint_interval"),

@@ -228,6 +228,8 @@ std::string spellExpected(const Key &key) {
   switch (key.kind) {
   case KeyKind::Bool:
     return "true or false";
+  case KeyKind::AutoBool:
+    return "\"auto\", true or false";
   case KeyKind::Int:
     return "an integer" + spellRange(key.limits);
   case KeyKind::Float:

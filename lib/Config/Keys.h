@@ -24,7 +24,8 @@ enum class KeyKind : uint8_t {
   Ints,   ///< a list
   Floats,
   Texts,
-  AutoInt, ///< a number, or "auto" as a value of its own
+  AutoBool, ///< true or false, or "auto" as a value of its own
+  AutoInt,  ///< the same of a number
   AutoFloat,
   Section, ///< an object whose mere presence means something; its keys have rows of their own
   Any,     ///< handed on unread

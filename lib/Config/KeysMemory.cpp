@@ -91,11 +91,13 @@ constexpr Key kTable[] = {
   {"aio.overlap_events", Bool, "true", "", Honoured, "requests are started while others are waited for", ""},
   {"aio.use_gds", Bool, "false", "", Refused, "programs have no GPU direct storage", ""},
 
-  {"activation_checkpointing.partition_activations", Bool, "false", "", Refused, "programs have no recomputation yet", ""},
-  {"activation_checkpointing.contiguous_memory_optimization", Bool, "false", "", Refused, "programs have no recomputation yet", ""},
-  {"activation_checkpointing.cpu_checkpointing", Bool, "false", "", Refused, "programs have no recomputation yet", ""},
-  {"activation_checkpointing.number_checkpoints", Int, "null", ">0", Refused, "programs have no recomputation yet", ""},
-  {"activation_checkpointing.granularity", Choice, "\"full\"", "full|selective", Refused, "programs have no recomputation yet; selective: the attention core alone (not DeepSpeed's; read by plans by rules)", ""},
+  {"activation_checkpointing.partition_activations", Bool, "false", "", Honoured, "every layer is made again in the backward pass, where number_checkpoints does not say otherwise; there is one tensor rank, so that there is nothing to divide", ""},
+  {"activation_checkpointing.contiguous_memory_optimization", Bool, "false", "", Noted, "every buffer has its place in the plan: memory does not fragment", ""},
+  {"activation_checkpointing.cpu_checkpointing", Bool, "false", "", Honoured, "what layers are made again from is on the host in between; without number_checkpoints every layer is made again", ""},
+  {"activation_checkpointing.number_checkpoints", AutoInt, "null", ">0", Honoured, "parts of as many layers each that the backward pass makes again from what enters them; absent or \"auto\": what is made again is chosen, and only where memory asks for it", ""},
+  {"activation_checkpointing.granularity", Choice, "\"full\"", "full|selective", Honoured, "what is made again; selective: the attention core alone (Megatron's word, not DeepSpeed's)", ""},
+  {"activation_checkpointing.layers", Ints, "[]", ">=0", Honoured, "numbers of the layers that are made again; the others are kept (not DeepSpeed's)", ""},
+  {"activation_checkpointing.ops", Texts, "[]", "", Honoured, "ops whose results are made again, by the names that plans give them: \"attention\", \"matmul\", \"softmax\" (not DeepSpeed's)", ""},
   {"activation_checkpointing.synchronize_checkpoint_boundary", Bool, "false", "", Noted, "streams are ordered by events in the program", ""},
   {"activation_checkpointing.profile", Bool, "false", "", Noted, "ds-run --trace writes the time of every command", ""},
 };

@@ -68,6 +68,13 @@ std::vector<double> Resolved::numbers(std::string_view path) const {
   return out;
 }
 
+std::vector<int64_t> Resolved::integers(std::string_view path) const {
+  std::vector<int64_t> out;
+  for (const Value &item : at(path).items)
+    out.push_back(exactInteger(item.text).value_or(0));
+  return out;
+}
+
 std::vector<std::string> Resolved::texts(std::string_view path) const {
   std::vector<std::string> out;
   for (const Value &item : at(path).items)
@@ -209,8 +216,8 @@ static Entry makeGiven(const Key &key, const std::string &path, const Value &val
   entry.from = value.place.set.empty() ? report.name + ":" + std::to_string(value.place.line) + ":" +
                                              std::to_string(value.place.column)
                                        : "--set";
-  bool autoIsValue = key.kind == KeyKind::AutoInt || key.kind == KeyKind::AutoFloat ||
-                     key.kind == KeyKind::Any ||
+  bool autoIsValue = key.kind == KeyKind::AutoBool || key.kind == KeyKind::AutoInt ||
+                     key.kind == KeyKind::AutoFloat || key.kind == KeyKind::Any ||
                      (key.kind == KeyKind::Choice && key.limits.starts_with("auto|"));
   if (value.isText("auto") && !autoIsValue) {
     entry.isAuto = true;

@@ -58,6 +58,7 @@ public:
   double number(std::string_view path) const;
   std::string text(std::string_view path) const; ///< "" for null
   std::vector<double> numbers(std::string_view path) const;
+  std::vector<int64_t> integers(std::string_view path) const;
   std::vector<std::string> texts(std::string_view path) const;
   std::optional<int64_t> maybeInteger(std::string_view path) const; ///< null and "auto" are absent
   std::optional<DType> maybeDtype(std::string_view path) const;

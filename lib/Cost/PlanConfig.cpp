@@ -135,8 +135,8 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
 }
 
 bool hasPass(const ParallelPlan &plan) {
-  return plan.tp == 1 && plan.pp == 1 && plan.sp == 1 && plan.recompute == Recompute::None &&
-         plan.optimizerHome == Home::Device && plan.parameterHome == Home::Device;
+  return plan.tp == 1 && plan.pp == 1 && plan.sp == 1 && plan.optimizerHome == Home::Device &&
+         plan.parameterHome == Home::Device;
 }
 
 std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
@@ -160,7 +160,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
   writeMesh(writer, shape, plan, cluster);
   writeZero(writer, plan, candidate.memory,
             program ? static_cast<double>(program->deviceBytes) : candidate.memory.deviceBytes(), cluster);
-  if (plan.recompute == Recompute::Full) {
+  if (plan.recompute == Recompute::Full && !program) { // a program's choice needs no key
     writer.open("activation_checkpointing");
     writer.line(entry("number_checkpoints", shape.layers), "every layer is computed again from its input");
     writer.close();

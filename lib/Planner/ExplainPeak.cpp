@@ -160,7 +160,7 @@ std::string PeakExplainer::remedyFor(Category category, const Uses &use, const A
     return "none: it has the size of its parameter";
   if (isSaved(use) && !layer.empty())
     return "recomputing " + repeatedLayer(layer) +
-           " in the backward pass: activation_checkpointing, for which programs have no pass yet";
+           " in the backward pass: activation_checkpointing.number_checkpoints";
   return smallerBatch(samples);
 }
 

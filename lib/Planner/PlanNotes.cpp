@@ -64,6 +64,30 @@ void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
   }
 }
 
+void mlir::ds::describeLargestValues(ModuleOp module, report::PlanReport &report) {
+  auto attr = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  auto largest = attr ? attr.getAs<ArrayAttr>("largest") : ArrayAttr();
+  if (!largest)
+    return;
+  for (auto entry : largest.getAsRange<DictionaryAttr>()) {
+    report::ResidentValue value{entry.getAs<StringAttr>("what").str(), entry.getAs<StringAttr>("layer").str(),
+                                entry.getAs<IntegerAttr>("bytes").getInt(),
+                                entry.getAs<StringAttr>("way").str()};
+    if (auto next = entry.getAs<StringAttr>("next")) {
+      value.next = next.str();
+      value.nextSeconds = entry.getAs<FloatAttr>("next_more_seconds").getValueAsDouble();
+      value.nextBytes = entry.getAs<IntegerAttr>("next_more_bytes").getInt();
+    }
+    report.largestValues.push_back(std::move(value));
+  }
+  report.hostActivations = {attr.getAs<IntegerAttr>("host_values").getInt(),
+                            attr.getAs<IntegerAttr>("host_bytes").getInt()};
+  if (report.hostActivations.values > 0)
+    report.notes.push_back(std::to_string(report.hostActivations.values) +
+                           " values that forward makes for backward are on the host in between: " +
+                           ::ds::formatBytes(report.hostActivations.bytes));
+}
+
 /// Bytes of the workspace that is planned for `call`.
 static uint64_t plannedBytes(CallOp call) {
   Value workspace = call.getWorkspace();

@@ -13,6 +13,9 @@ void describeAttention(ModuleOp module, ::ds::report::PlanReport &report);
 /// Tells what the planned `module` makes again in backward, and a note of what costs time.
 void describeMadeAgain(ModuleOp module, ::ds::report::PlanReport &report);
 
+/// Adds the largest values that had a choice, and what of forward is on the host.
+void describeLargestValues(ModuleOp module, ::ds::report::PlanReport &report);
+
 /// Tells of chunks in `report`, where planModel compared plans.
 void describeLoss(ModuleOp module, ::ds::report::PlanReport &report);
 

@@ -89,6 +89,7 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   addCommunication(module, report);
   describeLoss(module, report);
   describeMadeAgain(module, report);
+  describeLargestValues(module, report);
   describeAttention(module, report);
   addCheckpoint(module, report);
   addStorage(module, report);

@@ -6,6 +6,8 @@
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/QueryText.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <numeric>
 
 using namespace ds;
@@ -15,6 +17,8 @@ using report::PlanReport;
 
 /// Rows of a ZeRO stage: each is a compilation, and few steps have more than 128 samples of a rank.
 static constexpr size_t kMostMicroBatches = 8;
+/// What a row's recomputation is where the program chooses it.
+static const std::string kOpen = "none";
 /// Plans that are made for a question beside the present one, where rules say which are worth it.
 static constexpr unsigned kMostConfirmed = 4;
 
@@ -51,11 +55,23 @@ static Status confirm(PlanChoice &choice, const PlanSettings &settings, const co
     proposal.setStage(choice.zeroStage);
   if (choice.microBatch != config.batch.micro)
     proposal.setMicroBatch(choice.microBatch);
-  Status planned = planUnlessPresent(proposal, proposal.choice.change.empty(), planner, report);
+  bool isPresent = proposal.choice.change.empty() && proposal.choice.recompute == choice.recompute;
+  proposal.setRecompute(choice.recompute);
+  Status planned = planUnlessPresent(proposal, isPresent, planner, report);
   proposal.choice.change.clear();
   if (planned)
     choice = proposal.choice;
   return planned;
+}
+
+/// The row that leaves recomputation to the program and is as `choice` otherwise. Programs make again what
+/// memory asks for, so that this one fits wherever `choice` does, and takes no longer.
+static PlanChoice &openRowOf(std::vector<PlanChoice> &table, PlanChoice &choice) {
+  auto row = llvm::find_if(table, [&](const PlanChoice &other) {
+    return other.recompute == kOpen && other.zeroStage == choice.zeroStage &&
+           other.microBatch == choice.microBatch && other.optimizerHome == choice.optimizerHome;
+  });
+  return row != table.end() && row->basis != "program" ? *row : choice;
 }
 
 /// The table by rules. The present row is planned, and so are those that rules hold for the fastest which fit
@@ -63,9 +79,10 @@ static Status confirm(PlanChoice &choice, const PlanSettings &settings, const co
 static Status addRankedTable(const PlanSettings &settings, const config::Config &config,
                              const PlanFunction &planner, const AnalyticCase &rules, PlanReport &report) {
   std::vector<PlanChoice> table = choicesOf(cost::whatIf(rules.shape, rules.plan, rules.rates));
+  const std::string present = Proposal(settings, config).choice.recompute;
   for (PlanChoice &choice : table) {
-    bool isPresent =
-        choice.hasPass && choice.zeroStage == config.zero.stage && choice.microBatch == config.batch.micro;
+    bool isPresent = choice.hasPass && choice.recompute == present && choice.zeroStage == config.zero.stage &&
+                     choice.microBatch == config.batch.micro;
     if (isPresent)
       if (Status planned = confirm(choice, settings, config, planner, report); !planned)
         return planned;
@@ -74,6 +91,7 @@ static Status addRankedTable(const PlanSettings &settings, const config::Config 
     PlanChoice *best = findBest(table, /*withPass=*/true);
     if (!best || best->basis == "program")
       break;
+    best = &openRowOf(table, *best);
     if (Status planned = confirm(*best, settings, config, planner, report); !planned) {
       report.notes.push_back("ZeRO stage " + std::to_string(best->zeroStage) + ", micro-batch " +
                              std::to_string(best->microBatch) + ": " + planned.error().message);

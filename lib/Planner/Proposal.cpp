@@ -14,7 +14,10 @@ Proposal::Proposal(const PlanSettings &settings, const config::Config &config) :
   choice.zeroStage = config.zero.stage;
   choice.microBatch = config.batch.micro;
   choice.accumulation = config.batch.accumulation;
-  choice.recompute = "none";
+  bool isOfLayers = config.pipeline.activationCheckpointInterval > 0;
+  choice.recompute = config.activationCheckpointing.selective                 ? "attention"
+                     : isOfLayers || config.activationCheckpointing.demands() ? "all"
+                                                                              : "none";
   choice.optimizerHome = "device";
 }
 
@@ -27,6 +30,20 @@ void Proposal::set(const std::string &key, int64_t value, bool named) {
 void Proposal::setStage(int64_t stage) {
   choice.zeroStage = stage;
   set("zero_optimization.stage", stage);
+}
+
+void Proposal::setRecompute(const std::string &recompute) {
+  if (choice.recompute == recompute)
+    return;
+  if (choice.recompute != "none")
+    for (const char *off : {"number_checkpoints=\"auto\"", "partition_activations=false",
+                            "cpu_checkpointing=false", "granularity=\"full\"", "layers=[]", "ops=[]"})
+      settings.sets.push_back(std::string("activation_checkpointing.") + off);
+  settings.sets.push_back("pipeline.activation_checkpoint_interval=" +
+                          std::string(recompute == "all" ? "1" : "0"));
+  if (recompute == "attention")
+    settings.sets.push_back("activation_checkpointing.granularity=\"selective\"");
+  choice.recompute = recompute;
 }
 
 /// Parts of "x=4x128xi64" behind the name: sizes, then the element type.

@@ -139,6 +139,18 @@ static void addForms(Json &json, const PlanReport &report) {
                                   {"values", again.values},
                                   {"saved_bytes", again.savedBytes},
                                   {"more_seconds", number(again.moreSeconds)}});
+  for (const ResidentValue &value : report.largestValues) {
+    Json entry = {{"what", value.what}, {"layer", value.layer}, {"bytes", value.bytes}, {"way", value.way}};
+    if (!value.next.empty()) {
+      entry["next"] = value.next;
+      entry["next_more_seconds"] = number(value.nextSeconds);
+      entry["next_more_bytes"] = value.nextBytes;
+    }
+    json["largest_values"].push_back(std::move(entry));
+  }
+  if (report.hostActivations.values > 0)
+    json["host_activations"] = {{"values", report.hostActivations.values},
+                                {"bytes", report.hostActivations.bytes}};
   if (const std::optional<AttentionWorkspace> &attention = report.attention)
     json["attention_workspace"] = {{"bytes", attention->bytes},
                                    {"usual_bytes", attention->usualBytes},

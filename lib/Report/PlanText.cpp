@@ -85,6 +85,7 @@ private:
   void storage();
   void communication();
   void time();
+  void choices();
   void notes();
   std::string stepOf(const PlanChoice &choice) const;
   void verdict();
@@ -319,6 +320,27 @@ void Printer::time() {
   }
 }
 
+/// How the largest values are had and what else could be done, where memory asked for more than keeping all.
+void Printer::choices() {
+  bool isFree = std::all_of(report.largestValues.begin(), report.largestValues.end(),
+                            [](const ResidentValue &value) { return value.way.starts_with("kept"); });
+  if (isFree)
+    return;
+  out += "\n" + paint("Largest values with a choice", "1") + "\n";
+  for (const ResidentValue &value : report.largestValues) {
+    std::string what = value.layer.empty() ? value.what : value.what + " " + value.layer;
+    std::string row =
+        "  " + left(what, 28) + right(formatBytes(value.bytes), 11) + "  " + left(value.way, 20);
+    if (!value.next.empty()) {
+      char seconds[48];
+      std::snprintf(seconds, sizeof seconds, "%+.3g s, ", value.nextSeconds);
+      row += value.next + ": " + seconds + (value.nextBytes < 0 ? "-" : "+") +
+             formatBytes(std::abs(value.nextBytes));
+    }
+    line(row);
+  }
+}
+
 void Printer::notes() {
   if (!report.notes.empty())
     out += "\n" + paint("Notes", "1") + "\n";
@@ -358,7 +380,7 @@ std::string Printer::run() {
   title();
   for (const RankPlan &plan : report.ranks)
     rank(plan);
-  storage(), communication(), time(), notes();
+  storage(), communication(), time(), choices(), notes();
   verdict();
   return std::move(out);
 }

@@ -151,6 +151,14 @@ TEST(Rules, Memory) {
        "partition_activations: true}"},
       {"activation_checkpointing: {contiguous_memory_optimization: true, partition_activations: true}",
        "must be counted", "activation_checkpointing: {partition_activations: true}"},
+      {"activation_checkpointing: {ops: ['attention'], number_checkpoints: 2}",
+       "either ops are made again, or layers",
+       "activation_checkpointing: {ops: ['attention'], number_checkpoints: 'auto'}"},
+      {"activation_checkpointing: {granularity: 'selective', layers: [1]}",
+       "either ops are made again, or layers",
+       "activation_checkpointing: {granularity: 'full', layers: [1]}"},
+      {"activation_checkpointing: {number_checkpoints: 2}, pipeline: {activation_checkpoint_interval: 2}",
+       "how many layers are made again at once", "activation_checkpointing: {number_checkpoints: 2}"},
   });
 }
 

@@ -165,7 +165,15 @@ struct ActivationCheckpointing {
   bool partitionActivations = false, contiguousMemoryOptimization = false, cpuCheckpointing = false;
   std::optional<int64_t> numberCheckpoints;
   bool synchronizeBoundary = false, profile = false;
-  bool selective = false; ///< attention alone is computed again
+  bool selective = false;       ///< attention alone is computed again
+  std::vector<int64_t> layers;  ///< that alone are; empty: all
+  std::vector<std::string> ops; ///< by name: their results alone are
+
+  /// Whether it names what is made again.
+  bool demands() const {
+    return partitionActivations || cpuCheckpointing || numberCheckpoints || selective || !layers.empty() ||
+           !ops.empty();
+  }
 };
 
 struct Pipeline {

@@ -23,6 +23,9 @@ FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 /// Seconds that a collective on tensors takes when its stream is free.
 double collectiveSeconds(CollectiveOpInterface op, const ::ds::cost::Rates &rates);
 
+/// Seconds that a copy between the host and the device takes when nothing else is on its link.
+double hostCopySeconds(double bytes, const ::ds::cost::Rates &rates);
+
 /// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
 /// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {

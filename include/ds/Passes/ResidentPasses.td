@@ -56,6 +56,9 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     - Products, attention and reductions are made again only where that is not enough for `memory`, and `calls` is true:
       in a `ds.recompute` before the first reader, from the last value before them through which all of forward passes.
       First groups of two such values are tried, then ever longer ones. Each op is made again once at most.
+    - `recompute` of `ds.training` says otherwise where it is there, whatever memory there is. Layers, by default all, are
+      made again in parts, each from what enters it: as many parts as `checkpoints`, or parts of `interval` layers. Or
+      the results of `ops` are, by name. A layer or an op that forward does not have is refused.
     - Collectives are never repeated; what was gathered for forward is read from backward's gather, which is issued
       earlier for that. Evaluation stays as it is.
     - `ds.residency` of the module says what was made again and what that buys. With `remarks`, each value is told of.

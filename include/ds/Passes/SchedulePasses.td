@@ -86,7 +86,8 @@ def ApplyGelu : Pass<"ds-apply-gelu", "::mlir::func::FuncOp"> {
 
     Requires: regions fused.
     Ensures: (E1) GELU is taken by the product before it unless that accumulates or has an epilogue, or a library call or
-    collective stands between, as before GELU that backward takes again; (E2) GELU's gradient is taken by the product that
+    collective stands between, as before GELU that backward takes again, or a product of forward is made again in the function, whose bits an
+    epilogue could change; (E2) GELU's gradient is taken by the product that
     reaches it unless that accumulates, adds a bias or comes before GELU's input, or nothing is saved; (E3) other
     regions, the erf form, products in f32 and other targets are as before; (E4) no value of that size lives longer.
 

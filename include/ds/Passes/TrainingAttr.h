@@ -102,8 +102,33 @@ struct ShardingOptions {
 
 /// What is kept on the host, as far as ds-offload-states is told so.
 struct OffloadOptions {
+  enum class Activations {
+    Kept,   ///< on the device
+    Chosen, ///< on the host where memory asks for it, and nothing is cheaper
+    Moved,  ///< all that is large enough is on the host between its uses
+  };
+
   double optimizer = 0;    ///< share of the elements whose moments, masters and gradients are kept there
   bool parameters = false; ///< and parameters
+  Activations activations = Activations::Kept; ///< what forward makes for backward
+  bool checkpoints = false;                    ///< what layers that are made again are made of
+
+  bool isNone() const {
+    return optimizer == 0 && !parameters && activations == Activations::Kept && !checkpoints;
+  }
+};
+
+/// What backward makes again instead of reading what forward kept, as far as ds-rematerialize-cheap is told
+/// so; what is left open it chooses by the memory that there is.
+struct RecomputeOptions {
+  int64_t checkpoints = 0; ///< parts of forward that are made again, each from what enters it; 0: `interval`
+  int64_t interval = 0;    ///< layers of such a part; 0: left open
+  std::vector<int64_t> layers;  ///< numbers of the layers that are made again; empty: all, in parts as above
+  std::vector<std::string> ops; ///< names of ops ("attention") whose results are made again
+
+  /// Whether whole parts of forward must be made again.
+  bool demandsLayers() const { return checkpoints > 0 || interval > 0 || !layers.empty(); }
+  bool isOpen() const { return !demandsLayers() && ops.empty(); }
 };
 
 struct TrainingOptions {
@@ -120,6 +145,7 @@ struct TrainingOptions {
   LossScaleOptions lossScale;
   ShardingOptions sharding;
   OffloadOptions offload;
+  RecomputeOptions recompute;
   std::vector<std::string>
       noDecay; ///< regular expressions: parameters whose name matches one are not decayed
 };

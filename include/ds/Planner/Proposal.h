@@ -28,6 +28,8 @@ struct Proposal {
   /// `KEY=VALUE` behind all other settings; it is part of `choice.change` unless it follows from another.
   void set(const std::string &key, int64_t value, bool named = true);
   void setStage(int64_t stage);
+  /// What is made again whatever memory there is: "none", "attention" or "all".
+  void setRecompute(const std::string &recompute);
   /// A micro-batch that divides the present one's samples of a step, which stay as many.
   void setMicroBatch(int64_t micro);
   /// A micro-batch of `micro` samples, and steps of as many more or fewer.

@@ -129,6 +129,21 @@ struct MadeAgain {
   double moreSeconds = 0; ///< of a step's kernels, as expected; negative: it saves time as well
 };
 
+/// A large value that could have been had in several ways: kept, made again, gathered again, on the host.
+struct ResidentValue {
+  std::string what, layer; ///< the op that makes it, and where; of a gathered parameter its state
+  int64_t bytes = 0;
+  std::string way;        ///< what was chosen
+  std::string next;       ///< the other way that costs least; empty: none
+  double nextSeconds = 0; ///< that it would add to the busiest of compute and links in a step
+  int64_t nextBytes = 0;  ///< and to what the device holds for the value
+};
+
+/// What forward makes for backward and is on the host in between.
+struct HostActivations {
+  int64_t values = 0, bytes = 0;
+};
+
 /// The largest workspace that cuDNN has for a gradient of attention, in bytes of the device.
 struct AttentionWorkspace {
   int64_t bytes = 0;                      ///< 0: the runtime's own kernels do it, without one
@@ -177,9 +192,11 @@ struct PlanReport {
   bool hostsFit = true; ///< host memory and storage suffice as well
   bool tf32 = false;    ///< products of fp32 factors are computed in tf32
   double flopsPerStep = 0;
-  int64_t parameters = 0;                      ///< elements
-  std::optional<LossChunks> lossChunks;        ///< none: losses are whole
-  std::vector<MadeAgain> madeAgain;            ///< what costs most seconds first
+  int64_t parameters = 0;                   ///< elements
+  std::optional<LossChunks> lossChunks;     ///< none: losses are whole
+  std::vector<MadeAgain> madeAgain;         ///< what costs most seconds first
+  std::vector<ResidentValue> largestValues; ///< the largest first
+  HostActivations hostActivations;
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
   std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
   std::optional<StorageTraffic> storage;       ///< none: nothing lies in storage

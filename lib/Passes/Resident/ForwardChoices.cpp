@@ -117,7 +117,7 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
     alone += privateBytes(operand);
   // Each kernel has its own copy of what is free: only a call makes it a value to be kept.
   choice.canKeep = form != OpForm::Free || entry.isReadByCall;
-  if (choice.canKeep && alone >= entry.bytes) {
+  if (choice.canKeep && alone >= entry.bytes && !rules.isNamed(maker)) {
     choice.canRepeat = false, choice.operands.clear();
     return choice;
   }

@@ -7,6 +7,8 @@
 // for a second first.
 //
 //===----------------------------------------------------------------------------===//
+#include "DescribeResidency.h"
+#include "HostActivations.h"
 #include "Repeater.h"
 #include "ResidencyModel.h"
 #include "Support/VerifyPhases.h"
@@ -15,10 +17,10 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
+#include "ds/Passes/TrainingAttr.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
-#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_REMATERIALIZECHEAP
@@ -41,7 +43,9 @@ void rematerialize(func::FuncOp func, const ResidencyModel &model, const analysi
   SegmentAttr segment = SegmentAttr::of(func);
   if (func.isExternal() || !segment || segment.does(Work::Evaluation))
     return;
+  const DenseSet<Value> onHost = model.findOnHost(func, plan);
   repeatInBackward(func, model.findKept(func, plan));
+  keepOnHost(func, onHost);
 }
 
 struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<RematerializeCheap> {
@@ -57,11 +61,16 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
     if (failed(rates))
       return signalPassFailure();
-    std::optional<Choice> choice = choose(*rates);
+    FailureOr<TrainingOptions> training = readTrainingAttr(module);
+    if (failed(training) || failed(verifyDemands(module, training->recompute)))
+      return signalPassFailure();
+    std::optional<Choice> choice = choose(*rates, *training);
     if (!choice)
       return signalPassFailure();
     const auto &[model, plan] = *choice;
-    module->setAttr(kResidencyAttr, describe(*model, plan));
+    module->setAttr(kResidencyAttr, describeResidency(*model, plan));
+    if (remarks)
+      remarkRepeats(*model, plan);
     parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
                     [&](func::FuncOp func) { rematerialize(func, *model, plan); });
     setPhase(module, Phase::Resident);
@@ -72,17 +81,18 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     std::unique_ptr<ResidencyModel> model;
     analysis::ResidencyPlan plan;
   };
-  std::optional<Choice> choose(const ::ds::cost::Rates &rates);
-  std::optional<Choice> solve(const ::ds::cost::Rates &rates, RepeatPlan repeats);
-  DictionaryAttr describe(const ResidencyModel &model, const analysis::ResidencyPlan &plan);
+  std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training);
+  std::optional<Choice> solve(const ::ds::cost::Rates &rates, const OffloadOptions &offload,
+                              const RepeatPlan &repeats);
 };
 
 } // namespace
 
 std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
-                                                                    RepeatPlan repeats) {
+                                                                    const OffloadOptions &offload,
+                                                                    const RepeatPlan &repeats) {
   auto model = std::make_unique<ResidencyModel>(
-      getOperation(), rates, ResidencyLimits{memory, maxReuseElements, attentionBytes}, repeats);
+      getOperation(), rates, ResidencyLimits{memory, maxReuseElements, attentionBytes, offload}, repeats);
   ::ds::Result<analysis::ResidencyPlan> plan = analysis::solveResidency(model->problem);
   std::optional<std::string> fault =
       plan ? analysis::check(*plan, model->problem) : std::optional(plan.error().message);
@@ -93,73 +103,36 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
   return Choice{std::move(model), std::move(*plan)};
 }
 
-/// Cheap ops alone where they are enough; else all between two borders, which come further apart until what
-/// is kept fits.
-std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds::cost::Rates &rates) {
-  std::optional<Choice> best = solve(rates, {});
-  if (!best || best->plan.fits || !calls)
+/// Whether `a` is the better choice: it fits, takes less time, and where neither fits less memory.
+static bool isBetter(const analysis::ResidencyPlan &a, const analysis::ResidencyPlan &b) {
+  if (a.fits != b.fits)
+    return a.fits;
+  return a.fits ? a.seconds < b.seconds : a.peakBytes[0] < b.peakBytes[0];
+}
+
+/// What is demanded. Else cheap ops alone where they are enough; else all between two borders, which come
+/// further apart until what is kept fits. What may go to the host competes with all of that.
+std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds::cost::Rates &rates,
+                                                                     const TrainingOptions &training) {
+  const RecomputeOptions &demanded = training.recompute;
+  auto solveFor = [&](RepeatPlan repeats) { return solve(rates, training.offload, repeats); };
+  if (!demanded.isOpen())
+    return solveFor({RepeatPlan::Kind::Demanded, 1, demanded});
+  std::optional<Choice> best = solveFor({});
+  if (!best || !calls)
+    return best;
+  const bool usesHost = training.offload.activations == OffloadOptions::Activations::Chosen &&
+                        best->plan.peakBytes[1] > best->model->getHostBytes();
+  if (best->plan.fits && !usesHost)
     return best;
   for (int64_t stride = kFirstStride;; stride *= 2) {
-    std::optional<Choice> other = solve(rates, {RepeatPlan::Kind::Groups, stride});
+    std::optional<Choice> other = solveFor({RepeatPlan::Kind::Groups, stride});
     if (!other)
       return std::nullopt;
     bool isLast = other->plan.fits || stride * kFewestGroups > other->model->getNumGroups();
-    if (other->plan.fits || other->plan.peakBytes[0] < best->plan.peakBytes[0])
+    if (isBetter(other->plan, best->plan))
       best = std::move(other);
     if (isLast)
       return best;
   }
-}
-
-/// What a reader knows the result of `op` by: what is converted or seen in another shape, rather than that it
-/// is.
-static StringRef nameOf(Operation *op) {
-  while ((isa<ConvertOp>(op) || formOf(op) == OpForm::View) && op->getOperand(0).getDefiningOp())
-    op = op->getOperand(0).getDefiningOp();
-  return op->getName().stripDialect();
-}
-
-/// What the choice is, for the planner and the report; see kResidencyAttr.
-DictionaryAttr RematerializeCheap::describe(const ResidencyModel &model,
-                                            const analysis::ResidencyPlan &plan) {
-  Builder builder(&getContext());
-  struct Group {
-    DenseMap<uint32_t, std::pair<int64_t, int64_t>> ofSegment{}; ///< bytes, values
-    double seconds = 0;
-  };
-  llvm::MapVector<StringAttr, Group> groups;
-  for (size_t index = 0; index < plan.ways.size(); ++index) {
-    const analysis::ResidencyValue &value = model.problem.values[index];
-    if (plan.ways[index] != analysis::kMadeAgain || value.homes.empty())
-      continue;
-    Operation *maker = model.valueOf(index).getDefiningOp();
-    Group &group = groups[builder.getStringAttr(nameOf(maker))];
-    const int64_t bytes = value.homes[0].holds[0].bytes;
-    // What lies between a value and what it is made of would not be kept beside it.
-    double seconds = value.again->charges[0].seconds - (value.isRead ? value.homes[0].charges[0].seconds : 0);
-    auto &[savedBytes, values] = group.ofSegment[*model.choices[index].segment];
-    group.seconds += seconds;
-    if (value.isRead)
-      savedBytes += bytes, ++values;
-    if (remarks)
-      maker->emitRemark("is made again in backward: ")
-          << bytes << " bytes are not kept, for " << llvm::formatv("{0:E2}", seconds) << " s a step";
-  }
-  SmallVector<Attribute> again;
-  for (const auto &[what, group] : groups) {
-    std::pair<int64_t, int64_t> most;
-    for (const auto &[segment, saved] : group.ofSegment)
-      most = std::max(most, saved);
-    again.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("what", what),
-         builder.getNamedAttr("values", builder.getI64IntegerAttr(most.second)),
-         builder.getNamedAttr("saved_bytes", builder.getI64IntegerAttr(most.first)),
-         builder.getNamedAttr("more_seconds", builder.getF64FloatAttr(group.seconds))}));
-  }
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr("again", builder.getArrayAttr(again)),
-       builder.getNamedAttr("fits", builder.getBoolAttr(plan.fits)),
-       builder.getNamedAttr("expected_bytes", builder.getI64IntegerAttr(plan.peakBytes[0])),
-       builder.getNamedAttr("expected_seconds", builder.getF64FloatAttr(plan.seconds)),
-       builder.getNamedAttr("bound_seconds", builder.getF64FloatAttr(plan.bound))});
 }

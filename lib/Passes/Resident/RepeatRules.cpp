@@ -94,8 +94,12 @@ SmallVector<Value> mlir::ds::findLayerEnds(ArrayRef<Value> narrow) {
   for (size_t index = 0; index < narrow.size(); ++index)
     if (index + 1 == narrow.size() || layers[index] != layers[index + 1])
       ends.push_back(narrow[index]);
-  bool hasLayers = llvm::any_of(layers, [](const std::string &layer) { return !layer.empty(); });
-  return hasLayers ? ends : SmallVector<Value>(narrow);
+  if (llvm::all_of(layers, [](const std::string &layer) { return layer.empty(); }))
+    return SmallVector<Value>(narrow);
+  // What comes behind the last layer is read at once.
+  while (numberedLayer(layerOf(ends.back().getDefiningOp())).empty())
+    ends.pop_back();
+  return ends;
 }
 
 RepeatRules RepeatRules::between(ArrayRef<Value> borders) {
@@ -106,30 +110,92 @@ RepeatRules RepeatRules::between(ArrayRef<Value> borders) {
   return rules;
 }
 
-RepeatRules RepeatRules::attention() {
-  RepeatRules rules;
-  rules.extent = Extent::Attention;
+RepeatRules RepeatRules::demanded(ArrayRef<Value> borders, ArrayRef<int64_t> layers) {
+  RepeatRules rules = between(borders);
+  rules.isDemanded = true;
+  rules.layers.insert(layers.begin(), layers.end());
   return rules;
+}
+
+RepeatRules RepeatRules::named(ArrayRef<std::string> names) {
+  RepeatRules rules;
+  rules.extent = Extent::Named;
+  rules.isDemanded = true;
+  for (const std::string &name : names)
+    rules.names.insert(name);
+  return rules;
+}
+
+/// The number of the layer that `op` is part of, or nothing.
+static std::optional<int64_t> numberOf(Operation *op) {
+  StringRef layer = numberedLayer(layerOf(op));
+  int64_t number = 0;
+  if (layer.empty() || layer.rsplit('.').second.getAsInteger(10, number))
+    return layer.getAsInteger(10, number) ? std::nullopt : std::optional(number);
+  return number;
+}
+
+/// Whether a group that is made again has `op`.
+bool RepeatRules::isInReach(Operation *op) const {
+  if (borders.contains(op) || !last || !op->isBeforeInBlock(last))
+    return false;
+  std::optional<int64_t> number = layers.empty() ? std::nullopt : numberOf(op);
+  return layers.empty() || (number && layers.contains(*number));
+}
+
+/// Whether `op` gives the same whenever it runs, and asks no other rank.
+static bool isRepeatable(Operation *op) {
+  return isPure(op) && op->getNumRegions() == 0 && isa<FusableOpInterface, LibraryOpInterface>(op) &&
+         !isa<CollectiveOpInterface>(op);
 }
 
 bool RepeatRules::mayRepeat(Operation *op) const {
   if (isCheap(op))
     return !borders.contains(op);
-  bool isRepeatable = isPure(op) && op->getNumRegions() == 0 &&
-                      isa<FusableOpInterface, LibraryOpInterface>(op) && !isa<CollectiveOpInterface>(op);
   switch (extent) {
   case Extent::Cheap:
     return false;
-  case Extent::Attention:
-    return isRepeatable && isa<AttentionOp>(op);
+  case Extent::Named:
+    return isRepeatable(op) && isNamed(op);
   case Extent::Groups:
-    return isRepeatable && !borders.contains(op) && last && op->isBeforeInBlock(last);
+    return isRepeatable(op) && isInReach(op);
   }
   llvm_unreachable("all extents are listed");
 }
 
 bool RepeatRules::isForced(Operation *op) const {
-  if (!forced || !mayRepeat(op))
+  if (!isDemanded || !mayRepeat(op))
     return false;
-  return extent == Extent::Attention ? isa<AttentionOp>(op) : last && op->isBeforeInBlock(last);
+  return extent == Extent::Named ? isNamed(op) : isInReach(op);
+}
+
+bool RepeatRules::isNamed(Operation *op) const { return names.contains(op->getName().stripDialect()); }
+
+LogicalResult mlir::ds::verifyDemands(ModuleOp module, const RecomputeOptions &demanded) {
+  std::set<std::string> ops;
+  std::set<int64_t> layers;
+  for (auto func : module.getOps<func::FuncOp>())
+    for (Operation &op : func.getBody().front().without_terminator()) {
+      if (!isForward(&op) || !isRepeatable(&op))
+        continue;
+      ops.insert(op.getName().stripDialect().str());
+      if (std::optional<int64_t> number = numberOf(&op))
+        layers.insert(*number);
+    }
+  for (const std::string &name : demanded.ops)
+    if (!ops.count(name)) {
+      InFlightDiagnostic error = module.emitError()
+                                 << "forward has no op \"" << name << "\" to be made again; it has ";
+      llvm::interleaveComma(ops, error);
+      return error;
+    }
+  for (int64_t number : demanded.layers)
+    if (!layers.count(number)) {
+      InFlightDiagnostic error = module.emitError()
+                                 << "forward has no layer " << number << " to be made again";
+      if (!layers.empty())
+        error << "; it has " << *layers.begin() << " to " << *layers.rbegin();
+      return error;
+    }
+  return success();
 }

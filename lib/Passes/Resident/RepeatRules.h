@@ -12,8 +12,10 @@
 #define DS_LIB_PASSES_RESIDENT_REPEATRULES_H
 
 #include "ds/Dialect/Ds.h"
+#include "ds/Passes/TrainingAttr.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::ds {
 
@@ -24,7 +26,8 @@ bool isCheap(Operation *op);
 /// of inputs by cheap ops (masks, positions) connects nothing.
 SmallVector<Value> findNarrowValues(func::FuncOp func);
 
-/// Of narrow values those that a layer ends with, where ops name numbered layers ("h.3"); else all.
+/// Of narrow values those that a layer ends with, and the one that enters the first, where ops name numbered
+/// layers ("h.3"); else all.
 SmallVector<Value> findLayerEnds(ArrayRef<Value> narrow);
 
 class RepeatRules {
@@ -33,23 +36,35 @@ public:
   RepeatRules() = default;
   /// All that is pure before the last of `borders`, which are in the order of their ops.
   static RepeatRules between(ArrayRef<Value> borders);
-  /// Attention alone, beside cheap ops, from values that stay.
-  static RepeatRules attention();
+  /// The same, and it must be. With `layers`, numbers of them, only what lies in those.
+  static RepeatRules demanded(ArrayRef<Value> borders, ArrayRef<int64_t> layers);
+  /// Cheap ops, and those of `names`, which must be.
+  static RepeatRules named(ArrayRef<std::string> names);
 
   bool mayRepeat(Operation *op) const;
   /// True where the rules demand it whatever memory there is.
   bool isForced(Operation *op) const;
+  /// True where the rules demand it by name, though it may save nothing.
+  bool isNamed(Operation *op) const;
+  /// Whether `op` makes what a group that is made again is made of.
+  bool isCheckpoint(Operation *op) const { return borders.contains(op) && op != last; }
   /// Whether more than cheap ops may be repeated.
   bool repeatsCalls() const { return extent != Extent::Cheap; }
-  void force() { forced = true; }
 
 private:
-  enum class Extent { Cheap, Attention, Groups };
+  enum class Extent { Cheap, Named, Groups };
+  bool isInReach(Operation *op) const;
+
   Extent extent = Extent::Cheap;
-  bool forced = false;
+  bool isDemanded = false;
+  llvm::StringSet<> names;
+  DenseSet<int64_t> layers;      ///< empty: all
   DenseSet<Operation *> borders; ///< makers of them
   Operation *last = nullptr;     ///< of them: what comes later is read first, so that it had better stay
 };
+
+/// Fails where `demanded` names ops or layers that no forward of `module` has.
+LogicalResult verifyDemands(ModuleOp module, const RecomputeOptions &demanded);
 
 } // namespace mlir::ds
 

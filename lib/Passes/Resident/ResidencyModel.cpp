@@ -1,7 +1,6 @@
 //===- ResidencyModel.cpp - A step's choices as one problem of Analysis/Residency --===//
 #include "ResidencyModel.h"
 
-#include "ForwardChoices.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/Work.h"
@@ -16,32 +15,49 @@ using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
 namespace {
-constexpr uint32_t kDevice = 0, kCompute = 0, kLink = 1;
+constexpr uint32_t kDevice = 0, kHost = 1;
+constexpr uint32_t kCompute = 0, kLink = 1, kToHost = 2, kToDevice = 3;
+
+/// Copies of fewer bytes take as long as larger ones, and hardly save memory.
+constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
 } // namespace
 
 ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
                                RepeatPlan repeats)
-    : costs(rates), limits(limits), repeats(repeats) {
+    : context(module.getContext()), costs(rates), limits(limits), repeats(repeats) {
   problem.spaces.push_back({limits.memory > 0 ? limits.memory : std::numeric_limits<int64_t>::max(), {}});
-  problem.resources = {0, 0};
+  problem.resources.assign(4, 0);
   for (func::FuncOp func : getSegments(module))
     if (runsPerStep(func) > 0)
       addSegment(func);
   for (const Segment &segment : segments)
     addWorkspaces(segment, isForCuda(module));
-  int64_t permanent = permanentBytes(module);
+  int64_t permanent = permanentBytes(module, Space::Device);
   for (int64_t &bytes : problem.spaces[kDevice].liveBytes)
     bytes += permanent;
+  addHost(module, rates);
   for (uint32_t segment = 0; segment < segments.size(); ++segment)
     addForward(segment);
   addGathers();
 }
 
-int64_t ResidencyModel::permanentBytes(ModuleOp module) const {
+/// The host's memory, of which every rank of a node has as much.
+void ResidencyModel::addHost(ModuleOp module, const ::ds::cost::Rates &rates) {
+  const ::ds::config::Cluster &cluster = rates.cluster();
+  int64_t ranks = std::max<int64_t>(1, cluster.devicesPerNode);
+  int64_t bytes = cluster.host.memoryBytes / ranks;
+  problem.spaces.push_back({bytes > 0 ? bytes : std::numeric_limits<int64_t>::max(), {}});
+  problem.spaces[kHost].liveBytes.assign(problem.spaces[kDevice].liveBytes.size(),
+                                         permanentBytes(module, Space::Host));
+}
+
+int64_t ResidencyModel::permanentBytes(ModuleOp module, Space space) const {
   int64_t bytes = 0;
   for (StateOp state : getPlacedStates(module))
-    if (state.getHome() == Space::Device)
-      bytes += BufferType::getContiguous(state.getLocalType(), Space::Device).getSizeInBytes();
+    if (state.getHome() == space)
+      bytes += BufferType::getContiguous(state.getLocalType(), space).getSizeInBytes();
+  if (space != Space::Device)
+    return bytes;
   func::FuncOp first = segments.empty() ? func::FuncOp() : segments.front().func;
   for (unsigned index = 0; first && index < first.getNumArguments(); ++index)
     if (getInputOf(first, index))
@@ -62,20 +78,19 @@ static SmallVector<Value> takeEvery(ArrayRef<Value> values, int64_t stride) {
 RepeatRules ResidencyModel::makeRules(func::FuncOp func) {
   if (repeats.kind == RepeatPlan::Kind::Cheap)
     return {};
-  if (repeats.kind == RepeatPlan::Kind::Attention) {
-    RepeatRules rules = RepeatRules::attention();
-    rules.force();
-    return rules;
-  }
+  const RecomputeOptions &demanded = repeats.demanded;
+  if (!demanded.ops.empty())
+    return RepeatRules::named(demanded.ops);
   SmallVector<Value> narrow = findNarrowValues(func);
-  bool isForced = repeats.kind == RepeatPlan::Kind::Layers;
-  if (isForced)
-    narrow = findLayerEnds(narrow);
-  numGroups = std::max<int64_t>(numGroups, narrow.size());
-  RepeatRules rules = RepeatRules::between(takeEvery(narrow, repeats.stride));
-  if (isForced)
-    rules.force();
-  return rules;
+  if (repeats.kind == RepeatPlan::Kind::Groups) {
+    numGroups = std::max<int64_t>(numGroups, narrow.size());
+    return RepeatRules::between(takeEvery(narrow, repeats.stride));
+  }
+  narrow = findLayerEnds(narrow);
+  int64_t stride = std::max<int64_t>(demanded.interval, 1);
+  if (demanded.checkpoints > 0)
+    stride = llvm::divideCeil(std::max<int64_t>(int64_t(narrow.size()) - 1, 1), demanded.checkpoints);
+  return RepeatRules::demanded(takeEvery(narrow, stride), demanded.layers);
 }
 
 void ResidencyModel::addSegment(func::FuncOp func) {
@@ -172,42 +187,98 @@ void ResidencyModel::addWorkspaces(const Segment &segment, bool isForCuda) {
   }
 }
 
+ResidencyModel::HostUse ResidencyModel::hostUseOf(const Segment &segment, uint32_t index) const {
+  const ValueMemory &memory = segment.memory.memories[index];
+  // Parts of a join lie in it, and go with it.
+  if (memory.joined >= 0 || memory.bytes < kLeastHostBytes || memory.firstRead <= memory.end ||
+      memory.firstRead > memory.lastRead || isa<CollectiveOpInterface>(memory.value.getDefiningOp()))
+    return HostUse::No;
+  double gap =
+      std::accumulate(segment.seconds.begin() + memory.end, segment.seconds.begin() + memory.firstRead, 0.0);
+  if (gap <= 2 * costs.hostCopySeconds(double(memory.bytes))) // it would be back before it is gone
+    return HostUse::No;
+  using Activations = OffloadOptions::Activations;
+  if (limits.offload.activations == Activations::Moved)
+    return HostUse::Must;
+  if (limits.offload.checkpoints && segment.rules->isCheckpoint(memory.value.getDefiningOp()))
+    return HostUse::Must;
+  return limits.offload.activations == Activations::Chosen ? HostUse::May : HostUse::No;
+}
+
+/// On the host from its last use in forward until shortly before the first in backward, and on the device for
+/// as long as the copies should take.
+analysis::ResidencyWay ResidencyModel::wayByHost(const Segment &segment, uint32_t index,
+                                                 double seconds) const {
+  const ValueMemory &memory = segment.memory.memories[index];
+  const double copy = costs.hostCopySeconds(double(memory.bytes));
+  uint32_t begin = memory.isStored ? memory.end + 1 : memory.begin, end = memory.lastRead + 1;
+  uint32_t gone = begin, back = memory.firstRead;
+  for (double passed = 0; gone < memory.firstRead && passed < copy; ++gone)
+    passed += segment.seconds[gone];
+  for (double passed = 0; back > gone && passed < copy; --back)
+    passed += segment.seconds[back - 1];
+  auto at = [&](uint32_t moment) { return segment.begin + moment; };
+  return {
+      {{kDevice, memory.bytes, at(begin), at(gone)},
+       {kDevice, memory.bytes, at(back), at(std::max(back, end))},
+       {kHost, memory.bytes, at(begin), at(std::max(begin, end))}},
+      {{kCompute, segment.runs * seconds}, {kToHost, segment.runs * copy}, {kToDevice, segment.runs * copy}}};
+}
+
+/// A value that `choice` leaves a choice.
+void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
+  Segment &segment = segments[index];
+  const ValueMemory &memory = segment.memory.memories[choice.memory];
+  auto hold = [&](uint32_t begin, uint32_t end) {
+    return analysis::ResidencyHold{kDevice, memory.bytes, segment.begin + begin,
+                                   segment.begin + std::max(begin, end)};
+  };
+  auto charge = [&](double seconds) { return analysis::ResidencyCharge{kCompute, segment.runs * seconds}; };
+  analysis::ResidencyValue value;
+  value.isRead = memory.isRead;
+  const HostUse host = hostUseOf(segment, choice.memory);
+  std::optional<analysis::ResidencyWay> refused;
+  if (choice.canKeep) {
+    uint32_t keptFrom = memory.isStored ? memory.end + 1 : memory.begin;
+    analysis::ResidencyWay kept{{hold(keptFrom, memory.lastRead + 1)}, {charge(choice.keepSeconds)}};
+    const bool isRepeated = choice.canRepeat && choice.mustRepeat;
+    if (isRepeated || host == HostUse::Must)
+      refused = std::move(kept);
+    else
+      value.homes.push_back(std::move(kept));
+    if (!isRepeated && host != HostUse::No)
+      value.homes.push_back(wayByHost(segment, choice.memory, choice.keepSeconds));
+  }
+  if (choice.canRepeat) {
+    value.again = analysis::ResidencyWay{{}, {charge(choice.repeatSeconds)}};
+    // A call's result is made once and stays for all that read it; what is cheap is made again for each.
+    if (!isCheap(memory.value.getDefiningOp()))
+      value.again->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
+    else if (memory.isReadByCall)
+      value.again->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
+    for (uint32_t operand : choice.operands)
+      if (auto known = segment.values.find(operand); known != segment.values.end())
+        value.operands.push_back(known->second);
+  }
+  segment.values[choice.memory] = problem.values.size();
+  problem.values.push_back(std::move(value));
+  choices.push_back({index, choice.memory, {}, std::move(refused)});
+}
+
 void ResidencyModel::addForward(uint32_t index) {
   Segment &segment = segments[index];
   ForwardChoices forward(segment.memory, *segment.rules, costs);
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   for (const ForwardChoice &choice : forward.choices) {
     const ValueMemory &memory = segment.memory.memories[choice.memory];
-    auto hold = [&](uint32_t begin, uint32_t end) {
-      return analysis::ResidencyHold{kDevice, memory.bytes, segment.begin + begin,
-                                     segment.begin + std::max(begin, end)};
-    };
-    auto charge = [&](double seconds) { return analysis::ResidencyCharge{kCompute, segment.runs * seconds}; };
-    uint32_t keptFrom = memory.isStored ? memory.end + 1 : memory.begin;
-    if (!choice.canRepeat && memory.isRead) {
-      segment.alwaysKept.insert(choice.memory);
-      for (uint32_t moment = keptFrom; moment <= memory.lastRead; ++moment)
-        live[segment.begin + moment] += memory.bytes;
+    if (choice.canRepeat || !memory.isRead || hostUseOf(segment, choice.memory) != HostUse::No) {
+      addChoice(index, choice);
       continue;
     }
-    analysis::ResidencyValue value;
-    value.isRead = memory.isRead;
-    if (choice.canKeep && !(choice.canRepeat && choice.mustRepeat))
-      value.homes.push_back({{hold(keptFrom, memory.lastRead + 1)}, {charge(choice.keepSeconds)}});
-    if (choice.canRepeat) {
-      value.again = analysis::ResidencyWay{{}, {charge(choice.repeatSeconds)}};
-      // A call's result is made once and stays for all that read it; what is cheap is made again for each.
-      if (!isCheap(memory.value.getDefiningOp()))
-        value.again->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
-      else if (memory.isReadByCall)
-        value.again->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
-      for (uint32_t operand : choice.operands)
-        if (auto known = segment.values.find(operand); known != segment.values.end())
-          value.operands.push_back(known->second);
-    }
-    segment.values[choice.memory] = problem.values.size();
-    problem.values.push_back(std::move(value));
-    choices.push_back({index, choice.memory, {}});
+    segment.alwaysKept.insert(choice.memory);
+    for (uint32_t moment = memory.isStored ? memory.end + 1 : memory.begin; moment <= memory.lastRead;
+         ++moment)
+      live[segment.begin + moment] += memory.bytes;
   }
 }
 
@@ -285,6 +356,25 @@ DenseSet<Value> ResidencyModel::findKept(func::FuncOp func, const analysis::Resi
         kept.insert(result);
     }
   return kept;
+}
+
+bool ResidencyModel::isOnHost(size_t index, const analysis::ResidencyPlan &plan) const {
+  return plan.ways[index] >= 0 &&
+         llvm::any_of(problem.values[index].homes[plan.ways[index]].holds,
+                      [](const analysis::ResidencyHold &hold) { return hold.space == kHost; });
+}
+
+DenseSet<Value> ResidencyModel::findOnHost(func::FuncOp func, const analysis::ResidencyPlan &plan) const {
+  DenseSet<Value> onHost;
+  for (size_t index = 0; index < choices.size(); ++index)
+    if (choices[index].segment && segments[*choices[index].segment].func == func && isOnHost(index, plan))
+      onHost.insert(valueOf(index));
+  return onHost;
+}
+
+int64_t ResidencyModel::getHostBytes() const {
+  const std::vector<int64_t> &live = problem.spaces[kHost].liveBytes;
+  return live.empty() ? 0 : live.front();
 }
 
 Value ResidencyModel::valueOf(size_t index) const {

@@ -1,10 +1,11 @@
 //===- ResidencyModel.h - A step's choices as one problem of Analysis/Residency ----===//
 //
-// All segments that a step runs stand one behind the other. Space 0 is the device; resource 0 is compute,
-// resource 1 the link. What has a choice:
+// All segments that a step runs stand one behind the other. Space 0 is the device, space 1 the host; resource
+// 0 is compute, 1 the link between ranks, 2 and 3 copies to the host and from it. What has a choice:
 //
 // - a value of the forward that backward reads, or that such a value may be made of again: kept, or made
-//   again by the ops that the rules let run twice;
+//   again by the ops that the rules let run twice, or, where the configuration has it so, copied to the host
+//   and back;
 // - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step.
 //
 // What has none is live bytes: states, inputs, values on their way, workspaces, buffers of collectives under
@@ -14,9 +15,10 @@
 #ifndef DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
 #define DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
 
+#include "ForwardChoices.h"
 #include "SegmentMemory.h"
-#include "ValueCosts.h"
 #include "ds/Analysis/Residency.h"
+#include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -26,18 +28,19 @@ struct ResidencyLimits {
   int64_t memory = 0;           ///< bytes; 0: no limit
   int64_t maxReuseElements = 0; ///< DeepSpeed's bound of what is used between two uses of a kept parameter
   uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
+  OffloadOptions offload = {};  ///< what of forward goes to the host
 };
 
 /// What of a step's forward may be made again: as RepeatRules has it for each of its functions.
 struct RepeatPlan {
   enum class Kind {
-    Cheap,     ///< cheap ops
-    Groups,    ///< all between every `stride`-th narrow value
-    Layers,    ///< all between the ends of every `stride`-th layer, whatever memory there is
-    Attention, ///< attention, whatever memory there is
+    Cheap,    ///< cheap ops
+    Groups,   ///< all between every `stride`-th narrow value
+    Demanded, ///< what the configuration names, whatever memory there is
   };
   Kind kind = Kind::Cheap;
   int64_t stride = 1;
+  RecomputeOptions demanded = {};
 };
 
 /// What a value of the problem stands for.
@@ -45,6 +48,8 @@ struct ResidencyChoice {
   std::optional<uint32_t> segment; ///< none: a parameter of several segments
   uint32_t memory = 0;             ///< of the segment
   StringAttr state;                ///< the parameter; null: a value of the forward
+  /// How it would be kept, where the configuration has it made again or on the host instead.
+  std::optional<::ds::analysis::ResidencyWay> kept = {};
 };
 
 class ResidencyModel {
@@ -54,6 +59,13 @@ public:
 
   /// The values of `func` that are not made again.
   DenseSet<Value> findKept(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
+  /// The values of `func` that are on the host between their uses.
+  DenseSet<Value> findOnHost(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
+  /// Whether `plan` has the value of choice `index` on the host.
+  bool isOnHost(size_t index, const ::ds::analysis::ResidencyPlan &plan) const;
+  MLIRContext *getContext() const { return context; }
+  /// Bytes of the host that are taken whatever is chosen.
+  int64_t getHostBytes() const;
   /// Groups or layers in the longest forward.
   int64_t getNumGroups() const { return numGroups; }
   /// The value that choice `index` is about, in the first segment that has it.
@@ -73,6 +85,8 @@ private:
     DenseMap<uint32_t, uint32_t> values{}; ///< memory -> value of the problem
     DenseSet<uint32_t> alwaysKept{};       ///< memories that have no choice
   };
+  /// Whether a value may go to the host, or must.
+  enum class HostUse { No, May, Must };
   /// The uses of one parameter's gathers.
   struct Gathered {
     int64_t bytes = 0, elements = 0;
@@ -86,10 +100,15 @@ private:
   void addLiveBytes(const Segment &segment);
   void addWorkspaces(const Segment &segment, bool isForCuda);
   void addForward(uint32_t segment);
+  void addChoice(uint32_t segment, const ForwardChoice &choice);
+  HostUse hostUseOf(const Segment &segment, uint32_t memory) const;
+  ::ds::analysis::ResidencyWay wayByHost(const Segment &segment, uint32_t memory, double seconds) const;
   void addGathers();
   bool mayKeep(const Gathered &gathered, size_t use) const;
-  int64_t permanentBytes(ModuleOp module) const;
+  int64_t permanentBytes(ModuleOp module, Space space) const;
+  void addHost(ModuleOp module, const ::ds::cost::Rates &rates);
 
+  MLIRContext *context;
   const ValueCosts costs;
   const ResidencyLimits limits;
   const RepeatPlan repeats;

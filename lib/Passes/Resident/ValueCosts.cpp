@@ -59,6 +59,8 @@ double ValueCosts::collectiveSeconds(CollectiveOpInterface op) const {
   return mlir::ds::collectiveSeconds(op, rates);
 }
 
+double ValueCosts::hostCopySeconds(double bytes) const { return mlir::ds::hostCopySeconds(bytes, rates); }
+
 double ValueCosts::movingSeconds(double bytes) const {
   return rates.memorySeconds(bytes) - rates.memorySeconds(0);
 }

@@ -16,6 +16,8 @@ public:
   /// A call of a library; 0 of a collective, which is no compute.
   double callSeconds(Operation *op) const;
   double collectiveSeconds(CollectiveOpInterface op) const;
+  /// A copy between the host and the device.
+  double hostCopySeconds(double bytes) const;
   /// What it adds to a kernel to read or write so many bytes more.
   double movingSeconds(double bytes) const;
   /// What it adds to a kernel that has the operands of `op` anyway to compute `op` as well.

@@ -180,6 +180,14 @@ static void applyGradient(FusedOp fused) {
     removeUnread(rest);
 }
 
+/// Whether backward makes products of forward again. A library may add up in another order where there is an
+/// epilogue, or another one: then none of them has GELU, so that the repetition has the bits of the first.
+static bool repeatsProducts(func::FuncOp func) {
+  return llvm::any_of(func.getBody().front(), [](Operation &op) {
+    return isa<ProductOpInterface>(op) && getWork(&op) == Work::Recompute;
+  });
+}
+
 namespace {
 struct ApplyGelu : mlir::ds::impl::ApplyGeluBase<ApplyGelu> {
   void runOnOperation() override {
@@ -187,9 +195,10 @@ struct ApplyGelu : mlir::ds::impl::ApplyGeluBase<ApplyGelu> {
       return signalPassFailure();
     if (!isForCuda(getOperation()->getParentOfType<ModuleOp>()))
       return;
+    const bool isLeft = repeatsProducts(getOperation());
     for (FusedOp fused : llvm::to_vector(getOperation().getOps<FusedOp>()))
       if (isGelu(fused))
-        applyGelu(fused);
+        isLeft ? void() : applyGelu(fused);
       else
         applyGradient(fused);
   }

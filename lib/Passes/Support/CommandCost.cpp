@@ -247,6 +247,13 @@ double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &
   return rates.collectiveSeconds(costKind(kind), bytes, groupOf(op, op.getAxes(), rates));
 }
 
+double mlir::ds::hostCopySeconds(double bytes, const cost::Rates &rates) {
+  double rate = rates.cluster().host.toDeviceBytesPerSecond;
+  // Without a link host and device are one memory, which is read once and written once.
+  const ::ds::config::DeviceSpec &device = rates.cluster().device;
+  return rate > 0 ? bytes / rate : 2 * bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+}
+
 double CommandCosts::transferSeconds(TransferOp op) const {
   double bytes = static_cast<double>(op.getSource().getType().getSizeInBytes());
   if (op.getStream() == StreamKind::Storage) {
@@ -257,8 +264,5 @@ double CommandCosts::transferSeconds(TransferOp op) const {
     return op.getSource().getType().getSpace() == Space::Nvme ? rates.storageReadSeconds(bytes, sharing)
                                                               : rates.storageWriteSeconds(bytes, sharing);
   }
-  double rate = rates.cluster().host.toDeviceBytesPerSecond;
-  // Without a link host and device are one memory, which is read once and written once.
-  const ::ds::config::DeviceSpec &device = rates.cluster().device;
-  return rate > 0 ? bytes / rate : 2 * bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+  return hostCopySeconds(bytes, rates);
 }

@@ -30,16 +30,14 @@ public:
   void operator()(StringRef key, std::optional<bool> &field) {
     take<BoolAttr>(key, "boolean", [&](BoolAttr value) { field = value.getValue(); });
   }
-  void operator()(StringRef key, FloatKind &field) {
-    take<StringAttr>(key, "string", [&](StringAttr value) {
-      const auto *found =
-          llvm::find_if(kFloats, [&](const auto &entry) { return entry.first == value.getValue(); });
-      if (found != std::end(kFloats))
-        field = found->second;
-      else
-        fail() << "expects \"f32\", \"bf16\" or \"f16\" for " << section << "." << key << ", but got "
-               << value;
-    });
+  void operator()(StringRef key, FloatKind &field) { takeWord(key, kFloats, field); }
+  void operator()(StringRef key, OffloadOptions::Activations &field) { takeWord(key, kActivations, field); }
+  void operator()(StringRef key, std::vector<int64_t> &field) {
+    takeList<IntegerAttr>(key, "list of integers",
+                          [&](IntegerAttr value) { field.push_back(value.getInt()); });
+  }
+  void operator()(StringRef key, std::vector<std::string> &field) {
+    takeList<StringAttr>(key, "list of strings", [&](StringAttr value) { field.push_back(value.str()); });
   }
 
   /// Success when all keys were known and of the right type; `type` selected the kind.
@@ -60,6 +58,29 @@ private:
     if (auto typed = dyn_cast<Attr>(value))
       return set(typed);
     fail() << "expects a " << expected << " for " << section << "." << key << ", but got " << value;
+  }
+  template <class Kind, size_t N>
+  void takeWord(StringRef key, const std::pair<StringLiteral, Kind> (&words)[N], Kind &field) {
+    take<StringAttr>(key, "string", [&](StringAttr value) {
+      for (const auto &[word, kind] : words)
+        if (word == value.getValue()) {
+          field = kind;
+          return;
+        }
+      InFlightDiagnostic error = fail() << "expects ";
+      for (size_t index = 0; index < N; ++index)
+        error << (index == 0 ? "" : index + 1 < N ? ", " : " or ") << '"' << words[index].first << '"';
+      error << " for " << section << "." << key << ", but got " << value;
+    });
+  }
+  template <class Attr, class Add>
+  void takeList(StringRef key, StringRef expected, Add add) {
+    take<ArrayAttr>(key, expected, [&](ArrayAttr list) {
+      if (!llvm::all_of(list, [](Attribute entry) { return isa<Attr>(entry); }))
+        fail() << "expects a " << expected << " for " << section << "." << key << ", but got " << list;
+      else
+        llvm::for_each(list.getAsRange<Attr>(), add);
+    });
   }
   InFlightDiagnostic fail() {
     failed = true;
@@ -179,6 +200,20 @@ static LogicalResult readOffload(ModuleOp module, DictionaryAttr dictionary, Off
   return success();
 }
 
+static LogicalResult readRecompute(ModuleOp module, DictionaryAttr dictionary, RecomputeOptions &options) {
+  if (failed(readSection(module, "recompute", dictionary, options)))
+    return failure();
+  auto fail = [&] { return module.emitError() << DsDialect::kTrainingAttr << " expects "; };
+  for (auto [key, value] : {std::pair("checkpoints", options.checkpoints), {"interval", options.interval}})
+    if (value < 0)
+      return fail() << "at least 0 for recompute." << key << ", but got " << value;
+  if (options.checkpoints > 0 && options.interval > 0)
+    return fail() << "one of recompute.checkpoints and recompute.interval, but got both";
+  if (options.demandsLayers() && !options.ops.empty())
+    return fail() << "layers or ops in recompute, but got both";
+  return success();
+}
+
 /// Reads what ranks do with each other's gradients.
 static LogicalResult readRanks(ModuleOp module, DictionaryAttr dictionary, TrainingOptions &options) {
   if (auto value = dictionary.getAs<IntegerAttr>("world"))
@@ -237,6 +272,7 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
       failed(checkLossScale(module, options.lossScale)) ||
       failed(readSharding(module, section("zero_optimization"), options.sharding)) ||
       failed(readOffload(module, section("offload"), options.offload)) ||
+      failed(readRecompute(module, section("recompute"), options.recompute)) ||
       failed(readRanks(module, dictionary, options)))
     return failure();
   if (Attribute value = dictionary.get("no_decay"))

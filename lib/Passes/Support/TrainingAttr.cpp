@@ -44,6 +44,14 @@ struct FieldWriter {
       add(key, builder.getBoolAttr(*field));
   }
   void operator()(StringRef key, FloatKind &field) { add(key, builder.getStringAttr(spell(field, kFloats))); }
+  void operator()(StringRef key, OffloadOptions::Activations &field) {
+    add(key, builder.getStringAttr(spell(field, kActivations)));
+  }
+  void operator()(StringRef key, std::vector<int64_t> &field) { add(key, builder.getI64ArrayAttr(field)); }
+  void operator()(StringRef key, std::vector<std::string> &field) {
+    SmallVector<StringRef> words(field.begin(), field.end());
+    add(key, builder.getStrArrayAttr(words));
+  }
   void add(StringRef key, Attribute value) { entries.push_back(builder.getNamedAttr(key, value)); }
   DictionaryAttr finish() { return builder.getDictionaryAttr(entries); }
 
@@ -55,7 +63,7 @@ struct FieldWriter {
 DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOptions &constOptions) {
   TrainingOptions options = constOptions; // visitors take fields by reference
   FieldWriter optimizer(context), schedule(context), precision(context), lossScale(context),
-      sharding(context), offload(context), training(context);
+      sharding(context), offload(context), recompute(context), training(context);
   Builder &builder = training.builder;
   optimizer.add("type", builder.getStringAttr(spell(options.optimizer.kind, kOptimizers)));
   visitFields(optimizer, options.optimizer);
@@ -65,13 +73,13 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   visitFields(lossScale, options.lossScale);
   visitFields(sharding, options.sharding);
   visitFields(offload, options.offload);
-  SmallVector<StringRef> noDecay(options.noDecay.begin(), options.noDecay.end());
+  visitFields(recompute, options.recompute);
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
   training("loss_chunks", options.lossChunks);
   if (options.boundsLoss)
     training("loss_limit", options.boundsLoss);
-  training.add("no_decay", builder.getStrArrayAttr(noDecay));
+  training("no_decay", options.noDecay);
   training.add("optimizer", optimizer.finish());
   training.add("scheduler", schedule.finish());
   training.add("precision", precision.finish());
@@ -81,7 +89,9 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   if (options.communicationType)
     training.add("communication_data_type", TypeAttr::get(options.communicationType));
   training.add("zero_optimization", sharding.finish());
-  if (options.offload.optimizer > 0 || options.offload.parameters)
+  if (!options.offload.isNone())
     training.add("offload", offload.finish());
+  if (!options.recompute.isOpen())
+    training.add("recompute", recompute.finish());
   return training.finish();
 }

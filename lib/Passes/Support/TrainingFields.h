@@ -28,6 +28,11 @@ inline constexpr std::pair<StringLiteral, ScheduleKind> kSchedules[] = {
 inline constexpr std::pair<StringLiteral, FloatKind> kFloats[] = {
     {"f32", FloatKind::F32}, {"bf16", FloatKind::BF16}, {"f16", FloatKind::F16}};
 
+inline constexpr std::pair<StringLiteral, OffloadOptions::Activations> kActivations[] = {
+    {"keep", OffloadOptions::Activations::Kept},
+    {"choose", OffloadOptions::Activations::Chosen},
+    {"move", OffloadOptions::Activations::Moved}};
+
 template <class Visitor>
 void visitFields(Visitor &visitor, OptimizerOptions &options) {
   visitor("lr", options.rate);
@@ -109,9 +114,19 @@ void visitFields(Visitor &visitor, ShardingOptions &options) {
 }
 
 template <class Visitor>
+void visitFields(Visitor &visitor, RecomputeOptions &options) {
+  visitor("checkpoints", options.checkpoints);
+  visitor("interval", options.interval);
+  visitor("layers", options.layers);
+  visitor("ops", options.ops);
+}
+
+template <class Visitor>
 void visitFields(Visitor &visitor, OffloadOptions &options) {
   visitor("optimizer", options.optimizer);
   visitor("parameters", options.parameters);
+  visitor("activations", options.activations);
+  visitor("checkpoints", options.checkpoints);
 }
 
 } // namespace mlir::ds

@@ -171,7 +171,25 @@ static OffloadOptions convertOffload(const config::Config &config) {
   OffloadOptions to;
   if (config.zero.offloadOptimizer.device != config::Home::Device || on("compile.offload_opt_states"))
     to.optimizer = config.zero.offloadOptimizer.ratio;
+  if (const config::Setting *setting = config.find("compile.offload_activation"))
+    to.activations = setting->value == "true"       ? OffloadOptions::Activations::Moved
+                     : setting->value == "\"auto\"" ? OffloadOptions::Activations::Chosen
+                                                    : OffloadOptions::Activations::Kept;
+  to.checkpoints = config.activationCheckpointing.cpuCheckpointing;
   to.parameters = config.zero.offloadParam.device != config::Home::Device || on("compile.offload_parameters");
+  return to;
+}
+
+static RecomputeOptions convertRecompute(const config::Config &config) {
+  const config::ActivationCheckpointing &from = config.activationCheckpointing;
+  RecomputeOptions to;
+  to.ops = from.selective ? std::vector<std::string>{"attention"} : from.ops;
+  to.layers = from.layers;
+  to.checkpoints = from.numberCheckpoints.value_or(0);
+  to.interval = config.pipeline.activationCheckpointInterval;
+  // The other keys say how checkpoints are kept, so that there must be some.
+  if (to.isOpen() && from.demands())
+    to.interval = 1;
   return to;
 }
 
@@ -206,6 +224,7 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.lossScale.skips |= config.skipsBadSteps;
   options.sharding = convertSharding(config);
   options.offload = convertOffload(config);
+  options.recompute = convertRecompute(config);
   options.world = config.mesh.dp;
   options.averagesRanks = !config.sumGradients;
   options.communicationType = communicationType(context, config.precision);

@@ -125,3 +125,38 @@ module attributes {ds.training = {zero_optimization = {stage = 4 : i64}}} {
 module attributes {ds.training = {zero_optimization = {sub_group_size = 0 : i64}}} {
   func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
 }
+
+// -----
+
+// expected-error@+1 {{ds.training expects at least 0 for recompute.interval, but got -1}}
+module attributes {ds.training = {recompute = {interval = -1 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects one of recompute.checkpoints and recompute.interval, but got both}}
+module attributes {ds.training = {recompute = {checkpoints = 2 : i64, interval = 1 : i64}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects layers or ops in recompute, but got both}}
+module attributes {ds.training = {recompute = {layers = [1], ops = ["exp"]}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects a list of strings for recompute.ops, but got [1]}}
+module attributes {ds.training = {recompute = {ops = [1]}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}
+
+// -----
+
+// expected-error@+1 {{ds.training expects "keep", "choose" or "move" for offload.activations, but got "all"}}
+module attributes {ds.training = {offload = {activations = "all"}}} {
+  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
+}

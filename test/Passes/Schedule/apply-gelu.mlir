@@ -17,6 +17,24 @@ func.func @evaluation(%x: tensor<4x8xbf16>, %w: tensor<6x8xbf16>) -> tensor<4x6x
   return %g : tensor<4x6xbf16>
 }
 
+// A product that is made again has no epilogue, and neither has any that could be its first: both give the same bits.
+// CHECK-LABEL: @again
+// CHECK-NOT: epilogue
+// CHECK: return
+func.func @again(%x: tensor<4x8xbf16>, %w: tensor<6x8xbf16>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>) {
+  %h = ds.matmul %x, %w transpose_rhs {ds.work = #ds.work<forward>} : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+  %g = ds.fused(%h) {ds.work = #ds.work<forward>} : (tensor<4x6xbf16>) -> tensor<4x6xbf16> {
+  ^bb0(%a: tensor<4x6xbf16>):
+    %wide = ds.convert %a : tensor<4x6xbf16> -> tensor<4x6xf32>
+    %gelu = ds.gelu tanh %wide : tensor<4x6xf32>
+    %r = ds.convert %gelu : tensor<4x6xf32> -> tensor<4x6xbf16>
+    ds.yield %r : tensor<4x6xbf16>
+  }
+  %late = ds.after %x, %g : tensor<4x8xbf16>, tensor<4x6xbf16>
+  %more = ds.matmul %late, %w transpose_rhs {ds.work = #ds.work<recompute>} : tensor<4x8xbf16>, tensor<6x8xbf16> -> tensor<4x6xbf16>
+  return %g, %more : tensor<4x6xbf16>, tensor<4x6xbf16>
+}
+
 // A step: forward keeps the input, backward takes GELU again where it needs it, and its gradient with the product
 // that reaches it. What adds up the gradient for the bias reads it as before.
 // CHECK-LABEL: @training

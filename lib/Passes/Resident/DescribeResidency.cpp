@@ -1,0 +1,214 @@
+//===- DescribeResidency.cpp - What was chosen, for reports -------------------------===//
+#include "DescribeResidency.h"
+
+#include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Work.h"
+#include "ds/Passes/Residency.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+/// As many of the largest values are told of.
+static constexpr size_t kMostValues = 10;
+
+/// What a reader knows the result of `op` by: what is converted or seen in another shape, rather than that it
+/// is.
+static StringRef nameOf(Operation *op) {
+  while ((isa<ConvertOp>(op) || formOf(op) == OpForm::View) && op->getOperand(0).getDefiningOp())
+    op = op->getOperand(0).getDefiningOp();
+  return op->getName().stripDialect();
+}
+
+/// How value `index` would be kept; null where nothing can keep it.
+static const analysis::ResidencyWay *keptWayOf(const ResidencyModel &model, size_t index) {
+  if (model.choices[index].kept)
+    return &*model.choices[index].kept;
+  const std::vector<analysis::ResidencyWay> &homes = model.problem.values[index].homes;
+  return homes.empty() ? nullptr : &homes.front();
+}
+
+/// Whether value `index` could have been kept and is made again.
+static bool isRepeated(const ResidencyModel &model, const analysis::ResidencyPlan &plan, size_t index) {
+  return plan.ways[index] == analysis::kMadeAgain && keptWayOf(model, index);
+}
+
+/// Seconds of compute that `way` costs.
+static double computeSecondsOf(const analysis::ResidencyWay &way) {
+  return way.charges.empty() ? 0 : way.charges.front().seconds;
+}
+
+/// Bytes that value `index` would hold if it were kept, and the seconds more that making it again takes.
+static std::pair<int64_t, double> priceOf(const ResidencyModel &model, size_t index) {
+  const analysis::ResidencyValue &value = model.problem.values[index];
+  // What lies between a value and what it is made of would not be kept beside it.
+  const analysis::ResidencyWay &way = *keptWayOf(model, index);
+  double kept = value.isRead ? computeSecondsOf(way) : 0;
+  return {way.holds[0].bytes, computeSecondsOf(*value.again) - kept};
+}
+
+void mlir::ds::remarkRepeats(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
+  for (size_t index = 0; index < plan.ways.size(); ++index)
+    if (isRepeated(model, plan, index)) {
+      auto [bytes, seconds] = priceOf(model, index);
+      model.valueOf(index).getDefiningOp()->emitRemark("is made again in backward: ")
+          << bytes << " bytes are not kept, for " << llvm::formatv("{0:E2}", seconds) << " s a step";
+    }
+}
+
+/// What is made again, by kind of op.
+static ArrayAttr describeRepeats(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
+                                 Builder &builder) {
+  struct Group {
+    DenseMap<uint32_t, std::pair<int64_t, int64_t>> ofSegment{}; ///< bytes, values
+    double seconds = 0;
+  };
+  llvm::MapVector<StringAttr, Group> groups;
+  for (size_t index = 0; index < plan.ways.size(); ++index) {
+    if (!isRepeated(model, plan, index))
+      continue;
+    Group &group = groups[builder.getStringAttr(nameOf(model.valueOf(index).getDefiningOp()))];
+    auto [bytes, seconds] = priceOf(model, index);
+    auto &[savedBytes, values] = group.ofSegment[*model.choices[index].segment];
+    group.seconds += seconds;
+    if (model.problem.values[index].isRead)
+      savedBytes += bytes, ++values;
+  }
+  SmallVector<Attribute> again;
+  for (const auto &[what, group] : groups) {
+    std::pair<int64_t, int64_t> most;
+    for (const auto &[segment, saved] : group.ofSegment)
+      most = std::max(most, saved);
+    again.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("what", what),
+         builder.getNamedAttr("values", builder.getI64IntegerAttr(most.second)),
+         builder.getNamedAttr("saved_bytes", builder.getI64IntegerAttr(most.first)),
+         builder.getNamedAttr("more_seconds", builder.getF64FloatAttr(group.seconds))}));
+  }
+  return builder.getArrayAttr(again);
+}
+
+//===----------------------------------------------------------------------===//
+// The largest values
+//===----------------------------------------------------------------------===//
+
+/// The number of a way that the configuration does not leave open.
+static constexpr int32_t kRefused = -3;
+
+/// The ways of value `index` by number, as plans have them.
+static SmallVector<int32_t> waysOf(const ResidencyModel &model, size_t index) {
+  const analysis::ResidencyValue &value = model.problem.values[index];
+  SmallVector<int32_t> ways;
+  for (size_t home = 0; home < value.homes.size(); ++home)
+    ways.push_back(int32_t(home));
+  if (value.again)
+    ways.push_back(analysis::kMadeAgain);
+  if (model.choices[index].kept)
+    ways.push_back(kRefused);
+  return ways;
+}
+
+static const analysis::ResidencyWay &wayOf(const ResidencyModel &model, size_t index, int32_t way) {
+  if (way == kRefused)
+    return *model.choices[index].kept;
+  const analysis::ResidencyValue &value = model.problem.values[index];
+  return way == analysis::kMadeAgain ? *value.again : value.homes[way];
+}
+
+/// Bytes of the device that `way` holds at its most.
+static int64_t deviceBytesOf(const analysis::ResidencyWay &way) {
+  int64_t bytes = 0;
+  for (const analysis::ResidencyHold &hold : way.holds)
+    if (hold.space == 0 && hold.end > hold.begin)
+      bytes = std::max(bytes, hold.bytes);
+  return bytes;
+}
+
+/// "kept", "on the host", "made again"; of gathers "gathered each time", "kept gathered".
+static StringRef spellWay(const ResidencyModel &model, size_t index, int32_t way) {
+  if (way == analysis::kMadeAgain || way == kRefused)
+    return way == kRefused ? "kept" : "made again";
+  const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
+  if (model.choices[index].state)
+    return home.holds.empty() ? "gathered each time" : "kept gathered";
+  return llvm::any_of(home.holds, [](const auto &hold) { return hold.space == 1; }) ? "on the host" : "kept";
+}
+
+/// By how much a step's busiest resource takes longer if value `index` is had by `other`.
+static double moreSecondsOf(const ResidencyModel &model, const analysis::ResidencyPlan &plan, size_t index,
+                            int32_t other) {
+  std::vector<double> work = plan.work;
+  for (const analysis::ResidencyCharge &charge : wayOf(model, index, plan.ways[index]).charges)
+    work[charge.resource] -= charge.seconds;
+  for (const analysis::ResidencyCharge &charge : wayOf(model, index, other).charges)
+    work[charge.resource] += charge.seconds;
+  return *llvm::max_element(work) - plan.seconds;
+}
+
+static int64_t bytesOf(const ResidencyModel &model, size_t index) {
+  int64_t bytes = 0;
+  for (int32_t way : waysOf(model, index))
+    bytes = std::max(bytes, deviceBytesOf(wayOf(model, index, way)));
+  return bytes;
+}
+
+static DictionaryAttr describeValue(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
+                                    size_t index, Builder &builder) {
+  const int32_t chosen = plan.ways[index];
+  auto string = [&](StringRef text) { return builder.getStringAttr(text); };
+  SmallVector<NamedAttribute> entries;
+  auto add = [&](StringRef key, Attribute attr) { entries.push_back(builder.getNamedAttr(key, attr)); };
+  Operation *maker = model.choices[index].state ? nullptr : model.valueOf(index).getDefiningOp();
+  add("what", string(maker ? nameOf(maker) : model.choices[index].state.getValue()));
+  add("layer", string(maker ? layerOf(maker) : std::string()));
+  add("bytes", builder.getI64IntegerAttr(bytesOf(model, index)));
+  add("way", string(spellWay(model, index, chosen)));
+  std::optional<std::pair<double, int32_t>> next;
+  for (int32_t way : waysOf(model, index))
+    if (way != chosen)
+      if (double more = moreSecondsOf(model, plan, index, way); !next || more < next->first)
+        next = {more, way};
+  if (next) {
+    add("next", string(spellWay(model, index, next->second)));
+    add("next_more_seconds", builder.getF64FloatAttr(next->first));
+    add("next_more_bytes", builder.getI64IntegerAttr(deviceBytesOf(wayOf(model, index, next->second)) -
+                                                     deviceBytesOf(wayOf(model, index, chosen))));
+  }
+  return builder.getDictionaryAttr(entries);
+}
+
+/// The largest values that are read and have a choice.
+static ArrayAttr describeLargest(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
+                                 Builder &builder) {
+  SmallVector<size_t> order;
+  for (size_t index = 0; index < plan.ways.size(); ++index)
+    if (model.problem.values[index].isRead && plan.ways[index] != analysis::kNotHad)
+      order.push_back(index);
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return bytesOf(model, a) > bytesOf(model, b); });
+  order.resize(std::min(order.size(), kMostValues));
+  SmallVector<Attribute> largest;
+  for (size_t index : order)
+    largest.push_back(describeValue(model, plan, index, builder));
+  return builder.getArrayAttr(largest);
+}
+
+DictionaryAttr mlir::ds::describeResidency(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
+  Builder builder(model.getContext());
+  int64_t hostValues = 0, hostBytes = 0;
+  for (size_t index = 0; index < plan.ways.size(); ++index)
+    if (model.isOnHost(index, plan)) {
+      ++hostValues;
+      hostBytes += bytesOf(model, index);
+    }
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("again", describeRepeats(model, plan, builder)),
+       builder.getNamedAttr("largest", describeLargest(model, plan, builder)),
+       builder.getNamedAttr("host_values", builder.getI64IntegerAttr(hostValues)),
+       builder.getNamedAttr("host_bytes", builder.getI64IntegerAttr(hostBytes)),
+       builder.getNamedAttr("fits", builder.getBoolAttr(plan.fits)),
+       builder.getNamedAttr("expected_bytes", builder.getI64IntegerAttr(plan.peakBytes[0])),
+       builder.getNamedAttr("expected_seconds", builder.getF64FloatAttr(plan.seconds)),
+       builder.getNamedAttr("bound_seconds", builder.getF64FloatAttr(plan.bound))});
+}
