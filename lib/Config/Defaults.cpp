@@ -234,6 +234,7 @@ static void fillBlocks(Config &config, const Resolved &r) {
   config.aio = {r.integer("aio.block_size"),           r.integer("aio.queue_depth"),
                 r.integer("aio.intra_op_parallelism"), r.flag("aio.single_submit"),
                 r.flag("aio.overlap_events"),          r.flag("aio.use_gds")};
+  config.nodeLocalSaves = r.flag("checkpoint.use_node_local_storage");
 }
 
 void fillConfig(Config &config, Resolved &resolved, Report &report) {

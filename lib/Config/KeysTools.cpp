@@ -23,7 +23,7 @@ constexpr std::string_view kCompression = "programs have no compression yet";
 constexpr Key kTable[] = {
   {"checkpoint.tag_validation", Choice, "\"Warn\"", "Ignore|Warn|Fail", Noted, "checkpoints are named by their step", ""},
   {"checkpoint.load_universal", Bool, "false", "", Noted, "any checkpoint is taken up on any mesh; ds-ckpt import reads those of DeepSpeed", ""},
-  {"checkpoint.use_node_local_storage", Bool, "false", "", Refused, "a checkpoint is one directory, which one rank makes visible for all: give ds-run --save a directory that all nodes see", ""},
+  {"checkpoint.use_node_local_storage", Bool, "false", "", Honoured, "ds-run --save names a directory of each node, which keeps what its ranks hold", ""},
   {"checkpoint.parallel_write.pipeline_stage", Bool, "false", "", Noted, "every rank writes its own part", ""},
   {"checkpoint.checkpoint_serialization", Bool, "true", "", Noted, "checkpoints are safetensors files", ""},
   {"checkpoint.writer", Section, "null", "", Noted, "ds-run has one writer; --save-mode says whether training waits for it", ""},

@@ -215,6 +215,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
   }
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
+  if (config.nodeLocalSaves)
+    (*model.module)->setAttr(mlir::ds::kNodeLocalSavesAttr, mlir::UnitAttr::get(&context));
   if (options.target != "cpu")
     (*model.module)->setAttr(mlir::ds::kTargetAttr, mlir::StringAttr::get(&context, options.target));
   return model;

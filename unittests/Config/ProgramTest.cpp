@@ -150,9 +150,13 @@ TEST(Program, SaysWhatTheWriterOfCheckpointsDoesInstead) {
     EXPECT_TRUE(checkForProgram(*config)) << member;
     EXPECT_THAT(noticesOf(config), HasSubstr(words)) << member;
   }
-  const Status nodes = checkForProgram(*readMembers("checkpoint: {use_node_local_storage: true}"));
-  ASSERT_FALSE(nodes);
-  EXPECT_THAT(nodes.error().message, HasSubstr("--save a directory that all nodes see"));
+}
+
+TEST(Program, NodesMayKeepCheckpointsForThemselves) {
+  EXPECT_FALSE(readMembers("")->nodeLocalSaves);
+  const Result<Config> config = readMembers("checkpoint: {use_node_local_storage: true}");
+  EXPECT_TRUE(config->nodeLocalSaves);
+  EXPECT_TRUE(checkForProgram(*config));
 }
 
 TEST(Program, RanksThatShareSequencesShardStates) {

@@ -59,6 +59,7 @@ Program sampleProgram() {
   b.program.storage = {"/nvme", 4096, 32, 2, true, false};
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9};
+  b.program.nodeLocalSaves = true;
   b.program.planHash = hashPlan(b.program);
   return b.program;
 }
@@ -94,6 +95,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_TRUE(again->tf32);
   EXPECT_EQ(again->storage, program.storage);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
+  EXPECT_TRUE(again->nodeLocalSaves);
   EXPECT_EQ(again->world, 2u);
   EXPECT_EQ(again->mesh, (Mesh{{"dp", 2}}));
   EXPECT_EQ(again->dataAxes, AxisSet{0});

@@ -114,7 +114,7 @@ protected:
       ::signal(SIGHUP, SIG_DFL); // the test itself may run under nohup
       if (inChild)
         inChild();
-      ::chdir(directory.c_str());
+      ::chdir(at(folder).c_str());
       ::execv(argv[0], argv.data());
       ::_exit(127);
     }
@@ -141,6 +141,7 @@ protected:
     return lines;
   }
   std::string directory, binary = DS_RUN;
+  std::string folder = ".";      ///< of `directory`: where processes are started
   std::function<void()> inChild; ///< run in the new process before it becomes ds-run
 };
 

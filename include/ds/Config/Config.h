@@ -242,6 +242,7 @@ struct Config {
   Pipeline pipeline;
   TensorParallel tensorParallel;
   Aio aio;
+  bool nodeLocalSaves = false; ///< checkpoints are kept by each node where the others do not see them
 
   std::vector<Setting> settings;    ///< all keys, in the order of the reference
   std::vector<std::string> notices; ///< one line each, for stderr

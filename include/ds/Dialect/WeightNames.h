@@ -21,6 +21,9 @@ inline constexpr llvm::StringLiteral kConvertsWeightsAttr = "ds.converts_weights
 /// with the model into its checkpoints.
 inline constexpr llvm::StringLiteral kModelConfigAttr = "ds.model_config";
 
+/// Of a module: its ranks may keep checkpoints where other nodes do not see them (a UnitAttr).
+inline constexpr llvm::StringLiteral kNodeLocalSavesAttr = "ds.node_local_saves";
+
 } // namespace mlir::ds
 
 #endif // DS_DIALECT_WEIGHTNAMES_H

@@ -379,6 +379,7 @@ struct Program {
   bool tf32 = false;            ///< f32 factors of products may be rounded to tf32, where a device has it
   uint32_t threads = 0;         ///< worker threads of the compute stream
   uint32_t hostThreads = 0;     ///< and of the host stream; 0 where there is none
+  bool nodeLocalSaves = false;  ///< the directory of checkpoints may be one of each node
   uint32_t world = 1;           ///< ranks; the size of the mesh
   Mesh mesh;
   /// Along which axes ranks read different samples; a rank's position in its group along them says which. All

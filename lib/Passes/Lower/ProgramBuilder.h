@@ -27,6 +27,7 @@ public:
     program.accumulation = options.accumulation;
     program.predicted.stepSeconds = options.stepSeconds;
     program.streams = {::ds::rt::StreamKind::Compute};
+    program.nodeLocalSaves = module->hasAttr(kNodeLocalSavesAttr);
     addMesh();
   }
 

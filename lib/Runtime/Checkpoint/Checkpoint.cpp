@@ -139,24 +139,45 @@ Status Checkpoint::readHeader(uint32_t number) {
   return {};
 }
 
+/// Leaves of runs that several nodes have written the first, so that none overlap.
+void Checkpoint::dropRepeated(std::vector<StoredRun> &runs, uint64_t elementBytes) const {
+  if (content.parts.size() < 2)
+    return;
+  std::vector<StoredRun> kept;
+  for (StoredRun run : runs) {
+    const uint64_t next = kept.empty() ? 0 : kept.back().first + kept.back().count;
+    const bool another =
+        !kept.empty() && content.files[run.file].node != content.files[kept.back().file].node;
+    const uint64_t known = another && run.first < next ? std::min(next - run.first, run.count) : 0;
+    run.first += known;
+    run.count -= known;
+    run.offset += known * elementBytes;
+    if (run.count > 0)
+      kept.push_back(run);
+  }
+  runs = std::move(kept);
+}
+
 Status Checkpoint::checkCover() {
   for (size_t i = 0; i < stored.size(); ++i) {
-    std::sort(stored[i].begin(), stored[i].end(),
-              [](const StoredRun &a, const StoredRun &b) { return a.first < b.first; });
+    const CheckpointTensor &tensor = content.tensors[i];
+    std::sort(stored[i].begin(), stored[i].end(), [](const StoredRun &a, const StoredRun &b) {
+      return a.first != b.first ? a.first < b.first : a.count > b.count;
+    });
+    dropRepeated(stored[i], elementBytes(tensor));
     uint64_t next = 0;
     for (const StoredRun &run : stored[i]) {
-      if (run.first != next)
+      if (run.first < next || (run.first > next && content.isWhole()))
         return Error{ExitCode::Corrupt,
-                     fmt::format("{}: the parts of {} {} at element {}", quote(path),
-                                 quote(content.tensors[i].name),
+                     fmt::format("{}: the parts of {} {} at element {}", quote(path), quote(tensor.name),
                                  run.first > next ? "leave a hole" : "overlap", std::min(run.first, next)),
                      ""};
       next = run.first + run.count;
     }
-    if (const uint64_t elements = elementsOf(content.tensors[i]); next != elements)
+    if (const uint64_t elements = elementsOf(tensor); next != elements && content.isWhole())
       return Error{ExitCode::Corrupt,
-                   fmt::format("{}: the parts of {} end at element {} of {}", quote(path),
-                               quote(content.tensors[i].name), next, elements),
+                   fmt::format("{}: the parts of {} end at element {} of {}", quote(path), quote(tensor.name),
+                               next, elements),
                    ""};
   }
   return {};
@@ -175,18 +196,30 @@ const std::vector<StoredRun> &Checkpoint::runs(const CheckpointTensor &tensor) c
   return stored[static_cast<size_t>(&tensor - content.tensors.data())];
 }
 
-void Checkpoint::want(const CheckpointTensor &tensor, uint64_t first, uint64_t count,
-                      const std::function<void(WantedBytes, uint64_t)> &add) const {
-  if (count == 0) // an empty tensor has no run
-    return;
+uint64_t Checkpoint::want(const CheckpointTensor &tensor, uint64_t first, uint64_t count,
+                          const std::function<void(WantedBytes, uint64_t)> &add) const {
   const std::vector<StoredRun> &all = runs(tensor);
   const uint64_t size = elementBytes(tensor), end = first + count;
+  uint64_t missing = count;
   auto run = std::upper_bound(all.begin(), all.end(), first,
                               [](uint64_t element, const StoredRun &each) { return element < each.first; });
-  for (--run; run != all.end() && run->first < end; ++run) {
+  if (run != all.begin())
+    --run;
+  for (; run != all.end() && run->first < end; ++run) {
     const uint64_t from = std::max(first, run->first), to = std::min(end, run->first + run->count);
+    if (from >= to) // it ends before
+      continue;
+    missing -= to - from;
     add({run->file, run->offset + (from - run->first) * size, (to - from) * size, 0}, from);
   }
+  return missing;
+}
+
+Error Checkpoint::elsewhere(const std::string &what) const {
+  return Error{ExitCode::Invalid,
+               fmt::format("{} has the part of {}; {} of the part of {}", quote(path),
+                           content.spellNodes(/*here=*/true), what, content.spellNodes(/*here=*/false)),
+               "copy the files of all nodes' directories of this checkpoint into one directory"};
 }
 
 /// The chunks in which sorted requests lie, each once, in order.
@@ -237,10 +270,12 @@ Status Checkpoint::read(std::vector<WantedBytes> wanted, const TakeBytes &take) 
 Status Checkpoint::read(const CheckpointTensor &tensor, uint64_t first, uint64_t count, std::byte *to) const {
   std::vector<WantedBytes> wanted;
   const uint64_t size = elementBytes(tensor);
-  want(tensor, first, count, [&](WantedBytes bytes, uint64_t element) {
+  const uint64_t missing = want(tensor, first, count, [&](WantedBytes bytes, uint64_t element) {
     bytes.tag = (element - first) * size;
     wanted.push_back(bytes);
   });
+  if (missing > 0)
+    return elsewhere(fmt::format("{} bytes of {} are", missing * size, quote(tensor.name)));
   return read(std::move(wanted),
               [&](const WantedBytes &bytes, uint64_t from, std::span<const std::byte> part) {
                 std::memcpy(to + bytes.tag + from, part.data(), part.size());

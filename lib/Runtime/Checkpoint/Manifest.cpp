@@ -1,4 +1,4 @@
-//===- Manifest.cpp - What a checkpoint says of itself -----------------------------===//
+//===- Manifest.cpp - Reads what a checkpoint says of itself -----------------------===//
 //
 // Manifests come from disks, which lie, and from strangers. The digest finds damage; of what is well formed
 // every value is asked for its type before it is used, and every name whether it stays in the directory, and
@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -19,119 +20,8 @@
 
 namespace ds::rt {
 
-/// For writing: keys stay in the order in which people read them.
-using Json = nlohmann::ordered_json;
 /// For reading: a million keys are found by a tree, not by looking through all of them.
 using Document = nlohmann::json;
-
-//===----------------------------------------------------------------------===//
-// Writing
-//===----------------------------------------------------------------------===//
-
-static Json spellAxes(const Mesh &mesh, AxisSet axes) {
-  Json names = Json::array();
-  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
-    if (axes.has(axis))
-      names.push_back(mesh.axes()[axis].name);
-  return names;
-}
-
-static Json spellLayout(const Mesh &mesh, const Layout &layout) {
-  Json object = Json::object();
-  if (!layout.cuts.empty()) {
-    object["cuts"] = Json::array();
-    for (AxisSet cut : layout.cuts)
-      object["cuts"].push_back(spellAxes(mesh, cut));
-  }
-  if (layout.isBucketed()) {
-    object["bucket"] = spellAxes(mesh, layout.bucket);
-    object["offset"] = layout.offset;
-    object["shard_elements"] = layout.shardElements;
-  }
-  return object;
-}
-
-static Json spellTensor(const Mesh &mesh, const CheckpointTensor &tensor) {
-  Json object = {{"name", tensor.name},
-                 {"role", spell(tensor.role)},
-                 {"dtype", spell(tensor.dtype)},
-                 {"shape", tensor.shape}};
-  if (!tensor.owner.empty())
-    object["owner"] = tensor.owner;
-  if (!tensor.aliases.empty())
-    object["aliases"] = tensor.aliases;
-  if (tensor.trainable)
-    object["trainable"] = true;
-  if (tensor.held != tensor.dtype)
-    object["held"] = spell(tensor.held);
-  if (Json layout = spellLayout(mesh, tensor.layout); !layout.empty())
-    object["layout"] = std::move(layout);
-  return object;
-}
-
-static Json spellFile(const CheckpointFile &file) {
-  return {{"name", file.name}, {"bytes", file.bytes}, {"digests", file.digests}};
-}
-
-std::string spellFiles(std::span<const CheckpointFile> files) {
-  Json list = Json::array();
-  for (const CheckpointFile &file : files)
-    list.push_back(spellFile(file));
-  return list.dump();
-}
-
-/// One entry a line, so that people can read what programs write.
-static void appendList(std::string &text, const char *key, const std::vector<Json> &entries) {
-  text += std::string(" \"") + key + "\": [";
-  for (size_t i = 0; i < entries.size(); ++i)
-    text += (i ? ",\n  " : "\n  ") + entries[i].dump(-1, ' ', false, Json::error_handler_t::replace);
-  text += "]";
-}
-
-std::string spellManifest(const Manifest &manifest) {
-  Json head = {{"format", "deepstage-checkpoint"},
-               {"version", kCheckpointFormat},
-               {"step", manifest.step},
-               {"writer", manifest.writer},
-               {"seed", manifest.seed},
-               {"data",
-                {{"sign", manifest.data.sign},
-                 {"samples", manifest.data.samples},
-                 {"tokens", manifest.data.tokens},
-                 {"shuffle", manifest.data.shuffle},
-                 {"seed", manifest.data.seed}}},
-               {"program",
-                {{"plan_hash", manifest.planHash},
-                 {"target", manifest.target},
-                 {"micro_batch", manifest.microBatch},
-                 {"accumulation", manifest.accumulation},
-                 {"config", manifest.configText}}},
-               {"mesh", Json::array()},
-               {"chunk_bytes", manifest.chunkBytes}};
-  if (!manifest.modelConfig.empty())
-    head["model_config"] = manifest.modelConfig;
-  for (const MeshAxis &axis : manifest.mesh.axes())
-    head["mesh"].push_back({{"axis", axis.name}, {"size", axis.size}});
-  std::string text;
-  for (const auto &[key, value] : head.items())
-    text +=
-        " " + Json(key).dump() + ": " + value.dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n";
-  std::vector<Json> entries;
-  for (const CheckpointTensor &tensor : manifest.tensors)
-    entries.push_back(spellTensor(manifest.mesh, tensor));
-  appendList(text, "tensors", entries);
-  text += ",\n";
-  entries.clear();
-  for (const CheckpointFile &file : manifest.files)
-    entries.push_back(spellFile(file));
-  appendList(text, "files", entries);
-  text += "\n}\n";
-  return "{\"digest\": \"" + digestOf(std::as_bytes(std::span(text))) + "\",\n" + text;
-}
-
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -268,7 +158,7 @@ CheckpointTensor readTensor(Fields &fields, const Mesh &mesh, const Document &ob
 /// Whether a name from a manifest is that of a file beside it.
 bool isPlain(const std::string &name) {
   return !name.empty() && name.size() <= 255 && name != "." && name != ".." && name != kManifestName &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+         !isManifestName(name) && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
 std::vector<CheckpointFile> readFiles(Fields &fields, const Document &list) {
@@ -280,6 +170,26 @@ std::vector<CheckpointFile> readFiles(Fields &fields, const Document &list) {
       fields.fail("files");
   }
   return files;
+}
+
+/// What a part says of all parts.
+void readParts(Fields &fields, const Document &object, Manifest &manifest) {
+  manifest.save = fields.text(object, "save");
+  manifest.parts = {static_cast<uint32_t>(fields.number(object, "part", UINT32_MAX))};
+  for (const Document &each : fields.list(object, "of")) {
+    CheckpointNode node{fields.text(each, "host"), {}};
+    for (const Document &rank : fields.list(each, "ranks"))
+      node.ranks.push_back(rank.is_number_unsigned() && rank.get<uint64_t>() < manifest.mesh.size()
+                               ? rank.get<uint32_t>()
+                               : (fields.fail("ranks"), 0));
+    if (std::ranges::any_of(node.host, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      fields.fail("host");
+    manifest.nodes.push_back(std::move(node));
+  }
+  if (manifest.save.empty() || manifest.nodes.size() < 2 || manifest.parts.front() >= manifest.nodes.size())
+    fields.fail("nodes");
+  for (CheckpointFile &file : manifest.files)
+    file.node = manifest.parts.front();
 }
 
 /// Whether each name of a tensor, as a whole one or as an alias, stands for one tensor, and each file once.
@@ -357,6 +267,8 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &path) {
   for (const Document &tensor : fields.list(*document, "tensors"))
     manifest.tensors.push_back(readTensor(fields, manifest.mesh, tensor));
   manifest.files = readFiles(fields, fields.list(*document, "files"));
+  if (fields.has(*document, "nodes"))
+    readParts(fields, fields.at(*document, "nodes"), manifest);
   checkNames(fields, manifest);
   if (manifest.chunkBytes == 0 || manifest.chunkBytes % 8 != 0)
     fields.fail("chunk_bytes");
@@ -367,6 +279,27 @@ Result<Manifest> parseManifest(std::string_view text, const std::string &path) {
   if (!fields.wrong.empty())
     return corrupt(path, "'" + fields.wrong + "' is missing or not what a manifest has there");
   return manifest;
+}
+
+bool isManifestName(std::string_view name) {
+  return name == kManifestName || (name.starts_with("manifest-") && name.ends_with(".json"));
+}
+
+Status addPart(Manifest &manifest, Manifest part, const std::string &path) {
+  const auto sameTensor = [](const CheckpointTensor &a, const CheckpointTensor &b) {
+    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+  };
+  if (part.save != manifest.save || part.step != manifest.step || part.nodes != manifest.nodes ||
+      part.chunkBytes != manifest.chunkBytes ||
+      !std::ranges::equal(part.tensors, manifest.tensors, sameTensor))
+    return corrupt(path, "is of another save than the other parts beside it");
+  if (std::ranges::find(manifest.parts, part.parts.front()) != manifest.parts.end())
+    return corrupt(path, "is of a part that another manifest beside it is of");
+  manifest.parts.push_back(part.parts.front());
+  manifest.files.insert(manifest.files.end(), part.files.begin(), part.files.end());
+  Fields fields;
+  checkNames(fields, manifest);
+  return fields.wrong.empty() ? Status() : corrupt(path, "has a file that another part has");
 }
 
 Result<std::vector<CheckpointFile>> parseFiles(std::string_view text) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_set>
 
 namespace ds::rt {
@@ -21,8 +22,8 @@ namespace {
 constexpr uint64_t kLeastDivided = uint64_t(64) << 10;
 
 /// Which states' values a checkpoint has, each once: not gradients, not what is rounded from a master, and of
-/// copies on several stages the first.
-std::vector<size_t> writtenStates(const Program &program) {
+/// copies on several stages the first, or the first of `stages` if they are given.
+std::vector<size_t> writtenStates(const Program &program, const std::set<uint32_t> *stages = nullptr) {
   std::unordered_set<std::string_view> mastered, taken;
   for (const State &state : program.states)
     if (state.role == Role::Master)
@@ -31,7 +32,8 @@ std::vector<size_t> writtenStates(const Program &program) {
   for (size_t i = 0; i < program.states.size(); ++i) {
     const State &state = program.states[i];
     const bool rounded = state.role == Role::Parameter && mastered.contains(state.name);
-    if (state.role != Role::Gradient && !rounded && taken.insert(state.name).second)
+    const bool here = !stages || stages->contains(state.stage);
+    if (state.role != Role::Gradient && !rounded && here && taken.insert(state.name).second)
       written.push_back(i);
   }
   return written;
@@ -65,7 +67,8 @@ struct Entry {
 
 class Planner {
 public:
-  Planner(const Program &program, uint32_t rank) : program(program), rank(rank) {
+  Planner(const Program &program, uint32_t rank, std::span<const uint32_t> node)
+      : program(program), rank(rank), node(node) {
     const AxisSet pipeline = program.mesh.find(kPipelineAxis).value_or(AxisSet());
     others = program.mesh.all() - pipeline;
   }
@@ -80,8 +83,8 @@ public:
     uint64_t row = 1;
     for (size_t d = 1; d < local.size(); ++d)
       row *= static_cast<uint64_t>(local[d]);
-    const Share share =
-        shareOf(held, row, size, program.mesh.size(alike), program.mesh.position(rank, alike), number);
+    const auto [replicas, replica] = among(alike);
+    const Share share = shareOf(held, row, size, replicas, replica, number);
     uint64_t at = held.at + (share.first - held.first);
     std::vector<Entry> boxes;
     for (Box &box : boxesOf(local, share.first, share.count)) {
@@ -106,15 +109,31 @@ public:
   std::vector<std::vector<Entry>> files;
 
 private:
+  /// Of the ranks that differ from this one along `alike` alone, and write to the same place: how many there
+  /// are, and which of them this is.
+  std::pair<uint32_t, uint32_t> among(AxisSet alike) const {
+    if (node.empty())
+      return {program.mesh.size(alike), program.mesh.position(rank, alike)};
+    std::vector<uint32_t> here = program.mesh.group(rank, alike);
+    std::erase_if(here, [&](uint32_t each) { return !std::ranges::binary_search(node, each); });
+    const auto own = std::ranges::find(here, rank) - here.begin();
+    return {static_cast<uint32_t>(here.size()), static_cast<uint32_t>(own)};
+  }
+
   const Program &program;
   const uint32_t rank;
-  AxisSet others; ///< all axes but those of the pipeline
+  const std::span<const uint32_t> node; ///< see planShards
+  AxisSet others;                       ///< all axes but those of the pipeline
 };
 
-Planner planEntries(const Program &program, uint32_t rank) {
-  Planner planner(program, rank);
-  const uint32_t stage = program.stages.size() > 1 ? stageOf(program, rank) : 0;
-  for (const size_t number : writtenStates(program))
+Planner planEntries(const Program &program, uint32_t rank, std::span<const uint32_t> node = {}) {
+  Planner planner(program, rank, node);
+  const auto stageAt = [&](uint32_t each) { return program.stages.size() > 1 ? stageOf(program, each) : 0; };
+  const uint32_t stage = stageAt(rank);
+  std::set<uint32_t> stages;
+  for (const uint32_t each : node)
+    stages.insert(stageAt(each));
+  for (const size_t number : writtenStates(program, node.empty() ? nullptr : &stages))
     if (program.states[number].stage == stage)
       planner.add(number);
   return planner;
@@ -161,8 +180,9 @@ std::vector<CheckpointTensor> checkpointTensors(const Program &program) {
   return tensors;
 }
 
-Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank) {
-  std::vector<std::vector<Entry>> entries = planEntries(program, rank).files;
+Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank,
+                                          std::span<const uint32_t> node) {
+  std::vector<std::vector<Entry>> entries = planEntries(program, rank, node).files;
   std::vector<ShardFile> files;
   for (size_t i = 0; i < entries.size(); ++i) {
     Result<ShardFile> file =
@@ -185,7 +205,8 @@ uint64_t mostSnapshotBytes(const Program &program) {
     const State &state = program.states[number];
     const uint64_t size = byteSize(program.buffers[state.buffer].dtype);
     const uint64_t held = mostHeldElements(program.mesh, state.layout, state.logicalShape);
-    const uint32_t replicas = program.mesh.size(program.mesh.all() - pipeline - state.layout.axes());
+    const uint32_t replicas =
+        program.nodeLocalSaves ? 1 : program.mesh.size(program.mesh.all() - pipeline - state.layout.axes());
     if (replicas == 1 && state.layout.isBucketed()) { // a shard has no more than its bucket's states together
       uint64_t &bytes = buckets[state.buffer];
       bytes = std::min(bytes + held * size, state.layout.shardElements * size);

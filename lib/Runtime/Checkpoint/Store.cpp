@@ -41,17 +41,44 @@ static std::optional<uint64_t> parseName(std::string_view name, bool &leftover) 
   return known ? std::optional(step) : std::nullopt;
 }
 
-Result<Manifest> readManifestAlone(const std::string &directory) {
-  const std::string path = directory + "/" + kManifestName;
-  struct stat info;
-  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT)
-    return Error{ExitCode::Corrupt,
-                 quote(directory) + " has no " + kManifestName + ": its save was not finished", ""};
+std::vector<std::string> manifestsIn(const std::string &directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    if (std::string name = entry->path().filename(); isManifestName(name))
+      names.push_back(std::move(name));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+static Result<Manifest> readOneManifest(const std::string &path) {
   Result<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.error();
   const auto bytes = file->bytes();
   return parseManifest({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, path);
+}
+
+Result<Manifest> readManifestAlone(const std::string &directory) {
+  const std::vector<std::string> names = manifestsIn(directory);
+  if (names.empty())
+    return Error{ExitCode::Corrupt,
+                 quote(directory) + " has no " + kManifestName + ": its save was not finished", ""};
+  Result<Manifest> whole = readOneManifest(directory + "/" + names.front());
+  for (size_t i = 1; whole && i < names.size(); ++i) {
+    const std::string path = directory + "/" + names[i];
+    Result<Manifest> part = readOneManifest(path);
+    if (!part)
+      return part;
+    if (whole->nodes.empty() || part->nodes.empty())
+      return Error{
+          ExitCode::Corrupt,
+          quote(path) + " is not of the checkpoint that " + quote(names.front()) + " beside it is of", ""};
+    if (Status status = addPart(*whole, std::move(*part), path); !status)
+      return status.error();
+  }
+  return whole;
 }
 
 Status checkFile(const std::string &directory, const CheckpointFile &file) {
@@ -78,13 +105,18 @@ Result<Manifest> readManifest(const std::string &directory) {
   return manifest;
 }
 
-/// What keeps a directory from being a checkpoint.
-static std::string problemOf(const std::string &directory, uint64_t step) {
+/// What keeps a directory from being a checkpoint, and of which save it is a part.
+static StoredCheckpoint look(const std::string &root, const std::string &name, uint64_t step) {
+  const std::string directory = root + "/" + name;
+  StoredCheckpoint found{name, step, "", ""};
   const Result<Manifest> manifest = readManifest(directory);
   if (!manifest)
-    return manifest.error().message;
-  return manifest->step == step ? std::string()
-                                : fmt::format("{} is of step {}", quote(directory), manifest->step);
+    found.problem = manifest.error().message;
+  else if (manifest->step != step)
+    found.problem = fmt::format("{} is of step {}", quote(directory), manifest->step);
+  else if (!manifest->isWhole())
+    found.save = manifest->save;
+  return found;
 }
 
 Result<StoreListing> listCheckpoints(const std::string &root) {
@@ -100,7 +132,7 @@ Result<StoreListing> listCheckpoints(const std::string &root) {
     if (step && leftover)
       listing.leftovers.push_back(name);
     else if (step)
-      listing.checkpoints.push_back({name, *step, problemOf(root + "/" + name, *step)});
+      listing.checkpoints.push_back(look(root, name, *step));
   }
   if (error)
     return ioError("look through", root, error.value());
@@ -115,8 +147,7 @@ Result<StoreListing> listCheckpoints(const std::string &root) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// Letters that no other save has.
-static std::string uniqueLetters() {
+std::string uniqueLetters() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
 }
@@ -126,8 +157,7 @@ static std::string parentOf(const std::string &path) {
   return parent.empty() ? "." : parent;
 }
 
-/// Makes the directory and those above it that are missing, durably.
-static Status makeDirectories(FileLayer &layer, const std::string &path) {
+Status makeDirectories(FileLayer &layer, const std::string &path) {
   struct stat info;
   if (::stat(path.c_str(), &info) == 0)
     return S_ISDIR(info.st_mode) ? Status() : Status(ioError("save to", path, ENOTDIR));
@@ -151,8 +181,8 @@ Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_
   return path;
 }
 
-static Status writeManifest(FileLayer &layer, const std::string &directory, const Manifest &manifest) {
-  const std::string path = directory + "/" + kManifestName, text = spellManifest(manifest);
+Status writeManifest(FileLayer &layer, const std::string &directory, const Manifest &manifest) {
+  const std::string path = directory + "/" + manifestName(manifest), text = spellManifest(manifest);
   const int file = layer.create(path);
   if (file < 0)
     return ioError("make", path, -file);
@@ -178,7 +208,12 @@ Result<std::string> commitSave(FileLayer &layer, const std::string &root, const 
                                const Manifest &manifest) {
   if (Status status = writeManifest(layer, unfinished, manifest); !status)
     return status.error();
-  const std::string path = fmt::format("{}/step-{}", root, manifest.step);
+  return publishSave(layer, root, unfinished, manifest.step);
+}
+
+Result<std::string> publishSave(FileLayer &layer, const std::string &root, const std::string &unfinished,
+                                uint64_t step) {
+  const std::string path = fmt::format("{}/step-{}", root, step);
   int failure = layer.rename(unfinished, path);
   const bool taken = failure == EEXIST || failure == ENOTEMPTY;
   std::string replaced = unfinished;
@@ -206,9 +241,9 @@ Result<std::string> commitSave(FileLayer &layer, const std::string &root, const 
 //===----------------------------------------------------------------------===//
 
 Status removeCheckpoint(FileLayer &layer, const std::string &directory) {
-  const std::string manifest = directory + "/" + kManifestName;
-  if (const int failure = layer.remove(manifest); failure && failure != ENOENT)
-    return ioError("remove", manifest, failure);
+  for (const std::string &name : manifestsIn(directory))
+    if (const int failure = layer.remove(directory + "/" + name); failure && failure != ENOENT)
+      return ioError("remove", directory + "/" + name, failure);
   if (const int failure = layer.syncDirectory(directory))
     return ioError("sync", directory, failure);
   std::error_code error;
@@ -226,14 +261,18 @@ Status removeCheckpoint(FileLayer &layer, const std::string &directory) {
   return {};
 }
 
-Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep) {
+Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
+                        const std::set<std::string> *everywhere) {
   const Result<StoreListing> listing = listCheckpoints(root);
   if (!listing)
     return listing.error();
   uint32_t whole = 0;
   for (const StoredCheckpoint &checkpoint : listing->checkpoints) {
-    const bool damaged = !checkpoint.problem.empty(); // somebody may want to know why
-    if (!damaged && ++whole > std::max(keep, 2u))
+    if (!checkpoint.problem.empty()) // somebody may want to know why
+      continue;
+    const bool useless = everywhere && !checkpoint.save.empty() && !everywhere->contains(checkpoint.save);
+    whole += !useless;
+    if (whole + useless > std::max(keep, 2u))
       if (Status status = removeCheckpoint(layer, root + "/" + checkpoint.name); !status)
         return status;
   }

@@ -2,7 +2,10 @@
 
 #include "Batches.h"
 
+#include "Formats/Text.h"
 #include "Words.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -36,10 +39,13 @@ Status readBatch(const Checkpoint &checkpoint, std::span<const CheckpointTensor 
     const CheckpointTensor &tensor = *tensors[piece.tensor];
     const uint64_t size = bitSize(tensor.dtype) / 8;
     bytes = piece.at + piece.count * size;
-    checkpoint.want(tensor, piece.first, piece.count, [&](WantedBytes each, uint64_t element) {
-      each.tag = piece.at + (element - piece.first) * size;
-      wanted.push_back(each);
-    });
+    const uint64_t missing =
+        checkpoint.want(tensor, piece.first, piece.count, [&](WantedBytes each, uint64_t element) {
+          each.tag = piece.at + (element - piece.first) * size;
+          wanted.push_back(each);
+        });
+    if (missing > 0)
+      return checkpoint.elsewhere(fmt::format("{} bytes of {} are", missing * size, quote(tensor.name)));
   }
   buffer.resize(std::max<size_t>(buffer.size(), bytes));
   return checkpoint.read(std::move(wanted),

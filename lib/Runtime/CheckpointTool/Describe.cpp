@@ -86,6 +86,8 @@ std::string describeText(const std::string &directory, const Manifest &manifest,
       fmt::format("{} sample{} a rank, {} micro-step{}", manifest.microBatch, plural(manifest.microBatch),
                   manifest.accumulation, plural(manifest.accumulation)));
   add("mesh", meshText(manifest.mesh));
+  if (!manifest.nodes.empty())
+    add("parts", manifest.spellNodes(/*here=*/true));
   add("files", fmt::format("{}, {} ({} bytes)", manifest.files.size(), bytesText(bytesOf(manifest)),
                            exactText(bytesOf(manifest))));
   for (const Share &share : sharesOf(manifest))
@@ -129,6 +131,9 @@ std::string describeJson(const std::string &directory, const Manifest &manifest,
                    {"accumulation", manifest.accumulation},
                    {"ranks", manifest.mesh.size()},
                    {"mesh", Json::array()},
+                   {"whole", manifest.isWhole()},
+                   {"parts", manifest.parts},
+                   {"of_parts", manifest.nodes.size()},
                    {"files", manifest.files.size()},
                    {"bytes", bytesOf(manifest)},
                    {"chunk_bytes", manifest.chunkBytes},

@@ -22,7 +22,8 @@ std::string meshText(const Mesh &mesh) {
 
 std::string timeText(const std::string &directory) {
   struct stat info;
-  if (::stat((directory + "/" + kManifestName).c_str(), &info) != 0)
+  const std::vector<std::string> names = manifestsIn(directory);
+  if (names.empty() || ::stat((directory + "/" + names.back()).c_str(), &info) != 0)
     return {};
   std::tm time = {};
   if (!::gmtime_r(&info.st_mtim.tv_sec, &time))
@@ -75,7 +76,9 @@ Json jsonOf(const Line &line) {
   for (const MeshAxis &axis : manifest.mesh.axes())
     mesh.push_back({{"axis", axis.name}, {"size", axis.size}});
   return {{"name", line.name},
-          {"whole", true},
+          {"whole", manifest.isWhole()},
+          {"parts", manifest.parts.size()},
+          {"of_parts", manifest.nodes.size()},
           {"step", manifest.step},
           {"samples", manifest.data.samples},
           {"tokens", manifest.data.tokens},
@@ -96,7 +99,7 @@ Cells cellsOf(const Line &line) {
           exactText(manifest.data.samples),
           manifest.data.tokens ? exactText(manifest.data.tokens) : "-",
           bytesText(bytesOf(manifest)),
-          meshText(manifest.mesh),
+          meshText(manifest.mesh) + (manifest.isWhole() ? "" : ", " + manifest.spellNodes(/*here=*/true)),
           line.time};
 }
 

@@ -31,8 +31,7 @@ Result<Place> placeOf(const std::string &path) {
   Place place{path, false};
   while (place.path.size() > 1 && place.path.ends_with('/'))
     place.path.pop_back();
-  const bool hasManifest = ::access((place.path + "/" + kManifestName).c_str(), F_OK) == 0;
-  place.isCheckpoint = hasManifest || hasNameOfCheckpoint(place.path);
+  place.isCheckpoint = hasNameOfCheckpoint(place.path) || !manifestsIn(place.path).empty();
   return place;
 }
 

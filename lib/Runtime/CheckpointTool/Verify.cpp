@@ -22,14 +22,14 @@ namespace {
 
 /// Names in the directory that the manifest does not have.
 Result<std::vector<std::string>> findExtra(const std::string &directory, const Manifest &manifest) {
-  std::unordered_set<std::string_view> known = {kManifestName};
+  std::unordered_set<std::string_view> known;
   for (const CheckpointFile &file : manifest.files)
     known.insert(file.name);
   std::vector<std::string> extra;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(directory, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    if (std::string name = entry->path().filename(); !known.contains(name))
+    if (std::string name = entry->path().filename(); !known.contains(name) && !isManifestName(name))
       extra.push_back(std::move(name));
   if (error)
     return ioError("look through", directory, error.value());

@@ -146,24 +146,50 @@ Result<Team::Flags> Team::anyOf(const Flags &flags) {
   return result;
 }
 
+/// A digit for success, the code of an error, and a blank before the text or the message.
+static std::string spellOutcome(const Result<std::string> &outcome) {
+  return outcome ? "0 " + *outcome
+                 : fmt::format("{} {}", static_cast<int>(outcome.error().code), outcome.error().message);
+}
+
+/// What spellOutcome has made, of `rank`.
+static Result<std::string> parseOutcome(const std::string &text, uint32_t rank, const char *what) {
+  const size_t blank = text.find(' ');
+  if (blank == std::string::npos)
+    return Error{ExitCode::Peer, fmt::format("{}: rank {} has sent nothing that can be read", what, rank),
+                 ""};
+  const int code = std::atoi(text.c_str());
+  const std::string rest = text.substr(blank + 1);
+  return code == 0 ? Result<std::string>(rest) : Error{static_cast<ExitCode>(code), rest, ""};
+}
+
 Result<std::string> Team::fromLeader(const Result<std::string> &mine, const char *what) {
   if (world() == 1)
     return mine;
-  std::string text; // a digit for success, the code of an error and a blank before its message
-  if (leads())
-    text =
-        mine ? "0 " + *mine : fmt::format("{} {}", static_cast<int>(mine.error().code), mine.error().message);
-  Result<std::vector<std::string>> texts = group->exchange(text, what);
+  Result<std::vector<std::string>> texts =
+      group->exchange(leads() ? spellOutcome(mine) : std::string(), what);
   if (!texts)
     return texts.error();
-  const std::string &leader = texts->front();
-  const size_t blank = leader.find(' ');
-  const int code = std::atoi(leader.c_str());
-  if (blank == std::string::npos)
-    return Error{ExitCode::Peer, fmt::format("{}: rank 0 has sent nothing that can be read", what), ""};
-  const std::string rest = leader.substr(blank + 1);
-  return code == 0 ? Result<std::string>(rest)
-                   : Error{static_cast<ExitCode>(code), rest, leads() ? mine.error().hint : ""};
+  Result<std::string> theirs = parseOutcome(texts->front(), 0, what);
+  if (!theirs && leads() && !mine)
+    return mine;
+  return theirs;
+}
+
+Result<std::vector<std::string>> Team::fromAll(const Result<std::string> &mine, const char *what) {
+  if (world() == 1)
+    return mine ? Result<std::vector<std::string>>(std::vector{*mine}) : mine.error();
+  Result<std::vector<std::string>> texts = group->exchange(spellOutcome(mine), what);
+  if (!texts)
+    return texts.error();
+  for (uint32_t rank = 0; rank < texts->size(); ++rank) {
+    Result<std::string> theirs = parseOutcome((*texts)[rank], rank, what);
+    if (!theirs)
+      return Error{theirs.error().code, fmt::format("rank {}: {}", rank, theirs.error().message),
+                   mine ? "" : mine.error().hint};
+    (*texts)[rank] = std::move(*theirs);
+  }
+  return texts;
 }
 
 std::vector<CommStat> Team::stats() const {

@@ -70,6 +70,10 @@ public:
   /// 0 could be heard.
   Result<std::string> fromLeader(const Result<std::string> &mine, const char *what);
 
+  /// Every rank's text, by rank, on every rank. Collective. The first error that a rank has brought, told of
+  /// with its number, is everybody's. Peer: not all could be heard.
+  Result<std::vector<std::string>> fromAll(const Result<std::string> &mine, const char *what);
+
   CommTotals totals() const;
   /// The table of all collectives of the program; empty when this rank is alone.
   std::string summary() const;

@@ -169,6 +169,7 @@ void unpackHead(const fb::Program &file, Program &p) {
                  storage->parallelism(), storage->single_submit(), storage->overlap_events()};
   p.threads = file.threads();
   p.hostThreads = file.host_threads();
+  p.nodeLocalSaves = file.node_local_saves();
   p.world = file.world();
   std::vector<MeshAxis> axes;
   for (const fb::Axis *axis : *file.mesh())

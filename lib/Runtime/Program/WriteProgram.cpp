@@ -195,7 +195,8 @@ void pack(Builder &b, const Program &p, bool forHash) {
                              strides, axisStrides, lifetimes, states, inputs, outputs, streams, p.numEvents,
                              commands, operands, params, strings, segments, collectives, kernels, image,
                              predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
-                             p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads),
+                             p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
+                             p.nodeLocalSaves),
            fb::ProgramIdentifier());
 }
 

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <sstream>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -34,7 +36,11 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const TrainOptions &opt
 }
 
 Status Checkpointer::prepare(const Program &program) {
-  Result<std::vector<ShardFile>> planned = planShards(program, team.rank());
+  Result<SaveNode> found = findSaveNode(options.save, /*mustShare=*/!program.nodeLocalSaves, team);
+  if (!found)
+    return Error{found.error().code, "--save: " + found.error().message, found.error().hint};
+  node = std::move(*found);
+  Result<std::vector<ShardFile>> planned = planShards(program, team.rank(), node.ranks());
   if (!planned)
     return Error{planned.error().code, "--save: " + planned.error().message, planned.error().hint};
   files = std::move(*planned);
@@ -47,6 +53,9 @@ Status Checkpointer::prepare(const Program &program) {
   manifest.microBatch = program.microBatch;
   manifest.accumulation = program.accumulation;
   manifest.tensors = checkpointTensors(program);
+  manifest.nodes = node.nodes;
+  if (!node.isShared())
+    manifest.parts = {node.number};
   while (checkpointBytes(program) / manifest.chunkBytes > kMostChunks)
     manifest.chunkBytes *= 2;
   if (options.saveMode == SaveMode::Async) {
@@ -58,7 +67,10 @@ Status Checkpointer::prepare(const Program &program) {
     copy.emplace(std::move(*made));
   }
   staged = std::make_unique<StagedWriter>(layer);
-  if (!team.leads())
+  if (!node.isShared() && team.leads())
+    logLine(fmt::format("--save '{}' is a directory of each of {} nodes, which keep what their ranks hold",
+                        options.save, node.nodes.size()));
+  if (!node.leads)
     return {};
   Result<StoreLock> taken = StoreLock::take(options.save);
   if (!taken)
@@ -140,21 +152,35 @@ Status Checkpointer::settle() {
 Status Checkpointer::advance() {
   if (worker.joinable())
     worker.join();
-  return stage == Stage::Writing ? collectFiles() : collectOutcome();
+  switch (stage) {
+  case Stage::Writing:
+    return collectFiles();
+  case Stage::Staging:
+    return collectManifests();
+  case Stage::Committing:
+    return collectOutcome();
+  case Stage::Pruning:
+  case Stage::Idle:
+    break;
+  }
+  stage = Stage::Idle;
+  return {};
 }
 
 Status Checkpointer::begin(const Executor &executor, const RunPosition &position, bool atOnce) {
   lastBegun = std::chrono::steady_clock::now();
-  unfinished.clear();
   manifest.step = position.step;
   manifest.seed = position.seed;
   manifest.data = position.data;
-  const Result<std::string> made = team.fromLeader(
-      team.leads() ? beginSave(layer, options.save, position.step) : Result<std::string>(std::string()),
-      kWhat);
+  const Result<std::string> mine =
+      node.leads ? beginSave(layer, options.save, position.step) : Result<std::string>(std::string());
+  unfinished = mine ? *mine : std::string(); // to be removed if another has failed
+  const Result<std::vector<std::string>> made = team.fromAll(mine, kWhat);
   if (!made)
-    return made.error().code == ExitCode::Peer ? Status(made.error()) : noteFailure(made.error().message);
-  unfinished = *made;
+    return giveUp(made.error());
+  unfinished = (*made)[node.leader()];
+  if (!node.isShared())
+    manifest.save = made->front().substr(made->front().rfind('-') + 1);
   stage = Stage::Writing;
   if (atOnce) {
     written.emplace(writeFiles(&executor));
@@ -166,66 +192,98 @@ Status Checkpointer::begin(const Executor &executor, const RunPosition &position
   return {};
 }
 
-/// All ranks have written: rank 0 makes it a checkpoint, unless one of them could not.
+/// All ranks have written: who leads makes it a checkpoint, or, of several nodes, all but its name.
 Status Checkpointer::collectFiles() {
-  const Result<std::vector<CheckpointFile>> &mine = *written;
-  const std::string text = mine ? "1" + spellFiles(*mine) : "0" + mine.error().message;
-  Result<std::vector<std::string>> texts = std::vector<std::string>{text};
-  if (team.world() > 1)
-    texts = team.ranks().exchange(text, kWhat);
+  const Result<std::vector<std::string>> texts =
+      team.fromAll(*written ? Result<std::string>(spellFiles(**written)) : written->error(), kWhat);
   if (!texts)
-    return texts.error();
-  Manifest whole = manifest;
-  std::string failed;
-  for (size_t rank = 0; rank < texts->size() && failed.empty(); ++rank) {
-    const std::string &each = (*texts)[rank];
-    Result<std::vector<CheckpointFile>> list =
-        each.starts_with('1') ? parseFiles(std::string_view(each).substr(1))
-                              : Result<std::vector<CheckpointFile>>(Error{
-                                    ExitCode::Io, each.empty() ? "has not said why" : each.substr(1), ""});
-    if (list)
-      whole.files.insert(whole.files.end(), list->begin(), list->end());
-    else
-      failed =
-          team.world() > 1 ? fmt::format("rank {}: {}", rank, list.error().message) : list.error().message;
-  }
-  stage = Stage::Committing;
-  savedBytes = 0;
-  for (const CheckpointFile &file : whole.files)
-    savedBytes += file.bytes;
-  if (!failed.empty()) {
-    committed.emplace(Error{ExitCode::Io, failed, ""});
-    return collectOutcome();
-  }
-  if (!team.leads())
+    return giveUp(texts.error());
+  stage = node.isShared() ? Stage::Committing : Stage::Staging;
+  done.emplace(std::string());
+  if (!node.leads)
     return {};
-  work([this, whole = std::move(whole)] { committed.emplace(commit(whole)); });
+  Manifest whole = manifest;
+  savedBytes = 0;
+  for (uint32_t rank = 0; rank < texts->size(); ++rank) {
+    const Result<std::vector<CheckpointFile>> list = parseFiles((*texts)[rank]);
+    if (!list) {
+      done.emplace(list.error());
+      return {};
+    }
+    for (const CheckpointFile &file : *list)
+      savedBytes += file.bytes;
+    if (node.isShared() || std::ranges::binary_search(node.ranks(), rank))
+      whole.files.insert(whole.files.end(), list->begin(), list->end());
+  }
+  work([this, whole = std::move(whole)] {
+    if (node.isShared())
+      return void(done.emplace(commit(whole)));
+    const Status status = writeManifest(layer, unfinished, whole);
+    if (!status)
+      done.emplace(status.error());
+  });
   return {};
 }
 
-/// Rank 0 is done: all learn how it went.
+/// All nodes have all of their parts on their disks: from here on they become visible.
+Status Checkpointer::collectManifests() {
+  if (const Result<std::vector<std::string>> texts = team.fromAll(*done, kWhat); !texts)
+    return giveUp(texts.error());
+  stage = Stage::Committing;
+  if (node.leads)
+    work([this] { done.emplace(publish()); });
+  return {};
+}
+
+/// Who leads is done: all learn how it went. Only when all nodes have their parts older ones may go.
 Status Checkpointer::collectOutcome() {
-  const Result<std::string> outcome =
-      team.fromLeader(team.leads() ? *committed : Result<std::string>(std::string()), kWhat);
-  committed.reset();
+  const Result<std::vector<std::string>> texts = team.fromAll(*done, kWhat);
+  if (!texts) {
+    if (node.leads && *done) // of a save that others do not have
+      unfinished = fmt::format("{}/step-{}", options.save, manifest.step);
+    return giveUp(texts.error());
+  }
   written.reset();
   stage = Stage::Idle;
-  if (!outcome && outcome.error().code == ExitCode::Peer)
-    return outcome.error();
-  if (!outcome)
-    return noteFailure(outcome.error().message);
   failures = 0;
-  newestPath = *outcome;
+  newestPath = fmt::format("{}/step-{}", options.save, manifest.step);
   newestStep = manifest.step;
   if (team.leads())
     logLine(fmt::format("checkpoint saved to '{}': {} in {:.3g} s", newestPath, bytesText(double(savedBytes)),
                         std::chrono::duration<double>(std::chrono::steady_clock::now() - lastBegun).count()));
+  if (node.isShared())
+    return {};
+  stage = Stage::Pruning;
+  if (node.leads)
+    work([this, everywhere = savesOfAll(*texts)] { prune(&everywhere); });
   return {};
+}
+
+/// The saves that each of the leaders' lists has.
+std::set<std::string> Checkpointer::savesOfAll(const std::vector<std::string> &lists) const {
+  std::map<std::string, size_t> counts;
+  for (const CheckpointNode &each : node.nodes) {
+    std::istringstream words(lists[each.ranks.front()]);
+    for (std::string save; words >> save;)
+      ++counts[save];
+  }
+  std::set<std::string> saves;
+  for (const auto &[save, count] : counts)
+    if (count == node.nodes.size())
+      saves.insert(save);
+  return saves;
+}
+
+/// Ends the save that is under way.
+Status Checkpointer::giveUp(const Error &error) {
+  written.reset();
+  stage = Stage::Idle;
+  return error.code == ExitCode::Peer ? Status(error) : noteFailure(error.message);
 }
 
 Status Checkpointer::noteFailure(const std::string &why) {
   std::error_code unused;
-  if (team.leads() && std::filesystem::exists(unfinished, unused))
+  if (node.leads && !unfinished.empty() && std::filesystem::exists(unfinished, unused))
     if (Status status = removeCheckpoint(layer, unfinished); !status)
       logLine(fmt::format("what was written of it stays: {}", status.error().message));
   unfinished.clear();
@@ -304,6 +362,12 @@ Status Checkpointer::checkSaved(const std::string &path) const {
   return damage.empty() ? Status() : Status(Error{ExitCode::Io, damage, ""});
 }
 
+/// Removes the oldest ones.
+void Checkpointer::prune(const std::set<std::string> *everywhere) const {
+  if (Status status = pruneCheckpoints(layer, options.save, options.keep, everywhere); !status)
+    logLine(fmt::format("old checkpoints stay: {}", status.error().message));
+}
+
 /// Makes what all ranks have written a checkpoint; only when it reads well the oldest ones go.
 Result<std::string> Checkpointer::commit(const Manifest &whole) {
   Result<std::string> path = commitSave(layer, options.save, unfinished, whole);
@@ -313,9 +377,26 @@ Result<std::string> Checkpointer::commit(const Manifest &whole) {
     static_cast<void>(removeCheckpoint(layer, *path)); // what stays of it has no manifest
     return status.error();
   }
-  if (Status status = pruneCheckpoints(layer, options.save, options.keep); !status)
-    logLine(fmt::format("old checkpoints stay: {}", status.error().message));
+  prune(nullptr);
   return path;
+}
+
+/// Makes this node's part visible; returns the saves of which the node has a part.
+Result<std::string> Checkpointer::publish() {
+  const Result<std::string> path = publishSave(layer, options.save, unfinished, manifest.step);
+  if (!path)
+    return path;
+  if (Status status = checkSaved(*path); !status) {
+    static_cast<void>(removeCheckpoint(layer, *path));
+    return status.error();
+  }
+  const Result<StoreListing> listing = listCheckpoints(options.save);
+  if (!listing)
+    return listing.error();
+  std::string saves;
+  for (const StoredCheckpoint &each : listing->checkpoints)
+    saves += each.save + " ";
+  return saves;
 }
 
 } // namespace ds::rt

@@ -3,9 +3,11 @@
 // A save has four parts. All ranks begin it together: rank 0 makes the directory and names it. Each writes
 // its files (ShardPlan.h), from a copy of its states and on a thread of its own, or at once. When all are
 // done, which they learn at the end of a step, rank 0 has everybody's digests and makes the checkpoint
-// visible, on that thread too. Then all learn how it went. Nothing of this waits in a step but the copy; what
-// must wait (the last save, or one that is due while another is under way) asks again and again, so that no
-// time-out of the ranks can end a slow disk's save.
+// visible, on that thread too. Then all learn how it went. Where each node has a directory of its own
+// (SaveNode.h) one rank of each does so: all write their manifests first, and only when all have they rename;
+// who goes on takes what all nodes have, whenever the run was killed. Older ones go last. Nothing of this
+// waits in a step but the copy; what must wait (the last save, or one that is due while another is under way)
+// asks again and again, so that no time-out of the ranks can end a slow disk's save.
 //
 // A save that fails is told and leaves nothing but the checkpoints that were there; training goes on.
 //
@@ -14,6 +16,7 @@
 #define DS_LIB_RUNTIME_TRAINING_CHECKPOINTER_H
 
 #include "Cpu/Team.h"
+#include "SaveNode.h"
 #include "Snapshot.h"
 
 #include "ds/Runtime/Checkpoint/FileLayer.h"
@@ -70,25 +73,32 @@ public:
   void continuesFrom(const std::string &path, uint64_t step);
 
 private:
-  enum class Stage { Idle, Writing, Committing };
+  /// Staging and Pruning are of several nodes.
+  enum class Stage { Idle, Writing, Staging, Committing, Pruning };
 
   Checkpointer(const TrainOptions &options, Team &team) : options(options), team(team) {}
   Status prepare(const Program &program);
   Status begin(const Executor &executor, const RunPosition &position, bool atOnce);
   Status advance();
   Status collectFiles();
+  Status collectManifests();
   Status collectOutcome();
+  std::set<std::string> savesOfAll(const std::vector<std::string> &lists) const;
   Result<std::vector<CheckpointFile>> writeFiles(const Executor *executor) const;
   Status writeFile(size_t number, const Executor *executor, class ShardWriter &writer) const;
   Result<std::string> commit(const Manifest &whole);
+  Result<std::string> publish();
+  void prune(const std::set<std::string> *everywhere) const;
   Status checkSaved(const std::string &path) const;
+  Status giveUp(const Error &error);
   Status noteFailure(const std::string &why);
   void work(std::function<void()> job);
 
   const TrainOptions &options;
   Team &team;
   FileLayer &layer = systemFiles();
-  std::optional<StoreLock> lock;        ///< rank 0's
+  SaveNode node;
+  std::optional<StoreLock> lock;        ///< of who leads
   std::vector<ShardFile> files;         ///< of this rank
   std::unique_ptr<StagedWriter> staged; ///< of all its files, one after another
   std::optional<Snapshot> copy;         ///< what is written while training goes on; none: written at once
@@ -99,7 +109,7 @@ private:
   std::thread worker;
   std::atomic<bool> busy{false};
   std::optional<Result<std::vector<CheckpointFile>>> written; ///< by the worker
-  std::optional<Result<std::string>> committed;               ///< likewise, on rank 0
+  std::optional<Result<std::string>> done;                    ///< likewise, of who leads; others: empty
   std::string newestPath;
   std::optional<uint64_t> newestStep;
   unsigned failures = 0;   ///< in a row

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <unordered_set>
 
 namespace ds::rt {
@@ -110,6 +110,18 @@ private:
 
 } // namespace
 
+/// What a rank is told whose bytes, by tensor, are on other nodes.
+static Error missingParts(const Checkpoint &checkpoint, const std::map<std::string, uint64_t> &elsewhere) {
+  uint64_t bytes = 0;
+  std::vector<std::string> names;
+  for (const auto &[name, missing] : elsewhere) {
+    bytes += missing;
+    names.push_back(name);
+  }
+  return checkpoint.elsewhere(
+      fmt::format("{} bytes that this rank needs of {} are", bytes, spellNames(names)));
+}
+
 Result<RestorePlan> planRestore(const Program &program, uint32_t rank, const Checkpoint &checkpoint) {
   Matcher matcher(program, checkpoint);
   const std::vector<const CheckpointTensor *> tensors = matcher.match();
@@ -117,20 +129,25 @@ Result<RestorePlan> planRestore(const Program &program, uint32_t rank, const Che
     return status.error();
   RestorePlan plan;
   plan.notes = matcher.notes();
+  std::map<std::string, uint64_t> elsewhere;
   for (uint32_t i = 0; i < program.states.size(); ++i) {
     if (!tensors[i])
       continue;
     const State &state = program.states[i];
     ElementRuns runs(program.mesh, state.layout, state.logicalShape, rank);
-    while (const std::optional<ElementRun> run = runs.next())
-      checkpoint.want(*tensors[i], run->first, run->count, [&](WantedBytes wanted, uint64_t element) {
-        wanted.tag = plan.destinations.size();
-        plan.wanted.push_back(wanted);
-        plan.destinations.push_back({i, run->at + (element - run->first), tensors[i]->dtype});
-        plan.bytes += wanted.bytes;
-      });
+    while (const std::optional<ElementRun> run = runs.next()) {
+      const uint64_t missing =
+          checkpoint.want(*tensors[i], run->first, run->count, [&](WantedBytes wanted, uint64_t element) {
+            wanted.tag = plan.destinations.size();
+            plan.wanted.push_back(wanted);
+            plan.destinations.push_back({i, run->at + (element - run->first), tensors[i]->dtype});
+            plan.bytes += wanted.bytes;
+          });
+      elsewhere[tensors[i]->name] += missing * bitSize(tensors[i]->dtype) / 8;
+    }
   }
-  return plan;
+  std::erase_if(elsewhere, [](const auto &each) { return each.second == 0; });
+  return elsewhere.empty() ? Result<RestorePlan>(std::move(plan)) : missingParts(checkpoint, elsewhere);
 }
 
 Status restoreStates(Executor &executor, const Checkpoint &checkpoint, const RestorePlan &plan) {

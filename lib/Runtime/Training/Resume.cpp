@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace ds::rt {
 
@@ -23,12 +22,11 @@ Status Resume::list() {
   listed = true;
   if (!team.leads())
     return {};
-  std::error_code unused;
-  if (!isAuto() && std::filesystem::exists(options.resume + "/" + kManifestName, unused)) {
+  if (!isAuto() && !manifestsIn(options.resume).empty()) {
     candidates.push_back(options.resume);
     return {};
   }
-  const std::string &root = isAuto() ? options.save : options.resume;
+  const std::string &root = directory();
   const Result<StoreListing> listing = listCheckpoints(root);
   if (!listing)
     return listing.error();
@@ -56,18 +54,32 @@ Result<std::string> Resume::nextName() {
   return team.fromLeader(mine, kWhat);
 }
 
-/// The first thing that keeps any rank from going on, with its name; empty when nothing does.
-Result<std::string> Resume::vote(const Status &mine) {
-  if (team.world() == 1)
-    return mine ? std::string() : mine.error().message;
-  Result<std::vector<std::string>> texts =
-      team.ranks().exchange(mine ? std::string() : mine.error().message, kWhat);
+/// What all ranks together say of a checkpoint. A rank brings "!" and what keeps it from going on, "?" where
+/// it has none of this name, or "=" and the letters of the save.
+Result<Resume::Verdict> Resume::vote(const std::string &path, const Status &mine) {
+  std::string text = "!" + (mine ? "" : mine.error().message);
+  if (mine)
+    text = "=" + (chosen ? chosen->manifest().save : "");
+  else if (!team.leads() && manifestsIn(path).empty())
+    text = "?";
+  Result<std::vector<std::string>> texts = std::vector<std::string>{text};
+  if (team.world() > 1)
+    texts = team.ranks().exchange(text, kWhat);
   if (!texts)
     return texts.error();
-  for (size_t rank = 0; rank < texts->size(); ++rank)
-    if (!(*texts)[rank].empty())
-      return fmt::format("rank {}: {}", rank, (*texts)[rank]);
-  return std::string();
+  const auto first = [&](auto &&is) { return std::ranges::find_if(*texts, is) - texts->begin(); };
+  const size_t bad =
+      static_cast<size_t>(first([](const std::string &each) { return each.starts_with('!'); }));
+  if (bad < texts->size())
+    return Verdict{Verdict::Kind::Refused,
+                   (team.world() > 1 ? fmt::format("rank {}: ", bad) : "") + (*texts)[bad].substr(1)};
+  const size_t other =
+      static_cast<size_t>(first([&](const std::string &each) { return each != texts->front(); }));
+  if (other == texts->size())
+    return Verdict{};
+  return Verdict{Verdict::Kind::NotEverywhere,
+                 fmt::format("{} has {}", team.name(static_cast<uint32_t>(other)),
+                             (*texts)[other] == "?" ? "none of this name" : "one of another save there")};
 }
 
 Status Resume::look(const Program &program, const std::string &path) {
@@ -83,15 +95,54 @@ Status Resume::look(const Program &program, const std::string &path) {
 }
 
 /// Ends the run, or tells why the next candidate is taken.
-Status Resume::giveUp(const std::string &path, const std::string &why) {
+Status Resume::giveUp(const std::string &path, const Verdict &verdict) {
   chosen.reset();
-  if (isAuto()) {
+  const bool unfinished = verdict.kind == Verdict::Kind::NotEverywhere && path != options.resume;
+  if (isAuto() || unfinished) {
     if (team.leads())
-      logLine(fmt::format("passed over '{}': {}", path, why));
+      logLine(fmt::format("passed over '{}': {}", path, verdict.why));
     return {};
   }
-  return Error{ExitCode::Corrupt, fmt::format("--resume: {}", why),
+  const std::string place = verdict.kind == Verdict::Kind::NotEverywhere ? "'" + path + "': " : "";
+  return Error{ExitCode::Corrupt, fmt::format("--resume: {}{}", place, verdict.why),
                candidates.empty() ? "" : fmt::format("the next older one is '{}'", candidates.front())};
+}
+
+/// The newest checkpoint of which this rank's directory has a part; empty without.
+static std::string newestPart(const std::string &directory) {
+  const Result<Manifest> own = readManifestAlone(directory);
+  if (own && !own->isWhole())
+    return directory;
+  const Result<StoreListing> listing = listCheckpoints(directory);
+  if (listing)
+    for (const StoredCheckpoint &each : listing->checkpoints)
+      if (!each.save.empty())
+        return each.name;
+  return {};
+}
+
+/// No candidate is left. Where some node has a part of a checkpoint another one's are lost: to begin anew
+/// then would be no help.
+Status Resume::endWithout() {
+  const Result<std::vector<std::string>> parts = team.fromAll(newestPart(directory()), kWhat);
+  if (!parts)
+    return parts.error();
+  const auto has = std::ranges::find_if(*parts, [](const std::string &each) { return !each.empty(); });
+  const auto lacks = std::ranges::find(*parts, std::string());
+  if (has != parts->end()) {
+    const auto nameOf = [&](auto each) { return team.name(static_cast<uint32_t>(each - parts->begin())); };
+    return Error{ExitCode::Corrupt,
+                 fmt::format("--resume: no checkpoint in '{}' is there on all nodes: {} has a part of '{}'{}",
+                             directory(), nameOf(has), *has,
+                             lacks == parts->end() ? "" : ", " + nameOf(lacks) + " of none"),
+                 "bring back the directory of the node that has lost it, or name another one"};
+  }
+  if (!isAuto())
+    return Error{ExitCode::Invalid, fmt::format("--resume: there is no checkpoint in '{}'", options.resume),
+                 "name the directory that --save was given, or one step-N in it"};
+  if (team.leads())
+    logLine(fmt::format("there is no checkpoint in '{}': starts from the beginning", options.save));
+  return {};
 }
 
 Status Resume::choose(const Program &program) {
@@ -99,29 +150,23 @@ Status Resume::choose(const Program &program) {
     const Result<std::string> path = nextName();
     if (!path)
       return path.error();
-    if (path->empty()) {
-      if (!isAuto())
-        return Error{ExitCode::Invalid,
-                     fmt::format("--resume: there is no checkpoint in '{}'", options.resume),
-                     "name the directory that --save was given, or one step-N in it"};
-      if (team.leads())
-        logLine(fmt::format("there is no checkpoint in '{}': starts from the beginning", options.save));
-      return {};
-    }
+    if (path->empty())
+      return endWithout();
     const Status looked = look(program, *path);
     // What does not fit the program fits no better in an older checkpoint.
     const Result<bool> foreign = team.anyOf(!looked && looked.error().code == ExitCode::Invalid);
     if (!foreign)
       return foreign.error();
+    const Result<Verdict> verdict = vote(*path, looked);
+    if (!verdict)
+      return verdict.error();
     if (*foreign)
-      return looked ? Status(Error{ExitCode::Invalid, "--resume: another rank refuses the checkpoint", ""})
-                    : looked;
-    const Result<std::string> why = vote(looked);
-    if (!why)
-      return why.error();
-    if (why->empty())
+      return looked || looked.error().code != ExitCode::Invalid
+                 ? Status(Error{ExitCode::Invalid, "--resume: " + verdict->why, ""})
+                 : looked;
+    if (verdict->kind == Verdict::Kind::Taken)
       return {};
-    if (Status status = giveUp(*path, *why); !status)
+    if (Status status = giveUp(*path, *verdict); !status)
       return status;
   }
 }
@@ -141,10 +186,10 @@ std::vector<bool> Resume::restored(const Program &program) const {
 Result<bool> Resume::restore(Executor &executor) {
   const int64_t begin = nowNs();
   const Status mine = restoreStates(executor, *chosen, plan);
-  const Result<std::string> why = vote(mine);
-  if (!why)
-    return why.error();
-  if (why->empty()) {
+  const Result<Verdict> verdict = vote(chosen->directory(), mine);
+  if (!verdict)
+    return verdict.error();
+  if (verdict->kind == Verdict::Kind::Taken) {
     if (!team.leads())
       return true;
     logLine(fmt::format("goes on from '{}' behind step {}: {} read by this rank in {:.3g} s",
@@ -158,7 +203,7 @@ Result<bool> Resume::restore(Executor &executor) {
     return Error{mine.error().code, "--resume: " + mine.error().message,
                  candidates.empty() ? mine.error().hint
                                     : fmt::format("the next older one is '{}'", candidates.front())};
-  Status status = giveUp(chosen->directory(), *why);
+  Status status = giveUp(chosen->directory(), *verdict);
   return status ? Result<bool>(false) : Result<bool>(status.error());
 }
 

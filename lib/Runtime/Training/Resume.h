@@ -2,7 +2,9 @@
 //
 // Rank 0 chooses, all ranks look, and all vote: what one of them cannot use none uses. `--resume auto` then
 // takes the next older one, and says why; a directory that was named is the user's choice, and refused with
-// the name of the one that would do.
+// the name of the one that would do. Where nodes have directories of their own each rank looks into its own:
+// what is not there on all nodes, of one save, was never finished and is passed over; where nothing is left
+// but parts the run is refused, not begun anew.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_TRAINING_RESUME_H
@@ -44,9 +46,19 @@ private:
   Status list();
   Result<std::string> nextName();
   Status look(const Program &program, const std::string &path);
-  Result<std::string> vote(const Status &mine);
-  Status giveUp(const std::string &path, const std::string &why);
+  struct Verdict {
+    enum class Kind {
+      Taken,
+      Refused,       ///< some rank cannot use it
+      NotEverywhere, ///< not on all nodes: its save was not finished, or is lost
+    } kind = Kind::Taken;
+    std::string why; ///< not Taken
+  };
+  Result<Verdict> vote(const std::string &path, const Status &mine);
+  Status giveUp(const std::string &path, const Verdict &verdict);
+  Status endWithout();
   bool isAuto() const { return options.resume == "auto"; }
+  const std::string &directory() const { return isAuto() ? options.save : options.resume; }
 
   const TrainOptions &options;
   Team &team;

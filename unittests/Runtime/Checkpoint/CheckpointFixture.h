@@ -90,12 +90,37 @@ public:
   Program program;
 };
 
+/// States of many layouts on `dp` ranks, each held along `tp` others where there are any.
+inline Model modelOf(uint32_t dp, uint32_t tp = 1) {
+  Model model(tp == 1 ? Mesh{{"dp", dp}} : Mesh{{"dp", dp}, {"tp", tp}});
+  model.addZero("a", {7, 11});
+  model.addZero("b", {3, 4, 5});
+  model.add("c", {64, 300}); // replicated, large enough to be divided
+  model.add("d", {5});
+  model.add("step", {}, {}, Role::Scalar);
+  model.add("empty", {0, 4});
+  Layout cut;
+  if (tp > 1) {
+    cut.cuts = {AxisSet(), model.program.mesh.find("tp").value()};
+    Layout both = cut;
+    both.bucket = model.program.mesh.find("dp").value();
+    both.shardElements = (6 * 8 / tp + dp - 1) / dp;
+    model.add("e", {6, 8}, cut);
+    model.add("f", {6, 8}, both);
+  } else {
+    model.add("e", {6, 8});
+    model.add("f", {6, 8});
+  }
+  return model;
+}
+
 /// Writes what one rank writes.
 inline Result<std::vector<CheckpointFile>> writeRank(FileLayer &layer, const Model &model, uint32_t rank,
                                                      const std::string &directory, int version,
-                                                     uint64_t chunkBytes, uint32_t threads = 0) {
+                                                     uint64_t chunkBytes, uint32_t threads = 0,
+                                                     std::span<const uint32_t> node = {}) {
   std::vector<CheckpointFile> done;
-  const Result<std::vector<ShardFile>> files = planShards(model.program, rank);
+  const Result<std::vector<ShardFile>> files = planShards(model.program, rank, node);
   if (!files)
     return files.error();
   StagedWriter staged(layer, {threads, size_t(1) << 14});
@@ -154,22 +179,47 @@ inline Result<std::string> save(FileLayer &layer, const Model &model, const std:
   return commitSave(layer, root, *unfinished, manifest);
 }
 
-/// Compares what a rank of `model` reads from a checkpoint of version `version` with what it should hold.
+/// Saves the part of one of `nodes` in its directory, as its ranks do.
+inline Result<std::string> savePart(const Model &model, const std::string &root,
+                                    const std::vector<CheckpointNode> &nodes, uint32_t number, uint64_t step,
+                                    const std::string &letters = "letters") {
+  const Result<std::string> unfinished = beginSave(systemFiles(), root, step);
+  if (!unfinished)
+    return unfinished.error();
+  Manifest manifest = manifestOf(model, step, /*chunkBytes=*/64);
+  manifest.save = letters;
+  manifest.nodes = nodes;
+  manifest.parts = {number};
+  for (const uint32_t rank : nodes[number].ranks) {
+    Result<std::vector<CheckpointFile>> files =
+        writeRank(systemFiles(), model, rank, *unfinished, static_cast<int>(step), manifest.chunkBytes,
+                  /*threads=*/0, nodes[number].ranks);
+    if (!files)
+      return files.error();
+    manifest.files.insert(manifest.files.end(), files->begin(), files->end());
+  }
+  return commitSave(systemFiles(), root, *unfinished, manifest);
+}
+
+/// Compares what one rank of `model` reads from a checkpoint of version `version` with what it should hold.
+inline void expectReads(const Model &model, const Checkpoint &checkpoint, int version, uint32_t rank) {
+  for (size_t i = 0; i < model.program.states.size(); ++i) {
+    const State &state = model.program.states[i];
+    const CheckpointTensor *tensor = checkpoint.find(state.name);
+    ASSERT_TRUE(tensor) << state.name;
+    std::vector<float> expected = model.memory(i, rank, version), read(expected.size(), -1);
+    ElementRuns runs(model.program.mesh, state.layout, state.logicalShape, rank);
+    while (const std::optional<ElementRun> run = runs.next()) {
+      const Status status = checkpoint.read(*tensor, run->first, run->count,
+                                            reinterpret_cast<std::byte *>(read.data() + run->at));
+      ASSERT_TRUE(status) << status.error().message;
+    }
+    ASSERT_EQ(read, expected) << state.name << " on rank " << rank;
+  }
+}
 inline void expectReads(const Model &model, const Checkpoint &checkpoint, int version) {
   for (uint32_t rank = 0; rank < model.program.world; ++rank)
-    for (size_t i = 0; i < model.program.states.size(); ++i) {
-      const State &state = model.program.states[i];
-      const CheckpointTensor *tensor = checkpoint.find(state.name);
-      ASSERT_TRUE(tensor) << state.name;
-      std::vector<float> expected = model.memory(i, rank, version), read(expected.size(), -1);
-      ElementRuns runs(model.program.mesh, state.layout, state.logicalShape, rank);
-      while (const std::optional<ElementRun> run = runs.next()) {
-        const Status status = checkpoint.read(*tensor, run->first, run->count,
-                                              reinterpret_cast<std::byte *>(read.data() + run->at));
-        ASSERT_TRUE(status) << status.error().message;
-      }
-      ASSERT_EQ(read, expected) << state.name << " on rank " << rank;
-    }
+    expectReads(model, checkpoint, version, rank);
 }
 
 class CheckpointFixture : public testing::Test {

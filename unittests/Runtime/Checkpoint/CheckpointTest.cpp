@@ -12,30 +12,6 @@ using namespace ds::rt::test;
 
 namespace {
 
-/// States of many layouts on `dp` ranks, each held along `tp` others where there are any.
-Model modelOf(uint32_t dp, uint32_t tp = 1) {
-  Model model(tp == 1 ? Mesh{{"dp", dp}} : Mesh{{"dp", dp}, {"tp", tp}});
-  model.addZero("a", {7, 11});
-  model.addZero("b", {3, 4, 5});
-  model.add("c", {64, 300}); // replicated, large enough to be divided
-  model.add("d", {5});
-  model.add("step", {}, {}, Role::Scalar);
-  model.add("empty", {0, 4});
-  Layout cut;
-  if (tp > 1) {
-    cut.cuts = {AxisSet(), model.program.mesh.find("tp").value()};
-    Layout both = cut;
-    both.bucket = model.program.mesh.find("dp").value();
-    both.shardElements = (6 * 8 / tp + dp - 1) / dp;
-    model.add("e", {6, 8}, cut);
-    model.add("f", {6, 8}, both);
-  } else {
-    model.add("e", {6, 8});
-    model.add("f", {6, 8});
-  }
-  return model;
-}
-
 TEST_F(CheckpointFixture, everyMeshReadsEveryOther) {
   const std::vector<Model> models = {modelOf(1), modelOf(2),    modelOf(3),
                                      modelOf(4), modelOf(2, 2), modelOf(1, 4)};

@@ -39,8 +39,9 @@ using TakeBytes =
 
 class Checkpoint {
 public:
-  /// Opens the checkpoint in `directory` (".../step-100"). Corrupt: something is missing, has another size,
-  /// is damaged where it was looked at, or the parts of a tensor leave a hole or overlap.
+  /// Opens the checkpoint in `directory` (".../step-100"), or the part of one that is there. Corrupt:
+  /// something is missing, has another size, is damaged where it was looked at, or the boxes of a tensor
+  /// leave a hole or overlap. What several nodes have is read from one of them.
   static Result<Checkpoint> open(const std::string &directory);
 
   const Manifest &manifest() const { return content; }
@@ -48,18 +49,23 @@ public:
 
   /// The tensor of that name, also by one of its aliases; null if there is none.
   const CheckpointTensor *find(std::string_view name) const;
-  /// Where its elements are, in ascending order and without holes.
+  /// Where its elements are, in ascending order; without holes in a checkpoint that is whole.
   const std::vector<StoredRun> &runs(const CheckpointTensor &tensor) const;
 
-  /// Appends what of elements [first, first + count) of `tensor` must be read, in order.
-  void want(const CheckpointTensor &tensor, uint64_t first, uint64_t count,
-            const std::function<void(WantedBytes, uint64_t element)> &add) const;
+  /// Appends what of elements [first, first + count) of `tensor` must be read, in order; returns how many are
+  /// on other nodes.
+  uint64_t want(const CheckpointTensor &tensor, uint64_t first, uint64_t count,
+                const std::function<void(WantedBytes, uint64_t element)> &add) const;
+
+  /// What is said of elements that are on other nodes: Invalid, with the nodes that have them.
+  Error elsewhere(const std::string &what) const;
 
   /// Reads what is wanted, by file and offset. Corrupt: a chunk is not what was written; its file and offset
   /// are named. Io: it cannot be read.
   Status read(std::vector<WantedBytes> wanted, const TakeBytes &take) const;
 
-  /// Reads `count` elements of `tensor` from `first` on, as they are stored.
+  /// Reads `count` elements of `tensor` from `first` on, as they are stored. Invalid: some are on other
+  /// nodes.
   Status read(const CheckpointTensor &tensor, uint64_t first, uint64_t count, std::byte *to) const;
 
   /// Compares the digests of a whole file of the manifest; `bad` is told of each chunk that differs.
@@ -73,6 +79,7 @@ private:
   Status readHeaders();
   Status readHeader(uint32_t file);
   Status checkCover();
+  void dropRepeated(std::vector<StoredRun> &runs, uint64_t elementBytes) const;
 
   std::string path;
   Manifest content;

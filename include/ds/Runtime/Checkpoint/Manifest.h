@@ -8,6 +8,10 @@
 //
 // The first line of the file is a digest of all that follows it.
 //
+// Where each node has a directory of its own, each has the part that its ranks hold, with a manifest of that,
+// `manifest-00001-of-00004.json`. Parts have letters of their save in common. Copied into one directory they
+// are a checkpoint as any other, except that what ranks of several nodes hold alike is there several times.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_CHECKPOINT_MANIFEST_H
 #define DS_RUNTIME_CHECKPOINT_MANIFEST_H
@@ -50,6 +54,15 @@ struct CheckpointFile {
   std::string name; ///< plain: no directory
   uint64_t bytes = 0;
   std::vector<std::string> digests; ///< of each chunk of Manifest::chunkBytes, the last one shorter
+  uint32_t node = 0;                ///< that has written it, of Manifest::nodes; from the manifest it is in
+};
+
+/// One of the nodes that have each written a part of a checkpoint.
+struct CheckpointNode {
+  std::string host;
+  std::vector<uint32_t> ranks; ///< ascending
+
+  bool operator==(const CheckpointNode &) const = default;
 };
 
 /// Where the data stand.
@@ -75,8 +88,22 @@ struct Manifest {
   DataCursor data;
   std::vector<CheckpointTensor> tensors;
   uint64_t chunkBytes = uint64_t(4) << 20;
+  std::string save;                  ///< letters that all parts of one save have; empty: it has no parts
+  std::vector<CheckpointNode> nodes; ///< all whose parts make the whole; none: it has no parts
+  std::vector<uint32_t> parts;       ///< which of them the files are of
   std::vector<CheckpointFile> files;
+
+  /// Whether nothing of it is on other nodes.
+  bool isWhole() const { return parts.size() == nodes.size(); }
+  /// Of a checkpoint of which some is elsewhere: "node 1 of 2 (host beta, ranks 2, 3)" and so on, of those
+  /// that are here or of those that are not.
+  std::string spellNodes(bool here) const;
 };
+
+/// What the manifest of a checkpoint is called, or of one part of it.
+std::string manifestName(const Manifest &manifest);
+/// Whether a file of this name is a manifest.
+bool isManifestName(std::string_view name);
 
 /// The text of manifest.json.
 std::string spellManifest(const Manifest &manifest);
@@ -84,6 +111,10 @@ std::string spellManifest(const Manifest &manifest);
 /// Reads it. Corrupt: damaged, not a manifest, of a newer form, or names what may not be named. `path` is for
 /// messages.
 Result<Manifest> parseManifest(std::string_view text, const std::string &path);
+
+/// Adds another part of the same save. Corrupt: it is of another, or is there already. `path` is that of its
+/// manifest.
+Status addPart(Manifest &manifest, Manifest part, const std::string &path);
 
 /// The files of one rank as text for the others, and back; for messages between ranks.
 std::string spellFiles(std::span<const CheckpointFile> files);

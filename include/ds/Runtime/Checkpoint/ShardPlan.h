@@ -15,6 +15,7 @@
 #include "ds/Runtime/Checkpoint/Box.h"
 #include "ds/Runtime/Checkpoint/Manifest.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,13 +41,17 @@ struct ShardFile {
 /// stages.
 std::vector<CheckpointTensor> checkpointTensors(const Program &program);
 
-/// What `rank` writes. Invalid: names that no file can hold.
-Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank);
+/// What `rank` writes. Where ranks write parts of a checkpoint, `node` are those of its part, ascending, who
+/// write all that they hold: what others hold too is not divided with them. None: all ranks write one whole.
+/// Invalid: names that no file can hold.
+Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank,
+                                          std::span<const uint32_t> node = {});
 
 /// Bytes of all pieces of a rank: what a copy of them takes.
 uint64_t snapshotBytes(const Program &program, uint32_t rank);
 
-/// At least the bytes of any rank's pieces, and not much more, in time that does not grow with the ranks.
+/// At least the bytes of any rank's pieces, and not much more, in time that does not grow with the ranks. Of
+/// a program whose ranks may write parts it is what one of them would write if each were a node.
 uint64_t mostSnapshotBytes(const Program &program);
 
 /// Bytes of all tensors: what all ranks together write, but for headers.

@@ -17,6 +17,7 @@
 #include "ds/Runtime/Checkpoint/Manifest.h"
 
 #include <optional>
+#include <set>
 
 namespace ds::rt {
 
@@ -24,7 +25,8 @@ namespace ds::rt {
 struct StoredCheckpoint {
   std::string name; ///< "step-100"
   uint64_t step = 0;
-  std::string problem; ///< why it is none: "has no manifest.json"; empty for a whole one
+  std::string problem; ///< why it is none: "has no manifest.json"; empty where all its files are there
+  std::string save;    ///< of what other nodes have parts of too: letters of the save; else empty
 };
 
 struct StoreListing {
@@ -42,8 +44,16 @@ Result<Manifest> readManifest(const std::string &directory);
 
 /// The same, but of the manifest alone: its files may be missing.
 Result<Manifest> readManifestAlone(const std::string &directory);
+/// Names of the manifests in `directory`: one, or one for each part that is there.
+std::vector<std::string> manifestsIn(const std::string &directory);
 /// Whether a file of a manifest is there in full size, and no link. Corrupt with what is wrong.
 Status checkFile(const std::string &directory, const CheckpointFile &file);
+
+/// Letters that nobody else has drawn.
+std::string uniqueLetters();
+
+/// Makes the directory and those above it that are missing, durably.
+Status makeDirectories(FileLayer &layer, const std::string &path);
 
 /// Makes the directory of a new save and returns its path. `root` is made if it is not there.
 Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_t step);
@@ -53,12 +63,19 @@ Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_
 Result<std::string> commitSave(FileLayer &layer, const std::string &root, const std::string &unfinished,
                                const Manifest &manifest);
 
+/// The two halves of it: the manifest in `unfinished`, synced, and then the name.
+Status writeManifest(FileLayer &layer, const std::string &unfinished, const Manifest &manifest);
+Result<std::string> publishSave(FileLayer &layer, const std::string &root, const std::string &unfinished,
+                                uint64_t step);
+
 /// Removes a directory of checkpoint files; its manifest goes first.
 Status removeCheckpoint(FileLayer &layer, const std::string &directory);
 
 /// Removes all but the newest `keep` whole checkpoints, two at least, and what unfinished saves have left.
-/// Damaged ones stay. Requires the lock, and that no save is under way.
-Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep);
+/// Damaged ones stay. Requires the lock, and that no save is under way. Parts of saves count where all nodes
+/// have theirs: those of `everywhere`, if that is given; others go as soon as so many newer ones are there.
+Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
+                        const std::set<std::string> *everywhere = nullptr);
 
 /// The right to write to a directory of checkpoints, until it is destroyed or the process ends.
 class StoreLock {
