@@ -21,14 +21,6 @@ using namespace detail;
 
 namespace detail {
 
-void ResidencyLoad::add(const ResidencyWay &way, int sign) {
-  for (const ResidencyHold &hold : way.holds)
-    for (uint32_t moment = hold.begin; moment < hold.end; ++moment)
-      bytes[hold.space][moment] += sign * hold.bytes;
-  for (const ResidencyCharge &charge : way.charges)
-    work[charge.resource] += sign * charge.seconds;
-}
-
 ResidencyLoad loadOf(const ResidencyProblem &problem, const Ways &ways) {
   // By what changes from one moment to the next: a hold may be as long as the step.
   ResidencyLoad load;

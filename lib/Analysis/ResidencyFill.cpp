@@ -4,6 +4,7 @@
 // free goes to the parts whose other choices save most seconds for a byte, one by one.
 //
 //===---------------------------------------------------------------------------===//
+#include "HeldBytes.h"
 #include "ResidencySolver.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace ds::analysis::detail {
 
 namespace {
 
-/// Pairs of moves are tried where there are no more.
-constexpr size_t kMostPaired = 400;
+/// Pairs of moves, and three together, are tried where there are no more.
+constexpr size_t kMostPaired = 400, kMostTripled = 40;
 constexpr int kMostPasses = 6;
 
 /// Another choice of one part.
@@ -27,16 +28,18 @@ struct Move {
 
 class SlackFiller {
 public:
-  SlackFiller(const ResidencyProblem &problem, const ResidencyParts &parts, Ways &ways)
-      : problem(problem), parts(parts), ways(ways), load(loadOf(problem, ways)) {}
+  SlackFiller(const ResidencyProblem &problem, const ResidencyParts &parts, Ways &ways);
   void run();
 
 private:
   using Score = std::pair<double, double>;
 
   Score scoreOf() const;
-  bool fits(const ResidencyPart &part, const Ways &before) const;
-  void apply(uint32_t part, const Ways &next);
+  template <class Visit>
+  void visitChanges(uint32_t part, const Ways &next, Visit visit) const;
+  void changeSeconds(const Move &move);
+  void changeBytes(const Move &move, int64_t sign);
+  bool fits(const Move &move) const;
   Ways waysOf(const ResidencyPart &part) const;
   bool isValid(const ResidencyPart &part, const Ways &local) const;
   std::set<Ways> choicesOf(const ResidencyPart &part) const;
@@ -44,16 +47,26 @@ private:
   std::vector<Move> findMoves();
   bool makeMoves(const std::vector<Move> &moves);
   bool tryMoves(const std::vector<const Move *> &moves);
+  bool tryTogether(const std::vector<Move> &moves, size_t from, size_t count,
+                   std::vector<const Move *> &taken);
 
   const ResidencyProblem &problem;
   const ResidencyParts &parts;
   Ways &ways;
-  ResidencyLoad load;
+  std::vector<double> work;    ///< of each resource
+  std::vector<HeldBytes> held; ///< of each space
 };
 
+SlackFiller::SlackFiller(const ResidencyProblem &problem, const ResidencyParts &parts, Ways &ways)
+    : problem(problem), parts(parts), ways(ways) {
+  ResidencyLoad load = loadOf(problem, ways);
+  work = std::move(load.work);
+  for (const std::vector<int64_t> &bytes : load.bytes)
+    held.emplace_back(bytes);
+}
+
 SlackFiller::Score SlackFiller::scoreOf() const {
-  return {*std::max_element(load.work.begin(), load.work.end()),
-          std::accumulate(load.work.begin(), load.work.end(), 0.0)};
+  return {*std::max_element(work.begin(), work.end()), std::accumulate(work.begin(), work.end(), 0.0)};
 }
 
 Ways SlackFiller::waysOf(const ResidencyPart &part) const {
@@ -63,36 +76,47 @@ Ways SlackFiller::waysOf(const ResidencyPart &part) const {
   return local;
 }
 
-/// Gives `part` the ways `next`.
-void SlackFiller::apply(uint32_t part, const Ways &next) {
+/// Calls `visit` with the way that each value of `part` has and the one that it has in `next`, where they
+/// differ; null where the value is not had.
+template <class Visit>
+void SlackFiller::visitChanges(uint32_t part, const Ways &next, Visit visit) const {
   const std::vector<uint32_t> &values = parts.parts[part].values;
-  for (size_t local = 0; local < values.size(); ++local) {
-    const ResidencyValue &value = problem.values[values[local]];
-    if (ways[values[local]] == next[local])
-      continue;
-    if (const ResidencyWay *way = wayOf(value, ways[values[local]]))
-      load.add(*way, -1);
-    if (const ResidencyWay *way = wayOf(value, next[local]))
-      load.add(*way, +1);
-    ways[values[local]] = next[local];
-  }
+  for (size_t local = 0; local < values.size(); ++local)
+    if (ways[values[local]] != next[local])
+      visit(wayOf(problem.values[values[local]], ways[values[local]]),
+            wayOf(problem.values[values[local]], next[local]));
 }
 
-/// Whether what `part` holds now, or held `before`, is within the budgets where it may have become more.
-bool SlackFiller::fits(const ResidencyPart &part, const Ways &before) const {
-  for (size_t local = 0; local < part.values.size(); ++local) {
-    uint32_t value = part.values[local];
-    if (ways[value] == before[local])
-      continue;
-    const ResidencyWay *way = wayOf(problem.values[value], ways[value]);
-    for (size_t hold = 0; way && hold < way->holds.size(); ++hold) {
-      const ResidencyHold &entry = way->holds[hold];
-      for (uint32_t moment = entry.begin; moment < entry.end; ++moment)
-        if (load.bytes[entry.space][moment] > problem.spaces[entry.space].budget)
-          return false;
+void SlackFiller::changeSeconds(const Move &move) {
+  auto add = [&](const ResidencyWay *way, double sign) {
+    for (size_t charge = 0; way && charge < way->charges.size(); ++charge)
+      work[way->charges[charge].resource] += sign * way->charges[charge].seconds;
+  };
+  visitChanges(move.part, move.ways,
+               [&](const ResidencyWay *now, const ResidencyWay *next) { add(now, -1), add(next, +1); });
+}
+
+/// Makes `held` what it is with the move, or with -1 what it was without.
+void SlackFiller::changeBytes(const Move &move, int64_t sign) {
+  auto add = [&](const ResidencyWay *way, int64_t times) {
+    for (size_t hold = 0; way && hold < way->holds.size(); ++hold)
+      held[way->holds[hold].space].add(way->holds[hold].begin, way->holds[hold].end,
+                                       times * way->holds[hold].bytes);
+  };
+  visitChanges(move.part, move.ways,
+               [&](const ResidencyWay *now, const ResidencyWay *next) { add(now, -sign), add(next, sign); });
+}
+
+/// Whether all is within the budgets where `move`, whose bytes are counted, may have made it more.
+bool SlackFiller::fits(const Move &move) const {
+  bool fits = true;
+  visitChanges(move.part, move.ways, [&](const ResidencyWay *, const ResidencyWay *next) {
+    for (size_t hold = 0; next && fits && hold < next->holds.size(); ++hold) {
+      const ResidencyHold &entry = next->holds[hold];
+      fits = held[entry.space].mostIn(entry.begin, entry.end) <= problem.spaces[entry.space].budget;
     }
-  }
-  return true;
+  });
+  return fits;
 }
 
 /// Whether every value that is needed is had, in a way that it has.
@@ -106,8 +130,9 @@ bool SlackFiller::isValid(const ResidencyPart &part, const Ways &local) const {
       return false;
     if (at(value) != kMadeAgain)
       continue;
-    if (!entry.again || std::any_of(entry.operands.begin(), entry.operands.end(),
-                                    [&](uint32_t operand) { return at(operand) == kNotHad; }))
+    const std::vector<uint32_t> links = linksOf(problem, value);
+    if (!entry.again ||
+        std::any_of(links.begin(), links.end(), [&](uint32_t operand) { return at(operand) == kNotHad; }))
       return false;
   }
   return true;
@@ -174,7 +199,7 @@ bool SlackFiller::makeMoves(const std::vector<Move> &moves) {
   while (true) {
     std::optional<size_t> busiest;
     for (size_t resource = 0; resource < count; ++resource)
-      if (next[resource] < order[resource].size() && (!busiest || load.work[resource] > load.work[*busiest]))
+      if (next[resource] < order[resource].size() && (!busiest || work[resource] > work[*busiest]))
         busiest = resource;
     if (!busiest)
       return changed;
@@ -182,20 +207,47 @@ bool SlackFiller::makeMoves(const std::vector<Move> &moves) {
   }
 }
 
-/// Makes all of `moves` if that fits and is better.
+/// Makes all of `moves`, of parts that differ, if that is better and fits.
 bool SlackFiller::tryMoves(const std::vector<const Move *> &moves) {
-  Score before = scoreOf();
-  std::vector<Ways> old;
-  for (const Move *move : moves) {
-    old.push_back(waysOf(parts.parts[move->part]));
-    apply(move->part, move->ways);
-  }
+  const Score before = scoreOf();
+  const std::vector<double> workBefore = work;
+  for (const Move *move : moves)
+    changeSeconds(*move);
+  // Most moves end here, before any moment is looked at.
   bool isBetter = scoreOf() < Score{before.first, before.second * (1 - 1e-12)};
-  for (size_t move = 0; isBetter && move < moves.size(); ++move)
-    isBetter = fits(parts.parts[moves[move]->part], old[move]);
-  for (size_t move = moves.size(); !isBetter && move-- > 0;)
-    apply(moves[move]->part, old[move]);
-  return isBetter;
+  if (isBetter) {
+    for (const Move *move : moves)
+      changeBytes(*move, +1);
+    isBetter = std::all_of(moves.begin(), moves.end(), [&](const Move *move) { return fits(*move); });
+    for (const Move *move : moves)
+      if (!isBetter)
+        changeBytes(*move, -1);
+  }
+  if (!isBetter) {
+    work = workBefore;
+    return false;
+  }
+  for (const Move *move : moves) {
+    const std::vector<uint32_t> &values = parts.parts[move->part].values;
+    for (size_t local = 0; local < values.size(); ++local)
+      ways[values[local]] = move->ways[local];
+  }
+  return true;
+}
+
+/// Makes up to `count` of `moves` together with those in `taken`, the first that are better and fit.
+bool SlackFiller::tryTogether(const std::vector<Move> &moves, size_t from, size_t count,
+                              std::vector<const Move *> &taken) {
+  for (size_t index = from; index < moves.size(); ++index) {
+    if (std::any_of(taken.begin(), taken.end(),
+                    [&](const Move *of) { return of->part == moves[index].part; }))
+      continue;
+    taken.push_back(&moves[index]);
+    if (tryMoves(taken) || (taken.size() < count && tryTogether(moves, index + 1, count, taken)))
+      return true;
+    taken.pop_back();
+  }
+  return false;
 }
 
 void SlackFiller::run() {
@@ -203,10 +255,10 @@ void SlackFiller::run() {
   for (int pass = 0; changed && pass < kMostPasses; ++pass) {
     std::vector<Move> moves = findMoves();
     changed = makeMoves(moves);
-    for (size_t one = 0; !changed && moves.size() <= kMostPaired && one < moves.size(); ++one)
-      for (size_t other = one + 1; !changed && other < moves.size(); ++other)
-        if (moves[one].part != moves[other].part)
-          changed = tryMoves({&moves[one], &moves[other]});
+    size_t together = moves.size() <= kMostTripled ? 3 : moves.size() <= kMostPaired ? 2 : 1;
+    std::vector<const Move *> taken;
+    if (!changed && together > 1)
+      changed = tryTogether(moves, 0, together, taken);
   }
 }
 

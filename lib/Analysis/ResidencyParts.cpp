@@ -26,6 +26,14 @@ const ResidencyWay *wayOf(const ResidencyValue &value, int32_t way) {
   return way == kMadeAgain ? &*value.again : &value.homes[way];
 }
 
+std::vector<uint32_t> linksOf(const ResidencyProblem &problem, uint32_t value) {
+  std::vector<uint32_t> links;
+  for (uint32_t operand : problem.values[value].operands)
+    if (!problem.values[operand].isRead)
+      links.push_back(operand);
+  return links;
+}
+
 ResidencyParts::ResidencyParts(const ResidencyProblem &problem) : problem(problem) {
   findParts();
   findShapes();
@@ -40,7 +48,7 @@ void ResidencyParts::findParts() {
     return value;
   };
   for (uint32_t value = 0; value < leader.size(); ++value)
-    for (uint32_t operand : problem.values[value].operands) {
+    for (uint32_t operand : linksOf(problem, value)) {
       auto [low, high] = std::minmax(find(value), find(operand));
       leader[high] = low;
     }
@@ -59,9 +67,10 @@ void ResidencyParts::findShapes() {
     std::vector<uint32_t> signature;
     for (uint32_t value : part.values) {
       const ResidencyValue &entry = problem.values[value];
+      const std::vector<uint32_t> links = linksOf(problem, value);
       signature.insert(signature.end(), {uint32_t(entry.homes.size()), entry.again.has_value(), entry.isRead,
-                                         uint32_t(entry.operands.size())});
-      for (uint32_t operand : entry.operands)
+                                         uint32_t(links.size())});
+      for (uint32_t operand : links)
         signature.push_back(std::lower_bound(part.values.begin(), part.values.end(), operand) -
                             part.values.begin());
     }
@@ -109,7 +118,7 @@ ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const We
     closure.nodes.push_back({home, entry.isRead});
     closure.nodes.push_back({again - home, false});
     closure.implications.emplace_back(2 * local + 1, 2 * local);
-    for (uint32_t operand : entry.operands)
+    for (uint32_t operand : linksOf(problem, part.values[local]))
       closure.implications.emplace_back(
           2 * local + 1,
           2 * (std::lower_bound(part.values.begin(), part.values.end(), operand) - part.values.begin()));

@@ -17,7 +17,11 @@ namespace ds::analysis::detail {
 
 using Ways = std::vector<int32_t>;
 
-/// Values that are joined by operands, and what they look like: parts of one shape have the same choices.
+/// Of the operands of `value` those that need not be had. One that is read is had in any case, so that it
+/// ties nothing to what is made of it.
+std::vector<uint32_t> linksOf(const ResidencyProblem &problem, uint32_t value);
+
+/// Values that are joined by links, and what they look like: parts of one shape have the same choices.
 struct ResidencyPart {
   std::vector<uint32_t> values; ///< ascending
   uint32_t shape = 0;
@@ -39,8 +43,6 @@ struct ResidencyPrices {
 struct ResidencyLoad {
   std::vector<std::vector<int64_t>> bytes;
   std::vector<double> work;
-
-  void add(const ResidencyWay &way, int sign);
 };
 
 /// The way that number `way` of `value` is; null where it is not had.
