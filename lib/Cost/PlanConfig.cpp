@@ -1,11 +1,15 @@
 //===- PlanConfig.cpp - Plans from and to ds_config.json -----------------------------===//
 //
-// Each key that a plan decides is written with a comment saying why it has its value; reading the text gives
-// the plan again.
+// The text is plain JSON, that any parser reads. Why a key that the plan decides has its value stands in the
+// object "_why" under the key's path, which readers of configurations pass over; reading the text gives the
+// plan again.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Search.h"
 
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <cstdio>
 
 namespace ds::cost {
@@ -40,34 +44,26 @@ ParallelPlan planFromConfig(const config::Config &config) {
 }
 
 namespace {
-/// A JSON text that grows line by line, each with its reason behind it.
+/// A configuration that grows key by key, each with its reason.
 class Writer {
 public:
-  void line(const std::string &text, const std::string &why) {
-    std::string row(2 * depth, ' ');
-    row += text + ",";
-    row.resize(std::max<size_t>(row.size() + 1, 48), ' ');
-    out += row + "// " + why + "\n";
+  /// Sets the key at a dotted path.
+  void set(const std::string &path, const nlohmann::ordered_json &value, const std::string &why) {
+    std::string pointer = "/" + path;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    keys[nlohmann::ordered_json::json_pointer(pointer)] = value;
+    reasons[path] = why;
   }
-  void open(const std::string &key) {
-    out += std::string(2 * depth, ' ') + (key.empty() ? "" : "\"" + key + "\": ") + "{\n";
-    ++depth;
+  std::string text() const {
+    nlohmann::ordered_json whole = keys;
+    whole["_why"] = reasons;
+    return whole.dump(2) + "\n";
   }
-  void close() {
-    --depth;
-    out += std::string(2 * depth, ' ') + (depth > 0 ? "},\n" : "}\n");
-  }
-
-  std::string out;
 
 private:
-  size_t depth = 0;
+  nlohmann::ordered_json keys, reasons;
 };
 } // namespace
-
-static std::string entry(const char *key, int64_t value) {
-  return "\"" + std::string(key) + "\": " + std::to_string(value);
-}
 
 static std::string gibi(double bytes) {
   char text[32];
@@ -75,14 +71,12 @@ static std::string gibi(double bytes) {
   return text;
 }
 
-static void writeHome(Writer &writer, const char *key, Home home, const std::string &why) {
+static void writeHome(Writer &writer, const std::string &block, Home home, const std::string &why) {
   if (home == Home::Device)
     return;
-  writer.open(key);
-  writer.line(home == Home::Cpu ? "\"device\": \"cpu\"" : "\"device\": \"nvme\"", why);
+  writer.set(block + ".device", home == Home::Cpu ? "cpu" : "nvme", why);
   if (home == Home::Nvme)
-    writer.line("\"nvme_path\": \"/local_nvme\"", "a directory on the node's own storage");
-  writer.close();
+    writer.set(block + ".nvme_path", "/local_nvme", "a directory on the node's own storage");
 }
 
 static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEstimate &memory,
@@ -91,47 +85,37 @@ static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEsti
                                         "optimizer states and gradients are shared out",
                                         "all states are shared out"};
   std::string limit = gibi(static_cast<double>(cluster.device.memoryBytes));
-  writer.open("zero_optimization");
-  writer.line(entry("stage", plan.zeroStage),
-              std::string(kShared[plan.zeroStage]) + ": a rank keeps " + gibi(deviceBytes) + " of " + limit);
-  writeHome(writer, "offload_optimizer", plan.optimizerHome,
+  writer.set("zero_optimization.stage", plan.zeroStage,
+             std::string(kShared[plan.zeroStage]) + ": a rank keeps " + gibi(deviceBytes) + " of " + limit);
+  writeHome(writer, "zero_optimization.offload_optimizer", plan.optimizerHome,
             "the device is too small for the states; a node keeps " + gibi(memory.host.bytes()) +
                 " in host memory");
-  writeHome(writer, "offload_param", plan.parameterHome, "the device is too small for the parameters");
-  writer.close();
+  writeHome(writer, "zero_optimization.offload_param", plan.parameterHome,
+            "the device is too small for the parameters");
 }
 
 static void writeMesh(Writer &writer, const ModelShape &shape, const ParallelPlan &plan,
                       const config::Cluster &cluster) {
-  if (plan.tp > 1) {
-    writer.open("tensor_parallel");
-    writer.line(entry("autotp_size", plan.tp), "layers are split over " + std::to_string(plan.tp) +
-                                                   " of a node's " + std::to_string(cluster.devicesPerNode) +
-                                                   " devices");
-    writer.close();
-  }
-  if (plan.pp > 1) {
-    writer.open("pipeline");
-    writer.line(entry("stages", plan.pp), std::to_string(shape.layers / plan.pp) +
-                                              " layers each; the bubble is " + std::to_string(plan.pp - 1) +
-                                              " of " + std::to_string(plan.accumulation) + " micro-batches");
-    writer.close();
-  }
+  if (plan.tp > 1)
+    writer.set("tensor_parallel.autotp_size", plan.tp,
+               "layers are split over " + std::to_string(plan.tp) + " of a node's " +
+                   std::to_string(cluster.devicesPerNode) + " devices");
+  if (plan.pp > 1)
+    writer.set("pipeline.stages", plan.pp,
+               std::to_string(shape.layers / plan.pp) + " layers each; the bubble is " +
+                   std::to_string(plan.pp - 1) + " of " + std::to_string(plan.accumulation) +
+                   " micro-batches");
   if (plan.sp > 1)
-    writer.line(entry("sequence_parallel_size", plan.sp), "ranks that share a sample's sequence");
+    writer.set("sequence_parallel_size", plan.sp, "ranks that share a sample's sequence");
 }
 
 static void writePrecision(Writer &writer, const ParallelPlan &plan) {
   if (plan.dtype == DType::F32)
     return;
-  writer.open(plan.dtype == DType::F16 ? "fp16" : "bf16");
-  writer.line("\"enabled\": true", "parameters and activations in 16 bits");
-  writer.close();
-  if (plan.gradientDtype == plan.dtype)
-    return;
-  writer.open("data_types");
-  writer.line("\"grad_accum_dtype\": \"fp32\"", "gradients of many micro-batches are added up");
-  writer.close();
+  writer.set(plan.dtype == DType::F16 ? "fp16.enabled" : "bf16.enabled", true,
+             "parameters and activations in 16 bits");
+  if (plan.gradientDtype != plan.dtype)
+    writer.set("data_types.grad_accum_dtype", "fp32", "gradients of many micro-batches are added up");
 }
 
 bool hasPass(const ParallelPlan &plan) {
@@ -150,23 +134,19 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
                 : hasPass(plan) ? ", by rules"
                                 : ", by rules: no program can be made of it yet");
   Writer writer;
-  writer.open("");
-  writer.line(entry("train_batch_size", plan.globalBatch()), seconds);
-  writer.line(entry("train_micro_batch_size_per_gpu", plan.microBatch),
-              gibi(candidate.memory.activations) + " of activations");
-  writer.line(entry("gradient_accumulation_steps", plan.accumulation),
-              "the batch over " + std::to_string(plan.dp) + " data-parallel ranks");
+  writer.set("train_batch_size", plan.globalBatch(), seconds);
+  writer.set("train_micro_batch_size_per_gpu", plan.microBatch,
+             gibi(candidate.memory.activations) + " of activations");
+  writer.set("gradient_accumulation_steps", plan.accumulation,
+             "the batch over " + std::to_string(plan.dp) + " data-parallel ranks");
   writePrecision(writer, plan);
   writeMesh(writer, shape, plan, cluster);
   writeZero(writer, plan, candidate.memory,
             program ? static_cast<double>(program->deviceBytes) : candidate.memory.deviceBytes(), cluster);
-  if (plan.recompute == Recompute::Full && !program) { // a program's choice needs no key
-    writer.open("activation_checkpointing");
-    writer.line(entry("number_checkpoints", shape.layers), "every layer is computed again from its input");
-    writer.close();
-  }
-  writer.close();
-  return writer.out;
+  if (plan.recompute == Recompute::Full && !program) // a program's choice needs no key
+    writer.set("activation_checkpointing.number_checkpoints", shape.layers,
+               "every layer is computed again from its input");
+  return writer.text();
 }
 
 } // namespace ds::cost

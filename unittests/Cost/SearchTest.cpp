@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -222,9 +223,16 @@ TEST(Search, ConfigurationsAskForTheirPlan) {
     EXPECT_EQ(again.seconds, before.seconds) << text;
     EXPECT_EQ(again.memory.deviceBytes(), before.memory.deviceBytes()) << text;
     EXPECT_EQ(again.memory.host.bytes(), before.memory.host.bytes()) << text;
-    for (size_t at = text.find("\":"); at != std::string::npos; at = text.find("\":", at + 1)) {
-      std::string line = text.substr(at, text.find('\n', at) - at);
-      EXPECT_TRUE(line.find("{") != std::string::npos || line.find("// ") != std::string::npos) << line;
+    // Any parser reads it, and each key has its reason.
+    nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(parsed.is_object()) << text;
+    const nlohmann::json reasons = parsed["_why"];
+    parsed.erase("_why");
+    EXPECT_EQ(parsed.flatten().size(), reasons.size()) << text;
+    for (const auto &[pointer, value] : parsed.flatten().items()) {
+      std::string path = pointer.substr(1);
+      std::replace(path.begin(), path.end(), '/', '.');
+      EXPECT_TRUE(reasons.contains(path)) << path;
     }
   }
 }
