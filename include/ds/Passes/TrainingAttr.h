@@ -38,6 +38,8 @@ struct OptimizerOptions {
 struct ScheduleOptions {
   enum class Kind { Constant, RangeTest, OneCycle, Warmup, WarmupDecay, WarmupCosine };
   Kind kind = Kind::Constant;
+  /// A totalSteps that only the run knows: the host sets it before the first step.
+  static constexpr int64_t kStepsOfRun = -1;
   // Warmup*
   double warmupMinRate = 0, warmupMaxRate = 1e-3;
   int64_t warmupSteps = 1000, totalSteps = 0;

@@ -185,6 +185,8 @@ static LogicalResult checkNames(ModuleOp module, const TrainingOptions &options)
     names.append({"skipped", "good_steps", "hysteresis"});
   if (options.boundsLoss)
     names.push_back(kLossLimitState);
+  if (options.schedule.totalSteps == ScheduleOptions::kStepsOfRun)
+    names.push_back(kTotalStepsState);
   for (StateOp state : module.getOps<StateOp>())
     for (StringRef name : names)
       if (state.getSymName() == name)

@@ -1,6 +1,7 @@
 //===- StepUpdate.cpp - The update at the end of a step -------------------------===//
 #include "StepUpdate.h"
 #include "Support/LossScale.h"
+#include "Support/Schedules.h"
 #include "UpdateRegion.h"
 
 #include "llvm/Support/Regex.h"
@@ -37,7 +38,10 @@ OptimizerBuilder StepUpdate::buildPrologue() {
   builder.setInsertionPointToStart(&segment.getBody());
   Emitter emit(builder, segment.getFunction().getLoc());
   ScalarMath math(emit);
-  OptimizerBuilder shared(math, options, emit.convert(finished, builder.getF64Type()));
+  Scalar total = static_cast<double>(options.schedule.totalSteps);
+  if (options.schedule.totalSteps == ScheduleOptions::kStepsOfRun)
+    total = segment.read(states.scalar(kTotalStepsState, builder.getF64Type()));
+  OptimizerBuilder shared(math, options, emit.convert(finished, builder.getF64Type()), total);
   segment.write(states.scalar("lr", builder.getF64Type()),
                 math.materialize(shared.getRate(), builder.getF64Type()));
   next = emit.add(finished, emit.splatLike(finished, 1));

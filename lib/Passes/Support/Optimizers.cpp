@@ -14,8 +14,9 @@ using namespace mlir::ds;
 
 using Kind = OptimizerOptions::Kind;
 
-OptimizerBuilder::OptimizerBuilder(ScalarMath &math, const TrainingOptions &training, Scalar finished)
-    : options(training.optimizer), rates(buildStepRates(math, training, finished)) {
+OptimizerBuilder::OptimizerBuilder(ScalarMath &math, const TrainingOptions &training, Scalar finished,
+                                   Scalar totalSteps)
+    : options(training.optimizer), rates(buildStepRates(math, training, finished, totalSteps)) {
   stepSize = rates.rate;
   oneMinusBeta1 = math.sub(1.0, rates.beta1);
   bool corrects = options.biasCorrection && (options.kind == Kind::Adam || options.kind == Kind::Lamb);

@@ -21,7 +21,7 @@ struct UpdateSlot {
 class OptimizerBuilder {
 public:
   /// Emits the shared numbers with `math`, for the step that follows `finished` finished steps.
-  OptimizerBuilder(ScalarMath &math, const TrainingOptions &options, Scalar finished);
+  OptimizerBuilder(ScalarMath &math, const TrainingOptions &options, Scalar finished, Scalar totalSteps);
 
   /// The learning rate of this step.
   Scalar getRate() const { return rates.rate; }

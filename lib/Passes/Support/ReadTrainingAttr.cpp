@@ -132,9 +132,10 @@ static LogicalResult readSchedule(ModuleOp module, DictionaryAttr dictionary, Sc
   if (failed(reader.finish()))
     return failure();
   bool needsTotal = *kind == ScheduleKind::WarmupDecay || *kind == ScheduleKind::WarmupCosine;
-  if (needsTotal && options.totalSteps <= 0)
+  if (needsTotal && options.totalSteps <= 0 && options.totalSteps != ScheduleOptions::kStepsOfRun)
     return module.emitError() << DsDialect::kTrainingAttr
-                              << " expects a positive scheduler.total_num_steps, but got "
+                              << " expects a positive scheduler.total_num_steps, or -1 for that of the run, "
+                                 "but got "
                               << options.totalSteps;
   return success();
 }

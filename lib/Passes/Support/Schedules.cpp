@@ -18,9 +18,9 @@ namespace {
 /// The formulas, over the number of finished steps `s` and t = s - 1.
 class ScheduleBuilder {
 public:
-  ScheduleBuilder(ScalarMath &math, const TrainingOptions &options, Scalar finished)
+  ScheduleBuilder(ScalarMath &math, const TrainingOptions &options, Scalar finished, Scalar total)
       : math(math), schedule(options.schedule), optimizer(options.optimizer), s(finished),
-        t(math.sub(finished, 1.0)) {}
+        t(math.sub(finished, 1.0)), total(total) {}
 
   StepRates build();
 
@@ -40,7 +40,7 @@ private:
   ScalarMath &math;
   const ScheduleOptions &schedule;
   const OptimizerOptions &optimizer;
-  Scalar s, t;
+  Scalar s, t, total;
 };
 } // namespace
 
@@ -54,14 +54,15 @@ Scalar ScheduleBuilder::warmupShare(Scalar afterwards) {
 
 /// (T - t) / (T - N), not below 0.
 Scalar ScheduleBuilder::warmupDecay() {
-  double total = schedule.totalSteps, length = std::max(1.0, total - warmupLength());
+  Scalar length = math.max(math.sub(total, static_cast<double>(warmupLength())), 1.0);
   return warmupShare(math.max(math.div(math.sub(total, t), length), 0.0));
 }
 
 /// A ratio of the optimizer's rate: warm-up from the minimum ratio to 1, then half a cosine down to the
 /// floor.
 Scalar ScheduleBuilder::warmupCosine() {
-  double warmup = warmupLength(), length = std::max(1.0, schedule.totalSteps - warmup);
+  double warmup = warmupLength();
+  Scalar length = math.max(math.sub(total, warmup), 1.0);
   double floor = schedule.cosineMinRatio;
   Scalar progress = math.min(math.div(math.sub(t, warmup - 1), length), 1.0);
   Scalar wave = math.div(math.add(math.cos(math.mul(progress, M_PI)), 1.0), 2.0);
@@ -142,6 +143,7 @@ StepRates ScheduleBuilder::build() {
   return rates;
 }
 
-StepRates mlir::ds::buildStepRates(ScalarMath &math, const TrainingOptions &options, Scalar finished) {
-  return ScheduleBuilder(math, options, finished).build();
+StepRates mlir::ds::buildStepRates(ScalarMath &math, const TrainingOptions &options, Scalar finished,
+                                   Scalar total) {
+  return ScheduleBuilder(math, options, finished, total).build();
 }

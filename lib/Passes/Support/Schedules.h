@@ -14,8 +14,12 @@ struct StepRates {
   double beta2 = 0.0;
 };
 
-/// The rates of the step that follows `finished` (a rank-0 f64: 0, 1, ...) finished steps.
-StepRates buildStepRates(ScalarMath &math, const TrainingOptions &options, Scalar finished);
+/// The f64 state that holds the length of a schedule where the run says it.
+inline constexpr StringLiteral kTotalStepsState = "total_steps";
+
+/// The rates of the step that follows `finished` (a rank-0 f64: 0, 1, ...) finished steps, of a
+/// schedule of `total` steps where it has an end.
+StepRates buildStepRates(ScalarMath &math, const TrainingOptions &options, Scalar finished, Scalar total);
 
 } // namespace mlir::ds
 

@@ -70,6 +70,7 @@ static ScheduleOptions convert(const config::Schedule &from) {
   to.warmupMaxRate = from.warmupMaxLr;
   to.warmupSteps = from.warmupNumSteps;
   to.totalSteps = from.totalNumSteps;
+  static_assert(config::Schedule::kStepsOfRun == ScheduleOptions::kStepsOfRun);
   to.logarithmic = from.ramp == config::Schedule::Ramp::Log;
   to.warmupMinRatio = from.warmupMinRatio;
   to.cosineMinRatio = from.cosMinRatio;

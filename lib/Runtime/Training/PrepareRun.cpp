@@ -12,6 +12,7 @@
 #include "Report.h"
 #include "Run.h"
 #include "StartUp.h"
+#include "StepOutcome.h"
 
 #include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Runtime/Weights.h"
@@ -75,6 +76,8 @@ Status Run::prepareFrom(Program program) {
   if (Status status = loadStates(); !status)
     return status;
   numSteps = stepsToMake();
+  if (Status status = setTotalSteps(*executor, numSteps); !status)
+    return status;
   if (Status status = agree(); !status)
     return status;
   if (options.logJsonl.empty() || !team.leads())

@@ -35,23 +35,36 @@ StepRecord readOutputs(const Executor &executor, uint64_t step) {
   return record;
 }
 
-const State *findLossLimit(const Program &program) {
+/// The rank-0 state of that name and type; null where the program has none.
+static const State *findNumber(const Program &program, std::string_view name, DType dtype) {
   for (const State &state : program.states)
-    if (state.role == Role::Scalar && state.name == "loss_limit" && state.logicalShape.empty() &&
-        program.buffers[state.buffer].dtype == DType::F32)
+    if (state.role == Role::Scalar && state.name == name && state.logicalShape.empty() &&
+        program.buffers[state.buffer].dtype == dtype)
       return &state;
   return nullptr;
 }
 
-Status setLossLimit(Executor &executor, float limit) {
-  const State *state = findLossLimit(executor.program());
+/// Gives the state a value, if there is one.
+template <class Number>
+static Status setNumber(Executor &executor, const State *state, Number number) {
   if (!state)
     return {};
-  return executor.change(static_cast<std::byte *>(executor.data(state->buffer)), sizeof limit,
+  return executor.change(static_cast<std::byte *>(executor.data(state->buffer)), sizeof number,
                          [&](std::byte *host) {
-                           std::memcpy(host, &limit, sizeof limit);
+                           std::memcpy(host, &number, sizeof number);
                            return Status();
                          });
+}
+
+const State *findLossLimit(const Program &program) { return findNumber(program, "loss_limit", DType::F32); }
+
+Status setLossLimit(Executor &executor, float limit) {
+  return setNumber(executor, findLossLimit(executor.program()), limit);
+}
+
+Status setTotalSteps(Executor &executor, uint64_t steps) {
+  return setNumber(executor, findNumber(executor.program(), "total_steps", DType::F64),
+                   static_cast<double>(steps));
 }
 
 Status checkLossScale(const StepRecord &record) {

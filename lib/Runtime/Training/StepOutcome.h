@@ -16,6 +16,9 @@ const State *findLossLimit(const Program &program);
 /// Sets it, if there is one.
 Status setLossLimit(Executor &executor, float limit);
 
+/// Tells the program how many steps the run has, if its schedule asks for that (the scalar "total_steps").
+Status setTotalSteps(Executor &executor, uint64_t steps);
+
 /// Refuses to go on, as DeepSpeed does, after an overflow at the smallest loss scale with no hysteresis left.
 Status checkLossScale(const StepRecord &record);
 

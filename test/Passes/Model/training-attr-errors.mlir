@@ -37,7 +37,7 @@ module attributes {ds.training = {optimizer = {type = "muon"}}} {
 
 // -----
 
-// expected-error@+1 {{ds.training expects a positive scheduler.total_num_steps, but got 0}}
+// expected-error@+1 {{ds.training expects a positive scheduler.total_num_steps, or -1 for that of the run, but got 0}}
 module attributes {ds.training = {scheduler = {type = "WarmupDecayLR"}}} {
   func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
 }
