@@ -119,11 +119,45 @@ static bool addsUp(const Batch &batch, int64_t w) {
          !__builtin_mul_overflow(product, w, &product) && product == batch.global;
 }
 
-Batch solveBatch(Resolved &resolved, const Mesh &mesh, bool noFile, Report &report) {
+/// Gives the keys of what was not given their values.
+static void deriveKeys(Resolved &resolved, const Triple &given, const Batch &batch,
+                       const std::string &settled) {
+  if (!given.t)
+    resolved.derive(kT, makeInt(batch.global),
+                    "micro-batch * accumulation * ranks = " + equation(batch, given.w));
+  if (!given.m || !settled.empty())
+    resolved.derive(kM, makeInt(batch.micro),
+                    settled.empty() ? "train_batch_size / ranks / accumulation" : settled);
+  if (!given.g)
+    resolved.derive(kG, makeInt(batch.accumulation),
+                    given.t && given.m ? "train_batch_size / micro-batch / ranks" : "1 when absent");
+}
+
+/// M where the keys leave it open: the model's own batch, else 1. Gives the reason, or "" where it is not
+/// open. Both of T and G given determine M, and T alone does unless M is written "auto".
+static std::string settleMicro(const Resolved &resolved, const BatchHints &hints, Triple &given,
+                               bool &isOpen) {
+  auto isAuto = [&](std::string_view path) {
+    const Entry *entry = resolved.find(path);
+    return entry && entry->isAuto;
+  };
+  if (given.m || (given.t && (given.g || !isAuto(kM))))
+    return "";
+  if (hints.modelBatch) {
+    given.m = hints.modelBatch;
+    return "the batch of the model's inputs";
+  }
+  if (given.t || (!hints.noFile && !isAuto(kM) && !isAuto(kT)))
+    return "";
+  given.m = 1;
+  isOpen = true;
+  return hints.noFile ? "no configuration file" : "nothing gives it; --input does, or the key";
+}
+
+Batch solveBatch(Resolved &resolved, const Mesh &mesh, const BatchHints &hints, Report &report) {
   Triple given{resolved.maybeInteger(kT), resolved.maybeInteger(kM), resolved.maybeInteger(kG), mesh.dp};
-  bool assumed = noFile && !given.t && !given.m;
-  if (assumed)
-    given.m = 1;
+  bool isOpen = false;
+  const std::string settled = settleMicro(resolved, hints, given, isOpen);
   if (!given.t && !given.m) {
     complainAt(resolved, kG, "neither \"" + std::string(kT) + "\" nor \"" + std::string(kM) + "\" is given",
                resolved.flag("elasticity.enabled")
@@ -135,25 +169,30 @@ Batch solveBatch(Resolved &resolved, const Mesh &mesh, bool noFile, Report &repo
   }
   bool overflow = false;
   Batch batch = deriveTriple(given, overflow);
+  batch.microIsOpen = isOpen;
   if (overflow || !addsUp(batch, mesh.dp)) {
     std::string left = overflow ? std::string(kT) : std::string(kT) + " = " + std::to_string(batch.global);
-    complainAt(resolved, given.t ? kT : kM,
+    complainAt(resolved, resolved.given(kT) ? kT : kM,
                left + (overflow ? " exceeds 64 bits: " : " is not ") + std::string(kM) + " * " +
                    std::string(kG) + " * data-parallel ranks = " + equation(batch, mesh.dp),
                overflow ? "choose smaller sizes" : hintToDrop(given, batch, mesh.dp), report);
     return {};
   }
-  std::string w = std::to_string(mesh.dp);
-  if (!given.t)
-    resolved.derive(kT, makeInt(batch.global),
-                    "micro-batch * accumulation * ranks = " + equation(batch, mesh.dp));
-  if (!given.m || assumed)
-    resolved.derive(kM, makeInt(batch.micro),
-                    assumed ? "no configuration file" : "train_batch_size / ranks / accumulation");
-  if (!given.g)
-    resolved.derive(kG, makeInt(batch.accumulation),
-                    given.t && given.m ? "train_batch_size / micro-batch / ranks" : "1 when absent");
+  deriveKeys(resolved, given, batch, settled);
   return batch;
+}
+
+void setMicroBatch(Config &config, int64_t micro) {
+  config.batch.micro = micro;
+  config.batch.global = micro * config.batch.accumulation * config.mesh.dp;
+  for (Setting &setting : config.settings) {
+    if (setting.key != kM && setting.key != kT)
+      continue;
+    setting.value = std::to_string(setting.key == kM ? micro : config.batch.global);
+    setting.origin = Origin::Derived;
+    setting.from = "derived: the batch of the model's inputs";
+    setting.changed = true;
+  }
 }
 
 } // namespace ds::config

@@ -14,8 +14,15 @@ namespace ds::config {
 /// ranks = dp * tp * pp * sp, from the parallel sizes.
 Mesh solveMesh(const Resolved &resolved, int64_t ranks, Report &report);
 
-/// T = M * G * dp, by DeepSpeed's rules for absent ones; derives the keys. `noFile`: M defaults to 1.
-Batch solveBatch(Resolved &resolved, const Mesh &mesh, bool noFile, Report &report);
+/// What is known of T = M * G * dp besides the keys.
+struct BatchHints {
+  bool noFile = false;               ///< M defaults to 1
+  std::optional<int64_t> modelBatch; ///< what an open M is
+};
+
+/// T = M * G * dp, by DeepSpeed's rules for absent ones; derives the keys. An "auto" M that nothing gives is
+/// 1 and open.
+Batch solveBatch(Resolved &resolved, const Mesh &mesh, const BatchHints &hints, Report &report);
 
 /// Dynamic defaults that depend on other keys (overlap_comm, contiguous_gradients, an idle offload_param).
 void deriveDefaults(Resolved &resolved, Report &report);

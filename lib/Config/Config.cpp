@@ -64,7 +64,10 @@ static bool build(Config &config, Resolved &resolved, const ConfigSource &source
   config.mesh = solveMesh(resolved, source.ranks, report);
   if (!report.complaints.empty())
     return false;
-  config.batch = solveBatch(resolved, config.mesh, noFile, report);
+  config.batch = solveBatch(resolved, config.mesh, {noFile, source.modelBatch}, report);
+  const Entry *total = resolved.find("scheduler.params.total_num_steps");
+  if (source.totalSteps && total && total->isAuto)
+    resolved.derive(total->path, makeInt(*source.totalSteps), "--steps");
   deriveDefaults(resolved, report);
   fillConfig(config, resolved, report);
   listSettings(config, resolved, report);

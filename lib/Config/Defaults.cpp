@@ -125,15 +125,22 @@ static void fillCycle(Schedule &schedule, const Resolved &r, const Optimizer &op
                              optimizer.name + " has no betas");
 }
 
+/// Whether the length of the schedule is that of the run: "auto", and no --steps says it already.
+static bool isOfRun(const Resolved &r) {
+  const Entry *total = r.find(PARAM "total_num_steps");
+  return total && total->isAuto && total->value.is(Value::Kind::Null);
+}
+
 static void fillWarmup(Schedule &schedule, const Resolved &r, const Optimizer &optimizer, Report &report) {
   schedule.warmupMinLr = r.number(PARAM "warmup_min_lr");
   schedule.warmupMaxLr = r.isNull(PARAM "warmup_max_lr") ? optimizer.lr : r.number(PARAM "warmup_max_lr");
   schedule.warmupNumSteps = std::max<int64_t>(2, r.integer(PARAM "warmup_num_steps"));
   schedule.ramp = r.text(PARAM "warmup_type") == "linear" ? Schedule::Ramp::Linear : Schedule::Ramp::Log;
-  schedule.totalNumSteps = r.integer(PARAM "total_num_steps");
+  schedule.totalNumSteps = isOfRun(r) ? Schedule::kStepsOfRun : r.integer(PARAM "total_num_steps");
   schedule.warmupMinRatio = r.number(PARAM "warmup_min_ratio");
   schedule.cosMinRatio = r.number(PARAM "cos_min_ratio");
-  if (schedule.kind != Schedule::Kind::WarmupLR && schedule.totalNumSteps < schedule.warmupNumSteps)
+  if (schedule.kind != Schedule::Kind::WarmupLR && schedule.totalNumSteps != Schedule::kStepsOfRun &&
+      schedule.totalNumSteps < schedule.warmupNumSteps)
     report.notices.push_back(
         report.name + ": \"scheduler.params.total_num_steps\" = " + std::to_string(schedule.totalNumSteps) +
         " is less than warmup_num_steps = " + std::to_string(schedule.warmupNumSteps));
@@ -175,7 +182,8 @@ Schedule fillSchedule(const Resolved &resolved, const Optimizer &optimizer, Repo
     break;
   case Schedule::Kind::WarmupDecayLR:
   case Schedule::Kind::WarmupCosineLR:
-    requireParameters(resolved, {"total_num_steps"}, report);
+    if (!isOfRun(resolved))
+      requireParameters(resolved, {"total_num_steps"}, report);
     [[fallthrough]];
   case Schedule::Kind::WarmupLR:
     fillWarmup(schedule, resolved, optimizer, report);

@@ -5,6 +5,9 @@
 //===---------------------------------------------------------------------------===//
 #include "Build.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace ds::config {
 
 #define ZERO "zero_optimization."
@@ -74,19 +77,29 @@ static void fillStage3(Zero &zero, const Resolved &r) {
   zero.leafNameSuffixes = r.texts(ZERO "leaf_module.name_suffixes");
 }
 
+/// The bound of a bucket that is sent at once: 0 leaves every parameter alone, as a single element does.
+static PlannedSize bucketBound(PlannedSize size) {
+  return size ? PlannedSize(std::max<int64_t>(*size, 1)) : size;
+}
+
+/// A sub-group of 0 is a piece of one parameter for DeepSpeed's optimizer, and says nothing of what is sent.
+static PlannedSize subGroupBound(PlannedSize size) {
+  return size == 0 ? PlannedSize(std::numeric_limits<int64_t>::max()) : size;
+}
+
 Zero fillZero(const Resolved &r) {
   Zero zero;
   zero.stage = r.integer(ZERO "stage");
   zero.contiguousGradients = r.flag(ZERO "contiguous_gradients");
   zero.reduceScatter = r.flag(ZERO "reduce_scatter");
-  zero.reduceBucketSize = r.maybeInteger(ZERO "reduce_bucket_size");
+  zero.reduceBucketSize = bucketBound(r.maybeInteger(ZERO "reduce_bucket_size"));
   zero.useMultiRankBucketAllreduce = r.flag(ZERO "use_multi_rank_bucket_allreduce");
   zero.allgatherPartitions = r.flag(ZERO "allgather_partitions");
-  zero.allgatherBucketSize = r.maybeInteger(ZERO "allgather_bucket_size");
+  zero.allgatherBucketSize = bucketBound(r.maybeInteger(ZERO "allgather_bucket_size"));
   zero.overlapComm = r.flag(ZERO "overlap_comm");
   zero.loadFromFp32Weights = r.flag(ZERO "load_from_fp32_weights");
   zero.elasticCheckpoint = r.flag(ZERO "elastic_checkpoint");
-  zero.subGroupSize = r.maybeInteger(ZERO "sub_group_size");
+  zero.subGroupSize = subGroupBound(r.maybeInteger(ZERO "sub_group_size"));
   zero.ignoreUnusedParameters = r.flag(ZERO "ignore_unused_parameters");
   zero.roundRobinGradients = r.flag(ZERO "round_robin_gradients");
   zero.enableSanityChecks = r.flag(ZERO "enable_sanity_checks");

@@ -23,7 +23,7 @@ constexpr Key kTable[] = {
   {ZERO "overlap_comm", Bool, "null", "", Noted, "collectives have streams of their own; the schedule overlaps what can overlap (absent: on under stage 3)", ""},
   {ZERO "load_from_fp32_weights", Bool, "true", "", Noted, "masters are always read from the widest weights there are", ""},
   {ZERO "elastic_checkpoint", Bool, "false", "", Noted, "checkpoints are resharded on loading", ""},
-  {ZERO "sub_group_size", AutoInt, "1000000000", ">=0", Honoured, "elements of a bucket, which is updated in one piece; \"auto\": the planner's choice", ""},
+  {ZERO "sub_group_size", AutoInt, "1000000000", ">=0", Honoured, "elements of a bucket, which is updated in one piece; 0: no bound of its own; \"auto\": the planner's choice", ""},
   {ZERO "ignore_unused_parameters", Bool, "true", "", Noted, "a parameter that does not influence the loss is known when compiling and never updated; --ds-differentiate=remarks names each", ""},
   {ZERO "legacy_stage1", Bool, "false", "", Refused, "DeepSpeed refuses it as well", ""},
   {ZERO "round_robin_gradients", Bool, "false", "", Noted, "every bucket is cut evenly, so that no rank has more to copy than another", ""},

@@ -83,6 +83,7 @@ constexpr Key kTable[] = {
   {"compile.keep_int_input_tensors", Bool, "true", "", Noted, "lifetimes are planned", ""},
   {"compile.keep_all_input_tensors", Bool, "false", "", Noted, "lifetimes are planned", ""},
   {"compile.passes", Texts, "null", "z1|z3|autosp|autotp", Noted, "the pipeline is the compiler's own", ""},
+  {"compile.*", Any, "null", "", Noted, "of torch.compile (disable, backend, kwargs): every model is compiled", ""},
 };
 // clang-format on
 } // namespace

@@ -40,6 +40,9 @@ constexpr Key kTable[] = {
   {"sequence_parallel_size", Int, "null", ">0", Refused, "programs have no sequence parallelism yet", ""},
   {"data_parallel_size", Int, "null", ">0", Honoured, "checked against ranks / (tp * pp * sp)", ""},
   {"zero_allow_untested_optimizer", Bool, "false", "", Noted, "every optimizer is computed in the same way under every ZeRO stage", ""},
+  {"comms_config", Any, "null", "", Noted, "DeepSpeed reads no such key; its log of collectives is comms_logger", ""},
+  {"monitor_config", Any, "null", "", Noted, "DeepSpeed reads no such key; its monitors are blocks of their own", ""},
+  {"cuda_visible_devices", Any, "null", "", Noted, "DeepSpeed reads no such key; the variable CUDA_VISIBLE_DEVICES counts", ""},
   {"zero_force_ds_cpu_optimizer", Bool, "true", "", Noted, "updates are generated for the place they run at", ""},
 
   {"optimizer.type", Text, "null", "", Honoured, "Adam, AdamW, Adagrad, Lamb, Lion, SGD in whatever case; others are known but refused; absent: AdamW with its defaults", ""},

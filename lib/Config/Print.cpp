@@ -25,6 +25,17 @@ static void noteOtherStages(const Config &config, Report &report) {
                                std::to_string(config.zero.stage));
 }
 
+/// What an "auto" that counts as absent comes to.
+static std::string resolution(const Entry &entry) {
+  if (entry.path == "scheduler.params.total_num_steps" && entry.value.is(Value::Kind::Null))
+    return "is the number of steps of the run: ds-run --steps";
+  constexpr std::string_view kDerived = "derived: ";
+  std::string why;
+  if (entry.from.starts_with(kDerived))
+    why = " (" + entry.from.substr(kDerived.size()) + ")";
+  return "resolves to " + toJson(entry.value) + why;
+}
+
 void listSettings(Config &config, const Resolved &resolved, Report &report) {
   for (const Entry &entry : resolved.entries) {
     Setting setting;
@@ -36,8 +47,8 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
     setting.status = entry.key->status;
     setting.changed = setting.value != toJson(defaultValue(*entry.key));
     if (entry.isAuto)
-      report.notices.push_back(report.name + ": " + quote(entry.path) + " is \"auto\" and resolves to " +
-                               setting.value);
+      report.notices.push_back(report.name + ": " + quote(entry.path) + " is \"auto\" and " +
+                               resolution(entry));
     bool written = entry.origin == Origin::File || entry.origin == Origin::Set;
     if (setting.status == KeyStatus::Noted && written && setting.changed)
       report.notices.push_back(setting.from + ": " + quote(setting.key) + " = " + setting.value +

@@ -173,6 +173,10 @@ private:
   void walk(const Value &object, const std::string &path) {
     for (const Value &member : object.items) {
       std::string child = path.empty() ? member.key : path + "." + member.key;
+      if (member.key.starts_with('_')) {
+        report.note(member.place, quote(child) + " is taken for a comment");
+        continue;
+      }
       bool plain = !member.key.empty() && member.key.find('.') == std::string::npos;
       if (const Key *row = plain ? findKey(child, typeFor(child)) : nullptr) {
         given.emplace(child, &member);

@@ -24,10 +24,8 @@ static constexpr Condition kConditions[] = {
     {"optimizer.type", [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Other; },
      "programs have SGD, Adam, AdamW, Adagrad, Lion and Lamb"},
     {"optimizer.type",
-     [](const Config &c) {
-       return c.optimizer.kind == Optimizer::Kind::Lamb && c.zero.stage > 0 && c.mesh.dp > 1;
-     },
-     "Lamb's trust ratio needs the norm of a whole parameter, of which a rank under ZeRO holds a part"},
+     [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Lamb && c.mesh.dp > 1; },
+     "Lamb's trust ratio needs the norm of a whole parameter, and several ranks update buckets of them"},
     {"zero_optimization.offload_optimizer.device",
      [](const Config &c) { return c.zero.offloadOptimizer.device == Home::Nvme; },
      "programs keep states on the device and on the host"},

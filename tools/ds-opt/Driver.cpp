@@ -192,25 +192,30 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   return result;
 }
 
-/// The configuration that the arguments give; without a file the micro-batch follows the first `--input`.
+/// Reads a configuration as --ignore-unavailable asks for.
+static Result<config::Config> readConfiguration(const Options &options, const config::ConfigSource &source) {
+  return options.ignoreUnavailable ? config::readIgnoringUnavailable(source, options.target == "cpu")
+                                   : config::readConfig(source);
+}
+
+/// The configuration that the arguments give; a micro-batch that it leaves open follows the first `--input`.
 static Result<config::Config> readConfiguration(const Options &options) {
   config::ConfigSource source;
   source.path = options.config;
   source.sets = options.sets;
   source.ranks = options.ranks;
   source.allowUnknownKeys = options.allowUnknownKeys;
-  auto isBatchKey = [](const std::string &set) { return llvm::StringRef(set).starts_with("train_"); };
-  if (options.config.empty() && !options.inputs.empty() && llvm::none_of(options.sets, isBatchKey)) {
-    // One that is misspelt is refused by who reads the model.
+  source.totalSteps = options.steps;
+  // An --input that is misspelt is refused by who reads the model.
+  if (!options.inputs.empty())
     if (std::vector<int64_t> sizes = sizesOfInput(options.inputs.front()); !sizes.empty())
-      source.sets.push_back("train_micro_batch_size_per_gpu=" + std::to_string(sizes.front()));
-  }
-  Result<config::Config> config = config::readConfig(source);
+      source.modelBatch = sizes.front();
+  Result<config::Config> config = readConfiguration(options, source);
   if (config || options.planChoice.empty())
     return config;
   // The search has yet to choose the degrees: the batch need not be a multiple of all ranks.
   source.ranks = 1;
-  Result<config::Config> whole = config::readConfig(source);
+  Result<config::Config> whole = readConfiguration(options, source);
   const config::Setting *batch = whole ? whole->find("train_batch_size") : nullptr;
   if (!batch || (batch->origin != config::Origin::File && batch->origin != config::Origin::Set))
     return config;

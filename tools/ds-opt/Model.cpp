@@ -95,7 +95,7 @@ static void inferBatch(mlir::ModuleOp module, config::Config &config) {
       mlir::RankedTensorType type = tensorOf(func.getArgumentTypes()[index]);
       if (!func.getArgAttr(index, mlir::ds::DsDialect::kInputAttr) || !type || type.getRank() == 0)
         continue;
-      config.batch.micro = type.getDimSize(0);
+      config::setMicroBatch(config, type.getDimSize(0));
       return;
     }
 }
@@ -136,7 +136,7 @@ static Status settleTraining(Model &model, const Options &options, config::Confi
   mlir::MLIRContext *context = module.getContext();
   bool isGiven = !options.config.empty() || !options.sets.empty();
   auto own = module->getAttrOfType<mlir::DictionaryAttr>(mlir::ds::DsDialect::kTrainingAttr);
-  if (!isGiven)
+  if (!isGiven || config.batch.microIsOpen)
     inferBatch(module, config);
   model.hasOwnTraining = own && options.config.empty();
   if (!isGiven && own)

@@ -95,6 +95,12 @@ struct CommandLine {
                                    cl::desc("Print every configuration value and where it comes from"),
                                    cl::value_desc("text|json")};
   cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::desc("Unknown configuration keys are warnings")};
+  cl::opt<bool> ignoreUnavailable{
+      "ignore-unavailable",
+      cl::desc("Leave out keys that no program has yet and that change no number (offload, recomputation)")};
+  cl::opt<std::string> steps{
+      "steps", cl::desc("Steps of the run, for \"total_num_steps\": \"auto\" (default: as ds-run says)"),
+      cl::value_desc("N")};
   cl::opt<bool> allowUnsandboxed{"allow-unsandboxed",
                                  cl::desc("Import TorchScript also where its code cannot be confined")};
   cl::opt<std::string> importMemory{
@@ -191,6 +197,9 @@ static void readNumbers(const CommandLine &line, Options &options) {
   if (line.importSeconds.getNumOccurrences() > 0)
     options.importSeconds =
         orExit(parseWhole("--import-seconds", line.importSeconds.getValue(), 1, kMostSeconds));
+  if (line.steps.getNumOccurrences() > 0)
+    options.steps = static_cast<int64_t>(
+        orExit(parseWhole("--steps", line.steps.getValue(), 1, std::numeric_limits<int32_t>::max())));
   if (line.lossChunks.getNumOccurrences() == 0)
     return;
   if (line.lossChunks != "auto")
@@ -240,5 +249,6 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.printConfig = line.printConfig.getNumOccurrences() > 0;
   options.printConfigJson = line.printConfig == "json";
   options.allowUnknownKeys = line.allowUnknownKeys;
+  options.ignoreUnavailable = line.ignoreUnavailable;
   return options;
 }

@@ -5,6 +5,7 @@
 #include "ds/Planner/PlanSettings.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,8 @@ struct Options : planner::PlanSettings {
   bool ranksGiven = false, targetGiven = false;
   bool explainPeak = false;
   bool quiet = false; ///< notes have been printed
-  bool printConfig = false, printConfigJson = false, allowUnknownKeys = false;
+  bool printConfig = false, printConfigJson = false, allowUnknownKeys = false, ignoreUnavailable = false;
+  std::optional<int64_t> steps; ///< of the run, for schedules that end with it
   bool allowUnsandboxed = false;
 
   /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.

@@ -66,6 +66,43 @@ TEST(Batch, ContradictionShowsTheEquationAndTheKeyToDrop) {
             "9223372028264841218 2147483647 2147483647"); // (2^31 - 1)^2 * 2 < 2^63
 }
 
+TEST(Batch, AutoFollowsTheModelsInputs) {
+  auto solve = [](const char *members, std::optional<int64_t> batch) {
+    ConfigSource source{"c", "{" + std::string(members) + "}", {}, /*ranks=*/2};
+    source.modelBatch = batch;
+    return readConfig(source);
+  };
+  const std::tuple<const char *, int64_t, const char *> cases[] = {
+      // two data-parallel ranks; the arithmetic is T = M * G * 2
+      {"train_batch_size: 'auto', train_micro_batch_size_per_gpu: 'auto', gradient_accumulation_steps: "
+       "'auto'",
+       4, "8 4 1"},
+      {"", 4, "8 4 1"},
+      {"gradient_accumulation_steps: 3", 4, "24 4 3"},
+      {"train_batch_size: 32, train_micro_batch_size_per_gpu: 'auto'", 4, "32 4 4"}, // 32 / 4 / 2
+      // What the file says stands, and the model is held to it later.
+      {"train_micro_batch_size_per_gpu: 16", 4, "32 16 1"},
+      {"train_batch_size: 32", 4, "32 16 1"},
+      {"train_batch_size: 32, train_micro_batch_size_per_gpu: 'auto', gradient_accumulation_steps: 2", 4,
+       "32 8 2"}};
+  for (auto [members, batch, expected] : cases)
+    EXPECT_EQ(triple(solve(members, batch)), expected) << members;
+  Result<Config> given = solve("train_micro_batch_size_per_gpu: 'auto'", 4);
+  EXPECT_THAT(noticesOf(given), HasSubstr("is \"auto\" and resolves to 4 (the batch of the model's inputs)"));
+  EXPECT_FALSE(given->batch.microIsOpen);
+  EXPECT_THAT(told(solve("train_batch_size: 33, train_micro_batch_size_per_gpu: 'auto'", 4)),
+              HasSubstr("is not train_micro_batch_size_per_gpu * gradient_accumulation_steps"));
+  // Where nothing gives it, it is 1 until a model says otherwise.
+  Result<Config> open = solve("train_micro_batch_size_per_gpu: 'auto', gradient_accumulation_steps: 3", {});
+  ASSERT_TRUE(open) << told(open);
+  EXPECT_EQ(triple(open), "6 1 3");
+  EXPECT_TRUE(open->batch.microIsOpen);
+  setMicroBatch(*open, 5);
+  EXPECT_EQ(triple(open), "30 5 3");
+  EXPECT_EQ(valueOf(open, "train_batch_size"), "30");
+  EXPECT_EQ(valueOf(open, "train_micro_batch_size_per_gpu"), "5");
+}
+
 TEST(Batch, MeshDividesTheRanks) {
   Result<Config> config = read("{train_batch_size: 8, tensor_parallel: {autotp_size: 2}, pipeline: {stages: "
                                "2}, sequence_parallel_size: 2}",

@@ -134,7 +134,7 @@ TEST(Config, SchedulesThatLackSomethingAreRefused) {
   };
   EXPECT_THAT(message("type: 'WarmupDecayLR'"),
               HasSubstr("\"scheduler.params.total_num_steps\" is required by WarmupDecayLR"));
-  EXPECT_THAT(message("type: 'WarmupCosineLR', params: {total_num_steps: 'auto'}"),
+  EXPECT_THAT(message("type: 'WarmupCosineLR', params: {total_num_steps: null}"),
               HasSubstr("is required by WarmupCosineLR"));
   EXPECT_THAT(message("type: 'OneCycle', params: {cycle_min_lr: 1}"),
               HasSubstr("\"scheduler.params.cycle_max_lr\" is required"));
@@ -143,6 +143,45 @@ TEST(Config, SchedulesThatLackSomethingAreRefused) {
   EXPECT_THAT(message("type: 'WarmupLR', params: {warmup_type: 'cosine'}"),
               HasSubstr("expects \"log\" or \"linear\""));
   EXPECT_THAT(message("type: 'WarmupLR', params: {total_num_steps: 5}"), HasSubstr("for type \"WarmupLR\""));
+}
+
+TEST(Config, ScheduleOfAutoLengthEndsWithTheRun) {
+  ConfigSource source{"c",
+                      "{train_batch_size: 1, scheduler: {type: 'WarmupDecayLR', params: {total_num_steps: "
+                      "'auto', warmup_num_steps: 4}}}"};
+  Result<Config> open = readConfig(source);
+  ASSERT_TRUE(open) << told(open);
+  EXPECT_EQ(open->schedule.totalNumSteps, Schedule::kStepsOfRun);
+  EXPECT_THAT(noticesOf(open),
+              HasSubstr("\"scheduler.params.total_num_steps\" is \"auto\" and is the number of "
+                        "steps of the run: ds-run --steps\n"));
+  EXPECT_THAT(noticesOf(open), Not(HasSubstr("is less than warmup_num_steps")));
+  source.totalSteps = 200;
+  Result<Config> known = readConfig(source);
+  ASSERT_TRUE(known) << told(known);
+  EXPECT_EQ(known->schedule.totalNumSteps, 200);
+  EXPECT_THAT(noticesOf(known), HasSubstr("is \"auto\" and resolves to 200 (--steps)\n"));
+  // A number of the file stands.
+  source.text = "{train_batch_size: 1, scheduler: {type: 'WarmupCosineLR', params: {total_num_steps: 5000}}}";
+  EXPECT_EQ(readConfig(source)->schedule.totalNumSteps, 5000);
+}
+
+TEST(Config, KeysThatDeepSpeedIgnoresAreNoted) {
+  for (auto [members, words] :
+       {std::pair("_comment: 'x'", "\"_comment\" is taken for a comment"),
+        {"zero_optimization: {_why: 3}", "\"zero_optimization._why\" is taken for"},
+        {"comms_config: {verbose: false}", "\"comms_config\" = {\"verbose\": false} has no"},
+        {"monitor_config: {}", "DeepSpeed reads no such key"},
+        {"cuda_visible_devices: '0,1'", "the variable CUDA_VISIBLE_DEVICES counts"},
+        {"compile: {disable: false, backend: 'inductor'}", "\"compile.backend\" = "},
+        {"compile: {offload_activation: true}", "activations stay on the device"}}) {
+    Result<Config> config = readMembers(members);
+    EXPECT_THAT(noticesOf(config), HasSubstr(words)) << members << ": " << told(config);
+    if (config)
+      EXPECT_TRUE(refusedForProgram(*config).empty()) << members;
+  }
+  // What the compiler's block does have is still held to its type.
+  EXPECT_THAT(told(readMembers("compile: {deepcompile: 1}")), HasSubstr("expects true or false"));
 }
 
 TEST(Config, TypesAreStrict) {

@@ -80,12 +80,13 @@ TEST(Program, RefusesParallelismThatIsNotOfData) {
   EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 ");
   EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2}", 2), "tensor_parallel.autotp_size=2 ");
   EXPECT_EQ(keys("sequence_parallel_size: 2", 2), "sequence_parallel_size=2 ");
-  // Lamb needs whole parameters: on one rank, or where none is sharded.
+  // Lamb needs whole parameters: on one rank.
   const char *lamb = "optimizer: {type: 'Lamb'}, zero_allow_untested_optimizer: true, "
                      "zero_optimization: {stage: 1}";
   EXPECT_EQ(keys(lamb, 2), "optimizer.type=\"Lamb\" ");
   EXPECT_EQ(keys(lamb, 1), "");
-  EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 2), "");
+  EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 2), "optimizer.type=\"Lamb\" ");
+  EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 1), "");
   EXPECT_EQ(keys("pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, sequence_parallel_size: 1", 1),
             "");
 }
@@ -194,4 +195,39 @@ TEST(Print, ShowsValuesAndOrigins) {
   }
   EXPECT_THAT(summarizeConfig(*config), HasSubstr("optimizer.type = \"AdamW\""));
   EXPECT_THAT(summarizeConfig(*config), Not(HasSubstr("zero_optimization.reduce_scatter")));
+}
+
+TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
+  auto readIgnoring = [](const char *members, bool updatesOnHost = false) {
+    return readIgnoringUnavailable(
+        {"c", "{train_micro_batch_size_per_gpu: 1,\n" + std::string(members) + "}"}, updatesOnHost);
+  };
+  Result<Config> config =
+      readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}, "
+                   "zero_hpz_partition_size: 4}, activation_checkpointing: {number_checkpoints: 4}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(refusedForProgram(*config).empty()) << told(Result<Config>(checkForProgram(*config).error()));
+  EXPECT_EQ(config->zero.stage, 3);
+  EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Device);
+  // Told before anything else, a line each.
+  ASSERT_GE(config->notices.size(), 3u);
+  for (int k = 0; k < 3; ++k)
+    EXPECT_THAT(config->notices[k], testing::StartsWith("IGNORED: c:2:"));
+  EXPECT_THAT(noticesOf(config),
+              HasSubstr("\"zero_optimization.offload_optimizer.device\" = \"cpu\" changes no "
+                        "number, and is left out: programs for CUDA have no code"));
+  // What programs have stays.
+  config = readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}}", true);
+  EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Cpu);
+  EXPECT_THAT(noticesOf(config), Not(HasSubstr("IGNORED")));
+  // So does what changes numbers, to be refused.
+  for (const char *members :
+       {"zero_optimization: {zero_quantized_weights: true}", "amp: {enabled: true}",
+        "zero_optimization: {zenflow: {}}", "optimizer: {type: 'OneBitAdam'}",
+        "curriculum_learning: {enabled: true}", "progressive_layer_drop: {enabled: true}"}) {
+    config = readIgnoring(members);
+    ASSERT_TRUE(config) << members << ": " << told(config);
+    EXPECT_FALSE(refusedForProgram(*config).empty()) << members;
+    EXPECT_THAT(noticesOf(config), Not(HasSubstr("IGNORED"))) << members;
+  }
 }

@@ -137,3 +137,11 @@ TEST(Zero, GradientsAreAveragedOrAdded) {
   EXPECT_THAT(noticesOf(scaled), HasSubstr("\"gradient_predivide_factor\" = 2.0 has no effect here: the "
                                            "backward pass starts from a scaled loss"));
 }
+
+TEST(Zero, ZeroAsASizeIsTakenAsDeepSpeedTakesIt) {
+  Result<Config> config = readMembers("zero_optimization: {stage: 3, sub_group_size: 0}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_EQ(config->zero.bucketLimit(), 500000000); // that of what is sent
+  config = readMembers("zero_optimization: {stage: 3, reduce_bucket_size: 0}");
+  EXPECT_EQ(config->zero.bucketLimit(), 1); // each parameter alone
+}

@@ -32,6 +32,7 @@ struct Batch {
   int64_t global = 1;       ///< samples per optimizer step, over all ranks
   int64_t micro = 1;        ///< samples per micro-step and data-parallel rank
   int64_t accumulation = 1; ///< micro-steps per optimizer step
+  bool microIsOpen = false; ///< nobody said `micro`: the batch of a model that has one counts
 };
 
 /// How the ranks are divided: dp * tp * pp * sp == ranks.
@@ -257,7 +258,9 @@ struct ConfigSource {
   std::optional<std::string> text; ///< the text itself; `path` then only names it in messages
   std::vector<std::string> sets;   ///< KEY=VALUE; VALUE is JSON, or else a string
   int64_t ranks = 1;
-  bool allowUnknownKeys = false; ///< unknown keys become notices
+  bool allowUnknownKeys = false;          ///< unknown keys become notices
+  std::optional<int64_t> modelBatch = {}; ///< of the model's inputs: a micro-batch that is "auto" or absent
+  std::optional<int64_t> totalSteps = {}; ///< of the run: what "auto" means for a schedule's total_num_steps
 };
 
 /// Reads, checks and resolves. The error's message has one line per mistake, the first one first; its code is
@@ -265,6 +268,9 @@ struct ConfigSource {
 ///
 /// With no file at all and no batch key set, the micro-batch is 1 (DeepSpeed would refuse).
 Result<Config> readConfig(const ConfigSource &source);
+
+/// Makes `micro` the micro-batch, because the model has no other; the global batch follows.
+void setMicroBatch(Config &config, int64_t micro);
 
 /// What stands in the way of a program.
 struct Refusal {
@@ -279,6 +285,11 @@ std::vector<Refusal> refusedForProgram(const Config &config, bool updatesOnHost 
 
 /// The refusals as one error of exit code Invalid.
 Status checkForProgram(const Config &config, bool updatesOnHost = false);
+
+/// The configuration without the keys that programs do not have yet and that change no number (where states
+/// live, what is made again, how it overlaps), each told by a notice that begins with "IGNORED". What changes
+/// numbers stays, and is refused as ever.
+Result<Config> readIgnoringUnavailable(ConfigSource source, bool updatesOnHost = false);
 
 enum class PrintFormat : uint8_t { Text, Json };
 

@@ -17,6 +17,9 @@ struct Schedule {
   enum class Ramp : uint8_t { Log, Linear };
   Kind kind = Kind::None;
 
+  /// A total_num_steps that only the run knows.
+  static constexpr int64_t kStepsOfRun = -1;
+
   // LRRangeTest
   double minLr = 1e-3; ///< lr_range_test_min_lr
   int64_t stepSize = 2000;
@@ -35,7 +38,7 @@ struct Schedule {
   double warmupMinLr = 0, warmupMaxLr = 1e-3; ///< WarmupLR's absent maximum is resolved to the optimizer's lr
   int64_t warmupNumSteps = 1000;              ///< at least 2, as DeepSpeed enforces
   Ramp ramp = Ramp::Log;
-  int64_t totalNumSteps = 0; ///< WarmupDecayLR, WarmupCosineLR
+  int64_t totalNumSteps = 0; ///< WarmupDecayLR, WarmupCosineLR; kStepsOfRun: the run says
   double warmupMinRatio = 0; ///< WarmupCosineLR: of the optimizer's lr
   double cosMinRatio = 1e-4; ///< WarmupCosineLR
 };

@@ -1,0 +1,62 @@
+//===- Unavailable.cpp - Going on without what changes no number ---------------------------===//
+//
+// Published configurations ask for offload and recomputation, that a model fits a certain machine. Where
+// programs do not have one of these, training without it gives the same numbers, in more memory or less time:
+// whether it fits is the plan's to say. Nothing else may be left out: a configuration must not train
+// something that it does not describe.
+//
+//===---------------------------------------------------------------------------===//
+#include "Keys.h"
+#include "Resolve.h"
+#include "Value.h"
+#include "ds/Config/Config.h"
+
+#include <algorithm>
+
+namespace ds::config {
+
+/// Keys, and beginnings of keys that end with a point or an underscore, that say where values live, when they
+/// are made, how they move, and who saves them.
+static constexpr std::string_view kNeutral[] = {"zero_optimization.offload_param.",
+                                                "zero_optimization.offload_optimizer.",
+                                                "zero_optimization.zero_hpz_partition_size",
+                                                "zero_optimization.mics_",
+                                                "activation_checkpointing.",
+                                                "pipeline.activation_checkpoint_interval",
+                                                "compile.offload_",
+                                                "aio.",
+                                                "checkpoint.",
+                                                "nebula.enabled",
+                                                "datastates_ckpt",
+                                                "hybrid_engine.enabled",
+                                                "autotuning.enabled"};
+
+static bool changesNoNumber(std::string_view key) {
+  return std::any_of(std::begin(kNeutral), std::end(kNeutral), [&](std::string_view neutral) {
+    bool isBeginning = neutral.ends_with('.') || neutral.ends_with('_');
+    return isBeginning ? key.starts_with(neutral) : key == neutral;
+  });
+}
+
+Result<Config> readIgnoringUnavailable(ConfigSource source, bool updatesOnHost) {
+  Result<Config> asked = readConfig(source);
+  if (!asked)
+    return asked;
+  std::vector<std::string> ignored;
+  for (const Refusal &refusal : refusedForProgram(*asked, updatesOnHost)) {
+    const Key *key = changesNoNumber(refusal.key) ? findKey(refusal.key) : nullptr;
+    if (!key)
+      continue;
+    source.sets.push_back(refusal.key + "=" + toJson(defaultValue(*key)));
+    ignored.push_back("IGNORED: " + asked->find(refusal.key)->from + ": \"" + refusal.key +
+                      "\" = " + refusal.value + " changes no number, and is left out: " + refusal.reason);
+  }
+  if (ignored.empty())
+    return asked;
+  Result<Config> without = readConfig(source);
+  if (without)
+    without->notices.insert(without->notices.begin(), ignored.begin(), ignored.end());
+  return without;
+}
+
+} // namespace ds::config
