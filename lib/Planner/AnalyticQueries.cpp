@@ -1,6 +1,7 @@
 //===- AnalyticQueries.cpp - What other plans by rules would take and cost -----------===//
 #include "ds/Planner/AnalyticQueries.h"
 
+#include "SequenceLength.h"
 #include "ds/Planner/QueryText.h"
 
 #include "llvm/Support/Format.h"
@@ -51,6 +52,19 @@ std::vector<PlanChoice> ds::planner::choicesOf(const std::vector<cost::Candidate
   return choices;
 }
 
+std::optional<PlanChoice> ds::planner::shorterSamples(const AnalyticCase &what) {
+  cost::ModelShape shape = what.shape;
+  int64_t longest = std::min(longestSequence(shape, what.plan, what.rates.cluster()), what.positions);
+  // Halves of the present length, which people ask for.
+  while (shape.seq > longest)
+    shape.seq /= 2;
+  if (shape.seq < 1 || shape.seq == what.shape.seq)
+    return std::nullopt;
+  PlanChoice choice = choiceOf(estimate(shape, what.plan, what.rates));
+  choice.change = spellLength(what.plan.microBatch, shape.seq);
+  return choice;
+}
+
 config::Cluster ds::planner::calibrate(const AnalyticCase &rules, const report::PlanReport &report) {
   config::Cluster cluster = rules.rates.cluster();
   double byRules = estimateMemory(rules.shape, rules.plan, cluster).deviceBytes() -
@@ -70,6 +84,7 @@ std::string ds::planner::printChanges(const AnalyticCase &what, const report::Pl
     out << "would fit: " << choice.change
         << llvm::format(": %.4g s a step (%+.1f %%), ", *choice.stepSeconds,
                         100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1))
-        << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB\n";
+        << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB"
+        << (choice.hasPass ? "\n" : ", no program of it yet\n");
   return text;
 }

@@ -1,6 +1,7 @@
 //===- ProgramChanges.cpp - What would make a program's plan fit ------------------===//
 #include "ds/Planner/ProgramChanges.h"
 
+#include "SequenceLength.h"
 #include "ds/Planner/AnalyticQueries.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -79,6 +80,31 @@ MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanR
     double bytes = estimateMemory(rules.shape, plan, cluster).deviceBytes() - context;
     return bytes <= kMargin * (static_cast<double>(cluster.device.memoryBytes) - context);
   };
+}
+
+std::optional<PlanChoice> ds::planner::shorterSamples(PlanSettings settings, const config::Config &config,
+                                                      const PlanFunction &plan,
+                                                      std::optional<int64_t> longest) {
+  constexpr int64_t kShortest = 128; ///< below it nobody looks
+  constexpr size_t kMostLengths = 3; ///< that are planned
+  // MLIR has its shapes already, and a trained archive's shapes are its own.
+  if (settings.inputKind() != InputKind::HfConfig)
+    return std::nullopt;
+  Result<int64_t> length = findSequence(settings, config, "a shorter sequence");
+  if (!length)
+    return std::nullopt;
+  size_t plans = 0;
+  for (int64_t half = *length / 2; half >= kShortest && plans < kMostLengths; half /= 2) {
+    if (half > longest.value_or(half))
+      continue;
+    ++plans;
+    Proposal proposal(settings, config);
+    proposal.resizeInputs(1, *length, half);
+    proposal.choice.change = spellLength(config.batch.micro, half);
+    if (proposal.plan(plan) && proposal.choice.fits)
+      return proposal.choice;
+  }
+  return std::nullopt;
 }
 
 std::vector<PlanChoice> ds::planner::changesOfProgram(const PlanSettings &settings,

@@ -2,6 +2,7 @@
 #include "ds/Planner/ProgramQueries.h"
 
 #include "LargestSize.h"
+#include "SequenceLength.h"
 #include "ds/Import/HfShape.h"
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/QueryText.h"
@@ -173,25 +174,9 @@ static Status addMaxBatch(const PlanSettings &settings, const config::Config &co
   return {};
 }
 
-/// The sequence's length, dimension 1 of the first input that has one. `settings` then spells all inputs.
-static Result<int64_t> findSequence(PlanSettings &settings, const config::Config &config) {
-  if (settings.inputKind() == InputKind::HfConfig && settings.inputs.empty()) {
-    Result<HfShape> shape = readHfShape(settings.input, {}, config.batch.micro);
-    if (!shape)
-      return shape.error();
-    settings.inputs = {"input_ids=" + std::to_string(config.batch.micro) + "x" +
-                       std::to_string(shape->shape.seq) + "xi64"};
-  }
-  for (const std::string &input : settings.inputs)
-    if (std::vector<int64_t> sizes = sizesOfInput(input); sizes.size() >= 2)
-      return sizes[1];
-  return Error{ExitCode::Invalid, "--max-seq: no --input has a second dimension, which is the sequence",
-               "give the model's inputs as --input NAME=BATCHxLENGTHxTYPE"};
-}
-
 static Status addMaxSeq(PlanSettings settings, const config::Config &config, const PlanFunction &planner,
                         const AnalyticCase *rules, PlanReport &report) {
-  Result<int64_t> length = findSequence(settings, config);
+  Result<int64_t> length = findSequence(settings, config, "--max-seq");
   if (!length)
     return length.error();
   int64_t unit = std::gcd(*length, int64_t{64});

@@ -59,7 +59,8 @@ static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const cha
   for (double bytes : {deviceBytes(contextBytes, choice), static_cast<double>(choice.hostBytes),
                        static_cast<double>(choice.nvmeBytes)})
     out << llvm::format("%10.1f", bytes / unit);
-  out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes\n" : "  no\n");
+  out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes" : "  no")
+      << (choice.hasPass ? "\n" : ", but no program yet\n");
 }
 
 std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanReport &report) {
@@ -84,6 +85,6 @@ std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanRep
   if (!areAllPrograms && !llvm::all_of(report.whatIf, isEstimate))
     out << "=  planned as a program; all others are estimates by rules\n";
   if (llvm::any_of(report.whatIf, [](const PlanChoice &choice) { return !choice.hasPass; }))
-    out << "-  no program can be made of it yet\n";
+    out << "-  no program can be made of it yet: ds-opt refuses its keys\n";
   return text;
 }

@@ -80,9 +80,13 @@ Error doesNotFit(const PlanReport &report) {
     error.message += line + value.name + (value.layer.empty() ? "" : " in " + value.layer);
   }
   error.hint = hintFor(rank) + " (or give more with --memory, if there is more)";
-  if (!report.changes.empty())
+  auto isReal = [](const PlanChoice &choice) { return choice.hasPass; };
+  auto first = std::find_if(report.changes.begin(), report.changes.end(), isReal);
+  if (first != report.changes.end())
+    error.hint += "; the cheapest change that fits: " + first->change;
+  else if (!report.changes.empty())
     error.hint += "; the cheapest change that fits: " + report.changes.front().change +
-                  (report.changes.front().hasPass ? "" : " (by rules: no program can be made of it yet)");
+                  " (by rules: no program can be made of it yet)";
   return error;
 }
 

@@ -162,8 +162,11 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
     report.maxBatch = largestMicroBatch(what.shape, what.plan, what.rates.cluster());
   if (options.maxSeq)
     report.maxSeq = longestSequence(what.shape, what.plan, what.rates.cluster());
-  if (!everyStageFits(what))
+  if (!everyStageFits(what)) {
     report.changes = choicesOf(changesThatFit(what.shape, what.plan, what.rates));
+    if (std::optional<report::PlanChoice> shorter = shorterSamples(what)) // another job, so it comes last
+      report.changes.push_back(*shorter);
+  }
   return report;
 }
 

@@ -201,6 +201,14 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
                          what.rules ? mayFitByRules(*what.rules, report, options) : planner::MayFit());
   if (!report.fits() && what.rules)
     llvm::append_range(report.changes, changesWithoutPass(*what.rules, report));
+  if (!report.fits() && what.planAgain) { // another job, so it comes last
+    std::optional<int64_t> longest;
+    if (what.rules)
+      longest = longestSequence(what.rules->shape, what.rules->plan, what.rules->rates.cluster());
+    if (std::optional<report::PlanChoice> shorter =
+            planner::shorterSamples(options, what.config, what.planAgain, longest))
+      report.changes.push_back(*shorter);
+  }
   if (options.explainPeak && what.planAgain && report.changes.empty())
     report.smaller =
         smallerPlansOfProgram(options, what.config, what.planAgain, report.ranks.front().deviceArena);

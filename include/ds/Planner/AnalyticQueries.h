@@ -9,6 +9,10 @@ namespace ds::planner {
 /// The cheapest changes that make a plan fit, for a report.
 std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Change> &changes);
 
+/// The longest half, quarter ... of the samples with which the plan fits by rules; none: no length does, or
+/// all.
+std::optional<report::PlanChoice> shorterSamples(const AnalyticCase &what);
+
 /// The table of --what-if, no plan marked yet.
 std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Candidate> &table);
 

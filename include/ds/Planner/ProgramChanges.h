@@ -26,6 +26,12 @@ MayFit mayFitByRules(const AnalyticCase &rules, const report::PlanReport &report
 std::vector<report::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
                                                  const PlanFunction &plan, const MayFit &mayFit = {});
 
+/// The longest half, quarter ... of a config.json's samples whose plan fits; none: not found in a few plans.
+/// Longer ones than `longest` are not planned: what rules hold for the longest that keeps all of its forward,
+/// since plans that have to make much of it again take their time.
+std::optional<report::PlanChoice> shorterSamples(PlanSettings settings, const config::Config &config,
+                                                 const PlanFunction &plan, std::optional<int64_t> longest);
+
 /// At most two more of which no program can be made yet, as rules, calibrated by the plan of `report`, say.
 std::vector<report::PlanChoice> changesWithoutPass(const AnalyticCase &rules,
                                                    const report::PlanReport &report);

@@ -83,8 +83,13 @@ static const Family *findFamily(const Section &config) {
 
 /// One line about each thing that a user may not expect.
 static std::vector<std::string> notices(const ConfigFile &file, const Architecture &model,
-                                        const std::string &path) {
+                                        const std::string &path, const TokenShape *assumed) {
   std::vector<std::string> lines;
+  if (assumed)
+    lines.push_back(
+        path + ": samples have " + std::to_string(assumed->length) +
+        " tokens, all positions that the model has; --input input_ids=" + std::to_string(assumed->batch) +
+        "x" + std::to_string(std::max<int64_t>(1, assumed->length / 2)) + "xi64 makes them half as long");
   std::string unread;
   for (const std::string &key : file.unreadKeys())
     unread += (unread.empty() ? "" : ", ") + key;
@@ -132,7 +137,8 @@ static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &fil
   auto module = build(*model, *shape, context);
   if (!module)
     return Error{module.error().code, request.path + ": " + module.error().message, module.error().hint};
-  HfModel made{std::move(*module), notices(file, *model, request.path)};
+  HfModel made{std::move(*module),
+               notices(file, *model, request.path, request.inputs.empty() ? &*shape : nullptr)};
   keepText(file.text(), request.path, made);
   return made;
 }
@@ -173,7 +179,7 @@ Result<HfShape> ds::readHfShape(const std::string &path, const std::vector<std::
   if (!shape)
     return Error{shape.error().code, path + ": " + shape.error().message, shape.error().hint};
   HfShape result{*shape, tokens->batch, model->positions, model->scoreHeads == 0,
-                 notices(*file, *model, path)};
+                 notices(*file, *model, path, inputs.empty() ? &*tokens : nullptr)};
   result.shape.seq = tokens->length;
   if (model->hasWindows)
     result.notices.push_back(path + ": sliding windows are counted as full attention");
