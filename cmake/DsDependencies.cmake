@@ -9,7 +9,7 @@ set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})  # add_mlir_doc writes below it
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 
 # Two of Debian's package files demand files of packages that are not needed here (oneDNN: the OpenCL headers;

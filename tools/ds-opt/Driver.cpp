@@ -9,6 +9,7 @@
 #include "Basis.h"
 #include "InputGuard.h"
 #include "Model.h"
+#include "ModelFile.h"
 #include "Options.h"
 #include "Output.h"
 #include "Surroundings.h"
@@ -361,6 +362,12 @@ ExitCode ds::opt::run(int argc, char **argv) {
   if (Status status = checkPlanner(options); !status)
     return complain(status.error());
   if (Status status = checkFiles(options); !status)
+    return complain(status.error());
+  if (Status status = checkModelFile(options); !status)
+    return complain(status.error());
+  const bool writesBytecode =
+      options.isPlainMlirOpt() && mlir::MlirOptMainConfig::createFromCLOptions().shouldEmitBytecode();
+  if (Status status = checkTerminal(options, writesBytecode); !status)
     return complain(status.error());
   if (options.inputKind() == InputKind::Mlir)
     if (Status status = guardInput(options.input, registry); !status)

@@ -64,7 +64,9 @@ struct CommandLine {
   cl::opt<std::string> phase{
       "phase", cl::init("model"),
       cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned")};
-  cl::opt<Emit> emit{"emit", cl::desc("What to produce"), cl::init(Emit::Default),
+  cl::opt<Emit> emit{"emit",
+                     cl::desc("What to produce (default: with --config or --cluster the plan, else ir)"),
+                     cl::init(Emit::Default),
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
                                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
                                 clEnumValN(Emit::Program, "program", "A program for ds-run"))};
@@ -244,6 +246,11 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.phase = line.phase;
   options.emit = line.emit;
   readPictures(line, options);
+  // Who gives a model and how it is to be trained, and says no more, asks for the plan.
+  bool isConfigured = !options.config.empty() || line.sets.getNumOccurrences() > 0;
+  if (options.emit == Emit::Default && isConfigured && options.inputKind() != InputKind::Mlir &&
+      line.phase.getNumOccurrences() == 0)
+    options.emit = Emit::Plan;
   options.allowUnsandboxed = line.allowUnsandboxed;
   readNumbers(line, options);
   options.printConfig = line.printConfig.getNumOccurrences() > 0;

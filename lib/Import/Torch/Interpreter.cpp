@@ -358,7 +358,7 @@ void Interpreter::refuseUnsupported() const {
   if (count > 0)
     fail("the model uses " + std::to_string(count) + (count == 1 ? " thing that is" : " things that are") +
              " not supported:" + list,
-         "write them with supported operators; docs/import.md lists these");
+         "write them with supported operators: ds-import --list-operators lists these");
 }
 
 } // namespace ds::ts
