@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -120,7 +121,8 @@ public:
   Status read(uint64_t offset, std::byte *to, uint64_t bytes);
   Status write(uint64_t offset, const std::byte *from, uint64_t bytes);
 
-  /// The same, begun: the memory is the storage's until `finish` says how it went. Returns a number.
+  /// The same, begun: the memory is the storage's until `finish` says how it went. Returns a number. What is
+  /// under way and touches the same bytes, of the arena or of memory, is waited for: the disk keeps no order.
   Result<uint64_t> begin(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes);
   /// Waits until some request has ended; true when transfer `id`, which was begun, has nothing to wait for.
   bool advance(uint64_t id);
@@ -168,7 +170,11 @@ private:
     uint64_t offset;
     const std::byte *memory;
     uint64_t bytes;
+    std::optional<Status> found = {}; ///< by digests, where they were looked at before `finish`
+
+    bool conflictsWith(const Begun &other) const;
   };
+  void settle(uint64_t id, Begun &transfer);
   std::map<uint64_t, Begun> begun;
   int64_t busySince = 0; ///< while there is one
   StorageTotals sums;

@@ -118,16 +118,37 @@ std::string Storage::placeOf(uint64_t offset) const {
   return text;
 }
 
+/// Whether one of the two changes what the other moves: a write the arena, a read its memory.
+bool Storage::Begun::conflictsWith(const Begun &other) const {
+  const bool sharesArena = offset < other.offset + other.bytes && other.offset < offset + bytes;
+  const bool sharesMemory = memory < other.memory + other.bytes && other.memory < memory + bytes;
+  return (sharesArena && (writes || other.writes)) || (sharesMemory && (!writes || !other.writes));
+}
+
+/// Waits until `transfer` has moved all its bytes. What was read is compared now: others are about to change
+/// it.
+void Storage::settle(uint64_t id, Begun &transfer) {
+  const StorageOperation moving("waiting for", options.directory);
+  while (!set->isDone(id))
+    set->advance();
+  if (!transfer.writes && options.verify && !transfer.found)
+    transfer.found = compareDigests(transfer.offset, transfer.memory, transfer.bytes);
+}
+
 Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes) {
   if (Status status = check(offset, memory, bytes); !status)
     return status.error();
   const std::lock_guard lock(mutex);
+  const Begun next = {writes, offset, memory, bytes};
+  for (auto &[id, other] : begun)
+    if (next.conflictsWith(other))
+      settle(id, other);
   if (writes && options.verify)
     noteDigests(offset, memory, bytes);
   if (begun.empty())
     busySince = nowNs();
   const uint64_t id = set->begin(writes, offset, memory, bytes);
-  begun[id] = {writes, offset, memory, bytes};
+  begun[id] = next;
   return id;
 }
 
@@ -155,7 +176,9 @@ Status Storage::finish(uint64_t id) {
                              std::strerror(outcome.error)),
                  "the disk may be failing: go on from the last checkpoint, elsewhere"};
   }
-  return done.writes || !options.verify ? Status() : compareDigests(done.offset, done.memory, done.bytes);
+  if (done.writes || !options.verify)
+    return {};
+  return done.found ? *done.found : compareDigests(done.offset, done.memory, done.bytes);
 }
 
 Status Storage::read(uint64_t offset, std::byte *to, uint64_t bytes) {

@@ -111,6 +111,36 @@ TEST_F(StorageTest, anyBytesCanBeChanged) {
   }
 }
 
+TEST_F(StorageTest, whatTouchesTheSameBytesKeepsItsOrder) {
+  // Requests end in any order, and all of these are under way at once.
+  queue->reorders = true;
+  std::vector<std::byte> first(memory.get(), memory.get() + kMiB), second(first);
+  for (std::byte &each : second)
+    each ^= std::byte{0x55};
+  for (int round = 0; round < 50; ++round) {
+    std::vector<uint64_t> ids;
+    auto begin = [&](bool writes, uint64_t offset, std::byte *data) {
+      Result<uint64_t> id = storage->begin(writes, offset, data, kMiB);
+      ASSERT_TRUE(id);
+      ids.push_back(*id);
+    };
+    std::copy(first.begin(), first.end(), memory.get());
+    std::copy(second.begin(), second.end(), other.get());
+    begin(true, 0, memory.get());       // first
+    begin(true, kMiB, other.get());     // second
+    begin(false, 0, other.get());       // first over what was written: behind both
+    begin(true, 2 * kMiB, other.get()); // first, as it was read
+    begin(false, kMiB, memory.get());   // second over what was written first
+    begin(true, 0, memory.get());       // second: what was read of there was compared before
+    for (uint64_t id : ids)
+      ASSERT_TRUE(storage->finish(id)) << round;
+    const std::byte *arena = queue->contents.data();
+    EXPECT_TRUE(std::equal(second.begin(), second.end(), arena)) << round;
+    EXPECT_TRUE(std::equal(second.begin(), second.end(), arena + kMiB)) << round;
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), arena + 2 * kMiB)) << round;
+  }
+}
+
 TEST_F(StorageTest, anErrorSaysWhereAndIsFinal) {
   queue->fault = [](const StorageRequest &request) -> std::optional<int64_t> {
     return request.offset == 2 * kMiB ? std::optional<int64_t>(-EIO) : std::nullopt;
