@@ -8,6 +8,7 @@
 #include "ds/Cost/Simulate.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 #include <map>
@@ -64,7 +65,9 @@ private:
   std::vector<Clock> clocks;
   std::set<std::pair<double, uint32_t>> due; ///< clocks by their first finish
   std::vector<uint32_t> ready;               ///< streams that may go on
-  uint32_t computing = 0, communicating = 0; ///< commands under way
+  /// Commands under way, by kind.
+  std::array<uint32_t, static_cast<size_t>(Kind::Wait) + 1> underWay{};
+  uint32_t &count(Kind kind) { return underWay[static_cast<size_t>(kind)]; }
   double now = 0;
   Simulation result;
 };
@@ -121,7 +124,7 @@ void Player::setSpeed(uint32_t number) {
   if (number >= kFirstLink && !clock.running.empty())
     clock.speed = 1.0 / static_cast<double>(clock.running.size());
   if (number == kCompute)
-    clock.speed = communicating > 0 ? 1 - contention : 1;
+    clock.speed = count(Kind::Collective) > 0 ? 1 - contention : 1;
   schedule(number);
 }
 
@@ -132,8 +135,7 @@ void Player::start(uint32_t index) {
   result.spans[index].begin = now;
   clocks[clock].advance(now);
   clocks[clock].running.push({clocks[clock].shows + command.seconds, index});
-  computing += command.kind == Kind::Compute;
-  communicating += command.kind == Kind::Collective;
+  ++count(command.kind);
   setSpeed(clock);
   if (command.kind == Kind::Collective)
     setSpeed(kCompute);
@@ -143,8 +145,7 @@ void Player::finish(uint32_t index) {
   const SimCommand &command = commands[index];
   result.spans[index].end = now;
   result.busySeconds[command.stream] += now - result.spans[index].begin;
-  computing -= command.kind == Kind::Compute;
-  communicating -= command.kind == Kind::Collective;
+  --count(command.kind);
   if (command.kind == Kind::Collective)
     setSpeed(kCompute);
   ready.push_back(command.stream);
@@ -190,10 +191,14 @@ void Player::proceed(uint32_t stream) {
 
 /// Lets time pass, in which what is under way stays so.
 void Player::passTo(double time) {
-  if (computing > 0)
+  if (count(Kind::Compute) > 0)
     result.computeSeconds += time - now;
-  else if (communicating > 0)
+  else if (count(Kind::Collective) > 0)
     result.exposedCommunicationSeconds += time - now;
+  else if (count(Kind::Storage) > 0)
+    result.exposedStorageSeconds += time - now;
+  else if (count(Kind::Copy) > 0)
+    result.exposedCopySeconds += time - now;
   now = time;
 }
 

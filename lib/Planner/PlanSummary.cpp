@@ -13,8 +13,10 @@
 #include "ds/Analysis/MemoryPlan.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
+#include "ds/Runtime/Program.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -79,6 +81,36 @@ static void addStorage(ModuleOp module, report::PlanReport &report) {
   report.storage = traffic;
 }
 
+/// Bytes of the host's arena that storage is moved through: io_uring holds them in memory.
+static int64_t registeredBytes(ModuleOp module) {
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (func::FuncOp func : getSegments(module))
+    for (TransferOp op : func.getOps<TransferOp>()) {
+      if (op.getStream() != StreamKind::Storage)
+        continue;
+      bool reads = op.getSource().getType().getSpace() == Space::Nvme;
+      BufferAccess window = windowOf(reads ? op.getTarget() : op.getSource());
+      if (auto alloc = window.root.getDefiningOp<AllocOp>(); alloc && alloc.getOffset())
+        ranges.push_back({*alloc.getOffset() + window.begin, *alloc.getOffset() + window.end});
+    }
+  llvm::sort(ranges);
+  int64_t bytes = 0, reached = 0;
+  for (auto [begin, end] : ranges) {
+    bytes += std::max<int64_t>(0, llvm::alignTo(end, ::ds::rt::kStorageUnit) - std::max(begin, reached));
+    reached = std::max<int64_t>(reached, llvm::alignTo(end, ::ds::rt::kStorageUnit));
+  }
+  return bytes;
+}
+
+/// What the ranks of a node take of its memory. A GPU copies from page-locked memory alone.
+static void addHost(ModuleOp module, const ::ds::cost::Rates &rates, report::PlanReport &report) {
+  int64_t bytes = report.ranks.front().hostArena;
+  if (bytes == 0)
+    return;
+  int64_t onNode = std::min<int64_t>(report.world, std::max<int64_t>(1, rates.cluster().devicesPerNode));
+  report.host = {onNode * bytes, isForCuda(module) ? bytes : registeredBytes(module)};
+}
+
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
   report::PlanReport report;
   report::RankPlan rank;
@@ -96,6 +128,7 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   rank.lastRank = report.world - 1;
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));
+  addHost(module, rates, report);
   report.target = getTarget(module).str();
   return report;
 }
@@ -106,6 +139,8 @@ bool mlir::ds::hostsHold(const report::PlanReport &report, const ::ds::config::C
   return llvm::all_of(report.ranks, [&](const report::RankPlan &rank) {
     if (rank.hostArena == 0)
       return true;
+    if (report.hostLimit > 0)
+      return rank.hostArena <= report.hostLimit;
     if (isShared)
       return report.memoryLimit <= 0 || rank.deviceArena + rank.hostArena <= report.memoryLimit;
     return cluster.host.memoryBytes <= 0 || onNode * rank.hostArena <= cluster.host.memoryBytes;

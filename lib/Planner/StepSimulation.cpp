@@ -115,11 +115,18 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
   double compute = step.sum([](const SegmentSimulation &each) { return each.simulation.computeSeconds; });
   double exposed =
       step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCommunicationSeconds; });
+  double storage =
+      step.sum([](const SegmentSimulation &each) { return each.simulation.exposedStorageSeconds; });
+  double copies = step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCopySeconds; });
   double products = step.sum([](const SegmentSimulation &each) { return secondsOf(each, hasFlops); });
   report::Prediction predicted;
   predicted.stepSeconds = seconds;
   predicted.computeSeconds = compute;
   predicted.exposedCommunicationSeconds = exposed;
+  if (llvm::any_of(step.streams, [](StreamKind stream) {
+        return stream == StreamKind::HostCopy || stream == StreamKind::Storage;
+      }))
+    predicted.exposedCopySeconds = copies, predicted.exposedStorageSeconds = storage;
   if (seconds > 0)
     predicted.tflopsPerDevice = flops / seconds / 1e12;
   auto add = [&](const char *name, double part, const std::string &source) {
@@ -129,6 +136,8 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
   add("products and attention", products, "device.matmul_flops, device.memory_bytes_per_second");
   add("other kernels", compute - products, "device.memory_bytes_per_second, device.launch_seconds");
   add("exposed communication", exposed, linkSource(rates, countRanks(module)));
-  add("standing still", seconds - compute - exposed, "copies and storage that nothing hides");
+  add("exposed host copies", copies, "host.to_device_bytes_per_second");
+  add("exposed storage", storage, "nvme.read_bytes_per_second, nvme.write_bytes_per_second");
+  add("standing still", seconds - compute - exposed - copies - storage, "streams that wait for each other");
   return predicted;
 }

@@ -113,6 +113,8 @@ std::vector<Figure> stepOf(const Prediction &predicted) {
   list.nextGroup();
   add("compute seconds", predicted.computeSeconds);
   add("exposed communication seconds", predicted.exposedCommunicationSeconds);
+  add("exposed copy seconds", predicted.exposedCopySeconds);
+  add("exposed storage seconds", predicted.exposedStorageSeconds);
   list.nextGroup();
   add("tflops per device", predicted.tflopsPerDevice);
   return list.take();

@@ -134,6 +134,8 @@ static void addForms(Json &json, const PlanReport &report) {
   if (const std::optional<StorageTraffic> &storage = report.storage)
     json["storage"] = {{"bytes_written_per_step", storage->writtenBytes},
                        {"bytes_read_per_step", storage->readBytes}};
+  if (const std::optional<HostUse> &host = report.host)
+    json["host"] = {{"node_bytes", host->nodeBytes}, {"page_locked_bytes", host->lockedBytes}};
   for (const MadeAgain &again : report.madeAgain)
     json["made_again"].push_back({{"what", again.what},
                                   {"values", again.values},
@@ -195,6 +197,10 @@ std::string printPlanJson(const PlanReport &report) {
       {"compute_seconds", numberOrNull(report.predicted.computeSeconds)},
       {"exposed_communication_seconds", numberOrNull(report.predicted.exposedCommunicationSeconds)},
       {"communication_bytes", traffic}};
+  if (report.predicted.exposedCopySeconds)
+    json["predicted"]["exposed_copy_seconds"] = number(*report.predicted.exposedCopySeconds);
+  if (report.predicted.exposedStorageSeconds)
+    json["predicted"]["exposed_storage_seconds"] = number(*report.predicted.exposedStorageSeconds);
   for (const TimeTerm &term : report.predicted.terms)
     json["predicted"]["terms"].push_back(
         {{"name", term.name}, {"seconds", number(term.seconds)}, {"source", term.source}});
@@ -210,6 +216,8 @@ std::string printPlanJson(const PlanReport &report) {
   if (!report.programTargetReason.empty())
     json["program_target_reason"] = report.programTargetReason;
   json["memory_limit"] = report.memoryLimit;
+  if (report.hostLimit > 0)
+    json["host_memory_limit"] = report.hostLimit;
   json["basis"] = report.basis;
   if (!report.basisReason.empty())
     json["basis_reason"] = report.basisReason;

@@ -53,7 +53,10 @@ static Error hostsDoNotFit(const PlanReport &report) {
   return {ExitCode::DoesNotFit,
           "the plan does not fit the host: rank " + std::to_string(rank.firstRank) + " keeps " +
               formatBytes(rank.hostArena) + " (" + formatExact(rank.hostArena) + " bytes) there, beside " +
-              formatBytes(rank.deviceArena) + " of the device",
+              formatBytes(rank.deviceArena) + " of the device" +
+              (report.hostLimit > 0 ? ", but the limit is " + formatBytes(report.hostLimit) + " (" +
+                                          formatExact(report.hostLimit) + " bytes)"
+                                    : ""),
           "keep less on the host, or use more hosts"};
 }
 

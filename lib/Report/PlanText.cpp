@@ -82,6 +82,7 @@ private:
   std::string bar(int64_t part, int64_t whole, unsigned room) const;
   std::string curve(const std::vector<int64_t> &values, unsigned room) const;
   void title();
+  void host();
   void storage();
   void communication();
   void time();
@@ -283,6 +284,15 @@ void Printer::rank(const RankPlan &rank) {
   categories(rank), parts(rank), states(rank), largest(rank), layers(rank), beyond(rank);
 }
 
+void Printer::host() {
+  if (!report.host)
+    return;
+  out += "\n" + paint("Host memory", "1") + "\n";
+  for (const auto &[name, bytes] : {std::pair("of the ranks of a node", report.host->nodeBytes),
+                                    {"page-locked, each rank", report.host->lockedBytes}})
+    line("  " + left(name, 24) + right(formatBytes(bytes), 11) + right(formatExact(bytes), 22) + " bytes");
+}
+
 void Printer::storage() {
   if (!report.storage)
     return;
@@ -380,7 +390,7 @@ std::string Printer::run() {
   title();
   for (const RankPlan &plan : report.ranks)
     rank(plan);
-  storage(), communication(), time(), choices(), notes();
+  host(), storage(), communication(), time(), choices(), notes();
   verdict();
   return std::move(out);
 }

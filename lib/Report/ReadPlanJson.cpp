@@ -58,6 +58,7 @@ private:
   void lossChunks(PlanReport &report, const Json &json);
   void checkpoint(PlanReport &report, const Json &json);
   void storage(PlanReport &report, const Json &json);
+  void host(PlanReport &report, const Json &json);
   void checkRanks(const PlanReport &report);
   static std::string join(const std::string &path, const std::string &key) {
     return path.empty() ? key : path + "." + key;
@@ -210,6 +211,10 @@ Prediction Reader::prediction(const Json &json, const std::string &path) {
   result.tflopsPerDevice = real(json, path, "tflops_per_device");
   result.computeSeconds = real(json, path, "compute_seconds");
   result.exposedCommunicationSeconds = real(json, path, "exposed_communication_seconds");
+  for (auto [key, field] : {std::pair("exposed_copy_seconds", &result.exposedCopySeconds),
+                            {"exposed_storage_seconds", &result.exposedStorageSeconds}})
+    if (json.is_object() && json.contains(key))
+      *field = real(json, path, key);
   const Json &traffic = member(json, path, "communication_bytes");
   if (!error && !traffic.is_object())
     fail(join(path, "communication_bytes"), "expects an object, but got " + std::string(traffic.type_name()));
@@ -258,6 +263,12 @@ void Reader::storage(PlanReport &report, const Json &json) {
   if (!error && !storage.is_null())
     report.storage = {bytes(storage, "storage", "bytes_read_per_step"),
                       bytes(storage, "storage", "bytes_written_per_step")};
+}
+
+void Reader::host(PlanReport &report, const Json &json) {
+  const Json &host = member(json, "", "host", false);
+  if (!error && !host.is_null())
+    report.host = {bytes(host, "host", "node_bytes"), bytes(host, "host", "page_locked_bytes")};
 }
 
 void Reader::lossChunks(PlanReport &report, const Json &json) {
@@ -331,7 +342,9 @@ PlanReport Reader::report(const Json &json) {
   report.basisReason = text(json, "", "basis_reason", false);
   inputs(report, json);
   lossChunks(report, json);
-  checkpoint(report, json), storage(report, json);
+  checkpoint(report, json), storage(report, json), host(report, json);
+  if (json.is_object() && json.contains("host_memory_limit"))
+    report.hostLimit = bytes(json, "", "host_memory_limit");
   bool usesHost = std::any_of(report.ranks.begin(), report.ranks.end(),
                               [](const RankPlan &rank) { return rank.hostArena > 0; });
   if (!error && (report.basis == "rules" || usesHost) && !fits.get<bool>() && report.fits())

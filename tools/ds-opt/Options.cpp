@@ -73,6 +73,10 @@ struct CommandLine {
   cl::opt<std::string> ranks{"ranks", cl::desc("Number of ranks (default: 1, or the cluster's devices)"),
                              cl::value_desc("N")};
   cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
+  cl::opt<std::string> hostMemory{
+      "host-memory",
+      cl::desc(
+          "Host bytes of a rank the plan must fit, on the CPU beside --memory (suffixes KiB, MiB, GiB)")};
   cl::opt<std::string> threads{"threads-per-rank",
                                cl::desc("Threads of a rank; 0, the default: the cores it may use"),
                                cl::value_desc("N")};
@@ -194,6 +198,8 @@ static void readNumbers(const CommandLine &line, Options &options) {
         orExit(parseWhole("--threads-per-rank", line.threads.getValue(), 0, kMostThreads)));
   if (line.memory.getNumOccurrences() > 0)
     options.memory = orExit(parseBytes("--memory", line.memory.getValue()));
+  if (line.hostMemory.getNumOccurrences() > 0)
+    options.hostMemory = orExit(parseBytes("--host-memory", line.hostMemory.getValue()));
   if (line.importMemory.getNumOccurrences() > 0)
     options.importMemory = orExit(parseBytes("--import-memory", line.importMemory.getValue()));
   if (line.importSeconds.getNumOccurrences() > 0)

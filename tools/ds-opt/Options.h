@@ -32,7 +32,8 @@ struct Options : planner::PlanSettings {
   std::string loss, targetCpu, planJson, weights, phase;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
-  uint64_t memory = 0;                          ///< bytes; 0: what the machine has
+  uint64_t memory = 0;     ///< bytes; 0: what the machine has
+  uint64_t hostMemory = 0; ///< bytes of the host for each rank, apart from those; 0: what there is
   uint64_t importMemory = 0, importSeconds = 0; ///< 0: derived from the archive
   uint32_t threads = 0;                         ///< 0: the cores this process may use
   bool ranksGiven = false, targetGiven = false;

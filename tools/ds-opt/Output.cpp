@@ -94,6 +94,7 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report.world = what.config.mesh.ranks;
   report.inputs = inputsOfProgram(model, options, what.config, what.threads);
   report.memoryLimit = static_cast<int64_t>(options.memory);
+  report.hostLimit = static_cast<int64_t>(options.hostMemory);
   report.hostsFit =
       mlir::ds::hostsHold(report, options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster(),
                           /*isShared=*/options.target == "cpu");

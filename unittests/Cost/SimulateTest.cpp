@@ -56,6 +56,15 @@ TEST(Simulate, AWaitStandsUntilItsEventIsRecorded) {
   EXPECT_EQ(step.busySeconds, std::vector<double>({3, 2})); // waiting is no work
 }
 
+TEST(Simulate, WhatWaitsForCopiesAndStorageIsCountedApart) {
+  // Compute 0-1, a collective 0-2, storage 0-4, a copy 0-5: exposed are 1, 2 and 1 seconds.
+  Simulation step = simulate({compute(0, 1), gather(1, 2), {Kind::Storage, 2, 4, 2}, copy(3, 5, 1)}, 4);
+  EXPECT_DOUBLE_EQ(step.computeSeconds, 1);
+  EXPECT_DOUBLE_EQ(step.exposedCommunicationSeconds, 1);
+  EXPECT_DOUBLE_EQ(step.exposedStorageSeconds, 2);
+  EXPECT_DOUBLE_EQ(step.exposedCopySeconds, 1);
+}
+
 TEST(Simulate, AWaitIsForTheLastRecordBeforeIt) {
   // The event is recorded at 1 and again at 5: the first wait is for 1, the second for 5.
   Simulation step = simulate({gather(0, 1), record(0, 0), wait(1, 0), compute(1, 1), gather(0, 4),

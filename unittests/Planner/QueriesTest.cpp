@@ -180,6 +180,12 @@ TEST(HostsHold, WhatTheRanksOfANodeKeepThere) {
   cluster.host.memoryBytes = 0;
   report.world = 8;
   EXPECT_TRUE(mlir::ds::hostsHold(report, cluster, /*isShared=*/false)); // nothing is known
+  for (bool isShared : {false, true}) {                                  // a limit of its own
+    report.hostLimit = 13;
+    EXPECT_TRUE(mlir::ds::hostsHold(report, cluster, isShared));
+    report.hostLimit = 12;
+    EXPECT_FALSE(mlir::ds::hostsHold(report, cluster, isShared));
+  }
 }
 
 } // namespace

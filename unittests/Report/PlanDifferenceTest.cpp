@@ -175,6 +175,31 @@ TEST(PlanReport, RefusalNamesTheHostWhereTheDevicesWouldDo) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_FALSE(read->fits());
   EXPECT_FALSE(read->hostsFit);
+  report.hostLimit = 2 * kMiB;
+  EXPECT_THAT(doesNotFit(report).message,
+              ::testing::EndsWith(", but the limit is 2.0 MiB (2,097,152 bytes)"));
+}
+
+TEST(PlanReport, SaysWhatIsOnTheHostAndWhatWaitsForIt) {
+  PlanReport report = sample();
+  std::string without = printPlanJson(report);
+  for (const char *key : {"\"host\": {", "exposed_copy", "exposed_storage", "host_memory_limit"})
+    EXPECT_EQ(without.find(key), std::string::npos) << key;
+  report.host = HostUse{3 * kMiB, kMiB};
+  report.hostLimit = 4 * kMiB;
+  report.predicted.exposedCopySeconds = 0.25;
+  report.predicted.exposedStorageSeconds = 0.5;
+  std::string text = printPlanText(report);
+  EXPECT_THAT(text, HasSubstr("of the ranks of a node"));
+  EXPECT_THAT(text, HasSubstr("page-locked, each rank"));
+  ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read->host);
+  EXPECT_EQ(read->host->nodeBytes, 3 * kMiB);
+  EXPECT_EQ(read->host->lockedBytes, kMiB);
+  EXPECT_EQ(read->hostLimit, 4 * kMiB);
+  EXPECT_EQ(read->predicted.exposedCopySeconds, 0.25);
+  EXPECT_EQ(read->predicted.exposedStorageSeconds, 0.5);
 }
 
 TEST(PlanReport, WithoutALimitEverythingFits) {

@@ -33,6 +33,8 @@ struct Simulation {
   double seconds = 0;                     ///< until the last command has run
   double computeSeconds = 0;              ///< in which some stream computes
   double exposedCommunicationSeconds = 0; ///< in which a collective is under way and nothing computes
+  double exposedStorageSeconds = 0;       ///< in which storage moves, and neither of these is under way
+  double exposedCopySeconds = 0;          ///< in which only copies are under way
   std::vector<double> busySeconds;        ///< of each stream, waits left out
 };
 

@@ -12,9 +12,9 @@ namespace mlir::ds {
 /// cluster: all ranks of its mesh have the same.
 ::ds::report::PlanReport summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates);
 
-/// Whether the hosts hold what the ranks of `report` keep there. Where device and host are one memory
-/// (`isShared`), a rank has the report's limit for both; elsewhere the ranks of a node share the memory of
-/// the cluster's host, where that is known.
+/// Whether the hosts hold what the ranks of `report` keep there: within its limit for hosts, if it has one.
+/// Where device and host are one memory (`isShared`), a rank has the report's limit for both; elsewhere the
+/// ranks of a node share the memory of the cluster's host, where that is known.
 bool hostsHold(const ::ds::report::PlanReport &report, const ::ds::config::Cluster &cluster, bool isShared);
 
 /// The step that `module` (phase planned) is, command by command and buffer by buffer, over its predicted

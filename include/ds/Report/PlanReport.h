@@ -96,6 +96,8 @@ struct TimeTerm {
 /// What the cost model expects; what it does not know is empty.
 struct Prediction {
   std::optional<double> stepSeconds, tflopsPerDevice, computeSeconds, exposedCommunicationSeconds;
+  /// In which nothing else is under way; empty where nothing is copied.
+  std::optional<double> exposedCopySeconds, exposedStorageSeconds;
   std::vector<std::pair<std::string, int64_t>>
       communicationBytes;      ///< by kind of collective, in a stable order
   std::vector<TimeTerm> terms; ///< that add up to `stepSeconds`, where they are known
@@ -164,6 +166,13 @@ struct StorageTraffic {
   int64_t writtenBytes = 0; ///< what wears a disk out
 };
 
+/// What ranks have of their hosts' memory.
+struct HostUse {
+  int64_t nodeBytes = 0; ///< of all ranks of a node, in arenas
+  int64_t lockedBytes =
+      0; ///< of a rank's, page-locked: a GPU copies from there, or a disk reads and writes it
+};
+
 /// One thing that a plan was asked for with: a key of ds_config.json by its dotted path, or a name of its
 /// own.
 struct PlanInput {
@@ -188,6 +197,7 @@ struct PlanReport {
   Mesh mesh;
   std::vector<RankPlan> ranks; ///< ascending, together all ranks
   int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
+  int64_t hostLimit = 0;       ///< host bytes that each rank was given; 0: what there is
   Prediction predicted;
   bool hostsFit = true; ///< host memory and storage suffice as well
   bool tf32 = false;    ///< products of fp32 factors are computed in tf32
@@ -200,6 +210,7 @@ struct PlanReport {
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
   std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
   std::optional<StorageTraffic> storage;       ///< none: nothing lies in storage
+  std::optional<HostUse> host;                 ///< none: nothing lies on the host
   std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say
   std::vector<std::string> notes;  ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes; ///< that make a plan fit which does not, the fastest first
