@@ -26,12 +26,12 @@ static constexpr Condition kConditions[] = {
     {"optimizer.type",
      [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Lamb && c.mesh.dp > 1; },
      "Lamb's trust ratio needs the norm of a whole parameter, and several ranks update buckets of them"},
-    {"zero_optimization.offload_optimizer.device",
-     [](const Config &c) { return c.zero.offloadOptimizer.device == Home::Nvme; },
-     "programs keep states on the device and on the host"},
-    {"zero_optimization.offload_param.device",
-     [](const Config &c) { return c.zero.offloadParam.device == Home::Nvme; },
-     "programs keep parameters on the device and on the host"},
+    {"zero_optimization.offload_param.nvme_path",
+     [](const Config &c) {
+       return c.zero.offloadOptimizer.device == Home::Nvme && c.zero.offloadParam.device == Home::Nvme &&
+              c.zero.offloadOptimizer.nvmePath != c.zero.offloadParam.nvmePath;
+     },
+     "a rank keeps all that it has on NVMe in one directory, and offload_optimizer names another"},
     {"torch_autocast.enabled",
      [](const Config &c) {
        return c.precision.autocast && (c.precision.fp16.enabled || c.precision.bf16.enabled);
@@ -54,9 +54,9 @@ static bool on(const Config &config, std::string_view key) { return config.find(
 static constexpr std::string_view kNoHostCode = "programs for CUDA have no code for the host yet";
 static constexpr Condition kOffloads[] = {
     {"zero_optimization.offload_optimizer.device",
-     [](const Config &c) { return c.zero.offloadOptimizer.device == Home::Cpu; }, kNoHostCode},
+     [](const Config &c) { return c.zero.offloadOptimizer.device != Home::Device; }, kNoHostCode},
     {"zero_optimization.offload_param.device",
-     [](const Config &c) { return c.zero.offloadParam.device == Home::Cpu; }, kNoHostCode},
+     [](const Config &c) { return c.zero.offloadParam.device != Home::Device; }, kNoHostCode},
     {"compile.offload_opt_states", [](const Config &c) { return on(c, "compile.offload_opt_states"); },
      kNoHostCode},
     {"compile.offload_parameters", [](const Config &c) { return on(c, "compile.offload_parameters"); },

@@ -18,6 +18,16 @@ LogicalResult LoadOp::verify() {
   return success();
 }
 
+LogicalResult MoveOp::verify() {
+  StoredType from = getStored().getType(), to = getResult().getType();
+  if (from.getTensor() != to.getTensor()) // C1.
+    return emitOpError("expects a result that holds ") << from.getTensor() << ", but got " << to;
+  if (from.getSpace() == to.getSpace()) // C2; a third space is the device's, which no stored value is in.
+    return emitOpError("expects to move between storage and the host, but both are in ")
+           << stringifySpace(from.getSpace());
+  return success();
+}
+
 OpFoldResult StoreOp::fold(FoldAdaptor) {
   auto load = getValue().getDefiningOp<LoadOp>();
   return load && load.getStored().getType() == getResult().getType() ? OpFoldResult(load.getStored())

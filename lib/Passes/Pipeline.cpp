@@ -96,6 +96,13 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   BufferizeOptions buffers;
   buffers.staging = options.stagingBytes;
   manager.addPass(createBufferize(buffers));
+  // The first on buffers: others are to see the pieces, and nothing has moved between an update and its
+  // copies.
+  SplitUpdatesOptions updates;
+  updates.subGroup = options.subGroupElements;
+  updates.staging = options.stagingBytes;
+  updates.sets = options.stagingSets;
+  manager.addNestedPass<func::FuncOp>(createSplitUpdates(updates));
 }
 
 void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options) {

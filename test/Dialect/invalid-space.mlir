@@ -30,6 +30,22 @@ func.func @load_c1_another_tensor(%s: !ds.stored<tensor<4xf32>, host>) {
 
 // -----
 
+func.func @move_c1_another_tensor(%s: !ds.stored<tensor<4xf32>, nvme>) {
+  // expected-error@+1 {{'ds.move' op expects a result that holds 'tensor<4xf32>', but got '!ds.stored<tensor<8xf32>, host>'}}
+  %h = ds.move %s : !ds.stored<tensor<4xf32>, nvme> -> !ds.stored<tensor<8xf32>, host>
+  return
+}
+
+// -----
+
+func.func @move_c2_one_space(%s: !ds.stored<tensor<4xf32>, host>) {
+  // expected-error@+1 {{'ds.move' op expects to move between storage and the host, but both are in host}}
+  %h = ds.move %s : !ds.stored<tensor<4xf32>, host> -> !ds.stored<tensor<4xf32>, host>
+  return
+}
+
+// -----
+
 func.func @transfer_c1_another_tensor(%a: !ds.buffer<tensor<4xf32>, [1], device>, %h: !ds.buffer<tensor<8xf32>, [1], host>) {
   // expected-error@+1 {{'ds.transfer' op expects contiguous buffers of one tensor type}}
   ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], host>

@@ -11,6 +11,12 @@ module {
     %y = ds.load %s : !ds.stored<tensor<4x8xf32>, host> -> tensor<4x8xf32>
     return %y : tensor<4x8xf32>
   }
+  // CHECK-LABEL: @moved
+  func.func @moved(%s: !ds.stored<tensor<4x8xf32>, nvme>) -> !ds.stored<tensor<4x8xf32>, host> {
+    // CHECK: ds.move %{{.*}} : !ds.stored<tensor<4x8xf32>, nvme> -> !ds.stored<tensor<4x8xf32>, host>
+    %h = ds.move %s : !ds.stored<tensor<4x8xf32>, nvme> -> !ds.stored<tensor<4x8xf32>, host>
+    return %h : !ds.stored<tensor<4x8xf32>, host>
+  }
   // CHECK-LABEL: @host
   func.func @host(%m: !ds.stored<tensor<4xf32>, host>, %g: !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {
     // CHECK: ds.host(%{{.*}}, %{{.*}}) : (!ds.stored<tensor<4xf32>, host>, !ds.stored<tensor<4xf32>, host>) -> !ds.stored<tensor<4xf32>, host> {

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """check_offload.py - states on the host, updated there, give the numbers of states on the device.
 
-    check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4
+    check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4 [--nvme]
 
 A pairwise cover of precision, accumulation, clipping, stage of ZeRO, and what is offloaded: the optimizer, half of it,
-parameters, or both. Losses, norms, loss scales and weights must be equal to the bit, poisoned or not; what was said to
+parameters, or both. With --nvme they are in storage, in pieces of a few thousand elements. Losses, norms, loss scales and weights must be equal to the bit, poisoned or not; what was said to
 live on the host must be there and not on the device.
 """
 
@@ -22,18 +22,29 @@ BOTH = {**OPTIMIZER, **PARAMETERS}
 
 # ranks, type, accumulation, clipping, stage, what is offloaded
 CASES = [
-    (1, "fp32", 1, 0.0, 0, OPTIMIZER), (1, "bf16", 3, 1.0, 0, OPTIMIZER), (1, "fp16", 1, 1.0, 3, HALF),
-    (1, "fp32", 3, 1.0, 3, BOTH), (1, "fp16", 3, 0.0, 1, OPTIMIZER), (1, "bf16", 1, 0.0, 3, PARAMETERS),
-    (2, "fp32", 3, 1.0, 0, OPTIMIZER), (2, "bf16", 1, 1.0, 1, OPTIMIZER), (2, "fp16", 3, 1.0, 2, OPTIMIZER),
-    (2, "fp32", 1, 0.0, 2, OPTIMIZER), (2, "bf16", 3, 0.0, 3, HALF), (2, "fp16", 1, 0.0, 3, BOTH),
-    (2, "fp32", 3, 1.0, 3, BOTH), (2, "bf16", 1, 1.0, 3, PARAMETERS),
+    (1, "fp32", 1, 0.0, 0, OPTIMIZER), (1, "bf16", 4, 1.0, 0, OPTIMIZER), (1, "fp16", 1, 1.0, 3, HALF),
+    (1, "fp32", 4, 1.0, 3, BOTH), (1, "fp16", 4, 0.0, 1, OPTIMIZER), (1, "bf16", 1, 0.0, 3, PARAMETERS),
+    (2, "fp32", 4, 1.0, 0, OPTIMIZER), (2, "bf16", 1, 1.0, 1, OPTIMIZER), (2, "fp16", 4, 1.0, 2, OPTIMIZER),
+    (2, "fp32", 1, 0.0, 2, OPTIMIZER), (2, "bf16", 4, 0.0, 3, HALF), (2, "fp16", 1, 0.0, 3, BOTH),
+    (2, "fp32", 4, 1.0, 3, BOTH), (2, "bf16", 1, 1.0, 3, PARAMETERS),
 ]
 
 
-def check(trials, case):
+def on_nvme(offloaded, folder):
+    """The same in storage, where parameters of a few thousand elements have room on the host."""
+    os.makedirs(folder, exist_ok=True)
+    there = {key: {**value, "device": "nvme", "nvme_path": folder} for key, value in offloaded.items()}
+    if "offload_param" in there:
+        there["offload_param"]["max_in_cpu"] = 5000
+    return {**there, "sub_group_size": 3000}
+
+
+def check(trials, case, nvme):
     ranks, kind, accumulation, clipping, stage, offloaded = case
     name = f"{kind}-{accumulation}-{clipping}-{stage}-{'-'.join(sorted(offloaded))}"
     changes = {**TYPES[kind], "gradient_accumulation_steps": accumulation, "gradient_clipping": clipping}
+    if nvme:
+        offloaded = on_nvme(offloaded, nvme)
     there = trials.train(f"{name}-device", {"stage": stage}, changes)
     here = trials.train(name, {"stage": stage, **offloaded}, changes)
     os.environ["DS_POISON"] = "1"
@@ -46,6 +57,8 @@ def check(trials, case):
         complaints.append(f"{name} on {ranks}: expects a step that overflows")
     if here.rank()["arenas"]["host"] == 0:
         complaints.append(f"{name} on {ranks}: nothing lies on the host")
+    if nvme and (here.rank()["arenas"]["nvme"] == 0 or here.plan["storage"]["bytes_written_per_step"] == 0):
+        complaints.append(f"{name} on {ranks}: nothing lies on NVMe")
     if here.arena() >= there.arena():
         complaints.append(f"{name} on {ranks}: the device has {here.arena()} bytes with offload, {there.arena()} without")
     return complaints
@@ -53,13 +66,15 @@ def check(trials, case):
 
 def main():
     args, rest = parse(__doc__)
+    nvme = os.path.join(args.out, "nvme") if "--nvme" in rest else None
+    rest = [word for word in rest if word != "--nvme"]
     wanted = {int(part) for part in args.ranks.split(",")}
     complaints = []
     trials = {ranks: Trials(args, rest, ranks) for ranks in wanted}
     cases = [case for case in CASES if case[0] in wanted]
     for case in cases:
-        complaints += check(trials[case[0]], case)
-    finish(complaints, f"{len(cases)} runs with states on the host are those without")
+        complaints += check(trials[case[0]], case, nvme)
+    finish(complaints, f"{len(cases)} runs with states on {'NVMe' if nvme else 'the host'} are those without")
 
 
 if __name__ == "__main__":

@@ -190,6 +190,17 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
       __builtin_mul_overflow(underWay, std::min<int64_t>(aio.intraOpParallelism, 1024), &underWay))
     underWay = kMost;
   result.stagingBytes = llvm::alignTo(std::clamp(underWay, kMiB, kMost), kMiB);
+  const config::OffloadParam &parameters = config.zero.offloadParam;
+  if (parameters.device == config::Home::Nvme && parameters.bufferSize < result.stagingBytes / 4)
+    result.stagingBytes = llvm::alignTo(std::max<int64_t>(4 * parameters.bufferSize, 1), 4096);
+  result.subGroupElements = config.zero.subGroupSize.value_or(0);
+  auto isOff = [&](const char *key) {
+    const config::Setting *setting = config.find(key);
+    return setting && setting->origin != config::Origin::Default && setting->value == "false";
+  };
+  if (isOff("zero_optimization.offload_optimizer.pipeline_read") &&
+      isOff("zero_optimization.offload_optimizer.pipeline_write"))
+    result.stagingSets = 1;
   return result;
 }
 

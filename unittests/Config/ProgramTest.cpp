@@ -51,18 +51,25 @@ TEST(Program, RefusesByName) {
 }
 
 TEST(Program, OffloadsToTheHostWhereItHasCodeForIt) {
-  for (const char *members : {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
-                              "zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
-                              "compile: {offload_opt_states: true, offload_parameters: true}"}) {
+  for (const char *members :
+       {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
+        "zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
+        "zero_optimization: {offload_optimizer: {device: 'nvme', nvme_path: '/n'}}",
+        "zero_optimization: {stage: 3, offload_param: {device: 'nvme', nvme_path: '/n'}}",
+        "compile: {offload_opt_states: true, offload_parameters: true}"}) {
     Result<Config> config = readMembers(members);
     ASSERT_TRUE(config) << told(config);
     EXPECT_FALSE(checkForProgram(*config)) << members;
     EXPECT_TRUE(checkForProgram(*config, /*updatesOnHost=*/true)) << members;
   }
-  Result<Config> config =
-      readMembers("zero_optimization: {stage: 3, offload_optimizer: {device: 'nvme', nvme_path: '/n'}}");
-  ASSERT_TRUE(config) << told(config);
-  EXPECT_FALSE(checkForProgram(*config, /*updatesOnHost=*/true));
+  for (const char *path : {"/n", "/m"}) { // one directory for all
+    Result<Config> config =
+        readMembers("zero_optimization: {stage: 3, offload_optimizer: {device: 'nvme', nvme_path: '/n'}, "
+                    "offload_param: {device: 'nvme', nvme_path: '" +
+                    std::string(path) + "'}}");
+    ASSERT_TRUE(config) << told(config);
+    EXPECT_EQ(bool(checkForProgram(*config, /*updatesOnHost=*/true)), path == std::string("/n"));
+  }
 }
 
 TEST(Program, RefusesParallelismThatIsNotOfData) {

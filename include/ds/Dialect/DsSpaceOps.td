@@ -7,7 +7,7 @@ include "ds/Dialect/DsBase.td"
 def Ds_StoreOp : Ds_Op<"store", [InPhases<"Resident", "Resident">, Pure]> {
   let summary = "Puts a value into another space";
   let description = [{
-    The result holds the value until it is loaded. Only `ds.load` and `ds.host` read it: whatever else computes works on
+    The result holds the value until it is loaded. Only `ds.load`, `ds.move` and `ds.host` read it: whatever else computes works on
     tensors, which are in the device's memory. What was loaded and not changed is not stored again: it folds.
 
     Constraints:
@@ -34,6 +34,23 @@ def Ds_LoadOp : Ds_Op<"load", [InPhases<"Resident", "Resident">, Pure]> {
   let arguments = (ins Ds_StoredType:$stored);
   let results = (outs Ds_Tensor:$result);
   let assemblyFormat = "$stored attr-dict `:` qualified(type($stored)) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Ds_MoveOp : Ds_Op<"move", [InPhases<"Resident", "Resident">, Pure]> {
+  let summary = "Copies a stored value from one space into another, past the device";
+  let description = [{
+    What lies in storage is moved to the host's memory to be computed on there, and what comes of it back.
+
+    Constraints:
+    - (C1) operand and result hold one tensor.
+    - (C2) one of them is in storage, the other in the host's memory.
+
+    Example: `%h = ds.move %s : !ds.stored<tensor<4x8xf32>, nvme> -> !ds.stored<tensor<4x8xf32>, host>`
+  }];
+  let arguments = (ins Ds_StoredType:$stored);
+  let results = (outs Ds_StoredType:$result);
+  let assemblyFormat = "$stored attr-dict `:` qualified(type($stored)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 

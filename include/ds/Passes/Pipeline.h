@@ -17,6 +17,8 @@ struct PipelineOptions {
   int64_t memory = 0;         ///< bytes that gathers and reductions under way must leave room in; 0: no limit
   int64_t residentMemory = 0; ///< the same for what is kept of the forward; 0: as `memory`
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
+  int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
+  unsigned stagingSets = 2;        ///< of windows of storage that the host updates
   int64_t workspaceMemory = 0;     ///< the same for workspaces that have a choice; 0: as `memory`
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;

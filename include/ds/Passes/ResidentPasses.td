@@ -9,17 +9,19 @@ include "mlir/Pass/PassBase.td"
 //===----------------------------------------------------------------------===//
 
 def OffloadStates : Pass<"ds-offload-states", "::mlir::ModuleOp"> {
-  let summary = "Says which states live on the host";
+  let summary = "Says which states live on the host or in storage";
   let description = [{
-    `offload` of `ds.training` has two keys: `optimizer`, the share of the updated elements whose moments, masters and
-    gradients are kept on the host, and `parameters`, whether parameters are.
+    `offload` of `ds.training` says so: `optimizer` is the share of the updated elements whose moments, masters and
+    gradients are kept on the host, and `parameters` says whether parameters are. With `optimizer_on_nvme` moments and
+    masters are kept in storage instead, and with `parameters_on_nvme` the parameters, but for the first that have at
+    most `max_in_cpu` elements together.
 
     Requires: phase sharded, what ranks hold being decided.
 
     Ensures: (E1) all states of a bucket, or of a parameter that is in none, that the optimizer has beside the parameter
-    have one home. (E2) Those on the host have at most `optimizer` of all elements, and no other one that is small enough
-    could be added. (E3) With `parameters`, all parameters have `home(host)` but those that stage 3 keeps whole because they
-    are small. (E4) `ds.choices` says what was moved.
+    have one home, but for gradients, which are never in storage. (E2) Those that are moved have at most `optimizer` of all elements, and no other one that is small enough
+    could be added. (E3) With `parameters`, all parameters have `home(host)`, or `home(nvme)`, but those that stage 3 keeps
+    whole because they are small. (E4) `ds.choices` says what was moved.
 
     With `offload = {optimizer = 5.0e-01 : f64}`
     ```
@@ -96,13 +98,13 @@ def OffloadUpdates : Pass<"ds-offload-updates", "::mlir::ModuleOp"> {
   let description = [{
     Requires: phase resident, states not placed yet.
 
-    Ensures: (E1) what makes the new values of states with `home(host)` of their old ones runs in `ds.host`, and so does
+    Ensures: (E1) what makes the new values of states with `home(host)` or `home(nvme)` of their old ones runs in `ds.host`, and so does
     what adds to a gradient that is kept there; a region holds what belongs to one bucket, or the scalars that all
     share, and nothing in it waits for something outside that waits for it. (E2) What the host reads of the device is
     stored once, as soon as it is made, where that takes fewest bytes: a gradient, not what is computed of it. (E3) What
     the device reads of the host is loaded; an fp32 parameter stays where it is, and what is subtracted of it comes. (E4)
     A norm is formed where more of the gradients are. (E5) All ops are as before, on the same values: results are bit-equal.
-    (E6) A function without such states stays as it is, and so does a program for CUDA: there states of the host are
+    (E6) A function without such states stays as it is, and so does a program for CUDA: there such states are
     brought to the device to be updated.
 
     With `@m` of `home(host)`
@@ -133,7 +135,8 @@ def PlaceStates : Pass<"ds-place-states", "::mlir::ModuleOp"> {
 
     Ensures: a state whose home is not the device enters and leaves each function as `!ds.stored`. It is loaded before its
     first reader in forward, in backward and in the update, and for each gather of its own; `ds.host` reads it where it
-    is. Its new value is stored as soon as it is made. A state that leaves as it came is not loaded for that.
+    is on the host, and of storage what `ds.move` brings right before. Its new value is stored, or moved, as soon as it
+    is made. A state that leaves as it came is not loaded for that.
 
     ```
     func.func @last(%m: tensor<8xf32> {ds.state = @m}, ...) -> (tensor<8xf32> {ds.state = @m}) {

@@ -168,6 +168,43 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
                         "bytes of each of the two pieces of host memory through which storage is moved">];
 }
 
+def SplitUpdates : Pass<"ds-split-updates", "::mlir::func::FuncOp"> {
+  let summary = "Updates states on the host in pieces";
+  let description = [{
+    Launches on the host of kernels that serve any size, tied by memory that only they and transfers touch, and the
+    transfers that bring it from storage and take it away become one sequence for each window of at most `sub-group`
+    elements; where storage is moved, of at most `staging` bytes. What only they touch lies in `sets` sets of staging
+    memory, which take turns.
+
+    Requires: phase scheduled, no events yet.
+    Ensures: (E1) each element is computed by the same kernels in the same order: results are bit-equal; (E2) all that is
+    done to one window stands before the next; (E3) of memory that comes from storage for updates there are `sets`
+    windows, however many updates there are; (E4) windows in storage begin at whole units; (E5) what is not uniform, and
+    what would have to pass something that touches what it does, stays as it is.
+
+    With `sub-group=1024`
+    ```
+    ds.transfer %m to %a on storage                         // 2048 elements
+    ds.launch @update ins(%a, %g) outs(%a) extent 2048 on host
+    ds.transfer %a to %m on storage
+    ```
+    becomes
+    ```
+    ds.transfer %m0 to %a0 on storage                       // 1024 elements each
+    ds.launch @update ins(%a0, %g0) outs(%a0) extent 1024 on host
+    ds.transfer %a0 to %m0 on storage
+    ds.transfer %m1 to %b0 on storage
+    ds.launch @update ins(%b0, %g1) outs(%b0) extent 1024 on host
+    ds.transfer %b0 to %m1 on storage
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"subGroup", "sub-group", "int64_t", "0", "Elements that are updated at once; 0: no limit">,
+    Option<"staging", "staging", "int64_t", "16777216", "Bytes of a window of what storage holds">,
+    Option<"sets", "sets", "unsigned", "2", "Windows that have memory at one time: 1 reads, updates and writes in turn">];
+}
+
 def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
   let summary = "Runs reductions beside the rest of backward";
   let description = [{

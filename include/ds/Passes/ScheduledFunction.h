@@ -69,6 +69,8 @@ inline constexpr StringLiteral kAlignmentAttr = "ds.alignment";
 
 /// Bytes that a plan gives a buffer: in storage whole units, which a disk writes as one.
 int64_t reservedBytes(BufferType type);
+/// The same of an allocation: whole units as well where storage is moved through it.
+int64_t reservedBytes(AllocOp alloc);
 
 /// Attribute that gives states and inputs their place, in bytes from the start of their space's arena.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";

@@ -110,8 +110,11 @@ struct OffloadOptions {
     Moved,  ///< all that is large enough is on the host between its uses
   };
 
-  double optimizer = 0;    ///< share of the elements whose moments, masters and gradients are kept there
+  double optimizer = 0;    ///< share of the elements whose moments, masters and gradients are kept elsewhere
   bool parameters = false; ///< and parameters
+  bool optimizerOnNvme = false;  ///< moments and masters are kept in storage, not on the host
+  bool parametersOnNvme = false; ///< and parameters, but for so many elements:
+  int64_t maxInCpu = 0;
   Activations activations = Activations::Kept; ///< what forward makes for backward
   bool checkpoints = false;                    ///< what layers that are made again are made of
 

@@ -266,6 +266,7 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
     if (failed(offset))
       return failure();
     addLifetime(lifetime.alloc.getBuffer().getType(), *offset, index, lifetime.begin, lifetime.end);
+    program.lifetimes.back().bytes = reservedBytes(lifetime.alloc);
   }
   return success();
 }

@@ -67,7 +67,7 @@ static void addSegment(func::FuncOp func, uint32_t segment, ModuleProblem &modul
     AllocOp alloc = lifetime.alloc;
     BufferType type = alloc.getBuffer().getType();
     PackBuffer buffer;
-    buffer.bytes = reservedBytes(type);
+    buffer.bytes = reservedBytes(alloc);
     buffer.segment = segment;
     if (auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr))
       buffer.alignment = alignment.getInt();

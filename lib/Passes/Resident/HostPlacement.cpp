@@ -118,7 +118,7 @@ HostPlacement::HostPlacement(func::FuncOp func, const SymbolTable &symbols) : bl
   for (BlockArgument argument : block.getArguments()) {
     auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr);
     auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
-    if (!state || state.getHome() != Space::Host)
+    if (!state || state.getHome() == Space::Device)
       continue;
     states.insert(argument);
     if (state.getRole() == Role::Gradient)

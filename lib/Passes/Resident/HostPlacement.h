@@ -1,19 +1,17 @@
 //===- HostPlacement.h - Which ops of a step run on the host's cores ------------------===//
 //
-// Problem: states that live on the host are to be updated there, but the arithmetic between a gradient and a
-// new parameter has no natural cut: each op that moves takes some values along and leaves others behind.
+// Problem: states that live on the host, or in storage, are to be updated on the host, but the arithmetic
+// between a gradient and a new parameter has no natural cut: each op that moves takes some values along and
+// leaves others behind.
 // Idea: ops go where what they read lives, then the cut is moved to where fewest bytes cross it:
 //
 //   forward   an op of the update that reads a tensor of the host runs there; so does one that adds to a
-//   gradient
-//             there, in whatever work;
+//             gradient there, in whatever work;
 //   up        an op that only the host reads follows, where that sends no more bytes: a gradient is converted
-//   and
-//             clipped behind the link, not before it;
+//             and clipped behind the link, not before it;
 //   norm      a sum over tensors runs where most of their bytes are;
 //   back      an op that makes a device's state of a device's state and one tensor of the host stays on the
-//   device:
-//             an fp32 parameter is not sent there and back, only what is subtracted from it comes;
+//             device: an fp32 parameter is not sent there and back, only what is subtracted from it comes;
 //   twice     an op that both sides read, of what both have, is done by both.
 //
 // Constants and what repeats a scalar belong to nobody: each side has its own.
@@ -36,7 +34,7 @@ public:
 
   bool empty() const { return onHost.empty(); }
   bool isOnHost(Operation *op) const { return onHost.contains(op); }
-  /// Whether `value` is a tensor that the host has made, or keeps as a state.
+  /// Whether `value` is a tensor that the host has made, or a state that does not live on the device.
   bool isHostValue(Value value) const;
 
   /// Whether each side may have a copy of `op` for nothing: constants, and scalars that are repeated.
@@ -53,7 +51,7 @@ private:
   void repeat(Operation *op);
 
   Block &block;
-  DenseSet<Value> states;    ///< arguments that live on the host
+  DenseSet<Value> states;    ///< arguments that live on the host or in storage
   DenseSet<Value> gradients; ///< those of them that gradients add up in
   DenseSet<Operation *> onHost;
 };

@@ -28,7 +28,11 @@ struct Group {
 };
 } // namespace
 
-static void moveToHost(StateOp state) { state.setHomeAttr(SpaceAttr::get(state.getContext(), Space::Host)); }
+static void setHome(StateOp state, Space home) {
+  state.setHomeAttr(SpaceAttr::get(state.getContext(), home));
+}
+
+static StringRef placeOf(bool isOnNvme) { return isOnNvme ? "on NVMe" : "on the host"; }
 
 static SmallVector<Group> findGroups(ModuleOp module) {
   llvm::MapVector<Attribute, Group> groups;
@@ -43,37 +47,51 @@ static SmallVector<Group> findGroups(ModuleOp module) {
   return llvm::map_to_vector(groups, [](auto &entry) { return entry.second; });
 }
 
-/// Moves groups of at most `share` of all elements.
-static void offloadOptimizer(ModuleOp module, double share) {
+/// Moves groups of at most a share of all elements. Gradients change with each micro-step: a disk would wear
+/// out of them, and they stay on the host.
+static void offloadOptimizer(ModuleOp module, const OffloadOptions &options) {
   SmallVector<Group> groups = findGroups(module);
   int64_t total = 0, moved = 0;
   for (const Group &group : groups)
     total += group.elements;
-  const auto most = static_cast<int64_t>(share * static_cast<double>(total));
+  const auto most = static_cast<int64_t>(options.optimizer * static_cast<double>(total));
   llvm::stable_sort(groups, [](const Group &a, const Group &b) { return a.elements > b.elements; });
   for (Group &group : groups)
     if (moved + group.elements <= most) {
       moved += group.elements;
-      llvm::for_each(group.states, moveToHost);
+      for (StateOp state : group.states)
+        setHome(state,
+                options.optimizerOnNvme && state.getRole() != Role::Gradient ? Space::Nvme : Space::Host);
     }
   if (total > 0)
     addChoice(module, ("optimizer states of " + Twine(moved) + " of " + Twine(total) +
-                       " elements of a rank are kept on the host")
+                       " elements of a rank are kept " + placeOf(options.optimizerOnNvme))
                           .str());
 }
 
-/// Moves parameters, but for those that `sharding` keeps whole because they are small.
-static void offloadParameters(ModuleOp module, const ShardingOptions &sharding) {
-  int64_t moved = 0;
+/// Moves parameters, but for those that `sharding` keeps whole because they are small. Those that storage is
+/// for stay on the host in order as far as that may have them.
+static void offloadParameters(ModuleOp module, const OffloadOptions &options,
+                              const ShardingOptions &sharding) {
+  int64_t onHost = 0, onNvme = 0;
   for (StateOp state : getPlacedStates(module)) {
     int64_t elements = state.getLocalType().getNumElements();
     bool isSmall = sharding.stage == 3 && !state.isSharded() && elements <= sharding.parameterThreshold;
     if (state.getRole() != Role::Parameter || isSmall)
       continue;
-    moveToHost(state);
-    moved += elements;
+    bool isOnNvme = options.parametersOnNvme && onHost + elements > options.maxInCpu;
+    setHome(state, isOnNvme ? Space::Nvme : Space::Host);
+    (isOnNvme ? onNvme : onHost) += elements;
   }
-  addChoice(module, ("parameters of " + Twine(moved) + " elements of a rank are kept on the host").str());
+  auto say = [&](int64_t elements, bool isOnNvme) {
+    addChoice(
+        module,
+        ("parameters of " + Twine(elements) + " elements of a rank are kept " + placeOf(isOnNvme)).str());
+  };
+  if (onHost > 0 || !options.parametersOnNvme)
+    say(onHost, false);
+  if (options.parametersOnNvme)
+    say(onNvme, true);
 }
 
 namespace {
@@ -85,9 +103,9 @@ struct OffloadStates : mlir::ds::impl::OffloadStatesBase<OffloadStates> {
     if (failed(options))
       return signalPassFailure();
     if (options->offload.optimizer > 0)
-      offloadOptimizer(getOperation(), options->offload.optimizer);
+      offloadOptimizer(getOperation(), options->offload);
     if (options->offload.parameters)
-      offloadParameters(getOperation(), options->sharding);
+      offloadParameters(getOperation(), options->offload, options->sharding);
   }
 };
 } // namespace

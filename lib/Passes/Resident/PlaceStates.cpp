@@ -50,6 +50,25 @@ StoredType FunctionPlacer::storedAs(Attribute name, Value value) {
   return StoredType::get(func.getContext(), tensor, state.getHome());
 }
 
+/// `stored` in the space of `type`, to which it is moved right before `before`, for what `user` does.
+static Value moveTo(Value stored, StoredType type, Operation *before, Operation *user) {
+  if (stored.getType() == type)
+    return stored;
+  WorkListener listener(user);
+  OpBuilder builder(before, &listener);
+  return builder.create<MoveOp>(stored.getLoc(), type, stored);
+}
+
+/// Replaces `store`, of what is `stored` somewhere already.
+static void replaceStore(StoreOp store, Value stored) {
+  if (!store->use_empty()) {
+    auto isBefore = [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); };
+    Operation *first = *llvm::min_element(store->getUsers(), isBefore);
+    store.getResult().replaceAllUsesWith(moveTo(stored, store.getResult().getType(), first, store));
+  }
+  store.erase();
+}
+
 /// Puts one load before the first of `readers`.
 static void loadFor(BlockArgument argument, RankedTensorType tensor, ArrayRef<Operation *> readers) {
   WorkListener listener(readers.front());
@@ -59,25 +78,27 @@ static void loadFor(BlockArgument argument, RankedTensorType tensor, ArrayRef<Op
     reader->replaceUsesOfWith(argument, load);
 }
 
-/// Stores of `argument` are `argument`; all others read loads, which do not outlive what they are for: those
-/// of forward, of backward and of the update have one each, and a gather has its own.
+/// Stores of `argument` are `argument`, moved where they ask for another space; all others read loads, which
+/// do not outlive what they are for: those of forward, of backward and of the update have one each, and a
+/// gather has its own.
 void FunctionPlacer::loadArgument(BlockArgument argument) {
   StoredType stored = storedAs(func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr), argument);
   if (!stored)
     return;
   RankedTensorType tensor = stored.getTensor();
-  for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
-    if (auto store = dyn_cast<StoreOp>(user); store && store.getResult().getType() == stored) {
-      store.getResult().replaceAllUsesWith(argument);
-      store.erase();
-    }
+  SmallVector<StoreOp> stores;
+  for (Operation *user : argument.getUsers())
+    if (auto store = dyn_cast<StoreOp>(user))
+      stores.push_back(store);
   argument.setType(stored);
+  for (StoreOp store : stores)
+    replaceStore(store, argument);
   llvm::SetVector<Operation *> readers(argument.user_begin(), argument.user_end());
   std::map<unsigned, SmallVector<Operation *>> groups;
   for (Operation *reader : readers)
     if (isa<AllGatherOp>(reader))
       loadFor(argument, tensor, reader);
-    else if (!isa<HostOp>(reader))
+    else if (!isa<HostOp, MoveOp>(reader))
       groups[groupOf(reader)].push_back(reader);
   for (auto &[group, members] : groups) {
     llvm::sort(members, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
@@ -91,8 +112,8 @@ void FunctionPlacer::storeResult(OpOperand &result) {
       storedAs(func.getResultAttr(result.getOperandNumber(), DsDialect::kStateAttr), result.get());
   if (!stored)
     return;
-  if (auto load = result.get().getDefiningOp<LoadOp>(); load && load.getStored().getType() == stored) {
-    result.set(load.getStored());
+  if (auto load = result.get().getDefiningOp<LoadOp>()) {
+    result.set(moveTo(load.getStored(), stored, load, load));
     if (load->use_empty())
       load.erase();
     return;
@@ -106,11 +127,8 @@ void FunctionPlacer::storeResult(OpOperand &result) {
 /// What was loaded to be stored was there, and what nobody reads was not to be loaded.
 static void foldTransfers(Block &block) {
   for (StoreOp store : llvm::make_early_inc_range(block.getOps<StoreOp>()))
-    if (auto load = store.getValue().getDefiningOp<LoadOp>();
-        load && load.getStored().getType() == store.getResult().getType()) {
-      store.getResult().replaceAllUsesWith(load.getStored());
-      store.erase();
-    }
+    if (auto load = store.getValue().getDefiningOp<LoadOp>())
+      replaceStore(store, load.getStored());
   for (LoadOp load : llvm::make_early_inc_range(block.getOps<LoadOp>()))
     if (load->use_empty())
       load.erase();

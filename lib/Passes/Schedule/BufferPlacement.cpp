@@ -56,7 +56,7 @@ void FunctionBufferizer::assignCategories() {
 
 void FunctionBufferizer::addGradient(Value value) {
   Operation *maker = value.getDefiningOp();
-  if (!maker || isa<LoadOp>(maker) || !gradients.insert(value).second)
+  if (!maker || isa<LoadOp, MoveOp>(maker) || !gradients.insert(value).second)
     return;
   // A gradient that is added to in place was one before.
   if (auto library = dyn_cast<LibraryOpInterface>(maker))
@@ -237,6 +237,21 @@ bool FunctionBufferizer::diesAlone(OpOperand &operand) {
   return diesAt(operand.get(), op) && llvm::none_of(op->getOpOperands(), isElsewhere);
 }
 
+/// How well the buffer of `input` suits what `result` gives, the less the better: a state that was moved here
+/// takes its new value back, and other values leave such buffers to those.
+unsigned FunctionBufferizer::rankOf(Value input, OpResult result) {
+  auto from = input.getDefiningOp<MoveOp>();
+  auto argument = from ? dyn_cast<BlockArgument>(from->getOperand(0)) : BlockArgument();
+  if (!argument)
+    return 1;
+  Attribute state = func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr);
+  return llvm::any_of(
+             result.getUsers(),
+             [&](Operation *user) { return isa<MoveOp>(user) && becomesState(user->getResult(0)) == state; })
+             ? 0
+             : 2;
+}
+
 Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
   RankedTensorType type = tensorType(op.getResult(result));
   auto hasAlias = [&](Value input) {
@@ -244,7 +259,11 @@ Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
       return other != input && rootOf(buffers.at(other)) == buffers.at(input);
     });
   };
-  for (Value input : op.getInputs())
+  SmallVector<Value> inputs(op.getInputs());
+  llvm::stable_sort(inputs, [&](Value a, Value b) {
+    return rankOf(a, op->getResult(result)) < rankOf(b, op->getResult(result));
+  });
+  for (Value input : inputs)
     if (input.getType() == type && diesAt(input, op) && !hasAlias(input) &&
         bufferType(buffers.at(input)).isContiguous() && rootOf(buffers.at(input)) == buffers.at(input) &&
         readsWhereItWrites(op->getResult(result), input))

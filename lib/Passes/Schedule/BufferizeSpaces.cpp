@@ -28,6 +28,10 @@ static constexpr unsigned kSlots = 2; ///< more would only wait for the slower l
 
 static int64_t elementBytes(Type type) { return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8); }
 
+void FunctionBufferizer::alignToUnit(AllocOp alloc) {
+  alloc->setAttr(kAlignmentAttr, Builder(alloc.getContext()).getI64IntegerAttr(kUnit));
+}
+
 /// The next piece of staging memory, as `type`.
 Value FunctionBufferizer::nextStaging(RankedTensorType type, Location loc) {
   Type element = type.getElementType();
@@ -37,8 +41,8 @@ Value FunctionBufferizer::nextStaging(RankedTensorType type, Location loc) {
     builder.setInsertionPointToStart(&func.getBody().front());
     int64_t elements = std::max<int64_t>(stagingBytes / kUnit, 1) * kUnit / elementBytes(element);
     Value slot = allocate(RankedTensorType::get(elements, element), "workspace", loc, Space::Host);
-    slot.getDefiningOp()->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(kUnit));
     ring.slots.push_back(slot.getDefiningOp<AllocOp>());
+    alignToUnit(ring.slots.back());
   }
   ring.elements = std::max(ring.elements, type.getNumElements());
   Value slot = ring.slots[ring.next++ % kSlots].getBuffer();
@@ -100,6 +104,28 @@ void FunctionBufferizer::bufferizeLoad(LoadOp op) {
   if (!bufferType(target).isContiguous())
     target = allocate(tensorType(result), categoryOf(result), op.getLoc());
   transfer(buffers.at(op->getOperand(0)), target, op.getLoc());
+  bind(result, target);
+}
+
+// What the host computes on is moved whole: ds-split-updates has it come in pieces, where it may.
+void FunctionBufferizer::bufferizeMove(MoveOp op) {
+  Value source = buffers.at(op->getOperand(0)), result = op->getResult(0);
+  if (spaceOf(result) == Space::Host) {
+    Value target = allocate(tensorType(result), "workspace", op.getLoc(), Space::Host);
+    alignToUnit(target.getDefiningOp<AllocOp>());
+    builder.create<TransferOp>(op.getLoc(), source, target, StreamKind::Storage);
+    return bind(result, target);
+  }
+  auto place = source.getDefiningOp<AllocOp>(); // windows, and what lives on the host, begin anywhere
+  if (!place) {
+    source = toPrivate(source, op.getLoc());
+    place = source.getDefiningOp<AllocOp>();
+  }
+  alignToUnit(place);
+  Destination destination = findDestination(result);
+  Value target =
+      destination ? *destination : allocate(tensorType(result), categoryOf(result), op.getLoc(), Space::Nvme);
+  builder.create<TransferOp>(op.getLoc(), source, target, StreamKind::Storage);
   bind(result, target);
 }
 

@@ -79,6 +79,8 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
     return bufferizeStore(store), success();
   if (auto load = dyn_cast<LoadOp>(op))
     return bufferizeLoad(load), success();
+  if (auto move = dyn_cast<MoveOp>(op))
+    return bufferizeMove(move), success();
   if (auto concat = dyn_cast<ConcatOp>(op))
     return bufferizeConcat(concat), success();
   if (auto pad = dyn_cast<PadOp>(op))
@@ -362,7 +364,7 @@ Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Lo
   auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space),
                                        builder.getStringAttr(category), IntegerAttr());
   if (space == Space::Nvme)
-    alloc->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(::ds::rt::kStorageUnit));
+    alignToUnit(alloc);
   return alloc;
 }
 

@@ -70,6 +70,9 @@ private:
   void bufferizeLocalShard(LocalShardOp op);
   void bufferizeStore(StoreOp op);
   void bufferizeLoad(LoadOp op);
+  void bufferizeMove(MoveOp op);
+  /// Has storage reach `alloc`: it begins at a unit, and has room for whole ones.
+  static void alignToUnit(AllocOp alloc);
   void transfer(Value from, Value to, Location loc);
   void transferPiece(Value from, Value to, Location loc);
   Value nextStaging(RankedTensorType type, Location loc);
@@ -117,6 +120,7 @@ private:
   bool diesAlone(OpOperand &operand);
   /// An operand whose buffer may hold `result`, for results that are written where the operand was just read.
   Value findDyingOperand(FusedOp op, unsigned result);
+  unsigned rankOf(Value input, OpResult result);
 
   Value createView(Value source, const StridedView &view, Location loc);
   /// Whether `a` and `b` are the same elements of the same memory, in the same shape.

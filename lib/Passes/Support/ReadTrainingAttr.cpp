@@ -198,6 +198,10 @@ static LogicalResult readOffload(ModuleOp module, DictionaryAttr dictionary, Off
   if (!(options.optimizer >= 0 && options.optimizer <= 1))
     return module.emitError() << DsDialect::kTrainingAttr << " expects 0 to 1 for offload.optimizer, but got "
                               << options.optimizer;
+  if (options.maxInCpu < 0)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects at least 0 elements for offload.max_in_cpu, but got "
+                              << options.maxInCpu;
   return success();
 }
 

@@ -142,6 +142,13 @@ int64_t mlir::ds::reservedBytes(BufferType type) {
   return type.getSpace() == Space::Nvme ? llvm::alignTo(bytes, ::ds::rt::kStorageUnit) : bytes;
 }
 
+int64_t mlir::ds::reservedBytes(AllocOp alloc) {
+  auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr);
+  int64_t bytes = reservedBytes(alloc.getBuffer().getType());
+  return alignment && alignment.getInt() == ::ds::rt::kStorageUnit ? llvm::alignTo(bytes, alignment.getInt())
+                                                                   : bytes;
+}
+
 FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {
   return func.getArgAttrOfType<FlatSymbolRefAttr>(argument, DsDialect::kStateAttr);
 }

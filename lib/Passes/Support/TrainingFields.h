@@ -127,6 +127,9 @@ void visitFields(Visitor &visitor, OffloadOptions &options) {
   visitor("parameters", options.parameters);
   visitor("activations", options.activations);
   visitor("checkpoints", options.checkpoints);
+  visitor("optimizer_on_nvme", options.optimizerOnNvme);
+  visitor("parameters_on_nvme", options.parametersOnNvme);
+  visitor("max_in_cpu", options.maxInCpu);
 }
 
 } // namespace mlir::ds

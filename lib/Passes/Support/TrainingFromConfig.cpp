@@ -170,14 +170,20 @@ static OffloadOptions convertOffload(const config::Config &config) {
     return setting && setting->value == "true";
   };
   OffloadOptions to;
-  if (config.zero.offloadOptimizer.device != config::Home::Device || on("compile.offload_opt_states"))
-    to.optimizer = config.zero.offloadOptimizer.ratio;
+  const config::OffloadOptimizer &optimizer = config.zero.offloadOptimizer;
+  const config::OffloadParam &parameters = config.zero.offloadParam;
+  if (optimizer.device != config::Home::Device || on("compile.offload_opt_states"))
+    to.optimizer = optimizer.ratio;
+  to.optimizerOnNvme = optimizer.device == config::Home::Nvme;
   if (const config::Setting *setting = config.find("compile.offload_activation"))
     to.activations = setting->value == "true"       ? OffloadOptions::Activations::Moved
                      : setting->value == "\"auto\"" ? OffloadOptions::Activations::Chosen
                                                     : OffloadOptions::Activations::Kept;
   to.checkpoints = config.activationCheckpointing.cpuCheckpointing;
-  to.parameters = config.zero.offloadParam.device != config::Home::Device || on("compile.offload_parameters");
+  to.parameters = parameters.device != config::Home::Device || on("compile.offload_parameters");
+  to.parametersOnNvme = parameters.device == config::Home::Nvme;
+  if (to.parametersOnNvme)
+    to.maxInCpu = parameters.maxInCpu;
   return to;
 }
 

@@ -1,0 +1,303 @@
+//===- SplitUpdates.cpp - Updates on the host in pieces ------------------------------===//
+//
+// Problem: an update on the host takes a bucket or a parameter at once, and memory of the host for all of it
+// that comes from storage or goes on to the device. Idea: what a kernel of any size does to all elements it
+// does to windows of them, one after the other, through two sets of memory in turn:
+//
+//   storage  %m[0..] to %a    %m[n..] to %b                   (waits) %a to %m[0..]   ...
+//   host                      update %a                       update %b
+//
+// Launches that are tied by memory that only they and transfers touch are a chain, which is moved to one
+// place and repeated for each window. Reads run ahead and writes behind as far as the sets allow: events
+// order them, and ds-prefetch-loads puts the reads in front. Price: kernels that are not uniform stay whole,
+// and so does what cannot be moved together.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Dialect/Work.h"
+#include "ds/Passes/BufferAccess.h"
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_SPLITUPDATES
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+
+static constexpr int64_t kUnit = ::ds::rt::kStorageUnit;
+
+static BufferType typeOf(Value buffer) { return cast<BufferType>(buffer.getType()); }
+static int64_t elementsOf(Value buffer) { return typeOf(buffer).getTensor().getNumElements(); }
+static bool isScalar(Value buffer) { return typeOf(buffer).getTensor().getRank() == 0; }
+static int64_t elementBytes(Value buffer) {
+  return llvm::divideCeil(typeOf(buffer).getTensor().getElementTypeBitWidth(), 8);
+}
+
+/// Whether `op` is a launch on the host that may run over windows of its buffers.
+static bool isUniform(Operation *op) {
+  auto launch = dyn_cast<LaunchOp>(op);
+  return launch && launch.getStream() == StreamKind::Host && launch.getExtents() && launch.getNumItems() == 1;
+}
+
+static bool isOnStorage(TransferOp op) { return op.getStream() == StreamKind::Storage; }
+
+namespace {
+/// Launches that go over the same elements one after the other, and what brings and takes them.
+struct Chain {
+  int64_t elements = 0;
+  SmallVector<Operation *> commands; ///< in issue order
+  SmallVector<Value> own;            ///< allocations that nothing else touches
+
+  auto launches() const { return llvm::make_filter_range(commands, isUniform); }
+  bool movesStorage() const {
+    return llvm::any_of(commands, [](Operation *op) {
+      auto transfer = dyn_cast<TransferOp>(op);
+      return transfer && isOnStorage(transfer);
+    });
+  }
+};
+
+/// Splits the updates of one function.
+class UpdateSplitter {
+public:
+  UpdateSplitter(func::FuncOp func, int64_t subGroup, int64_t staging, unsigned sets)
+      : func(func), subGroup(subGroup), staging(staging), sets(sets), builder(func.getContext(), &listener) {}
+  void run();
+
+private:
+  bool isOwn(AllocOp alloc) const;
+  SmallVector<Chain> findChains();
+  bool canMove(const Chain &chain);
+  int64_t pieceOf(const Chain &chain) const;
+  void split(const Chain &chain, int64_t piece);
+  Value slotFor(Value own, unsigned index, int64_t count);
+  void trimSlots();
+
+  /// The places that windows of the allocation of one number and element type take in turn.
+  struct Slots {
+    SmallVector<AllocOp> sets;
+    int64_t elements = 0;
+  };
+
+  func::FuncOp func;
+  int64_t subGroup, staging;
+  unsigned sets, turn = 0;
+  WorkListener listener;
+  OpBuilder builder;
+  DenseMap<Operation *, size_t> position;
+  SmallVector<Operation *> commands;
+  std::vector<SmallVector<BufferAccess>> accesses;
+  llvm::MapVector<std::pair<Type, unsigned>, Slots> slots;
+};
+} // namespace
+
+/// Elements [first, first + count) of `buffer`, which is contiguous.
+static Value windowAt(OpBuilder &builder, Value buffer, int64_t first, int64_t count) {
+  BufferType type = typeOf(buffer);
+  ShiftsAttr shifts;
+  Location loc = buffer.getLoc();
+  if (auto view = buffer.getDefiningOp<ViewOp>()) {
+    first += static_cast<int64_t>(view.getOffset());
+    shifts = view.getShiftsAttr();
+    buffer = view.getSource();
+  }
+  auto window = BufferType::getContiguous(RankedTensorType::get(count, type.getTensor().getElementType()),
+                                          type.getSpace());
+  return builder.create<ViewOp>(loc, window, buffer, first, shifts);
+}
+
+/// Whether only uniform launches over all of `alloc` touch it, and transfers that bring it from storage or
+/// take it anywhere. What comes from the device stays whole: it comes as soon as it is made.
+bool UpdateSplitter::isOwn(AllocOp alloc) const {
+  Value buffer = alloc.getBuffer();
+  if (typeOf(buffer).getSpace() != Space::Host || isScalar(buffer))
+    return false;
+  bool isLaunched = false;
+  for (Operation *user : buffer.getUsers()) {
+    isLaunched |= isUniform(user);
+    auto transfer = dyn_cast<TransferOp>(user);
+    bool isMoved = transfer && (isOnStorage(transfer) || transfer.getSource() == buffer);
+    bool isWhole = isUniform(user) && cast<LaunchOp>(user).getExtents()->front() == elementsOf(buffer);
+    if (!isMoved && !isWhole)
+      return false;
+  }
+  return isLaunched;
+}
+
+SmallVector<Chain> UpdateSplitter::findChains() {
+  llvm::EquivalenceClasses<Operation *> tied;
+  SmallVector<Value> owned;
+  for (Operation *command : commands)
+    if (isUniform(command))
+      tied.insert(command);
+  for (AllocOp alloc : func.getOps<AllocOp>()) {
+    if (!isOwn(alloc))
+      continue;
+    owned.push_back(alloc.getBuffer());
+    Operation *first = *llvm::find_if(alloc->getUsers(), isUniform);
+    for (Operation *user : alloc->getUsers())
+      tied.unionSets(first, user);
+  }
+  llvm::MapVector<Operation *, Chain> chains;
+  for (Operation *command : commands)
+    if (auto leader = tied.findLeader(command); leader != tied.member_end()) {
+      Chain &chain = chains[*leader];
+      chain.commands.push_back(command);
+      if (isUniform(command))
+        chain.elements = cast<LaunchOp>(command).getExtents()->front();
+    }
+  for (Value own : owned)
+    chains[tied.getLeaderValue(*own.getUsers().begin())].own.push_back(own);
+  return llvm::map_to_vector(chains, [](auto &entry) { return entry.second; });
+}
+
+/// Whether the chain's commands may stand together where its last launch does, and each window come after all
+/// that is done to the one before: nothing in between may touch what they do, and what one of them writes no
+/// other may see through another window.
+bool UpdateSplitter::canMove(const Chain &chain) {
+  size_t place = 0;
+  SmallVector<BufferAccess> all;
+  for (Operation *launch : chain.launches()) {
+    place = position.at(launch);
+    if (cast<LaunchOp>(launch).getExtents()->front() != chain.elements)
+      return false;
+  }
+  for (Operation *command : chain.commands) {
+    size_t own = position.at(command);
+    llvm::append_range(all, accesses[own]);
+    for (size_t other = std::min(own, place); other < std::max(own, place); ++other)
+      if (!llvm::is_contained(chain.commands, commands[other]) && conflict(accesses[own], accesses[other]))
+        return false;
+  }
+  return llvm::none_of(all, [&](const BufferAccess &a) {
+    return llvm::any_of(all, [&](const BufferAccess &b) {
+      return a.conflictsWith(b) && (a.begin != b.begin || a.end != b.end);
+    });
+  });
+}
+
+/// How many elements are updated at once. What storage moves begins at whole units in both places.
+int64_t UpdateSplitter::pieceOf(const Chain &chain) const {
+  int64_t most = subGroup > 0 ? subGroup : chain.elements;
+  if (!chain.movesStorage())
+    return std::min(most, chain.elements);
+  int64_t least = INT64_MAX, widest = 1;
+  for (Value own : chain.own) {
+    least = std::min(least, elementBytes(own));
+    widest = std::max(widest, elementBytes(own));
+  }
+  int64_t unit = kUnit / least;
+  most = std::min(most, staging / widest);
+  return std::min(chain.elements, std::max<int64_t>(most / unit, 1) * unit);
+}
+
+/// A window of `count` elements for what `own` holds, which is number `index` of its chain.
+Value UpdateSplitter::slotFor(Value own, unsigned index, int64_t count) {
+  Type element = typeOf(own).getTensor().getElementType();
+  Slots &ring = slots[{element, index}];
+  ring.elements = std::max(ring.elements, count);
+  while (ring.sets.size() <= turn % sets) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&func.getBody().front());
+    auto type = BufferType::getContiguous(RankedTensorType::get(kUnit, element), Space::Host);
+    ring.sets.push_back(builder.create<AllocOp>(own.getLoc(), type, "workspace", IntegerAttr()));
+    ring.sets.back()->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(kUnit));
+  }
+  auto window = BufferType::getContiguous(RankedTensorType::get(count, element), Space::Host);
+  return builder.create<ViewOp>(own.getLoc(), window, ring.sets[turn % sets].getBuffer(), 0);
+}
+
+/// Leaves each slot as large as its largest window, in whole units.
+void UpdateSplitter::trimSlots() {
+  for (auto &[key, ring] : slots)
+    for (AllocOp slot : ring.sets) {
+      int64_t bytes = elementBytes(slot.getBuffer());
+      int64_t elements = llvm::alignTo(ring.elements * bytes, kUnit) / bytes;
+      slot.getBuffer().setType(
+          BufferType::getContiguous(RankedTensorType::get(elements, key.first), Space::Host));
+    }
+}
+
+/// Replaces the commands of `chain` by those of its windows, in the place of its last launch.
+void UpdateSplitter::split(const Chain &chain, int64_t piece) {
+  Operation *last = nullptr;
+  for (Operation *launch : chain.launches())
+    last = launch;
+  builder.setInsertionPointAfter(last);
+  for (int64_t first = 0; first < chain.elements; first += piece, ++turn) {
+    int64_t count = std::min(piece, chain.elements - first);
+    DenseMap<Value, Value> windows;
+    llvm::SmallDenseMap<Type, unsigned> numbers;
+    for (Value own : chain.own)
+      windows[own] = slotFor(own, numbers[typeOf(own).getTensor().getElementType()]++, count);
+    auto windowOf = [&](Value buffer) {
+      if (isScalar(buffer))
+        return buffer;
+      Value &window = windows[buffer];
+      return window = window ? window : windowAt(builder, buffer, first, count);
+    };
+    for (Operation *command : chain.commands) {
+      listener.follow(command);
+      if (auto transfer = dyn_cast<TransferOp>(command)) {
+        Value source = windowOf(transfer.getSource()), target = windowOf(transfer.getTarget());
+        builder.create<TransferOp>(transfer.getLoc(), source, target, transfer.getStream());
+        continue;
+      }
+      auto launch = cast<LaunchOp>(command);
+      SmallVector<Value> inputs = llvm::map_to_vector(launch.getInputs(), windowOf);
+      SmallVector<Value> outputs = llvm::map_to_vector(launch.getOutputs(), windowOf);
+      builder.create<LaunchOp>(launch.getLoc(), launch.getKernel(), inputs, outputs,
+                               builder.getDenseI64ArrayAttr(count), StreamKind::Host);
+    }
+  }
+  for (Operation *command : chain.commands)
+    command->erase();
+  for (Value own : chain.own)
+    own.getDefiningOp()->erase();
+}
+
+void UpdateSplitter::run() {
+  for (Operation &op : func.getBody().front())
+    if (isCommand(&op)) {
+      position[&op] = commands.size();
+      commands.push_back(&op);
+      accesses.push_back(accessesOf(&op));
+    }
+  // All are judged before any is rewritten: positions are those of the commands as they stand.
+  SmallVector<std::pair<Chain, int64_t>> pieces;
+  for (const Chain &chain : findChains())
+    if (int64_t piece = pieceOf(chain);
+        piece > 0 && (piece < chain.elements || chain.movesStorage()) && canMove(chain))
+      pieces.push_back({chain, piece});
+  if (pieces.empty())
+    return;
+  for (const auto &[chain, piece] : pieces)
+    split(chain, piece);
+  trimSlots();
+  for (ViewOp view : llvm::make_early_inc_range(func.getOps<ViewOp>()))
+    if (view->use_empty())
+      view.erase();
+  placeBuffers(func);
+}
+
+namespace {
+struct SplitUpdates : mlir::ds::impl::SplitUpdatesBase<SplitUpdates> {
+  using SplitUpdatesBase::SplitUpdatesBase;
+
+  void runOnOperation() override {
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
+    if (sets < 1)
+      return getOperation().emitError("expects at least one set of staging memory, but got ") << sets,
+             signalPassFailure();
+    UpdateSplitter(getOperation(), subGroup, staging, sets).run();
+  }
+};
+} // namespace
