@@ -111,6 +111,11 @@ void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions
   reductions.cluster = options.cluster;
   reductions.memory = options.memory;
   manager.addNestedPass<func::FuncOp>(createOverlapReductions(reductions));
+  // As reductions: what is being copied to the host is memory that gathers cannot have.
+  ReleaseStoredOptions stored;
+  stored.cluster = options.cluster;
+  stored.memory = options.memory;
+  manager.addNestedPass<func::FuncOp>(createReleaseStored(stored));
   ScheduleCommunicationOptions gathers;
   gathers.cluster = options.cluster;
   gathers.memory = options.memory;
@@ -120,6 +125,13 @@ void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions
   gathers.threads = options.threads;
   gathers.attentionBytes = options.attentionBytes;
   manager.addPass(createScheduleCommunication(gathers));
+  // Gathers read what is loaded: now it is known when.
+  PrefetchLoadsOptions loads;
+  loads.cluster = options.cluster;
+  loads.memory = options.memory;
+  loads.threads = options.threads;
+  loads.attentionBytes = options.attentionBytes;
+  manager.addNestedPass<func::FuncOp>(createPrefetchLoads(loads));
   // After gathers and reductions, which stand between launches that must not be moved across them.
   manager.addPass(createGroupLaunches());
   // Nothing may move any more: events order the streams as they stand.

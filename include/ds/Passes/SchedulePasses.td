@@ -232,6 +232,53 @@ def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
     Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
 }
 
+def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
+  let summary = "Gives up memory of the device that was copied to the host";
+  let description = [{
+    Compute waits for copies to the host of what nothing reads any more, so that its memory is free from there on.
+
+    Requires: phase scheduled, reductions placed.
+    Ensures: (E1) compute waits for such a copy where it is expected to be done, by a simulation with doubled times, or
+    earlier where `memory` cannot hold what is copied any longer; (E2) not where that is the end of the segment.
+
+    ```
+    ds.transfer %g to %h on host_copy           ds.transfer %g to %h on host_copy
+    ds.launch @b ins(%x) outs(%y) on compute    ds.record 0 on host_copy
+    ds.launch @c ins(%y) outs(%z) on compute -> ds.launch @b ins(%x) outs(%y) on compute
+                                                ds.wait 0 on compute
+                                                ds.launch @c ins(%y) outs(%z) on compute
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
+    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
+}
+
+def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
+  let summary = "Copies from the host and from storage ahead of need";
+  let description = [{
+    Moves what brings a value to the device, or from storage to the host, up in the issue order: to where it is done when
+    its value is needed and the next load of its stream begins, by a simulation with doubled times.
+
+    Requires: phase scheduled, gathers placed.
+    Ensures: (E1) a load overtakes nothing that touches what it does; (E2) loads on one stream keep their order, and so do
+    those through one piece of memory; (E3) with `memory`, what is loaded ahead has room where it is.
+
+    ```
+    ds.launch @a ins(%x) outs(%y) on compute           ds.transfer %h to %w on host_copy
+    ds.transfer %h to %w on host_copy                  ds.launch @a ins(%x) outs(%y) on compute
+    ds.launch @b ins(%y, %w) outs(%z) on compute   ->  ds.launch @b ins(%y, %w) outs(%z) on compute
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
+    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
+    Option<"threads", "threads", "unsigned", "1", "As ds-assign-workspaces has it: what calls take is not free">,
+    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456", "As ds-assign-workspaces has it">];
+}
+
 def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"> {
   let summary = "Gathers parameters ahead of need, and keeps those that buy most";
   let description = [{

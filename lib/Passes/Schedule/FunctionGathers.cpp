@@ -36,10 +36,11 @@ FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const W
       allocations.insert(alloc);
   }
   liveBytes = getLiveBytes(func, allocations);
-  addWorkspaces(limits, memory);
+  addWorkspaces(compute, limits, memory, liveBytes);
 }
 
-void FunctionGathers::addWorkspaces(WorkspaceLimits limits, int64_t memory) {
+void mlir::ds::addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits, int64_t memory,
+                             std::vector<int64_t> &liveBytes) {
   for (auto [index, command] : llvm::enumerate(compute)) {
     auto call = dyn_cast<CallOp>(command);
     if (!call || call.getWorkspace())

@@ -54,7 +54,6 @@ public:
 
 private:
   void findCommands();
-  void addWorkspaces(WorkspaceLimits limits, int64_t memory);
   void addGather(CommunicateOp gather);
   ::ds::analysis::GatherUse useOf(CommunicateOp gather) const;
   int64_t earliestIssue(CommunicateOp gather) const;
@@ -67,6 +66,11 @@ private:
   DenseMap<int64_t, SmallVector<BufferAccess>> loads; ///< of transfers, by the compute commands before them
   DenseMap<Operation *, int64_t> position;            ///< command -> number of compute commands before it
 };
+
+/// Adds to `liveBytes`, of each of `compute`, what it will take for its workspace where `memory` bytes have
+/// room for it (0: no limit).
+void addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits, int64_t memory,
+                   std::vector<int64_t> &liveBytes);
 
 /// True for a gather whose result is memory of its own, or the place that a gathered value has for the whole
 /// step: not one that happens in a state's place.

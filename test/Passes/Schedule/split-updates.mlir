@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-split-updates{sub-group=1024}))' | FileCheck %s
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-split-updates{sub-group=1024 sets=1}))' | FileCheck %s --check-prefix=ONE
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-split-updates{staging=4096}))' | FileCheck %s
+// RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-split-updates{sub-group=1024},ds-prefetch-loads))' | FileCheck %s --check-prefix=AHEAD
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-split-updates{sub-group=1024},ds-insert-events),ds-verify-scheduled)' > /dev/null
 !device = !ds.buffer<tensor<2500xf32>, [1], device>
 !host = !ds.buffer<tensor<2500xf32>, [1], host>
@@ -40,6 +41,15 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // ONE-NOT: ds.alloc
   // ONE: func.func @tied
 
+  // The second read runs before the first window is written, as its memory is free; the third one waits for the first.
+  // AHEAD-LABEL: func.func @update
+  // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], nvme>
+  // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], nvme>
+  // AHEAD: ds.launch
+  // AHEAD: ds.transfer {{.*}} on host_copy
+  // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], host>
+  // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<452xf32>, [1], nvme>
+  // AHEAD: ds.launch
   func.func @update(%m: !nvme {ds.state = @m}, %g: !host {ds.state = @g}, %d: !device {ds.state = @step}, %r: !scalar {ds.state = @rate})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %a = ds.alloc "workspace" {ds.alignment = 4096 : i64} : !host
