@@ -6,6 +6,7 @@
 #ifndef DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H
 #define DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H
 
+#include "ds/Dialect/WeightNames.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Program.h"
