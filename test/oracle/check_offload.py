@@ -4,8 +4,9 @@
     check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4 [--nvme]
 
 A pairwise cover of precision, accumulation, clipping, stage of ZeRO, and what is offloaded: the optimizer, half of it,
-parameters, or both. With --nvme they are in storage, in pieces of a few thousand elements. Losses, norms, loss scales and weights must be equal to the bit, poisoned or not; what was said to
-live on the host must be there and not on the device.
+parameters, or both. With --nvme they are in storage. They are updated in pieces of a few thousand elements. Losses, norms,
+loss scales and weights must be equal to the bit, poisoned or not; what was said to live elsewhere must be there and not on
+the device.
 """
 
 import os
@@ -36,7 +37,7 @@ def on_nvme(offloaded, folder):
     there = {key: {**value, "device": "nvme", "nvme_path": folder} for key, value in offloaded.items()}
     if "offload_param" in there:
         there["offload_param"]["max_in_cpu"] = 5000
-    return {**there, "sub_group_size": 3000}
+    return there
 
 
 def check(trials, case, nvme):
@@ -46,9 +47,9 @@ def check(trials, case, nvme):
     if nvme:
         offloaded = on_nvme(offloaded, nvme)
     there = trials.train(f"{name}-device", {"stage": stage}, changes)
-    here = trials.train(name, {"stage": stage, **offloaded}, changes)
+    here = trials.train(name, {"stage": stage, "sub_group_size": 3000, **offloaded}, changes)
     os.environ["DS_POISON"] = "1"
-    poisoned = trials.train(name, {"stage": stage, **offloaded}, changes)
+    poisoned = trials.train(name, {"stage": stage, "sub_group_size": 3000, **offloaded}, changes)
     del os.environ["DS_POISON"]
     complaints = there.differences(here, f"{name} on {ranks}") + there.differences(poisoned, f"{name} on {ranks}, poisoned")
     if [step.get("skipped") for step in there.log] != [step.get("skipped") for step in here.log]:
