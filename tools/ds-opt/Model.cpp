@@ -2,6 +2,7 @@
 #include "Model.h"
 
 #include "ds/Dialect/Target.h"
+#include "ds/Dialect/WeightNames.h"
 #include "ds/Import/HfModel.h"
 #include "ds/Import/ImportClient.h"
 #include "ds/Passes/Phases.h"
