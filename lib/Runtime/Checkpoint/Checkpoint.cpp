@@ -9,6 +9,7 @@
 
 #include "ChunkReader.h"
 #include "Formats/Text.h"
+#include "Program/Shape.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
@@ -21,13 +22,6 @@
 
 namespace ds::rt {
 namespace {
-
-uint64_t elementsOf(const CheckpointTensor &tensor) {
-  uint64_t elements = 1;
-  for (int64_t size : tensor.shape)
-    elements *= static_cast<uint64_t>(size);
-  return elements;
-}
 
 uint64_t elementBytes(const CheckpointTensor &tensor) { return bitSize(tensor.dtype) / 8; }
 
@@ -174,7 +168,7 @@ Status Checkpoint::checkCover() {
                      ""};
       next = run.first + run.count;
     }
-    if (const uint64_t elements = elementsOf(tensor); next != elements && content.isWhole())
+    if (const uint64_t elements = elementsOf(tensor.shape); next != elements && content.isWhole())
       return Error{ExitCode::Corrupt,
                    fmt::format("{}: the parts of {} end at element {} of {}", quote(path), quote(tensor.name),
                                next, elements),

@@ -4,6 +4,7 @@
 
 #include "ForeignView.h"
 #include "Formats/Text.h"
+#include "Program/Shape.h"
 
 #include <algorithm>
 #include <cassert>
@@ -15,10 +16,7 @@ using namespace ds;
 using namespace ds::rt;
 
 uint64_t ForeignTensor::numElements() const {
-  uint64_t count = 1; // what is in a view has been counted before
-  for (int64_t dim : shape)
-    count *= uint64_t(dim);
-  return count;
+  return elementsOf(shape); // what is in a view has been counted before
 }
 
 static bool contains(const std::vector<std::string> &names, std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
 
+#include "Program/Shape.h"
 #include "Program/Stages.h"
 #include "Program/StateNames.h"
 
@@ -237,10 +238,8 @@ uint64_t mostSnapshotBytes(const Program &program) {
 uint64_t checkpointBytes(const Program &program) {
   uint64_t bytes = 0;
   for (const size_t number : writtenStates(program)) {
-    uint64_t elements = 1;
-    for (int64_t size : program.states[number].logicalShape)
-      elements *= static_cast<uint64_t>(size);
-    bytes += elements * byteSize(program.buffers[program.states[number].buffer].dtype);
+    bytes += elementsOf(program.states[number].logicalShape) *
+             byteSize(program.buffers[program.states[number].buffer].dtype);
   }
   return bytes;
 }

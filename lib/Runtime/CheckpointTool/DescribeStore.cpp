@@ -1,6 +1,7 @@
 //===- DescribeStore.cpp - A directory of checkpoints in words ----------------------------===//
 
 #include "Formats/Text.h"
+#include "Program/Shape.h"
 #include "Words.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
@@ -31,12 +32,7 @@ std::string timeText(const std::string &directory) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", time);
 }
 
-uint64_t elementsOf(const CheckpointTensor &tensor) {
-  uint64_t elements = 1;
-  for (int64_t size : tensor.shape)
-    elements *= static_cast<uint64_t>(size);
-  return elements;
-}
+uint64_t elementsOf(const CheckpointTensor &tensor) { return elementsOf(tensor.shape); }
 
 uint64_t bytesOf(const CheckpointTensor &tensor) { return elementsOf(tensor) * (bitSize(tensor.dtype) / 8); }
 

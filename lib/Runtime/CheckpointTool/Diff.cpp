@@ -4,6 +4,7 @@
 
 #include "Batches.h"
 #include "Formats/Convert.h"
+#include "Program/Shape.h"
 
 #include <fmt/format.h>
 
@@ -125,11 +126,8 @@ TensorDifference outlineOf(const CheckpointTensor *a, const CheckpointTensor *b)
                  : a->shape != b->shape ? Difference::Shape
                  : a->dtype != b->dtype ? Difference::Type
                                         : Difference::None;
-  if (outline.kind == Difference::None) {
-    outline.elements = 1;
-    for (int64_t size : a->shape)
-      outline.elements *= static_cast<uint64_t>(size);
-  }
+  if (outline.kind == Difference::None)
+    outline.elements = elementsOf(a->shape);
   return outline;
 }
 

@@ -1,6 +1,8 @@
 //===- Layout.cpp - Which elements of a state a rank holds ---------------------===//
 #include "ds/Runtime/Layout.h"
 
+#include "Shape.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,10 +71,7 @@ std::vector<int64_t> localShape(const Mesh &mesh, const Layout &layout, std::spa
 }
 
 uint64_t localElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape) {
-  uint64_t elements = 1;
-  for (int64_t size : localShape(mesh, layout, shape))
-    elements *= static_cast<uint64_t>(size);
-  return elements;
+  return elementsOf(localShape(mesh, layout, shape));
 }
 
 std::vector<uint32_t> holders(const Mesh &mesh, const Layout &layout, uint32_t rank) {

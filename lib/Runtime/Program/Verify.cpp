@@ -4,6 +4,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Verify.h"
+#include "Shape.h"
 
 #include <algorithm>
 
@@ -50,12 +51,7 @@ bool haveSameSlots(const Buffer &a, const Buffer &b) {
   return a.slots == b.slots && a.slotStride == b.slotStride;
 }
 
-int64_t numElements(const Buffer &buffer) {
-  int64_t count = 1;
-  for (int64_t size : buffer.shape)
-    count *= size;
-  return count;
-}
+int64_t numElements(const Buffer &buffer) { return static_cast<int64_t>(elementsOf(buffer.shape)); }
 
 bool isContiguous(const Buffer &buffer) {
   int64_t expected = 1;

@@ -4,11 +4,11 @@
 // by one name is one thing.
 //
 //===---------------------------------------------------------------------------===//
+#include "Shape.h"
 #include "Verify.h"
 
 #include <bit>
 #include <map>
-#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -89,10 +89,7 @@ Status verifyState(const Program &p, size_t i, Names &names) {
   return verifyLayout(p, i);
 }
 
-int64_t logicalElements(const State &state) {
-  return std::accumulate(state.logicalShape.begin(), state.logicalShape.end(), int64_t(1),
-                         std::multiplies<int64_t>());
-}
+int64_t logicalElements(const State &state) { return static_cast<int64_t>(elementsOf(state.logicalShape)); }
 
 /// A master belongs to a parameter of its stage and has its elements: it takes the parameter's name and
 /// initialisation.

@@ -7,6 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "LocalState.h"
+#include "Program/Shape.h"
 #include "Program/StateNames.h"
 
 #include "ds/Runtime/Communicator.h"
@@ -78,9 +79,7 @@ public:
     for (uint32_t rank : holders(program.mesh, state.layout, /*rank=*/0))
       if (collects || rank == executor.rank())
         from.push_back({rank, ElementRuns(program.mesh, state.layout, state.logicalShape, rank), {}});
-    uint64_t elements = 1;
-    for (int64_t size : state.logicalShape)
-      elements *= static_cast<uint64_t>(size);
+    const uint64_t elements = elementsOf(state.logicalShape);
     const uint64_t most = kPieceBytes / own.elementBytes();
     for (uint64_t first = 0; first < elements; first += most)
       if (Status status = addPiece(own, {first, std::min(most, elements - first)}, from); !status)
