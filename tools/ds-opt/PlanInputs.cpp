@@ -64,8 +64,10 @@ static void addShapes(std::vector<PlanInput> &inputs, const Options &options, in
   addTexts(inputs, "inputs", options.inputs);
 }
 
-/// The keys that are not at their defaults, but for those that the basics say and those that steer nothing.
-static void addSettings(std::vector<PlanInput> &inputs, const config::Config &config) {
+/// The keys that are not at their defaults, but for those that the basics say and those that steer nothing;
+/// with `isOnlySet` of those that `--set` gave.
+static void addSettings(std::vector<PlanInput> &inputs, const config::Config &config,
+                        bool isOnlySet = false) {
   const llvm::StringRef said[] = {"train_batch_size",
                                   "train_micro_batch_size_per_gpu",
                                   "gradient_accumulation_steps",
@@ -75,7 +77,8 @@ static void addSettings(std::vector<PlanInput> &inputs, const config::Config &co
   for (const config::Setting &setting : config.settings) {
     bool steers =
         setting.status == config::KeyStatus::Honoured || setting.status == config::KeyStatus::Refused;
-    if (setting.changed && steers && !llvm::is_contained(said, setting.key))
+    bool counts = !isOnlySet || setting.origin == config::Origin::Set;
+    if (setting.changed && steers && counts && !llvm::is_contained(said, setting.key))
       inputs.push_back({setting.key, setting.value});
   }
 }
@@ -106,8 +109,7 @@ std::vector<PlanInput> ds::opt::inputsOfProgram(const Model &model, const Option
       spellBasics({config.batch.micro, training->accumulation, training->world, training->sharding.stage,
                    spellPrecision(training->precision)});
   addShapes(inputs, options, config.batch.micro);
-  if (!model.hasOwnTraining)
-    addSettings(inputs, config);
+  addSettings(inputs, config, /*isOnlySet=*/model.hasOwnTraining);
   addTexts(inputs, "no_decay", training->noDecay);
   if (!options.loss.empty())
     addJson(inputs, "loss", textValue(options.loss));
