@@ -226,11 +226,6 @@ static constexpr Rule kRules[] = {
        return (names && selects) || ((names || selects) && counts);
      },
      "either ops are made again, or layers", "keep one of the keys"},
-    {"activation_checkpointing.number_checkpoints pipeline.activation_checkpoint_interval",
-     [](const Config &c) {
-       return c.activationCheckpointing.numberCheckpoints && c.pipeline.activationCheckpointInterval > 0;
-     },
-     "both say how many layers are made again at once", "keep one of the keys"},
     {ZERO "offload_param.device " ZERO "offload_param.nvme_path",
      [](const Config &c) {
        return c.zero.offloadParam.device == Home::Nvme && c.zero.offloadParam.nvmePath.empty();

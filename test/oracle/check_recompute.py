@@ -26,7 +26,7 @@ CASES = [
 CHECKPOINTS, INTERVAL = {"activation_checkpointing": {"number_checkpoints": 2}}, {"pipeline": {"activation_checkpoint_interval": 3}}
 SELECTIVE = {"activation_checkpointing": {"granularity": "selective"}}
 LAYERS, OPS = {"activation_checkpointing": {"layers": [1, 2]}}, {"activation_checkpointing": {"ops": ["matmul", "attention"]}}
-ON_HOST = {"activation_checkpointing": {"cpu_checkpointing": True, "number_checkpoints": 3}}
+ON_HOST = {"activation_checkpointing": {"cpu_checkpointing": True}}
 OFFLOADED = {"compile": {"offload_activation": True}}
 
 # ranks, type, accumulation, clipping, stage, policy, what of its plan is more than nothing

@@ -173,8 +173,7 @@ TEST(Config, KeysThatDeepSpeedIgnoresAreNoted) {
         {"comms_config: {verbose: false}", "\"comms_config\" = {\"verbose\": false} has no"},
         {"monitor_config: {}", "DeepSpeed reads no such key"},
         {"cuda_visible_devices: '0,1'", "the variable CUDA_VISIBLE_DEVICES counts"},
-        {"compile: {disable: false, backend: 'inductor'}", "\"compile.backend\" = "},
-        {"compile: {offload_activation: true}", "activations stay on the device"}}) {
+        {"compile: {disable: false, backend: 'inductor'}", "\"compile.backend\" = "}}) {
     Result<Config> config = readMembers(members);
     EXPECT_THAT(noticesOf(config), HasSubstr(words)) << members << ": " << told(config);
     if (config)

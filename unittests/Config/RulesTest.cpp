@@ -157,8 +157,6 @@ TEST(Rules, Memory) {
       {"activation_checkpointing: {granularity: 'selective', layers: [1]}",
        "either ops are made again, or layers",
        "activation_checkpointing: {granularity: 'full', layers: [1]}"},
-      {"activation_checkpointing: {number_checkpoints: 2}, pipeline: {activation_checkpoint_interval: 2}",
-       "how many layers are made again at once", "activation_checkpointing: {number_checkpoints: 2}"},
   });
 }
 

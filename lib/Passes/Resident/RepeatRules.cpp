@@ -30,17 +30,27 @@ public:
   SmallVector<Value> findNarrow() const;
 
 private:
+  /// Whether the op makes of arguments, be it by way of others.
+  bool isMade(Operation &op) const;
   /// Whether the op makes of activations: it is more than cheap, or reads such a value.
   bool isDeep(Operation &op) const;
 
   SmallVector<Operation *> ops;
+  DenseSet<Value> made; ///< of arguments
   DenseSet<Value> deep;
   DenseMap<Value, unsigned> last; ///< root -> position of its last reader in forward
 };
 } // namespace
 
+bool Carried::isMade(Operation &op) const {
+  return llvm::any_of(op.getOperands(), [&](Value operand) {
+    return isa<BlockArgument>(rootOf(operand)) || made.contains(rootOf(operand));
+  });
+}
+
 bool Carried::isDeep(Operation &op) const {
-  if (isa<CollectiveOpInterface>(op) || op.hasTrait<OpTrait::ConstantLike>())
+  // A mask of positions alone is no activation, whatever makes it.
+  if (!isMade(op) || isa<CollectiveOpInterface>(op))
     return false;
   return !isCheap(&op) ||
          llvm::any_of(op.getOperands(), [&](Value operand) { return deep.contains(rootOf(operand)); });
@@ -53,6 +63,8 @@ Carried::Carried(func::FuncOp func) {
     for (Value operand : op.getOperands())
       last[rootOf(operand)] = ops.size();
     ops.push_back(&op);
+    if (isMade(op))
+      made.insert(op.getResults().begin(), op.getResults().end());
     if (isDeep(op))
       deep.insert(op.getResults().begin(), op.getResults().end());
   }

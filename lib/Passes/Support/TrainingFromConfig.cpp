@@ -192,9 +192,8 @@ static RecomputeOptions convertRecompute(const config::Config &config) {
   RecomputeOptions to;
   to.ops = from.selective ? std::vector<std::string>{"attention"} : from.ops;
   to.layers = from.layers;
-  to.checkpoints = from.numberCheckpoints.value_or(0);
   to.interval = config.pipeline.activationCheckpointInterval;
-  // The other keys say how checkpoints are kept, so that there must be some.
+  // The other keys, the number among them, say how checkpoints are kept, so that there must be some.
   if (to.isOpen() && from.demands())
     to.interval = 1;
   return to;
