@@ -242,9 +242,9 @@ SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
     for (Value operand : ops[op]->getOperands())
       if (Operation *producer = operand.getDefiningOp(); producer && widens(producer))
         for (Operation *reader : producer->getUsers())
-          if (unsigned at = positionOf(reader); at != kNone && facts[at].recomputed == facts[op].recomputed)
+          if (unsigned at = positionOf(reader);
+              at != kNone && facts[at].cluster != kNone && facts[at].recomputed == facts[op].recomputed)
             found.insert(facts[at].cluster);
-  found.remove(kNone);
   return found.takeVector();
 }
 
