@@ -68,7 +68,7 @@ def check_passes(root):
             if section not in body:
                 yield f"ds-{name}: the description has no {section}"
         tests = list((root / "test/Passes").glob(f"*/{name}.mlir"))
-        if not any(re.search(rf"RUN:.*--ds-{name}\b", test.read_text()) for test in tests):
+        if not any(re.search(rf"RUN:.*\bds-{name}\b", test.read_text()) for test in tests):
             yield f"ds-{name}: test/Passes/PHASE/{name}.mlir is missing or does not run it"
 
 
