@@ -1,9 +1,6 @@
 //===- JsonLog.h - One JSON object a step, for machines ------------------------===//
 //
-// `--log-jsonl`: every line is complete when `write` returns, so that a reader may follow the file and a
-// killed run loses nothing. A log is never worth a training run: when writing fails the run is warned once
-// and goes on. A line that was cut off by a full disk is taken back, and later steps are tried again; a
-// closed pipe is not.
+// `--log-jsonl`, written as AppendedFile.h says.
 //
 // JSON has no NaN. A value that is not finite is written as null, and the object gains
 // `"non_finite":{"loss":"nan","grad_norm":"inf"}`. A value that the program does not produce has no key at
@@ -13,11 +10,11 @@
 #ifndef DS_RUNTIME_FORMATS_JSONLOG_H
 #define DS_RUNTIME_FORMATS_JSONLOG_H
 
+#include "ds/Runtime/Formats/AppendedFile.h"
 #include "ds/Runtime/Program.h"
 #include "ds/Support/Error.h"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -52,30 +49,18 @@ std::string toJson(const StepRecord &record);
 /// The open log. One thread at a time.
 class JsonLog {
 public:
-  using Warning = std::function<void(std::string)>;
+  using Warning = AppendedFile::Warning;
 
-  /// Io: the file cannot be opened. With `append` (a resumed run) earlier lines are kept, but for a last one
-  /// that was cut off; without, the file starts empty, and what an earlier run has left there is renamed
-  /// ("log.jsonl" to "log.1.jsonl", or the next number that is free) and told to `warning`.
+  /// Io: the file cannot be opened. With `append` (a resumed run) earlier lines are kept; else see
+  /// AppendedFile.
   static Result<JsonLog> open(const std::string &path, bool append, Warning warning);
 
-  /// Writes one line. Never fails: see above.
+  /// Writes one line. Never fails.
   void write(const StepRecord &record);
 
-  JsonLog(JsonLog &&other) noexcept;
-  JsonLog &operator=(JsonLog &&other) noexcept;
-  ~JsonLog();
-
 private:
-  JsonLog() = default;
-  void dropTornLine();
-  void giveUp(int errorNumber);
-
-  std::string path;
-  Warning warning;
-  int fd = -1; ///< -1 also once the reader has gone
-  bool warned = false;
-  bool torn = false; ///< the file ends inside a line that could not be taken back
+  explicit JsonLog(AppendedFile file) : file(std::move(file)) {}
+  AppendedFile file;
 };
 
 } // namespace ds::rt
