@@ -242,6 +242,14 @@ static void fillBlocks(Config &config, const Resolved &r) {
   config.aio = {r.integer("aio.block_size"),           r.integer("aio.queue_depth"),
                 r.integer("aio.intra_op_parallelism"), r.flag("aio.single_submit"),
                 r.flag("aio.overlap_events"),          r.flag("aio.use_gds")};
+  config.watch = {
+      r.maybeInteger("steps_per_print").value_or(0),
+      {r.flag("tensorboard.enabled"), r.text("tensorboard.output_path"), r.text("tensorboard.job_name")},
+      {r.flag("csv_monitor.enabled"), r.text("csv_monitor.output_path"), r.text("csv_monitor.job_name")},
+      r.flag("comms_logger.enabled"),
+      {r.flag("flops_profiler.enabled"), r.integer("flops_profiler.profile_step"),
+       r.integer("flops_profiler.module_depth"), r.integer("flops_profiler.top_modules"),
+       r.flag("flops_profiler.detailed"), r.text("flops_profiler.output_file")}};
   config.nodeLocalSaves = r.flag("checkpoint.use_node_local_storage");
 }
 

@@ -149,6 +149,25 @@ static rt::StorageSettings storageSettings(const config::Config &config) {
   return settings;
 }
 
+/// What the program's runs are to tell.
+static rt::WatchSettings watchSettings(const config::Watch &from) {
+  auto monitor = [](const config::Monitor &each) {
+    return each.enabled ? std::optional(rt::MonitorSettings{each.outputPath, each.jobName}) : std::nullopt;
+  };
+  rt::WatchSettings watch;
+  watch.stepsPerPrint = static_cast<uint64_t>(from.stepsPerPrint);
+  watch.tensorboard = monitor(from.tensorboard);
+  watch.csv = monitor(from.csv);
+  watch.comms = from.comms;
+  const config::Profiler &profiler = from.profiler;
+  constexpr int64_t kMost = INT32_MAX;
+  if (profiler.enabled)
+    watch.profile = rt::ProfileSettings{
+        static_cast<uint64_t>(profiler.step), static_cast<int32_t>(std::min(profiler.depth, kMost)),
+        static_cast<uint32_t>(std::min(profiler.top, kMost)), profiler.detailed, profiler.output};
+  return watch;
+}
+
 /// Writes the program and, beside it, the weights that came with the model.
 static Status writeProgramFiles(Model &model, const Options &options, const config::Config &config,
                                 rt::Program &program) {
@@ -156,6 +175,7 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
     return status;
   program.configText = config::summarizeConfig(config);
   program.storage = storageSettings(config);
+  program.watch = watchSettings(config.watch);
   const std::string weights = options.weightsOutput();
   if (!weights.empty())
     program.weightsFile = llvm::sys::path::filename(weights).str();
@@ -181,6 +201,14 @@ static Status writeAnswers(const Options &options, const ProgramCase &what,
   return someFit(report) ? Status() : report::doesNotFit(report);
 }
 
+/// Of one rank's device, in the type that products are in; 0 where its description does not say.
+static double peakFlops(const ProgramCase &what) {
+  const config::Precision &precision = what.config.precision;
+  const config::DType dtype =
+      precision.autocast ? precision.autocastDtype.value_or(config::DType::BF16) : precision.model;
+  return what.rates.cluster().device.peakFlops[dtype];
+}
+
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
   programOptions.threads = what.threads;
@@ -194,6 +222,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
   program->target = options.target;
+  if (!options.cluster.empty())
+    program->predicted.peakFlopsPerSecond = peakFlops(what);
   program->tf32 = usesTf32(options, what.config);
   addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)

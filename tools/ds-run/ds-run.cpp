@@ -62,6 +62,19 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
            [&](uint64_t steps) { options.evalEvery = steps; });
   app.add_option("--log-jsonl", options.logJsonl,
                  "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl");
+  app.add_option_function<std::string>(
+         "--log-ranks", [&](const std::string &word) { options.logAllRanks = word == "all"; },
+         "who writes --log-jsonl: first (default), or all: rank 1 log.rank1.jsonl, and so on")
+      ->check(CLI::IsMember({"first", "all"}))
+      ->type_name("WHICH");
+  addWhole(app, "--log-every",
+           "print a line every N steps (default: the configuration's steps_per_print, else 1)", 1, UINT64_MAX,
+           [&](uint64_t steps) { options.logEvery = steps; });
+  app.add_option_function<std::string>(
+         "--summary", [&](const std::string &word) { options.wholeSummary = word == "all"; },
+         "what is told of collectives at the end: short (default), or all")
+      ->check(CLI::IsMember({"short", "all"}))
+      ->type_name("WHICH");
   app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps");
   app.add_option("--save-weights", options.saveWeights, "write the weights after the last step");
   app.add_option(

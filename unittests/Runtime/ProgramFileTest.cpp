@@ -58,8 +58,10 @@ Program sampleProgram() {
   b.program.convertsWeights = b.program.tf32 = true;
   b.program.storage = {"/nvme", 4096, 32, 2, true, false};
   b.program.strings = {"layer 0"};
-  b.program.predicted = {123, 0.5, 1e9};
+  b.program.predicted = {123, 0.5, 1e9, 1e8, 2e12};
   b.program.nodeLocalSaves = true;
+  b.program.watch = {10, MonitorSettings{"tb", "job"}, MonitorSettings{"", "csv job"}, true,
+                     ProfileSettings{3, 2, 4, false, "profile.txt"}};
   b.program.planHash = hashPlan(b.program);
   return b.program;
 }
@@ -95,7 +97,10 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_TRUE(again->tf32);
   EXPECT_EQ(again->storage, program.storage);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
+  EXPECT_EQ(again->predicted.againFlops, 1e8);
+  EXPECT_EQ(again->predicted.peakFlopsPerSecond, 2e12);
   EXPECT_TRUE(again->nodeLocalSaves);
+  EXPECT_EQ(again->watch, program.watch);
   EXPECT_EQ(again->world, 2u);
   EXPECT_EQ(again->mesh, (Mesh{{"dp", 2}}));
   EXPECT_EQ(again->dataAxes, AxisSet{0});
@@ -305,6 +310,7 @@ TEST(ProgramFile, HashChangesWithThePlanButNotWithPredictions) {
   const std::string hash = hashPlan(program);
   EXPECT_EQ(hash.size(), 32u);
   program.predicted.stepSeconds = 7;
+  program.watch.stepsPerPrint = 7;
   EXPECT_EQ(hashPlan(program), hash);
   program.buffers[0].offset += 4;
   EXPECT_NE(hashPlan(program), hash);

@@ -54,6 +54,20 @@ protected:
   int jobs = 0;
 };
 
+/// Each rank's log has its own times, and the loss that all have.
+TEST_F(RunRanksTest, EachRankMayWriteALog) {
+  const Outcome outcome = train(2, "--data data.safetensors --steps 3 --log-jsonl log.jsonl --log-ranks all");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<nlohmann::json> first = log("log.jsonl"), second = log("log.rank1.jsonl");
+  ASSERT_EQ(first.size(), 3u);
+  ASSERT_EQ(second.size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(first[i]["loss"], second[i]["loss"]);
+  EXPECT_NE(first[1]["step_seconds"], second[1]["step_seconds"]);
+  ASSERT_EQ(train(2, "--data data.safetensors --steps 3 --log-jsonl other.jsonl").code, 0);
+  EXPECT_FALSE(fs::exists(at("other.rank1.jsonl"))) << "one log unless all are asked for";
+}
+
 TEST_F(RunRanksTest, TrainsAsOneRankDoes) {
   std::vector<std::vector<nlohmann::json>> logs;
   for (uint32_t world : {1, 2, 4}) {

@@ -221,6 +221,28 @@ struct Setting {
   bool changed = false; ///< the value is not DeepSpeed's default
 };
 
+/// Where a monitor writes.
+struct Monitor {
+  bool enabled = false;
+  std::string outputPath, jobName;
+};
+
+/// The table of modules.
+struct Profiler {
+  bool enabled = false;
+  int64_t step = 1, depth = -1, top = 1;
+  bool detailed = true;
+  std::string output; ///< empty: standard output
+};
+
+/// What a run tells while it goes on.
+struct Watch {
+  int64_t stepsPerPrint = 0; ///< 0: every step
+  Monitor tensorboard, csv;
+  bool comms = false; ///< the table of all collectives
+  Profiler profiler;
+};
+
 /// Everything the file, `--set` and the defaults say.
 struct Config {
   Batch batch;
@@ -243,6 +265,7 @@ struct Config {
   Pipeline pipeline;
   TensorParallel tensorParallel;
   Aio aio;
+  Watch watch;
   bool nodeLocalSaves = false; ///< checkpoints are kept by each node where the others do not see them
 
   std::vector<Setting> settings;    ///< all keys, in the order of the reference

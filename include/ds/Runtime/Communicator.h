@@ -54,8 +54,9 @@ struct CommStat {
   double busBandwidth() const;
 };
 
-/// The table that ends a run: one line for each, most time first. Empty if there are none.
-std::string describe(const std::vector<CommStat> &stats);
+/// The table that ends a run: one line for each, most time first; behind the first `rows` all others are one
+/// line. Empty if there are none.
+std::string describe(const std::vector<CommStat> &stats, size_t rows = SIZE_MAX);
 
 /// What some ranks, or all, do together on a channel. They call the same collectives in the same order with
 /// matching sizes. Each is known here, and called rank, by its position among them, from 0; only failures are

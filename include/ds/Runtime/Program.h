@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -153,8 +154,13 @@ enum class CommandKind : uint8_t {
   WaitEvent,   ///< callee = event
 };
 
+/// What a command is for, as people ask for it: for tables, not for the order of anything.
+enum class Part : uint8_t { None, Forward, Again, Backward, Update };
+inline constexpr Part kLastPart = Part::Update;
+
 /// One command. Operand and parameter lists are windows of the program's flat vectors, so that a command is a
 /// fixed-size struct in the file.
+
 struct Command {
   CommandKind kind = CommandKind::Kernel;
   uint8_t stream = 0;
@@ -165,6 +171,7 @@ struct Command {
   uint32_t workspace = UINT32_MAX;            ///< buffer index of planned scratch memory, or UINT32_MAX
   double flops = 0;                           ///< predicted work
   double bytes = 0;                           ///< predicted memory traffic
+  Part part = Part::None;
 };
 
 enum class Reduction : uint8_t { None, Sum, Max, Min };
@@ -359,9 +366,39 @@ struct StorageSettings {
 
 /// What the planner promised; printed beside what is measured.
 struct Predicted {
-  uint64_t peakBytes = 0; ///< device
-  double stepSeconds = 0; ///< 0: not predicted
-  double flopsPerStep = 0;
+  uint64_t peakBytes = 0;        ///< device
+  double stepSeconds = 0;        ///< 0: not predicted
+  double flopsPerStep = 0;       ///< of one rank
+  double againFlops = 0;         ///< those of them that a backward pass makes again
+  double peakFlopsPerSecond = 0; ///< of one rank's device by its description; 0: not known
+};
+
+/// Where one kind of monitor writes: the directory `job` in `path`.
+struct MonitorSettings {
+  std::string path, job;
+
+  bool operator==(const MonitorSettings &) const = default;
+};
+
+/// The table of modules that is printed behind one step.
+struct ProfileSettings {
+  uint64_t step = 1;    ///< of the run
+  int32_t depth = -1;   ///< of the modules, from 0, for the summary by depth; -1: the innermost
+  uint32_t top = 1;     ///< modules that the summary names at each depth
+  bool detailed = true; ///< the tree of all modules too
+  std::string output;   ///< file; empty: standard output
+
+  bool operator==(const ProfileSettings &) const = default;
+};
+
+/// What the configuration asks to be told of a run. It changes nothing of what is computed.
+struct WatchSettings {
+  uint64_t stepsPerPrint = 0; ///< 0: every step is printed
+  std::optional<MonitorSettings> tensorboard, csv;
+  bool comms = false; ///< the table of collectives, whole, at the end
+  std::optional<ProfileSettings> profile;
+
+  bool operator==(const WatchSettings &) const = default;
 };
 
 /// The whole program, the same for every rank.
@@ -379,6 +416,7 @@ struct Program {
   bool tf32 = false;            ///< f32 factors of products may be rounded to tf32, where a device has it
   uint32_t threads = 0;         ///< worker threads of the compute stream
   uint32_t hostThreads = 0;     ///< and of the host stream; 0 where there is none
+  WatchSettings watch;          ///< not in planHash
   bool nodeLocalSaves = false;  ///< the directory of checkpoints may be one of each node
   uint32_t world = 1;           ///< ranks; the size of the mesh
   Mesh mesh;

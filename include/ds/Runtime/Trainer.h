@@ -32,7 +32,10 @@ struct TrainOptions {
   std::string weights;
   std::string saveWeights;
   std::string logJsonl;
+  bool logAllRanks = false;         ///< each rank writes a log, named as its trace
+  std::optional<uint64_t> logEvery; ///< steps between lines on stdout; default: the program's
   std::string trace;
+  bool wholeSummary = false; ///< the table at the end has all collectives
   std::string device = "cpu";
   std::string save;       ///< directory of checkpoints
   uint64_t saveEvery = 0; ///< steps between checkpoints; 0: after the last step only

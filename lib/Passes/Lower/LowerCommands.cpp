@@ -132,6 +132,25 @@ LogicalResult ProgramBuilder::addTransfer(rt::Command &command, TransferOp op) {
   return addOperands(command, op->getOperands());
 }
 
+/// Makes again what the forward made: a part of its own for whoever counts what the model needs.
+static rt::Part partOf(Operation *op) {
+  switch (getWork(op).value_or(Work::Evaluation)) {
+  case Work::Forward:
+    return rt::Part::Forward;
+  case Work::Recompute:
+    return rt::Part::Again;
+  case Work::Backward:
+  case Work::InputGradient:
+  case Work::WeightGradient:
+    return rt::Part::Backward;
+  case Work::Update:
+    return rt::Part::Update;
+  case Work::Evaluation:
+    break;
+  }
+  return rt::Part::None;
+}
+
 LogicalResult ProgramBuilder::addCommand(Operation *op) {
   rt::Command command;
   command.firstOperand = program.operands.size();
@@ -156,6 +175,7 @@ LogicalResult ProgramBuilder::addCommand(Operation *op) {
     return failure();
   command.numOperands = program.operands.size() - command.firstOperand;
   command.numParams = program.params.size() - command.firstParam;
+  command.part = partOf(op);
   std::string layer = layerOf(op);
   command.location = addString(nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer));
   program.commands.push_back(command);

@@ -313,8 +313,11 @@ FailureOr<rt::Program> ProgramBuilder::build() {
     program.hostThreads = hostThreads;
   for (const rt::ScheduleEntry &entry : program.stages.front().schedule) {
     const rt::Segment &segment = program.segments[entry.segment];
-    for (uint32_t index = 0; index < segment.numCommands; ++index)
-      program.predicted.flopsPerStep += entry.count * program.commands[segment.firstCommand + index].flops;
+    for (uint32_t index = 0; index < segment.numCommands; ++index) {
+      const rt::Command &command = program.commands[segment.firstCommand + index];
+      program.predicted.flopsPerStep += entry.count * command.flops;
+      program.predicted.againFlops += command.part == rt::Part::Again ? entry.count * command.flops : 0;
+    }
   }
   return std::move(program);
 }

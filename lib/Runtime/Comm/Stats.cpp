@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace ds::rt {
 
@@ -24,7 +25,7 @@ double CommStat::busBandwidth() const {
   return 0;
 }
 
-std::string describe(const std::vector<CommStat> &stats) {
+std::string describe(const std::vector<CommStat> &stats, size_t rows) {
   if (stats.empty())
     return {};
   std::vector<CommStat> sorted = stats;
@@ -33,12 +34,23 @@ std::string describe(const std::vector<CommStat> &stats) {
   });
   std::string text = fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11} {:>9} {:>10} {:>10}\n", "collective",
                                  "name", "ranks", "count", "MiB", "seconds", "alg GB/s", "bus GB/s");
-  for (const CommStat &stat : sorted)
+  const size_t shown = sorted.size() <= rows ? sorted.size() : rows;
+  for (const CommStat &stat : std::span(sorted).first(shown))
     text +=
         fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11.2f} {:>9.3f} {:>10.3f} {:>10.3f}\n", spell(stat.kind),
                     stat.name, stat.ranks, stat.count, static_cast<double>(stat.bytes) / (1 << 20),
                     stat.seconds, stat.algorithmBandwidth() * 1e-9, stat.busBandwidth() * 1e-9);
-  return text;
+  if (shown == sorted.size())
+    return text;
+  CommStat rest{};
+  for (const CommStat &stat : std::span(sorted).subspan(shown)) {
+    rest.count += stat.count;
+    rest.bytes += stat.bytes;
+    rest.seconds += stat.seconds;
+  }
+  return text + fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11.2f} {:>9.3f}\n", "others",
+                            fmt::format("{} (--summary all)", sorted.size() - shown), "", rest.count,
+                            static_cast<double>(rest.bytes) / (1 << 20), rest.seconds);
 }
 
 } // namespace ds::rt

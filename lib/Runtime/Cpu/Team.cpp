@@ -210,7 +210,7 @@ CommTotals Team::totals() const {
   return totals;
 }
 
-std::string Team::summary() const { return describe(stats()); }
+std::string Team::summary(size_t rows) const { return describe(stats(), rows); }
 
 void Team::abort(const Error &error) {
   if (error.code != ExitCode::Peer)

@@ -75,8 +75,8 @@ public:
   Result<std::vector<std::string>> fromAll(const Result<std::string> &mine, const char *what);
 
   CommTotals totals() const;
-  /// The table of all collectives of the program; empty when this rank is alone.
-  std::string summary() const;
+  /// The table of the program's collectives, of at most so many rows; empty when this rank is alone.
+  std::string summary(size_t rows) const;
 
   /// Lets the others know that this rank fails for a reason of its own.
   void abort(const Error &error);

@@ -7,9 +7,18 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 using namespace ds;
 using namespace ds::rt;
+
+std::string ds::rt::tracePath(const std::string &path, uint32_t rank) {
+  if (rank == 0 || path.empty())
+    return path;
+  std::filesystem::path file(path);
+  const std::string extension = file.extension();
+  return file.replace_extension(".rank" + std::to_string(rank) + extension);
+}
 
 uint32_t ChromeTrace::intern(std::string_view text) {
   auto [position, isNew] = stringNumbers.try_emplace(std::string(text), uint32_t(strings.size()));

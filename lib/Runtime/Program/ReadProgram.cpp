@@ -143,7 +143,7 @@ void unpackLists(const fb::Program &file, Program &p) {
   for (const fb::Command *c : *file.commands())
     p.commands.push_back({static_cast<CommandKind>(c->kind()), c->stream(), c->callee(), c->first_operand(),
                           c->num_operands(), c->first_param(), c->num_params(), c->location(), c->workspace(),
-                          c->flops(), c->bytes()});
+                          c->flops(), c->bytes(), static_cast<Part>(c->part())});
   for (uint8_t kind : *file.streams())
     p.streams.push_back(static_cast<StreamKind>(kind));
   p.operands = unpackList(file.operands());
@@ -151,6 +151,18 @@ void unpackLists(const fb::Program &file, Program &p) {
   p.strings = unpackNames(file.strings());
   p.image = unpackList(file.image());
   p.cubin = unpackList(file.cubin());
+}
+
+WatchSettings unpackWatch(const fb::Watch &file) {
+  const auto monitor = [](const fb::Monitor *from) {
+    return from ? std::optional(MonitorSettings{from->path()->str(), from->job()->str()}) : std::nullopt;
+  };
+  WatchSettings watch{
+      file.steps_per_print(), monitor(file.tensorboard()), monitor(file.csv()), file.comms(), {}};
+  if (const fb::Profile *profile = file.profile())
+    watch.profile = {profile->step(), profile->depth(), profile->top(), profile->detailed(),
+                     profile->output()->str()};
+  return watch;
 }
 
 void unpackHead(const fb::Program &file, Program &p) {
@@ -179,7 +191,10 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.microBatch = file.micro_batch();
   p.accumulation = file.accumulation();
   p.numEvents = file.num_events();
-  p.predicted = {file.peak_bytes(), file.step_seconds(), file.flops_per_step()};
+  p.predicted = {file.peak_bytes(), file.step_seconds(), file.flops_per_step(), file.again_flops(),
+                 file.peak_flops()};
+  if (file.watch())
+    p.watch = unpackWatch(*file.watch());
 }
 
 /// Whether the elements of `list` are aligned as their type asks: the FlatBuffers verifier checks offsets

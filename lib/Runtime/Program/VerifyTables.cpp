@@ -210,6 +210,8 @@ Status verifyCommandWindows(const Program &p, size_t i) {
   if (!isKnown(c.kind, CommandKind::WaitEvent))
     return refuse("commands[{}] has kind {}, the last known is {}", i, int(c.kind),
                   int(CommandKind::WaitEvent));
+  if (!isKnown(c.part, kLastPart))
+    return refuse("commands[{}] is of part {}, the last known is {}", i, int(c.part), int(kLastPart));
   if (c.location >= p.strings.size())
     return refuse("commands[{}] has location {} of {}", i, c.location, p.strings.size());
   if (c.stream >= p.streams.size())

@@ -138,7 +138,8 @@ std::vector<fb::Command> flatten(const std::vector<Command> &commands) {
   std::vector<fb::Command> flat;
   for (const Command &c : commands)
     flat.emplace_back(c.flops, c.bytes, c.firstOperand, c.numOperands, c.firstParam, c.numParams, c.location,
-                      c.workspace, c.callee, static_cast<uint8_t>(c.kind), c.stream);
+                      c.workspace, c.callee, static_cast<uint8_t>(c.kind), c.stream,
+                      static_cast<uint8_t>(c.part));
   return flat;
 }
 
@@ -155,6 +156,19 @@ auto packStages(Builder &b, const Program &program) {
     offsets.push_back(fb::CreateStage(b, stage.arenas.device, stage.arenas.host, stage.arenas.nvme,
                                       b.CreateVectorOfStructs(flatten(stage.schedule)), stage.evaluation));
   return b.CreateVector(offsets);
+}
+
+flatbuffers::Offset<fb::Watch> packWatch(Builder &b, const WatchSettings &watch) {
+  const auto monitor = [&](const std::optional<MonitorSettings> &from) {
+    return from ? fb::CreateMonitor(b, b.CreateString(from->path), b.CreateString(from->job))
+                : flatbuffers::Offset<fb::Monitor>();
+  };
+  const auto tensorboard = monitor(watch.tensorboard), csv = monitor(watch.csv);
+  flatbuffers::Offset<fb::Profile> profile;
+  if (const std::optional<ProfileSettings> &from = watch.profile)
+    profile = fb::CreateProfile(b, from->step, from->depth, from->top, from->detailed,
+                                b.CreateString(from->output));
+  return fb::CreateWatch(b, watch.stepsPerPrint, tensorboard, csv, watch.comms, profile);
 }
 
 void pack(Builder &b, const Program &p, bool forHash) {
@@ -190,20 +204,28 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto storage = fb::CreateStorage(b, b.CreateString(s.path), s.blockBytes, s.queueDepth, s.parallelism,
                                    s.singleSubmit, s.overlapEvents);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
+  const auto watch = forHash ? flatbuffers::Offset<fb::Watch>() : packWatch(b, p.watch);
   b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
                              mesh, p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes,
                              strides, axisStrides, lifetimes, states, inputs, outputs, streams, p.numEvents,
                              commands, operands, params, strings, segments, collectives, kernels, image,
                              predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
                              p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
-                             p.nodeLocalSaves),
+                             p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.againFlops),
            fb::ProgramIdentifier());
+}
+
+uint64_t boundBytes(const WatchSettings &watch) {
+  uint64_t bytes = 512;
+  for (const auto *monitor : {&watch.tensorboard, &watch.csv})
+    bytes += *monitor ? (*monitor)->path.size() + (*monitor)->job.size() : 0;
+  return bytes + (watch.profile ? watch.profile->output.size() : 0);
 }
 
 /// An upper bound of the payload, because FlatBufferBuilder asserts rather than fails above 2 GiB.
 uint64_t boundBytes(const Program &p) {
   uint64_t bytes = 4096 + p.storage.path.size() + p.image.size() + p.cubin.size() + p.configText.size() +
-                   p.modelConfig.size() + p.lifetimes.size() * 48;
+                   p.modelConfig.size() + boundBytes(p.watch) + p.lifetimes.size() * 48;
   for (const Buffer &buffer : p.buffers)
     bytes += 48 + 16 * buffer.shape.size() + 8 * buffer.axisStrides.size();
   for (const MeshAxis &axis : p.mesh.axes())

@@ -29,14 +29,6 @@ static Status checkWritable(const char *option, const std::string &path) {
   return path.empty() ? Status() : checkOutputPath({option, path});
 }
 
-std::string tracePath(const std::string &path, uint32_t rank) {
-  if (rank == 0 || path.empty())
-    return path;
-  std::filesystem::path file(path);
-  const std::string extension = file.extension();
-  return file.replace_extension(fmt::format(".rank{}{}", rank, extension));
-}
-
 /// The program, which these ranks can train.
 Result<Program> Run::open() {
   Result<Program> program = readProgram(options.program);
@@ -80,12 +72,27 @@ Status Run::prepareFrom(Program program) {
     return status;
   if (Status status = agree(); !status)
     return status;
-  if (options.logJsonl.empty() || !team.leads())
+  return openLogs();
+}
+
+/// The files that grow while the run goes on: rank 0's, and the logs of others where they are asked for. A
+/// run that is resumed goes on with those of before.
+Status Run::openLogs() {
+  const bool goesOn = resume.checkpoint() != nullptr;
+  if (!options.logJsonl.empty() && (team.leads() || options.logAllRanks)) {
+    Result<JsonLog> file =
+        JsonLog::open(tracePath(options.logJsonl, team.rank()), /*append=*/goesOn, logLine);
+    if (!file)
+      return file.error();
+    log.emplace(std::move(*file));
+  }
+  if (!team.leads())
     return {};
-  Result<JsonLog> file = JsonLog::open(options.logJsonl, /*append=*/resume.checkpoint() != nullptr, logLine);
-  if (!file)
-    return file.error();
-  log.emplace(std::move(*file));
+  Result<Monitors> opened = Monitors::open(
+      executor->program().watch, goesOn ? std::optional(data->position(firstStep)) : std::nullopt, logLine);
+  if (!opened)
+    return opened.error();
+  monitors.emplace(std::move(*opened));
   return {};
 }
 
@@ -135,6 +142,10 @@ Status Run::openFiles(const Program &program) {
     return status;
   if (Status status = checkWritable("--trace", tracePath(options.trace, team.rank())); !status)
     return status;
+  return openData(program);
+}
+
+Status Run::openData(const Program &program) {
   const Checkpoint *checkpoint = resume.checkpoint();
   std::function<void(std::string)> notice;
   if (team.leads())
@@ -144,8 +155,10 @@ Status Run::openFiles(const Program &program) {
   if (!source)
     return source.error();
   data.emplace(std::move(*source));
-  if (options.evalData.empty())
-    return {};
+  return options.evalData.empty() ? Status() : openHeldOut(program);
+}
+
+Status Run::openHeldOut(const Program &program) {
   Result<DataSource> held = openHeldOutData(options, program);
   if (!held)
     return held.error();

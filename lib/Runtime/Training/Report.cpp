@@ -7,15 +7,14 @@
 
 #include "Cpu/BlockedProduct.h"
 #include "Formats/WriteSignals.h"
+#include "Program/Shape.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <iterator>
-#include <numeric>
 #include <unistd.h>
 
 namespace ds::rt {
@@ -35,28 +34,15 @@ int writeAll(int fd, std::string_view text) {
   return 0;
 }
 
-/// A result that cannot be printed is no reason to end a training: the user is told once, and later lines are
-/// tried again, for a disk may have room by then.
-void printLine(std::string line) {
-  static std::atomic<bool> warned{false};
-  line += '\n';
-  const int error = writeAll(STDOUT_FILENO, line);
-  if (error != 0 && !warned.exchange(true))
-    logLine(fmt::format("cannot write to standard output: {}; training goes on, lines will be missing",
-                        std::strerror(error)));
-}
-
 const char *spell(StreamKind kind) {
   static constexpr const char *kNames[] = {"compute", "gather", "reduce", "host copy", "storage", "host"};
   static_assert(std::size(kNames) == static_cast<size_t>(kLastStreamKind) + 1);
   return kNames[static_cast<uint8_t>(kind)];
 }
 
-/// What a slice of the trace is called: the place in the model if the program names it. Collectives are known
-/// by their name, as in the summary.
+/// What a slice of the trace is called: the place in the model if the program names it, as in a plan's trace.
 std::string sliceName(const Program &program, const Command &command) {
-  if (command.kind != CommandKind::Collective && command.location < program.strings.size() &&
-      !program.strings[command.location].empty())
+  if (command.location < program.strings.size() && !program.strings[command.location].empty())
     return program.strings[command.location];
   if (command.kind == CommandKind::Kernel)
     return program.kernels[command.callee].name;
@@ -69,12 +55,20 @@ uint64_t numParameters(const Program &program) {
   uint64_t count = 0;
   for (const State &state : program.states)
     if (state.role == Role::Parameter)
-      count += std::accumulate(state.logicalShape.begin(), state.logicalShape.end(), uint64_t(1),
-                               std::multiplies<uint64_t>());
+      count += elementsOf(state.logicalShape);
   return count;
 }
 
 } // namespace
+
+void printLine(std::string line) {
+  static std::atomic<bool> warned{false};
+  line += '\n';
+  const int error = writeAll(STDOUT_FILENO, line);
+  if (error != 0 && !warned.exchange(true))
+    logLine(fmt::format("cannot write to standard output: {}; training goes on, lines will be missing",
+                        std::strerror(error)));
+}
 
 void logLine(const std::string &text) {
   writeAll(STDERR_FILENO, "ds-run: " + text + "\n"); // nobody could be told of a failure
@@ -123,31 +117,6 @@ void printHead(const Program &program, const std::string &data, const std::strin
                       program.world > 1 ? " on each rank" : "");
   text += fmt::format("run         {} steps, seed {}", steps, seed);
   printLine(std::move(text));
-}
-
-void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const Predicted &predicted) {
-  std::string line = fmt::format("step {}/{}", record.step, steps);
-  if (record.loss)
-    line += fmt::format("  loss {:.6g}", *record.loss);
-  if (record.gradNorm)
-    line += fmt::format("  grad_norm {:.4g}", *record.gradNorm);
-  if (record.lr)
-    line += fmt::format("  lr {:.3e}", *record.lr);
-  if (record.lossScale)
-    line += fmt::format("  loss_scale {:g}", *record.lossScale);
-  if (record.skipped.value_or(false))
-    line += "  skipped";
-  if (tokens > 0)
-    line += fmt::format("  {:.0f} tokens/s", static_cast<double>(tokens) / record.stepSeconds.value_or(1));
-  else
-    line += fmt::format("  {:.1f} samples/s", record.samplesPerSecond.value_or(0));
-  const uint64_t used = record.peakBytes ? record.peakBytes->device : 0;
-  const uint64_t planned = predicted.peakBytes > 0 ? predicted.peakBytes : used;
-  line += fmt::format("  memory {} of {}", bytesText(static_cast<double>(used)),
-                      bytesText(static_cast<double>(planned)));
-  if (record.evalLoss)
-    line += fmt::format("  eval_loss {:.6g}", *record.evalLoss);
-  printLine(std::move(line));
 }
 
 void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank) {

@@ -21,9 +21,9 @@ void logLine(const std::string &text);
 void printHead(const Program &program, const std::string &data, const std::string &weights, uint64_t steps,
                uint64_t seed);
 
-/// The line of one step: "step 12/200  loss 3.1415  ...". `tokens` of the whole global batch, 0 if the model
-/// has no token input.
-void printStep(const StepRecord &record, uint64_t steps, uint64_t tokens, const Predicted &predicted);
+/// One line, or several, on stdout. A result that cannot be printed is no reason to end a training: the user
+/// is told once, and later lines are tried again, for a disk may have room by then.
+void printLine(std::string line);
 
 /// "1.23 GiB", "45.6 MiB", "789 B".
 std::string bytesText(double bytes);

@@ -5,8 +5,10 @@
 #include "Checkpointer.h"
 #include "Cpu/Team.h"
 #include "LossGuard.h"
+#include "Monitor/Monitors.h"
 #include "ReplicaCheck.h"
 #include "Resume.h"
+#include "StepLine.h"
 
 #include "ds/Runtime/Device.h"
 #include "ds/Runtime/Executor.h"
@@ -20,9 +22,6 @@
 #include <string>
 
 namespace ds::rt {
-
-/// Where a rank writes its trace: the first one the file given, rank 2 "trace.rank2.json".
-std::string tracePath(const std::string &path, uint32_t rank);
 
 /// One run of one rank: the open files and the loaded program.
 class Run {
@@ -40,9 +39,12 @@ private:
   Status prepareFrom(Program program);
   Status goOn(const Program &program);
   Status openFiles(const Program &program);
+  Status openData(const Program &program);
+  Status openHeldOut(const Program &program);
   Status load(Program program);
   Status loadStates();
   Status initialize();
+  Status openLogs();
   Status agree();
   Result<std::string> sampleSign(DataSource &source);
   void startTrace();
@@ -58,6 +60,9 @@ private:
   Status nameLostNumber(const StepRecord &record, uint64_t index);
   Result<bool> restoreBefore(const StepRecord &record, uint64_t index);
   void addGraph(StepRecord &record);
+  void tell(const StepRecord &record);
+  bool isProfiled(uint64_t index) const;
+  void profile(uint64_t index, double seconds, const std::vector<Timing> &timings) const;
   Status evaluateInto(std::optional<double> &loss);
   Error interruption() const;
   Status fill(DataSource &source, uint64_t step, uint32_t microBatch) {
@@ -77,6 +82,8 @@ private:
   std::unique_ptr<Executor> executor;
   std::optional<DataSource> data, evalData;
   std::optional<JsonLog> log;
+  std::optional<Monitors> monitors;
+  std::optional<StepLine> line; ///< on rank 0
   std::optional<ChromeTrace> trace;
   std::string programSign; ///< digest; empty with one rank
   std::string weights;     ///< where they come from, for the head

@@ -6,20 +6,27 @@
 #include "Clock.h"
 #include "Evaluation.h"
 #include "Interrupt.h"
+#include "Monitor/Profile.h"
 #include "OpenDevice.h"
 #include "OpenStorage.h"
 #include "Report.h"
 #include "Run.h"
 #include "StepOutcome.h"
 
+#include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/Weights.h"
 
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 namespace ds::rt {
 
 /// Storage that takes longer for one read or write is told of.
 static constexpr std::chrono::seconds kStoragePatience(60);
+
+/// Collectives that the table at the end names, unless all are asked for: what ranks tell then is ten lines.
+static constexpr size_t kShortSummary = 6;
 
 Run::Run(const TrainOptions &options, Team &team)
     : options(options), team(team), resume(options, team),
@@ -40,8 +47,10 @@ Status Run::steps() {
     startTrace();
   if (device)
     logLine(device->describe() + "; " + describeMemory(device->memory(), program));
-  if (team.leads())
+  if (team.leads()) {
     printHead(program, data->describe(), weights, numSteps, seed);
+    line.emplace(numSteps, tokens, program.predicted, mayColour(STDOUT_FILENO));
+  }
   if (options.checkReplicas > 0)
     startReplicaCheck();
   if (Status status = agreeToStop(); !status)
@@ -111,20 +120,63 @@ void Run::addGraph(StepRecord &record) {
                         record.step, record.graphReason));
 }
 
+bool Run::isProfiled(uint64_t index) const {
+  const std::optional<ProfileSettings> &settings = executor->program().watch.profile;
+  return settings && team.leads() && index + 1 == settings->step;
+}
+
+/// The configuration's flops_profiler, of the step that was measured for it.
+void Run::profile(uint64_t index, double seconds, const std::vector<Timing> &timings) const {
+  const Program &program = executor->program();
+  const ProfileSettings &settings = *program.watch.profile;
+  const std::string text = spellProfile(program, profileOf(program, timings), index + 1, seconds, settings);
+  if (settings.output.empty()) {
+    printLine(text.substr(0, text.size() - 1));
+    return;
+  }
+  Result<AtomicFile> file = AtomicFile::create(settings.output);
+  Status written = file ? file->write(text) : Status(file.error());
+  if (written)
+    written = file->commit();
+  if (!written) // no reason to end a training
+    logLine("flops_profiler.output_file: " + written.error().message);
+}
+
+/// Writes down a step that is done, on rank 0.
+void Run::tell(const StepRecord &record) {
+  if (line) {
+    const std::string text = line->spell(record);
+    const uint64_t every = options.logEvery.value_or(executor->program().watch.stepsPerPrint);
+    if (every <= 1 || record.step % every == 0 || record.step == numSteps || stopping || record.evalLoss)
+      printLine(text);
+  }
+  if (log)
+    log->write(record);
+  if (monitors)
+    monitors->write(record, data->position(guard.batchOf(stepsDone)));
+}
+
 Status Run::step(uint64_t index) {
   const Program &program = executor->program();
   const int64_t begin = nowNs();
   if (const float limit = guard.limit(); std::exchange(lossLimit, limit) != limit)
     if (Status set = setLossLimit(*executor, limit); !set)
       return set;
+  if (isProfiled(index))
+    executor->measure(true);
   Status status =
       executor->runStep([&](uint32_t microBatch) { return fill(*data, guard.batchOf(index), microBatch); });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
+  const std::vector<Timing> timings = executor->takeTimings();
   if (trace)
-    addToTrace(*trace, program, team.rank(), index + 1, begin, executor->takeTimings());
+    addToTrace(*trace, program, team.rank(), index + 1, begin, timings);
   if (!status)
     return Error{status.error().code, fmt::format("step {}: {}", index + 1, status.error().message),
                  status.error().hint};
+  if (isProfiled(index)) {
+    executor->measure(trace.has_value());
+    profile(index, seconds, timings);
+  }
   StepRecord record = readOutputs(*executor, index + 1);
   record.stepSeconds = seconds;
   record.samplesPerSecond =
@@ -144,10 +196,7 @@ Status Run::step(uint64_t index) {
   if (evaluatesAfter(index))
     if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
       return evaluated;
-  if (team.leads())
-    printStep(record, numSteps, tokens, program.predicted);
-  if (log)
-    log->write(record);
+  tell(record);
   if (replicas && stepsDone % options.checkReplicas == 0)
     if (Status compared = replicas->run(stepsDone); !compared)
       return compared;
@@ -189,7 +238,9 @@ Status Run::finish() {
     logLine(summary);
   if (const Storage *storage = executor->storageArena(); storage && team.leads())
     logLine(describeTotals(*storage));
-  if (const std::string summary = team.summary(); team.leads() && !summary.empty())
+  const bool whole = options.wholeSummary || executor->program().watch.comms;
+  if (const std::string summary = team.summary(whole ? SIZE_MAX : kShortSummary);
+      team.leads() && !summary.empty())
     logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
   return stopping ? Status(interruption()) : Status();
 }

@@ -396,5 +396,18 @@ TEST(Statistics, derive_bandwidths) {
   EXPECT_EQ(describe({}), "");
 }
 
+/// Three collectives in two lines: the one that took longest, and 3 calls of 8 MiB and 0.75 s besides.
+TEST(Statistics, say_what_takes_longest) {
+  const std::vector<CommStat> stats = {{CollectiveKind::AllGather, "small", 2, 1, 2 << 20, 0.25},
+                                       {CollectiveKind::AllReduce, "large", 2, 9, 5 << 20, 4.0},
+                                       {CollectiveKind::AllGather, "middle", 2, 2, 6 << 20, 0.5}};
+  const std::string text = describe(stats, 1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_THAT(text, testing::HasSubstr("large"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("middle")));
+  EXPECT_THAT(text, testing::ContainsRegex("others +2 \\(--summary all\\) +3 +8.00 +0.750\n"));
+  EXPECT_EQ(describe(stats, 3), describe(stats));
+}
+
 } // namespace
 } // namespace ds::rt

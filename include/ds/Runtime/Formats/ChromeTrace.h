@@ -22,6 +22,9 @@
 
 namespace ds::rt {
 
+/// Where a rank writes its trace: the first one the file given, rank 2 "trace.rank2.json".
+std::string tracePath(const std::string &path, uint32_t rank);
+
 /// A track: the process is a rank (or "plan", beside it), the thread a stream.
 struct TraceTrack {
   uint32_t process = 0, thread = 0;

@@ -1,0 +1,61 @@
+//===- StepLine.h - What a run prints of a step --------------------------------------===//
+//
+// One line a step, whose fields stand below one another: each is as wide as the widest of its kind so far.
+// Colour only on a terminal, and not where NO_COLOR is set (no-color.org).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_STEPLINE_H
+#define DS_LIB_RUNTIME_TRAINING_STEPLINE_H
+
+#include "ds/Runtime/Formats/JsonLog.h"
+#include "ds/Runtime/Program.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace ds::rt {
+
+/// "1:02:03", "2d 01:02:03", "0:09"; of durations that cannot be said "?".
+std::string durationText(double seconds);
+
+/// What a step's operations are against its time.
+struct Throughput {
+  double flopsPerSecond = 0;           ///< of one rank, with what is made again
+  std::optional<double> utilisation;   ///< share of the device's peak that the model needs: MFU
+  std::optional<double> withMadeAgain; ///< the same with what is made again (HFU), where there is such
+};
+/// Nothing where the program counts no operations.
+std::optional<Throughput> throughputOf(const Predicted &predicted, double seconds);
+
+/// Whether lines on this descriptor may have colour.
+bool mayColour(int fd);
+
+class StepLine {
+public:
+  /// `tokens`: of all ranks in a step; 0: samples are counted instead.
+  StepLine(uint64_t steps, uint64_t tokens, const Predicted &predicted, bool colour)
+      : steps(steps), tokens(tokens), predicted(predicted), colour(colour) {}
+
+  /// The line of a step. Every step is told, printed or not: the time that is left is the mean of those but
+  /// the first, which warms up, times the steps that are left.
+  std::string spell(const StepRecord &record);
+
+private:
+  enum class Tone { Plain, Dim, Warning, Good };
+  /// Appends a field, as wide as those of its name before it.
+  void add(std::string &line, const char *name, const std::string &text, Tone tone = Tone::Plain);
+  std::string timeLeft(const StepRecord &record);
+
+  uint64_t steps, tokens;
+  Predicted predicted;
+  bool colour;
+  std::map<std::string, size_t> widths; ///< by name of the field
+  double seconds = 0;                   ///< of `timed` steps
+  uint64_t timed = 0;
+  bool sawFirst = false;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_STEPLINE_H

@@ -1,0 +1,72 @@
+//===- StepLineTest.cpp - What a run prints of a step --------------------------------===//
+
+#include "Training/StepLine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace ds::rt;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace {
+
+StepRecord record(uint64_t step, double loss, double seconds) {
+  StepRecord made;
+  made.step = step;
+  made.loss = loss;
+  made.stepSeconds = seconds;
+  made.samplesPerSecond = 8 / seconds;
+  return made;
+}
+
+TEST(StepLineTest, FieldsStandBelowOneAnother) {
+  StepLine line(100, 0, {}, false);
+  const std::string wide = line.spell(record(9, 0.123456, 0.01)), narrow = line.spell(record(10, 2, 0.5));
+  EXPECT_THAT(wide, testing::StartsWith("step 9/100  loss 0.123456  "));
+  EXPECT_THAT(narrow, testing::StartsWith("step 10/100  loss 2         16.0 samples/s   memory"));
+  EXPECT_EQ(line.spell(record(11, 0.123456, 0.01)).find("memory"), narrow.find("memory"));
+}
+
+/// The first step warms up: 90 steps of 2 s, whatever it took.
+TEST(StepLineTest, TheTimeThatIsLeftIsTheMeanOfAllButTheFirst) {
+  StepLine line(100, 0, {}, false);
+  EXPECT_THAT(line.spell(record(8, 1, 500)), Not(HasSubstr("left")));
+  EXPECT_THAT(line.spell(record(9, 1, 1)), HasSubstr("  1:31 left")); // 91 x 1 s
+  EXPECT_THAT(line.spell(record(10, 1, 3)), HasSubstr("  3:00 left"));
+  EXPECT_THAT(line.spell(record(100, 1, 3)), Not(HasSubstr("left")));
+}
+
+TEST(StepLineTest, Durations) {
+  EXPECT_EQ(durationText(9.4), "0:09");
+  EXPECT_EQ(durationText(3723), "1:02:03");
+  EXPECT_EQ(durationText(2 * 86400 + 3723), "2d 01:02:03");
+  EXPECT_EQ(durationText(NAN), "?");
+  EXPECT_EQ(durationText(INFINITY), "?");
+}
+
+/// 4e12 operations in 2 s, 1e12 of them made again, of a device of 8e12: 37.5 % for what the model needs.
+TEST(StepLineTest, UtilisationCountsWhatTheModelNeeds) {
+  Predicted predicted;
+  predicted.flopsPerStep = 4e12;
+  EXPECT_THAT(StepLine(9, 0, predicted, false).spell(record(1, 1, 2)), HasSubstr("  2 TFLOP/s  memory"));
+  predicted.againFlops = 1e12;
+  predicted.peakFlopsPerSecond = 4e12;
+  EXPECT_THAT(StepLine(9, 0, predicted, false).spell(record(1, 1, 2)), HasSubstr("  2 TFLOP/s  MFU 37.5 %"));
+  const auto throughput = throughputOf(predicted, 2);
+  EXPECT_EQ(throughput->utilisation, 0.375);
+  EXPECT_EQ(throughput->withMadeAgain, 0.5);
+  EXPECT_FALSE(throughputOf({}, 2)) << "no operations are known";
+}
+
+TEST(StepLineTest, ColourOnlyWhereItIsWanted) {
+  StepRecord skipped = record(1, 1, 1);
+  skipped.skipped = true;
+  EXPECT_THAT(StepLine(2, 0, {}, false).spell(skipped), Not(HasSubstr("\033")));
+  EXPECT_THAT(StepLine(2, 0, {}, true).spell(skipped), HasSubstr("\033[33mskipped\033[0m"));
+  EXPECT_FALSE(mayColour(-1)) << "no terminal";
+}
+
+} // namespace
