@@ -60,6 +60,8 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--eval-data", options.evalData, "held-out data");
   addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.evalEvery = steps; });
+  app.add_flag("--eval-only", options.evalOnly,
+               "print the loss of --eval-data, or of --data, and train nothing");
   app.add_option("--log-jsonl", options.logJsonl,
                  "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl");
   app.add_option_function<std::string>(

@@ -28,6 +28,7 @@ struct TrainOptions {
   std::optional<int64_t> documentToken; ///< ends a document of a token stream; also of the held-out data
   bool resetPositions = false, resetAttention = false;
   std::string evalData;
+  bool evalOnly = false;  ///< the loss of `evalData`, or of `data`, and no step
   uint64_t evalEvery = 0; ///< steps between evaluations; 0: only after the last step
   std::string weights;
   std::string saveWeights;

@@ -47,7 +47,26 @@ static Status checkLossRules(const TrainOptions &options) {
   return {};
 }
 
+/// An evaluation alone makes no step, and leaves nothing behind.
+static Status checkEvaluation(const TrainOptions &options) {
+  if (!options.evalOnly)
+    return {};
+  const std::pair<const char *, bool> others[] = {
+      {"--save", !options.save.empty()},       {"--save-weights", !options.saveWeights.empty()},
+      {"--steps", options.steps.has_value()},  {"--shuffle", options.shuffle},
+      {"--eval-every", options.evalEvery > 0}, {"--check-replicas", options.checkReplicas > 0},
+      {"--new-data", options.newData},         {"--dry-run", options.dryRun},
+      {"--trace", !options.trace.empty()}};
+  for (const auto &[name, isGiven] : others)
+    if (isGiven)
+      return Error{ExitCode::Usage, fmt::format("--eval-only and {} do not go together", name),
+                   "leave one of them out"};
+  return {};
+}
+
 Status checkOptions(const TrainOptions &options) {
+  if (Status status = checkEvaluation(options); !status)
+    return status;
   if (Status status = checkDeviceName(options.device); !status)
     return status;
   if (Status status = checkLossRules(options); !status)
@@ -80,9 +99,10 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
     return invalid(fmt::format("{}: --on-spike skip: the program updates its states whatever its loss is",
                                options.program),
                    "compile with skip_bad_steps, or use --on-spike stop or rollback");
-  if (!options.evalData.empty() && program.stages.front().evaluation < 0)
-    return invalid(fmt::format("{}: --eval-data: the program has no evaluation segment", options.program),
-                   "leave --eval-data out");
+  if ((!options.evalData.empty() || options.evalOnly) && program.stages.front().evaluation < 0)
+    return invalid(fmt::format("{}: {}: the program has no evaluation segment", options.program,
+                               options.evalOnly ? "--eval-only" : "--eval-data"),
+                   options.evalOnly ? "compile a model with a loss" : "leave --eval-data out");
   return {};
 }
 

@@ -72,7 +72,8 @@ Result<DataSource> openTrainingData(const TrainOptions &options, const Program &
 }
 
 Result<DataSource> openHeldOutData(const TrainOptions &options, const Program &program) {
-  Result<DataOptions> data = commonOptions(options.evalData, options, program);
+  Result<DataOptions> data =
+      commonOptions(options.evalData.empty() ? options.data : options.evalData, options, program);
   if (!data)
     return data.error();
   data->accumulation = 1;

@@ -88,6 +88,8 @@ Status Run::openLogs() {
   }
   if (!team.leads())
     return {};
+  if (options.evalOnly) // monitors show steps
+    return {};
   Result<Monitors> opened = Monitors::open(
       executor->program().watch, goesOn ? std::optional(data->position(firstStep)) : std::nullopt, logLine);
   if (!opened)
@@ -142,7 +144,7 @@ Status Run::openFiles(const Program &program) {
     return status;
   if (Status status = checkWritable("--trace", tracePath(options.trace, team.rank())); !status)
     return status;
-  return openData(program);
+  return options.evalOnly ? openHeldOut(program) : openData(program);
 }
 
 Status Run::openData(const Program &program) {
@@ -168,6 +170,8 @@ Status Run::openHeldOut(const Program &program) {
 
 /// As many as are asked for, counted from the very first; else once over the data.
 uint64_t Run::stepsToMake() const {
+  if (options.evalOnly)
+    return firstStep;
   if (options.steps)
     return *options.steps;
   const uint64_t consumed = data->position(firstStep), samples = data->numSamples();
@@ -237,7 +241,7 @@ Status Run::initialize() {
 /// What the data are, and the first micro-batch of the first ranks, whichever rank this is.
 Result<std::string> Run::sampleSign(DataSource &source) {
   const std::vector<void *> inputs = executor->inputs();
-  if (Status status = source.fill(&source == &*data ? firstStep : 0, 0, /*rank=*/0, inputs); !status)
+  if (Status status = source.fill(data && &source == &*data ? firstStep : 0, 0, /*rank=*/0, inputs); !status)
     return status.error();
   uint64_t sign = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -257,6 +261,7 @@ Status Run::agree() {
                  {"the checkpoint", resume.checkpoint() ? fmt::format("step {}", firstStep) : "none"},
                  {"--save", options.save.empty() ? "not given" : "given"},
                  {"the number of steps", std::to_string(numSteps)},
+                 {"--eval-only", options.evalOnly ? "given" : "not given"},
                  {"--eval-every", std::to_string(options.evalEvery)},
                  {"--check-replicas", std::to_string(options.checkReplicas)},
                  {"--on-nan, --on-spike and what spikes are", spell(options.loss)},

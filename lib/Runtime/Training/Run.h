@@ -31,6 +31,8 @@ public:
   Status prepare();
   Status explain();
   Status steps();
+  /// What `--eval-only` asks for.
+  Status evaluateAlone();
   Status finish();
   Status writeTrace() const { return trace ? trace->write(tracePath(options.trace, team.rank())) : Status(); }
 

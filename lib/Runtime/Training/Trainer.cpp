@@ -222,6 +222,25 @@ Status Run::evaluateInto(std::optional<double> &loss) {
   return {};
 }
 
+Status Run::evaluateAlone() {
+  const Program &program = executor->program();
+  if (team.leads())
+    printHead(program, evalData->describe(), weights, numSteps, seed);
+  StepRecord record;
+  record.step = firstStep;
+  const int64_t begin = nowNs();
+  if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
+    return evaluated;
+  if (!record.evalLoss)
+    return Error{ExitCode::Interrupted, "interrupted before the end of the data; no loss is known", ""};
+  if (team.leads())
+    printLine(fmt::format("eval_loss {:.9g}  behind step {}  {} batches in {:.3g} s", *record.evalLoss,
+                          firstStep, evalData->numBatches(), static_cast<double>(nowNs() - begin) * 1e-9));
+  if (log)
+    log->write(record);
+  return {};
+}
+
 Status Run::finish() {
   if (Status status = writeTrace(); !status)
     return status;
@@ -261,9 +280,11 @@ Error Run::interruption() const {
                fmt::format("interrupted {}{}; the weights are in '{}'", when, by, options.saveWeights), ""};
 }
 
-static Status runAll(Run &run) {
+static Status runAll(Run &run, bool evalOnly) {
   if (Status status = run.prepare(); !status)
     return status;
+  if (evalOnly)
+    return run.evaluateAlone();
   if (Status status = run.steps(); !status) {
     if (Status traced = run.writeTrace(); !traced) // what led to the failure
       logLine(traced.error().message);
@@ -283,7 +304,7 @@ Status train(const TrainOptions &options) {
     logLine(fmt::format("rank {} has been {}", rank, operation));
   });
   Run run(options, **team);
-  return (*team)->leave(options.dryRun ? run.explain() : runAll(run));
+  return (*team)->leave(options.dryRun ? run.explain() : runAll(run, options.evalOnly));
 }
 
 } // namespace ds::rt
