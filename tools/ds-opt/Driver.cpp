@@ -367,7 +367,7 @@ ExitCode ds::opt::run(int argc, char **argv) {
   registerEverything(registry);
   Options options = parseOptions(argc, argv, registry);
   if (!options.diff.empty()) {
-    Status status = diffPlanFiles(options.diff[0], options.diff[1]);
+    Status status = diffFiles(options.diff[0], options.diff[1]);
     return status ? ExitCode::Ok : complain(status.error());
   }
   if (Status status = checkPlanner(options); !status)

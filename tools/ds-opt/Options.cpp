@@ -37,8 +37,10 @@ struct CommandLine {
                                cl::value_desc("NAME=SHAPExTYPE")};
   cl::list<std::string> noDecay{"no-decay", cl::desc("Parameters that weight decay leaves alone"),
                                 cl::value_desc("REGEX")};
-  cl::list<std::string> diff{"diff", cl::desc("Compare two plans written by --plan-json"), cl::multi_val(2),
-                             cl::value_desc("A.json B.json")};
+  cl::list<std::string> diff{
+      "diff",
+      cl::desc("Compare two plans of --plan-json, a plan and a log of ds-run, or the two traces of --trace"),
+      cl::multi_val(2), cl::value_desc("PLAN PLAN|RUN")};
   cl::opt<std::string> loss{
       "loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
   cl::opt<std::string> lossChunks{

@@ -16,7 +16,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Errno.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 
@@ -261,21 +260,4 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (!report.fits())
     return report::doesNotFit(report);
   return options.emit == Emit::Program ? writeProgramFiles(model, options, what.config, *program) : Status();
-}
-
-/// Reads a plan that --plan-json wrote.
-static Result<report::PlanReport> readPlan(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return Error{ExitCode::Io, path + ": " + buffer.getError().message(), "check the path"};
-  return report::readPlanJson((*buffer)->getBuffer().str(), path);
-}
-
-Status ds::opt::diffPlanFiles(const std::string &before, const std::string &after) {
-  Result<report::PlanReport> first = readPlan(before), second = readPlan(after);
-  if (!first)
-    return first.error();
-  if (!second)
-    return second.error();
-  return writeText("-", report::diffPlans(*first, *second, before, after));
 }

@@ -47,8 +47,8 @@ report::PlanReport makeReport(const Model &model, const Options &options, const 
 /// same.
 Status writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what);
 
-/// Prints what differs between two plans.
-Status diffPlanFiles(const std::string &before, const std::string &after);
+/// Prints what differs between two plans, or between a plan and what its run has written.
+Status diffFiles(const std::string &before, const std::string &after);
 
 } // namespace ds::opt
 
