@@ -31,5 +31,8 @@ void declareSafety(CLI::App &app, ds::rt::TrainOptions &options) {
       ->needs(factor);
   addWhole(app, "--check-replicas", "steps between comparisons of what several ranks hold (default: none)", 1,
            UINT64_MAX, [&](uint64_t steps) { options.checkReplicas = steps; });
+  app.add_option("--diagnostics", options.diagnostics,
+                 "directory for what is known of numbers that end a run (default: that of --save)")
+      ->type_name("DIR");
   addAction(app, "--on-spike", "stop (default), skip or rollback", loss.onSpike)->needs(factor);
 }

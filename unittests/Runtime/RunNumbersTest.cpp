@@ -95,6 +95,38 @@ TEST_F(RunNumbersTest, NamesTheRankThatHasLostIt) {
   }
 }
 
+/// Each rank leaves what it knows: the steps with their batches, and what its states are now.
+TEST_F(RunNumbersTest, LeavesDiagnostics) {
+  write(RankedRegression(2).b.program);
+  writeData("bad.safetensors", 64, /*badSample=*/2 * kRows + 5);
+  const Outcome outcome = run("--ranks 2 --timeout 20 --data bad.safetensors --steps 4 --diagnostics d");
+  EXPECT_EQ(outcome.code, 8);
+  EXPECT_THAT(outcome.err, HasSubstr("diagnostics are in 'd/diagnostics-step-3-rank-0.json', and beside it"));
+  for (const char *rank : {"0", "1"}) {
+    const std::vector<uint8_t> bytes =
+        readBytes(at("d/diagnostics-step-3-rank-" + std::string(rank) + ".json"));
+    const auto json = nlohmann::json::parse(bytes);
+    EXPECT_EQ(json["rank"].dump(), rank);
+    EXPECT_THAT(json["error"].get<std::string>(), HasSubstr("step 3: the loss is nan"));
+    ASSERT_EQ(json["steps"].size(), 3u);
+    EXPECT_EQ(json["steps"][2]["batch"], 2);
+    EXPECT_TRUE(json["steps"][1]["loss"].is_number() && json["steps"][2]["loss"].is_null());
+    EXPECT_GT(json["states"][0]["elements"], 0);
+    EXPECT_EQ(json["states"][0]["nan"], json["states"][0]["elements"]);
+  }
+}
+
+TEST_F(RunNumbersTest, LeavesDiagnosticsBesideCheckpoints) {
+  writeData("bad.safetensors", 64, /*badSample=*/2 * kRows + 5);
+  EXPECT_EQ(run("--data bad.safetensors --steps 4 --save c --save-every 1").code, 8);
+  EXPECT_TRUE(fs::exists(at("c/diagnostics-step-3-rank-0.json")));
+  const Outcome resumed = run("--data data.safetensors --steps 4 --save c --resume auto --new-data");
+  EXPECT_EQ(resumed.code, 0);
+  EXPECT_EQ(resumed.err.find("diagnostics"), std::string::npos)
+      << "they are no checkpoint, and stand in no way";
+  expectRefusal("--diagnostics none/d", 6, "'none/d': No such file or directory");
+}
+
 /// Behind the first step the states are lost with the numbers.
 TEST_F(RunNumbersTest, SaysWhatNamingNeeds) {
   writeData("bad.safetensors", 64, /*badSample=*/kRows + 5);

@@ -54,6 +54,7 @@ struct TrainOptions {
   std::optional<uint64_t> steps;                              ///< default: once over the data
   std::optional<uint64_t> seed;                               ///< default: the checkpoint's, else 0
   LossRules loss;
+  std::string diagnostics; ///< directory for what is known of numbers that end a run; empty: `save`, if any
   uint64_t checkReplicas = 0; ///< steps between comparisons of what several ranks hold; 0: none
   bool shuffle = false;
   std::string nvme;           ///< directory for what the program keeps in storage; empty: the program's

@@ -144,6 +144,11 @@ Status Run::openFiles(const Program &program) {
     return status;
   if (Status status = checkWritable("--trace", tracePath(options.trace, team.rank())); !status)
     return status;
+  if (Status status = Diagnostics::makeDirectory(options.diagnostics); !status)
+    return status;
+  const std::string file = options.diagnostics.empty() ? "" : options.diagnostics + "/diagnostics";
+  if (Status status = checkWritable("--diagnostics", file); !status)
+    return status;
   return options.evalOnly ? openHeldOut(program) : openData(program);
 }
 

@@ -4,6 +4,7 @@
 
 #include "Checkpointer.h"
 #include "Cpu/Team.h"
+#include "Diagnostics.h"
 #include "LossGuard.h"
 #include "Monitor/Monitors.h"
 #include "ReplicaCheck.h"
@@ -59,6 +60,7 @@ private:
   RunPosition position() const;
   uint64_t stepsToMake() const;
   void addCommunication(StepRecord &record);
+  void diagnose(const Error &why) const;
   Status nameLostNumber(const StepRecord &record, uint64_t index);
   Result<bool> restoreBefore(const StepRecord &record, uint64_t index);
   void addGraph(StepRecord &record);
@@ -97,6 +99,7 @@ private:
   CommTotals communicated;               ///< until the last step's end
   LossGuard guard;
   std::optional<ReplicaCheck> replicas;
+  Diagnostics diagnostics;
   bool stopping = false;                    ///< some rank was asked to end
   bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
   bool toldOfGraph = false, toldOfLoss = false;

@@ -57,9 +57,25 @@ Status Run::steps() {
     return status;
   lossScale = readOutputs(*executor, stepsDone).lossScale;
   while (stepsDone < numSteps && !stopping)
-    if (Status status = step(stepsDone); !status)
+    if (Status status = step(stepsDone); !status) {
+      if (status.error().code == ExitCode::Diverged)
+        diagnose(status.error());
       return status;
+    }
   return {};
+}
+
+/// Writes down what can be known of numbers that end the run. That it cannot be written is no other end.
+void Run::diagnose(const Error &why) const {
+  const std::string &directory = options.diagnostics.empty() ? options.save : options.diagnostics;
+  if (directory.empty())
+    return;
+  const Result<std::string> path = diagnostics.write(directory, *executor, why);
+  if (!path)
+    logLine("no diagnostics: " + path.error().message);
+  else if (team.leads())
+    logLine(fmt::format("diagnostics are in '{}'{}", *path,
+                        team.world() > 1 ? ", and beside it those of the other ranks" : ""));
 }
 
 void Run::startReplicaCheck() {
@@ -178,6 +194,7 @@ Status Run::step(uint64_t index) {
     profile(index, seconds, timings);
   }
   StepRecord record = readOutputs(*executor, index + 1);
+  diagnostics.keep(record, guard.batchOf(index));
   record.stepSeconds = seconds;
   record.samplesPerSecond =
       double(program.microBatch) * program.accumulation * program.mesh.size(program.dataAxes) / seconds;
