@@ -11,12 +11,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdarg>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,21 @@ using namespace ds;
 using namespace ds::rt;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
+
+/// Whether files are as on a file system without direct access.
+static bool isPlain = false;
+
+/// Stands before the C library's.
+extern "C" int fcntl(int file, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  const auto argument = va_arg(arguments, unsigned long);
+  va_end(arguments);
+  if (!isPlain || command != F_SETFL || !(argument & O_DIRECT))
+    return static_cast<int>(::syscall(SYS_fcntl, file, command, argument));
+  errno = EINVAL;
+  return -1;
+}
 
 namespace {
 
@@ -111,6 +128,15 @@ TEST_F(StorageFileTest, onlyWhatTheDeadHaveLeftGoes) {
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(living));
   EXPECT_TRUE(fs::exists(foreign));
+}
+
+TEST_F(StorageFileTest, aFileSystemWithoutDirectAccessIsRefused) {
+  isPlain = true;
+  const Error error = refused();
+  isPlain = false;
+  EXPECT_EQ(error.code, ExitCode::Io);
+  EXPECT_THAT(error.message, HasSubstr("its file system has no direct access (O_DIRECT)"));
+  EXPECT_TRUE(fs::is_empty(directory));
 }
 
 TEST_F(StorageFileTest, aMissingDirectoryIsRefused) {
