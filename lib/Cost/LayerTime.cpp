@@ -47,17 +47,26 @@ static double weightProducts(const ModelShape &shape, const Part &p, const Rates
          rates.matmulSeconds(product(p.tokens, p.h, p.f / p.t), dtype);
 }
 
-/// Scores and their product with the values, or their gradients. Fused, the scores never leave the chip and
-/// the masked half is not computed; else all of them are stored and computed.
-static double attentionProducts(const Part &p, const ParallelPlan &plan, const Rates &rates, DType dtype,
-                                bool isGradient) {
+/// Scores and their product with the values, or their gradients, in the mean of all layers. Fused, the scores
+/// never leave the chip, and what is masked or outside of a window is not computed; else all of them are
+/// stored and computed.
+static double attentionProducts(const ModelShape &shape, const Part &p, const ParallelPlan &plan,
+                                const Rates &rates, DType dtype, bool isGradient) {
   double heads = p.b * p.a / (p.t * p.sp), width = p.h / p.a;
   // Queries, keys, values and result; backward the result's gradient as well, and three gradients written.
   double tensors = isGradient ? 8 : 4;
-  if (plan.flashAttention)
-    return rates.attentionSeconds(
-        {.heads = heads, .queries = p.s, .keys = p.s, .width = width, .isGradient = isGradient},
-        tensors * heads * p.s * width * static_cast<double>(bytesOf(dtype)), dtype);
+  if (plan.flashAttention) {
+    rt::AttentionWork work{
+        .heads = heads, .queries = p.s, .keys = p.s, .width = width, .isGradient = isGradient};
+    rt::AttentionWork narrow = work;
+    narrow.window = static_cast<double>(shape.window);
+    auto seconds = [&](const rt::AttentionWork &of) {
+      return rates.attentionSeconds(of, tensors * heads * p.s * width * static_cast<double>(bytesOf(dtype)),
+                                    dtype);
+    };
+    double share = shape.windowShare();
+    return (1 - share) * seconds(work) + share * seconds(narrow);
+  }
   double forward = rates.matmulSeconds(product(p.s, p.s, width, heads), dtype) +
                    rates.matmulSeconds(product(p.s, width, p.s, heads), dtype);
   return isGradient ? 2 * forward : forward;
@@ -102,10 +111,11 @@ static double exchange(const Part &p, const ParallelPlan &plan, const Rates &rat
 LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
   Part p(shape, plan);
   double products = weightProducts(shape, p, rates, plan.dtype);
-  double attention = attentionProducts(p, plan, rates, plan.dtype, /*isGradient=*/false);
+  double attention = attentionProducts(shape, p, plan, rates, plan.dtype, /*isGradient=*/false);
   // Without room for cuDNN's workspace, the runtime's own kernels compute the gradient in fp32.
   bool isOwn = plan.flashAttention && estimateMemory(shape, plan, rates.cluster()).lacksWorkspace;
-  double gradient = attentionProducts(p, plan, rates, isOwn ? DType::F32 : plan.dtype, /*isGradient=*/true);
+  double gradient =
+      attentionProducts(shape, p, plan, rates, isOwn ? DType::F32 : plan.dtype, /*isGradient=*/true);
   double dropout = shape.dropout ? 2.5 : 0; // read, write and mask, beside softmax's read and write
   double core = attention + scorePasses(p, plan, rates, 2 + dropout);
   LayerSeconds layer;

@@ -46,9 +46,15 @@ double stepWork(const ModelShape &shape, const ParallelPlan &plan) {
   work.heads = samples * static_cast<double>(shape.layers * shape.heads);
   work.queries = work.keys = s;
   work.width = static_cast<double>(shape.hidden / shape.heads);
-  rt::AttentionWork gradient = work, full = work;
-  gradient.isGradient = true, full.isCausal = false;
-  return flops - 3 * attentionFlops(full) + attentionFlops(work) + attentionFlops(gradient);
+  rt::AttentionWork narrow = work, full = work;
+  full.isCausal = false, narrow.window = static_cast<double>(shape.window);
+  const double share = shape.windowShare();
+  auto both = [](rt::AttentionWork of) {
+    double forward = attentionFlops(of);
+    of.isGradient = true;
+    return forward + attentionFlops(of);
+  };
+  return flops - 3 * attentionFlops(full) + (1 - share) * both(work) + share * both(narrow);
 }
 
 namespace {

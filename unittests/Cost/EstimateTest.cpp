@@ -180,6 +180,23 @@ TEST(Estimate, FusedAttentionIsHalfOfThePublishedWork) {
   EXPECT_NEAR((stepFlops(shape, plan, false) - stepWork(shape, plan)) / ((6 - 7 / 2.0) * product), 1, 1e-12);
 }
 
+TEST(Estimate, FusedAttentionLeavesOutWhatLiesOutsideOfAWindow) {
+  ModelShape shape = gpt(96, 12288, 96);
+  ParallelPlan plan;
+  plan.flashAttention = true;
+  const double full = stepWork(shape, plan), seconds = estimateStep(shape, plan, a100()).seconds;
+  // A quarter of 2048 positions: 512 * (2048 - 256) pairs in place of 2048^2 / 2, of 2 + 5 products of 24
+  // layers.
+  shape.window = 512, shape.windowLayers = 24;
+  double saved = 2048.0 * 2048 / 2 - 512.0 * (2048 - 256);
+  EXPECT_NEAR((full - stepWork(shape, plan)) / (2 * 7 * 24 * saved * 12288), 1, 1e-9);
+  EXPECT_LT(estimateStep(shape, plan, a100()).seconds, seconds);
+  shape.window = 2048;
+  EXPECT_EQ(stepWork(shape, plan), full);
+  shape.window = 512, plan.flashAttention = false; // every score is computed
+  EXPECT_EQ(stepWork(shape, plan), stepFlops(shape, plan, false));
+}
+
 TEST(Estimate, BytesSentAreThePapersVolumes) {
   ModelShape shape = gpt(32, 4096, 36);
   ParallelPlan plan;

@@ -27,9 +27,15 @@ struct ModelShape {
   bool learnedPositions = true; ///< a table of them
   bool tied = true;             ///< the output projection is the embedding
   bool dropout = true;
+  int64_t window = 0;              ///< positions that a position of some layers sees, itself included
+  int64_t windowLayers = 0;        ///< how many layers those are
   int64_t positions = 0;           ///< rows of the table of positions; 0: `seq`
   int64_t moreLayerParameters = 0; ///< of a layer, beside the above: biases of some products alone
 
+  /// Layers with a window, as a share of all.
+  double windowShare() const {
+    return layers > 0 && window > 0 ? static_cast<double>(windowLayers) / static_cast<double>(layers) : 0;
+  }
   int64_t kvWidth() const { return hidden / heads * (kvHeads == 0 ? heads : kvHeads); }
   int64_t ffnWidth() const { return ffn == 0 ? 4 * hidden : ffn; }
 

@@ -15,7 +15,8 @@ namespace ds::rt {
 struct AttentionWork {
   double heads = 0; ///< query heads of all samples
   double queries = 0, keys = 0;
-  double width = 0; ///< elements of a head
+  double width = 0;  ///< elements of a head
+  double window = 0; ///< positions that one of causal attention sees, itself included; 0: all before it
   bool isCausal = true;
   bool isGradient = false;
 };
@@ -25,10 +26,14 @@ struct AttentionWork {
 inline constexpr double kAttentionProducts = 2, kAttentionGradientProducts = 5;
 
 /// Pairs of a query and a key of one head that are computed. Causal attention skips half of them where there
-/// are as many queries as keys; with a past before the queries nothing is taken off.
+/// are as many queries as keys, and of a window all behind it; with a past before the queries nothing is
+/// taken off.
 constexpr double attentionPairs(const AttentionWork &work) {
   double all = work.queries * work.keys;
-  return work.isCausal && work.queries == work.keys ? all / 2 : all;
+  if (!work.isCausal || work.queries != work.keys)
+    return all;
+  bool isNarrow = work.window > 0 && work.window < work.keys;
+  return isNarrow ? work.window * (work.keys - work.window / 2) : all / 2;
 }
 
 /// Its operations: 2 per multiplication and addition.

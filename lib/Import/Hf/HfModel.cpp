@@ -181,8 +181,10 @@ Result<HfShape> ds::readHfShape(const std::string &path, const std::vector<std::
   HfShape result{*shape, tokens->batch, model->positions, model->scoreHeads == 0,
                  notices(*file, *model, path, inputs.empty() ? &*tokens : nullptr)};
   result.shape.seq = tokens->length;
-  if (model->hasWindows)
-    result.notices.push_back(path + ": sliding windows are counted as full attention");
+  if (model->hasWindows && result.fusedAttention)
+    result.notices.push_back(path +
+                             ": sliding windows are counted as kernels that leave out what lies outside; "
+                             "a program computes all of it and hides it");
   if (tokens->documents)
     result.notices.push_back(path + ": the mask of documents is not counted");
   return result;

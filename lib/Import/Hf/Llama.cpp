@@ -155,6 +155,9 @@ Value Llama::forward(Graph &g, Value ids, Value labels) const {
   shape.moreLayerParameters = (queryBias ? (heads + 2 * groups) * size : 0) + (outputBias ? hidden : 0) +
                               (innerBias ? 2 * inner + hidden : 0);
   shape.dropout = dropout > 0;
+  for (int64_t window : windows)
+    if (window > 0)
+      shape.window = window, ++shape.windowLayers;
   return shape;
 }
 
