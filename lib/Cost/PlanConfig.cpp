@@ -136,7 +136,8 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
   Writer writer;
   writer.set("train_batch_size", plan.globalBatch(), seconds);
   writer.set("train_micro_batch_size_per_gpu", plan.microBatch,
-             gibi(candidate.memory.activations) + " of activations");
+             program ? "what of its activations is computed again, the program chooses"
+                     : gibi(candidate.memory.activations) + " of activations");
   writer.set("gradient_accumulation_steps", plan.accumulation,
              "the batch over " + std::to_string(plan.dp) + " data-parallel ranks");
   writePrecision(writer, plan);

@@ -135,6 +135,8 @@ private:
     for (Homes homes : homesFor(plan, space.offload, rates.cluster())) {
       plan.optimizerHome = homes.optimizer;
       plan.parameterHome = homes.parameter;
+      if (!space.programs && hasPass(plan))
+        continue;
       for (Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
         if (recompute == Recompute::Selective && (!space.selective || plan.flashAttention))
           continue;
@@ -190,6 +192,30 @@ private:
 
 Result<Candidate> fastestPlan(const ModelShape &shape, const SearchSpace &space, const Rates &rates) {
   return Walk(shape, space, rates).run();
+}
+
+std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpace &space,
+                                        const Rates &rates) {
+  std::vector<Candidate> plans;
+  ParallelPlan plan = space.fixed;
+  plan.tp = plan.pp = plan.sp = plan.interleave = 1;
+  plan.optimizerHome = plan.parameterHome = Home::Device;
+  plan.dp = space.ranks;
+  if (space.globalBatch % plan.dp != 0)
+    return plans;
+  for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 ? 3 : 0); ++plan.zeroStage)
+    for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {
+      plan.microBatch = micro;
+      plan.accumulation = space.globalBatch / plan.dp / micro;
+      plan.recompute = Recompute::Full;
+      MemoryEstimate memory = estimateMemory(shape, plan, rates.cluster());
+      plan.recompute = Recompute::None;
+      if (checkPlan(shape, plan) && fits(memory, rates.cluster()))
+        plans.push_back({plan, estimateStep(shape, plan, rates).seconds, memory, true});
+    }
+  std::stable_sort(plans.begin(), plans.end(),
+                   [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+  return plans;
 }
 
 std::vector<Candidate> whatIf(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {

@@ -14,6 +14,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <limits>
+
 using namespace ds;
 using namespace ds::opt;
 using namespace ds::planner;
@@ -115,37 +117,74 @@ static PlanSettings settingsOf(const Options &options, const config::Config &con
   return proposal.settings;
 }
 
-/// --plan auto: the configuration of the fastest plan. Where programs have all that it asks for, its program
-/// is made; one that takes more than rules say, and does not fit, makes rules look again for one that takes
-/// as much less.
+namespace {
+/// A plan of which a program was made, and what that takes.
+struct PlannedProgram {
+  cost::Candidate candidate;
+  cost::ProgramFigures figures;
+};
+} // namespace
+
+/// The fastest program that fits: the plans that rules hold for the fastest are made, until none that is left
+/// could be faster. One that does not fit leaves out all that rules say need as much.
+static Result<std::optional<PlannedProgram>> findProgram(const Options &options, const config::Config &config,
+                                                         const AnalyticCase &what,
+                                                         const cost::SearchSpace &space,
+                                                         const PlanFunction &planAgain) {
+  constexpr int kMostPrograms = 4;
+  std::optional<PlannedProgram> best;
+  double seconds = std::numeric_limits<double>::infinity();
+  double least = seconds; // bytes of a plan that does not fit
+  int made = 0;
+  for (const cost::Candidate &candidate : plansForPrograms(what.shape, space, what.rates)) {
+    if (made == kMostPrograms || candidate.seconds >= seconds)
+      break;
+    if (candidate.memory.deviceBytes() >= least)
+      continue;
+    ++made;
+    Result<report::PlanReport> report = planAgain(settingsOf(options, config, candidate.plan));
+    if (!report)
+      return report.error();
+    if (!report->fits()) {
+      least = candidate.memory.deviceBytes();
+      continue;
+    }
+    cost::ProgramFigures figures{report->predicted.stepSeconds.value_or(candidate.seconds),
+                                 report->ranks.front().deviceArena +
+                                     what.rates.cluster().device.contextBytes};
+    if (figures.seconds < seconds) {
+      seconds = figures.seconds;
+      best = PlannedProgram{candidate, figures};
+    }
+  }
+  return best;
+}
+
+/// --plan auto: the configuration of the plan that rules hold for the fastest. Where that is one of which a
+/// program can be made, it is the fastest of those that were made, for rules and programs are not to be
+/// compared.
 static Status writeAutoConfig(const Options &options, const config::Config &config, const AnalyticCase &what,
                               const PlanFunction &planAgain) {
-  constexpr int kMostPrograms = 4;
   cost::SearchSpace space;
   space.ranks = config.mesh.ranks;
   space.globalBatch = config.batch.global;
   space.fixed = what.plan;
-  config::Cluster cluster = what.rates.cluster(), tighter = cluster;
-  for (int made = 0;; ++made) {
-    Result<cost::Candidate> best = fastestPlan(what.shape, space, cost::Rates(tighter));
+  Result<cost::Candidate> best = fastestPlan(what.shape, space, what.rates);
+  if (!best)
+    return best.error();
+  std::optional<cost::ProgramFigures> figures;
+  if (hasPass(best->plan)) {
+    Result<std::optional<PlannedProgram>> program = findProgram(options, config, what, space, planAgain);
+    if (!program)
+      return program.error();
+    space.programs = false; // none of those that were made fits
+    best = *program ? (*program)->candidate : fastestPlan(what.shape, space, what.rates);
     if (!best)
       return best.error();
-    std::optional<cost::ProgramFigures> program;
-    if (hasPass(best->plan) && made < kMostPrograms) {
-      Result<report::PlanReport> report = planAgain(settingsOf(options, config, best->plan));
-      if (!report)
-        return report.error();
-      int64_t bytes = report->ranks.front().deviceArena;
-      if (!report->fits()) {
-        tighter.device.memoryBytes =
-            std::min(tighter.device.memoryBytes - (bytes - report->memoryLimit),
-                     static_cast<int64_t>(best->memory.deviceBytes()) - 1); // without this one, at least
-        continue;
-      }
-      program = {report->predicted.stepSeconds.value_or(best->seconds), bytes + cluster.device.contextBytes};
-    }
-    return writeText(options.output, configForPlan(what.shape, *best, cluster, program));
+    if (*program)
+      figures = (*program)->figures;
   }
+  return writeText(options.output, configForPlan(what.shape, *best, what.rates.cluster(), figures));
 }
 
 /// The report with its inputs, with what the command line asks of other plans, and with the changes that make

@@ -236,3 +236,36 @@ TEST(Search, ConfigurationsAskForTheirPlan) {
     }
   }
 }
+
+TEST(Search, ProgramsChooseThemselvesWhatIsComputedAgain) {
+  // 70B in 16 bits on 64 devices of 40 GB: 17 GiB of states a rank, and of 80 layers no room for activations.
+  const Rates rates = ratesOf("a100-40g");
+  ModelShape shape = gpt(64, 8192, 80);
+  SearchSpace space;
+  space.ranks = space.globalBatch = 64;
+  space.fixed.flashAttention = true;
+  std::vector<Candidate> plans = plansForPrograms(shape, space, rates);
+  ASSERT_FALSE(plans.empty());
+  for (size_t index = 0; index < plans.size(); ++index) {
+    const ParallelPlan &plan = plans[index].plan;
+    EXPECT_TRUE(hasPass(plan) && plan.recompute == Recompute::None && plan.dp == 64);
+    EXPECT_EQ(plans[index].seconds, estimateStep(shape, plan, rates).seconds);
+    EXPECT_TRUE(fits(plans[index].memory, rates.cluster()));
+    EXPECT_TRUE(index == 0 || plans[index - 1].seconds <= plans[index].seconds);
+  }
+  // Kept whole, the fastest would not fit.
+  EXPECT_FALSE(estimate(shape, plans.front().plan, rates).fits);
+}
+
+TEST(Search, LeavesOutWhatProgramsAreMadeOf) {
+  SearchSpace space;
+  space.ranks = space.globalBatch = 8;
+  Result<Candidate> best = fastestPlan(gpt(12, 768, 12), space, ratesOf("a100-80g"));
+  ASSERT_TRUE(best);
+  EXPECT_TRUE(hasPass(best->plan));
+  space.programs = false;
+  Result<Candidate> other = fastestPlan(gpt(12, 768, 12), space, ratesOf("a100-80g"));
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(hasPass(other->plan));
+  EXPECT_GE(other->seconds, best->seconds);
+}

@@ -30,6 +30,7 @@ struct SearchSpace {
   bool sequence = true;      ///< ranks of a node that share samples, without a pipeline
   bool offload = true;       ///< to the host, and to storage where the cluster has some
   bool selective = false;    ///< recomputation of attention alone, for which ds_config.json has no key
+  bool programs = true;      ///< plans of which programs can be made as well
   int64_t maxInterleave = 1; ///< chunks of layers per stage, for which it has none either
   ParallelPlan fixed;
 };
@@ -38,6 +39,12 @@ struct SearchSpace {
 /// recomputed, less offloaded, larger micro-batch. Fails with Invalid when no plan divides the ranks and the
 /// batch, with DoesNotFit, naming the plan that came nearest, when none fits.
 Result<Candidate> fastestPlan(const ModelShape &shape, const SearchSpace &space, const Rates &rates);
+
+/// The plans of a space of which programs can be made (hasPass), the fastest first. What is computed
+/// again is the program's to choose: `seconds` are those of a step that computes nothing again, less than
+/// which none takes, and `memory` is that of one that computes all of it again, which fits.
+std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpace &space,
+                                        const Rates &rates);
 
 /// All plans that differ from `plan` in ZeRO stage, recomputation, offload of the optimizer and micro-batch
 /// (powers of two, the global batch kept where it divides), in that order.
@@ -60,8 +67,8 @@ int64_t longestSequence(const ModelShape &shape, const ParallelPlan &plan, const
 /// The plan that a configuration asks for.
 ParallelPlan planFromConfig(const config::Config &config);
 
-/// Whether programs have all that a plan asks for: no degree of parallelism but data, nothing recomputed,
-/// everything on the device.
+/// Whether programs have all that a plan asks for: no degree of parallelism but data, everything on the device.
+/// What is computed again they choose themselves.
 bool hasPass(const ParallelPlan &plan);
 
 /// What the program of a plan takes.
