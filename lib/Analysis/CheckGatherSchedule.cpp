@@ -63,6 +63,10 @@ std::optional<std::string> GatherChecker::checkCover() const {
              " of value " + std::to_string(load.value) + ", which are not there";
     if (crosses(load) && load.lastUse - load.firstUse + 1 < usesOf(load).size())
       return describe(load) + " serves several segments, but not all uses";
+    const GatherStay stay = problem.values[load.value].stay;
+    if (load.firstUse < load.lastUse &&
+        (stay == GatherStay::Use || (crosses(load) && stay != GatherStay::Step)))
+      return describe(load) + " serves more uses than it is to stay for";
     for (uint32_t use = load.firstUse; use <= load.lastUse; ++use)
       ++count[load.value][use];
   }

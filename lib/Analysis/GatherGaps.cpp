@@ -1,7 +1,9 @@
-//===- GatherGaps.cpp - Where a value may be kept, and why it is not ------------===//
+//===- GatherGaps.cpp - Where a value is kept, and why it is not -----------------===//
 #include "GatherSolver.h"
+#include "HeldBytes.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ds::analysis {
 
@@ -65,14 +67,63 @@ int64_t GatherSolver::reuseDistance(const Gap &gap) const {
 void GatherSolver::findGaps() {
   for (uint32_t value = 0; value < problem.values.size(); ++value) {
     const std::vector<GatherUse> &uses = problem.values[value].uses;
+    const GatherStay stay = problem.values[value].stay;
+    if (uses.empty() || stay == GatherStay::Use)
+      continue;
+    Gap all{value, 0, uint32_t(uses.size() - 1)};
+    if (stay == GatherStay::Step && segmentOf(uses.front()) != segmentOf(uses.back()) && isAllowed(all))
+      gaps.push_back(all);
     for (uint32_t use = 0; use + 1 < uses.size(); ++use)
       if (Gap gap{value, use, use + 1}; segmentOf(uses[use]) == segmentOf(uses[use + 1]) && isAllowed(gap))
         gaps.push_back(gap);
-    if (uses.empty() || segmentOf(uses.front()) == segmentOf(uses.back()))
-      continue;
-    if (Gap all{value, 0, uint32_t(uses.size() - 1)}; isAllowed(all))
-      gaps.push_back(all);
   }
+}
+
+/// The commands over which a value takes memory that is kept over `gap`, but for those over which it takes
+/// memory where nothing is kept: from `issues` of its uses to their ends.
+std::vector<GatherUse> GatherSolver::heldOver(const Gap &gap, const std::vector<int64_t> &issues) const {
+  const std::vector<GatherUse> &uses = problem.values[gap.value].uses;
+  std::vector<GatherUse> held;
+  for (uint32_t use = gap.firstUse; use < gap.lastUse; ++use)
+    held.push_back({uses[use].end, issues[use + 1]});
+  if (isForStep(gap)) {
+    held.push_back({0, issues.front()});
+    held.push_back({uses.back().end, int64_t(problem.seconds.size())});
+  }
+  std::erase_if(held, [](const GatherUse &range) { return range.begin >= range.end; });
+  return held;
+}
+
+/// Of what is to stay as much as the bounds allow beside what is in use or on its way: most time saved for a
+/// byte first.
+std::vector<bool> GatherSolver::keepWhatFits() const {
+  Loads loads = makeLoads(std::vector<bool>(gaps.size()));
+  issueLate(loads);
+  std::vector<std::vector<int64_t>> issues(problem.values.size());
+  for (uint32_t value = 0; value < issues.size(); ++value)
+    issues[value].resize(problem.values[value].uses.size());
+  for (const GatherLoad &load : loads)
+    issues[load.value][load.firstUse] = load.issue;
+  Occupancy taken = occupancyOf(loads, loads.size());
+  HeldBytes bytes(taken.bytes), elements(taken.elements);
+  auto fits = [&](const GatherValue &value, const GatherUse &range) {
+    return bytes.mostIn(range.begin, range.end) <= problem.budgetBytes - value.bytes &&
+           elements.mostIn(range.begin, range.end) <= problem.maxLiveElements - value.elements;
+  };
+  std::vector<bool> kept(gaps.size()), isKeptForStep(problem.values.size());
+  for (size_t gap : orderByWorth()) {
+    const GatherValue &value = problem.values[gaps[gap].value];
+    const std::vector<GatherUse> held = heldOver(gaps[gap], issues[gaps[gap].value]);
+    if (isKeptForStep[gaps[gap].value] ||
+        !std::all_of(held.begin(), held.end(), [&](const GatherUse &range) { return fits(value, range); }))
+      continue;
+    for (const GatherUse &range : held)
+      bytes.add(range.begin, range.end, value.bytes), elements.add(range.begin, range.end, value.elements);
+    kept[gap] = true;
+    if (isForStep(gaps[gap]))
+      isKeptForStep[gaps[gap].value] = true;
+  }
+  return kept;
 }
 
 /// Time of gathers that keeping a value over `gap` saves in a step.
@@ -82,6 +133,17 @@ double GatherSolver::savedSeconds(const Gap &gap) const {
   for (uint32_t use = gap.firstUse; use <= gap.lastUse; ++use)
     gathers += double(runs[segmentOf(value.uses[use])]);
   return (gathers - double(runs[segmentOf(value.uses[gap.firstUse])])) * value.seconds;
+}
+
+/// The gaps, those first over which a kept byte saves most time.
+std::vector<size_t> GatherSolver::orderByWorth() const {
+  std::vector<double> worth;
+  for (const Gap &gap : gaps)
+    worth.push_back(savedSeconds(gap) / double(std::max<int64_t>(problem.values[gap.value].bytes, 1)));
+  std::vector<size_t> order(gaps.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth[a] > worth[b]; });
+  return order;
 }
 
 /// The bound that keeping what `loads` keep would exceed, and what it would take at most; bytes first.

@@ -211,12 +211,8 @@ std::optional<Candidate> GatherSolver::judgeBelow(Loads loads, const Candidate &
   return scored(std::move(loads), exposed);
 }
 
-std::optional<Candidate> GatherSolver::evaluate(const std::vector<bool> &kept) {
-  --evaluations;
-  Loads loads = makeLoads(kept);
-  if (!keepsWithinBounds(loads))
-    return std::nullopt;
-  Loads early = loads;
+Candidate GatherSolver::evaluate(const std::vector<bool> &kept) const {
+  Loads loads = makeLoads(kept), early = loads;
   issueLate(loads), issueEarly(early);
   Candidate late = judge(std::move(loads)), other = judge(std::move(early));
   return other.score < late.score ? other : late;

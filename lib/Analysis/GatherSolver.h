@@ -1,7 +1,7 @@
 //===- GatherSolver.h - The search behind GatherSchedule --------------------------===//
 //
-// Issue positions for a given set of kept values (GatherSchedule.cpp), and the search over such sets
-// (GatherSearch.cpp).
+// What stays of what is to stay (GatherGaps.cpp), issue positions for it (GatherSchedule.cpp), and single
+// moves of them (GatherSearch.cpp).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_GATHERSOLVER_H
@@ -15,7 +15,7 @@ namespace ds::analysis::detail {
 
 using Loads = std::vector<GatherLoad>;
 
-/// Uses of a value between which it may be kept: two of one segment, or all of all segments.
+/// Uses of a value between which it is to stay: two of one segment, or all of all segments.
 struct Gap {
   uint32_t value, firstUse, lastUse;
 };
@@ -57,6 +57,14 @@ private:
   }
   int64_t runsOf(const GatherLoad &load) const { return runs[segmentOf(valueOf(load).uses[load.firstUse])]; }
   void findGaps();
+  /// Whether a value is to stay over several segments.
+  bool isForStep(const Gap &gap) const {
+    const std::vector<GatherUse> &uses = problem.values[gap.value].uses;
+    return segmentOf(uses[gap.firstUse]) != segmentOf(uses[gap.lastUse]);
+  }
+  std::vector<GatherUse> heldOver(const Gap &gap, const std::vector<int64_t> &issues) const;
+  std::vector<size_t> orderByWorth() const;
+  std::vector<bool> keepWhatFits() const;
   int64_t reuseDistance(uint32_t value, uint32_t use) const;
   int64_t loopDistance(uint32_t value, uint32_t segment) const;
   int64_t reuseDistance(const Gap &gap) const;
@@ -69,12 +77,11 @@ private:
   int64_t boundOf(const GatherLoad &load) const;
   int64_t earliestIssue(const Occupancy &occupancy, const GatherLoad &load) const;
   std::optional<Regather> exceededBy(const Loads &loads) const;
-  bool keepsWithinBounds(const Loads &loads) const { return !exceededBy(loads); }
   void issueLate(Loads &loads) const;
   int64_t commandAt(double seconds) const;
   bool moveGroup(Occupancy &occupancy, Loads &loads, size_t begin, size_t end, int64_t issue) const;
   void issueEarly(Loads &loads) const;
-  std::optional<Candidate> evaluate(const std::vector<bool> &kept);
+  Candidate evaluate(const std::vector<bool> &kept) const;
   Candidate judge(Loads loads) const;
   /// The same, or nothing if `loads` expose more than `known`.
   std::optional<Candidate> judgeBelow(Loads loads, const Candidate &known) const;
@@ -84,19 +91,13 @@ private:
   void improve(Candidate &best);
   int64_t firstNeed(const Loads &loads, int64_t issue) const;
   void postpone(Candidate &best);
-  void enumerate();
-  void search(std::vector<bool> kept);
-  std::vector<size_t> keptOf(const std::vector<bool> &kept, uint32_t value) const;
-  bool tryFlips(std::vector<bool> &kept, const std::vector<size_t> &flips);
-  std::vector<bool> startFull();
 
   const GatherProblem &problem;
   int64_t evaluations;
   std::vector<double> startSeconds;  ///< of each command, were nothing to wait for
   std::vector<uint32_t> segments;    ///< of each command
   std::vector<int64_t> runs, begins; ///< of each segment: times in a step, first command
-  std::vector<Gap> gaps;
-  std::optional<Candidate> best;
+  std::vector<Gap> gaps;             ///< of a value that is to stay for the step that one first
 };
 
 } // namespace ds::analysis::detail

@@ -72,6 +72,8 @@ static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribut
     return expect(isa<WorkAttr>(attribute.getValue()), "#ds.work<forward>");
   if (attribute.getName() == DsDialect::kSegmentAttr)
     return expect(isa<SegmentAttr>(attribute.getValue()), "#ds.segment<forward, backward>");
+  if (attribute.getName() == DsDialect::kStayAttr)
+    return expect(isa<StateOp>(op) && isa<StayAttr>(attribute.getValue()), "#ds.stay<segment> of a state");
   if (attribute.getName() != DsDialect::kLayerAttr)
     return success();
   auto layer = dyn_cast<StringAttr>(attribute.getValue());

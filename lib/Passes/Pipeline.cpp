@@ -72,6 +72,8 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
   cheap.cluster = options.cluster;
   cheap.memory = options.residentMemory ? options.residentMemory : options.memory;
   cheap.maxReuseElements = options.maxReuseElements;
+  cheap.maxLiveElements = options.maxLiveElements;
+  cheap.prefetchElements = options.prefetchElements;
   cheap.attentionBytes = options.attentionBytes;
   manager.addPass(createRematerializeCheap(cheap));
   // Updates run where their states live; on tensors still, so that all ops that could go there are seen.

@@ -229,3 +229,8 @@ ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffe
 ^bb0(%x: tensor<4xf32>):
   ds.yield %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{'ds.state' op expects ds.stay to be as #ds.stay<segment> of a state, but got "segment"}}
+ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = "segment"} : tensor<4xf32>

@@ -13,6 +13,9 @@ TEST(GatherSchedule, CheckerFindsFaultsOfMicroSteps) {
   GatherProblem problem = makeMicroSteps(makeLayers(2, 0.5), {1, 3, 1});
   const GatherSchedule good = solve(problem);
   auto faultOf = [&](const GatherSchedule &schedule) { return check(schedule, problem).value_or(""); };
+  problem.values[0].stay = GatherStay::Segment;
+  EXPECT_NE(faultOf(good).find("serves more uses than it is to stay for"), std::string::npos);
+  problem.values[0].stay = GatherStay::Step;
   GatherSchedule half = good; // first and middle micro-step, but not the last
   half.loads[0].lastUse = 3;
   half.loads.push_back({half.loads[0].value, 4, 5, problem.values[half.loads[0].value].uses[4].begin});
@@ -68,6 +71,9 @@ TEST(GatherSchedule, CheckerFindsFaults) {
   again.loads.front().lastUse = 0;
   again.loads.insert(again.loads.begin() + 1, {again.loads.front().value, 1, 1, 0});
   expectFault(again, "is issued before command 1");
+  problem.values.back().stay = GatherStay::Use;
+  expectFault(good, "serves more uses than it is to stay for");
+  problem.values.back().stay = GatherStay::Segment;
   GatherSchedule faster = good;
   faster.exposedSeconds -= 0.1;
   expectFault(faster, "compute waits");

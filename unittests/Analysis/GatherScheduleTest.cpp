@@ -10,34 +10,19 @@ using namespace ds::analysis;
 
 namespace {
 
-/// Looks at all keep sets and issue positions, valid or not: what is valid the checker says.
+/// Looks at all issue positions of loads, valid or not: what is valid the checker says.
 class Exhaustive {
 public:
-  explicit Exhaustive(const GatherProblem &problem) : problem(problem) {}
+  Exhaustive(const GatherProblem &problem, std::vector<GatherLoad> loads)
+      : problem(problem), loads(std::move(loads)) {}
 
-  /// The least exposed time of a step, and of those the least bytes.
-  std::pair<int64_t, int64_t> run() {
-    partition(0, 0);
+  /// The least exposed time of a step.
+  int64_t run() {
+    place(0);
     return best;
   }
 
 private:
-  /// Extends `loads` by those of the uses from `use` of `value` on, in every way.
-  void partition(uint32_t value, uint32_t use) {
-    if (value == problem.values.size())
-      return place(0);
-    uint32_t count = problem.values[value].uses.size();
-    if (use == count)
-      return partition(value + 1, 0);
-    for (uint32_t last = use; last < count; ++last) {
-      const std::vector<GatherUse> &uses = problem.values[value].uses;
-      if (segmentAt(uses[use].begin) != segmentAt(uses[last].begin) && last - use + 1 < count)
-        continue; // the checker would refuse it: this only saves time
-      loads.push_back({value, use, last, 0});
-      partition(value, last + 1);
-      loads.pop_back();
-    }
-  }
   void place(size_t index) {
     if (index == loads.size())
       return judge();
@@ -61,23 +46,20 @@ private:
     for (const GatherLoad &load : loads)
       schedule.gatheredBytes += runsAt(load.issue) * problem.values[load.value].bytes;
     schedule.exposedSeconds = exposedSeconds(problem, schedule.loads);
-    std::pair<int64_t, int64_t> score{std::llround(schedule.exposedSeconds * 1e9), schedule.gatheredBytes};
-    if (score < best && !check(schedule, problem))
-      best = score;
-  }
-  size_t segmentAt(int64_t command) const {
-    size_t segment = 0;
-    while (segment < problem.segments.size() && problem.segments[segment].end <= command)
-      ++segment;
-    return segment;
+    const int64_t exposed = std::llround(schedule.exposedSeconds * 1e9);
+    if (exposed < best && !check(schedule, problem))
+      best = exposed;
   }
   int64_t runsAt(int64_t command) const {
-    return problem.segments.empty() ? 1 : problem.segments[segmentAt(command)].runs;
+    for (const GatherSegment &segment : problem.segments)
+      if (command < segment.end)
+        return segment.runs;
+    return 1;
   }
 
   const GatherProblem &problem;
   std::vector<GatherLoad> loads;
-  std::pair<int64_t, int64_t> best{INT64_MAX, INT64_MAX};
+  int64_t best = INT64_MAX;
 };
 
 TEST(GatherSchedule, KeepsEverythingWithoutABudget) {
@@ -159,7 +141,12 @@ GatherProblem makeRandom(std::mt19937 &random, unsigned layers) {
   int64_t total = 0;
   for (int64_t layer = 0; layer < layers; ++layer) {
     int64_t size = 1 + random() % 8, back = 2 * layers - 1 - layer;
-    problem.values.push_back({size, size, double(random() % 5), 0, {{layer, layer + 1}, {back, back + 1}}});
+    problem.values.push_back({size,
+                              size,
+                              double(random() % 5),
+                              0,
+                              {{layer, layer + 1}, {back, back + 1}},
+                              random() % 4 ? GatherStay::Segment : GatherStay::Use});
     total += size;
   }
   if (random() % 2)
@@ -171,7 +158,7 @@ GatherProblem makeRandom(std::mt19937 &random, unsigned layers) {
   return problem;
 }
 
-/// Of `rounds` problems those for which no schedule is better than the one found.
+/// Of `rounds` problems those for which no other issue positions of what is gathered expose less.
 template <class Make>
 unsigned countBest(unsigned rounds, Make make) {
   std::mt19937 random(11);
@@ -179,24 +166,51 @@ unsigned countBest(unsigned rounds, Make make) {
   for (unsigned round = 0; round < rounds; ++round) {
     GatherProblem problem = make(random);
     GatherSchedule schedule = solve(problem);
-    auto [exposed, bytes] = Exhaustive(problem).run();
+    const int64_t exposed = Exhaustive(problem, schedule.loads).run();
     EXPECT_GE(std::llround(schedule.exposedSeconds * 1e9), exposed) << "round " << round;
-    optimal += std::llround(schedule.exposedSeconds * 1e9) == exposed && schedule.gatheredBytes == bytes;
+    optimal += std::llround(schedule.exposedSeconds * 1e9) == exposed;
   }
   return optimal;
 }
 
 // The issue positions are moved one by one: not always the best.
-TEST(GatherSchedule, IsTheBestOfAllSchedules) {
+TEST(GatherSchedule, IssuesAsWellAsAnyPositions) {
   auto make = [](std::mt19937 &random) { return makeRandom(random, 2 + random() % 2); };
   EXPECT_GE(countBest(400, make), 380u);
 }
 
-TEST(GatherSchedule, IsTheBestOfAllSchedulesOverMicroSteps) {
+TEST(GatherSchedule, IssuesAsWellAsAnyPositionsOverMicroSteps) {
   auto two = [](std::mt19937 &random) { return makeMicroSteps(makeRandom(random, 2), {1, 1}); };
   EXPECT_GE(countBest(100, two), 95u);
   auto many = [](std::mt19937 &random) { return makeMicroSteps(makeRandom(random, 2), {1, 6, 1}); };
   EXPECT_GE(countBest(20, many), 19u);
+}
+
+TEST(GatherSchedule, KeepsOnlyWhatIsToStay) {
+  GatherProblem problem = makeMicroSteps(makeLayers(3, 0.25), {1, 6, 1});
+  problem.values[0].stay = GatherStay::Use;
+  problem.values[1].stay = GatherStay::Segment;
+  std::vector<unsigned> gathers(3);
+  for (const GatherLoad &load : solve(problem).loads)
+    ++gathers[load.value];
+  EXPECT_EQ(gathers, (std::vector<unsigned>{6, 3, 1}));
+}
+
+/// Of what is to stay for the step the bytes allow that for one value, and of the other to stay for a
+/// segment.
+TEST(GatherSchedule, TakesBackWhatDoesNotFit) {
+  GatherProblem problem = makeMicroSteps(makeLayers(2, 0.25), {1, 6, 1});
+  problem.values[1].seconds = 0.5;  // saves more
+  problem.values[0].uses.resize(2); // leaves the first micro-step to two values, and the others to one
+  problem.values[0].stay = GatherStay::Segment;
+  GatherSchedule schedule = solve(problem);
+  EXPECT_EQ(schedule.loads.size(), 2u);
+  problem.budgetBytes = 115; // of the 120 that both take
+  schedule = solve(problem);
+  std::vector<unsigned> gathers(2);
+  for (const GatherLoad &load : schedule.loads)
+    ++gathers[load.value];
+  EXPECT_EQ(gathers, (std::vector<unsigned>{2, 3})); // only uses of 1 in one segment follow each other
 }
 
 TEST(GatherSchedule, GathersOnceAStepWithoutABudget) {
@@ -242,7 +256,7 @@ TEST(GatherSchedule, HoldsWithValuesOfManyUses) {
     GatherProblem problem = makeRandom(random, 6 + random() % 6);
     int64_t count = problem.seconds.size();
     for (unsigned more = 0; more < 3; ++more) {
-      GatherValue value{8, 8, double(random() % 20), 0, {}};
+      GatherValue value{8, 8, double(random() % 20), 0, {}, GatherStay::Segment};
       for (int64_t command = random() % 4; command < count; command += 2 + random() % 4)
         value.uses.push_back({command, command + 1});
       problem.values.push_back(value);
@@ -251,7 +265,7 @@ TEST(GatherSchedule, HoldsWithValuesOfManyUses) {
   }
 }
 
-TEST(GatherSchedule, SearchesManyValues) {
+TEST(GatherSchedule, KeepsAPartOfManyValues) {
   std::mt19937 random(5);
   GatherProblem problem = makeLayers(24, 0.8);
   for (GatherValue &value : problem.values)
@@ -289,6 +303,9 @@ TEST(GatherSchedule, NamesTheLimitThatForbidsToKeep) {
   problem.maxReuseElements = 9;
   EXPECT_EQ(firstReason(problem).limit, GatherLimit::ReuseElements);
   EXPECT_EQ(firstReason(problem).wanted, 10);
+  problem = layers;
+  problem.values[0].stay = GatherStay::Use;
+  EXPECT_EQ(firstReason(problem).limit, GatherLimit::Choice);
   problem = makeMicroSteps(layers, {1, 1});
   problem.liveBytes[4] = 200;
   problem.budgetBytes = 205; // the second micro-step begins with little room
@@ -302,8 +319,9 @@ TEST(GatherSchedule, CountsWhatLiesBetweenTwoRunsOfOneMicroStep) {
   problem.seconds.assign(5, 1.0);
   problem.liveBytes.assign(5, 0);
   problem.segments = {{1, 1}, {4, 3}, {5, 1}};
-  problem.values = {
-      {10, 10, 0.5, 0, {{0, 1}, {2, 3}, {4, 5}}}, {10, 10, 0.5, 0, {{1, 2}}}, {10, 10, 0.5, 0, {{3, 4}}}};
+  problem.values = {{10, 10, 0.5, 0, {{0, 1}, {2, 3}, {4, 5}}, GatherStay::Step},
+                    {10, 10, 0.5, 0, {{1, 2}}},
+                    {10, 10, 0.5, 0, {{3, 4}}}};
   problem.maxReuseElements = 10;
   GatherProblem once = problem;
   once.segments[1].runs = 1;

@@ -1,19 +1,17 @@
-//===- GatherSchedule.h - When to gather sharded values, and which to keep ------===//
+//===- GatherSchedule.h - When to gather sharded values ---------------------------===//
 //
 // Values that lie sharded over the ranks are gathered before they are used, on a stream beside the compute
-// stream. Three decisions: whether a value stays gathered from forward to backward or is gathered again,
-// whether it stays for all micro-steps of a step (both are selective unsharding), and where in the order of
-// compute commands each gather is issued (prefetch). They are one decision here: a set of kept values is
-// judged by the time that its best known prefetch leaves exposed, so that memory goes to whichever hides
-// most.
+// stream. How long each stays then, for a use, from forward to backward, or for all micro-steps of a step, is
+// chosen with all else that takes a step's memory (Residency.h), before it is known to the byte what is live.
+// Here it is: what does not fit is taken back, least time saved for a byte first, and gathered again. What is
+// decided here is where in the order of compute commands each gather is issued (prefetch).
 //
 // The commands of all micro-steps stand one behind the other. A value that is kept from one to the next has a
 // place of its own for the whole step, for the function in the middle runs again and again.
 //
-// The search: keep sets by enumeration while they are few, otherwise by flips and swaps from two starts; for
-// each the issue positions as late as hiding allows, then moved one by one while that helps. The price: more
-// than a handful of values are not searched exhaustively, and a link that other streams also use counts as
-// free.
+// The search: issue positions as late as hiding allows, or as early as the bounds do, whichever exposes less,
+// then moved one by one while that helps. The price: positions are not searched exhaustively, and a link that
+// other streams also use counts as free.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_GATHERSCHEDULE_H
@@ -34,6 +32,13 @@ struct GatherUse {
   int64_t begin = 0, end = 0;
 };
 
+/// How long a value is to stay when it has been gathered.
+enum class GatherStay : uint8_t {
+  Use,     ///< until one use ends
+  Segment, ///< for all uses of a segment
+  Step,    ///< for all uses
+};
+
 /// A value that must be gathered while it is used, and does not change between its uses.
 struct GatherValue {
   int64_t bytes = 0;           ///< of the gathered value
@@ -41,6 +46,7 @@ struct GatherValue {
   double seconds = 0;          ///< one gather of it takes
   int64_t earliest = 0;        ///< first command before which a gather may be issued
   std::vector<GatherUse> uses; ///< ascending and apart: forward, backward
+  GatherStay stay = GatherStay::Use;
 };
 
 /// The commands from the end of the segment before it to `end`. No use and no gather crosses its ends.
@@ -79,10 +85,11 @@ struct GatherSchedule {
 };
 
 struct GatherOptions {
-  int64_t maxEvaluations = 3000; ///< simulations that the search may spend
+  int64_t maxEvaluations = 750; ///< simulations that the search may spend
 };
 
-/// The best schedule found, or why the problem is malformed. Equal input, equal output. Bounds of memory and
+/// The best schedule found, or why the problem is malformed. Equal input, equal output. Values stay as long
+/// as they are to, or where the bounds do not allow that for a segment, or for a use. Bounds of memory and
 /// elements restrict prefetching and keeping alone: a gather that is issued where its value is needed is
 /// always allowed, and the plan tells whether that fits.
 Result<GatherSchedule> scheduleGathers(const GatherProblem &problem, const GatherOptions &options = {});
@@ -94,7 +101,7 @@ std::vector<double> exposedBySegment(const GatherProblem &problem, const std::ve
 
 /// What keeps a value from staying gathered.
 enum class GatherLimit : uint8_t {
-  Time, ///< nothing: to keep it would save no time
+  Choice, ///< it was not to stay
   Bytes,
   LiveElements,
   ReuseElements,
@@ -103,7 +110,7 @@ enum class GatherLimit : uint8_t {
 /// A gather of a value that has been gathered before in the step, and why it is not kept instead.
 struct Regather {
   uint32_t load = 0; ///< into the schedule's loads
-  GatherLimit limit = GatherLimit::Time;
+  GatherLimit limit = GatherLimit::Choice;
   int64_t wanted = 0;           ///< what keeping it would need, of what is limited
   bool isForOneSegment = false; ///< it is kept out of a segment that has used it; else from another one
 };

@@ -64,6 +64,8 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kLayerAttr = "ds.layer";
     /// Function result attribute of a differentiated forward: the state whose gradient this is.
     static constexpr StringLiteral kGradientAttr = "ds.gradient";
+    /// State attribute: how long a parameter stays where it was gathered (a StayAttr); without one, for a use.
+    static constexpr StringLiteral kStayAttr = "ds.stay";
     /// Module attribute: how to train (a DictionaryAttr; keys are documented with ds-build-step).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
     /// Module attribute: the phase that the module is in (a PhaseAttr). A module without one is in any phase that its
@@ -99,6 +101,12 @@ def Ds_RoleAttr : Ds_EnumAttr<Ds_Role, "role">;
 def Ds_Space : Ds_Enum<"Space", "memory space", [
   I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">, I32EnumAttrCase<"Nvme", 2, "nvme">]>;
 def Ds_SpaceAttr : Ds_EnumAttr<Ds_Space, "space">;
+
+def Ds_Stay : Ds_Enum<"Stay", "how long a gathered parameter stays", [
+  I32EnumAttrCase<"Use", 0, "use">, I32EnumAttrCase<"Segment", 1, "segment">, I32EnumAttrCase<"Step", 2, "step">]>;
+def Ds_StayAttr : Ds_EnumAttr<Ds_Stay, "stay"> {
+  let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.stay<segment>
+}
 
 def Ds_Work : Ds_Enum<"Work", "what a step does", [
   I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,

@@ -61,6 +61,8 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     - `recompute` of `ds.training` says otherwise where it is there, whatever memory there is. Layers, by default all, are
       made again in parts, each from what enters it: as many parts as `checkpoints`, or parts of `interval` layers. Or
       the results of `ops` are, by name. A layer or an op that forward does not have is refused.
+    - Each gathered parameter's state says in `ds.stay` whether it stays for a use, for a segment, or for all
+      micro-steps: what saves most seconds of the link within `memory` and the limits in elements, which are DeepSpeed's.
     - Collectives are never repeated; what was gathered for forward is read from backward's gather, which is issued
       earlier for that. Evaluation stays as it is.
     - `ds.residency` of the module says what was made again and what that buys. With `remarks`, each value is told of.
@@ -87,6 +89,10 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
     Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
            "Elements of other parameters that may be used between two uses of one that is kept; 0: no limit">,
+    Option<"maxLiveElements", "max-live-elements", "int64_t", "1000000000",
+           "Elements that may be gathered at one time where one is kept; 0: no limit">,
+    Option<"prefetchElements", "prefetch-elements", "int64_t", "50000000",
+           "As ds-schedule-communication has it: what is gathered ahead of need is in memory; 0: no limit">,
     Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
            "On CUDA, bytes of a piece of attention's gradient where one key head does not take more">,
     Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be made again">,

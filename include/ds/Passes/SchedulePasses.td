@@ -280,19 +280,20 @@ def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
 }
 
 def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"> {
-  let summary = "Gathers parameters ahead of need, and keeps those that buy most";
+  let summary = "Gathers parameters ahead of need, and keeps those that are to stay";
   let description = [{
-    Decides with Analysis/GatherSchedule, jointly, which parameters stay gathered between two uses in a function, which
-    over all micro-steps of a step, and where each gather is issued. What stays over micro-steps lies in a state of its
-    own, `ds.gathered_from` its shard: the first micro-step gathers it, the others read it, and evaluation gathers into
-    the same place.
+    Decides with Analysis/GatherSchedule where each gather is issued. How long a parameter stays gathered its state says
+    (`ds.stay`, chosen by ds-rematerialize-cheap); what does not fit beside what is live is gathered again, least time
+    saved for a byte first. What stays over micro-steps lies in a state of its own, `ds.gathered_from` its shard: the
+    first micro-step gathers it, the others read it, and evaluation gathers into the same place.
 
     Requires: phase scheduled, reductions placed (their buffers count as live, and so do workspaces to come).
     Ensures: (E1) a gather is issued no later than its value is needed, and no earlier than hiding it asks for; (E2)
-    what is kept is gathered once; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
+    what is kept is gathered once, and nothing is kept that is not to stay; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
     those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept, and what forbids to keep the rest; (E5)
     nothing stays over micro-steps whose shard one of them changes before the last use.
 
+    With `ds.stay = #ds.stay<segment>` of the state that `%w` is
     ```
     ds.launch @a ins(%x) outs(%y) on compute                  ds.communicate all_gather ins(%w) outs(%f) ... on gather
     ds.communicate all_gather ins(%w) outs(%f) ... on gather  ds.launch @a ins(%x) outs(%y) on compute

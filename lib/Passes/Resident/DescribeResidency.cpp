@@ -4,6 +4,7 @@
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Residency.h"
+#include "ds/Support/Format.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -121,19 +122,32 @@ static const analysis::ResidencyWay &wayOf(const ResidencyModel &model, size_t i
 static int64_t deviceBytesOf(const analysis::ResidencyWay &way) {
   int64_t bytes = 0;
   for (const analysis::ResidencyHold &hold : way.holds)
-    if (hold.space == 0 && hold.end > hold.begin)
+    if (hold.space == ResidencyModel::kDevice && hold.end > hold.begin)
       bytes = std::max(bytes, hold.bytes);
   return bytes;
 }
 
-/// "kept", "on the host", "made again"; of gathers "gathered each time", "kept gathered".
-static StringRef spellWay(const ResidencyModel &model, size_t index, int32_t way) {
+/// "kept", "on the host", "made again"; of parameters "gathered each time" and how long they are kept; of
+/// attention's gradient what it is given beside its operands.
+static std::string spellWay(const ResidencyModel &model, size_t index, int32_t way) {
   if (way == analysis::kMadeAgain || way == kRefused)
     return way == kRefused ? "kept" : "made again";
   const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
-  if (model.choices[index].state)
-    return home.holds.empty() ? "gathered each time" : "kept gathered";
-  return llvm::any_of(home.holds, [](const auto &hold) { return hold.space == 1; }) ? "on the host" : "kept";
+  const ResidencyChoice &choice = model.choices[index];
+  if (choice.attention)
+    return "in pieces of " + ::ds::formatBytes(deviceBytesOf(home));
+  if (choice.state)
+    switch (choice.stays[way]) {
+    case Stay::Use:
+      return "gathered each time";
+    case Stay::Segment:
+      return "kept gathered for a micro-step";
+    case Stay::Step:
+      return "kept gathered for a step";
+    }
+  return llvm::any_of(home.holds, [](const auto &hold) { return hold.space == ResidencyModel::kHost; })
+             ? "on the host"
+             : "kept";
 }
 
 /// By how much a step's busiest resource takes longer if value `index` is had by `other`.
@@ -160,8 +174,11 @@ static DictionaryAttr describeValue(const ResidencyModel &model, const analysis:
   auto string = [&](StringRef text) { return builder.getStringAttr(text); };
   SmallVector<NamedAttribute> entries;
   auto add = [&](StringRef key, Attribute attr) { entries.push_back(builder.getNamedAttr(key, attr)); };
-  Operation *maker = model.choices[index].state ? nullptr : model.valueOf(index).getDefiningOp();
-  add("what", string(maker ? nameOf(maker) : model.choices[index].state.getValue()));
+  const ResidencyChoice &choice = model.choices[index];
+  Operation *maker = choice.attention ? choice.attention
+                     : choice.state   ? nullptr
+                                      : model.valueOf(index).getDefiningOp();
+  add("what", string(maker ? nameOf(maker) : choice.state.getValue()));
   add("layer", string(maker ? layerOf(maker) : std::string()));
   add("bytes", builder.getI64IntegerAttr(bytesOf(model, index)));
   add("way", string(spellWay(model, index, chosen)));

@@ -71,6 +71,9 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     module->setAttr(kResidencyAttr, describeResidency(*model, plan));
     if (remarks)
       remarkRepeats(*model, plan);
+    for (auto [state, stay] : model->findStays(plan))
+      SymbolTable::lookupSymbolIn(module, state)
+          ->setAttr(DsDialect::kStayAttr, StayAttr::get(&getContext(), stay));
     parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
                     [&](func::FuncOp func) { rematerialize(func, *model, plan); });
     setPhase(module, Phase::Resident);
@@ -92,7 +95,9 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
                                                                     const OffloadOptions &offload,
                                                                     const RepeatPlan &repeats) {
   auto model = std::make_unique<ResidencyModel>(
-      getOperation(), rates, ResidencyLimits{memory, maxReuseElements, attentionBytes, offload}, repeats);
+      getOperation(), rates,
+      ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements, attentionBytes, offload},
+      repeats);
   ::ds::Result<analysis::ResidencyPlan> plan = analysis::solveResidency(model->problem);
   std::optional<std::string> fault =
       plan ? analysis::check(*plan, model->problem) : std::optional(plan.error().message);

@@ -15,9 +15,6 @@ using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
 namespace {
-constexpr uint32_t kDevice = 0, kHost = 1;
-constexpr uint32_t kCompute = 0, kLink = 1, kToHost = 2, kToDevice = 3;
-
 /// Copies of fewer bytes take as long as larger ones, and hardly save memory.
 constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
 } // namespace
@@ -25,13 +22,13 @@ constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
 ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
                                RepeatPlan repeats)
     : context(module.getContext()), costs(rates), limits(limits), repeats(repeats) {
-  problem.spaces.push_back({limits.memory > 0 ? limits.memory : std::numeric_limits<int64_t>::max(), {}});
+  problem.spaces.push_back({limits.memory > 0 ? limits.memory : kNoLimit, {}});
   problem.resources.assign(4, 0);
   for (func::FuncOp func : getSegments(module))
     if (runsPerStep(func) > 0)
       addSegment(func);
-  for (const Segment &segment : segments)
-    addWorkspaces(segment, isForCuda(module));
+  for (uint32_t segment = 0; isForCuda(module) && segment < segments.size(); ++segment)
+    addWorkspaces(segment);
   int64_t permanent = permanentBytes(module, Space::Device);
   for (int64_t &bytes : problem.spaces[kDevice].liveBytes)
     bytes += permanent;
@@ -46,7 +43,7 @@ void ResidencyModel::addHost(ModuleOp module, const ::ds::cost::Rates &rates) {
   const ::ds::config::Cluster &cluster = rates.cluster();
   int64_t ranks = std::max<int64_t>(1, cluster.devicesPerNode);
   int64_t bytes = cluster.host.memoryBytes / ranks;
-  problem.spaces.push_back({bytes > 0 ? bytes : std::numeric_limits<int64_t>::max(), {}});
+  problem.spaces.push_back({bytes > 0 ? bytes : kNoLimit, {}});
   problem.spaces[kHost].liveBytes.assign(problem.spaces[kDevice].liveBytes.size(),
                                          permanentBytes(module, Space::Host));
 }
@@ -115,46 +112,6 @@ void ResidencyModel::addSegment(func::FuncOp func) {
   addLiveBytes(segment);
 }
 
-/// Gathers are issued ahead of need and reductions waited for behind them: by twice what they should take, as
-/// the passes that place them have it.
-void ResidencyModel::delayCollectives(Segment &segment) {
-  std::vector<double> start(segment.seconds.size() + 1, 0);
-  std::partial_sum(segment.seconds.begin(), segment.seconds.end(), start.begin() + 1);
-  auto at = [&](double seconds) {
-    return uint32_t(std::max<int64_t>(0, llvm::upper_bound(start, seconds) - start.begin() - 1));
-  };
-  const uint32_t last = segment.memory.ops.size();
-  for (Operation *op : segment.memory.ops) {
-    auto collective = dyn_cast<CollectiveOpInterface>(op);
-    if (!collective || op->getNumOperands() == 0 || op->getNumResults() == 0)
-      continue;
-    double seconds = costs.collectiveSeconds(collective);
-    uint32_t moment = segment.memory.momentOf(op);
-    if (collective.getReduction()) {
-      problem.resources[kLink] += segment.runs * seconds;
-      if (std::optional<uint32_t> operand = segment.memory.find(op->getOperand(0)))
-        for (int32_t memory = int32_t(*operand); memory >= 0; memory = segment.memory.memories[memory].joined)
-          segment.memory.memories[memory].end =
-              std::max(segment.memory.memories[memory].end, std::min(last, at(start[moment] + 2 * seconds)));
-      continue;
-    }
-    const uint32_t result = *segment.memory.find(op->getResult(0));
-    ValueMemory &memory = segment.memory.memories[result];
-    auto argument = dyn_cast<BlockArgument>(op->getOperand(0));
-    FlatSymbolRefAttr state =
-        argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
-    memory.begin = std::min(memory.begin, at(start[moment] - 2 * seconds - kIssueSeconds));
-    if (!state || collective.getCollectiveKind() != CollectiveKind::AllGather) {
-      problem.resources[kLink] += segment.runs * seconds;
-      continue;
-    }
-    Gathered &gathered = gathers[state.getAttr()];
-    gathered.bytes = memory.bytes, gathered.elements = tensorType(memory.value).getNumElements();
-    gathered.seconds = seconds;
-    gathered.uses.emplace_back(segments.size() - 1, result);
-  }
-}
-
 void ResidencyModel::addLiveBytes(const Segment &segment) {
   std::vector<int64_t> change(segment.memory.ops.size() + 2, 0);
   for (const ValueMemory &memory : segment.memory.memories) {
@@ -169,21 +126,14 @@ void ResidencyModel::addLiveBytes(const Segment &segment) {
 }
 
 /// What libraries will be given beside their operands, on a GPU: there budgets are known without asking them.
-void ResidencyModel::addWorkspaces(const Segment &segment, bool isForCuda) {
-  for (size_t moment = 0; isForCuda && moment < segment.memory.ops.size(); ++moment) {
-    int64_t bytes = 0;
+void ResidencyModel::addWorkspaces(uint32_t index) {
+  Segment &segment = segments[index];
+  for (uint32_t moment = 0; moment < segment.memory.ops.size(); ++moment) {
     if (auto product = dyn_cast<MatmulOp>(segment.memory.ops[moment]))
-      bytes = std::min<int64_t>(32 << 20, 64 * tensorType(product.getResult()).getNumElements());
-    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.ops[moment])) {
-      ArrayRef<int64_t> query = tensorType(gradient.getQuery()).getShape(),
-                        key = tensorType(gradient.getKey()).getShape();
-      ::ds::rt::AttentionSizes sizes{uint64_t(query[0]), uint64_t(query[1]), uint64_t(key[1]),
-                                     uint64_t(query[2]), uint64_t(key[2]),   uint64_t(query[3])};
-      if (auto pieces = ::ds::rt::gradientPieces(sizes, gradient.getCausal(),
-                                                 std::max<uint64_t>(1, limits.attentionBytes)))
-        bytes = int64_t(pieces->workspaceBytes);
-    }
-    problem.spaces[kDevice].liveBytes[segment.begin + moment] += bytes;
+      problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
+          std::min<int64_t>(32 << 20, 64 * tensorType(product.getResult()).getNumElements());
+    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.ops[moment]))
+      addPieces(gradient, index, moment);
   }
 }
 
@@ -262,7 +212,36 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
   }
   segment.values[choice.memory] = problem.values.size();
   problem.values.push_back(std::move(value));
-  choices.push_back({index, choice.memory, {}, std::move(refused)});
+  choices.push_back({index, choice.memory, {}, nullptr, std::move(refused)});
+}
+
+/// Attention's gradient is computed in pieces of the usual size or smaller ones, which ds-assign-workspaces
+/// takes where there is no room for larger ones.
+void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment) {
+  const Segment &segment = segments[index];
+  ArrayRef<int64_t> query = tensorType(gradient.getQuery()).getShape(),
+                    key = tensorType(gradient.getKey()).getShape();
+  ::ds::rt::AttentionSizes sizes{uint64_t(query[0]), uint64_t(query[1]), uint64_t(key[1]),
+                                 uint64_t(query[2]), uint64_t(key[2]),   uint64_t(query[3])};
+  analysis::ResidencyValue value;
+  value.isRead = true;
+  int64_t last = kNoLimit;
+  for (uint64_t piece = std::max<uint64_t>(1, limits.attentionBytes); piece > 0;
+       piece = llvm::bit_floor(piece) / 2) {
+    auto pieces = ::ds::rt::gradientPieces(sizes, gradient.getCausal(), piece);
+    if (!pieces)
+      return;
+    const auto bytes = int64_t(pieces->workspaceBytes);
+    if (bytes >= last)
+      continue;
+    last = bytes;
+    double count = double(query[0] / pieces->batch) * double(key[2] / pieces->groups);
+    const uint32_t at = segment.begin + moment;
+    value.homes.push_back(
+        {{{kDevice, bytes, at, at + 1}}, {{kCompute, segment.runs * count * costs.launchSeconds()}}});
+  }
+  problem.values.push_back(std::move(value));
+  choices.push_back({index, {}, {}, gradient});
 }
 
 void ResidencyModel::addForward(uint32_t index) {
@@ -279,59 +258,6 @@ void ResidencyModel::addForward(uint32_t index) {
     for (uint32_t moment = memory.isStored ? memory.end + 1 : memory.begin; moment <= memory.lastRead;
          ++moment)
       live[segment.begin + moment] += memory.bytes;
-  }
-}
-
-/// Whether DeepSpeed's bound allows to keep `gathered` from a use to the next: elements of other parameters
-/// that are used between the two.
-bool ResidencyModel::mayKeep(const Gathered &gathered, size_t use) const {
-  auto momentOf = [&](std::pair<uint32_t, uint32_t> at, bool isEnd) {
-    const ValueMemory &memory = segments[at.first].memory.memories[at.second];
-    return segments[at.first].begin + (isEnd ? memory.end : memory.begin);
-  };
-  uint32_t begin = momentOf(gathered.uses[use], true), end = momentOf(gathered.uses[use + 1], false);
-  int64_t elements = 0;
-  for (const auto &[state, other] : gathers)
-    if (&other != &gathered && llvm::any_of(other.uses, [&](auto at) {
-          return momentOf(at, false) < end && momentOf(at, true) > begin;
-        }))
-      elements += other.elements;
-  return limits.maxReuseElements == 0 || elements <= limits.maxReuseElements;
-}
-
-void ResidencyModel::addGathers() {
-  for (const auto &[state, gathered] : gathers) {
-    analysis::ResidencyValue value;
-    value.isRead = true;
-    double everyUse = 0, everyRun = 0;
-    std::vector<analysis::ResidencyHold> gaps, whole;
-    uint32_t end = 0;
-    bool mayKeepAll = true, mayKeepWithin = true;
-    for (size_t use = 0; use < gathered.uses.size(); ++use) {
-      auto [index, memory] = gathered.uses[use];
-      const Segment &segment = segments[index];
-      const ValueMemory &at = segment.memory.memories[memory];
-      bool isFirst = use == 0 || gathered.uses[use - 1].first != index;
-      everyUse += segment.runs * gathered.seconds, everyRun += isFirst ? segment.runs * gathered.seconds : 0;
-      uint32_t begin = segment.begin + at.begin;
-      analysis::ResidencyHold gap{kDevice, gathered.bytes, end, std::max(end, begin)};
-      whole.push_back(gap);
-      if (!isFirst)
-        gaps.push_back(gap);
-      if (use > 0 && !mayKeep(gathered, use - 1))
-        (isFirst ? mayKeepAll : mayKeepWithin) = false;
-      end = segment.begin + at.end + 1;
-    }
-    whole.push_back({kDevice, gathered.bytes, end, uint32_t(problem.spaces[kDevice].liveBytes.size())});
-    whole.back().end = std::max(whole.back().begin, whole.back().end);
-    bool isInSeveral = gathered.uses.front().first != gathered.uses.back().first;
-    if (isInSeveral && mayKeepAll && mayKeepWithin)
-      value.homes.push_back({whole, {{kLink, gathered.seconds}}});
-    if (!gaps.empty() && mayKeepWithin)
-      value.homes.push_back({gaps, {{kLink, everyRun}}});
-    value.homes.push_back({{}, {{kLink, everyUse}}});
-    problem.values.push_back(std::move(value));
-    choices.push_back({std::nullopt, 0, state});
   }
 }
 
@@ -379,5 +305,5 @@ int64_t ResidencyModel::getHostBytes() const {
 
 Value ResidencyModel::valueOf(size_t index) const {
   const ResidencyChoice &choice = choices[index];
-  return choice.segment ? segments[*choice.segment].memory.memories[choice.memory].value : Value();
+  return choice.memory ? segments[*choice.segment].memory.memories[*choice.memory].value : Value();
 }

@@ -1,12 +1,15 @@
 //===- ResidencyModel.h - A step's choices as one problem of Analysis/Residency ----===//
 //
-// All segments that a step runs stand one behind the other. Space 0 is the device, space 1 the host; resource
-// 0 is compute, 1 the link between ranks, 2 and 3 copies to the host and from it. What has a choice:
+// All segments that a step runs stand one behind the other. Space 0 is the device, space 1 the host; space 2
+// are the elements of gathered parameters, of which DeepSpeed bounds how many may be there by choice.
+// Resource 0 is compute, 1 the link between ranks, 2 and 3 copies to the host and from it. What has a choice:
 //
 // - a value of the forward that backward reads, or that such a value may be made of again: kept, or made
 //   again by the ops that the rules let run twice, or, where the configuration has it so, copied to the host
 //   and back;
-// - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step.
+// - attention's gradient on a GPU: in pieces of the usual size, or in more that take less;
+// - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step
+//   (ResidencyGathers.cpp).
 //
 // What has none is live bytes: states, inputs, values on their way, workspaces, buffers of collectives under
 // way for twice the time that they should take.
@@ -22,11 +25,16 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <limits>
+
 namespace mlir::ds {
 
 struct ResidencyLimits {
-  int64_t memory = 0;           ///< bytes; 0: no limit
-  int64_t maxReuseElements = 0; ///< DeepSpeed's bound of what is used between two uses of a kept parameter
+  int64_t memory = 0; ///< bytes; 0: no limit
+  // DeepSpeed's bounds; 0: none.
+  int64_t maxReuseElements = 0; ///< of what is used between two uses of a kept parameter
+  int64_t maxLiveElements = 0;  ///< of what is gathered at one time
+  int64_t prefetchElements = 0; ///< of what is under way ahead of need
   uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
   OffloadOptions offload = {};  ///< what of forward goes to the host
 };
@@ -43,17 +51,25 @@ struct RepeatPlan {
   RecomputeOptions demanded = {};
 };
 
-/// What a value of the problem stands for.
+/// What a value of the problem stands for: a value of the forward, a parameter, or the workspace of
+/// attention's gradient.
 struct ResidencyChoice {
-  std::optional<uint32_t> segment; ///< none: a parameter of several segments
-  uint32_t memory = 0;             ///< of the segment
-  StringAttr state;                ///< the parameter; null: a value of the forward
+  std::optional<uint32_t> segment; ///< none: a parameter, of several segments
+  std::optional<uint32_t> memory;  ///< of the segment, of a value of the forward
+  StringAttr state;                ///< the parameter
+  Operation *attention = nullptr;  ///< whose workspace it is
   /// How it would be kept, where the configuration has it made again or on the host instead.
   std::optional<::ds::analysis::ResidencyWay> kept = {};
+  SmallVector<Stay> stays = {}; ///< of a parameter, by home
 };
 
 class ResidencyModel {
 public:
+  // Spaces and resources of the problem.
+  static constexpr uint32_t kDevice = 0, kHost = 1, kElements = 2;
+  static constexpr uint32_t kCompute = 0, kLink = 1, kToHost = 2, kToDevice = 3;
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
   ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
                  RepeatPlan repeats = {});
 
@@ -66,9 +82,11 @@ public:
   MLIRContext *getContext() const { return context; }
   /// Bytes of the host that are taken whatever is chosen.
   int64_t getHostBytes() const;
+  /// How long each gathered parameter stays, by the name of its state.
+  DenseMap<StringAttr, Stay> findStays(const ::ds::analysis::ResidencyPlan &plan) const;
   /// Groups or layers in the longest forward.
   int64_t getNumGroups() const { return numGroups; }
-  /// The value that choice `index` is about, in the first segment that has it.
+  /// The value that choice `index` is about; null where it is about none.
   Value valueOf(size_t index) const;
 
   ::ds::analysis::ResidencyProblem problem;
@@ -98,11 +116,14 @@ private:
   void addSegment(func::FuncOp func);
   void delayCollectives(Segment &segment);
   void addLiveBytes(const Segment &segment);
-  void addWorkspaces(const Segment &segment, bool isForCuda);
+  void addWorkspaces(uint32_t index);
+  void addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment);
   void addForward(uint32_t segment);
   void addChoice(uint32_t segment, const ForwardChoice &choice);
   HostUse hostUseOf(const Segment &segment, uint32_t memory) const;
   ::ds::analysis::ResidencyWay wayByHost(const Segment &segment, uint32_t memory, double seconds) const;
+  uint32_t firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs) const;
+  void countElements();
   void addGathers();
   bool mayKeep(const Gathered &gathered, size_t use) const;
   int64_t permanentBytes(ModuleOp module, Space space) const;

@@ -18,6 +18,8 @@ public:
   double collectiveSeconds(CollectiveOpInterface op) const;
   /// A copy between the host and the device.
   double hostCopySeconds(double bytes) const;
+  /// To start a kernel or a call that does nothing.
+  double launchSeconds() const { return rates.memorySeconds(0); }
   /// What it adds to a kernel to read or write so many bytes more.
   double movingSeconds(double bytes) const;
   /// What it adds to a kernel that has the operands of `op` anyway to compute `op` as well.

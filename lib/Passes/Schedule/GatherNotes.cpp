@@ -39,8 +39,8 @@ static std::string spell(analysis::GatherLimit limit, int64_t wanted,
     return (key + ": keeping one takes " + Twine(wanted) + " elements, the limit is " + Twine(most)).str();
   };
   switch (limit) {
-  case analysis::GatherLimit::Time:
-    return "keeping one saves no time";
+  case analysis::GatherLimit::Choice:
+    return "keeping one saves no time, or was expected to take memory that saves more elsewhere";
   case analysis::GatherLimit::Bytes:
     return "memory: keeping one takes " + ::ds::formatBytes(wanted) + ", the limit is " +
            ::ds::formatBytes(problem.budgetBytes);
@@ -56,7 +56,7 @@ static std::string spell(analysis::GatherLimit limit, int64_t wanted,
 void GatherNotes::noteAgain(bool isForOneSegment, const analysis::GatherProblem &problem,
                             SmallVectorImpl<std::string> &notes) const {
   using Limit = analysis::GatherLimit;
-  for (Limit limit : {Limit::Bytes, Limit::LiveElements, Limit::ReuseElements, Limit::Time}) {
+  for (Limit limit : {Limit::Bytes, Limit::LiveElements, Limit::ReuseElements, Limit::Choice}) {
     SmallVector<StringRef> names;
     int64_t wanted = std::numeric_limits<int64_t>::max();
     for (const Again &entry : again)

@@ -22,6 +22,10 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
+static_assert(static_cast<int>(Stay::Use) == static_cast<int>(analysis::GatherStay::Use) &&
+              static_cast<int>(Stay::Segment) == static_cast<int>(analysis::GatherStay::Segment) &&
+              static_cast<int>(Stay::Step) == static_cast<int>(analysis::GatherStay::Step));
+
 namespace {
 
 /// A value that stays gathered over micro-steps, and where.
@@ -51,6 +55,7 @@ private:
     SmallVector<std::pair<size_t, uint32_t>> uses; ///< part, the function's use
   };
 
+  analysis::GatherStay stayOf(const GatheredValue &value) const;
   void addFunction(size_t index);
   JoinedValue *findSame(size_t index, const GatheredValue &value, analysis::GatherValue *&entry);
   const GatheredValue &valueOf(std::pair<size_t, size_t> part) const {
@@ -95,6 +100,15 @@ GatherScheduler::JoinedValue *GatherScheduler::findSame(size_t index, const Gath
   return nullptr;
 }
 
+/// How long `value` was chosen to stay.
+analysis::GatherStay GatherScheduler::stayOf(const GatheredValue &value) const {
+  if (!value.state)
+    return analysis::GatherStay::Use;
+  auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(functions.front().func, value.state);
+  auto stay = state->getAttrOfType<StayAttr>(DsDialect::kStayAttr);
+  return stay ? static_cast<analysis::GatherStay>(stay.getValue()) : analysis::GatherStay::Use;
+}
+
 void GatherScheduler::addFunction(size_t index) {
   const FunctionGathers &function = functions[index];
   int64_t begin = problem.seconds.size();
@@ -111,7 +125,8 @@ void GatherScheduler::addFunction(size_t index) {
                                 value.type.getTensor().getNumElements(),
                                 value.seconds,
                                 begin + value.earliest,
-                                {}});
+                                {},
+                                stayOf(value)});
       joined = &values.back(), entry = &problem.values.back();
     }
     for (auto [use, commands] : llvm::enumerate(value.uses)) {

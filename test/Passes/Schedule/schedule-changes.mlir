@@ -9,9 +9,9 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   ds.mesh @mesh axes [dp = 2]
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
-  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
-  ds.state @c role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
-  ds.state @d role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
+  ds.state @c role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
+  ds.state @d role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<524288xf32>
 
   // CHECK-LABEL: func.func @first(

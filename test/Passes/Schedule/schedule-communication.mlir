@@ -10,8 +10,8 @@
 !whole = !ds.buffer<tensor<524288xf32>, [1], device>
 
 ds.mesh @mesh axes [dp = 2]
-ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
-ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<segment>} : tensor<262144xf32>
+ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<segment>} : tensor<262144xf32>
 
 // No gathers, no decision.
 // CHECK-LABEL: func.func @nothing_to_gather

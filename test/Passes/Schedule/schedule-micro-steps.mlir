@@ -12,9 +12,9 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
   // CHECK: ds.state @a.gathered role (buffer) {{.*}} {ds.gathered_from = @a.parameter} : tensor<524288xf32>
-  ds.state @a.parameter role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @a.parameter role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
   // CHECK: ds.state @b.gathered role (buffer) {{.*}} {ds.gathered_from = @b} : tensor<524288xf32>
-  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
 
   // CHECK-LABEL: func.func @first
   // CHECK-SAME: %[[A:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @a.gathered}, %[[B:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @b.gathered})

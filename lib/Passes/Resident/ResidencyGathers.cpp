@@ -1,0 +1,151 @@
+//===- ResidencyGathers.cpp - How long gathered parameters stay, in a step's problem -===//
+#include "ResidencyModel.h"
+
+#include "ds/Dialect/Work.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/ScheduledFunction.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace analysis = ::ds::analysis;
+
+/// The first moment at which a gather may be issued behind those that are needed, with so many elements, at
+/// `needs`: as long as fewer are under way than may be.
+uint32_t ResidencyModel::firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs) const {
+  int64_t elements = 0;
+  for (auto [moment, more] : llvm::reverse(needs))
+    if (limits.prefetchElements > 0 && (elements += more) >= limits.prefetchElements)
+      return moment;
+  return 0;
+}
+
+/// Gathers are issued ahead of need and reductions waited for behind them: by twice what they should take, as
+/// the passes that place them have it.
+void ResidencyModel::delayCollectives(Segment &segment) {
+  std::vector<double> start(segment.seconds.size() + 1, 0);
+  std::partial_sum(segment.seconds.begin(), segment.seconds.end(), start.begin() + 1);
+  auto at = [&](double seconds) {
+    return uint32_t(std::max<int64_t>(0, llvm::upper_bound(start, seconds) - start.begin() - 1));
+  };
+  const uint32_t last = segment.memory.ops.size();
+  SmallVector<std::pair<uint32_t, int64_t>> needs; // moment and elements of each gather before
+  for (Operation *op : segment.memory.ops) {
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!collective || op->getNumOperands() == 0 || op->getNumResults() == 0)
+      continue;
+    double seconds = costs.collectiveSeconds(collective);
+    uint32_t moment = segment.memory.momentOf(op);
+    if (collective.getReduction()) {
+      problem.resources[kLink] += segment.runs * seconds;
+      if (std::optional<uint32_t> operand = segment.memory.find(op->getOperand(0)))
+        for (int32_t memory = int32_t(*operand); memory >= 0; memory = segment.memory.memories[memory].joined)
+          segment.memory.memories[memory].end =
+              std::max(segment.memory.memories[memory].end, std::min(last, at(start[moment] + 2 * seconds)));
+      continue;
+    }
+    const uint32_t result = *segment.memory.find(op->getResult(0));
+    ValueMemory &memory = segment.memory.memories[result];
+    auto argument = dyn_cast<BlockArgument>(op->getOperand(0));
+    FlatSymbolRefAttr state =
+        argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
+    const int64_t elements = tensorType(memory.value).getNumElements();
+    memory.begin =
+        std::min(memory.begin, std::max(at(start[moment] - 2 * seconds - kIssueSeconds), firstIssue(needs)));
+    needs.emplace_back(moment, elements);
+    if (!state || collective.getCollectiveKind() != CollectiveKind::AllGather) {
+      problem.resources[kLink] += segment.runs * seconds;
+      continue;
+    }
+    Gathered &gathered = gathers[state.getAttr()];
+    gathered.bytes = memory.bytes, gathered.elements = elements, gathered.seconds = seconds;
+    gathered.uses.emplace_back(segments.size() - 1, result);
+  }
+}
+
+/// Whether DeepSpeed's bound allows to keep `gathered` from a use to the next: elements of other parameters
+/// that are used between the two.
+bool ResidencyModel::mayKeep(const Gathered &gathered, size_t use) const {
+  auto momentOf = [&](std::pair<uint32_t, uint32_t> at, bool isEnd) {
+    const ValueMemory &memory = segments[at.first].memory.memories[at.second];
+    return segments[at.first].begin + (isEnd ? memory.end : memory.begin);
+  };
+  uint32_t begin = momentOf(gathered.uses[use], true), end = momentOf(gathered.uses[use + 1], false);
+  int64_t elements = 0;
+  for (const auto &[state, other] : gathers)
+    if (&other != &gathered && llvm::any_of(other.uses, [&](auto at) {
+          return momentOf(at, false) < end && momentOf(at, true) > begin;
+        }))
+      elements += other.elements;
+  return limits.maxReuseElements == 0 || elements <= limits.maxReuseElements;
+}
+
+/// The elements that are gathered at each moment because they are needed, as far as they are bounded: more
+/// may be needed at once, and then none stay beside them by choice.
+void ResidencyModel::countElements() {
+  std::vector<int64_t> change(problem.spaces[kDevice].liveBytes.size() + 1, 0);
+  for (const auto &[state, gathered] : gathers)
+    for (auto [index, memory] : gathered.uses) {
+      const Segment &segment = segments[index];
+      change[segment.begin + segment.memory.memories[memory].begin] += gathered.elements;
+      change[segment.begin + segment.memory.memories[memory].end + 1] -= gathered.elements;
+    }
+  const int64_t most = limits.maxLiveElements > 0 ? limits.maxLiveElements : kNoLimit;
+  problem.spaces.push_back({most, {}});
+  int64_t elements = 0;
+  for (size_t moment = 0; moment + 1 < change.size(); ++moment)
+    problem.spaces[kElements].liveBytes.push_back(std::min(most, elements += change[moment]));
+}
+
+void ResidencyModel::addGathers() {
+  countElements();
+  for (const auto &[state, gathered] : gathers) {
+    analysis::ResidencyValue value;
+    value.isRead = true;
+    double everyUse = 0, everyRun = 0;
+    std::vector<analysis::ResidencyHold> gaps, whole;
+    uint32_t end = 0;
+    bool mayKeepAll = true, mayKeepWithin = true;
+    for (size_t use = 0; use < gathered.uses.size(); ++use) {
+      auto [index, memory] = gathered.uses[use];
+      const Segment &segment = segments[index];
+      const ValueMemory &at = segment.memory.memories[memory];
+      bool isFirst = use == 0 || gathered.uses[use - 1].first != index;
+      everyUse += segment.runs * gathered.seconds, everyRun += isFirst ? segment.runs * gathered.seconds : 0;
+      uint32_t begin = segment.begin + at.begin;
+      analysis::ResidencyHold gap{kDevice, gathered.bytes, end, std::max(end, begin)};
+      whole.push_back(gap);
+      if (!isFirst)
+        gaps.push_back(gap);
+      if (use > 0 && !mayKeep(gathered, use - 1))
+        (isFirst ? mayKeepAll : mayKeepWithin) = false;
+      end = segment.begin + at.end + 1;
+    }
+    whole.push_back({kDevice, gathered.bytes, end, uint32_t(problem.spaces[kDevice].liveBytes.size())});
+    whole.back().end = std::max(whole.back().begin, whole.back().end);
+    bool isInSeveral = gathered.uses.front().first != gathered.uses.back().first;
+    ResidencyChoice choice{std::nullopt, std::nullopt, state};
+    auto addHome = [&](Stay stay, std::vector<analysis::ResidencyHold> holds, double seconds) {
+      for (size_t hold = 0, count = holds.size(); hold < count; ++hold)
+        holds.push_back({kElements, gathered.elements, holds[hold].begin, holds[hold].end});
+      value.homes.push_back({std::move(holds), {{kLink, seconds}}});
+      choice.stays.push_back(stay);
+    };
+    if (isInSeveral && mayKeepAll && mayKeepWithin)
+      addHome(Stay::Step, std::move(whole), gathered.seconds);
+    if (!gaps.empty() && mayKeepWithin)
+      addHome(Stay::Segment, std::move(gaps), everyRun);
+    addHome(Stay::Use, {}, everyUse);
+    problem.values.push_back(std::move(value));
+    choices.push_back(std::move(choice));
+  }
+}
+
+DenseMap<StringAttr, Stay> ResidencyModel::findStays(const analysis::ResidencyPlan &plan) const {
+  DenseMap<StringAttr, Stay> stays;
+  for (auto [choice, way] : llvm::zip_equal(choices, plan.ways))
+    if (choice.state)
+      stays[choice.state] = choice.stays[way];
+  return stays;
+}
