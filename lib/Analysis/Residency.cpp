@@ -65,8 +65,14 @@ constexpr int kMostMoments = 24, kMostWeights = 10;
 constexpr double kDear = 100;
 /// Weight of a resource that is not to decide; and a distance from the bound that is not worth a search.
 constexpr double kLittle = 1e-3, kNear = 1e-3;
-/// Where the search for a price ends, as a share of it.
-constexpr double kNarrow = 1e-4;
+/// Where the search for a price ends, as a share of it; and shares by which costs differ that are the same.
+constexpr double kNarrow = 1e-4, kSame = 1e-9;
+
+/// A price that was tried: the cost there, and the bytes beyond the budget, which is how the cost grows.
+struct Tried {
+  double price = 0, cost = 0;
+  int64_t beyond = 0;
+};
 
 class ResidencySolver {
 public:
@@ -76,10 +82,11 @@ public:
 private:
   struct Point {
     Ways ways;
-    ResidencyLoad load;
+    double cost = 0;
   };
 
   Point at(const ResidencyPrices &prices);
+  int64_t bytesAt(const Ways &ways, ResidencyMoment where) const;
   bool raise(ResidencyPrices &prices, ResidencyMoment where, Point &point);
   Point findPoint(ResidencyPrices &prices);
   void keepBest(Ways ways);
@@ -91,6 +98,7 @@ private:
 
   const ResidencyProblem &problem;
   ResidencyParts parts;
+  std::vector<size_t> working;            ///< resources
   std::map<ResidencyMoment, double> last; ///< prices of bytes that the search before ended with
   double bound = 0;
   std::optional<ResidencyPlan> best;
@@ -100,8 +108,7 @@ private:
 /// The cheapest choice at `prices`. No choice within the budgets takes less than it costs there.
 ResidencySolver::Point ResidencySolver::at(const ResidencyPrices &prices) {
   double cost = 0;
-  Point point{parts.choose(prices, cost), {}};
-  point.load = loadOf(problem, point.ways);
+  Ways ways = parts.choose(prices, cost);
   for (size_t resource = 0; resource < problem.resources.size(); ++resource)
     cost += prices.seconds[resource] * problem.resources[resource];
   for (auto [where, price] : prices.bytes) {
@@ -109,7 +116,7 @@ ResidencySolver::Point ResidencySolver::at(const ResidencyPrices &prices) {
     cost += price * double(space.liveBytes[where.moment] - space.budget);
   }
   bound = std::max(bound, cost);
-  return point;
+  return {std::move(ways), cost};
 }
 
 /// A price at which a byte matters: all seconds that values may cost for all bytes that they may hold at
@@ -134,33 +141,69 @@ double ResidencySolver::typicalPrice(std::optional<ResidencyMoment> where) const
   return seconds / bytes;
 }
 
+/// Bytes that `ways` hold at one moment.
+int64_t ResidencySolver::bytesAt(const Ways &ways, ResidencyMoment where) const {
+  int64_t bytes = problem.spaces[where.space].liveBytes[where.moment];
+  for (size_t value = 0; value < ways.size(); ++value)
+    if (const ResidencyWay *way = wayOf(problem.values[value], ways[value]))
+      for (const ResidencyHold &hold : way->holds)
+        if (hold.space == where.space && hold.begin <= where.moment && where.moment < hold.end)
+          bytes += hold.bytes;
+  return bytes;
+}
+
+/// Where the lines that touch the cost at `low` and `high` meet, which is where the cost is the most if they
+/// are all that it is made of; their middle where they do not meet in between.
+static double meetingOf(const Tried &low, const Tried &high) {
+  const double slopes = double(low.beyond) - double(high.beyond);
+  const double at =
+      (high.cost - double(high.beyond) * high.price - low.cost + double(low.beyond) * low.price) / slopes;
+  return at > low.price && at < high.price ? at : (low.price + high.price) / 2;
+}
+
 /// Raises the price at `where` to the least by which the budget holds there, and leaves the choice at that
-/// price in `point`. False where none does. The search begins at the price that the last one
-/// ended with.
+/// price in `point`, which is the one without. False where none does. The cost is concave in the price, with
+/// the bytes beyond the budget as its slope: lines that touch it on both sides lead to its top (Kelley 1960).
+/// The search begins at the price that the last one ended with.
 bool ResidencySolver::raise(ResidencyPrices &prices, ResidencyMoment where, Point &point) {
-  double &price = prices.bytes[where], low = 0, high = last.count(where) ? last[where] : typicalPrice(where);
   const int64_t budget = problem.spaces[where.space].budget;
-  auto holds = [&](double tried) {
+  double &price = prices.bytes[where];
+  Point other;
+  auto tryAt = [&](double tried) {
     price = tried;
-    point = at(prices);
-    return point.load.bytes[where.space][where.moment] <= budget;
+    other = at(prices);
+    return Tried{tried, other.cost, bytesAt(other.ways, where) - budget};
   };
-  for (int doublings = 0; !holds(high); ++doublings) {
-    low = high, high *= 4;
-    if (doublings > 20)
+  Tried low{price, point.cost, bytesAt(point.ways, where) - budget};
+  Tried high = tryAt(std::max(last.count(where) ? last[where] : typicalPrice(where), 2 * low.price));
+  for (int raised = 0; high.beyond > 0; ++raised) {
+    if (raised > 20)
       return false;
+    low = high;
+    high = tryAt(4 * high.price);
   }
-  for (int round = 0; round < 30 && high - low > kNarrow * high; ++round) {
-    double middle = (low + high) / 2;
-    (holds(middle) ? high : low) = middle;
+  point = other;
+  bool isTop = false;
+  for (int round = 0; round < 30 && high.price - low.price > kNarrow * high.price; ++round) {
+    // Behind the top itself the budget holds. Now and then the middle: lines may creep along many corners.
+    const double next = isTop            ? low.price * (1 + kNarrow / 2)
+                        : round % 4 == 3 ? (low.price + high.price) / 2
+                                         : meetingOf(low, high);
+    const Tried tried = tryAt(next);
+    const double line = low.cost + double(low.beyond) * (next - low.price);
+    isTop = !isTop && tried.beyond > 0 && tried.cost >= line - kSame * std::abs(line);
+    (tried.beyond > 0 ? low : high) = tried;
+    if (tried.beyond <= 0)
+      point = std::move(other);
   }
-  return holds(high);
+  price = high.price;
+  return true;
 }
 
 ResidencySolver::Point ResidencySolver::findPoint(ResidencyPrices &prices) {
   Point point = at(prices);
   for (int round = 0; round < kMostMoments; ++round) {
-    auto [beyond, where] = mostExceeded(problem, point.load);
+    auto [beyond, where] = mostExceeded(problem, loadOf(problem, point.ways));
     if (beyond == 0 || !raise(prices, where, point))
       break;
   }
@@ -210,7 +253,8 @@ double ResidencySolver::boundAt(const std::vector<double> &weights) {
 /// Each resource's share in turn, the others' as they were to each other, by the golden section.
 void ResidencySolver::searchWeights(std::vector<double> weights) {
   const double ratio = (std::sqrt(5.0) - 1) / 2;
-  for (size_t resource = 0; resource + 1 < weights.size(); ++resource) {
+  for (size_t turn = 0; turn + 1 < working.size(); ++turn) {
+    const size_t resource = working[turn];
     auto share = [&](double part) {
       std::vector<double> shares = weights;
       for (double &other : shares)
@@ -240,12 +284,12 @@ bool ResidencySolver::findLeast(const std::vector<double> &weights) {
   ResidencyPrices all{{}, weights};
   Point least = at(all);
   for (int round = 0; round < kMostMoments; ++round) {
-    auto [beyond, where] = mostExceeded(problem, least.load);
+    auto [beyond, where] = mostExceeded(problem, loadOf(problem, least.ways));
     if (beyond == 0 || all.bytes.count(where))
       break;
     double price = all.bytes[where] = kDear * typicalPrice(where);
     Point alone = at({{{where, price}}, weights});
-    if (alone.load.bytes[where.space][where.moment] > problem.spaces[where.space].budget) {
+    if (bytesAt(alone.ways, where) > problem.spaces[where.space].budget) {
       double cost = 0;
       best.reset();
       keepBest(parts.choose({{}, weights, kDear * typicalPrice(std::nullopt)}, cost));
@@ -259,14 +303,39 @@ bool ResidencySolver::findLeast(const std::vector<double> &weights) {
   return true;
 }
 
+/// Those that work at all, or may. Each costs a search for its weight.
+static std::vector<size_t> findWorking(const ResidencyProblem &problem) {
+  std::vector<double> most = problem.resources;
+  auto add = [&](const ResidencyWay &way) {
+    for (const ResidencyCharge &charge : way.charges)
+      most[charge.resource] += charge.seconds;
+  };
+  for (const ResidencyValue &value : problem.values) {
+    for (const ResidencyWay &home : value.homes)
+      add(home);
+    if (value.again)
+      add(*value.again);
+  }
+  std::vector<size_t> working;
+  for (size_t resource = 0; resource < most.size(); ++resource)
+    if (most[resource] > 0)
+      working.push_back(resource);
+  return working.empty() ? std::vector<size_t>{0} : working;
+}
+
 ResidencyPlan ResidencySolver::solve() {
-  const size_t count = problem.resources.size();
-  const std::vector<double> equal(count, 1.0 / double(count));
+  working = findWorking(problem);
+  std::vector<double> equal(problem.resources.size());
+  for (size_t resource : working)
+    equal[resource] = 1.0 / double(working.size());
   // Almost all weight on one resource: where it alone limits the step and memory is free, that is the answer.
   auto tryAlone = [&](double little) {
-    for (size_t resource = 0; resource < count && !isNear(); ++resource) {
-      std::vector<double> weights(count, little);
-      weights[resource] = 1 - little * double(count - 1);
+    for (size_t alone : working) {
+      if (isNear())
+        return;
+      std::vector<double> weights(problem.resources.size());
+      for (size_t resource : working)
+        weights[resource] = resource == alone ? 1 - little * double(working.size() - 1) : little;
       boundAt(weights);
     }
   };

@@ -80,33 +80,52 @@ void ResidencyParts::findShapes() {
   seen.resize(shapes.size());
 }
 
-static int64_t weightOf(const ResidencyWay &way, const ResidencyPrices &prices) {
+ResidencyPriceSums::ResidencyPriceSums(const ResidencyPrices &prices, size_t numSpaces) : spaces(numSpaces) {
+  for (auto [where, price] : prices.bytes) {
+    spaces[where.space].moments.push_back(where.moment);
+    spaces[where.space].sums.push_back(spaces[where.space].sums.back() + price);
+  }
+}
+
+double ResidencyPriceSums::of(const ResidencyHold &hold) const {
+  const auto &[moments, sums] = spaces[hold.space];
+  if (moments.empty() || hold.end <= hold.begin)
+    return 0;
+  auto begin = std::lower_bound(moments.begin(), moments.end(), hold.begin);
+  auto end = std::lower_bound(begin, moments.end(), hold.end);
+  return sums[end - moments.begin()] - sums[begin - moments.begin()];
+}
+
+size_t ResidencyParts::WeightsHash::operator()(const Weights &weights) const {
+  uint64_t hash = 0xcbf29ce484222325; // FNV-1a, by words
+  for (int64_t weight : weights)
+    hash = (hash ^ uint64_t(weight)) * 0x100000001b3, hash ^= hash >> 29;
+  return hash;
+}
+
+int64_t ResidencyParts::weightOf(const ResidencyWay &way, const ResidencyPrices &prices,
+                                 const ResidencyPriceSums &sums) const {
   double seconds = 0;
   for (const ResidencyCharge &charge : way.charges)
     seconds += prices.seconds[charge.resource] * charge.seconds;
   for (const ResidencyHold &hold : way.holds)
-    seconds += prices.everywhere * double(hold.bytes) * double(hold.end - hold.begin);
-  for (const ResidencyHold &hold : way.holds)
-    for (auto at = prices.bytes.lower_bound({hold.space, hold.begin});
-         at != prices.bytes.end() && at->first < ResidencyMoment{hold.space, hold.end}; ++at)
-      seconds += at->second * double(hold.bytes);
+    seconds += (sums.of(hold) + prices.everywhere * double(hold.end - hold.begin)) * double(hold.bytes);
   return int64_t(std::min(std::floor(seconds * kPerSecond), double(kDearest)));
 }
 
-/// Two weights a value: its cheapest home, and making it again. `homes` says which home that is.
-ResidencyParts::Weights ResidencyParts::weigh(const ResidencyPart &part, const ResidencyPrices &prices,
-                                              Ways &homes) const {
-  Weights weights;
+void ResidencyParts::weigh(const ResidencyPart &part, const ResidencyPrices &prices,
+                           const ResidencyPriceSums &sums, Weights &weights) const {
+  weights.clear();
   for (uint32_t value : part.values) {
     const ResidencyValue &entry = problem.values[value];
     int64_t least = kForbidden;
-    homes.push_back(kNotHad);
+    int32_t cheapest = kNotHad;
     for (size_t home = 0; home < entry.homes.size(); ++home)
-      if (int64_t weight = weightOf(entry.homes[home], prices); weight < least || homes.back() == kNotHad)
-        least = weight, homes.back() = int32_t(home);
-    weights.insert(weights.end(), {least, entry.again ? weightOf(*entry.again, prices) : kForbidden});
+      if (int64_t weight = weightOf(entry.homes[home], prices, sums); weight < least || cheapest == kNotHad)
+        least = weight, cheapest = int32_t(home);
+    weights.insert(weights.end(),
+                   {least, entry.again ? weightOf(*entry.again, prices, sums) : kForbidden, cheapest});
   }
-  return weights;
 }
 
 ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const Weights &weights) const {
@@ -114,7 +133,7 @@ ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const We
   ClosureProblem closure;
   for (uint32_t local = 0; local < part.values.size(); ++local) {
     const ResidencyValue &entry = problem.values[part.values[local]];
-    int64_t home = weights[2 * local], again = weights[2 * local + 1];
+    int64_t home = weights[kWeightsOfValue * local], again = weights[kWeightsOfValue * local + 1];
     closure.nodes.push_back({home, entry.isRead});
     closure.nodes.push_back({again - home, false});
     closure.implications.emplace_back(2 * local + 1, 2 * local);
@@ -128,29 +147,42 @@ ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const We
   for (uint32_t node = 0; node < chosen.size(); ++node)
     choice.weight += chosen[node] ? closure.nodes[node].weight : 0;
   for (uint32_t local = 0; local < part.values.size(); ++local)
-    choice.ways.push_back(!chosen[2 * local] ? kNotHad : chosen[2 * local + 1] ? kMadeAgain : 0);
+    choice.ways.push_back(!chosen[2 * local]      ? kNotHad
+                          : chosen[2 * local + 1] ? kMadeAgain
+                                                  : int32_t(weights[kWeightsOfValue * local + 2]));
+  dropUnusedOf(part, choice.ways);
   return choice;
 }
 
+/// As dropUnused: what a part's values are made of is in the part, or had anyway.
+void ResidencyParts::dropUnusedOf(const ResidencyPart &part, Ways &ways) const {
+  std::vector<bool> isUsed(ways.size());
+  for (size_t local = ways.size(); local-- > 0;) {
+    const uint32_t value = part.values[local];
+    if (!problem.values[value].isRead && !isUsed[local])
+      ways[local] = kNotHad;
+    if (ways[local] == kMadeAgain)
+      for (uint32_t operand : linksOf(problem, value))
+        isUsed[std::lower_bound(part.values.begin(), part.values.end(), operand) - part.values.begin()] =
+            true;
+  }
+}
+
 Ways ResidencyParts::choose(const ResidencyPrices &prices, double &cost) {
+  const ResidencyPriceSums sums(prices, problem.spaces.size());
   Ways ways(problem.values.size(), kNotHad);
+  Weights weights;
   for (const ResidencyPart &part : parts) {
-    Ways homes;
-    Weights weights = weigh(part, prices, homes);
-    auto [place, isNew] = known[part.shape].try_emplace(std::move(weights));
-    if (isNew)
-      place->second = solve(part, place->first);
+    weigh(part, prices, sums, weights);
+    auto place = known[part.shape].find(weights);
+    if (place == known[part.shape].end()) {
+      place = known[part.shape].emplace(weights, solve(part, weights)).first;
+      seen[part.shape].insert(place->second.ways);
+    }
     const Choice &choice = place->second;
     cost += double(choice.weight) / kPerSecond;
     for (size_t local = 0; local < part.values.size(); ++local)
-      ways[part.values[local]] = choice.ways[local] == 0 ? homes[local] : choice.ways[local];
-  }
-  dropUnused(problem, ways);
-  for (const ResidencyPart &part : parts) {
-    Ways local;
-    for (uint32_t value : part.values)
-      local.push_back(ways[value]);
-    seen[part.shape].insert(std::move(local));
+      ways[part.values[local]] = choice.ways[local];
   }
   return ways;
 }

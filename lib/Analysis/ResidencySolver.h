@@ -12,6 +12,7 @@
 #include <compare>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 namespace ds::analysis::detail {
 
@@ -48,6 +49,21 @@ struct ResidencyLoad {
 /// The way that number `way` of `value` is; null where it is not had.
 const ResidencyWay *wayOf(const ResidencyValue &value, int32_t way);
 
+/// Prices of bytes as sums from the first priced moment on, so that what a hold costs is one difference.
+class ResidencyPriceSums {
+public:
+  ResidencyPriceSums(const ResidencyPrices &prices, size_t numSpaces);
+  /// What a byte costs that is held so.
+  double of(const ResidencyHold &hold) const;
+
+private:
+  struct Space {
+    std::vector<uint32_t> moments;
+    std::vector<double> sums = {0}; ///< of the prices of moments before
+  };
+  std::vector<Space> spaces;
+};
+
 /// The parts of a problem, and all choices of a part that were ever the cheapest.
 class ResidencyParts {
 public:
@@ -60,7 +76,12 @@ public:
   std::vector<std::set<Ways>> seen; ///< by shape, in the order of a part's values
 
 private:
+  /// Of each value of a part: what its cheapest home and making it again cost, and which home that is.
   using Weights = std::vector<int64_t>;
+  static constexpr size_t kWeightsOfValue = 3;
+  struct WeightsHash {
+    size_t operator()(const Weights &weights) const;
+  };
   struct Choice {
     Ways ways;
     int64_t weight = 0;
@@ -68,11 +89,15 @@ private:
 
   void findParts();
   void findShapes();
-  Weights weigh(const ResidencyPart &part, const ResidencyPrices &prices, Ways &homes) const;
+  int64_t weightOf(const ResidencyWay &way, const ResidencyPrices &prices,
+                   const ResidencyPriceSums &sums) const;
+  void weigh(const ResidencyPart &part, const ResidencyPrices &prices, const ResidencyPriceSums &sums,
+             Weights &weights) const;
   Choice solve(const ResidencyPart &part, const Weights &weights) const;
+  void dropUnusedOf(const ResidencyPart &part, Ways &ways) const;
 
   const ResidencyProblem &problem;
-  std::vector<std::map<Weights, Choice>> known; ///< by shape
+  std::vector<std::unordered_map<Weights, Choice, WeightsHash>> known; ///< by shape
 };
 
 /// Improves `ways`, which fit, by choices of parts that `parts` has seen, and by single values, as long as
