@@ -135,6 +135,10 @@ double ForwardChoices::repeatSeconds(uint32_t index, double readSeconds) const {
     return costs.callSeconds(maker) + readSeconds;
   if (!isCheap(maker)) // a kernel of its own
     return costs.kernelSeconds(maker, storedBytes(index)) + readSeconds;
+  if (formOf(maker) == OpForm::Join) // each kernel that reads it has one made before it
+    return std::max<double>(1, double(entry.kernels.size())) *
+               costs.kernelSeconds(maker, storedBytes(index)) +
+           readSeconds;
   if (entry.isReadByCall)
     return costs.kernelSeconds(maker, storedBytes(index));
   return formOf(maker) == OpForm::Free ? 0 : costs.ridingSeconds(maker);

@@ -101,11 +101,24 @@ void SegmentMemory::readBy(Operation &op, OpForm form, ValueMemory &memory) {
 
 void SegmentMemory::addReads(Operation &op) {
   const OpForm form = formOf(&op);
-  if (form == OpForm::View)
+  if (form == OpForm::View || form == OpForm::Free)
     return;
   for (Value operand : op.getOperands())
-    if (std::optional<uint32_t> memory = find(operand))
-      readBy(op, form, memories[*memory]);
+    addRead(op, form, operand);
+}
+
+/// Notes that `op` reads `operand`. What that is made of where it is part of each kernel that reads it, `op`
+/// reads as well; a call needs it in memory, where a kernel of its own puts it.
+void SegmentMemory::addRead(Operation &op, OpForm form, Value operand) {
+  std::optional<uint32_t> index = find(operand);
+  if (!index)
+    return;
+  const Value value = memories[*index].value;
+  readBy(op, form, memories[*index]);
+  Operation *maker = value.getDefiningOp();
+  if (formOf(maker) == OpForm::Free && isForward(maker) == isForward(&op))
+    for (Value source : maker->getOperands())
+      addRead(form == OpForm::Fused ? op : *maker, OpForm::Fused, source);
 }
 
 /// Extends `memory` to where `op`, which backward may run again, reads it then.

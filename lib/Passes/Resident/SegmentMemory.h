@@ -66,6 +66,7 @@ private:
   void addOp(Operation &op);
   void addResult(OpResult result, OpForm form, uint32_t level);
   void addReads(Operation &op);
+  void addRead(Operation &op, OpForm form, Value operand);
   void followReads(Operation &op);
   void readBy(Operation &op, OpForm form, ValueMemory &memory);
   void followRead(Operation &op, OpForm form, Value operand);

@@ -13,6 +13,9 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <functional>
+#include <queue>
+
 namespace mlir::ds {
 #define GEN_PASS_DEF_FUSEREGIONS
 #include "ds/Passes/Passes.h.inc"
@@ -125,7 +128,6 @@ struct SortedOp {
   Operation *op;
   SmallVector<unsigned> readers; ///< once for each use
   unsigned openUses = 0;         ///< of values whose makers are not sorted yet
-  unsigned round = 0;
 };
 } // namespace
 
@@ -152,27 +154,29 @@ static std::vector<SortedOp> findReaders(Block &block) {
   return ops;
 }
 
-/// Sorts `block` as mlir::sortTopologically does, which goes over it again and again and each time takes what
-/// has all of its operands by then; but in time proportional to the uses. Fails where there is no order.
-static LogicalResult sortInRounds(Block &block) {
+/// Sorts `block`: always the first op in the order that there is whose operands are made. What stood before
+/// its operand comes right behind it, and all others stay between the neighbours that they had. (Going over
+/// the block again and again, as mlir::sortTopologically does, would move what waits for nothing, such as an
+/// op that is computed again, before all that waits for one displaced op.) Fails where there is no order.
+static LogicalResult sortStably(Block &block) {
   std::vector<SortedOp> ops = findReaders(block);
-  SmallVector<unsigned> ready;
+  std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
   for (unsigned index = 0; index < ops.size(); ++index)
     if (ops[index].openUses == 0)
-      ready.push_back(index);
-  for (size_t next = 0; next < ready.size(); ++next)
-    for (unsigned reader : ops[ready[next]].readers) {
-      // What stands before its operand is met in the next round.
-      ops[reader].round = std::max(ops[reader].round, ops[ready[next]].round + (reader < ready[next]));
+      ready.push(index);
+  SmallVector<Operation *> sorted;
+  while (!ready.empty()) {
+    const unsigned index = ready.top();
+    ready.pop();
+    sorted.push_back(ops[index].op);
+    for (unsigned reader : ops[index].readers)
       if (--ops[reader].openUses == 0)
-        ready.push_back(reader);
-    }
-  if (ready.size() < ops.size())
+        ready.push(reader);
+  }
+  if (sorted.size() < ops.size())
     return failure();
-  llvm::sort(ready,
-             [&](unsigned a, unsigned b) { return std::pair(ops[a].round, a) < std::pair(ops[b].round, b); });
-  for (unsigned index : ready)
-    ops[index].op->moveBefore(&block, block.getTerminator()->getIterator());
+  for (Operation *op : sorted)
+    op->moveBefore(&block, block.getTerminator()->getIterator());
   return success();
 }
 
@@ -191,7 +195,7 @@ static LogicalResult fuseBlock(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (copied.contains(&op) && op.use_empty())
       op.erase();
-  return sortInRounds(block);
+  return sortStably(block);
 }
 
 namespace {
