@@ -11,12 +11,17 @@
 // not fit because of it, the same buffers are put on their streams once more, with so much less. That can
 // help only where what the buffers need fits: where it does not, the first plan is the answer.
 //
+// What is kept is chosen with a place for what cuDNN needs for attention's gradient. Where the packing leaves
+// none, other kernels compute it, which take many times as long: then what is kept is chosen again with so
+// much less, too.
+//
 // One decision comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back
 // where no plan fits with it.
 //
 //===---------------------------------------------------------------------------===//
 #include "PlanBuffers.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -26,6 +31,7 @@
 
 using namespace mlir;
 using namespace mlir::ds;
+namespace rt = ::ds::rt;
 
 /// Plans that give back what the packing of the one before took too much.
 static constexpr int kMostRounds = 3;
@@ -43,10 +49,17 @@ static ArenaOp arenaOf(ModuleOp module) { return ArenaOp::lookup(module, Space::
 
 namespace {
 
+/// Gradients of attention for which cuDNN has no workspace.
+struct Lack {
+  int64_t calls = 0;
+  int64_t bytes = 0; ///< that one of them is short of, at most
+};
+
 /// What became of a plan.
 struct Outcome {
   int64_t excess = 0; ///< bytes of the arena beyond the limit
   int64_t live = 0;   ///< most bytes that are live at once
+  Lack lack = {};     ///< of what cuDNN needs for attention
 
   bool fits() const { return excess == 0; }
   /// A limit of what is live with which the next plan should fit, if the packing loses as much again.
@@ -61,6 +74,7 @@ struct Expected {
       return;
     bytes = residency.getAs<IntegerAttr>("expected_bytes").getInt();
     hasChoice = residency.getAs<BoolAttr>("fits").getValue();
+    slowCalls = residency.getAs<IntegerAttr>("attention_in_f32").getInt();
     double more = 0;
     for (auto group : residency.getAs<ArrayAttr>("again").getAsRange<DictionaryAttr>())
       more += std::max(0.0, group.getAs<FloatAttr>("more_seconds").getValueAsDouble());
@@ -70,6 +84,7 @@ struct Expected {
   int64_t bytes = 0;
   bool hasChoice = false; ///< less could have been kept; it is not known to save memory
   bool hasPaid = false;   ///< time was given up for memory
+  int64_t slowCalls = 0;  ///< gradients of attention that are to do without cuDNN
 };
 
 /// Plans copies of one step.
@@ -103,10 +118,31 @@ private:
   RunPipeline run;
   OwningOpRef<ModuleOp> sharded, buffers;
   Phase reached = Phase::Model; ///< of `sharded`: a later one where the step came so
-  OwningOpRef<ModuleOp> best;   ///< the last one that fits, else the smallest
+  OwningOpRef<ModuleOp> best;   ///< of those that fit with the fewest lacks the last, else the smallest
+  int64_t bestLacks = 0;
 };
 
 } // namespace
+
+/// What `planned` lacks within `memory`.
+static Lack findLack(ModuleOp planned, int64_t memory) {
+  Lack lack;
+  for (func::FuncOp func : getSegments(planned)) {
+    std::vector<int64_t> live;
+    for (auto [index, command] : llvm::enumerate(getComputeCommands(func))) {
+      auto call = dyn_cast<CallOp>(command);
+      std::optional<rt::AttentionPieces> least;
+      if (!call || !isCallOf(call, rt::LibraryFn::AttentionBackward) || !lacksWorkspace(call) ||
+          !(least = cudnnPieces(call, 1)))
+        continue;
+      if (live.empty())
+        live = getLiveBytes(func, {});
+      ++lack.calls;
+      lack.bytes = std::max(lack.bytes, int64_t(least->workspaceBytes) - (memory - live[index]));
+    }
+  }
+  return lack;
+}
 
 LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
   sharded = step.clone();
@@ -140,9 +176,12 @@ FailureOr<Outcome> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspace
     return failure();
   auto arena = static_cast<int64_t>(arenaOf(*copy).getBytes());
   auto live = static_cast<int64_t>(arenaOf(*copy).getLowerBound());
-  if (!best || !isTooLarge(arena) || arena < getArena())
+  const Lack lack = options.memory > 0 ? findLack(*copy, options.memory) : Lack{};
+  if (!best || (isTooLarge(arena) ? arena < getArena() : !fits() || lack.calls <= bestLacks)) {
     best = std::move(copy);
-  return Outcome{isTooLarge(arena) ? arena - options.memory : 0, live};
+    bestLacks = lack.calls;
+  }
+  return Outcome{isTooLarge(arena) ? arena - options.memory : 0, live, lack};
 }
 
 FailureOr<bool> PlanFitter::fitWorkspaces(int64_t &forWorkspaces) {
@@ -169,6 +208,11 @@ FailureOr<Outcome> PlanFitter::planResident() {
       return outcome;
     if (fits() && !outcome->fits()) // what more memory was tried with: the plan before stays
       return Outcome{};
+    if (outcome->fits() && outcome->lack.calls > expected.slowCalls && forResident > 1) {
+      const bool isLast = round + 1 >= kMostRounds || !expected.hasChoice;
+      forResident = isLast ? 1 : std::max<int64_t>(1, forResident - (round + 1) * outcome->lack.bytes);
+      continue;
+    }
     const int64_t planned = outcome->excess > 0 ? options.memory + outcome->excess : getArena();
     const int64_t off = planned - expected.bytes, left = options.memory - planned;
     bool isMuchLeft = double(left) > kMuchLeft * double(options.memory);

@@ -48,7 +48,7 @@ std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool 
 /// How an attention command with these operands and params (Library.h) is cut for cuDNN; nothing for what
 /// cuDNN is not asked: f32, head sizes and strides that are no multiple of 8 elements, masks of samples or
 /// heads at no multiple of 4, causal attention with more queries than keys, and gradients of which a single
-/// key head would take more than 1 GiB. Else a piece takes at most `usual` bytes where one key head does not
+/// key head would take more than 2 GiB. Else a piece takes at most `usual` bytes where one key head does not
 /// take more: the runtime asks with what is planned, so that it finds what was planned. Operands are such as
 /// verifyProgram accepts, but for the workspace.
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,

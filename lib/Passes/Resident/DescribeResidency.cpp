@@ -135,7 +135,7 @@ static std::string spellWay(const ResidencyModel &model, size_t index, int32_t w
   const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
   const ResidencyChoice &choice = model.choices[index];
   if (choice.attention)
-    return "in pieces of " + ::ds::formatBytes(deviceBytesOf(home));
+    return home.holds.empty() ? "in f32" : "in pieces of " + ::ds::formatBytes(deviceBytesOf(home));
   if (choice.state)
     switch (choice.stays[way]) {
     case Stay::Use:
@@ -222,6 +222,7 @@ DictionaryAttr mlir::ds::describeResidency(const ResidencyModel &model, const an
   return builder.getDictionaryAttr(
       {builder.getNamedAttr("again", describeRepeats(model, plan, builder)),
        builder.getNamedAttr("largest", describeLargest(model, plan, builder)),
+       builder.getNamedAttr("attention_in_f32", builder.getI64IntegerAttr(model.countSlowAttention(plan))),
        builder.getNamedAttr("host_values", builder.getI64IntegerAttr(hostValues)),
        builder.getNamedAttr("host_bytes", builder.getI64IntegerAttr(hostBytes)),
        builder.getNamedAttr("fits", builder.getBoolAttr(plan.fits)),

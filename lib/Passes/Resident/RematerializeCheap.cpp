@@ -116,7 +116,8 @@ static bool isBetter(const analysis::ResidencyPlan &a, const analysis::Residency
 }
 
 /// What is demanded. Else cheap ops alone where they are enough; else all between two borders, which come
-/// further apart until what is kept fits. What may go to the host competes with all of that.
+/// further apart until what is kept fits, and beside it what cuDNN needs for attention. What may go to the
+/// host competes with all of that.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds::cost::Rates &rates,
                                                                      const TrainingOptions &training) {
   const RecomputeOptions &demanded = training.recompute;
@@ -128,13 +129,16 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
     return best;
   const bool usesHost = training.offload.activations == OffloadOptions::Activations::Chosen &&
                         best->plan.peakBytes[1] > best->model->getHostBytes();
-  if (best->plan.fits && !usesHost)
+  auto isEnough = [](const Choice &choice) {
+    return choice.plan.fits && choice.model->countSlowAttention(choice.plan) == 0;
+  };
+  if (isEnough(*best) && !usesHost)
     return best;
   for (int64_t stride = kFirstStride;; stride *= 2) {
     std::optional<Choice> other = solveFor({RepeatPlan::Kind::Groups, stride});
     if (!other)
       return std::nullopt;
-    bool isLast = other->plan.fits || stride * kFewestGroups > other->model->getNumGroups();
+    bool isLast = isEnough(*other) || stride * kFewestGroups > other->model->getNumGroups();
     if (isBetter(other->plan, best->plan))
       best = std::move(other);
     if (isLast)

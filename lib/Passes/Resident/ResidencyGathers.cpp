@@ -1,6 +1,7 @@
 //===- ResidencyGathers.cpp - How long gathered parameters stay, in a step's problem -===//
 #include "ResidencyModel.h"
 
+#include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"

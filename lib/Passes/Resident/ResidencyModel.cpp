@@ -204,7 +204,7 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
     // A call's result is made once and stays for all that read it; what is cheap is made again for each.
     if (!isCheap(memory.value.getDefiningOp()))
       value.again->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
-    else if (memory.isReadByCall)
+    else if (memory.isReadByCall || formOf(memory.value.getDefiningOp()) == OpForm::Join)
       value.again->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
     for (uint32_t operand : choice.operands)
       if (auto known = segment.values.find(operand); known != segment.values.end())
@@ -216,9 +216,11 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
 }
 
 /// Attention's gradient is computed in pieces of the usual size or smaller ones, which ds-assign-workspaces
-/// takes where there is no room for larger ones.
+/// takes where there is no room for larger ones; where there is none for the smallest, by other kernels.
 void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment) {
   const Segment &segment = segments[index];
+  if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16)
+    return;
   ArrayRef<int64_t> query = tensorType(gradient.getQuery()).getShape(),
                     key = tensorType(gradient.getKey()).getShape();
   ::ds::rt::AttentionSizes sizes{uint64_t(query[0]), uint64_t(query[1]), uint64_t(key[1]),
@@ -240,6 +242,7 @@ void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_
     value.homes.push_back(
         {{{kDevice, bytes, at, at + 1}}, {{kCompute, segment.runs * count * costs.launchSeconds()}}});
   }
+  value.homes.push_back({{}, {{kCompute, segment.runs * costs.slowAttentionSeconds(gradient)}}});
   problem.values.push_back(std::move(value));
   choices.push_back({index, {}, {}, gradient});
 }
@@ -296,6 +299,13 @@ DenseSet<Value> ResidencyModel::findOnHost(func::FuncOp func, const analysis::Re
     if (choices[index].segment && segments[*choices[index].segment].func == func && isOnHost(index, plan))
       onHost.insert(valueOf(index));
   return onHost;
+}
+
+int64_t ResidencyModel::countSlowAttention(const analysis::ResidencyPlan &plan) const {
+  int64_t count = 0;
+  for (size_t index = 0; index < choices.size(); ++index)
+    count += choices[index].attention && problem.values[index].homes[plan.ways[index]].holds.empty();
+  return count;
 }
 
 int64_t ResidencyModel::getHostBytes() const {

@@ -79,6 +79,8 @@ public:
   DenseSet<Value> findOnHost(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
   /// Whether `plan` has the value of choice `index` on the host.
   bool isOnHost(size_t index, const ::ds::analysis::ResidencyPlan &plan) const;
+  /// Gradients of attention that do without cuDNN's workspace.
+  int64_t countSlowAttention(const ::ds::analysis::ResidencyPlan &plan) const;
   MLIRContext *getContext() const { return context; }
   /// Bytes of the host that are taken whatever is chosen.
   int64_t getHostBytes() const;

@@ -3,6 +3,7 @@
 
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Runtime/AttentionWork.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -31,6 +32,24 @@ static double flopsOf(Operation *op) {
   return costs ? double(costs.getFlops()) : 0;
 }
 
+double ValueCosts::attentionSeconds(Operation *op, cost::DType dtype) const {
+  // Both begin with queries [B, T, H, D] and keys [B, S, G, D].
+  ArrayRef<int64_t> queries = tensorType(op->getOperand(0)).getShape(),
+                    keys = tensorType(op->getOperand(1)).getShape();
+  ::ds::rt::AttentionWork work;
+  work.heads = double(queries[0] * queries[2]);
+  work.queries = double(queries[1]), work.keys = double(keys[1]);
+  work.width = double(queries[3]);
+  auto gradient = dyn_cast<AttentionGradOp>(op);
+  work.isGradient = gradient != nullptr;
+  work.isCausal = gradient ? gradient.getCausal() : cast<AttentionOp>(op).getCausal();
+  return rates.attentionSeconds(work, bytesOf(op->getOperands()) + bytesOf(op->getResults()), dtype);
+}
+
+double ValueCosts::slowAttentionSeconds(AttentionGradOp op) const {
+  return std::max(0.0, attentionSeconds(op, cost::DType::F32) - attentionSeconds(op, arithmeticType(op)));
+}
+
 double ValueCosts::callSeconds(Operation *op) const {
   if (isa<CollectiveOpInterface>(op) || op->getNumOperands() == 0)
     return 0;
@@ -39,9 +58,8 @@ double ValueCosts::callSeconds(Operation *op) const {
     // A table is touched where it is asked for: as many rows as the call gives or takes.
     double bytes = isa<EmbeddingOp>(op) ? 2 * bytesOf(op->getResults())
                                         : bytesOf(op->getOperands()) + bytesOf(op->getResults());
-    bool isAttention = isa<AttentionOp, AttentionGradOp>(op);
-    return isAttention ? rates.computeSeconds(flopsOf(op), bytes, arithmeticType(op))
-                       : rates.memorySeconds(bytes);
+    return isa<AttentionOp, AttentionGradOp>(op) ? attentionSeconds(op, arithmeticType(op))
+                                                 : rates.memorySeconds(bytes);
   }
   RankedTensorType rhs = tensorType(product.getRhs()), result = tensorType(product.getResult());
   cost::Matmul shape;

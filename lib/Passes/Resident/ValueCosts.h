@@ -18,6 +18,8 @@ public:
   double collectiveSeconds(CollectiveOpInterface op) const;
   /// A copy between the host and the device.
   double hostCopySeconds(double bytes) const;
+  /// What a gradient of attention takes more without cuDNN's workspace, by the runtime's own kernels in f32.
+  double slowAttentionSeconds(AttentionGradOp op) const;
   /// To start a kernel or a call that does nothing.
   double launchSeconds() const { return rates.memorySeconds(0); }
   /// What it adds to a kernel to read or write so many bytes more.
@@ -28,6 +30,8 @@ public:
   double kernelSeconds(Operation *op, double readBytes) const;
 
 private:
+  double attentionSeconds(Operation *op, ::ds::cost::DType dtype) const;
+
   const ::ds::cost::Rates rates;
 };
 

@@ -9,7 +9,8 @@
 namespace ds::rt {
 namespace {
 
-constexpr uint64_t kMost = uint64_t(1) << 30; ///< bytes of a piece of one key head
+/// Bytes of a piece of one key head. Its scores are then 2^30 at most, which 32 bits can count.
+constexpr uint64_t kMost = uint64_t(2) << 30;
 constexpr uint64_t kFixed = 512;   ///< bytes of counters and descriptors that engines ask for besides
 constexpr int64_t kVector = 8;     ///< 16-bit elements in 16 bytes, which the engines load at once
 constexpr int64_t kMaskVector = 4; ///< f32 elements in 16 bytes
