@@ -7,7 +7,9 @@ include(AddMLIR)
 set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})  # add_mlir_doc writes below it
 
 find_package(nlohmann_json 3.11 REQUIRED)
-find_package(GTest REQUIRED)
+if(DS_TESTS)
+  find_package(GTest REQUIRED)
+endif()
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)

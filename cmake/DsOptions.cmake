@@ -8,7 +8,14 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
+
 set(DS_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= spells them")
+option(DS_TESTS "Build unit tests, lit tests and measurements" ON)
+option(DS_IMPORT "Build ds-import, which needs LibTorch" ON)
+if(DS_TESTS AND NOT DS_IMPORT)
+  message(FATAL_ERROR "DS_TESTS=ON needs DS_IMPORT=ON: there are tests of the import")
+endif()
+option(DS_PRECOMPILE "Precompile MLIR's headers: a first build without a compiler cache takes two thirds of the time" OFF)
 option(DS_COVERAGE "Instrument for clang source-based coverage" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
