@@ -4,6 +4,7 @@
 // devices: no MLIR, no LLVM, no LibTorch.
 //
 //===---------------------------------------------------------------------------===//
+#include "../DescribeTool.h"
 #include "Commands.h"
 #include "Tell.h"
 #include "ds/Support/Numbers.h"
@@ -57,14 +58,15 @@ uint64_t readShardBytes(const std::string &text) {
 CLI::App *addLooking(CLI::App &app, Line &line, const char *name, const char *help, const char *argument) {
   CLI::App *command = app.add_subcommand(name, help);
   command->add_option(argument, line.path, "a checkpoint (DIR/step-N), or a directory of checkpoints")
-      ->required();
+      ->required()
+      ->type_name("DIR");
   command->add_flag("--json", line.json, "print JSON");
   return command;
 }
 
 void declareList(CLI::App &app, Line &line) {
   CLI::App *command = app.add_subcommand("ls", "List the checkpoints in a directory, newest first");
-  command->add_option("DIR", line.path, "directory of checkpoints")->required();
+  command->add_option("DIR", line.path, "directory of checkpoints")->required()->type_name("DIR");
   command->add_flag("--json", line.json, "print JSON");
   command->callback([&line] { line.job = [&line] { return runList(line.path, line.json); }; });
 }
@@ -95,7 +97,7 @@ void declareVerify(CLI::App &app, Line &line) {
 void declareDiff(CLI::App &app, Line &line) {
   CLI::App *command = addLooking(
       app, line, "diff", "Compare the tensors of two checkpoints to the bit; exit 3: they differ", "A");
-  command->add_option("B", line.other, "the other one")->required();
+  command->add_option("B", line.other, "the other one")->required()->type_name("DIR");
   command->callback([&line] { line.job = [&line] { return runDiff(line.path, line.other, line.json); }; });
 }
 
@@ -103,8 +105,11 @@ void declareExport(CLI::App &app, Line &line) {
   ExportOptions &options = line.exported;
   CLI::App *command = app.add_subcommand("export", "Write the weights as a folder of a Hugging Face model");
   command->add_option("PATH", options.from, "a checkpoint (DIR/step-N), or a directory of checkpoints")
-      ->required();
-  command->add_option("OUT", options.to, "folder to make; it must not exist, or be empty")->required();
+      ->required()
+      ->type_name("DIR");
+  command->add_option("OUT", options.to, "folder to make; it must not exist, or be empty")
+      ->required()
+      ->type_name("DIR");
   command
       ->add_option("--dtype", options.dtype, "fp32, bf16 or fp16: round all floats (default: exact values)")
       ->transform(CLI::CheckedTransformer(std::map<std::string, FileDType>{
@@ -116,8 +121,10 @@ void declareExport(CLI::App &app, Line &line) {
           [&options](const std::string &text) { options.maxShardBytes = readShardBytes(text); },
           "bytes of tensors in one file at most: 5GB (default), 4GiB, ...")
       ->type_name("BYTES");
-  command->add_option("--config", options.config,
-                      "a config.json to go with them (default: the one that the model came from)");
+  command
+      ->add_option("--config", options.config,
+                   "a config.json to go with them (default: the one that the model came from)")
+      ->type_name("FILE");
   command->add_flag("--tied", options.tied, "also a copy under each other name of a tied tensor");
   command->callback([&line] { line.job = [&line] { return runExport(line.exported); }; });
 }
@@ -127,7 +134,9 @@ void declareImport(CLI::App &app, Line &line) {
   CLI::App *command = app.add_subcommand(
       "import", "Make a checkpoint of a folder of DeepSpeed (ZeRO, universal) or of Hugging Face weights");
   command->add_option("FOREIGN", options.from, "the folder, or one whose file `latest` names it")->required();
-  command->add_option("OUT", options.to, "directory of checkpoints that step-N is written to")->required();
+  command->add_option("OUT", options.to, "directory of checkpoints that step-N is written to")
+      ->required()
+      ->type_name("DIR");
   addWhole(*command, "--step", "steps that were made (default: as the files say; 0 of weights alone)", 0,
            UINT64_MAX, [&options](uint64_t number) { options.step = number; });
   addWhole(*command, "--seed", "of dropout and of the order of data from here on (default: 0)", 0, UINT64_MAX,
@@ -139,7 +148,7 @@ void declareCollect(CLI::App &app, Line &line) {
   CollectOptions &options = line.collected;
   CLI::App *command =
       app.add_subcommand("gc", "Remove what unfinished saves have left, and checkpoints that are too old");
-  command->add_option("DIR", options.root, "directory of checkpoints")->required();
+  command->add_option("DIR", options.root, "directory of checkpoints")->required()->type_name("DIR");
   addWhole(*command, "--keep", "also all but the N newest whole checkpoints; two at least stay", 2,
            UINT32_MAX, [&options](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
   command->add_flag("--damaged", options.damaged, "also checkpoints that `ls` calls not whole");
@@ -167,6 +176,7 @@ int parseAndRun(CLI::App &app, const Line &line, int argc, char **argv) {
 int run(int argc, char **argv) {
   std::signal(SIGPIPE, SIG_IGN); // a reader that is gone is an error of writing
   CLI::App app("Looks at the checkpoints of ds-run, and changes their form.", "ds-ckpt");
+  addVersionAndDescription(app);
   app.require_subcommand(1);
   Line line;
   for (const auto declare :

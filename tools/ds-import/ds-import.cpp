@@ -7,6 +7,7 @@
 
 #include "../../lib/Import/Torch/Operators.h"
 #include "../../lib/Import/Torch/Process.h"
+#include "../DescribeTool.h"
 #include "ds/Support/Error.h"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,7 @@ static void listOperators() {
 int main(int argc, char **argv) {
   ds::ts::ProcessOptions options;
   CLI::App app("Turns a TorchScript archive into MLIR and weights", "ds-import");
+  ds::addVersionAndDescription(app);
   app.add_option("MODEL", options.path, "TorchScript archive")->required();
   app.add_flag_callback("--list-operators", listOperators,
                         "Print the operators that can be imported, and end");

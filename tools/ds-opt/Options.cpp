@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Options.h"
 
+#include "Describe.h"
 #include "ds/Support/Numbers.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -41,8 +42,9 @@ struct CommandLine {
       "diff",
       cl::desc("Compare two plans of --plan-json, a plan and a log of ds-run, or the two traces of --trace"),
       cl::multi_val(2), cl::value_desc("PLAN PLAN|RUN")};
-  cl::opt<std::string> loss{
-      "loss", cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse")};
+  cl::opt<std::string> loss{"loss",
+                            cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse"),
+                            cl::value_desc("cross_entropy|mse")};
   cl::opt<std::string> lossChunks{
       "loss-chunks",
       cl::desc("Parts in which logits and their loss are made: auto, or a number (loss_chunks)"),
@@ -50,9 +52,10 @@ struct CommandLine {
   cl::opt<bool> tf32{"tf32", cl::desc("On CUDA, products of fp32 factors in tf32 (allow_tf32)")};
   cl::opt<std::string> target{
       "target", cl::init("cpu"),
-      cl::desc(
-          "cpu, cuda:sm_80 or cuda:sm_90; default: that of the cluster's device, without --cluster cpu")};
-  cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for")};
+      cl::desc("cpu, cuda:sm_80 or cuda:sm_90; default: that of the cluster's device, without --cluster cpu"),
+      cl::value_desc("cpu|cuda:sm_80|cuda:sm_90")};
+  cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for"),
+                                 cl::value_desc("NAME")};
   cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
   cl::opt<std::string> planHtml{"plan-html", cl::desc("Also write the plan as a page to look at"),
                                 cl::value_desc("FILE.html")};
@@ -62,23 +65,25 @@ struct CommandLine {
       cl::value_desc("FILE")};
   cl::opt<std::string> weights{
       "weights", cl::init("archive"),
-      cl::desc("archive: write the model's weights beside the program; none: do not")};
-  cl::opt<std::string> phase{
-      "phase", cl::init("model"),
-      cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned")};
+      cl::desc("archive: write the model's weights beside the program; none: do not"),
+      cl::value_desc("archive|none")};
+  cl::opt<std::string> phase{"phase", cl::init("model"),
+                             cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned"),
+                             cl::value_desc("model|step|sharded|resident|scheduled|planned")};
   cl::opt<Emit> emit{"emit",
                      cl::desc("What to produce (default: with --config or --cluster the plan, else ir)"),
-                     cl::init(Emit::Default),
+                     cl::init(Emit::Default), cl::value_desc("ir|plan|program"),
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
                                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
                                 clEnumValN(Emit::Program, "program", "A program for ds-run"))};
   cl::opt<std::string> ranks{"ranks", cl::desc("Number of ranks (default: 1, or the cluster's devices)"),
                              cl::value_desc("N")};
-  cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)")};
+  cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)"),
+                              cl::value_desc("BYTES")};
   cl::opt<std::string> hostMemory{
       "host-memory",
-      cl::desc(
-          "Host bytes of a rank the plan must fit, on the CPU beside --memory (suffixes KiB, MiB, GiB)")};
+      cl::desc("Host bytes of a rank the plan must fit, on the CPU beside --memory (suffixes KiB, MiB, GiB)"),
+      cl::value_desc("BYTES")};
   cl::opt<std::string> threads{"threads-per-rank",
                                cl::desc("Threads of a rank; 0, the default: the cores it may use"),
                                cl::value_desc("N")};
@@ -112,10 +117,13 @@ struct CommandLine {
   cl::opt<bool> allowUnsandboxed{"allow-unsandboxed",
                                  cl::desc("Import TorchScript also where its code cannot be confined")};
   cl::opt<std::string> importMemory{
-      "import-memory", cl::desc("Bytes that an import of TorchScript may take (suffixes KiB, MiB, GiB)")};
+      "import-memory", cl::desc("Bytes that an import of TorchScript may take (suffixes KiB, MiB, GiB)"),
+      cl::value_desc("BYTES")};
   cl::opt<std::string> importSeconds{"import-seconds",
                                      cl::desc("Processor time that an import of TorchScript may take"),
                                      cl::value_desc("N")};
+  cl::opt<bool> describeOptions{"describe-options", cl::Hidden,
+                                cl::desc("Print what --help lists as JSON, for script/describe-tools")};
 };
 } // namespace
 
@@ -232,9 +240,14 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
   static CommandLine line;
   Options options;
+  cl::SetVersionPrinter(printVersion);
   if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
                                    &llvm::errs()))
     std::exit(static_cast<int>(ExitCode::Usage));
+  if (line.describeOptions) {
+    describeOptions(llvm::outs());
+    std::exit(0);
+  }
   options.input = modelFile(line.input);
   options.output = line.output;
   options.config = line.config;

@@ -1,6 +1,7 @@
 //===- Calibrate.cpp - The command line of ds-run --calibrate ---------------------===//
 #include "Calibrate.h"
 
+#include "../DescribeTool.h"
 #include "Options.h"
 #include "Start.h"
 #include "ds/Runtime/Calibrate.h"
@@ -16,6 +17,7 @@ bool asksForCalibration(int argc, char **argv) {
 
 int runCalibration(int argc, char **argv) {
   CLI::App app("Measures this machine and writes a cluster description for ds-opt --cluster.", "ds-run");
+  ds::addVersionAndDescription(app);
   std::string mode = "full";
   uint32_t ranks = 1;
   double timeoutSeconds = 600;
@@ -24,17 +26,20 @@ int runCalibration(int argc, char **argv) {
       ->check(CLI::IsMember({"full", "quick"}))
       ->expected(0, 1)
       ->default_str("full");
-  app.add_option("-o,--output", options.output, "file to write (default: stdout)");
+  app.add_option("-o,--output", options.output, "file to write (default: stdout)")->type_name("FILE");
   addRanksAndTimeout(app, ranks, "measure with this many ranks at once, each with its share of the cores",
                      timeoutSeconds);
   app.add_option("--device", options.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--nvme", options.nvme,
-                 "directory on the disk that states are to be offloaded to: find how it is best driven");
-  CLI::Option *only =
-      app.add_option("--only", options.only, "parts of a GPU's figures, by commas")->delimiter(',');
-  CLI::Option *log = app.add_option("--log-jsonl", options.logJsonl, "one object a measurement of a GPU");
+                 "directory on the disk that states are to be offloaded to: find how it is best driven")
+      ->type_name("DIR");
+  CLI::Option *only = app.add_option("--only", options.only, "parts of a GPU's figures, by commas")
+                          ->delimiter(',')
+                          ->type_name("PARTS");
+  CLI::Option *log =
+      app.add_option("--log-jsonl", options.logJsonl, "one object a measurement of a GPU")->type_name("FILE");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
   if (options.device == "cpu" && (only->count() > 0 || log->count() > 0))

@@ -4,6 +4,7 @@
 // milliseconds: no MLIR, no LLVM, no LibTorch.
 //
 //===---------------------------------------------------------------------------===//
+#include "../DescribeTool.h"
 #include "Calibrate.h"
 #include "Options.h"
 #include "SafetyOptions.h"
@@ -20,7 +21,8 @@ namespace {
 
 void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--save", options.save,
-                 "directory for checkpoints: one after the last step, and before an end by a signal");
+                 "directory for checkpoints: one after the last step, and before an end by a signal")
+      ->type_name("DIR");
   addWhole(app, "--save-every", "also save every N steps", 1, UINT64_MAX,
            [&](uint64_t steps) { options.saveEvery = steps; });
   app.add_option("--save-seconds", options.saveSeconds, "also save when so many seconds have passed")
@@ -35,35 +37,42 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
       ->type_name("MODE");
   app.add_flag("--verify-saves", options.verifySaves, "read a new checkpoint again before an old one goes");
   app.add_option("--resume", options.resume,
-                 "go on from a checkpoint, the newest in a directory of them, or auto: the newest in --save");
+                 "go on from a checkpoint, the newest in a directory of them, or auto: the newest in --save")
+      ->type_name("DIR|auto");
   app.add_flag("--new-data", options.newData, "go on with other data, from their start");
   app.add_flag("--dry-run", options.dryRun, "say what --resume would do, and do nothing");
 }
 
 void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
-  app.add_option("PROGRAM", options.program, "program made by ds-opt --emit=program")->required();
+  app.add_option("PROGRAM", options.program, "program made by ds-opt --emit=program")
+      ->required()
+      ->type_name("FILE");
   app.add_option("--data", options.data,
                  "training data: FILE, 'PATTERN' of files, or a blend: W:FILE,W:FILE or .json")
-      ->required();
-  app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32");
+      ->required()
+      ->type_name("DATA");
+  app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32")
+      ->type_name("u16|u32");
   addWhole(app, "--document-token", "token that ends a document: the target behind it does not count", 0,
            INT64_MAX, [&](uint64_t token) { options.documentToken = static_cast<int64_t>(token); });
   app.add_flag("--reset-positions", options.resetPositions, "begin position_ids anew with each document");
   app.add_flag("--reset-attention", options.resetAttention,
                "ask that the program keeps attention within a document, by its input document_ids");
   app.add_flag("--shuffle", options.shuffle, "draw samples in an order chosen by --seed");
-  app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)");
+  app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)")
+      ->type_name("FILE|DIR");
   addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.steps = steps; });
   addWhole(app, "--seed", "of initialisation and shuffling (default: 0, or the checkpoint's)", 0, UINT64_MAX,
            [&](uint64_t seed) { options.seed = seed; });
-  app.add_option("--eval-data", options.evalData, "held-out data");
+  app.add_option("--eval-data", options.evalData, "held-out data")->type_name("DATA");
   addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.evalEvery = steps; });
   app.add_flag("--eval-only", options.evalOnly,
                "print the loss of --eval-data, or of --data, and train nothing");
   app.add_option("--log-jsonl", options.logJsonl,
-                 "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl");
+                 "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl")
+      ->type_name("FILE");
   app.add_option_function<std::string>(
          "--log-ranks", [&](const std::string &word) { options.logAllRanks = word == "all"; },
          "who writes --log-jsonl: first (default), or all: rank 1 log.rank1.jsonl, and so on")
@@ -77,14 +86,16 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
          "what is told of collectives at the end: short (default), or all")
       ->check(CLI::IsMember({"short", "all"}))
       ->type_name("WHICH");
-  app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps");
-  app.add_option("--save-weights", options.saveWeights, "write the weights after the last step");
+  app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps")->type_name("FILE");
+  app.add_option("--save-weights", options.saveWeights, "write the weights after the last step")
+      ->type_name("FILE");
   app.add_option(
-      "--nvme", options.nvme,
-      "directory on a local disk for what the program keeps on NVMe (default: the configuration's)");
+         "--nvme", options.nvme,
+         "directory on a local disk for what the program keeps on NVMe (default: the configuration's)")
+      ->type_name("DIR");
   app.add_flag("--verify-storage", options.verifyStorage,
                "keep a digest of each MiB that is written there, and compare it when it is read");
-  app.add_option("--device", options.device, "cpu or cuda")->capture_default_str();
+  app.add_option("--device", options.device, "cpu or cuda")->capture_default_str()->type_name("cpu|cuda");
   addRanksAndTimeout(app, options.ranks,
                      "start this many ranks here (under mpirun or srun: how many there are)",
                      options.timeoutSeconds);
@@ -114,6 +125,7 @@ int run(int argc, char **argv) {
     return runCalibration(argc, argv);
   CLI::App app("Trains a model that ds-opt has compiled.", "ds-run");
   ds::rt::TrainOptions options;
+  ds::addVersionAndDescription(app);
   declareOptions(app, options);
   uint64_t restarts = 0;
   addWhole(app, "--restarts", "start the ranks again after failures that may pass, N times at most", 0,
