@@ -8,6 +8,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
+# Tools find the libraries that come with them by where they stand themselves, so that an installation can be moved.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/deepstage")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 set(DS_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= spells them")
 option(DS_TESTS "Build unit tests, lit tests and measurements" ON)

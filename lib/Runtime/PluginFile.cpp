@@ -7,7 +7,8 @@
 
 namespace ds::rt {
 
-/// <prefix>/lib/<library> for the running <prefix>/bin/tool; empty if unknown.
+/// The file for the running <prefix>/bin/tool: <prefix>/lib/deepstage/<library> of an installation, or
+/// <prefix>/lib/<library> of a build; empty if neither is there.
 static std::string besideExecutable(const char *library) {
   char path[4096];
   const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
@@ -16,13 +17,15 @@ static std::string besideExecutable(const char *library) {
   std::string directory(path, static_cast<size_t>(size));
   for (int up = 0; up < 2; ++up)
     directory.resize(std::min(directory.rfind('/'), directory.size()));
-  return directory + "/lib/" + library;
+  for (const char *folder : {"/lib/deepstage/", "/lib/"})
+    if (const std::string file = directory + folder + library; ::access(file.c_str(), R_OK) == 0)
+      return file;
+  return {};
 }
 
 Result<void *> openPlugin(const PluginFile &plugin) {
   void *library = nullptr;
-  if (const std::string path = besideExecutable(plugin.library);
-      !path.empty() && ::access(path.c_str(), R_OK) == 0)
+  if (const std::string path = besideExecutable(plugin.library); !path.empty())
     library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   else
     library = ::dlopen(plugin.library, RTLD_NOW | RTLD_LOCAL);
