@@ -5,6 +5,7 @@
 #            chromium  Debian's browser is there: pages are looked at in it
 #            network-namespaces  whoever runs this may make nodes of one machine (root, iproute2)
 #            direct-io  files of the build directory can be read past the system's cache
+#            dpkg-dev  packages can be made
 #            cuda-plugin  the CUDA part was built; fake-cuda: and the device of host memory that runs it
 # Substitutions:  %python           the Python that has PyTorch
 #                 %check-training   one model, configuration and length of run, ds-run against PyTorch
@@ -93,6 +94,8 @@ if has_direct_io(config.test_exec_root):
     config.available_features.add("direct-io")
 else:
     lit_config.note("no direct access to files here: nothing is kept in storage")
+if shutil.which("dpkg-shlibdeps"):
+    config.available_features.add("dpkg-dev")
 if shutil.which("chromium"):
     config.available_features.add("chromium")
 else:
