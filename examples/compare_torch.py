@@ -17,6 +17,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 WARM_UP = 3
+LONGEST = 120  # seconds; a machine of two cores takes five
 
 
 def median_after_warm_up(seconds):
@@ -28,7 +29,11 @@ def time_torch(data, steps, *flags):
     command = [sys.executable, "-W", "ignore", os.path.join(ROOT, "bench/torch_step.py"), "--size", "small", "--data", data,
                "--length", "128", "--batch", "8", "--steps", str(steps), *flags]
     threads = {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))}
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **threads}).stdout)
+    try:
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **threads}, timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"compare_torch.py: {steps} steps of PyTorch took more than {LONGEST} s: something else has the processors")
+    return json.loads(done.stdout)
 
 
 def main():
