@@ -17,7 +17,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 WARM_UP = 3
-LONGEST = 120  # seconds; a machine of two cores takes five
+LONGEST = 120  # seconds
 
 
 def median_after_warm_up(seconds):
