@@ -40,7 +40,11 @@ foreach(component runtime compiler)
     list(APPEND manuals ${page})
   endforeach()
 endforeach()
-add_custom_target(ds-manuals ALL DEPENDS ${manuals})
+set(in_all ALL)
+if(DS_SANITIZE)  # what the tools say is the same, and their options for sanitizers are not known here
+  set(in_all)
+endif()
+add_custom_target(ds-manuals ${in_all} DEPENDS ${manuals})
 
 install(FILES LICENSE DESTINATION share/doc/deepstage-runtime RENAME copyright COMPONENT runtime)
 install(FILES LICENSE DESTINATION share/doc/deepstage RENAME copyright COMPONENT compiler)
