@@ -11,7 +11,10 @@ import subprocess
 import sys
 import time
 
+import openblas
+
 os.environ["OMP_NUM_THREADS"] = "2"
+OPENBLAS = openblas.use_fastest()  # before PyTorch loads OpenBLAS
 import torch
 import torch.nn.functional as F
 
@@ -76,7 +79,7 @@ def main():
     ours = {line["kernel"]: line for line in lines}
     theirs = torch_times()
     print(f"{first['kernels']} kernels for {first['cpu']} compiled in {first['compile_us'] / 1e3:.0f} ms; "
-          f"copying reaches {copy_bandwidth():.1f} GB/s")
+          f"copying reaches {copy_bandwidth():.1f} GB/s; PyTorch's products by {OPENBLAS}")
     print(f"{'kernel':22}{'ours us':>10}{'torch us':>10}{'ratio':>8}{'GB/s':>8}")
     # PyTorch's backward of layer_norm gives the input's and the gains' gradients in one call.
     ours["layer_norm_backward"]["us"] += ours.pop("layer_norm_gains")["us"]

@@ -8,7 +8,7 @@
 
 Each round runs ds-run and then PyTorch in its variants as fresh processes on the same tokens, drops the first steps of
 each, and keeps the median of the rest; the best round of each counts.  PyTorch is taken at its best: OpenBLAS in its
-OpenMP flavour (anything else is refused), AdamW with and without foreach, glibc's allocator as it is and told to keep
+OpenMP flavour (anything else is refused) with its fastest kernels for this processor (openblas.py), AdamW with and without foreach, glibc's allocator as it is and told to keep
 what it has; its fastest variant is the step time's reference and its smallest one the memory's.  CPU time that other
 processes took meanwhile is reported with each figure, for a busy machine measures nothing.
 """
@@ -22,8 +22,10 @@ import subprocess
 import sys
 import time
 
+import openblas
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TORCH = "/usr/bin/python3"
+TORCH = openblas.TORCH
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "17179869184",
                "MALLOC_TOP_PAD_": "67108864"}
 MODELS = {
@@ -122,6 +124,7 @@ def measure_ours(files, args):
 
 
 def measure_torch(model, files, args, foreach, keep, more=()):
+    kernels = openblas.use_fastest()
     command = [TORCH, "-W", "ignore", os.path.join(ROOT, "bench", "torch_step.py"), "--size", model["size"], "--data",
                files["tokens"], "--length", str(model["length"]), "--batch", str(model["batch"]), "--steps",
                str(args.steps), "--clip", str(args.clip), "--dtype", args.dtype] + (["--foreach"] if foreach else []) + [*more]
@@ -130,7 +133,7 @@ def measure_torch(model, files, args, foreach, keep, more=()):
     if not any("openblas-openmp" in path for path in found["blas"]):
         sys.exit(f"step.py: PyTorch uses {found['blas']}; install libopenblas0-openmp and select it")
     result.update(summarise(found["seconds"], args.drop), losses=found["losses"], parameters=found["parameters"],
-                  resident_before=found["resident_before"],
+                  resident_before=found["resident_before"], kernels=kernels,
                   variant=f"{'foreach' if foreach else 'loop'}, {'kept' if keep else 'default'} memory")
     return result
 
@@ -175,7 +178,7 @@ def measure(name, args, rate):
     flops = flops_per_step(model)
     return {"model": model["title"], "parameters": fastest["parameters"], "flops_per_step": flops,
             "ds_step_seconds": best["median"], "torch_step_seconds": fastest["median"], "torch_variant":
-            fastest["variant"], "step_ratio": best["median"] / fastest["median"], "step_limit": model["time_limit" if args.dtype == "fp32" else "bf16_limit"], "dtype": args.dtype,
+            fastest["variant"], "openblas_kernels": fastest["kernels"], "step_ratio": best["median"] / fastest["median"], "step_limit": model["time_limit" if args.dtype == "fp32" else "bf16_limit"], "dtype": args.dtype,
             "bf16_instructions": bf16_instructions(),
             "ds_peak_bytes": max(r["peak"] for r in ours), "ds_planned_bytes": best["planned"],
             "torch_peak_bytes": smallest["peak"], "torch_small_variant": smallest["variant"],
@@ -192,6 +195,7 @@ def measure(name, args, rate):
 ROWS = [("numbers", lambda r: r["dtype"] + (f", bf16 instructions: {r['bf16_instructions']}" if r["dtype"] == "bf16" else "")),
         ("step, ds-run", lambda r: f"{r['ds_step_seconds']:.3f} s"),
         ("step, PyTorch", lambda r: f"{r['torch_step_seconds']:.3f} s ({r['torch_variant']})"),
+        ("kernels of OpenBLAS", lambda r: r["openblas_kernels"]),
         ("**step ratio**", lambda r: f"**{r['step_ratio']:.2f}** (limit {r['step_limit']})"),
         ("peak memory, ds-run", lambda r: f"{r['ds_peak_bytes'] / 2**20:.0f} MiB"),
         ("of that planned", lambda r: f"{(r['ds_planned_bytes'] or 0) / 2**20:.0f} MiB"),
