@@ -3,22 +3,26 @@
 
     bench/ranks.py                       two ranks, stages 0 to 3, fp32; writes build/bench/ranks.json and ranks.md
     bench/ranks.py --type bf16 --rounds 3
+    bench/ranks.py --sharing --rounds 3  four ranks on all processors by mpirun and by --ranks, and one beside a busy process
 
 Each round runs every stage once, as fresh processes on the same tokens, and one rank on its own with the same
 micro-batch and one core, which is what a step would take if communication were free.  Medians of the steps after the
 first ones, the best round of each; ratios are of one round, and the median of the rounds.  Exposed is the time in which
-the compute stream of rank 0 waited for a collective.  CPU time that other processes took meanwhile is reported, for a busy machine measures nothing.
+the compute stream of rank 0 waited for a collective.  With --sharing nothing is set that says how threads wait: runs take
+turns, and ratios are again of one round.  CPU time that other processes took meanwhile is reported, for a busy machine measures nothing.
 """
 
 import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 
 import step
 
 LIMIT = 1.10  # stage 3 against stage 0
+MPIRUN_LIMIT, BUSY_LIMIT = 1.1, 2.2  # mpirun -n 4 against --ranks 4; beside one busy process against alone
 
 
 def write_config(path, args, stage):
@@ -31,13 +35,13 @@ def write_config(path, args, stage):
         json.dump(config, file)
 
 
-def compile_stage(files, args, stage, ranks):
+def compile_stage(files, args, stage, ranks, threads=1):
     """The program of one stage; returns its path and the plan's bytes of model states."""
     config, program, plan = (os.path.join(args.out, f"ranks{ranks}-stage{stage}.{end}") for end in ("config.json", "dsx", "json"))
     write_config(config, args, stage)
     shape = f"{args.batch}x{args.length}xi64"
     step.run(["ds-opt", files["archive"], "--config", config, "--input", f"x={shape}", "--input", f"y={shape}", "--ranks",
-              str(ranks), "--threads-per-rank", "1", "--emit=program", "-o", program, "--plan-json", plan])
+              str(ranks), "--threads-per-rank", str(threads), "--emit=program", "-o", program, "--plan-json", plan])
     with open(plan) as file:
         states = json.load(file)["ranks"][0]["states"]
     return program, states
@@ -56,8 +60,46 @@ def measure(files, args, program, ranks):
 
 def prepare(args):
     model = {**step.MODELS["gpt6"], "length": args.length, "batch": args.batch}
-    args.clip, args.dtype = 1.0, "fp32"  # of a configuration that is not used here
+    args.clip, args.dtype, args.loss_chunks = 1.0, "fp32", "auto"  # of a configuration that is not used here
     return step.prepare(model, args, args.out)
+
+
+def sharing_step(files, args, program, launch, ranks):
+    """Seconds of a median step, with no word to OpenMP about threads and waiting."""
+    log = program.replace(".dsx", ".sharing.jsonl")
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_"))}
+    command = [*launch, "ds-run", program, *ranks, "--data", files["tokens"], "--token-dtype", "u16", "--steps", str(args.steps),
+               "--log-jsonl", log]
+    subprocess.run(command, env=plain, check=True, stdout=subprocess.DEVNULL)
+    with open(log) as file:
+        return statistics.median([json.loads(line)["step_seconds"] for line in file][args.drop:])
+
+
+def measure_sharing(files, args, alone, four):
+    """One round: a rank alone, beside a process that computes, and four ranks by both launchers."""
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
+    found = {"load": os.getloadavg()[0], "alone": sharing_step(files, args, alone, [], [])}
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    found["beside"] = sharing_step(files, args, alone, [], [])
+    busy.kill()
+    busy.wait()
+    found["ranks"] = sharing_step(files, args, four, [], ["--ranks", "4"])
+    found["mpirun"] = sharing_step(files, args, four, mpirun, [])
+    return found
+
+
+def report_sharing(args, files):
+    threads = len(os.sched_getaffinity(0))
+    alone, four = (compile_stage(files, args, 0, ranks, threads)[0] for ranks in (1, 4))
+    rounds = [measure_sharing(files, args, alone, four) for _ in range(args.rounds)]
+    mpirun = statistics.median(row["mpirun"] / row["ranks"] for row in rounds)
+    beside = statistics.median(row["beside"] / row["alone"] for row in rounds)
+    lines = ["| load before | alone | beside a busy process | --ranks 4 | mpirun -n 4 |", "|---|---|---|---|---|"]
+    lines += [f"| {row['load']:.1f} | " + " | ".join(f"{row[key]:.3f} s" for key in ("alone", "beside", "ranks", "mpirun")) + " |"
+              for row in rounds]
+    lines += ["", f"mpirun -n 4 against --ranks 4: {mpirun:.2f} (limit {MPIRUN_LIMIT}); beside a busy process against alone: "
+              f"{beside:.2f} (limit {BUSY_LIMIT})"]
+    step.write_results(args.out, "sharing", rounds, "\n".join(lines) + "\n")
 
 
 def against_stage_0(rounds, name):
@@ -89,6 +131,7 @@ def main():
     parser.add_argument("--accumulation", type=int, default=1)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--sharing", action="store_true", help="what is lost where others use the processors too")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--drop", type=int, default=3, help="steps of each run that do not count")
@@ -98,6 +141,8 @@ def main():
     step.use_build()
     os.makedirs(args.out, exist_ok=True)
     files = prepare(args)
+    if args.sharing:
+        return report_sharing(args, files)
     programs = {"one rank alone": (*compile_stage(files, args, 0, 1), 1)}
     programs.update({f"stage {stage}": (*compile_stage(files, args, stage, args.ranks), args.ranks) for stage in args.stages})
     rounds = []

@@ -24,6 +24,7 @@
 #include "ds/Planner/Proposal.h"
 #include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Support/HostMemory.h"
+#include "ds/Support/Processors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -34,7 +35,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <limits>
-#include <sched.h>
 
 using namespace ds;
 using namespace ds::opt;
@@ -48,11 +48,12 @@ static ExitCode complain(const Error &error) {
   return error.code;
 }
 
-/// Cores this process may use.
+/// Processors that this process can keep busy. The ranks of the program are not those that a launcher may
+/// have started here.
 static uint32_t availableThreads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  ProcessorShare share = processorShare();
+  share.localRanks = 1;
+  return processorsLeft(share);
 }
 
 /// Registers what may stand in IR and in pass flags.

@@ -2,6 +2,7 @@
 #include "Start.h"
 
 #include "ds/Runtime/EndSignals.h"
+#include "ds/Runtime/Waiting.h"
 #include "ds/Support/StandardStreams.h"
 
 #include <cstdio>
@@ -18,6 +19,8 @@ std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, boo
                                 double timeoutSeconds, Files files, char **argv,
                                 const ds::rt::RestartOptions &restarts) {
   using ds::rt::RankIdentity;
+  if (ds::rt::isStartedAsRank() || (ranks == 1 && restarts.most == 0))
+    ds::rt::settleWaiting(argv); // before PMIx is asked; who only starts ranks computes nothing
   ds::occupyStandardStreams();
   ds::rt::holdEndSignals(); // until a run, or the launcher, listens
   const ds::Result<RankIdentity> found = ds::rt::findRankIdentity();

@@ -165,6 +165,9 @@ struct RankIdentity {
   std::string nonce;     ///< Directory: what tells this job from any other in the same directory
 };
 
+/// Whether the environment says that a launcher has started this process as a rank. Asks nobody.
+bool isStartedAsRank();
+
 /// Looks at the environment:
 ///   DS_RANK, DS_WORLD, DS_RENDEZVOUS, DS_NONCE   set by the local launcher, with DS_ONE_HOST=1
 ///   PMIX_RANK and PMIX_NAMESPACE                 set by mpirun and by srun --mpi=pmix

@@ -11,6 +11,7 @@
 
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Support/HostMemory.h"
+#include "ds/Support/Processors.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -22,7 +23,6 @@
 #include <ctime>
 #include <fstream>
 #include <optional>
-#include <sched.h>
 #include <thread>
 
 namespace ds::rt {
@@ -39,12 +39,6 @@ std::string processorName() {
       if (const size_t colon = line.find(": "); colon != std::string::npos)
         return line.substr(colon + 2);
   return "unknown processor";
-}
-
-/// Processors that this rank may use.
-uint32_t ownThreads() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 1;
 }
 
 /// What is no measurement: names and sizes.
@@ -131,7 +125,7 @@ Status run(const CalibrateOptions &options, RankGroup &group) {
   if (!pool)
     return pool.error();
   Calibration c{.quick = options.quick,
-                .threads = ownThreads(),
+                .threads = processorsLeft(processorShare()),
                 .group = &group,
                 .clock = nowNs,
                 .date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))),

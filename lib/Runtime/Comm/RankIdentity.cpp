@@ -67,10 +67,15 @@ Result<RankIdentity> placeUnderPmix() {
 
 } // namespace
 
+static bool isInDirectory() { return !variable("DS_RANK").empty() || !variable("DS_WORLD").empty(); }
+static bool isUnderPmix() { return !variable("PMIX_RANK").empty() && !variable("PMIX_NAMESPACE").empty(); }
+
+bool isStartedAsRank() { return isInDirectory() || isUnderPmix(); }
+
 Result<RankIdentity> findRankIdentity() {
-  if (!variable("DS_RANK").empty() || !variable("DS_WORLD").empty())
+  if (isInDirectory())
     return placeInDirectory();
-  if (!variable("PMIX_RANK").empty() && !variable("PMIX_NAMESPACE").empty())
+  if (isUnderPmix())
     return placeUnderPmix();
   if (const std::string tasks = variable("SLURM_STEP_NUM_TASKS"); toNumber(tasks).value_or(1) > 1)
     return Error{ExitCode::Usage,
