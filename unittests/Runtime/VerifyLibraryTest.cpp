@@ -115,6 +115,16 @@ TEST(VerifyLibrary, MatmulWithGelu) {
   EXPECT_THAT(single.after(), HasSubstr("operand 0 has dtype f32, expected bf16"));
 }
 
+/// Four params say how the product is made; what the product cannot have is refused where it is bound.
+TEST(VerifyLibrary, MatmulForms) {
+  const OneCommand c(LibraryFn::Matmul, {{{4, 8}, F}, {{8, 6}, F}, {{4, 6}, F}}, {0, 0, 0, 0, 0, 0, 64, 2});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_THAT(c.after(param(4, 3)), HasSubstr("param 4 is 3, allowed are 0 to 2"));
+  EXPECT_THAT(c.after(param(7, -2)), HasSubstr("is made in parts of -2"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numParams = 7; }),
+              HasSubstr("has 7 params, expected 4"));
+}
+
 TEST(VerifyLibrary, MatmulTypes) {
   for (DType low : {DType::BF16, DType::F16}) {
     const OneCommand c(LibraryFn::Matmul, {{{4, 8}, low}, {{8, 6}, low}, {{4, 6}, low}, {{6}, low}},

@@ -5,7 +5,7 @@
 // are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
 //
 //   Matmul                operands: a, b, result[, bias][, h]
-//                         params: transposeA, transposeB, accumulate, activation
+//                         params: transposeA, transposeB, accumulate, activation[, kind, rows, columns, depth]
 //     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
 //     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
@@ -14,7 +14,7 @@
 //     GELU is the tanh form, of products of 16 bits that accumulate nothing. h, of result's type and shape,
 //     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
 //     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
-//     gradient, as two commands would.
+//     gradient, as two commands would. The last four params, or none: the CPU's form (ProductForm.h).
 //   AttentionForward      operands: q, k, v, out, lse[, mask]  params: causal, scale (double)
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,

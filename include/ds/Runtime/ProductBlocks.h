@@ -10,6 +10,7 @@
 #define DS_RUNTIME_PRODUCTBLOCKS_H
 
 #include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/ProductForm.h"
 
 #include <vector>
 
@@ -32,13 +33,16 @@ struct ProductBlocks {
 
 /// True where `desc` is a 16-bit product that this machine's oneDNN has no instruction for.
 Result<bool> needsBlocks(const MatmulDesc &desc);
+/// The same of a product that is made in a given form, which may have decided it.
+Result<bool> needsBlocks(const MatmulDesc &desc, const ProductForm &form);
 
-/// Cuts `desc`, a product of 16-bit operands.
-Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads);
+/// Cuts `desc`, a product of 16-bit operands; into blocks of the sizes of a form that widens.
+Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads, const ProductForm &form = {});
 
 /// Workspace of any product, for the compiler. A 16-bit product gets what its blocks need even where this
-/// machine needs none: the program then runs on others too.
-Result<uint64_t> productWorkspaceBytes(const MatmulDesc &desc, uint32_t threads);
+/// machine needs none, unless its form has decided that: the program then runs on others too.
+Result<uint64_t> productWorkspaceBytes(const MatmulDesc &desc, uint32_t threads,
+                                       const ProductForm &form = {});
 
 } // namespace ds::rt
 

@@ -26,7 +26,7 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
   const rt::Buffer *bias = rt::matmulExtras(call.operands()).bias;
   return rt::productWorkspaceBytes(
       rt::describeMatmul(call.operand(0), call.operand(1), call.operand(2), bias, call.params.data()),
-      threads);
+      threads, rt::formOf({call.params.data(), call.params.size()}));
 }
 
 static_assert(kCudaAlignment % rt::kAttentionAlignment == 0);

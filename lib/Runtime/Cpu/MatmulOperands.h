@@ -4,6 +4,7 @@
 
 #include "ds/Runtime/Library.h"
 #include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/ProductForm.h"
 #include "ds/Runtime/ProgramFile.h"
 
 namespace ds::rt {
@@ -14,6 +15,7 @@ struct MatmulOperands {
   Activation activation;
   void *geluInput; ///< what GELU is taken of: written or read, or null
   uint64_t workspaceBytes;
+  ProductForm form;
 
   bool hasGelu() const { return activation >= Activation::Gelu; }
   /// Memory of the product alone: before GELU its sums are GELU's input, where that is wanted.
@@ -38,7 +40,8 @@ MatmulOperands matmulOperands(const Program &program, const Command &command, co
            address(ids[2]), planned ? address(command.workspace) : nullptr},
           static_cast<Activation>(params[3]),
           extras.input ? address(ids[extras.inputIndex]) : nullptr,
-          planned ? extentBytes(buffers[command.workspace]) : 0};
+          planned ? extentBytes(buffers[command.workspace]) : 0,
+          formOf({params, command.numParams})};
 }
 
 } // namespace ds::rt

@@ -86,23 +86,53 @@ private:
   LibraryCall call;
 };
 
+/// A product of the library, made at once or in parts one after another.
 class MatmulTask final : public Task {
 public:
-  MatmulTask(const OnednnApi &api, MatmulPrimitive *primitive, std::string where)
-      : api(api), primitive(primitive), where(std::move(where)) {}
-  ~MatmulTask() override { api.destroy(primitive); }
+  MatmulTask(const OnednnApi &api, std::string where) : api(api), where(std::move(where)) {}
+  ~MatmulTask() override {
+    for (MatmulPrimitive *primitive : primitives)
+      api.destroy(primitive);
+  }
+  /// Adds a part, which lies at its offsets from `memory`.
+  Status add(const ProductPart &part, const MatmulMemory &memory, uint32_t threads, uint64_t workspaceBytes);
   Status run() override {
     char message[256] = "";
-    if (api.run(primitive, message, sizeof message))
-      return {};
-    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message), ""};
+    for (MatmulPrimitive *primitive : primitives)
+      if (!api.run(primitive, message, sizeof message))
+        return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message), ""};
+    return {};
   }
 
 private:
   const OnednnApi &api;
-  MatmulPrimitive *primitive;
+  std::vector<MatmulPrimitive *> primitives;
   std::string where;
 };
+
+/// The address `elements` behind `data`, which may be null.
+template <class Byte>
+Byte *elementAt(Byte *data, int64_t elements, int32_t dtype) {
+  return data ? data + elements * static_cast<int64_t>(byteSize(static_cast<DType>(dtype))) : nullptr;
+}
+
+Status MatmulTask::add(const ProductPart &part, const MatmulMemory &memory, uint32_t threads,
+                       uint64_t workspaceBytes) {
+  const MatmulDesc &desc = part.desc;
+  MatmulMemory at = memory;
+  at.a = elementAt(static_cast<const std::byte *>(memory.a), part.a, desc.a.dtype);
+  at.b = elementAt(static_cast<const std::byte *>(memory.b), part.b, desc.b.dtype);
+  at.result = elementAt(static_cast<std::byte *>(memory.result), part.result, desc.result.dtype);
+  if (desc.bias >= 0)
+    at.bias = elementAt(static_cast<const std::byte *>(memory.bias), part.bias, desc.bias);
+  char message[256] = "";
+  MatmulPrimitive *primitive = api.create(&desc, threads, workspaceBytes, &at, message, sizeof message);
+  if (!primitive)
+    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message),
+                 "compile the model on this machine, so that the plan knows its oneDNN"};
+  primitives.push_back(primitive);
+  return {};
+}
 
 /// A product whose result has no element: nothing to do, and nothing that oneDNN would accept.
 class NoTask final : public Task {
@@ -124,7 +154,7 @@ private:
 };
 
 Result<std::unique_ptr<Task>> bindBlocks(const Binding &binding, const MatmulOperands &o, std::string where) {
-  Result<ProductBlocks> blocks = cutProduct(o.desc, binding.program.threads);
+  Result<ProductBlocks> blocks = cutProduct(o.desc, binding.program.threads, o.form);
   if (!blocks)
     return blocks.error();
   if (blocks->bytes > o.workspaceBytes)
@@ -146,25 +176,24 @@ Result<std::unique_ptr<Task>> bindProduct(const Binding &binding, uint32_t index
   if (!api)
     return api.error();
   std::string where = describeCommand(p, index);
-  Result<bool> inBlocks = needsBlocks(o.desc);
+  if (const std::string why = whyNot(o.desc, o.form); !why.empty())
+    return Error{ExitCode::Corrupt, fmt::format("{}: {}", where, why), "compile the model again with ds-opt"};
+  Result<bool> inBlocks = needsBlocks(o.desc, o.form);
   if (!inBlocks)
     return inBlocks.error();
   if (*inBlocks)
     return bindBlocks(binding, o, std::move(where));
-  const MatmulMemory memory = o.sums();
-  char message[256] = "";
-  MatmulPrimitive *primitive =
-      (*api)->create(&o.desc, p.threads, o.workspaceBytes, &memory, message, sizeof message);
-  if (!primitive)
-    return Error{ExitCode::Device, fmt::format("{}: oneDNN: {}", where, message),
-                 "compile the model on this machine, so that the plan knows its oneDNN"};
-  return std::unique_ptr<Task>(std::make_unique<MatmulTask>(**api, primitive, std::move(where)));
+  auto task = std::make_unique<MatmulTask>(**api, std::move(where));
+  for (const ProductPart &part : partsOf(o.desc, o.form))
+    if (Status status = task->add(part, o.sums(), p.threads, o.workspaceBytes); !status)
+      return status.error();
+  return std::unique_ptr<Task>(std::move(task));
 }
 
 /// Whether the product leaves its activation to a kernel. One that is formed of blocks finishes them with
 /// relu.
 bool comesAfter(const MatmulOperands &o) {
-  return o.hasGelu() || (o.activation == Activation::Relu && !*needsBlocks(o.desc));
+  return o.hasGelu() || (o.activation == Activation::Relu && !*needsBlocks(o.desc, o.form));
 }
 
 Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index) {

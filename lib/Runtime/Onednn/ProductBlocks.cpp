@@ -77,7 +77,11 @@ Result<bool> needsBlocks(const MatmulDesc &desc) {
   return !(*api)->multipliesBFloat16();
 }
 
-Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads) {
+Result<bool> needsBlocks(const MatmulDesc &desc, const ProductForm &form) {
+  return form.kind == ProductKind::Plain ? needsBlocks(desc) : form.kind == ProductKind::Widened;
+}
+
+Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads, const ProductForm &form) {
   ProductBlocks blocks{};
   blocks.desc = desc;
   const int32_t rank = desc.rank;
@@ -92,9 +96,12 @@ Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads) {
   blocks.rows = a.shape[rank - 2];
   blocks.depth = a.shape[rank - 1];
   blocks.columns = b.shape[rank - 1];
-  blocks.blockRows = std::clamp<int64_t>(blocks.rows, 1, kRows);
-  blocks.blockColumns = std::clamp<int64_t>(blocks.columns, 1, kColumns);
-  blocks.blockDepth = std::clamp<int64_t>(blocks.depth, 1, kDepth);
+  const auto most = [&](int64_t asked, int64_t usual) {
+    return form.kind == ProductKind::Widened && asked > 0 ? asked : usual;
+  };
+  blocks.blockRows = std::clamp<int64_t>(blocks.rows, 1, most(form.rows, kRows));
+  blocks.blockColumns = std::clamp<int64_t>(blocks.columns, 1, most(form.columns, kColumns));
+  blocks.blockDepth = std::clamp<int64_t>(blocks.depth, 1, most(form.depth, kDepth));
   blocks.leftByRows = isByRows(a, rank);
   blocks.rightByRows = isByRows(b, rank);
   Result<uint64_t> scratch = largestScratch(blocks, threads);
@@ -108,19 +115,33 @@ Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads) {
   return blocks;
 }
 
-Result<uint64_t> productWorkspaceBytes(const MatmulDesc &desc, uint32_t threads) {
+/// The largest scratch memory among the parts.
+static Result<uint64_t> partScratchBytes(const MatmulDesc &desc, uint32_t threads, const ProductForm &form) {
+  uint64_t most = 0;
+  for (const ProductPart &part : partsOf(desc, form)) {
+    Result<uint64_t> bytes = matmulScratchpadBytes(part.desc, threads);
+    if (!bytes)
+      return bytes;
+    most = std::max(most, *bytes);
+  }
+  return most;
+}
+
+Result<uint64_t> productWorkspaceBytes(const MatmulDesc &desc, uint32_t threads, const ProductForm &form) {
   const int64_t *shape = desc.result.shape;
   if (std::find(shape, shape + desc.rank, 0) != shape + desc.rank)
     return uint64_t(0); // nothing is run, and oneDNN does not survive the question
   if (desc.a.dtype != static_cast<int32_t>(DType::F16) && desc.a.dtype != static_cast<int32_t>(DType::BF16))
-    return matmulScratchpadBytes(desc, threads);
-  Result<ProductBlocks> blocks = cutProduct(desc, threads);
+    return partScratchBytes(desc, threads, form);
+  if (form.kind == ProductKind::Native)
+    return partScratchBytes(desc, threads, form);
+  Result<ProductBlocks> blocks = cutProduct(desc, threads, form);
   if (!blocks)
     return blocks.error();
-  Result<bool> needed = needsBlocks(desc);
+  Result<bool> needed = needsBlocks(desc, form);
   if (!needed || *needed)
     return needed ? Result<uint64_t>(blocks->bytes) : needed.error();
-  Result<uint64_t> scratch = matmulScratchpadBytes(desc, threads);
+  Result<uint64_t> scratch = partScratchBytes(desc, threads, form);
   if (!scratch)
     return scratch;
   return std::max(*scratch, blocks->bytes);

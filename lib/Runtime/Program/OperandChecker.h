@@ -21,6 +21,7 @@ public:
   }
   int64_t param(unsigned k) const { return program.params[command.firstParam + k]; }
   unsigned numOperands() const { return command.numOperands; }
+  unsigned numParams() const { return command.numParams; }
   std::string where() const { return describeCommand(program, index); }
 
   /// Between `least` and `most` operands and exactly `params` params.

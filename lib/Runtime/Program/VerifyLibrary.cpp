@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "OperandChecker.h"
 
+#include "ds/Runtime/ProductForm.h"
 #include "ds/Support/HeadSize.h"
 
 #include <bit>
@@ -52,8 +53,22 @@ Status verifyGelu(const OperandChecker &c, const MatmulExtras &extras) {
   return activation == Activation::Gelu ? c.written(extras.inputIndex, {0, 1, extras.biasIndex}) : Status();
 }
 
+/// As many operands and params as a product has, and of a form one that there is, of parts with a size. What
+/// the form asks of the product is checked where that is known.
+Status verifyForm(const OperandChecker &c) {
+  const bool hasForm = c.numParams() == kMatmulParams + kFormParams;
+  DS_CHECK(c.counts(3, 5, hasForm ? kMatmulParams + kFormParams : kMatmulParams));
+  if (!hasForm)
+    return {};
+  DS_CHECK(c.flag(kMatmulParams, static_cast<int64_t>(kLastProductKind)));
+  for (unsigned k = kMatmulParams + 1; k < c.numParams(); ++k)
+    if (c.param(k) < 0)
+      return refuse("{} is made in parts of {}", c.where(), c.param(k));
+  return {};
+}
+
 Status verifyMatmul(const OperandChecker &c) {
-  DS_CHECK(c.counts(3, 5, 4));
+  DS_CHECK(verifyForm(c));
   DS_CHECK(c.flag(0));
   DS_CHECK(c.flag(1));
   DS_CHECK(c.flag(2));

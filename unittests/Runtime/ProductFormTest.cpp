@@ -1,0 +1,193 @@
+//===- ProductFormTest.cpp - Products made in every form ------------------------===//
+//
+// Numbers are small integers: sums are exact in any order, so every form must give the bits of the usual one.
+//
+//===---------------------------------------------------------------------------===//
+#include "ProgramBuilder.h"
+
+#include "Cpu/Convert.h"
+#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/ProductBlocks.h"
+#include "ds/Runtime/ProductTuning.h"
+#include "ds/Runtime/ProgramFile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+namespace ds::rt {
+namespace {
+
+using test::ProgramBuilder;
+using testing::HasSubstr;
+
+constexpr int64_t kRows = 200, kColumns = 170, kDepth = 330;
+
+struct Case {
+  DType type, resultType;
+  bool transposeA = false, transposeB = false, accumulate = false, relu = false, bias = false;
+};
+
+MatmulDesc describe(const ProgramBuilder &b, const std::vector<uint32_t> &operands,
+                    const std::vector<int64_t> &params) {
+  const auto &buffers = b.program.buffers;
+  return describeMatmul(buffers[operands[0]], buffers[operands[1]], buffers[operands[2]],
+                        operands.size() > 3 ? &buffers[operands[3]] : nullptr, params.data());
+}
+
+/// A program of one product in `form`, with the workspace that the form asks for.
+Result<std::unique_ptr<Executor>> load(const Case &c, const ProductForm &form,
+                                       std::vector<uint32_t> &operands) {
+  ProgramBuilder b;
+  operands = {b.keep(c.transposeA ? std::vector{kDepth, kRows} : std::vector{kRows, kDepth}, c.type),
+              b.keep(c.transposeB ? std::vector{kColumns, kDepth} : std::vector{kDepth, kColumns}, c.type),
+              b.keep({kRows, kColumns}, c.resultType)};
+  if (c.bias)
+    operands.push_back(b.keep({kColumns}, c.type));
+  std::vector<int64_t> params{c.transposeA, c.transposeB, c.accumulate, c.relu};
+  Result<uint64_t> bytes = productWorkspaceBytes(describe(b, operands, params), b.program.threads, form);
+  if (!bytes)
+    return bytes.error();
+  const uint32_t workspace = b.keep({std::max<int64_t>(1, static_cast<int64_t>(*bytes))}, DType::U8);
+  for (int64_t param : paramsOf(form))
+    params.push_back(param);
+  b.library(LibraryFn::Matmul, operands, params).workspace = workspace;
+  b.segment();
+  if (Status status = verifyProgram(b.program); !status)
+    return status.error();
+  return Executor::load(b.program);
+}
+
+/// The bytes of the result.
+std::vector<std::byte> make(const Case &c, const ProductForm &form) {
+  std::vector<uint32_t> operands;
+  auto loaded = load(c, form, operands);
+  if (!loaded) {
+    ADD_FAILURE() << loaded.error().message;
+    return {};
+  }
+  Executor &e = **loaded;
+  uint32_t number = 0;
+  for (uint32_t operand : operands) {
+    const Buffer &buffer = e.program().buffers[operand];
+    auto *data = static_cast<std::byte *>(e.data(operand));
+    for (size_t i = 0; i < static_cast<size_t>(numElements(buffer)); ++i)
+      storeElement(data + i * byteSize(buffer.dtype), buffer.dtype, int(number++ * 2654435761u >> 28) - 8);
+  }
+  EXPECT_TRUE(e.run(0));
+  const auto *data = static_cast<const std::byte *>(e.data(operands[2]));
+  return {data, data + extentBytes(e.program().buffers[operands[2]])};
+}
+
+/// Parts of every direction, alone and together, and blocks, the last ones smaller.
+std::vector<ProductForm> allForms() {
+  std::vector<ProductForm> forms = {{ProductKind::Native, 0, 0, 0}, {ProductKind::Widened, 0, 0, 0}};
+  for (const ProductKind kind : {ProductKind::Plain, ProductKind::Native, ProductKind::Widened})
+    for (const ProductForm &sizes : {ProductForm{kind, 64, 0, 0},
+                                     {kind, 0, 64, 0},
+                                     {kind, 0, 0, 128},
+                                     {kind, 128, 128, 0},
+                                     {kind, 128, 64, 128}})
+      forms.push_back(sizes);
+  return forms;
+}
+
+void check(const Case &c) {
+  ProgramBuilder b;
+  const std::vector<uint32_t> operands = {b.keep({kRows, kDepth}, c.type), b.keep({kDepth, kColumns}, c.type),
+                                          b.keep({kRows, kColumns}, c.resultType)};
+  const MatmulDesc desc = describe(b, operands, {0, 0, 0, 0});
+  const std::vector<std::byte> usual = make(c, {});
+  int made = 0;
+  for (const ProductForm &form : allForms()) {
+    if (!whyNot(desc, form).empty())
+      continue;
+    EXPECT_EQ(make(c, form), usual) << spell(form) << " of " << spell(c.type) << " to "
+                                    << spell(c.resultType);
+    ++made;
+  }
+  EXPECT_GE(made, c.type == DType::F32 ? 5 : 8);
+}
+
+TEST(ProductForm, EveryFormGivesTheSameNumbers) {
+  for (const auto &[type, resultType] : {std::pair(DType::F32, DType::F32),
+                                         {DType::BF16, DType::BF16},
+                                         {DType::BF16, DType::F32},
+                                         {DType::F16, DType::F16}})
+    for (const bool transpose : {false, true})
+      check({.type = type, .resultType = resultType, .transposeA = transpose, .transposeB = !transpose});
+}
+
+TEST(ProductForm, BiasSumsAndReluComeOnce) {
+  for (const DType type : {DType::F32, DType::BF16}) {
+    check({.type = type, .resultType = DType::F32, .accumulate = true, .bias = true});
+    check({.type = type, .resultType = type, .relu = true, .bias = true});
+  }
+}
+
+TEST(ProductForm, PartsCoverTheProductOnce) {
+  ProgramBuilder b;
+  const std::vector<uint32_t> operands = {b.keep({kRows, kDepth}), b.keep({kDepth, kColumns}),
+                                          b.keep({kRows, kColumns}), b.keep({kColumns})};
+  const MatmulDesc desc = describe(b, operands, {0, 0, 0, 0});
+  // 200 rows in at most 128: two of at most 128, the even part of 100 rounded up; 330 deep: three of 128.
+  const std::vector<ProductPart> parts = partsOf(desc, {ProductKind::Plain, 128, 0, 128});
+  ASSERT_EQ(parts.size(), 6u);
+  EXPECT_EQ(parts[0].desc.a.shape[0], 128);
+  EXPECT_EQ(parts[3].desc.a.shape[0], 72); // 200 - 128
+  EXPECT_EQ(parts[2].desc.a.shape[1], 74); // 330 - 2 * 128
+  EXPECT_EQ(parts[3].result, 128 * kColumns);
+  EXPECT_EQ(parts[1].b, 128 * kColumns);
+  EXPECT_EQ(parts[0].desc.bias, static_cast<int32_t>(DType::F32));
+  EXPECT_EQ(parts[1].desc.bias, -1);
+  EXPECT_EQ(parts[0].desc.accumulate, 0);
+  EXPECT_EQ(parts[1].desc.accumulate, 1);
+}
+
+TEST(ProductForm, RefusesWhatWouldChangeTheNumbers) {
+  std::vector<uint32_t> operands;
+  auto rounding = load({DType::BF16, DType::BF16}, {ProductKind::Plain, 0, 0, 128}, operands);
+  ASSERT_FALSE(rounding);
+  EXPECT_EQ(rounding.error().code, ExitCode::Corrupt);
+  EXPECT_THAT(rounding.error().message, HasSubstr("round a 16-bit result between them"));
+  auto widened = load({DType::F32, DType::F32}, {ProductKind::Widened, 0, 0, 0}, operands);
+  ASSERT_FALSE(widened);
+  EXPECT_THAT(widened.error().message, HasSubstr("neither native nor widened"));
+  auto native = load({DType::F16, DType::F16}, {ProductKind::Native, 0, 0, 0}, operands);
+  EXPECT_FALSE(native);
+}
+
+TEST(ProductForm, AProductMadeAgainHasTheSameKey) {
+  ProgramBuilder b;
+  const uint32_t a = b.keep({kRows, kDepth}), w = b.keep({kColumns, kDepth}), y = b.keep({kRows, kColumns}),
+                 wide = b.keep({kRows, 2 * kColumns});
+  const uint32_t piece = b.view(wide, 0, {kRows, kColumns}, {2 * kColumns, 1});
+  const std::string key = productKey(describe(b, {a, w, y}, {0, 1, 0, 0}));
+  EXPECT_EQ(key, "f32 to f32: 1 x 200 x 170 x 330, by rows, columns");
+  EXPECT_EQ(productKey(describe(b, {a, w, piece}, {0, 1, 0, 0})), key);
+  EXPECT_EQ(productKey(describe(b, {a, w, y}, {0, 1, 1, 0})), key);
+}
+
+TEST(ProductForm, ATuningIsReadAsItWasWritten) {
+  const std::string path = testing::TempDir() + "product-tuning.json";
+  ProductTuning tuning{"a processor", "2026-01-02", 2, {}};
+  tuning.products["f32 to f32: 1 x 2 x 3 x 4, by rows, rows"] = {{ProductKind::Plain, 0, 0, 3072}, 0.5, 0.75};
+  std::ofstream(path) << printTuning(tuning);
+  const Result<ProductTuning> read = readTuning(path);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(printTuning(*read), printTuning(tuning));
+  for (const char *text : {"", "[]", "{\"product_tuning\": 2}", "{\"product_tuning\": 1, \"threads\": 2}",
+                           "{\"product_tuning\": 1, \"threads\": 2, \"products\": {\"x\": {\"kind\": 9}}}"}) {
+    std::ofstream(path) << text;
+    const Result<ProductTuning> broken = readTuning(path);
+    ASSERT_FALSE(broken) << text;
+    EXPECT_EQ(broken.error().code, ExitCode::Usage);
+  }
+  std::remove(path.c_str());
+}
+
+} // namespace
+} // namespace ds::rt
