@@ -105,6 +105,13 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   updates.staging = options.stagingBytes;
   updates.sets = options.stagingSets;
   manager.addNestedPass<func::FuncOp>(createSplitUpdates(updates));
+  // Before anything asks how long a product takes or how much memory.
+  if (options.tuning.empty())
+    return;
+  ChooseProductsOptions products;
+  products.tuning = options.tuning;
+  products.threads = options.threads;
+  manager.addPass(createChooseProducts(products));
 }
 
 void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options) {

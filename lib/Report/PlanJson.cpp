@@ -141,6 +141,11 @@ static void addForms(Json &json, const PlanReport &report) {
                                   {"values", again.values},
                                   {"saved_bytes", again.savedBytes},
                                   {"more_seconds", number(again.moreSeconds)}});
+  for (const ProductUse &product : report.products)
+    json["products"].push_back({{"product", product.product},
+                                {"form", product.form},
+                                {"calls", product.calls},
+                                {"seconds", number(product.seconds)}});
   for (const ResidentValue &value : report.largestValues) {
     Json entry = {{"what", value.what}, {"layer", value.layer}, {"bytes", value.bytes}, {"way", value.way}};
     if (!value.next.empty()) {

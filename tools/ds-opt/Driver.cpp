@@ -176,6 +176,7 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
                                                  uint32_t threads) {
   mlir::ds::PipelineOptions result;
   result.threads = threads;
+  result.tuning = options.tuning;
   result.memory = options.memory;
   result.cluster = options.cluster.empty() ? deviceOfTarget(options).name : options.cluster;
   // "auto" leaves them to memory and time alone.

@@ -87,6 +87,9 @@ struct CommandLine {
   cl::opt<std::string> threads{"threads-per-rank",
                                cl::desc("Threads of a rank; 0, the default: the cores it may use"),
                                cl::value_desc("N")};
+  cl::opt<std::string> tuning{"tuning",
+                              cl::desc("Make products as this file of ds-run --tune found them fastest"),
+                              cl::value_desc("FILE")};
   cl::opt<std::string> cluster{"cluster", cl::desc("Plan for this cluster: a file, or a built-in name"),
                                cl::value_desc("FILE|NAME")};
   cl::opt<std::string> planChoice{
@@ -174,6 +177,7 @@ static void readPictures(const CommandLine &line, Options &options) {
 /// What is asked of a cluster.
 static void readQuestions(const CommandLine &line, Options &options) {
   options.cluster = line.cluster;
+  options.tuning = line.tuning;
   options.planChoice = line.planChoice;
   options.basis = line.basis;
   options.whatIf = line.whatIf;

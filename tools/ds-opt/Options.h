@@ -29,7 +29,7 @@ struct Options : planner::PlanSettings {
   std::string basis;                ///< "auto", "rules" or "program"
   std::string trace;                ///< file for a Chrome trace of the planned step; empty: none
   std::string target;               ///< "cpu" or "cuda:sm_90"; chooseTarget has the last word
-  std::string loss, targetCpu, planJson, weights, phase;
+  std::string loss, targetCpu, planJson, weights, phase, tuning;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
   uint64_t memory = 0;     ///< bytes; 0: what the machine has

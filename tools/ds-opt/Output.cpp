@@ -6,6 +6,7 @@
 #include "Pictures.h"
 #include "PlanInputs.h"
 #include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/ProductChoices.h"
 #include "ds/Planner/PlanSummary.h"
 #include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/QueryText.h"
@@ -98,6 +99,8 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
       mlir::ds::hostsHold(report, options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster(),
                           /*isShared=*/options.target == "cpu");
   addBeyondArenas(report, options, what);
+  for (const mlir::ds::ProductChoice &choice : mlir::ds::productChoices(*model.module))
+    report.products.push_back({choice.product, choice.form, choice.calls, choice.seconds});
   report.target = report.programTarget = options.target;
   report.programTargetReason = what.choices.target.reason;
   if (what.choices.target.isNearest)

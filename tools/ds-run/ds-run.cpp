@@ -9,6 +9,7 @@
 #include "Options.h"
 #include "SafetyOptions.h"
 #include "Start.h"
+#include "Tune.h"
 #include "ds/Runtime/Formats/DataFiles.h"
 #include "ds/Runtime/Trainer.h"
 #include "ds/Support/RunTool.h"
@@ -123,6 +124,8 @@ Files filesOf(const ds::rt::TrainOptions &options) {
 int run(int argc, char **argv) {
   if (asksForCalibration(argc, argv))
     return runCalibration(argc, argv);
+  if (asksForTuning(argc, argv))
+    return runTuning(argc, argv);
   CLI::App app("Trains a model that ds-opt has compiled.", "ds-run");
   ds::rt::TrainOptions options;
   ds::addVersionAndDescription(app);
@@ -130,7 +133,8 @@ int run(int argc, char **argv) {
   uint64_t restarts = 0;
   addWhole(app, "--restarts", "start the ranks again after failures that may pass, N times at most", 0,
            UINT64_MAX, [&](uint64_t number) { restarts = number; });
-  app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.");
+  app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.\n"
+             "ds-run --tune PROGRAM [-o FILE] finds its fastest products for ds-opt --tuning.");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
   if (restarts > 0 && options.save.empty())

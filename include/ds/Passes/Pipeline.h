@@ -13,6 +13,7 @@ namespace mlir::ds {
 struct PipelineOptions {
   unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it
   std::string cluster = "cpu"; ///< file or name: its rates decide what is gathered, kept and waited for when
+  std::string tuning;          ///< file of ds-run --tune; empty: products are made as they always were
   uint64_t attentionBytes = 256 << 20; ///< as ds-assign-workspaces has it
   int64_t memory = 0;         ///< bytes that gathers and reductions under way must leave room in; 0: no limit
   int64_t residentMemory = 0; ///< the same for what is kept of the forward; 0: as `memory`

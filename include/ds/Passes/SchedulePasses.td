@@ -205,6 +205,28 @@ def SplitUpdates : Pass<"ds-split-updates", "::mlir::func::FuncOp"> {
     Option<"sets", "sets", "unsigned", "2", "Windows that have memory at one time: 1 reads, updates and writes in turn">];
 }
 
+def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
+  let summary = "Gives products the form that was measured fastest";
+  let description = [{
+    Reads a file of `ds-run --tune` and gives each matmul call on the compute stream that it knows the form that was
+    fastest (ProductForm.h), as four params behind its own, and the time that was measured, as `measured_seconds`.
+
+    Requires: phase scheduled, no workspaces yet. On CUDA nothing happens.
+    Ensures: (E1) calls of the same types, sizes and orders of operands have the same form, so that what is made again has
+    the same bits; (E2) a product that the file does not know, or whose fastest form is its usual one, keeps its params;
+    (E3) a file for another number of threads is refused, and so is a form that the product cannot have.
+
+    ```
+    ds.call "matmul"(%a, %b, %c) writes [2] params [0, 0, 0, 0] ...
+    ->  ds.call "matmul"(%a, %b, %c) writes [2] params [0, 0, 0, 0, 0, 0, 0, 3072] ... {measured_seconds = 1.84e-01 : f64}
+    ```
+  }];
+  let options = [
+    Option<"tuning", "tuning", "std::string", "", "The file">,
+    Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">,
+  ];
+}
+
 def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
   let summary = "Runs reductions beside the rest of backward";
   let description = [{

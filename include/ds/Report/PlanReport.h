@@ -186,6 +186,13 @@ struct Mesh {
   uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
 };
 
+/// Calls of one product whose time was measured where the program is to run.
+struct ProductUse {
+  std::string product, form; ///< types, sizes and orders; how it is made
+  int64_t calls = 0;
+  double seconds = 0; ///< of one
+};
+
 struct PlanReport {
   std::string model;         ///< file or name of the model, for the heading
   std::string target;        ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
@@ -211,6 +218,7 @@ struct PlanReport {
   std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
   std::optional<StorageTraffic> storage;       ///< none: nothing lies in storage
   std::optional<HostUse> host;                 ///< none: nothing lies on the host
+  std::vector<ProductUse> products;            ///< whose times were measured; empty: there is no tuning
   std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say
   std::vector<std::string> notes;  ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes; ///< that make a plan fit which does not, the fastest first

@@ -4,6 +4,7 @@
 #include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/ProductChoices.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -181,6 +182,8 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   double flops = call.getFlops().value_or(0), bytes = bytesOf(call.getBuffers());
   if (!function)
     return rates.computeSeconds(flops, bytes, dtype);
+  if (auto measured = call->getAttrOfType<FloatAttr>(kMeasuredSecondsAttr))
+    return measured.getValueAsDouble();
   if (function->fn == LibraryFn::Matmul)
     return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
   if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {

@@ -31,7 +31,8 @@ namespace {
 /// Of the process beyond its arenas: what docs and tests hold it to.
 constexpr int64_t kContextBytes = int64_t(150) << 20;
 
-/// The processor's name, as the system tells it.
+} // namespace
+
 std::string processorName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -40,6 +41,8 @@ std::string processorName() {
         return line.substr(colon + 2);
   return "unknown processor";
 }
+
+namespace {
 
 /// What is no measurement: names and sizes.
 Status describeMachine(Calibration &c) {

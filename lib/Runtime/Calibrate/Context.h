@@ -12,6 +12,9 @@ namespace ds::rt {
 /// How often the system has taken a processor from a thread of this process that could have gone on.
 int64_t countPreemptions();
 
+/// The processor's name, as the system tells it.
+std::string processorName();
+
 /// One calibration on one rank. All ranks measure the same things at the same time, as they run a step, and a
 /// figure is that of the slowest.
 struct Calibration {

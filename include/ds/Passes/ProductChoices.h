@@ -1,0 +1,30 @@
+//===- ProductChoices.h - The forms that a tuning has given to products ----------===//
+#ifndef DS_PASSES_PRODUCTCHOICES_H
+#define DS_PASSES_PRODUCTCHOICES_H
+
+#include "ds/Dialect/Ds.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::ds {
+
+/// On a call whose time was measured on the machine of the program: seconds, which count in place of what
+/// the rates of the device say.
+inline constexpr llvm::StringLiteral kMeasuredSecondsAttr = "measured_seconds";
+
+/// Calls of one product.
+struct ProductChoice {
+  std::string product, form; ///< as rt::productKey and rt::spell have them
+  int64_t calls = 0;
+  double seconds = 0; ///< of one, as measured
+};
+
+/// The products of `module` whose times were measured, in program order.
+std::vector<ProductChoice> productChoices(ModuleOp module);
+
+} // namespace mlir::ds
+
+#endif // DS_PASSES_PRODUCTCHOICES_H
