@@ -4,6 +4,7 @@
     bench/step.py                     both models, writes build/bench/step.json and step.md
     bench/step.py gpt6 --rounds 5     one model, more rounds
     bench/step.py words --loss-chunks 1   a model that is mostly vocabulary, its logits stored whole
+    bench/step.py --tune              programs with the forms of products that ds-run --tune finds fastest here
     bench/step.py gpt6 --dtype bf16   16-bit parameters and products, against PyTorch under torch.autocast
 
 Each round runs ds-run and then PyTorch in its variants as fresh processes on the same tokens, drops the first steps of
@@ -101,12 +102,19 @@ def prepare(model, args, out):
             "program": os.path.join(out, "gpt.dsx"), "log": os.path.join(out, "log.jsonl")}
 
 
-def compile_program(model, files):
+def compile_program(model, files, more=()):
     """Seconds of ds-opt, from the archive to the program and its weights."""
     shape = f"{model['batch']}x{model['length']}xi64"
     command = ["ds-opt", files["archive"], "--config", files["config"], "--input", f"x={shape}", "--input",
-               f"y={shape}", "--emit=program", "-o", files["program"]]
+               f"y={shape}", "--emit=program", "-o", files["program"], *more]
     return run(command)
+
+
+def tune(model, files):
+    """Compiles once more, with the fastest form of each product of the program that is there."""
+    found = files["program"].replace(".dsx", ".tune.json")
+    run(["ds-run", "--tune", files["program"], "-o", found])
+    return compile_program(model, files, ["--tuning", found])
 
 
 def summarise(seconds, drop):
@@ -172,6 +180,8 @@ def measure(name, args, rate):
     os.makedirs(out, exist_ok=True)
     files = prepare(model, args, out)
     compiled = compile_program(model, files)
+    if args.tune:
+        compiled = tune(model, files)
     ours, theirs = measure_rounds(name, files, args)
     best, fastest = min(ours, key=lambda r: r["median"]), min(theirs, key=lambda r: r["median"])
     smallest = min(theirs, key=lambda r: r["peak"])
@@ -187,12 +197,12 @@ def measure(name, args, rate):
             "torch_sgemm_share": flops / fastest["median"] / rate / 1e9,
             "compile_seconds": compiled["wall"], "compile_peak_bytes": compiled["peak"],
             "start_up_seconds": min(start_up(files) for _ in range(3)),
-            "others_cpu_share": max(r["others"] for r in (best, fastest)), "clip": args.clip,
+            "tuned": args.tune, "others_cpu_share": max(r["others"] for r in (best, fastest)), "clip": args.clip,
             "all_ds_seconds": [r["median"] for r in ours],
             "all_torch_seconds": [(r["variant"], r["median"], r["peak"]) for r in theirs]}
 
 
-ROWS = [("numbers", lambda r: r["dtype"] + (f", bf16 instructions: {r['bf16_instructions']}" if r["dtype"] == "bf16" else "")),
+ROWS = [("numbers", lambda r: r["dtype"] + (", products tuned" if r["tuned"] else "") + (f", bf16 instructions: {r['bf16_instructions']}" if r["dtype"] == "bf16" else "")),
         ("step, ds-run", lambda r: f"{r['ds_step_seconds']:.3f} s"),
         ("step, PyTorch", lambda r: f"{r['torch_step_seconds']:.3f} s ({r['torch_variant']})"),
         ("kernels of OpenBLAS", lambda r: r["openblas_kernels"]),
@@ -242,6 +252,7 @@ def main():
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--loss-chunks", type=lambda text: text if text == "auto" else int(text), default="auto")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tune", action="store_true", help="let ds-run --tune choose how products are made")
     args = parser.parse_args()
     unknown = set(args.models) - set(MODELS)
     if unknown:

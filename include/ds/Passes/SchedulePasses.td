@@ -211,7 +211,7 @@ def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
     Reads a file of `ds-run --tune` and gives each matmul call on the compute stream that it knows the form that was
     fastest (ProductForm.h), as four params behind its own, and the time that was measured, as `measured_seconds`.
 
-    Requires: phase scheduled, no workspaces yet. On CUDA nothing happens.
+    Requires: phase scheduled, no workspaces yet. On CUDA, and without a file, nothing happens.
     Ensures: (E1) calls of the same types, sizes and orders of operands have the same form, so that what is made again has
     the same bits; (E2) a product that the file does not know, or whose fastest form is its usual one, keeps its params;
     (E3) a file for another number of threads is refused, and so is a form that the product cannot have.

@@ -76,7 +76,9 @@ struct ChooseProducts : mlir::ds::impl::ChooseProductsBase<ChooseProducts> {
   using ChooseProductsBase::ChooseProductsBase;
 
   void runOnOperation() override {
-    if (isForCuda(getOperation()))
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
+      return signalPassFailure();
+    if (isForCuda(getOperation()) || this->tuning.empty())
       return;
     ::ds::Result<rt::ProductTuning> tuning = rt::readTuning(this->tuning);
     if (!tuning) {
