@@ -132,7 +132,8 @@ TEST(Program, AcceptsWhatItHonoursAndNotesTheRest) {
   ASSERT_TRUE(config) << told(config);
   EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
   std::string notices = noticesOf(config);
-  EXPECT_THAT(notices, HasSubstr("c:2:78: \"wall_clock_breakdown\" = true has no effect here: ds-run --trace"));
+  EXPECT_THAT(notices,
+              HasSubstr("c:2:78: \"wall_clock_breakdown\" = true has no effect here: ds-run --trace"));
   EXPECT_EQ(config->watch.stepsPerPrint, 10);
   EXPECT_EQ(config->watch.tensorboard.jobName, "x");
   EXPECT_TRUE(config->watch.tensorboard.enabled);
