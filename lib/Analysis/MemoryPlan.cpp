@@ -146,12 +146,18 @@ static std::vector<Part> splitInTime(const Part &part, const std::vector<Item> &
   return pieces;
 }
 
-/// Puts what lives through the whole piece at its bottom. Returns whether there was any.
+/// Puts what lives through the whole piece at its bottom, where the widest alignment of the piece loses
+/// nothing by it: above 64 bytes, what starts at pages would. Returns whether there was any.
 static bool peelBottom(Part &piece, const std::vector<Item> &items, std::vector<int64_t> &offsets) {
   int32_t begin = INT32_MAX, end = 0;
-  for (int32_t i : piece.items)
+  int64_t widest = 1;
+  for (int32_t i : piece.items) {
     begin = std::min(begin, items[i].begin), end = std::max(end, items[i].end);
-  auto through = [&](int32_t i) { return items[i].begin == begin && items[i].end == end; };
+    widest = std::max(widest, items[i].align);
+  }
+  auto through = [&](int32_t i) {
+    return items[i].begin == begin && items[i].end == end && items[i].size % widest == 0;
+  };
   std::vector<int32_t> bottom;
   std::copy_if(piece.items.begin(), piece.items.end(), std::back_inserter(bottom), through);
   std::sort(bottom.begin(), bottom.end(), [&](int32_t a, int32_t b) {

@@ -108,6 +108,16 @@ TEST(MemoryPlan, PairsThatWouldFitAChainAreAligned) {
                     64));
 }
 
+TEST(MemoryPlan, AScalarBelowPagesCostsNoPage) {
+  // The scalar lives as long as what is beside it; at the bottom it would push each page up by one.
+  PackProblem problem = problemOf({{.bytes = 4096, .begin = 0, .end = 6, .alignment = 4096},
+                                   {.bytes = 64, .begin = 1, .end = 5},
+                                   {.bytes = 4096, .begin = 1, .end = 4, .alignment = 4096},
+                                   {.bytes = 4096, .begin = 3, .end = 5, .alignment = 4096}},
+                                  64);
+  EXPECT_EQ(planned(problem).arenaBytes, 3 * 4096 + 64);
+}
+
 TEST(MemoryPlan, SegmentsShareTheArenaAboveTheStates) {
   // 100 bytes of state + the larger of the two segments.
   expectTight(problemOf({{.bytes = 100, .segment = PackBuffer::kAllSegments},
