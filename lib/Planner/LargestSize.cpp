@@ -18,6 +18,7 @@ bool LargestSize::probe(int64_t size) {
     low = {size, static_cast<double>(choice.deviceBytes)};
     return true;
   }
+  above = high;
   high = {size, static_cast<double>(choice.deviceBytes)};
   refused = planned ? "" : planned.error().message;
   if (!planned)
@@ -25,20 +26,26 @@ bool LargestSize::probe(int64_t size) {
   return false;
 }
 
-/// A size between the bounds.
+bool LargestSize::isPressed() const { return low.peak > 0.99 * static_cast<double>(limit); }
+
+/// A size between the bounds; every third is their middle, lest a curve that bends makes it slow.
 int64_t LargestSize::between(unsigned round) const {
   int64_t middle = low.size + (high->size - low.size) / 2;
-  if (round % 3 == 2 || low.size == 0 || high->peak <= low.peak)
+  const Point *from = &low, *to = &*high;
+  bool isFound = above && above->peak > high->peak; // by two that do not fit, which are on one line
+  if (isFound && (isPressed() || low.size == 0))
+    from = &*high, to = &*above;
+  else if (round % 3 == 2 || low.size == 0 || isPressed() || high->peak <= low.peak)
     return middle;
-  double share = (static_cast<double>(limit) - low.peak) / (high->peak - low.peak);
-  auto guess = low.size + static_cast<int64_t>(share * static_cast<double>(high->size - low.size));
-  return std::clamp(guess, low.size + 1, high->size - 1);
+  double slope = (to->peak - from->peak) / static_cast<double>(to->size - from->size);
+  double size = static_cast<double>(from->size) + (static_cast<double>(limit) - from->peak) / slope;
+  return std::clamp(static_cast<int64_t>(size), low.size + 1, high->size - 1);
 }
 
 /// The first size that should not fit, by the line through the two that do.
 int64_t LargestSize::beyond() const {
   double slope = (low.peak - before.peak) / static_cast<double>(std::max<int64_t>(low.size - before.size, 1));
-  if (before.size == 0 || slope <= 0)
+  if (before.size == 0 || slope <= 0 || isPressed())
     return std::min(2 * low.size, kMostUnits);
   auto more = static_cast<int64_t>(std::min((static_cast<double>(limit) - low.peak) / slope, 1e7));
   return std::min(low.size + std::max<int64_t>(more, 0) + 1, kMostUnits);

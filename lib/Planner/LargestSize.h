@@ -11,7 +11,9 @@
 namespace ds::planner {
 
 /// Looks for the largest size that fits. Peaks grow about linearly with it, so that the next size to try
-/// follows from two peaks; every third is the middle, lest a curve that bends makes it slow.
+/// follows from two peaks. Not from one that fills the limit: there plans were pressed until they fit, and
+/// say nothing of the next size; what does not fit is pressed as far as it goes, and two of these say where
+/// the bound lies.
 class LargestSize {
 public:
   using Plan = std::function<Status(int64_t size, report::PlanChoice &choice)>;
@@ -37,14 +39,17 @@ private:
   /// Whether `size` fits, and moves the bound on its side there.
   bool probe(int64_t size);
   bool isOpen() const { return !high || high->size - low.size > 1; }
+  /// Whether the largest that fits was pressed under the limit, as far as its peak tells.
+  bool isPressed() const;
   int64_t between(unsigned round) const;
   int64_t beyond() const;
   Result<int64_t> answer() const;
 
   Plan plan;
   int64_t limit;
-  Point low, before;         ///< fit, `before` the smaller; size 0: none known
-  std::optional<Point> high; ///< does not
+  Point low, before;          ///< fit, `before` the smaller; size 0: none known
+  std::optional<Point> high;  ///< does not
+  std::optional<Point> above; ///< nor does this, larger than `high`
   std::optional<Error> error;
   std::string refused;
 };

@@ -63,6 +63,23 @@ TEST(LargestSize, SaysWhatItLeftOpen) {
   }
 }
 
+/// What is pressed under the limit while it can be: 128 fit, of which 42 need no pressing.
+double pressed(int64_t size) {
+  return std::max(line(size), std::min(999.0, 100 + 21 * static_cast<double>(size)));
+}
+
+TEST(LargestSize, WhatIsPressedUnderTheLimitSaysNothingOfTheNext) {
+  for (int64_t guess : {100, 127, 135, 160, 230}) {
+    Sizes sizes{pressed};
+    LargestSize search = sizes.search();
+    Result<int64_t> found = search.findNear(16, guess, 4);
+    ASSERT_TRUE(found);
+    EXPECT_LE(*found, 128);
+    EXPECT_GE(*found, 120) << guess;
+    EXPECT_LE(sizes.plans, 5);
+  }
+}
+
 TEST(LargestSize, NothingFits) {
   Sizes sizes{[](int64_t) { return 2000.0; }};
   Result<int64_t> found = sizes.search().findNear(8, 4, 4);
