@@ -2,9 +2,10 @@
 //
 // Walks the commands in issue order and remembers for each stream how much of every other one it knows to
 // have run. Before a command that touches what another stream has touched, and does not know to be done, an
-// event is recorded behind that and waited for. A collective also waits for what compute has done up to the
-// place where it stands: until there its buffers may be somebody else's, so that lifetimes in issue order
-// are lifetimes in time. The price is one event per place at which collectives are issued.
+// event is recorded behind that and waited for. What is not compute also waits for what compute has done, and
+// knows to be done, up to the place where it stands: until there its buffers may be somebody else's, of
+// compute or of a stream that compute has waited for, so that lifetimes in issue order are lifetimes in time.
+// The price is one event per place at which such commands are issued.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/BufferAccess.h"
@@ -27,6 +28,8 @@ using namespace mlir::ds;
 namespace {
 
 constexpr unsigned kNumStreams = getMaxEnumValForStreamKind() + 1;
+constexpr unsigned kCompute = static_cast<unsigned>(StreamKind::Compute);
+constexpr int64_t kNone = -1; ///< no event
 
 /// For each stream the number of its commands that have run.
 using Progress = std::array<int64_t, kNumStreams>;
@@ -45,6 +48,8 @@ public:
 
 private:
   void visit(Operation *op);
+  /// Lets `stream` wait, before `op`, until all has run that compute knows to have.
+  void waitForCompute(Operation *op, unsigned stream);
   /// Lets `stream` wait, before `op`, until the first `count` commands of stream `other` have run.
   void waitFor(Operation *op, unsigned stream, unsigned other, int64_t count);
   /// An event that tells that, recorded anew if none does yet.
@@ -69,6 +74,11 @@ static void join(Progress &into, const Progress &from) {
     into[stream] = std::max(into[stream], from[stream]);
 }
 
+/// Whether who knows `some` knows all of `others`.
+static bool covers(const Progress &some, const Progress &others) {
+  return std::equal(some.begin(), some.end(), others.begin(), std::greater_equal<>());
+}
+
 void EventInserter::noteEvent(int64_t event, unsigned stream, const Progress &progress) {
   recorded[event] = progress;
   events.try_emplace({stream, progress[stream]}, event);
@@ -78,16 +88,27 @@ int64_t EventInserter::findEvent(Operation *before, unsigned other, int64_t coun
   auto existing = events.lower_bound({other, count});
   if (existing != events.end() && existing->first.first == other)
     return existing->second;
-  auto stream = static_cast<StreamKind>(other);
+  // Behind the command itself, so that nothing else is waited for.
   const Issued &last = issued[other][count - 1];
-  // Behind the command itself, so that nothing else is waited for; where compute stands it costs nothing.
-  if (stream == StreamKind::Compute)
-    builder.setInsertionPoint(before);
-  else
-    builder.setInsertionPointAfter(last.op);
-  builder.create<RecordOp>(before->getLoc(), nextEvent, stream);
-  noteEvent(nextEvent, other, stream == StreamKind::Compute ? known[other] : last.progress);
+  builder.setInsertionPointAfter(last.op);
+  builder.create<RecordOp>(before->getLoc(), nextEvent, static_cast<StreamKind>(other));
+  noteEvent(nextEvent, other, last.progress);
   return nextEvent++;
+}
+
+void EventInserter::waitForCompute(Operation *op, unsigned stream) {
+  const Progress &wanted = known[kCompute];
+  if (covers(known[stream], wanted))
+    return;
+  builder.setInsertionPoint(op);
+  int64_t &event = events.try_emplace({kCompute, wanted[kCompute]}, kNone).first->second;
+  if (event == kNone || !covers(recorded.at(event), wanted)) { // where compute stands it costs nothing
+    event = nextEvent++;
+    recorded[event] = wanted;
+    builder.create<RecordOp>(op->getLoc(), event, StreamKind::Compute);
+  }
+  builder.create<WaitOp>(op->getLoc(), event, static_cast<StreamKind>(stream));
+  join(known[stream], recorded.at(event));
 }
 
 void EventInserter::waitFor(Operation *op, unsigned stream, unsigned other, int64_t count) {
@@ -116,9 +137,8 @@ void EventInserter::visit(Operation *op) {
     return;
   }
   SmallVector<BufferAccess> accesses = accessesOf(op);
-  unsigned compute = static_cast<unsigned>(StreamKind::Compute);
-  if (stream != compute)
-    waitFor(op, stream, compute, issued[compute].size());
+  if (stream != kCompute)
+    waitForCompute(op, stream);
   for (unsigned other = 0; other < kNumStreams; ++other)
     if (other != stream)
       waitFor(op, stream, other, lastConflict(stream, other, accesses));

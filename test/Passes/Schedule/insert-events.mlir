@@ -144,3 +144,25 @@ func.func @shares_the_event(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x
   ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
   return
 }
+
+// E2: with what compute has done goes what it knows others to have. From the wait on, the memory of what is being reduced
+// may be somebody else's, though nothing was computed since the reduction was issued.
+// CHECK-LABEL: @knows_what_compute_knows
+// CHECK: ds.record [[P:[0-9]+]] on compute
+// CHECK-NEXT: ds.wait [[P]] on reduce
+// CHECK: ds.wait 7 on compute
+// CHECK-NOT: ds.wait [[P]]
+// CHECK: ds.record [[Q:[0-9]+]] on compute
+// CHECK-NEXT: ds.wait [[Q]] on gather
+// CHECK-NEXT: ds.communicate all_gather
+func.func @knows_what_compute_knows(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"}) {
+  %y = ds.alloc "activations" : !whole
+  ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
+  %s = ds.alloc "gradients" : !part
+  ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
+  ds.record 7 on reduce
+  ds.wait 7 on compute
+  %f = ds.alloc "communication" : !whole
+  ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
+  return
+}
