@@ -58,31 +58,42 @@ private:
 };
 } // namespace
 
-/// The op behind which compute knows that `command` has run: itself on the compute stream; for others the
+/// For each command of another stream than compute the op behind which compute knows that it has run: the
 /// first wait of compute for an event that its stream recorded later, or the end.
-static Operation *endOf(Operation *command) {
-  auto stream = command->getAttrOfType<StreamKindAttr>("stream");
-  if (!stream || stream.getValue() == StreamKind::Compute)
-    return command;
-  DenseSet<int64_t> events;
-  for (Operation *op = command->getNextNode(); op; op = op->getNextNode()) {
-    if (auto record = dyn_cast<RecordOp>(op); record && record.getStream() == stream.getValue())
-      events.insert(record.getEvent());
-    auto wait = dyn_cast<WaitOp>(op);
-    if (wait && wait.getStream() == StreamKind::Compute && events.contains(wait.getEvent()))
-      return wait;
+static DenseMap<Operation *, Operation *> findEnds(Block &block) {
+  DenseMap<Operation *, Operation *> ends;
+  DenseMap<int64_t, Operation *> waits; // compute's first for each event, behind the op that is looked at
+  DenseMap<StreamKind, Operation *> nearest; // the first of those for events of the stream
+  for (Operation &op : llvm::reverse(block)) {
+    auto attribute = op.getAttrOfType<StreamKindAttr>("stream");
+    if (!attribute)
+      continue;
+    StreamKind stream = attribute.getValue();
+    if (auto wait = dyn_cast<WaitOp>(op)) {
+      if (stream == StreamKind::Compute)
+        waits[wait.getEvent()] = wait;
+    } else if (auto record = dyn_cast<RecordOp>(op)) {
+      Operation *wait = waits.lookup(record.getEvent());
+      Operation *&first = nearest[stream];
+      if (wait && (!first || wait->isBeforeInBlock(first)))
+        first = wait;
+    } else if (stream != StreamKind::Compute) {
+      Operation *first = nearest.lookup(stream);
+      ends[&op] = first ? first : block.getTerminator();
+    }
   }
-  return command->getBlock()->getTerminator();
+  return ends;
 }
 
-/// Widens `place` by the commands that name `buffer` or a view of it.
-static void addUses(Value buffer, Place &place) {
+/// Widens `place` by the commands that name `buffer` or a view of it; those of `ends` last until theirs.
+static void addUses(Value buffer, const DenseMap<Operation *, Operation *> &ends, Place &place) {
   for (Operation *user : buffer.getUsers()) {
     if (isa<ViewOp>(user)) {
-      addUses(user->getResult(0), place);
+      addUses(user->getResult(0), ends, place);
       continue;
     }
-    Operation *end = endOf(user);
+    auto known = ends.find(user);
+    Operation *end = known != ends.end() ? known->second : user;
     if (!place.first || user->isBeforeInBlock(place.first))
       place.first = user;
     if (!place.last || place.last->isBeforeInBlock(end))
@@ -187,9 +198,10 @@ static LogicalResult verifyStaging(AllocOp alloc) {
 
 LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
   SmallVector<Place> places = permanent;
+  const DenseMap<Operation *, Operation *> ends = findEnds(func.getBody().front());
   for (AllocOp alloc : func.getOps<AllocOp>()) {
     Place place{("this " + alloc.getCategory() + " buffer").str(), alloc.getLoc(), Space::Device, 0, 0};
-    addUses(alloc.getBuffer(), place);
+    addUses(alloc.getBuffer(), ends, place);
     if (failed(verifyStaging(alloc)))
       return failure();
     if (failed(add(places, std::move(place), alloc.getOffsetAttr(), alloc.getBuffer().getType())))
