@@ -17,9 +17,6 @@ static constexpr double kBucketElements = 5e8;
 /// Bytes that Adam moves per parameter: gradient, master and two moments read, the latter three written, and
 /// the parameter, after a pass for the norm.
 static constexpr double kUpdateBytes = 32;
-/// Share of the host's memory bandwidth that an update on its cores reaches: 10B parameters in 2.57 s on
-/// DGX-2 (arXiv 2101.06840, table 4).
-static constexpr double kHostUpdateEfficiency = 0.5;
 /// Bytes of fp32 master and moments per parameter.
 static constexpr double kOptimizerBytes = 12;
 
@@ -222,8 +219,7 @@ void Step::addUpdate() {
   double own = shard * static_cast<double>(bytesOf(plan.dtype));
   double backward = micros * layers * out.layer.backward;
   double down = rates.hostCopySeconds(shard * static_cast<double>(bytesOf(plan.gradientDtype)), sharing);
-  double update = kUpdateBytes * shard * static_cast<double>(sharing) /
-                  (rates.cluster().host.memoryBytesPerSecond * kHostUpdateEfficiency);
+  double update = rates.hostKernelSeconds(kUpdateBytes * shard, sharing);
   add("gradients to the host", std::max(0.0, down - backward), "host.to_device_bytes_per_second");
   if (plan.optimizerHome == Home::Nvme) {
     // Gradients that leave the device wait there for the update.

@@ -87,6 +87,10 @@ public:
   /// A library function that is no product, by the bytes that it touches.
   double functionSeconds(std::string_view name, double bytes) const;
 
+  /// One kernel that the cores of an accelerator's host run on what lies in its memory, while those of
+  /// `sharing` devices do so.
+  double hostKernelSeconds(double bytes, int64_t sharing = 1) const;
+
   /// One kernel that only moves bytes of the device's memory.
   double memorySeconds(double bytes) const;
 

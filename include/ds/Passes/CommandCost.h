@@ -23,14 +23,18 @@ FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
 /// Seconds that a collective on tensors takes when its stream is free.
 double collectiveSeconds(CollectiveOpInterface op, const ::ds::cost::Rates &rates);
 
-/// Seconds that a copy between the host and the device takes when nothing else is on its link.
-double hostCopySeconds(double bytes, const ::ds::cost::Rates &rates);
+/// Ranks of `module` on one node, which share its host.
+int64_t ranksOnNode(ModuleOp module, const ::ds::cost::Rates &rates);
+
+/// Seconds that a copy between the host and the device takes when nothing else is on its link, of one of
+/// `sharing` ranks of a node that copy at the same time.
+double hostCopySeconds(double bytes, const ::ds::cost::Rates &rates, int64_t sharing = 1);
 
 /// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
 /// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {
 public:
-  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates) : symbols(module), rates(rates.ofProgram()) {}
+  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates);
 
   /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
   /// are known.
@@ -50,6 +54,8 @@ private:
 
   SymbolTable symbols;
   const ::ds::cost::Rates rates;
+  const bool hasHostCores; ///< the host stream runs on other cores than compute
+  const int64_t sharing;   ///< ranks of a node, which share its memory, links and disks
   DenseMap<std::pair<Operation *, int64_t>, KernelFacts> facts; ///< by kernel and elements
 };
 

@@ -144,9 +144,12 @@ HostPlacement::HostPlacement(func::FuncOp func, const SymbolTable &symbols) : bl
   for (Operation *op : llvm::reverse(candidates))
     if (isOnHost(op) && staysWithState(op))
       onHost.erase(op);
-  for (Operation *op : candidates)
-    if (isRepeated(op))
-      repeat(op);
+}
+
+void HostPlacement::repeatShared() {
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (op.getNumResults() == 1 && canRun(&op) && isRepeated(&op))
+      repeat(&op);
 }
 
 /// Whether both sides read what `op` gives, and the host has all that it is made of.

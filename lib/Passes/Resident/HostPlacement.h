@@ -32,6 +32,9 @@ class HostPlacement {
 public:
   HostPlacement(func::FuncOp func, const SymbolTable &symbols);
 
+  /// Copies, for the host, ops that both sides read the results of and have the operands of.
+  void repeatShared();
+
   bool empty() const { return onHost.empty(); }
   bool isOnHost(Operation *op) const { return onHost.contains(op); }
   /// Whether `value` is a tensor that the host has made, or a state that does not live on the device.

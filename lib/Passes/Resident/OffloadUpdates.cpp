@@ -7,7 +7,6 @@
 //
 //===---------------------------------------------------------------------------------===//
 #include "HostRegions.h"
-#include "ds/Dialect/Target.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -148,6 +147,7 @@ void FunctionOffloader::eraseUnused() {
 LogicalResult FunctionOffloader::run() {
   if (placement.empty())
     return success();
+  placement.repeatShared();
   for (ArrayRef<Operation *> ops : findHostRegions(block, placement))
     offload(ops);
   eraseUnused();
@@ -159,8 +159,6 @@ struct OffloadUpdates : mlir::ds::impl::OffloadUpdatesBase<OffloadUpdates> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
       return signalPassFailure();
-    if (isForCuda(getOperation())) // such programs have no code for the host
-      return;
     SymbolTable symbols(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(FunctionOffloader(func, symbols).run()))

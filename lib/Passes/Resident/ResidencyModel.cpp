@@ -21,12 +21,14 @@ constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
 
 ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
                                RepeatPlan repeats)
-    : context(module.getContext()), costs(rates), limits(limits), repeats(repeats) {
+    : context(module.getContext()), costs(rates, isForCuda(module) ? ranksOnNode(module, rates) : 1),
+      limits(limits), repeats(repeats) {
   problem.spaces.push_back({limits.memory > 0 ? limits.memory : kNoLimit, {}});
   problem.resources.assign(4, 0);
+  const SymbolTable symbols(module);
   for (func::FuncOp func : getSegments(module))
     if (runsPerStep(func) > 0)
-      addSegment(func);
+      addSegment(func, symbols);
   for (uint32_t segment = 0; isForCuda(module) && segment < segments.size(); ++segment)
     addWorkspaces(segment);
   int64_t permanent = permanentBytes(module, Space::Device);
@@ -90,10 +92,11 @@ RepeatRules ResidencyModel::makeRules(func::FuncOp func) {
   return RepeatRules::demanded(takeEvery(narrow, stride), demanded.layers);
 }
 
-void ResidencyModel::addSegment(func::FuncOp func) {
+void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   auto rules = std::make_unique<RepeatRules>(makeRules(func));
-  SegmentMemory memory(func, *rules);
+  const HostPlacement placement(func, symbols);
+  SegmentMemory memory(func, *rules, placement);
   segments.push_back(
       {func, std::move(rules), std::move(memory), uint32_t(live.size()), double(runsPerStep(func))});
   Segment &segment = segments.back();
@@ -103,8 +106,8 @@ void ResidencyModel::addSegment(func::FuncOp func) {
       if (std::optional<uint32_t> memory = segment.memory.find(result);
           memory && segment.memory.memories[*memory].isStored)
         bytes += 2 * double(segment.memory.memories[*memory].bytes);
-    segment.seconds.push_back(formOf(op) == OpForm::Call ? costs.callSeconds(op)
-                                                         : costs.movingSeconds(bytes));
+    const bool isCall = formOf(op) == OpForm::Call && !placement.isOnHost(op);
+    segment.seconds.push_back(isCall ? costs.callSeconds(op) : costs.movingSeconds(bytes));
     problem.resources[kCompute] += segment.runs * segment.seconds.back();
   }
   live.resize(live.size() + segment.memory.ops.size() + 1);
@@ -112,13 +115,28 @@ void ResidencyModel::addSegment(func::FuncOp func) {
   addLiveBytes(segment);
 }
 
+/// The moment up to which a value stays that is sent to the host: as long as its copy alone takes, twice, as
+/// planned copies do. Where more are under way at once compute waits for them, if memory asks for that.
+uint32_t ResidencyModel::endOfSending(const Segment &segment, const ValueMemory &memory) const {
+  double left = 2 * costs.hostCopySeconds(double(memory.bytes));
+  uint32_t moment = memory.end + 1;
+  for (; moment < segment.seconds.size() && left > 0; ++moment)
+    left -= segment.seconds[moment];
+  return moment - 1;
+}
+
 void ResidencyModel::addLiveBytes(const Segment &segment) {
   std::vector<int64_t> change(segment.memory.ops.size() + 2, 0);
   for (const ValueMemory &memory : segment.memory.memories) {
     if (!memory.isStored || memory.joined >= 0)
       continue;
+    const uint32_t end = memory.isSent ? endOfSending(segment, memory) : memory.end;
     change[memory.begin + memory.isInPlace] += memory.bytes;
-    change[std::max(memory.begin + memory.isInPlace, memory.end + 1)] -= memory.bytes;
+    change[std::max(memory.begin + memory.isInPlace, end + 1)] -= memory.bytes;
+  }
+  for (auto [moment, loaded] : segment.memory.loadedBytes) {
+    change[moment] += loaded;
+    change[moment + 1] -= loaded;
   }
   int64_t bytes = 0;
   for (size_t moment = 0; moment <= segment.memory.ops.size(); ++moment)

@@ -115,8 +115,9 @@ private:
   };
 
   RepeatRules makeRules(func::FuncOp func);
-  void addSegment(func::FuncOp func);
+  void addSegment(func::FuncOp func, const SymbolTable &symbols);
   void delayCollectives(Segment &segment);
+  uint32_t endOfSending(const Segment &segment, const ValueMemory &memory) const;
   void addLiveBytes(const Segment &segment);
   void addWorkspaces(uint32_t index);
   void addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment);

@@ -30,7 +30,8 @@ static int64_t byteSize(Value value) {
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
-SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules) : rules(rules) {
+SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &onHost)
+    : rules(rules), placement(&onHost) {
   Block &block = func.getBody().front();
   for (Operation &op : block.without_terminator())
     addOp(op);
@@ -42,6 +43,30 @@ SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules) : rule
     join(op);
   for (Operation &op : block.without_terminator())
     markInPlace(op);
+  if (!onHost.empty())
+    for (Operation *op : ops)
+      addLoads(*op);
+  placement = nullptr;
+}
+
+/// What a view looks at, or the value itself.
+static Value sourceOf(Value value) {
+  while (Operation *maker = value.getDefiningOp()) {
+    if (formOf(maker) != OpForm::View)
+      break;
+    value = maker->getOperand(0);
+  }
+  return value;
+}
+
+/// Notes what `op`, which the device runs, reads of the host's.
+void SegmentMemory::addLoads(Operation &op) {
+  if (placement->isOnHost(&op))
+    return;
+  llvm::SmallDenseSet<Value> seen;
+  for (Value operand : op.getOperands())
+    if (Value source = sourceOf(operand); placement->isHostValue(source) && seen.insert(source).second)
+      loadedBytes[moments.lookup(&op)] += byteSize(source);
 }
 
 std::optional<uint32_t> SegmentMemory::find(Value value) const {
@@ -76,6 +101,8 @@ void SegmentMemory::addResult(OpResult result, OpForm form, uint32_t level) {
   memory.begin = memory.end = moments.lookup(result.getOwner());
   memory.isForward = isForward(result.getOwner());
   memory.isStored = form == OpForm::Call || form == OpForm::Join;
+  if (placement->isOnHost(result.getOwner()))
+    memory.bytes = 0;
   indices[result] = memories.size();
   memories.push_back(std::move(memory));
 }
@@ -114,6 +141,11 @@ void SegmentMemory::addRead(Operation &op, OpForm form, Value operand) {
   if (!index)
     return;
   const Value value = memories[*index].value;
+  if (placement->isOnHost(&op)) { // it is sent, unless it is there
+    if (formOf(value.getDefiningOp()) != OpForm::Free && memories[*index].bytes > 0)
+      memories[*index].isSent = memories[*index].isStored = true;
+    return;
+  }
   readBy(op, form, memories[*index]);
   Operation *maker = value.getDefiningOp();
   if (formOf(maker) == OpForm::Free && isForward(maker) == isForward(&op))
@@ -136,7 +168,7 @@ void SegmentMemory::followRepeats(Operation &op, ValueMemory &memory) {
 /// Extends the memory of `operand` to where `op` reads it, or whoever has `op` in its kernel.
 void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
   std::optional<uint32_t> index = find(operand);
-  if (!index)
+  if (!index || placement->isOnHost(&op)) // who sends it has a copy
     return;
   ValueMemory &memory = memories[*index];
   const bool isOther = memory.isForward && !isForward(&op);

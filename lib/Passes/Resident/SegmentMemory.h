@@ -14,6 +14,7 @@
 #ifndef DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 #define DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 
+#include "HostPlacement.h"
 #include "RepeatRules.h"
 
 #include <limits>
@@ -41,6 +42,7 @@ struct ValueMemory {
   bool isForward = false;
   bool isStored = false;  ///< in memory even if backward does not read it
   bool isInPlace = false; ///< it may take the memory of an operand that ends where it begins
+  bool isSent = false;    ///< to the host, which reads it
   int32_t joined = -1;    ///< the memory of a join in which it lies
   // Of what forward makes: how the rest of the segment reads it.
   bool isRead = false;        ///< by an op of another work
@@ -53,7 +55,8 @@ struct ValueMemory {
 /// The memory of one segment's values.
 class SegmentMemory {
 public:
-  SegmentMemory(func::FuncOp func, const RepeatRules &rules);
+  /// Of `func` with the ops on the host that `placement` has there; they take nothing of the device.
+  SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &placement);
 
   /// Of the memory that `value` lies in; none of arguments and constants.
   std::optional<uint32_t> find(Value value) const;
@@ -61,8 +64,11 @@ public:
 
   std::vector<ValueMemory> memories;
   std::vector<Operation *> ops; ///< by moment
+  /// Bytes of what each op reads of the host's, by moment; those that read nothing of it are not there.
+  DenseMap<uint32_t, int64_t> loadedBytes;
 
 private:
+  void addLoads(Operation &op);
   void addOp(Operation &op);
   void addResult(OpResult result, OpForm form, uint32_t level);
   void addReads(Operation &op);
@@ -75,6 +81,7 @@ private:
   void markInPlace(Operation &op);
 
   const RepeatRules &rules;
+  const HostPlacement *placement;    ///< while the memory is made
   DenseMap<Value, uint32_t> indices; ///< into memories
   DenseMap<Value, uint32_t> levels;  ///< calls on the longest way to a value
   DenseMap<Operation *, uint32_t> moments;

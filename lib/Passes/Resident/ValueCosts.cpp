@@ -77,7 +77,9 @@ double ValueCosts::collectiveSeconds(CollectiveOpInterface op) const {
   return mlir::ds::collectiveSeconds(op, rates);
 }
 
-double ValueCosts::hostCopySeconds(double bytes) const { return mlir::ds::hostCopySeconds(bytes, rates); }
+double ValueCosts::hostCopySeconds(double bytes) const {
+  return mlir::ds::hostCopySeconds(bytes, rates, sharing);
+}
 
 double ValueCosts::movingSeconds(double bytes) const {
   return rates.memorySeconds(bytes) - rates.memorySeconds(0);

@@ -11,7 +11,9 @@ namespace mlir::ds {
 /// operations and bytes, kernels by what they must move.
 class ValueCosts {
 public:
-  explicit ValueCosts(const ::ds::cost::Rates &rates) : rates(rates.ofProgram()) {}
+  /// `sharing` ranks copy to their hosts over the same links at once.
+  explicit ValueCosts(const ::ds::cost::Rates &rates, int64_t sharing = 1)
+      : rates(rates.ofProgram()), sharing(sharing) {}
 
   /// A call of a library; 0 of a collective, which is no compute.
   double callSeconds(Operation *op) const;
@@ -33,6 +35,7 @@ private:
   double attentionSeconds(Operation *op, ::ds::cost::DType dtype) const;
 
   const ::ds::cost::Rates rates;
+  const int64_t sharing;
 };
 
 } // namespace mlir::ds

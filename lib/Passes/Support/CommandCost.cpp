@@ -3,7 +3,9 @@
 
 #include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
+#include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/ProductChoices.h"
 
 using namespace mlir;
@@ -198,6 +200,8 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
 }
 
 double CommandCosts::computeSeconds(Operation *command, ArrayRef<double> distances) {
+  if (hasHostCores && streamOf(command) == StreamKind::Host)
+    return rates.hostKernelSeconds(bytesOf(command->getOperands()), sharing);
   if (auto launch = dyn_cast<LaunchOp>(command))
     return rates.kernelSeconds(loadOf(launch, distances));
   return callSeconds(cast<CallOp>(command), rates);
@@ -250,11 +254,22 @@ double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &
   return rates.collectiveSeconds(costKind(kind), bytes, groupOf(op, op.getAxes(), rates));
 }
 
-double mlir::ds::hostCopySeconds(double bytes, const cost::Rates &rates) {
-  double rate = rates.cluster().host.toDeviceBytesPerSecond;
+CommandCosts::CommandCosts(ModuleOp module, const cost::Rates &rates)
+    : symbols(module), rates(rates.ofProgram()), hasHostCores(isForCuda(module)),
+      sharing(ranksOnNode(module, rates)) {}
+
+int64_t mlir::ds::ranksOnNode(ModuleOp module, const cost::Rates &rates) {
+  MeshOp mesh = MeshOp::lookup(module);
+  return std::min<int64_t>(mesh ? mesh.getNumRanks() : 1,
+                           std::max<int64_t>(rates.cluster().devicesPerNode, 1));
+}
+
+double mlir::ds::hostCopySeconds(double bytes, const cost::Rates &rates, int64_t sharing) {
+  if (rates.cluster().host.toDeviceBytesPerSecond > 0)
+    return rates.hostCopySeconds(bytes, sharing) - rates.memorySeconds(0); // the launch is its stream's
   // Without a link host and device are one memory, which is read once and written once.
   const ::ds::config::DeviceSpec &device = rates.cluster().device;
-  return rate > 0 ? bytes / rate : 2 * bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+  return 2 * bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
 }
 
 double CommandCosts::transferSeconds(TransferOp op) const {
@@ -263,9 +278,8 @@ double CommandCosts::transferSeconds(TransferOp op) const {
     constexpr double kUnknownRate = 1e9; // of a slow disk: a cluster without figures says nothing better
     if (rates.cluster().nvme.bytes <= 0)
       return bytes / kUnknownRate;
-    int64_t sharing = std::max<int64_t>(1, rates.cluster().devicesPerNode);
     return op.getSource().getType().getSpace() == Space::Nvme ? rates.storageReadSeconds(bytes, sharing)
                                                               : rates.storageWriteSeconds(bytes, sharing);
   }
-  return hostCopySeconds(bytes, rates);
+  return hostCopySeconds(bytes, rates, hasHostCores ? sharing : 1); // a CPU's copies share no link
 }
