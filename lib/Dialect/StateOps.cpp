@@ -87,6 +87,13 @@ bool KernelOp::isDynamic() {
   });
 }
 
+bool KernelOp::runsOnHost() {
+  return llvm::all_of(getBuffers().getAsValueRange<TypeAttr>(), [](Type type) {
+    auto buffer = dyn_cast<BufferType>(type);
+    return buffer && buffer.getSpace() == Space::Host;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // AllocOp, ViewOp
 //===----------------------------------------------------------------------===//

@@ -54,7 +54,9 @@ struct CommandLine {
       "target", cl::init("cpu"),
       cl::desc("cpu, cuda:sm_80 or cuda:sm_90; default: that of the cluster's device, without --cluster cpu"),
       cl::value_desc("cpu|cuda:sm_80|cuda:sm_90")};
-  cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"), cl::desc("Processor to generate code for"),
+  cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"),
+                                 cl::desc("Processor to generate code for; default: this machine's, and of a "
+                                          "GPU's host x86-64-v3"),
                                  cl::value_desc("NAME")};
   cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
   cl::opt<std::string> planHtml{"plan-html", cl::desc("Also write the plan as a page to look at"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <sched.h>
 #include <vector>
 
 using namespace ds;
@@ -40,4 +41,19 @@ TEST(HostTeam, GivesEachThreadANumberOfItsOwn) {
   });
   EXPECT_EQ(sum.load(), 0x0101u);
   EXPECT_EQ(counts.load(), 4u);
+}
+
+TEST(HostTeam, SparesAProcessorForWhoDrivesADevice) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2)
+    GTEST_SKIP() << "one processor";
+  Result<std::unique_ptr<HostTeam>> team = HostTeam::start(2, /*spares=*/true);
+  ASSERT_TRUE(team);
+  std::vector<cpu_set_t> sets(2);
+  (*team)->run(2, &sets, [](void *context, uint32_t index, uint32_t) {
+    ::sched_getaffinity(0, sizeof(cpu_set_t), &(*static_cast<std::vector<cpu_set_t> *>(context))[index]);
+  });
+  EXPECT_TRUE(CPU_EQUAL(&sets[0], &all)); // the caller's stays
+  EXPECT_EQ(CPU_COUNT(&sets[1]), CPU_COUNT(&all) - 1);
 }

@@ -24,14 +24,54 @@ std::string after(const std::function<void(Program &)> &change) {
 
 TEST(VerifyKernels, Geometry) {
   EXPECT_EQ(after([](Program &) {}), "accepted");
-  EXPECT_THAT(after([](Program &p) { p.kernels[0].blockThreads = 0; }),
-              HasSubstr("kernels[0] 'norm' has blocks of 0 threads, allowed are 1 to 1024"));
-  EXPECT_THAT(after([](Program &p) { p.kernels[0].blockThreads = 1025; }), HasSubstr("of 1025 threads"));
+  EXPECT_THAT(after([](Program &p) { p.kernels[0].blockThreads = 1025; }),
+              HasSubstr("kernels[0] 'norm' has blocks of 1025 threads, allowed are 1 to 1024"));
   EXPECT_THAT(after([](Program &p) { p.kernels[0].sharedBytes = 1 << 20; }),
               HasSubstr("1048576 bytes of shared memory"));
   EXPECT_THAT(after([](Program &p) { p.kernels[0].unitsPerBlock = 0; }), HasSubstr("0 units per block"));
   EXPECT_THAT(after([](Program &p) { p.kernels[0].alignments[0] = 12; }), HasSubstr("alignment of 12"));
   EXPECT_THAT(after([](Program &p) { p.kernels[0].alignments[0] = 512; }), HasSubstr("alignment of 512"));
+}
+
+/// The same of a launch on the host's stream, of a kernel of the CPU on the host's memory.
+std::string afterOnHost(const std::function<void(Program &)> &change) {
+  ProgramBuilder b;
+  const uint32_t x = b.keepUnits(Space::Host, {64}), loss = b.output("loss");
+  b.launch("norm", 16, {loss});
+  b.launch("step", 16, {x});
+  b.segment();
+  b.program.target = "cuda:sm_90";
+  b.program.streams.push_back(StreamKind::Host);
+  b.program.hostThreads = 1;
+  b.program.kernels[0] = {"norm", 16, 1, 256, 0, 8, true, {4}, 0, {{4}}};
+  b.program.kernels[1] = {"step", 16, 1, 0, 0, 1, false, {}, 0, {{256}}};
+  b.program.commands[1].stream = static_cast<uint8_t>(b.program.streams.size() - 1);
+  b.program.image = {'/', 0};
+  b.program.hostImage = {0x7f, 'E', 'L', 'F'};
+  return test::verdict(b.program, change);
+}
+
+TEST(VerifyKernels, TheHostsOwnRunOnItsStream) {
+  EXPECT_EQ(afterOnHost([](Program &) {}), "accepted");
+  EXPECT_THAT(afterOnHost([](Program &p) { p.hostImage.clear(); }),
+              HasSubstr("1 kernels of the host with an image of 0 bytes"));
+  EXPECT_THAT(afterOnHost([](Program &p) { p.image.clear(); }),
+              HasSubstr("1 kernels with an image of 0 bytes"));
+  EXPECT_THAT(afterOnHost([](Program &p) { p.kernels[0].blockThreads = 0; }),
+              HasSubstr("0 kernels with an image of 2 bytes"));
+  EXPECT_THAT(
+      afterOnHost([](Program &p) { p.kernels[1] = {"step", 16, 1, 64, 0, 8, true, {4}, 0, {{256}}}; }),
+      HasSubstr("0 kernels of the host with an image of 4 bytes"));
+  EXPECT_THAT(afterOnHost([](Program &p) {
+                std::swap(p.kernels[0], p.kernels[1]);
+                p.kernels[0].operands[0].bytes = 4;
+                p.kernels[1].operands[0].bytes = 4;
+              }),
+              HasSubstr("launches kernel 'step', which is code for the host, on stream 0"));
+  EXPECT_THAT(afterOnHost([](Program &p) { p.commands[1].callee = 0; }),
+              HasSubstr("launches kernel 'norm', which is code for the device, on stream"));
+  EXPECT_THAT(afterOnHost([](Program &p) { p.operands[1] = p.operands[0]; }),
+              HasSubstr("is on the host's stream, but not all that it touches is in the host's memory"));
 }
 
 TEST(VerifyKernels, ImageIsText) {

@@ -132,6 +132,8 @@ def Ds_KernelOp : Ds_Op<"kernel", [OnBuffers, Symbol, IsolatedFromAbove, SingleB
   let extraClassDeclaration = [{
     /// True when it serves buffers of any size.
     bool isDynamic();
+    /// True when the host's cores run it: all its buffers are in the host's memory.
+    bool runsOnHost();
   }];
 }
 

@@ -17,12 +17,13 @@ using KernelFunction = void (*)(void *const *buffers, const void *scalars, int64
 
 class KernelImage {
 public:
-  /// Opens the image of `program` and finds its kernels. Fails with ExitCode::Device if the processor lacks a
-  /// feature that the program names (checked before any code is mapped), with ExitCode::Corrupt if the image
-  /// cannot be loaded or lacks a symbol.
+  /// Opens the image of `program` and finds the kernels that processors run: all of a program for the CPU,
+  /// those of the host stream of another. Fails with ExitCode::Device if the processor lacks a feature that
+  /// the program names (checked before any code is mapped), with ExitCode::Corrupt if the image cannot be
+  /// loaded or lacks a symbol.
   static Result<KernelImage> open(const Program &program);
 
-  /// The function of program.kernels[index].
+  /// The function of program.kernels[index]; null where a device runs it.
   KernelFunction function(uint32_t index) const { return functions[index]; }
 
   KernelImage() = default;

@@ -233,13 +233,15 @@ struct KernelOperand {
 /// operands of rank 0. The parameters of the CUDA entry are then the addresses of those, the blocks of all
 /// items together, and a ItemTable by value.
 ///
+/// A program for CUDA has kernels of the CPU too, for its host stream: they are in `hostImage`.
+///
 /// What is said here of a kernel's code is said by the image too (KernelInterface.h), and has to be the same:
 /// nothing outside the machine code decides what the machine code touches.
 struct Kernel {
   std::string name;
   int64_t extent = 0;
   int64_t grain = 1;         ///< CPU
-  uint32_t blockThreads = 0; ///< CUDA, 1 to 1024; 0: no CUDA kernel
+  uint32_t blockThreads = 0; ///< CUDA, 1 to 1024; 0: a kernel of the CPU, see runsOnCpu
   uint32_t sharedBytes = 0;  ///< CUDA: dynamic shared memory of a block
   int64_t unitsPerBlock = 1; ///< CUDA
   bool persistent = false;   ///< CUDA: any number of blocks will do
@@ -249,6 +251,9 @@ struct Kernel {
   std::vector<KernelOperand> operands = {}; ///< of a launch, or of each item
   uint32_t params = 0;                      ///< likewise
 };
+
+/// Whether the code of `kernel` is a processor's.
+inline bool runsOnCpu(const Kernel &kernel) { return kernel.blockThreads == 0; }
 
 /// What a CUDA kernel knows of its launch's items: a row of 8-byte words for each, up to Kernel::items.
 /// The number of its first block, counted over all items, its elements, and the addresses of its operands
@@ -404,7 +409,7 @@ struct WatchSettings {
 /// The whole program, the same for every rank.
 struct Program {
   std::string target;                   ///< "cpu", "cuda:sm_80" or "cuda:sm_90"
-  std::string targetCpu;                ///< LLVM processor name the kernel image was made for
+  std::string targetCpu;                ///< LLVM processor name that code for the CPU was made for; or empty
   std::vector<std::string> cpuFeatures; ///< every feature the machine must have ("avx512f", ...)
   std::string planHash;                 ///< hex digest of everything below but the predictions
   std::string configText;               ///< resolved configuration, for `ds-run` to print
@@ -444,7 +449,8 @@ struct Program {
   std::vector<Kernel> kernels;
   std::vector<uint8_t> image; ///< the kernels: an ELF shared object; for CUDA PTX text that ends in a 0
   std::vector<uint8_t> cubin; ///< CUDA: `image` assembled for the target, where ptxas was there; else empty
-  StorageSettings storage;    ///< looked at where a stage has an arena of storage
+  std::vector<uint8_t> hostImage; ///< CUDA: the kernels of the host stream, an ELF shared object; or empty
+  StorageSettings storage;        ///< looked at where a stage has an arena of storage
   Predicted predicted;
 };
 

@@ -68,6 +68,9 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
 }
 
 Status Executor::loadHere(const ExecutorOptions &options) {
+  if (prog.target != "cpu")
+    return Error{ExitCode::Device, fmt::format("the program is made for {}, not for the CPU", prog.target),
+                 "run it with --device cuda, or compile with --target cpu"};
   Result<KernelImage> opened = KernelImage::open(prog);
   if (!opened)
     return opened.error();

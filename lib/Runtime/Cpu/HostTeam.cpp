@@ -1,17 +1,40 @@
 //===- HostTeam.cpp - The threads that work for the host stream -------------------===//
 #include "HostTeam.h"
 
+#include "ds/Support/Processors.h"
 #include "ds/Support/RunTool.h"
 
 #include <algorithm>
+#include <pthread.h>
+#include <sched.h>
 #include <system_error>
 
 namespace ds::rt {
 
-Result<std::unique_ptr<HostTeam>> HostTeam::start(uint32_t threads) try {
+/// Keeps `thread` off the first processors of this process, one for each rank that shares them; a wish.
+static void spare(std::thread &thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0)
+    return;
+  const ProcessorShare share = processorShare();
+  const uint32_t sharing = share.mask < share.parentMask ? 1 : share.localRanks; // else each has its own
+  uint32_t left = std::min<uint32_t>(sharing, CPU_COUNT(&set) / 2);
+  for (int processor = 0; processor < CPU_SETSIZE && left > 0; ++processor)
+    if (CPU_ISSET(processor, &set)) {
+      CPU_CLR(processor, &set);
+      --left;
+    }
+  ::pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+}
+
+Result<std::unique_ptr<HostTeam>> HostTeam::start(uint32_t threads, bool spares) try {
   std::unique_ptr<HostTeam> team(new HostTeam);
-  for (uint32_t index = 1; index < threads; ++index)
+  for (uint32_t index = 1; index < threads; ++index) {
     team->workers.emplace_back([self = team.get(), index] { self->workerLoop(index); });
+    if (spares)
+      spare(team->workers.back());
+  }
   return team;
 } catch (const std::system_error &error) {
   return noThread(error.code().value());

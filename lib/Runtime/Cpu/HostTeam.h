@@ -21,8 +21,10 @@ namespace ds::rt {
 
 class HostTeam final : public ParallelTeam {
 public:
-  /// A team of `threads`, the one that calls `run` among them. Device where the system allows fewer.
-  static Result<std::unique_ptr<HostTeam>> start(uint32_t threads);
+  /// A team of `threads`, the one that calls `run` among them. With `spares` the others keep off one
+  /// processor of this process for each rank that shares them, where there are more: a thread that drives a
+  /// device must not wait for its turn. Device where the system allows fewer threads.
+  static Result<std::unique_ptr<HostTeam>> start(uint32_t threads, bool spares = false);
   ~HostTeam() override;
 
   void run(uint32_t count, void *context, Body body) override;

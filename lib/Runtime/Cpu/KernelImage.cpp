@@ -57,20 +57,19 @@ Error explainLoad(const std::string &reason) {
 } // namespace
 
 Result<KernelImage> KernelImage::open(const Program &program) {
-  if (program.target != "cpu")
-    return Error{ExitCode::Device, fmt::format("the program is made for {}, not for the CPU", program.target),
-                 "run it with --device cuda, or compile with --target cpu"};
+  const bool isHosts = program.target != "cpu";
+  const std::vector<uint8_t> &code = isHosts ? program.hostImage : program.image;
   if (Status status = checkCpuFeatures(program.targetCpu, program.cpuFeatures); !status)
     return status.error();
   KernelImage image;
-  if (program.image.empty())
+  if (code.empty())
     return image;
-  if (Status status = checkElf(program.image, "kernel image"); !status)
+  if (Status status = checkElf(code, "kernel image"); !status)
     return status.error();
-  const int fd = writeMemoryFile(program.image);
+  const int fd = writeMemoryFile(code);
   if (fd < 0)
     return Error{ExitCode::Io,
-                 fmt::format("cannot hold the kernel image of {} bytes in memory: {}", program.image.size(),
+                 fmt::format("cannot hold the kernel image of {} bytes in memory: {}", code.size(),
                              std::strerror(errno)),
                  errno == EFBIG ? fileSizeHint() : "raise the number of descriptors (ulimit -n)"};
   image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -78,11 +77,12 @@ Result<KernelImage> KernelImage::open(const Program &program) {
   if (!image.library)
     return explainLoad(::dlerror());
   if (const void *lines = ::dlsym(image.library, kInterfaceSymbol))
-    if (Status status = verifyInterfaces(program, static_cast<const char *>(lines)); !status)
+    if (Status status = verifyInterfaces(program, static_cast<const char *>(lines), isHosts); !status)
       return Error{ExitCode::Corrupt, status.error().message, "compile the model again with ds-opt"};
   for (const Kernel &kernel : program.kernels) {
-    void *symbol = ::dlsym(image.library, kernel.name.c_str());
-    if (!symbol)
+    const bool isElsewhere = isHosts && !runsOnCpu(kernel);
+    void *symbol = isElsewhere ? nullptr : ::dlsym(image.library, kernel.name.c_str());
+    if (!symbol && !isElsewhere)
       return Error{ExitCode::Corrupt, fmt::format("the kernel image has no symbol '{}'", kernel.name),
                    "compile the model again with ds-opt"};
     image.functions.push_back(reinterpret_cast<KernelFunction>(symbol));

@@ -151,6 +151,7 @@ void unpackLists(const fb::Program &file, Program &p) {
   p.strings = unpackNames(file.strings());
   p.image = unpackList(file.image());
   p.cubin = unpackList(file.cubin());
+  p.hostImage = unpackList(file.host_image());
 }
 
 WatchSettings unpackWatch(const fb::Watch &file) {

@@ -53,8 +53,9 @@ bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh);
 Status verifyTables(const Program &program);
 Status verifySignature(const Program &program);
 Status verifyKernels(const Program &program);
-/// The kernels of the program are those of `lines`, which the image says of itself (KernelInterface.h).
-Status verifyInterfaces(const Program &program, std::string_view lines);
+/// The kernels of the program are those of `lines`, which the image says of itself (KernelInterface.h); of a
+/// program for CUDA those that the host runs, or those that the device does.
+Status verifyInterfaces(const Program &program, std::string_view lines, bool ofHost);
 Status verifyKernelCommand(const Program &program, uint64_t command);
 Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);

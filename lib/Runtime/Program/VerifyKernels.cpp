@@ -114,9 +114,23 @@ Status verifyItems(const Program &p, uint64_t i, const Kernel &kernel) {
                     kernel.name, p.params[c.firstParam + k / operands]);
   }
   const uint64_t most = ItemTable::mostItems(operands - shared, shared);
-  if (p.target != "cpu" && kernel.items > most)
+  if (p.target != "cpu" && !runsOnCpu(kernel) && kernel.items > most)
     return refuse("{} launches kernel '{}' made for {} items, but at most {} can be passed",
                   describeCommand(p, i), kernel.name, kernel.items, most);
+  return {};
+}
+
+/// There is an image where there are kernels for it.
+Status verifyImages(const Program &p) {
+  const bool isCuda = p.target != "cpu";
+  const auto ofCpu = std::count_if(p.kernels.begin(), p.kernels.end(), runsOnCpu);
+  const auto onHost = isCuda ? ofCpu : 0, others = std::ssize(p.kernels) - onHost;
+  if ((others == 0) != p.image.empty())
+    return refuse("{} kernels with an image of {} bytes", others, p.image.size());
+  if ((onHost == 0) != p.hostImage.empty())
+    return refuse("{} kernels of the host with an image of {} bytes", onHost, p.hostImage.size());
+  if (isCuda && !p.image.empty() && p.image.back() != 0)
+    return refuse("the PTX image of {} bytes does not end in a 0", p.image.size());
   return {};
 }
 
@@ -132,20 +146,20 @@ Status verifyKernels(const Program &p) {
                     kernel.grain);
     if (Status status = verifyLaunches(i, kernel); !status)
       return status;
-    if (p.target != "cpu")
+    if (p.target != "cpu" && !runsOnCpu(kernel))
       if (Status status = verifyGeometry(i, kernel); !status)
         return status;
   }
-  if (p.kernels.empty() != p.image.empty())
-    return refuse("{} kernels with an image of {} bytes", p.kernels.size(), p.image.size());
-  if (p.target != "cpu" && !p.image.empty() && p.image.back() != 0)
-    return refuse("the PTX image of {} bytes does not end in a 0", p.image.size());
+  if (Status status = verifyImages(p); !status)
+    return status;
   const std::string lines = p.target == "cpu" ? std::string() : interfacesOfPtx(p.image);
-  return lines.empty() ? Status() : verifyInterfaces(p, lines);
+  return lines.empty() ? Status() : verifyInterfaces(p, lines, /*ofHost=*/false);
 }
 
-Status verifyInterfaces(const Program &p, std::string_view lines) {
+Status verifyInterfaces(const Program &p, std::string_view lines, bool ofHost) {
   for (size_t i = 0; i < p.kernels.size(); ++i) {
+    if (p.target != "cpu" && runsOnCpu(p.kernels[i]) != ofHost)
+      continue;
     const std::string described = spellInterface(p.kernels[i]);
     const std::string_view said = lines.substr(0, lines.find('\n'));
     if (said != described)
@@ -175,6 +189,11 @@ Status verifyKernelCommand(const Program &p, uint64_t i) {
   if (Status status = verifyOperands(p, i, kernel, kernel.items != 0 ? c.numParams : 1); !status)
     return status;
   if (p.target == "cpu")
+    return {};
+  if (runsOnCpu(kernel) != (p.streams[c.stream] == StreamKind::Host))
+    return refuse("{} launches kernel '{}', which is code for the {}, on stream {}", describeCommand(p, i),
+                  kernel.name, runsOnCpu(kernel) ? "host" : "device", c.stream);
+  if (runsOnCpu(kernel))
     return {};
   const size_t operands = kernel.operands.size();
   for (uint32_t k = 0; k < c.numOperands; ++k) {

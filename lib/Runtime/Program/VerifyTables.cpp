@@ -161,8 +161,6 @@ Status verifyHead(const Program &p) {
   const bool hasHost = std::count(p.streams.begin(), p.streams.end(), StreamKind::Host) != 0;
   if (p.hostThreads > kMaxThreads || (hasHost && p.hostThreads < 1))
     return refuse("the host stream has {} threads, allowed are 1 to {}", p.hostThreads, kMaxThreads);
-  if (hasHost && p.target != "cpu")
-    return refuse("target '{}' has a host stream, for which only the CPU has code", p.target);
   if (p.world < 1 || p.world > kMaxWorld)
     return refuse("world is {}, allowed are 1 to {}", p.world, kMaxWorld);
   if (Status status = verifyMesh(p); !status)

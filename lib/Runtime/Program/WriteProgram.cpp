@@ -194,6 +194,7 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto collectives = packCollectives(b, p);
   auto kernels = packKernels(b, p);
   auto image = b.CreateVector(p.image), cubin = b.CreateVector(p.cubin);
+  const auto hostImage = p.hostImage.empty() ? 0 : b.CreateVector(p.hostImage);
   auto target = b.CreateString(p.target), cpu = b.CreateString(p.targetCpu);
   auto features = packNames(b, p.cpuFeatures);
   auto hash = b.CreateString(forHash ? std::string() : p.planHash);
@@ -205,13 +206,13 @@ void pack(Builder &b, const Program &p, bool forHash) {
                                    s.singleSubmit, s.overlapEvents);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
   const auto watch = forHash ? flatbuffers::Offset<fb::Watch>() : packWatch(b, p.watch);
-  b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
-                             mesh, p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes,
-                             strides, axisStrides, lifetimes, states, inputs, outputs, streams, p.numEvents,
-                             commands, operands, params, strings, segments, collectives, kernels, image,
-                             predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
-                             p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
-                             p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.againFlops),
+  b.Finish(fb::CreateProgram(
+               b, target, cpu, features, hash, config, weights, unused, p.threads, p.world, mesh,
+               p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes, strides, axisStrides,
+               lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands, params, strings,
+               segments, collectives, kernels, image, predicted.peakBytes, predicted.stepSeconds,
+               predicted.flopsPerStep, p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
+               p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.againFlops, hostImage),
            fb::ProgramIdentifier());
 }
 
@@ -224,8 +225,8 @@ uint64_t boundBytes(const WatchSettings &watch) {
 
 /// An upper bound of the payload, because FlatBufferBuilder asserts rather than fails above 2 GiB.
 uint64_t boundBytes(const Program &p) {
-  uint64_t bytes = 4096 + p.storage.path.size() + p.image.size() + p.cubin.size() + p.configText.size() +
-                   p.modelConfig.size() + boundBytes(p.watch) + p.lifetimes.size() * 48;
+  uint64_t bytes = 4096 + p.storage.path.size() + p.image.size() + p.cubin.size() + p.hostImage.size() +
+                   p.configText.size() + p.modelConfig.size() + boundBytes(p.watch) + p.lifetimes.size() * 48;
   for (const Buffer &buffer : p.buffers)
     bytes += 48 + 16 * buffer.shape.size() + 8 * buffer.axisStrides.size();
   for (const MeshAxis &axis : p.mesh.axes())

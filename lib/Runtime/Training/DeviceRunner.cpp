@@ -2,7 +2,7 @@
 #include "DeviceRunner.h"
 
 #include "Clock.h"
-#include "HostMoves.h"
+#include "HostCommands.h"
 #include "Program/Verify.h"
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Support/Environment.h"
@@ -37,7 +37,7 @@ DeviceRunner::~DeviceRunner() = default;
 
 std::byte *DeviceRunner::base(Space space) const {
   if (space == Space::Nvme)
-    return moves->storage.base();
+    return host->storage()->base();
   return space == Space::Device ? deviceBase : hostBase;
 }
 
@@ -45,8 +45,10 @@ Result<std::unique_ptr<DeviceRunner>> DeviceRunner::load(Device &device, const P
                                                          uint32_t rank, std::vector<GroupUse> groups,
                                                          bool poison, Storage *storage) {
   std::unique_ptr<DeviceRunner> runner(new DeviceRunner(device, program, rank));
-  if (storage)
-    runner->moves = std::make_unique<HostMoves>(*storage);
+  Result<std::unique_ptr<HostCommands>> host = HostCommands::make(program, rank, storage);
+  if (!host)
+    return host.error();
+  runner->host = std::move(*host);
   if (Status status = runner->prepare(std::move(groups), poison); !status)
     return status.error();
   return runner;
@@ -66,18 +68,8 @@ Status DeviceRunner::prepare(std::vector<GroupUse> groups, bool poisons) {
             refuseGraph(fmt::format("the step has {} commands, a graph has at most {}", nodes, kMaxNodes));
         !status)
       return status;
-  const auto address = [this](uint32_t buffer, uint32_t microBatch) {
-    const Buffer &b = program.buffers[buffer];
-    return base(b.space) + windowOffset(b, program.mesh, rank, microBatch);
-  };
-  for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    const CommandKind kind = program.commands[i].kind;
-    if (kind == CommandKind::Storage)
-      moves->bind(program, i, address);
-    else if (kind != CommandKind::RecordEvent && kind != CommandKind::WaitEvent)
-      if (Status status = device.bind(i, address); !status)
-        return explainAt(status.error(), i);
-  }
+  if (Status status = bindAll(); !status)
+    return status;
   if (Status status = device.choose(); !status)
     return status;
   if (Status status = device.synchronize(); !status || !poisons)
@@ -86,6 +78,22 @@ Status DeviceRunner::prepare(std::vector<GroupUse> groups, bool poisons) {
   poison = std::make_unique<Poison>(
       program, [this](const Lifetime &lifetime, uint8_t byte) { return setBytes(lifetime, byte); });
   return poison->start();
+}
+
+Status DeviceRunner::bindAll() {
+  const auto address = [this](uint32_t buffer, uint32_t microBatch) {
+    const Buffer &b = program.buffers[buffer];
+    return base(b.space) + windowOffset(b, program.mesh, rank, microBatch);
+  };
+  for (uint32_t i = 0; i < program.commands.size(); ++i) {
+    const CommandKind kind = program.commands[i].kind;
+    if (kind == CommandKind::RecordEvent || kind == CommandKind::WaitEvent)
+      continue;
+    if (Status status = HostCommands::has(program, i) ? host->bind(i, address) : device.bind(i, address);
+        !status)
+      return explainAt(status.error(), i);
+  }
+  return {};
 }
 
 /// At once: the next command may be on any stream.
@@ -121,14 +129,14 @@ Status DeviceRunner::allocate() {
       return memory.error();
     wish.at = *memory;
   }
-  return moves ? moves->useHost(program, rank, hostBase) : Status();
+  return host->useHost(hostBase);
 }
 
-/// All work is done, storage included.
+/// All work is done, the host's included.
 Status DeviceRunner::synchronize() {
   Status status = device.synchronize();
-  Status moved = moves ? moves->takeFailure() : Status();
-  return moved ? status : moved; // what the device says then comes of it
+  Status done = host->takeFailure();
+  return done ? status : done; // what the device says then comes of it
 }
 
 std::byte *DeviceRunner::staged(size_t input, uint32_t microBatch) const {
@@ -217,11 +225,14 @@ Status DeviceRunner::runDirectly(const Parts &parts, Way way) {
 Status DeviceRunner::runObserved(const Parts &parts) {
   const int64_t origin = nowNs();
   numStamps = 0;
+  host->measure(true);
   Status status = issueParts(parts, Way::Observed);
   device.observe(Device::kNoIndex);
   if (Status done = synchronize(); status && !done)
     status = explain(done.error());
+  host->measure(false);
   const std::vector<Device::Observed> observed = device.takeObserved();
+  const std::vector<Timing> hosts = host->takeTimings();
   if (!status)
     return status;
   observes = !observed.empty();   // else the next run asks events
@@ -230,8 +241,11 @@ Status DeviceRunner::runObserved(const Parts &parts) {
     for (uint32_t i = 0; i < program.segments[part.segment].numCommands; ++i)
       commands.push_back(program.segments[part.segment].firstCommand + i);
   for (const Device::Observed &each : observed)
-    timings.push_back({commands[each.index], program.commands[commands[each.index]].stream,
-                       origin + each.beginNs, origin + each.endNs});
+    if (!HostCommands::has(program, commands[each.index]))
+      timings.push_back({commands[each.index], program.commands[commands[each.index]].stream,
+                         origin + each.beginNs, origin + each.endNs});
+  if (observes) // of the host's commands the device sees nothing
+    timings.insert(timings.end(), hosts.begin(), hosts.end());
   return {};
 }
 
@@ -364,8 +378,8 @@ Status DeviceRunner::issueOnly(uint32_t index, uint32_t microBatch) {
     return device.record(command.callee, command.stream);
   if (command.kind == CommandKind::WaitEvent)
     return device.wait(command.callee, command.stream);
-  if (command.kind == CommandKind::Storage)
-    return moves->issue(device, program, index, microBatch);
+  if (HostCommands::has(program, index))
+    return host->issue(device, index, microBatch);
   device.beginRange(program.strings[command.location].c_str());
   Status status = device.issue(index, microBatch);
   device.endRange();

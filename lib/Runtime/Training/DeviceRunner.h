@@ -22,7 +22,7 @@
 
 namespace ds::rt {
 
-class HostMoves;
+class HostCommands;
 
 /// What an executor is on the CPU, for a device. Its fields live as long as the program is loaded.
 class DeviceRunner {
@@ -67,6 +67,7 @@ private:
 
   DeviceRunner(Device &device, const Program &program, uint32_t rank);
   Status prepare(std::vector<GroupUse> groups, bool poisons);
+  Status bindAll();
   Status synchronize();
   Status allocate();
   Status runParts(uint64_t key, const Parts &parts);
@@ -105,7 +106,7 @@ private:
   std::map<uint64_t, bool> known;     ///< what has run once
   uint32_t numStamps = 0;             ///< of a measured run; of an observed one the commands issued
   std::unique_ptr<Poison> poison;     ///< null without
-  std::unique_ptr<HostMoves> moves;   ///< null without storage
+  std::unique_ptr<HostCommands> host; ///< what the device leaves to it
 };
 
 } // namespace ds::rt

@@ -172,6 +172,78 @@ TEST_F(Cuda, AMissingEventShows) {
   EXPECT_NE(get<float>(1, 1)[0], 3.0f);
 }
 
+/// roundTrip, with the host adding one on its way.
+ProgramBuilder hostRoundTrip() {
+  ProgramBuilder b = roundTrip();
+  b.program.commands.clear();
+  b.program.segments.clear();
+  b.program.operands.clear();
+  b.program.params.clear();
+  b.program.streams.push_back(StreamKind::Host);
+  b.program.hostThreads = 2;
+  b.program.numEvents = 4;
+  b.program.targetCpu = "x86-64";
+  b.program.hostImage = test::readBytes(DS_TEST_KERNELS);
+  b.program.kernels.push_back({"ds_count", 0, 64});
+  b.program.kernels.back().params = 1;
+  b.program.kernels.back().operands = {{4, true}};
+  const uint32_t a = 0, c = 1, host = 2;
+  using enum CommandKind;
+  b.command(Kernel, 0, {a}, {1024}, 1);
+  b.command(RecordEvent, 0, {}, {}, 1);
+  b.command(WaitEvent, 0, {}, {}, 0);
+  b.command(Copy, 0, {a, host}, {}, 0);
+  b.command(RecordEvent, 1, {}, {}, 0);
+  b.command(WaitEvent, 1, {}, {}, 3);
+  b.command(Kernel, 1, {host}, {1024}, 3);
+  b.command(RecordEvent, 2, {}, {}, 3);
+  b.command(WaitEvent, 2, {}, {}, 2);
+  b.command(Copy, 0, {host, c}, {}, 2);
+  b.command(RecordEvent, 3, {}, {}, 2);
+  b.command(WaitEvent, 3, {}, {}, 1);
+  b.command(Kernel, 0, {c}, {1024}, 1);
+  b.segment();
+  return b;
+}
+
+TEST_F(Cuda, TheHostStreamsKernelsAreTheProcessors) {
+  ProgramBuilder b = hostRoundTrip();
+  Status status = load(b.program);
+  ASSERT_TRUE(status) << status.error().message;
+  for (int round = 1; round <= 4; ++round) {
+    ASSERT_TRUE(executor->run(0));
+    EXPECT_EQ(get<float>(1, 1024), std::vector<float>(1024, static_cast<float>(round + 2)))
+        << "round " << round;
+  }
+  EXPECT_TRUE(executor->ranAsGraph());
+}
+
+TEST_F(Cuda, TimesOfTheHostAreBesideThoseOfTheDevice) {
+  ::unsetenv("DS_FAKE_PROFILER");
+  ProgramBuilder b = hostRoundTrip();
+  ASSERT_TRUE(load(b.program));
+  executor->measure(true);
+  ASSERT_TRUE(executor->run(0) && executor->run(0));
+  std::vector<uint32_t> commands;
+  for (const Timing &timing : executor->takeTimings())
+    commands.push_back(timing.command);
+  EXPECT_THAT(commands, testing::UnorderedElementsAre(0, 3, 6, 9, 12));
+}
+
+TEST_F(Cuda, TheHostsImageIsForItsProcessor) {
+  ProgramBuilder b = hostRoundTrip();
+  b.program.cpuFeatures = {"avx1024"};
+  Status status = load(b.program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Device);
+  EXPECT_THAT(status.error().message, testing::HasSubstr("avx1024"));
+  b = hostRoundTrip();
+  b.program.hostImage.resize(100);
+  status = load(b.program);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::Corrupt);
+}
+
 TEST_F(Cuda, MeasuresEveryCommand) {
   ProgramBuilder b = roundTrip();
   ASSERT_TRUE(load(b.program));

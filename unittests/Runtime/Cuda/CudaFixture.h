@@ -45,8 +45,9 @@ protected:
   static void know(const Program &program) {
     static void *library = ::dlopen(DS_TEST_KERNELS, RTLD_NOW | RTLD_LOCAL);
     for (const Kernel &kernel : program.kernels)
-      dsFakeKernel(kernel.name.c_str(), ::dlsym(library, kernel.name.c_str()),
-                   static_cast<uint32_t>(kernel.alignments.size()), kernel.extent);
+      if (!runsOnCpu(kernel))
+        dsFakeKernel(kernel.name.c_str(), ::dlsym(library, kernel.name.c_str()),
+                     static_cast<uint32_t>(kernel.alignments.size()), kernel.extent);
   }
 
   Status load(const Program &program, bool poison = false) {
