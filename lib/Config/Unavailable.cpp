@@ -38,12 +38,12 @@ static bool changesNoNumber(std::string_view key) {
   });
 }
 
-Result<Config> readIgnoringUnavailable(ConfigSource source, bool updatesOnHost) {
+Result<Config> readIgnoringUnavailable(ConfigSource source) {
   Result<Config> asked = readConfig(source);
   if (!asked)
     return asked;
   std::vector<std::string> ignored;
-  for (const Refusal &refusal : refusedForProgram(*asked, updatesOnHost)) {
+  for (const Refusal &refusal : refusedForProgram(*asked)) {
     const Key *key = changesNoNumber(refusal.key) ? findKey(refusal.key) : nullptr;
     if (!key)
       continue;

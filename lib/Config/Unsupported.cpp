@@ -48,21 +48,6 @@ static constexpr Condition kConditions[] = {
      "buffers are converted to floats only"},
 };
 
-static bool on(const Config &config, std::string_view key) { return config.find(key)->value == "true"; }
-
-/// What needs code for the host's cores, which programs for CUDA do not have.
-static constexpr std::string_view kNoHostCode = "programs for CUDA have no code for the host yet";
-static constexpr Condition kOffloads[] = {
-    {"zero_optimization.offload_optimizer.device",
-     [](const Config &c) { return c.zero.offloadOptimizer.device != Home::Device; }, kNoHostCode},
-    {"zero_optimization.offload_param.device",
-     [](const Config &c) { return c.zero.offloadParam.device != Home::Device; }, kNoHostCode},
-    {"compile.offload_opt_states", [](const Config &c) { return on(c, "compile.offload_opt_states"); },
-     kNoHostCode},
-    {"compile.offload_parameters", [](const Config &c) { return on(c, "compile.offload_parameters"); },
-     kNoHostCode},
-};
-
 /// Refused rows whose other value means "off" as well.
 static bool isIdle(const Setting &setting) {
   return (setting.key == "tensor_parallel.autotp_size" || setting.key == "pipeline.stages" ||
@@ -71,7 +56,7 @@ static bool isIdle(const Setting &setting) {
          (setting.value == "1" || setting.value == "0");
 }
 
-std::vector<Refusal> refusedForProgram(const Config &config, bool updatesOnHost) {
+std::vector<Refusal> refusedForProgram(const Config &config) {
   std::vector<Refusal> refusals;
   for (const Setting &setting : config.settings) {
     if (setting.status != KeyStatus::Refused || !setting.changed || isIdle(setting))
@@ -83,13 +68,11 @@ std::vector<Refusal> refusedForProgram(const Config &config, bool updatesOnHost)
       refusals.push_back({std::string(condition.key), setting->value, std::string(condition.reason)});
   };
   std::for_each(std::begin(kConditions), std::end(kConditions), check);
-  if (!updatesOnHost)
-    std::for_each(std::begin(kOffloads), std::end(kOffloads), check);
   return refusals;
 }
 
-Status checkForProgram(const Config &config, bool updatesOnHost) {
-  std::vector<Refusal> refusals = refusedForProgram(config, updatesOnHost);
+Status checkForProgram(const Config &config) {
+  std::vector<Refusal> refusals = refusedForProgram(config);
   if (refusals.empty())
     return {};
   Error error{ExitCode::Invalid, "", "drop the key, or ask for --emit=plan, which may answer it by rules"};

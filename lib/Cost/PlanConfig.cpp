@@ -118,10 +118,7 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
     writer.set("data_types.grad_accum_dtype", "fp32", "gradients of many micro-batches are added up");
 }
 
-bool hasPass(const ParallelPlan &plan) {
-  return plan.tp == 1 && plan.pp == 1 && plan.sp == 1 && plan.optimizerHome == Home::Device &&
-         plan.parameterHome == Home::Device;
-}
+bool hasPass(const ParallelPlan &plan) { return plan.tp == 1 && plan.pp == 1 && plan.sp == 1; }
 
 std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
                           const std::optional<ProgramFigures> &program) {

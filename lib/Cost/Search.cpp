@@ -199,19 +199,23 @@ std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpa
   std::vector<Candidate> plans;
   ParallelPlan plan = space.fixed;
   plan.tp = plan.pp = plan.sp = plan.interleave = 1;
-  plan.optimizerHome = plan.parameterHome = Home::Device;
   plan.dp = space.ranks;
   if (space.globalBatch % plan.dp != 0)
     return plans;
-  for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 ? 3 : 0); ++plan.zeroStage)
+  auto add = [&](Homes homes) {
+    plan.optimizerHome = homes.optimizer, plan.parameterHome = homes.parameter;
+    plan.recompute = Recompute::Full;
+    MemoryEstimate memory = estimateMemory(shape, plan, rates.cluster());
+    plan.recompute = Recompute::None;
+    if (checkPlan(shape, plan) && fits(memory, rates.cluster()))
+      plans.push_back({plan, estimateStep(shape, plan, rates).seconds, memory, true});
+  };
+  for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 || space.offload ? 3 : 0); ++plan.zeroStage)
     for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {
       plan.microBatch = micro;
       plan.accumulation = space.globalBatch / plan.dp / micro;
-      plan.recompute = Recompute::Full;
-      MemoryEstimate memory = estimateMemory(shape, plan, rates.cluster());
-      plan.recompute = Recompute::None;
-      if (checkPlan(shape, plan) && fits(memory, rates.cluster()))
-        plans.push_back({plan, estimateStep(shape, plan, rates).seconds, memory, true});
+      for (Homes homes : homesFor(plan, space.offload, rates.cluster()))
+        add(homes);
     }
   std::stable_sort(plans.begin(), plans.end(),
                    [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
@@ -229,7 +233,7 @@ std::vector<Candidate> whatIf(const ModelShape &shape, const ParallelPlan &plan,
           changed.zeroStage = stage;
           changed.recompute = recompute;
           changed.optimizerHome = home;
-          changed.parameterHome = Home::Device;
+          changed.parameterHome = stage == 3 ? plan.parameterHome : Home::Device;
           changed.microBatch = micro;
           changed.accumulation = samples / micro;
           bool possible = samples % micro == 0 && (home == Home::Device || stage > 0) &&

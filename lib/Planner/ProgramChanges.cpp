@@ -17,8 +17,21 @@ using report::PlanChoice;
 static constexpr size_t kMostChanges = 3; ///< that are named
 static constexpr size_t kMostPlans = 8;   ///< that are made for them
 
+/// States at `home`, one kind at a time, as far as the stage of `now` allows and they are not there yet.
+static void proposeHome(const Proposal &now, config::Home home, std::vector<Proposal> &all) {
+  if (now.choice.zeroStage > 0 && now.optimizerHome < home) {
+    all.push_back(now);
+    all.back().setOptimizerHome(home);
+  }
+  if (now.choice.zeroStage == 3 && now.parameterHome < home) {
+    all.push_back(now);
+    all.back().setParameterHome(home);
+  }
+}
+
 /// Single changes, those that take most memory away first; then two at once.
-static std::vector<Proposal> propose(const PlanSettings &settings, const config::Config &config) {
+static std::vector<Proposal> propose(const PlanSettings &settings, const config::Config &config,
+                                     const Elsewhere &elsewhere) {
   Proposal now(settings, config);
   std::vector<Proposal> all;
   auto add = [&](auto change) {
@@ -33,6 +46,13 @@ static std::vector<Proposal> propose(const PlanSettings &settings, const config:
   for (int64_t micro = config.batch.micro / 2; resizes && micro >= 1; micro /= 2)
     if (config.batch.micro % micro == 0)
       add([&](Proposal &p) { p.setMicroBatch(micro); });
+  llvm::SmallVector<config::Home, 2> homes;
+  if (elsewhere.host)
+    homes.push_back(config::Home::Cpu);
+  if (elsewhere.nvme)
+    homes.push_back(config::Home::Nvme);
+  for (config::Home home : homes)
+    proposeHome(now, home, all);
   if (config.zero.stage > 0 && config.batch.accumulation % 2 == 0)
     add([&](Proposal &p) {
       p.settings.ranks *= 2;
@@ -44,6 +64,13 @@ static std::vector<Proposal> propose(const PlanSettings &settings, const config:
     add([&](Proposal &p) {
       p.setStage(3);
       p.setMicroBatch(1);
+    });
+  for (config::Home home : homes)
+    add([&](Proposal &p) {
+      if (p.choice.zeroStage != 3)
+        p.setStage(3);
+      p.setOptimizerHome(home);
+      p.setParameterHome(home);
     });
   return all;
 }
@@ -76,6 +103,8 @@ MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanR
     plan.microBatch = proposal.choice.microBatch;
     plan.accumulation = proposal.choice.accumulation;
     plan.dp = plan.dp * proposal.settings.ranks / ranks;
+    plan.optimizerHome = proposal.optimizerHome;
+    plan.parameterHome = proposal.parameterHome;
     auto context = static_cast<double>(cluster.device.contextBytes);
     double bytes = estimateMemory(rules.shape, plan, cluster).deviceBytes() - context;
     return bytes <= kMargin * (static_cast<double>(cluster.device.memoryBytes) - context);
@@ -109,9 +138,9 @@ std::optional<PlanChoice> ds::planner::shorterSamples(PlanSettings settings, con
 
 std::vector<PlanChoice> ds::planner::changesOfProgram(const PlanSettings &settings,
                                                       const config::Config &config, const PlanFunction &plan,
-                                                      const MayFit &mayFit) {
+                                                      const Elsewhere &elsewhere, const MayFit &mayFit) {
   std::vector<PlanChoice> changes;
-  std::vector<Proposal> proposals = propose(settings, config);
+  std::vector<Proposal> proposals = propose(settings, config, elsewhere);
   size_t plans = 0;
   for (Proposal &proposal : proposals) {
     if (mayFit && !mayFit(proposal))
@@ -142,9 +171,10 @@ std::vector<PlanChoice> ds::planner::changesWithoutPass(const AnalyticCase &rule
 
 std::vector<PlanChoice> ds::planner::smallerPlansOfProgram(const PlanSettings &settings,
                                                            const config::Config &config,
-                                                           const PlanFunction &plan, int64_t peak) {
+                                                           const PlanFunction &plan, int64_t peak,
+                                                           const Elsewhere &elsewhere) {
   std::vector<PlanChoice> changes;
-  std::vector<Proposal> proposals = propose(settings, config);
+  std::vector<Proposal> proposals = propose(settings, config, elsewhere);
   for (Proposal &proposal : llvm::MutableArrayRef(proposals).take_front(kMostPlans))
     if (!isJoined(proposal) && proposal.plan(plan) && proposal.choice.deviceBytes < peak)
       insertBy(changes, proposal.choice, [](const PlanChoice &choice) { return choice.deviceBytes; });

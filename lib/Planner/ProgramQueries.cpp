@@ -48,12 +48,22 @@ static Status planUnlessPresent(Proposal &proposal, bool isPresent, const PlanFu
   return {};
 }
 
+/// The home that a row spells.
+static config::Home homeNamed(const std::string &name) {
+  for (config::Home home : {config::Home::Cpu, config::Home::Nvme})
+    if (name == spell(home))
+      return home;
+  return config::Home::Device;
+}
+
 /// The row of `choice` planned, the present setting's being the report's.
 static Status confirm(PlanChoice &choice, const PlanSettings &settings, const config::Config &config,
                       const PlanFunction &planner, const PlanReport &report) {
   Proposal proposal(settings, config);
   if (choice.zeroStage != config.zero.stage)
     proposal.setStage(choice.zeroStage);
+  if (choice.optimizerHome != proposal.choice.optimizerHome)
+    proposal.setOptimizerHome(homeNamed(choice.optimizerHome));
   if (choice.microBatch != config.batch.micro)
     proposal.setMicroBatch(choice.microBatch);
   bool isPresent = proposal.choice.change.empty() && proposal.choice.recompute == choice.recompute;
@@ -80,9 +90,10 @@ static PlanChoice &openRowOf(std::vector<PlanChoice> &table, PlanChoice &choice)
 static Status addRankedTable(const PlanSettings &settings, const config::Config &config,
                              const PlanFunction &planner, const AnalyticCase &rules, PlanReport &report) {
   std::vector<PlanChoice> table = choicesOf(cost::whatIf(rules.shape, rules.plan, rules.rates));
-  const std::string present = Proposal(settings, config).choice.recompute;
+  const PlanChoice present = Proposal(settings, config).choice;
   for (PlanChoice &choice : table) {
-    bool isPresent = choice.hasPass && choice.recompute == present && choice.zeroStage == config.zero.stage &&
+    bool isPresent = choice.hasPass && choice.recompute == present.recompute &&
+                     choice.optimizerHome == present.optimizerHome && choice.zeroStage == config.zero.stage &&
                      choice.microBatch == config.batch.micro;
     if (isPresent)
       if (Status planned = confirm(choice, settings, config, planner, report); !planned)

@@ -1,6 +1,8 @@
 //===- Proposal.cpp - Another setting of the same command line --------------------===//
 #include "ds/Planner/Proposal.h"
 
+#include "ds/Planner/AnalyticReport.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -10,7 +12,9 @@
 using namespace ds;
 using namespace ds::planner;
 
-Proposal::Proposal(const PlanSettings &settings, const config::Config &config) : settings(settings) {
+Proposal::Proposal(const PlanSettings &settings, const config::Config &config)
+    : settings(settings), optimizerHome(config.zero.offloadOptimizer.device),
+      parameterHome(config.zero.offloadParam.device) {
   choice.zeroStage = config.zero.stage;
   choice.microBatch = config.batch.micro;
   choice.accumulation = config.batch.accumulation;
@@ -18,7 +22,7 @@ Proposal::Proposal(const PlanSettings &settings, const config::Config &config) :
   choice.recompute = config.activationCheckpointing.selective                 ? "attention"
                      : isOfLayers || config.activationCheckpointing.demands() ? "all"
                                                                               : "none";
-  choice.optimizerHome = "device";
+  choice.optimizerHome = spell(optimizerHome);
 }
 
 void Proposal::set(const std::string &key, int64_t value, bool named) {
@@ -30,6 +34,27 @@ void Proposal::set(const std::string &key, int64_t value, bool named) {
 void Proposal::setStage(int64_t stage) {
   choice.zeroStage = stage;
   set("zero_optimization.stage", stage);
+  if (stage != 3 && parameterHome != config::Home::Device) // which only stage 3 gathers
+    setParameterHome(config::Home::Device);
+}
+
+void Proposal::setHome(const std::string &block, config::Home home) {
+  const std::string name = home == config::Home::Device ? "none" : spell(home);
+  settings.sets.push_back(block + ".device=\"" + name + "\"");
+  if (home == config::Home::Nvme) // whoever runs it names a directory of theirs
+    settings.sets.push_back(block + ".nvme_path=\"/local_nvme\"");
+  choice.change += (choice.change.empty() ? "" : " and ") + block + ".device = \"" + name + "\"";
+}
+
+void Proposal::setOptimizerHome(config::Home home) {
+  optimizerHome = home;
+  choice.optimizerHome = spell(home);
+  setHome("zero_optimization.offload_optimizer", home);
+}
+
+void Proposal::setParameterHome(config::Home home) {
+  parameterHome = home;
+  setHome("zero_optimization.offload_param", home);
 }
 
 void Proposal::setRecompute(const std::string &recompute) {
@@ -103,6 +128,8 @@ void Proposal::take(const report::PlanReport &report) {
   }
   choice.stepSeconds = report.predicted.stepSeconds;
   choice.fits = report.fits();
+  if (report.host)
+    choice.hostBytes = report.host->nodeBytes;
 }
 
 Status Proposal::plan(const PlanFunction &planner) {

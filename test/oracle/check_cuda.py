@@ -12,13 +12,13 @@ Unknown options go to examples/export.py.
 import json
 import os
 import re
-import sys
 
 import numpy as np
 
 import compare
 import ds_config
 import example
+import fake_cuda
 from check_training import weight_complaints
 from commands import compile_program, finish, run
 
@@ -27,7 +27,6 @@ import safetensors_io
 TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
          "fp16": {"fp16": {"enabled": True, "initial_scale_power": 12}}}
 TOLERANCE = {"fp32": 1e-4, "bf16": 2 ** -8, "fp16": 2 ** -8}
-LIBRARIES = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NCCL", "DS_NVML")
 
 
 def parse():
@@ -49,11 +48,8 @@ def train(args, folder, files, target):
     compile_program(files["archive"], files["config"], files["inputs"], paths["dsx"],
                     [*example.loss_options(args), *ranks, "--target", target])
     if name == "cuda":
-        kernels = os.path.join(folder, "kernels.so")
-        run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), paths["dsx"], "-o", kernels)
-        os.environ.update({key: args.fake for key in LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=folder,
-                          DS_FAKE_DEVICES=str(args.ranks), DS_POISON=str(int(args.poison)),
-                          DS_CUDA_GELU=str(int(args.gelu != "after")))
+        fake_cuda.use(args.fake, paths["dsx"], folder, args.ranks)
+        os.environ.update(DS_POISON=str(int(args.poison)), DS_CUDA_GELU=str(int(args.gelu != "after")))
     printed = run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
         paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")
     return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after"), printed

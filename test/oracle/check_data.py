@@ -13,15 +13,14 @@ import json
 import math
 import os
 import struct
-import sys
 from fractions import Fraction
 
 import numpy as np
 
-import check_cuda
 import compare
 import ds_config
 import example  # noqa: F401: finds export
+import fake_cuda
 import packed_gpt
 import train_oracle
 from commands import compile_program, finish, run
@@ -177,11 +176,9 @@ def train(args, name, *data):
 
 def train_on_cuda(args, archive, inputs, *data):
     """The losses of the same model compiled for CUDA, on the fake device."""
-    args.program, kernels = os.path.join(args.out, "cuda.dsx"), os.path.join(args.out, "kernels.so")
+    args.program = os.path.join(args.out, "cuda.dsx")
     compile_program(archive, CONFIG, inputs, args.program, ["--target", "cuda:sm_90"])
-    run(sys.executable, os.path.join(os.path.dirname(__file__), "ptx_to_cpp.py"), args.program, "-o", kernels)
-    os.environ.update({name: args.fake for name in check_cuda.LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=args.out,
-                      DS_FAKE_DEVICES="1")
+    fake_cuda.use(args.fake, args.program, args.out, 1)
     return train(args, "cuda", "--device", "cuda", *data)[0]
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """check_offload.py - states on the host, updated there, give the numbers of states on the device.
 
-    check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4 [--nvme]
+    check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4 [--nvme] [--fake LIBRARY]
 
 A pairwise cover of precision, accumulation, clipping, stage of ZeRO, and what is offloaded: the optimizer, half of it,
 parameters, or both. With --nvme they are in storage. They are updated in pieces of a few thousand elements. Losses, norms,
 loss scales and weights must be equal to the bit, poisoned or not; what was said to live elsewhere must be there and not on
-the device.
+the device. With --fake some of it for CUDA.
 """
 
 import os
@@ -73,6 +73,8 @@ def main():
     complaints = []
     trials = {ranks: Trials(args, rest, ranks) for ranks in wanted}
     cases = [case for case in CASES if case[0] in wanted]
+    if args.fake: # whose kernels take their time to translate; what is computed is the CPU's
+        cases = cases[1::4]
     for case in cases:
         complaints += check(trials[case[0]], case, nvme)
     finish(complaints, f"{len(cases)} runs with states on {'NVMe' if nvme else 'the host'} are those without")

@@ -9,6 +9,7 @@ import numpy as np
 
 import compare
 import ds_config
+import fake_cuda
 from commands import run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples"))
@@ -27,6 +28,7 @@ def parse(description):
     parser.add_argument("--ranks", default="2")
     parser.add_argument("--accumulation", type=int, default=4)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--fake", metavar="LIBRARY", help="libds-fake-cuda.so: programs for CUDA, on the fake device")
     return parser.parse_known_args()
 
 
@@ -73,9 +75,12 @@ class Trials:
         with open(config, "w") as file:
             json.dump({**self.base, **(changes or {}), "zero_optimization": {**SMALL_BUCKETS, **zero}}, file, indent=2)
         shapes = [part for text in self.inputs for part in ("--input", text)]
+        target, device = (["--target", "cuda:sm_90"], ["--device", "cuda"]) if self.args.fake else ([], [])
         run("ds-opt", self.archive, "--config", config, *shapes, "--ranks", self.ranks, "--plan-json", plan,
-            *(["--memory", memory] if memory else []), "--emit=program", "-o", program)
-        run("ds-run", program, "--ranks", self.ranks, "--data", self.data, "--steps", self.args.steps, "--eval-data", self.data,
+            *(["--memory", memory] if memory else []), *target, "--emit=program", "-o", program)
+        if self.args.fake:
+            fake_cuda.use(self.args.fake, program, folder, self.ranks)
+        run("ds-run", program, *device, "--ranks", self.ranks, "--data", self.data, "--steps", self.args.steps, "--eval-data", self.data,
             "--eval-every", 1, "--log-jsonl", log, "--save-weights", weights)
         with open(plan) as file:
             return Result(json.load(file), compare.read_log(log), safetensors_io.load(weights))

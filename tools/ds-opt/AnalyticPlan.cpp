@@ -38,13 +38,13 @@ Result<config::Cluster> ds::opt::clusterFor(Options &options) {
 }
 
 /// What the configuration asks for and the rules leave out, a line each.
-static std::vector<std::string> notCounted(const config::Config &config, bool updatesOnHost) {
+static std::vector<std::string> notCounted(const config::Config &config) {
   // What programs do not have yet and rules do.
   const llvm::StringRef counted[] = {"tensor_parallel",          "pipeline",     "sequence_parallel_size",
                                      "activation_checkpointing", "data_types",   "zero_optimization.offload_",
                                      "zero_optimization.stage",  "bf16.enabled", "fp16.enabled"};
   std::vector<std::string> notes;
-  for (const config::Refusal &refusal : config::refusedForProgram(config, updatesOnHost))
+  for (const config::Refusal &refusal : config::refusedForProgram(config))
     if (llvm::none_of(counted,
                       [&](llvm::StringRef key) { return llvm::StringRef(refusal.key).starts_with(key); }))
       notes.push_back(refusal.key + " = " + refusal.value + " is not counted by rules");
@@ -71,9 +71,9 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
                     cost::planFromConfig(config),
                     cost::Rates(cluster),
                     model->positions,
-                    notCounted(config, options.target == "cpu"),
+                    notCounted(config),
                     ""};
-  if (options.basis == "rules" && config::refusedForProgram(config, options.target == "cpu").empty())
+  if (options.basis == "rules" && config::refusedForProgram(config).empty())
     what.notes.push_back("rules estimate: every key has its pass, and without --basis rules the plan is the "
                          "program's");
   for (const std::string &notice : options.quiet ? std::vector<std::string>() : model->notices)
@@ -112,6 +112,10 @@ static PlanSettings settingsOf(const Options &options, const config::Config &con
                                const cost::ParallelPlan &plan) {
   Proposal proposal(options, config);
   proposal.setStage(plan.zeroStage);
+  if (plan.optimizerHome != proposal.optimizerHome)
+    proposal.setOptimizerHome(plan.optimizerHome);
+  if (plan.parameterHome != proposal.parameterHome)
+    proposal.setParameterHome(plan.parameterHome);
   proposal.choice.accumulation = plan.accumulation;
   proposal.growMicroBatch(plan.microBatch);
   return proposal.settings;

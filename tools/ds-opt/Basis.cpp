@@ -84,7 +84,7 @@ Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config 
     return Basis{true, "rules read no other models than config.json"};
   if (options.emit == Emit::Ir || options.emit == Emit::Program)
     return Basis{true, "rules give no IR and no program"};
-  std::vector<config::Refusal> refusals = config::refusedForProgram(config, options.target == "cpu");
+  std::vector<config::Refusal> refusals = config::refusedForProgram(config);
   if (!refusals.empty())
     return Basis{false, refusals.front().key + " = " + refusals.front().value + " has no pass yet"};
   return Basis{true, "every key has its pass", /*isRanked=*/true};

@@ -208,8 +208,7 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
 
 /// Reads a configuration as --ignore-unavailable asks for.
 static Result<config::Config> readConfiguration(const Options &options, const config::ConfigSource &source) {
-  return options.ignoreUnavailable ? config::readIgnoringUnavailable(source, options.target == "cpu")
-                                   : config::readConfig(source);
+  return options.ignoreUnavailable ? config::readIgnoringUnavailable(source) : config::readConfig(source);
 }
 
 /// The configuration that the arguments give; a micro-batch that it leaves open follows the first `--input`.
@@ -271,7 +270,7 @@ static Result<report::PlanReport> planAgain(Options options, mlir::DialectRegist
   Result<config::Config> config = readConfiguration(options);
   if (!config)
     return config.error();
-  if (Status status = config::checkForProgram(*config, options.target == "cpu"); !status)
+  if (Status status = config::checkForProgram(*config); !status)
     return status.error();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
@@ -357,7 +356,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (Status status = prepareProgram(options, *cluster); !status)
     return complain(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
-    if (Status status = config::checkForProgram(*config, options.target == "cpu"); !status)
+    if (Status status = config::checkForProgram(*config); !status)
       return complain(status.error());
   Status written = compileModel(options, *config, *cluster, {*basis, *target}, registry);
   return written ? ExitCode::Ok : complain(written.error());

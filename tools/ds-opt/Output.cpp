@@ -211,11 +211,26 @@ static double peakFlops(const ProgramCase &what) {
   return what.rates.cluster().device.peakFlops[dtype];
 }
 
+/// Threads of the host stream: a share of a CPU rank's, or of what a device has of its host's cores.
+static uint32_t hostThreads(const Options &options, const ProgramCase &what) {
+  const config::Cluster &cluster = what.rates.cluster();
+  int64_t cores = what.threads;
+  if (options.target != "cpu")
+    cores =
+        cluster.host.cores / std::max<int64_t>(1, std::min(what.config.mesh.ranks, cluster.devicesPerNode));
+  return std::max<uint32_t>(1, std::ceil(what.config.zero.offloadOptimizer.cpuAdamCores * double(cores)));
+}
+
+/// What the machine of `what` has beside its devices. The memory of a CPU's rank is its host's.
+static Elsewhere elsewhere(const Options &options, const ProgramCase &what) {
+  const config::Cluster &cluster = what.rates.cluster();
+  return {options.target != "cpu" && cluster.host.memoryBytes > 0, cluster.nvme.bytes > 0};
+}
+
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
   programOptions.threads = what.threads;
-  programOptions.hostThreads =
-      std::max<uint32_t>(1, std::ceil(what.config.zero.offloadOptimizer.cpuAdamCores * what.threads));
+  programOptions.hostThreads = hostThreads(options, what);
   programOptions.microBatch = what.config.batch.micro;
   programOptions.accumulation = what.config.batch.accumulation;
   report::PlanReport report = makeReport(model, options, what);
@@ -230,7 +245,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   addHostMemory(report, *program);
   if (!report.fits() && what.planAgain)
     report.changes =
-        changesOfProgram(options, what.config, what.planAgain,
+        changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
                          what.rules ? mayFitByRules(*what.rules, report, options) : planner::MayFit());
   if (!report.fits() && what.rules)
     llvm::append_range(report.changes, changesWithoutPass(*what.rules, report));
@@ -243,8 +258,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
       report.changes.push_back(*shorter);
   }
   if (options.explainPeak && what.planAgain && report.changes.empty())
-    report.smaller =
-        smallerPlansOfProgram(options, what.config, what.planAgain, report.ranks.front().deviceArena);
+    report.smaller = smallerPlansOfProgram(options, what.config, what.planAgain,
+                                           report.ranks.front().deviceArena, elsewhere(options, what));
   bool asks = !options.question().empty();
   if (asks)
     if (Status status = addQueries(options, what.config, what.planAgain, what.rules, report); !status)

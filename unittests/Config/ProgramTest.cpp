@@ -20,10 +20,6 @@ TEST(Program, RefusesByName) {
       {"data_types: {grad_accum_dtype: 'int8'}, zero_optimization: {stage: 1}",
        "data_types.grad_accum_dtype"},
       {"data_types: {buffer_dtype: 'int8'}", "data_types.buffer_dtype"},
-      {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
-       "zero_optimization.offload_optimizer.device"},
-      {"zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
-       "zero_optimization.offload_param.device"},
       {"zero_optimization: {stage: 3, zenflow: {}}", "zero_optimization.zenflow"},
       {"zero_optimization: {zero_quantized_gradients: true}", "zero_optimization.zero_quantized_gradients"},
       {"zero_optimization: {mics_shard_size: 8}", "zero_optimization.mics_shard_size"},
@@ -50,7 +46,7 @@ TEST(Program, RefusesByName) {
   }
 }
 
-TEST(Program, OffloadsToTheHostWhereItHasCodeForIt) {
+TEST(Program, OffloadsToTheHostAndToStorage) {
   for (const char *members :
        {"zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}",
         "zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
@@ -59,8 +55,7 @@ TEST(Program, OffloadsToTheHostWhereItHasCodeForIt) {
         "compile: {offload_opt_states: true, offload_parameters: true}"}) {
     Result<Config> config = readMembers(members);
     ASSERT_TRUE(config) << told(config);
-    EXPECT_FALSE(checkForProgram(*config)) << members;
-    EXPECT_TRUE(checkForProgram(*config, /*updatesOnHost=*/true)) << members;
+    EXPECT_TRUE(checkForProgram(*config)) << members;
   }
   for (const char *path : {"/n", "/m"}) { // one directory for all
     Result<Config> config =
@@ -68,7 +63,7 @@ TEST(Program, OffloadsToTheHostWhereItHasCodeForIt) {
                     "offload_param: {device: 'nvme', nvme_path: '" +
                     std::string(path) + "'}}");
     ASSERT_TRUE(config) << told(config);
-    EXPECT_EQ(bool(checkForProgram(*config, /*updatesOnHost=*/true)), path == std::string("/n"));
+    EXPECT_EQ(bool(checkForProgram(*config)), path == std::string("/n"));
   }
 }
 
@@ -206,29 +201,25 @@ TEST(Print, ShowsValuesAndOrigins) {
 }
 
 TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
-  auto readIgnoring = [](const char *members, bool updatesOnHost = false) {
+  auto readIgnoring = [](const char *members) {
     return readIgnoringUnavailable(
-        {"c", "{train_micro_batch_size_per_gpu: 1,\n" + std::string(members) + "}"}, updatesOnHost);
+        {"c", "{train_micro_batch_size_per_gpu: 1,\n" + std::string(members) + "}"});
   };
-  Result<Config> config =
-      readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}, "
-                   "zero_hpz_partition_size: 4}, activation_checkpointing: {number_checkpoints: 4}");
+  Result<Config> config = readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}, "
+                                       "zero_hpz_partition_size: 4}, autotuning: {enabled: true}, "
+                                       "activation_checkpointing: {number_checkpoints: 4}");
   ASSERT_TRUE(config) << told(config);
   EXPECT_TRUE(refusedForProgram(*config).empty()) << told(Result<Config>(checkForProgram(*config).error()));
   EXPECT_EQ(config->zero.stage, 3);
-  EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Device);
   // Told before anything else, a line each.
   ASSERT_GE(config->notices.size(), 2u);
   for (int k = 0; k < 2; ++k)
     EXPECT_THAT(config->notices[k], testing::StartsWith("IGNORED: c:2:"));
-  EXPECT_THAT(noticesOf(config),
-              HasSubstr("\"zero_optimization.offload_optimizer.device\" = \"cpu\" changes no "
-                        "number, and is left out: programs for CUDA have no code"));
+  EXPECT_THAT(noticesOf(config), HasSubstr("\"zero_optimization.zero_hpz_partition_size\" = 4 changes no "
+                                           "number, and is left out: "));
   // What programs have stays.
   EXPECT_EQ(config->activationCheckpointing.numberCheckpoints, 4);
-  config = readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}}", true);
   EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Cpu);
-  EXPECT_THAT(noticesOf(config), Not(HasSubstr("IGNORED")));
   // So does what changes numbers, to be refused.
   for (const char *members :
        {"zero_optimization: {zero_quantized_weights: true}", "amp: {enabled: true}",

@@ -33,6 +33,15 @@ struct PlannedMachine {
     return fallback;
   }
 
+  /// Whether the optimizer is said to live elsewhere in the end.
+  static bool isOffloaded(const PlanSettings &asked) {
+    bool isElsewhere = false;
+    for (const std::string &set : asked.sets)
+      if (set.rfind("zero_optimization.offload_optimizer.device=", 0) == 0)
+        isElsewhere = set.find("none") == std::string::npos;
+    return isElsewhere;
+  }
+
   report::PlanReport report(const PlanSettings &asked) const {
     int64_t stage = valueOf(asked, "zero_optimization.stage", config.zero.stage);
     int64_t micro = valueOf(asked, "train_micro_batch_size_per_gpu", config.batch.micro);
@@ -42,7 +51,8 @@ struct PlannedMachine {
     report.memoryLimit = limit;
     report.predicted.stepSeconds = double(steps) * (1 + double(stage)) + 0.01 * double(micro);
     report::RankPlan rank;
-    rank.deviceArena = statesBytes / (1 + stage) * 2 / asked.ranks + micro * sampleBytes * length / 96;
+    const int64_t states = statesBytes / (1 + stage) * 2 / asked.ranks / (isOffloaded(asked) ? 2 : 1);
+    rank.deviceArena = states + micro * sampleBytes * length / 96;
     report.ranks.push_back(rank);
     return report;
   }

@@ -57,6 +57,26 @@ TEST_F(Proposals, SmallerMicroBatchesKeepTheSamplesOfAStep) {
   EXPECT_THAT(proposal.settings.inputs, ElementsAre("x=1x96xi64", "y=1x96xi64"));
 }
 
+TEST_F(Proposals, StatesElsewhereHaveADirectoryOnNvme) {
+  proposal.setOptimizerHome(ds::config::Home::Nvme);
+  EXPECT_EQ(proposal.choice.optimizerHome, "nvme");
+  EXPECT_EQ(proposal.choice.change, "zero_optimization.offload_optimizer.device = \"nvme\"");
+  EXPECT_THAT(proposal.settings.sets,
+              ElementsAre("zero_optimization.offload_optimizer.device=\"nvme\"",
+                          "zero_optimization.offload_optimizer.nvme_path=\"/local_nvme\""));
+  proposal.setOptimizerHome(ds::config::Home::Device);
+  EXPECT_EQ(proposal.choice.optimizerHome, "device");
+  EXPECT_EQ(proposal.settings.sets.back(), "zero_optimization.offload_optimizer.device=\"none\"");
+}
+
+TEST_F(Proposals, ParametersComeBackWhereStage3IsLeft) {
+  proposal.setStage(3);
+  proposal.setParameterHome(ds::config::Home::Cpu);
+  proposal.setStage(2);
+  EXPECT_EQ(proposal.parameterHome, ds::config::Home::Device);
+  EXPECT_EQ(proposal.settings.sets.back(), "zero_optimization.offload_param.device=\"none\"");
+}
+
 TEST_F(Proposals, LargerMicroBatchesMakeLargerSteps) {
   proposal.growMicroBatch(12);
   EXPECT_EQ(proposal.choice.accumulation, 4);

@@ -129,6 +129,32 @@ TEST_F(Queries, NameTwoChangesAtOnceWhereOneIsNotEnough) {
   EXPECT_EQ(changes[0].change, "zero_optimization.stage = 3 and train_micro_batch_size_per_gpu = 1");
 }
 
+// At stage 1 states take 50 bytes of 78, half of them the optimizer's.
+TEST_F(Queries, NameStatesElsewhereWhereThereIsSuchAPlace) {
+  machine.config.zero.stage = 1;
+  machine.limit = 60;
+  auto changes = [&](const Elsewhere &elsewhere) {
+    return changesOfProgram(machine.settings, machine.config, machine.planner(), elsewhere);
+  };
+  std::vector<PlanChoice> onHost = changes({.host = true});
+  auto found = std::find_if(onHost.begin(), onHost.end(), [](const PlanChoice &choice) {
+    return choice.change == "zero_optimization.offload_optimizer.device = \"cpu\"";
+  });
+  ASSERT_NE(found, onHost.end());
+  EXPECT_EQ(found->optimizerHome, "cpu");
+  EXPECT_EQ(found->deviceBytes, 53);
+  for (const PlanChoice &choice : changes({}))
+    EXPECT_EQ(choice.optimizerHome, "device");
+  // Where nothing else suffices all states leave together.
+  machine.settings.input = "model.mlir"; // whose micro-batch stays
+  machine.limit = 41;
+  std::vector<PlanChoice> all = changes({.host = true});
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].change, "zero_optimization.stage = 3 and "
+                           "zero_optimization.offload_optimizer.device = \"cpu\" and "
+                           "zero_optimization.offload_param.device = \"cpu\"");
+}
+
 TEST_F(Queries, NameNoChangeThatDoesNotFit) {
   machine.limit = 10;
   EXPECT_TRUE(changesOfProgram(machine.settings, machine.config, machine.planner()).empty());
@@ -138,7 +164,7 @@ TEST_F(Queries, PlanNoChangeThatRulesHoldForTooLarge) {
   machine.limit = 90;
   auto isHigher = [](const Proposal &proposal) { return proposal.choice.zeroStage > 1; };
   std::vector<PlanChoice> changes =
-      changesOfProgram(machine.settings, machine.config, machine.planner(), isHigher);
+      changesOfProgram(machine.settings, machine.config, machine.planner(), {}, isHigher);
   ASSERT_EQ(changes.size(), 2u); // of three stages and two micro-batches
   EXPECT_EQ(changes[0].change, "zero_optimization.stage = 2");
   EXPECT_EQ(changes[1].change, "zero_optimization.stage = 3");

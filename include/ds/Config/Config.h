@@ -303,16 +303,16 @@ struct Refusal {
 };
 
 /// The keys that ask for what programs do not have yet; empty when a program can be made. A key at its
-/// default is never among them. `updatesOnHost`: programs for the target have code for the host's cores.
-std::vector<Refusal> refusedForProgram(const Config &config, bool updatesOnHost = false);
+/// default is never among them.
+std::vector<Refusal> refusedForProgram(const Config &config);
 
 /// The refusals as one error of exit code Invalid.
-Status checkForProgram(const Config &config, bool updatesOnHost = false);
+Status checkForProgram(const Config &config);
 
 /// The configuration without the keys that programs do not have yet and that change no number (where states
 /// live, what is made again, how it overlaps), each told by a notice that begins with "IGNORED". What changes
 /// numbers stays, and is refused as ever.
-Result<Config> readIgnoringUnavailable(ConfigSource source, bool updatesOnHost = false);
+Result<Config> readIgnoringUnavailable(ConfigSource source);
 
 enum class PrintFormat : uint8_t { Text, Json };
 

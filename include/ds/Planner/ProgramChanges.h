@@ -20,11 +20,19 @@ using MayFit = std::function<bool(const Proposal &)>;
 MayFit mayFitByRules(const AnalyticCase &rules, const report::PlanReport &report,
                      const PlanSettings &settings);
 
+/// Where states may live beside the device.
+struct Elsewhere {
+  bool host = false; ///< memory that is not the device's own
+  bool nvme = false;
+};
+
 /// At most three changes with which the plan fits, the fastest step first: a smaller micro-batch, a higher
-/// ZeRO stage, more ranks, each alone, or where none suffices the highest stage with the smallest
-/// micro-batch. All steps have the same number of samples. Eight are planned at most, of those that may fit.
+/// ZeRO stage, states elsewhere, more ranks, each alone, or where none suffices the highest stage with the
+/// smallest micro-batch and with states elsewhere. All steps have the same number of samples. Eight are
+/// planned at most, of those that may fit.
 std::vector<report::PlanChoice> changesOfProgram(const PlanSettings &settings, const config::Config &config,
-                                                 const PlanFunction &plan, const MayFit &mayFit = {});
+                                                 const PlanFunction &plan, const Elsewhere &elsewhere = {},
+                                                 const MayFit &mayFit = {});
 
 /// The longest half, quarter ... of a config.json's samples whose plan fits; none: not found in a few plans.
 /// Longer ones than `longest` are not planned: what rules hold for the longest that keeps all of its forward,
@@ -40,7 +48,7 @@ std::vector<report::PlanChoice> changesWithoutPass(const AnalyticCase &rules,
 /// first; the samples of a step stay as many.
 std::vector<report::PlanChoice> smallerPlansOfProgram(const PlanSettings &settings,
                                                       const config::Config &config, const PlanFunction &plan,
-                                                      int64_t peak);
+                                                      int64_t peak, const Elsewhere &elsewhere = {});
 
 } // namespace ds::planner
 

@@ -22,12 +22,16 @@ using PlanFunction = std::function<Result<report::PlanReport>(const PlanSettings
 struct Proposal {
   PlanSettings settings;
   report::PlanChoice choice;
+  config::Home optimizerHome, parameterHome;
 
   Proposal(const PlanSettings &settings, const config::Config &config);
 
   /// `KEY=VALUE` behind all other settings; it is part of `choice.change` unless it follows from another.
   void set(const std::string &key, int64_t value, bool named = true);
   void setStage(int64_t stage);
+  /// Where the optimizer's states, or the parameters of stage 3, live.
+  void setOptimizerHome(config::Home home);
+  void setParameterHome(config::Home home);
   /// What is made again whatever memory there is: "none", "attention" or "all".
   void setRecompute(const std::string &recompute);
   /// A micro-batch that divides the present one's samples of a step, which stay as many.
@@ -41,6 +45,9 @@ struct Proposal {
   void take(const report::PlanReport &report);
   /// Plans it; its figures are then in `choice`. Fails as the compilation does.
   Status plan(const PlanFunction &planner);
+
+private:
+  void setHome(const std::string &block, config::Home home);
 };
 
 /// The sizes of an `--input`: "x=4x128xi64" has {4, 128}. Empty where it is misspelt.

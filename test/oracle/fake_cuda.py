@@ -1,0 +1,16 @@
+"""fake_cuda.py - has ds-run take the fake device, a library of host memory, for NVIDIA's libraries."""
+
+import os
+import sys
+
+from commands import run
+
+LIBRARIES = ("DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_CUDNN", "DS_NCCL", "DS_NVML")
+
+
+def use(library, program, folder, ranks):
+    """From here on runs of this process are of `program`, whose kernels are translated to host code in `folder`."""
+    kernels = os.path.join(folder, "kernels.so")
+    run(sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ptx_to_cpp.py"), program, "-o", kernels)
+    os.environ.update({name: library for name in LIBRARIES}, DS_FAKE_KERNELS=kernels, DS_CACHE_DIR=folder,
+                      DS_FAKE_DEVICES=str(ranks))
