@@ -1,9 +1,9 @@
 //===- MemoryPlan.cpp - From a problem to components and back -------------------===//
 //
 // Segments are laid one after another on one time line. What lives through all of a part of it goes to the
-// bottom of that part, which loses nothing and lets the rest fall apart into components that are packed
-// alone; the component with the highest lower bound goes first, because the others only have to stay below
-// it.
+// bottom of that part, or to the top of the arena where pages would begin too late above it. That loses
+// nothing and lets the rest fall apart into components that are packed alone; the component with the highest
+// lower bound goes first, because the others only have to stay below it.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -29,10 +29,26 @@ struct Timeline {
   bool anyFixed = false;
 };
 
-/// Items that share a stretch of the time line, above what lives through all of it.
+/// Items that share a stretch of the time line, between what lives through all of it.
 struct Part {
   std::vector<int32_t> items; ///< ascending begin
   int64_t floor = 0;
+  int64_t lid = 0; ///< bytes that are taken at the top of the arena
+};
+
+/// Where items lie.
+struct Places {
+  explicit Places(size_t count) : offsets(count), fromTop(count) {}
+  /// Gives what is counted from the top its offset.
+  void settle() {
+    for (size_t i = 0; i < offsets.size(); ++i)
+      if (fromTop[i] > 0)
+        offsets[i] = arenaBytes - fromTop[i];
+  }
+
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> fromTop; ///< > 0: bytes from its begin to the top of the arena, and no offset yet
+  int64_t arenaBytes = 0;       ///< the least that has room for all so far
 };
 
 } // namespace
@@ -139,51 +155,63 @@ static std::vector<Part> splitInTime(const Part &part, const std::vector<Item> &
   int32_t end = -1;
   for (int32_t i : part.items) {
     if (items[i].begin >= end)
-      pieces.push_back({{}, part.floor});
+      pieces.push_back({{}, part.floor, part.lid});
     pieces.back().items.push_back(i);
     end = std::max(end, items[i].end);
   }
   return pieces;
 }
 
-/// Puts what lives through the whole piece at its bottom, where the widest alignment of the piece loses
-/// nothing by it: above 64 bytes, what starts at pages would. Returns whether there was any.
-static bool peelBottom(Part &piece, const std::vector<Item> &items, std::vector<int64_t> &offsets) {
+/// Takes what lives through the whole piece out of it. Returns whether there was any.
+///
+/// At its bottom the widest alignment of the piece loses nothing by what ends at it: above 64 bytes, what
+/// starts at pages would. Those 64 bytes go to the top of the arena, if nothing is aligned to less than they
+/// are: then its top is aligned for them whatever lies below.
+static bool peel(Part &piece, const std::vector<Item> &items, int64_t narrowest, Places &places) {
   int32_t begin = INT32_MAX, end = 0;
   int64_t widest = 1;
   for (int32_t i : piece.items) {
     begin = std::min(begin, items[i].begin), end = std::max(end, items[i].end);
     widest = std::max(widest, items[i].align);
   }
-  auto through = [&](int32_t i) {
-    return items[i].begin == begin && items[i].end == end && items[i].size % widest == 0;
-  };
   std::vector<int32_t> bottom;
-  std::copy_if(piece.items.begin(), piece.items.end(), std::back_inserter(bottom), through);
+  const size_t taken = std::erase_if(piece.items, [&](int32_t i) {
+    const bool endsWell = items[i].size % widest == 0;
+    if (items[i].begin != begin || items[i].end != end || (!endsWell && items[i].align != narrowest))
+      return false;
+    if (endsWell)
+      bottom.push_back(i);
+    else
+      places.fromTop[i] = piece.lid += items[i].size;
+    return true;
+  });
   std::sort(bottom.begin(), bottom.end(), [&](int32_t a, int32_t b) {
     return std::pair(-items[a].align, a) < std::pair(-items[b].align, b);
   });
   for (int32_t i : bottom) {
-    offsets[i] = alignTo(piece.floor, items[i].align);
-    piece.floor = offsets[i] + items[i].size;
+    places.offsets[i] = alignTo(piece.floor, items[i].align);
+    piece.floor = places.offsets[i] + items[i].size;
   }
-  std::erase_if(piece.items, through);
-  return !bottom.empty();
+  places.arenaBytes = std::max(places.arenaBytes, piece.floor + piece.lid);
+  return taken > 0;
 }
 
 /// Splits and peels until nothing changes; what is left are the components that need packing.
-static std::vector<Part> decompose(const Timeline &line, std::vector<int64_t> &offsets) {
+static std::vector<Part> decompose(const Timeline &line, Places &places) {
   constexpr int kMaxDepth = 64; // deeper nests are packed well by lifetime; this keeps the work linear
   std::vector<Part> open(1), done;
   open[0].items = allItems(line);
   std::sort(open[0].items.begin(), open[0].items.end(), [&](int32_t a, int32_t b) {
     return std::pair(line.items[a].begin, a) < std::pair(line.items[b].begin, b);
   });
+  int64_t narrowest = INT64_MAX;
+  for (const Item &item : line.items)
+    narrowest = std::min(narrowest, item.align);
   for (int depth = 0; !open.empty(); ++depth) {
     std::vector<Part> next;
     for (const Part &part : open)
       for (Part &piece : splitInTime(part, line.items)) {
-        bool peeled = peelBottom(piece, line.items, offsets);
+        bool peeled = peel(piece, line.items, narrowest, places);
         if (!piece.items.empty())
           (peeled && depth < kMaxDepth ? next : done).push_back(std::move(piece));
       }
@@ -211,13 +239,14 @@ static Component makeComponent(const Part &part, const Timeline &line) {
 /// Packs every component. Those that may reach `target` share the budget evenly, the others have half of what
 /// is left, the last all of it.
 static void packParts(std::vector<Part> parts, const Timeline &line, int64_t target, int64_t &budget,
-                      std::vector<int64_t> &offsets) {
+                      Places &places) {
   std::vector<std::pair<int64_t, size_t>> byBound;
   for (size_t p = 0; p < parts.size(); ++p) {
     Component component = makeComponent(parts[p], line);
     std::vector<int32_t> all(component.items.size());
     std::iota(all.begin(), all.end(), 0);
-    byBound.push_back({-(parts[p].floor + maxLive(component.items, all, component.horizon)), p});
+    byBound.push_back(
+        {-(parts[p].floor + maxLive(component.items, all, component.horizon) + parts[p].lid), p});
   }
   std::sort(byBound.begin(), byBound.end());
   auto isHard = [&](const auto &entry) { return -entry.first >= target - target / 16; };
@@ -225,11 +254,12 @@ static void packParts(std::vector<Part> parts, const Timeline &line, int64_t tar
   for (auto [bound, p] : byBound) {
     int64_t share = p == byBound.back().second ? budget : budget / std::max<int64_t>(2, hard), left = share;
     --hard;
-    Packing packing = pack(makeComponent(parts[p], line), target, left);
+    Packing packing = pack(makeComponent(parts[p], line), target - parts[p].lid, left);
     budget -= share - left;
     for (size_t i = 0; i < parts[p].items.size(); ++i)
-      offsets[parts[p].items[i]] = packing.offsets[i];
-    target = std::max(target, packing.top); // the arena is that large anyway
+      places.offsets[parts[p].items[i]] = packing.offsets[i];
+    places.arenaBytes = std::max(places.arenaBytes, packing.top + parts[p].lid);
+    target = std::max(target, places.arenaBytes); // the arena is that large anyway
   }
 }
 
@@ -247,7 +277,7 @@ static Status checkFixed(const std::vector<Placed> &fixed) {
 
 /// The general case with fixed buffers: one component, packed around them.
 static Status packAroundFixed(const PackProblem &problem, const Timeline &line, int64_t target,
-                              int64_t &budget, std::vector<int64_t> &offsets) {
+                              int64_t &budget, Places &places) {
   Component component;
   component.horizon = line.horizon;
   std::vector<size_t> free;
@@ -259,7 +289,7 @@ static Status packAroundFixed(const PackProblem &problem, const Timeline &line, 
       component.items.push_back(item);
       continue;
     }
-    offsets[i] = fixed;
+    places.offsets[i] = fixed;
     component.obstacles.push_back({item.begin, item.end, fixed, fixed + item.size});
   }
   std::sort(component.obstacles.begin(), component.obstacles.end(),
@@ -268,7 +298,7 @@ static Status packAroundFixed(const PackProblem &problem, const Timeline &line, 
     return status;
   Packing packing = pack(component, target, budget);
   for (size_t i = 0; i < free.size(); ++i)
-    offsets[free[i]] = packing.offsets[i];
+    places.offsets[free[i]] = packing.offsets[i];
   return {};
 }
 
@@ -278,19 +308,20 @@ Result<MemoryPlan> planMemory(const PackProblem &problem, const PackOptions &opt
   Timeline line = makeTimeline(problem);
   MemoryPlan plan;
   plan.lowerBound = boundOf(line, problem);
-  std::vector<int64_t> offsets(line.items.size());
+  Places places(line.items.size());
   int64_t budget = options.maxSteps;
   if (line.anyFixed) {
-    if (Status status = packAroundFixed(problem, line, plan.lowerBound, budget, offsets); !status)
+    if (Status status = packAroundFixed(problem, line, plan.lowerBound, budget, places); !status)
       return status.error();
   } else {
-    packParts(decompose(line, offsets), line, plan.lowerBound, budget, offsets);
+    packParts(decompose(line, places), line, plan.lowerBound, budget, places);
+    places.settle();
   }
   plan.steps = options.maxSteps - budget;
   plan.offsets.assign(problem.buffers.size(), 0);
   for (size_t i = 0; i < line.ids.size(); ++i) {
-    plan.offsets[line.ids[i]] = offsets[i];
-    plan.arenaBytes = std::max(plan.arenaBytes, offsets[i] + line.items[i].size);
+    plan.offsets[line.ids[i]] = places.offsets[i];
+    plan.arenaBytes = std::max(plan.arenaBytes, places.offsets[i] + line.items[i].size);
   }
   for (size_t i = 0; i < problem.buffers.size(); ++i) // a zero-byte buffer lies where it was told to
     if (problem.buffers[i].bytes == 0)

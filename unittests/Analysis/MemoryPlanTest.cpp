@@ -118,6 +118,21 @@ TEST(MemoryPlan, AScalarBelowPagesCostsNoPage) {
   EXPECT_EQ(planned(problem).arenaBytes, 3 * 4096 + 64);
 }
 
+TEST(MemoryPlan, AScalarBesidePagesLiesAtTheTop) {
+  // It lives all the time; the segments below it are packed apart from each other, the state at the bottom.
+  PackProblem problem = problemOf({{.bytes = 64, .segment = PackBuffer::kAllSegments},
+                                   {.bytes = 4096, .segment = 0, .begin = 0, .end = 2, .alignment = 4096},
+                                   {.bytes = 128, .segment = 0, .begin = 0, .end = 3},
+                                   {.bytes = 4096, .segment = 1, .begin = 0, .end = 2, .alignment = 4096},
+                                   {.bytes = 64, .segment = PackBuffer::kAllSegments},
+                                   {.bytes = 8192, .segment = PackBuffer::kAllSegments}},
+                                  64);
+  MemoryPlan plan = planned(problem);
+  EXPECT_EQ(plan.arenaBytes, 8192 + 4096 + 128 + 2 * 64);
+  EXPECT_EQ(plan.offsets,
+            (std::vector<int64_t>{plan.arenaBytes - 64, 8192, 8192 + 4096, 8192, plan.arenaBytes - 128, 0}));
+}
+
 TEST(MemoryPlan, SegmentsShareTheArenaAboveTheStates) {
   // 100 bytes of state + the larger of the two segments.
   expectTight(problemOf({{.bytes = 100, .segment = PackBuffer::kAllSegments},
