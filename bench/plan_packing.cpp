@@ -73,6 +73,10 @@ int main(int argc, char **argv) {
         transformerStep(
             {.layers = 96, .width = 256, .vocabulary = 8192, .transientsPerOp = transients, .seed = 6}));
   }
+  for (int layers : {48, 96, 128})
+    for (int waits : {4, 6})
+      right &=
+          measure(("gradients wait, 1 of " + std::to_string(waits)).c_str(), waitingGradients(layers, waits));
   right &= measureOrder("training step, updates last", trainingStep(700, 1 << 20, 8 << 20));
   right &= measureOrder("the same, masks first", trainingStep(700, 1 << 20, 8 << 20, true));
   right &= measureOrder("random", randomOrderProblem(5000, 3000, 1));

@@ -78,6 +78,9 @@ std::vector<int32_t> orderByFullest(const std::vector<Item> &items, int32_t hori
     case AtFullest::First:
       first = -left, second = -right;
       break;
+    case AtFullest::Last:
+      first = -right, second = -left;
+      break;
     }
     keys.push_back({-times.liveAt(at), at, first, second});
   }

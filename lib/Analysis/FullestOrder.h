@@ -22,8 +22,11 @@ enum class AtFullest : uint8_t {
   Largest,
   Widest, ///< what lives furthest to one side of the moment
   First,  ///< what begins first
+  Last,   ///< what ends last
 };
 inline constexpr std::array kAtFullest = {AtFullest::Largest, AtFullest::Widest, AtFullest::First};
+/// Those that leave holes which best fit keeps; it takes longer.
+inline constexpr std::array kAtFullestByBest = {AtFullest::Last, AtFullest::First};
 
 /// Whether such orders say anything: at most a quarter of the times are full to 90 %.
 bool hasFullestMoments(const std::vector<Item> &items, int32_t horizon);

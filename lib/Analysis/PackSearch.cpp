@@ -220,6 +220,33 @@ void Search::press(std::vector<int32_t> order, int64_t target, int64_t maxSteps)
   }
 }
 
+size_t Search::countBelow(const std::vector<int32_t> &order, int64_t target) {
+  placer.clear();
+  for (const Placed &obstacle : component.obstacles)
+    placer.occupy(obstacle);
+  for (size_t at = 0; at < order.size(); ++at)
+    if (placer.place(items[order[at]], Fit::First) + items[order[at]].size > target)
+      return at;
+  return order.size();
+}
+
+void Search::hasten(std::vector<int32_t> order, int64_t target, int64_t maxSteps) {
+  const int64_t end = steps() + maxSteps;
+  Random random;
+  while (steps() < end) {
+    const size_t at = countBelow(order, target);
+    if (at == order.size()) {
+      tryOrder(std::move(order), Fit::First);
+      return;
+    }
+    if (at == 0)
+      return;
+    const uint32_t share = 2u << random.below(6); // now near to where it was, now far from it
+    const size_t to = std::min(at - 1, at - at / share + random.below(uint32_t(at) / share + 1));
+    std::rotate(order.begin() + to, order.begin() + at, order.begin() + at + 1);
+  }
+}
+
 void Search::tryAllOrders(int64_t target) {
   std::vector<int32_t> order(items.size());
   std::iota(order.begin(), order.end(), 0);

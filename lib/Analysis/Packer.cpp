@@ -31,22 +31,17 @@ struct View {
 
 } // namespace
 
-/// The views in boxes, where boxing joined anything.
-static std::vector<std::unique_ptr<View>> makeBoxedViews(const Component &component) {
-  std::vector<std::unique_ptr<View>> views;
-  for (BoxOrder order : {BoxOrder::ChainsFirst, BoxOrder::StacksFirst}) {
-    Boxing boxing(component.items, order);
-    if (boxing.rootItems().size() < component.items.size())
-      views.push_back(std::make_unique<View>(component, std::move(boxing)));
-  }
-  return views;
-}
+/// Items of more than this take long to place, and are tried in fewer ways.
+static constexpr size_t kManyItems = 2500;
 
 /// The last 0.02 % are not worth a search: mixed alignments often make them unreachable.
 static int64_t enough(int64_t target) { return target + target / 4096; }
 
 /// For each walk from an order by fullness: a hundred moves of a thousand items.
 static constexpr int64_t kPressSteps = 20'000'000;
+
+/// For the walk that stops at the first item that sticks out: thirty moves of eight thousand items.
+static constexpr int64_t kHasteSteps = 120'000'000;
 
 namespace {
 
@@ -64,11 +59,17 @@ public:
   bool nest();
   /// Walks on from there. Returns whether that is enough.
   bool press();
-  /// Looks at the component in boxes as well.
-  void addBoxes() {
-    std::vector<std::unique_ptr<View>> boxed = makeBoxedViews(component);
-    views.insert(views.begin(), std::make_move_iterator(boxed.begin()), std::make_move_iterator(boxed.end()));
+  /// Looks at the component in boxes as well, where there are any.
+  void addBoxes(BoxOrder order) {
+    Boxing boxing(component.items, order);
+    if (boxing.rootItems().size() < component.items.size())
+      views.insert(std::prev(views.end()), std::make_unique<View>(component, std::move(boxing)));
   }
+  /// Whether orders by fullness say something, and there are many items: each construction takes long.
+  bool isLargeStep() const { return isFullRarely && component.items.size() > kManyItems; }
+  /// What most often meets the target of a large step, each in the view where it does. Returns whether that
+  /// is enough.
+  bool constructLarge();
   /// Each construction once. Returns whether that is enough.
   bool construct();
   /// Every order of the items themselves.
@@ -84,6 +85,8 @@ public:
 private:
   bool constructFew();
   bool packBackwards();
+  bool packByBest();
+  bool hasten();
   /// Whether the target is met or the budget spent after `action` on the view.
   template <class Action>
   bool runs(View &view, Action action) {
@@ -158,6 +161,32 @@ bool Portfolio::packBackwards() {
   return false;
 }
 
+/// Orders by fullness leave holes that best fit keeps for what is as large as they are.
+bool Portfolio::packByBest() {
+  return std::any_of(kAtFullestByBest.begin(), kAtFullestByBest.end(), [&](AtFullest among) {
+    return runs(*views.back(), [&](Search &search) { search.tryOrder(search.fullest(among), Fit::Best); });
+  });
+}
+
+/// A walk gains a few items; what is far from the target is not a few items away.
+bool Portfolio::hasten() {
+  return best.top - target < target / 32 && runs(*views.back(), [&](Search &search) {
+           search.hasten(search.fullest(AtFullest::Widest), target, std::min(kHasteSteps, budget / 2));
+         });
+}
+
+bool Portfolio::constructLarge() {
+  target += target >> 20; // what is left is the price of alignments
+  View &boxed = *views.front(), &single = *views.back();
+  for (Filling filling : {Filling::Largest, Filling::Touching})
+    if (fillable && runs(boxed, [&](Search &search) { search.tryFilling(filling, search.unitWeights()); }))
+      return true;
+  // What is large finds its place before what is small takes a part of it, and that then lies on top.
+  if (runs(single, [](Search &search) { search.tryOrder(search.sequence(Sequence::Size), Fit::First); }))
+    return true;
+  return packByBest() || hasten();
+}
+
 bool Portfolio::construct() {
   if (constructFew())
     return true;
@@ -179,7 +208,6 @@ void Portfolio::improve() {
   target = enough(target);
   if (best.top <= target)
     return;
-  constexpr size_t kManyItems = 2500;
   if (fillable && runsAll([&](Search &search) {
         if (search.items.size() <= kManyItems)
           search.tighten(target, budget / 2);
@@ -194,7 +222,6 @@ void Portfolio::improve() {
 }
 
 void Portfolio::backjump() {
-  constexpr size_t kManyItems = 2500;
   auto parts = int64_t(views.size());
   runsAll([&](Search &search) {
     const int64_t part = budget / parts--;
@@ -210,7 +237,10 @@ static Packing packOnce(const Component &component, int64_t target, bool presses
   Portfolio portfolio(component, target, budget);
   if (portfolio.nest())
     return std::move(portfolio.best);
-  portfolio.addBoxes();
+  portfolio.addBoxes(BoxOrder::ChainsFirst);
+  if (portfolio.isLargeStep() && portfolio.constructLarge())
+    return std::move(portfolio.best);
+  portfolio.addBoxes(BoxOrder::StacksFirst);
   if (!portfolio.construct()) {
     if (component.items.size() <= kAllOrders)
       portfolio.tryAllOrders();
@@ -238,7 +268,8 @@ Packing pack(const Component &component, int64_t target, int64_t &budget) {
     budget -= half;
     Portfolio portfolio(component, enough(target), half);
     portfolio.best = best;
-    portfolio.addBoxes();
+    for (BoxOrder order : {BoxOrder::ChainsFirst, BoxOrder::StacksFirst})
+      portfolio.addBoxes(order);
     portfolio.backjump();
     improve(std::move(portfolio.best));
     budget += half;

@@ -24,6 +24,13 @@ TEST(FullestOrder, BeginsWithTheFullestMoment) {
   EXPECT_EQ(orderByFullest(kItems, 6, AtFullest::First), (Order{1, 2, 3, 0, 4}));
 }
 
+TEST(FullestOrder, BeginsWithWhatBeginsFirstOrEndsLast) {
+  const std::vector<Item> items = {{0, 4, 1, 1}, {2, 6, 1, 1}, {3, 5, 1, 1}}; // all live at time 3
+  using Order = std::vector<int32_t>;
+  EXPECT_EQ(orderByFullest(items, 6, AtFullest::First), (Order{0, 1, 2}));
+  EXPECT_EQ(orderByFullest(items, 6, AtFullest::Last), (Order{1, 2, 0}));
+}
+
 TEST(FullestOrder, SaysNothingOfFullRectangles) {
   EXPECT_TRUE(hasFullestMoments(kItems, 6));
   EXPECT_FALSE(hasFullestMoments({{0, 4, 5, 1}, {4, 8, 5, 1}}, 8));
@@ -87,6 +94,22 @@ TEST(FullestOrder, PressesWhatSticksOut) {
     EXPECT_LT(search.best.top, before);
     EXPECT_LE(search.steps() - steps, 1'100'000);
   }
+}
+
+TEST(FullestOrder, HastensWhatSticksOut) {
+  int below = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Component component = mountain(seed);
+    Search search(component, component.items);
+    search.tryOrder(search.fullest(AtFullest::Widest), Fit::First);
+    const int64_t before = search.best.top, steps = search.steps();
+    search.hasten(search.fullest(AtFullest::Widest), before - 1, 1'000'000);
+    below += search.best.top < before;
+    EXPECT_LE(search.steps() - steps, 1'100'000);
+    search.hasten(search.fullest(AtFullest::Widest), component.floor, 1'000'000); // the first sticks out
+    EXPECT_LE(search.steps() - steps, 1'200'000);
+  }
+  EXPECT_GE(below, 12); // it found 15
 }
 
 TEST(Backwards, LetsLargeItemsLead) {

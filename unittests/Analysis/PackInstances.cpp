@@ -201,6 +201,34 @@ PackProblem transformerStep(const TransformerShape &shape) {
   return problem;
 }
 
+PackProblem waitingGradients(int layers, int waits) {
+  constexpr int64_t kForwardOps = 30, kBackwardOps = 90, kUnit = int64_t(1) << 20;
+  const int64_t forward = kForwardOps * layers, end = forward + kBackwardOps * layers;
+  PackProblem problem;
+  auto add = [&](int64_t bytes, int64_t from, int64_t to) {
+    problem.buffers.push_back(makeBuffer(bytes, from, std::min(to, end + 1)));
+  };
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const int64_t made = kForwardOps * layer, read = end - kBackwardOps * (layer + 1);
+    for (int64_t i = 0; i < 5; ++i)
+      add(100 * kUnit, made + 3 + 5 * i, read + 80 - 9 * i);
+    add(300 * kUnit, made + 4, read + 40), add(400 * kUnit, made + 12, read + 70);
+    add(400 * kUnit, made + 14, read + 72);
+    add(8192, made + 1, read + 85), add(kUnit * 5 / 4, made + 6, read + 45);
+    for (int64_t at = made; int64_t units : {3750, 1250, 5000, 5000})
+      add(units * kUnit, at, at + 4), at += 7;
+    for (int64_t at = read; int64_t units : {5000, 5000, 3750, 1250}) {
+      add(units * kUnit, at, at + 4), add(200 * kUnit, at + 4, at + 7);
+      add(units * kUnit, at + 6, at + 46 + (at + 6 - forward) / waits), at += 22;
+    }
+    for (int64_t op = 0; op < kForwardOps; op += 3)
+      add(32 * kUnit, made + op, made + op + 1);
+    for (int64_t op = 0; op < kBackwardOps; op += 3)
+      add(32 * kUnit, read + op, read + op + 1);
+  }
+  return problem;
+}
+
 PackProblem randomProblem(int count, int64_t maxBytes, int64_t horizon, int64_t maxLife, uint64_t seed) {
   Random random(seed);
   PackProblem problem;

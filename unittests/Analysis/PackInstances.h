@@ -43,6 +43,11 @@ struct TransformerShape {
 /// backward.
 PackProblem transformerStep(const TransformerShape &shape);
 
+/// One micro-step of which the gradients wait for their reduction, each longer than the one before: a queue
+/// that grows as what forward saved is freed. Large are only the gradients and the parameters that an op
+/// gathers; every third op has a workspace.
+PackProblem waitingGradients(int layers, int waits);
+
 /// `count` buffers with random sizes and lifetimes; the optimum is unknown.
 PackProblem randomProblem(int count, int64_t maxBytes, int64_t horizon, int64_t maxLife, uint64_t seed);
 
