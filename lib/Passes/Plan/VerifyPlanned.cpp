@@ -9,6 +9,8 @@
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
 
+#include <deque>
+
 namespace mlir::ds {
 #define GEN_PASS_DEF_VERIFYPLANNED
 #include "ds/Passes/Passes.h.inc"
@@ -58,28 +60,39 @@ private:
 };
 } // namespace
 
-/// For each command of another stream than compute the op behind which compute knows that it has run: the
-/// first wait of compute for an event that its stream recorded later, or the end.
+/// For each command of another stream than compute the op behind which compute knows that it has run: its
+/// first wait for an event that tells, of the command's stream or of one that knew; or the end. Streams
+/// differ in what they know to have run, which an event hands on.
 static DenseMap<Operation *, Operation *> findEnds(Block &block) {
+  using Known = DenseMap<StreamKind, int64_t>; // of each stream, how many of its commands
+  DenseMap<StreamKind, Known> known;
+  DenseMap<int64_t, Known> told;
+  DenseMap<StreamKind, std::deque<Operation *>> waiting; // issued, and not known to compute
+  DenseMap<StreamKind, int64_t> issued;
   DenseMap<Operation *, Operation *> ends;
-  DenseMap<int64_t, Operation *> waits; // compute's first for each event, behind the op that is looked at
-  DenseMap<StreamKind, Operation *> nearest; // the first of those for events of the stream
-  for (Operation &op : llvm::reverse(block)) {
+  auto settle = [&](Operation *wait) { // what compute has just heard of
+    for (auto &[stream, commands] : waiting) {
+      int64_t left = issued[stream] - known[StreamKind::Compute].lookup(stream);
+      while (int64_t(commands.size()) > left)
+        ends[commands.front()] = wait, commands.pop_front();
+    }
+  };
+  for (Operation &op : block) {
     auto attribute = op.getAttrOfType<StreamKindAttr>("stream");
     if (!attribute)
       continue;
     StreamKind stream = attribute.getValue();
-    if (auto wait = dyn_cast<WaitOp>(op)) {
+    if (auto record = dyn_cast<RecordOp>(op)) {
+      told[record.getEvent()] = known[stream];
+    } else if (auto wait = dyn_cast<WaitOp>(op)) {
+      for (auto [other, count] : told.lookup(wait.getEvent()))
+        known[stream][other] = std::max(known[stream].lookup(other), count);
       if (stream == StreamKind::Compute)
-        waits[wait.getEvent()] = wait;
-    } else if (auto record = dyn_cast<RecordOp>(op)) {
-      Operation *wait = waits.lookup(record.getEvent());
-      Operation *&first = nearest[stream];
-      if (wait && (!first || wait->isBeforeInBlock(first)))
-        first = wait;
+        settle(wait);
     } else if (stream != StreamKind::Compute) {
-      Operation *first = nearest.lookup(stream);
-      ends[&op] = first ? first : block.getTerminator();
+      known[stream][stream] = ++issued[stream];
+      waiting[stream].push_back(&op);
+      ends[&op] = block.getTerminator();
     }
   }
   return ends;

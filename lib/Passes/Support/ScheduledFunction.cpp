@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -26,23 +28,41 @@ void ScheduledFunction::widen(Value buffer, AllocLifetime &lifetime) const {
   }
 }
 
+namespace {
+constexpr unsigned kNumStreams = getMaxEnumValForStreamKind() + 1;
+constexpr unsigned kCompute = static_cast<unsigned>(StreamKind::Compute);
+using Clock = std::array<size_t, kNumStreams>; ///< per stream, commands that have run
+} // namespace
+
+static void join(Clock &into, const Clock &from) {
+  for (unsigned stream = 0; stream < kNumStreams; ++stream)
+    into[stream] = std::max(into[stream], from[stream]);
+}
+
 /// Finds for each command of another stream the first wait of the compute stream that knows it has run: one
-/// for an event that was recorded behind it on its stream. Without one that is the end of the segment, where
-/// all streams meet.
+/// for an event that was recorded behind it, on its stream or on one that had waited for that. Without one
+/// that is the end of the segment, where all streams meet.
 void ScheduledFunction::findCompletions() {
-  DenseMap<int64_t, int64_t> waits; // event -> first wait for it on the compute stream
-  for (auto [index, command] : llvm::enumerate(commands))
-    if (auto wait = dyn_cast<WaitOp>(command); wait && wait.getStream() == StreamKind::Compute)
-      waits.try_emplace(wait.getEvent(), index);
-  DenseMap<StreamKind, int64_t> known; // stream -> first wait for what stands here or before
-  completion.resize(commands.size());
-  for (int64_t index = commands.size() - 1; index >= 0; --index) {
-    StreamKind stream = streamOf(commands[index]);
-    int64_t &first = known.try_emplace(stream, commands.size() - 1).first->second;
-    if (auto record = dyn_cast<RecordOp>(commands[index]))
-      if (auto wait = waits.find(record.getEvent()); wait != waits.end())
-        first = std::min(first, wait->second);
-    completion[index] = stream == StreamKind::Compute ? index : std::max(index, first);
+  std::array<Clock, kNumStreams> clocks{};
+  DenseMap<int64_t, Clock> events; // what has run when they happen
+  std::array<SmallVector<size_t>, kNumStreams> issued;
+  Clock completed{};
+  completion.assign(commands.size(), static_cast<int64_t>(commands.size()) - 1);
+  for (auto [index, command] : llvm::enumerate(commands)) {
+    const auto stream = static_cast<unsigned>(streamOf(command));
+    if (auto record = dyn_cast<RecordOp>(command)) {
+      events[record.getEvent()] = clocks[stream];
+    } else if (auto wait = dyn_cast<WaitOp>(command)) {
+      join(clocks[stream], events.lookup(wait.getEvent()));
+      for (unsigned other = 0; stream == kCompute && other < kNumStreams; ++other)
+        for (; other != kCompute && completed[other] < clocks[kCompute][other]; ++completed[other])
+          completion[issued[other][completed[other]]] = static_cast<int64_t>(index);
+    } else {
+      issued[stream].push_back(index);
+      clocks[stream][stream] = issued[stream].size();
+    }
+    if (stream == kCompute)
+      completion[index] = static_cast<int64_t>(index);
   }
 }
 

@@ -115,3 +115,29 @@ module {
     return
   }
 }
+
+// -----
+
+// What was loaded for a gather is done with when compute has waited for the gather, whose stream had waited for the copy:
+// %b takes the place of %a, for which compute itself waits nowhere.
+// CHECK: ds.arena device bytes 192 lower_bound 192
+// CHECK: ds.alloc "activations" offset [[A:[0-9]+]] : !ds.buffer<tensor<16xf32>
+// CHECK: ds.alloc "activations" offset [[A]] : !ds.buffer<tensor<16xf32>
+module {
+  ds.mesh @mesh axes [dp = 2]
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<16xf32>
+  func.func @last(%w: !ds.buffer<tensor<16xf32>, [1], host> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %a = ds.alloc "activations" : !ds.buffer<tensor<16xf32>, [1], device>
+    ds.transfer %w to %a on host_copy : !ds.buffer<tensor<16xf32>, [1], host>, !ds.buffer<tensor<16xf32>, [1], device>
+    ds.record 0 on host_copy
+    ds.wait 0 on gather
+    %g = ds.alloc "communication" : !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate all_gather ins(%a) outs(%g) along dp number 0 on gather : (!ds.buffer<tensor<16xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.record 1 on gather
+    ds.wait 1 on compute
+    %b = ds.alloc "activations" : !ds.buffer<tensor<16xf32>, [1], device>
+    ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<16xf32>, [1], device>
+    ds.call "fill"(%g) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<32xf32>, [1], device>
+    return
+  }
+}
