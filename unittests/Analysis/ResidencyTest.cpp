@@ -142,6 +142,42 @@ TEST(Residency, OverlapsWhatItGivesUp) {
   EXPECT_DOUBLE_EQ(plan.seconds, 11);
 }
 
+// With 8 bytes free all of the forward is kept, and the parameter, whose gather now takes 4 s, finds no room.
+// One choice makes g again for a second.
+TEST(Residency, TwoDecisionsInTurnSeeLessThanOne) {
+  ResidencyProblem problem = makeExample();
+  problem.spaces[0].budget = 12;
+  problem.values.back().homes.back().charges = {{1, 4}};
+  const std::vector<bool> isLater = {false, false, true};
+  ds::Result<ResidencyPlan> inTurn = solveInTurn(problem, isLater);
+  ASSERT_TRUE(bool(inTurn)) << inTurn.error().message;
+  EXPECT_EQ(check(*inTurn, problem).value_or(""), "");
+  EXPECT_EQ(inTurn->ways, (std::vector<int32_t>{0, 0, 1}));
+  EXPECT_EQ(inTurn->seconds, 13);
+  EXPECT_EQ(solve(problem).seconds, 11);
+}
+
+TEST(Residency, TwoDecisionsInTurnAreNeverBetter) {
+  std::mt19937 random(7);
+  int compared = 0;
+  for (int round = 0; round < 200; ++round) {
+    ResidencyProblem problem = makeRandom(random);
+    std::vector<bool> isLater;
+    for (const ResidencyValue &value : problem.values)
+      isLater.push_back(value.homes.size() > 1 && value.isRead);
+    ds::Result<ResidencyPlan> inTurn = solveInTurn(problem, isLater);
+    ASSERT_TRUE(bool(inTurn)) << inTurn.error().message;
+    EXPECT_EQ(check(*inTurn, problem).value_or(""), "") << "round " << round;
+    std::optional<double> best = Exhaustive(problem).run();
+    if (!inTurn->fits)
+      continue;
+    ASSERT_TRUE(best) << "round " << round;
+    EXPECT_GE(inTurn->seconds, *best - 1e-9) << "round " << round;
+    ++compared;
+  }
+  EXPECT_GT(compared, 100);
+}
+
 TEST(Residency, GivesUpNothingWhereMemoryIsFree) {
   ResidencyProblem problem = makeExample();
   problem.spaces[0].budget = 15; // 4 + 4 + 4 + 3

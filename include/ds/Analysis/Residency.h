@@ -100,6 +100,11 @@ struct ResidencyPlan {
 /// fits it is taken, and nothing is given up for memory.
 Result<ResidencyPlan> solveResidency(const ResidencyProblem &problem);
 
+/// The same decided in two turns, as separate passes do: first without the values that `isLater` marks, which
+/// are had in the last of their homes; then those, in the memory that is left. For comparison: it is never the
+/// better choice but by the solver's own distance.
+Result<ResidencyPlan> solveInTurn(const ResidencyProblem &problem, const std::vector<bool> &isLater);
+
 /// What is wrong with `plan`, in one sentence, or nothing. Shares no code with the solver.
 std::optional<std::string> check(const ResidencyPlan &plan, const ResidencyProblem &problem);
 

@@ -96,6 +96,8 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
            "On CUDA, bytes of a piece of attention's gradient where one key head does not take more">,
     Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be made again">,
+    Option<"apart", "apart", "bool", "false",
+           "Decide how long gathered parameters stay after all else, of what memory that leaves, as passes one after another would">,
     Option<"remarks", "remarks", "bool", "false", "Say of each value that is made again what that buys">];
 }
 

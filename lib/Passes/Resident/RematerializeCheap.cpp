@@ -98,7 +98,11 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
       getOperation(), rates,
       ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements, attentionBytes, offload},
       repeats);
-  ::ds::Result<analysis::ResidencyPlan> plan = analysis::solveResidency(model->problem);
+  std::vector<bool> isGathered;
+  for (const ResidencyChoice &choice : model->choices)
+    isGathered.push_back(bool(choice.state));
+  ::ds::Result<analysis::ResidencyPlan> plan =
+      apart ? analysis::solveInTurn(model->problem, isGathered) : analysis::solveResidency(model->problem);
   std::optional<std::string> fault =
       plan ? analysis::check(*plan, model->problem) : std::optional(plan.error().message);
   if (fault) {
