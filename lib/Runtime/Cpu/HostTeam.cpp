@@ -11,12 +11,13 @@
 
 namespace ds::rt {
 
-/// Keeps `thread` off the first processors of this process, one for each rank that shares them; a wish.
-static void spare(std::thread &thread) {
+/// The processors of this process but the first, one for each rank that shares them; none where it cannot
+/// tell.
+static cpu_set_t othersThanFirst() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) != 0)
-    return;
+    return set;
   const ProcessorShare share = processorShare();
   const uint32_t sharing = share.mask < share.parentMask ? 1 : share.localRanks; // else each has its own
   uint32_t left = std::min<uint32_t>(sharing, CPU_COUNT(&set) / 2);
@@ -25,15 +26,16 @@ static void spare(std::thread &thread) {
       CPU_CLR(processor, &set);
       --left;
     }
-  ::pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  return set;
 }
 
 Result<std::unique_ptr<HostTeam>> HostTeam::start(uint32_t threads, bool spares) try {
   std::unique_ptr<HostTeam> team(new HostTeam);
+  const cpu_set_t others = spares ? othersThanFirst() : cpu_set_t{};
   for (uint32_t index = 1; index < threads; ++index) {
     team->workers.emplace_back([self = team.get(), index] { self->workerLoop(index); });
-    if (spares)
-      spare(team->workers.back());
+    if (spares) // a wish; an empty set is refused
+      ::pthread_setaffinity_np(team->workers.back().native_handle(), sizeof others, &others);
   }
   return team;
 } catch (const std::system_error &error) {

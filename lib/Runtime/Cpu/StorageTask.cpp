@@ -9,57 +9,55 @@
 namespace ds::rt {
 namespace {
 
+/// A storage command with its places, whichever device the host memory is for.
 class StorageTask final : public Task {
 public:
-  explicit StorageTask(const StorageMove &move) : move(move) {}
-  Status run() override { return runMove(move); }
-  Status begin() override {
-    if (move.bytes == 0)
+  StorageTask(const Binding &binding, const Command &command) : storage(*binding.storage) {
+    const uint32_t *operands = binding.program.operands.data() + command.firstOperand;
+    const Buffer &from = binding.program.buffers[operands[0]];
+    const auto at = [&](uint32_t k) { return static_cast<std::byte *>(binding.address(operands[k])); };
+    writes = from.space != Space::Nvme;
+    offset = storage.offsetOf(at(writes ? 1 : 0));
+    host = at(writes ? 0 : 1);
+    const uint64_t extent = extentBytes(from);
+    bytes = extent + paddingBytes(command, extent);
+  }
+  Status run() override {
+    if (bytes == 0)
       return {};
-    const Result<uint64_t> id = move.storage->begin(move.writes, move.offset, move.host, move.bytes);
+    return writes ? storage.write(offset, host, bytes) : storage.read(offset, host, bytes);
+  }
+  Status begin() override {
+    if (bytes == 0)
+      return {};
+    const Result<uint64_t> id = storage.begin(writes, offset, host, bytes);
     if (!id)
       return id.error();
     begun = *id;
     return {};
   }
-  bool advance() override { return !begun || move.storage->advance(*begun); }
+  bool advance() override { return !begun || storage.advance(*begun); }
   Status complete() override {
     const std::optional<uint64_t> id = std::exchange(begun, std::nullopt);
-    return id ? move.storage->finish(*id) : Status();
+    return id ? storage.finish(*id) : Status();
   }
 
 private:
-  StorageMove move;
+  Storage &storage;
+  bool writes = false;
+  uint64_t offset = 0; ///< in the arena of storage
+  std::byte *host = nullptr;
+  uint64_t bytes = 0; ///< in whole units
   std::optional<uint64_t> begun;
 };
 
 } // namespace
 
-StorageMove bindMove(const Program &program, const Command &command, Storage &storage,
-                     const std::function<std::byte *(uint32_t buffer)> &address) {
-  const uint32_t *operands = program.operands.data() + command.firstOperand;
-  const Buffer &from = program.buffers[operands[0]];
-  const bool writes = from.space != Space::Nvme;
-  const uint64_t extent = extentBytes(from);
-  return {&storage, writes, storage.offsetOf(address(operands[writes ? 1 : 0])),
-          address(operands[writes ? 0 : 1]), extent + paddingBytes(command, extent)};
-}
-
-Status runMove(const StorageMove &move) {
-  if (move.bytes == 0)
-    return {};
-  return move.writes ? move.storage->write(move.offset, move.host, move.bytes)
-                     : move.storage->read(move.offset, move.host, move.bytes);
-}
-
 Result<std::unique_ptr<Task>> bindStorage(const Binding &binding, uint32_t index) {
   const Program &p = binding.program;
   if (!binding.storage)
     return Error{ExitCode::Internal, describeCommand(p, index) + " has no storage", ""};
-  return std::unique_ptr<Task>(
-      std::make_unique<StorageTask>(bindMove(p, p.commands[index], *binding.storage, [&](uint32_t buffer) {
-        return static_cast<std::byte *>(binding.address(buffer));
-      })));
+  return std::unique_ptr<Task>(std::make_unique<StorageTask>(binding, p.commands[index]));
 }
 
 } // namespace ds::rt

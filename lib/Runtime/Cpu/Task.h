@@ -51,20 +51,6 @@ Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t in
 /// The same for a storage command.
 Result<std::unique_ptr<Task>> bindStorage(const Binding &binding, uint32_t index);
 
-/// A storage command with its places, whichever device the host memory is for.
-struct StorageMove {
-  Storage *storage = nullptr;
-  bool writes = false;
-  uint64_t offset = 0; ///< in the arena of storage
-  std::byte *host = nullptr;
-  uint64_t bytes = 0; ///< in whole units
-};
-
-/// What `command` moves, its operands at `address`.
-StorageMove bindMove(const Program &program, const Command &command, Storage &storage,
-                     const std::function<std::byte *(uint32_t buffer)> &address);
-Status runMove(const StorageMove &move);
-
 /// The same for a convolution.
 Result<std::unique_ptr<Task>> bindConvolution(const Binding &binding, uint32_t index);
 

@@ -123,12 +123,19 @@ TEST_F(Cuda, ArenasStartAtZero) {
   EXPECT_EQ(get<float>(a.s, 256), std::vector<float>(256, 0));
 }
 
-/// As Executor.StreamsMeetAtEvents: device to host on one stream, back on another. The fake device runs the
-/// stream made last first, so that only the events keep the order.
-ProgramBuilder roundTrip() {
+/// Stream `to` goes on when `from` has come here.
+void meet(ProgramBuilder &b, uint8_t from, uint8_t to) {
+  const uint32_t event = b.program.numEvents++;
+  b.command(CommandKind::RecordEvent, event, {}, {}, from);
+  b.command(CommandKind::WaitEvent, event, {}, {}, to);
+}
+
+/// As Executor.StreamsMeetAtEvents: device to host on one stream, back on another; `addsThere` has the host
+/// add one in between. The fake device runs the stream made last first, so that only the events keep the
+/// order.
+ProgramBuilder roundTrip(bool addsThere = false) {
   ProgramBuilder b;
   b.program.streams = {StreamKind::HostCopy, StreamKind::Compute, StreamKind::Storage};
-  b.program.numEvents = 3;
   const uint32_t a = b.keep({1024}), c = b.keep({1024});
   b.program.stages[0].arenas.host = 4096;
   b.program.buffers.push_back({Space::Host, DType::F32, 0, {1024}, {1}});
@@ -136,19 +143,32 @@ ProgramBuilder roundTrip() {
   b.live(host, Lifetime::kWholeStep, 0, 0);
   using enum CommandKind;
   b.command(Kernel, 0, {a}, {1024}, 1);
-  b.command(RecordEvent, 0, {}, {}, 1);
-  b.command(WaitEvent, 0, {}, {}, 0);
+  meet(b, 1, 0);
   b.command(Copy, 0, {a, host}, {}, 0);
-  b.command(RecordEvent, 1, {}, {}, 0);
-  b.command(WaitEvent, 1, {}, {}, 2);
+  if (addsThere) {
+    b.program.streams.push_back(StreamKind::Host);
+    meet(b, 0, 3);
+    b.command(Kernel, 1, {host}, {1024}, 3);
+  }
+  meet(b, addsThere ? 3 : 0, 2);
   b.command(Copy, 0, {host, c}, {}, 2);
-  b.command(RecordEvent, 2, {}, {}, 2);
-  b.command(WaitEvent, 2, {}, {}, 1);
+  meet(b, 2, 1);
   b.command(Kernel, 0, {c}, {1024}, 1);
   b.segment();
   b.program.kernels = {{"ds_count", 0, 1024}};
   b.touch(b.program.kernels[0], {a}, {1024});
   test::toCuda(b.program);
+  return b;
+}
+
+/// roundTrip, with the host adding one on its way.
+ProgramBuilder hostRoundTrip() {
+  ProgramBuilder b = roundTrip(/*addsThere=*/true);
+  b.program.hostThreads = 2;
+  b.program.targetCpu = "x86-64";
+  b.program.hostImage = test::readBytes(DS_TEST_KERNELS);
+  b.program.kernels.push_back({"ds_count", 0, 64});
+  b.touch(b.program.kernels[1], {2}, {1024});
   return b;
 }
 
@@ -170,40 +190,6 @@ TEST_F(Cuda, AMissingEventShows) {
   ASSERT_TRUE(load(b.program));
   ASSERT_TRUE(executor->run(0) && executor->run(0));
   EXPECT_NE(get<float>(1, 1)[0], 3.0f);
-}
-
-/// roundTrip, with the host adding one on its way.
-ProgramBuilder hostRoundTrip() {
-  ProgramBuilder b = roundTrip();
-  b.program.commands.clear();
-  b.program.segments.clear();
-  b.program.operands.clear();
-  b.program.params.clear();
-  b.program.streams.push_back(StreamKind::Host);
-  b.program.hostThreads = 2;
-  b.program.numEvents = 4;
-  b.program.targetCpu = "x86-64";
-  b.program.hostImage = test::readBytes(DS_TEST_KERNELS);
-  b.program.kernels.push_back({"ds_count", 0, 64});
-  b.program.kernels.back().params = 1;
-  b.program.kernels.back().operands = {{4, true}};
-  const uint32_t a = 0, c = 1, host = 2;
-  using enum CommandKind;
-  b.command(Kernel, 0, {a}, {1024}, 1);
-  b.command(RecordEvent, 0, {}, {}, 1);
-  b.command(WaitEvent, 0, {}, {}, 0);
-  b.command(Copy, 0, {a, host}, {}, 0);
-  b.command(RecordEvent, 1, {}, {}, 0);
-  b.command(WaitEvent, 1, {}, {}, 3);
-  b.command(Kernel, 1, {host}, {1024}, 3);
-  b.command(RecordEvent, 2, {}, {}, 3);
-  b.command(WaitEvent, 2, {}, {}, 2);
-  b.command(Copy, 0, {host, c}, {}, 2);
-  b.command(RecordEvent, 3, {}, {}, 2);
-  b.command(WaitEvent, 3, {}, {}, 1);
-  b.command(Kernel, 0, {c}, {1024}, 1);
-  b.segment();
-  return b;
 }
 
 TEST_F(Cuda, TheHostStreamsKernelsAreTheProcessors) {
