@@ -29,6 +29,7 @@ constexpr int64_t kRows = 200, kColumns = 170, kDepth = 330;
 struct Case {
   DType type, resultType;
   bool transposeA = false, transposeB = false, accumulate = false, relu = false, bias = false;
+  int64_t rows = kRows, columns = kColumns, depth = kDepth;
 };
 
 MatmulDesc describe(const ProgramBuilder &b, const std::vector<uint32_t> &operands,
@@ -38,16 +39,22 @@ MatmulDesc describe(const ProgramBuilder &b, const std::vector<uint32_t> &operan
                         operands.size() > 3 ? &buffers[operands[3]] : nullptr, params.data());
 }
 
+/// Keeps the operands of the product, whose params are returned.
+std::vector<int64_t> addOperands(ProgramBuilder &b, const Case &c, std::vector<uint32_t> &operands) {
+  operands = {
+      b.keep(c.transposeA ? std::vector{c.depth, c.rows} : std::vector{c.rows, c.depth}, c.type),
+      b.keep(c.transposeB ? std::vector{c.columns, c.depth} : std::vector{c.depth, c.columns}, c.type),
+      b.keep({c.rows, c.columns}, c.resultType)};
+  if (c.bias)
+    operands.push_back(b.keep({c.columns}, c.type));
+  return {c.transposeA, c.transposeB, c.accumulate, c.relu};
+}
+
 /// A program of one product in `form`, with the workspace that the form asks for.
 Result<std::unique_ptr<Executor>> load(const Case &c, const ProductForm &form,
                                        std::vector<uint32_t> &operands) {
   ProgramBuilder b;
-  operands = {b.keep(c.transposeA ? std::vector{kDepth, kRows} : std::vector{kRows, kDepth}, c.type),
-              b.keep(c.transposeB ? std::vector{kColumns, kDepth} : std::vector{kDepth, kColumns}, c.type),
-              b.keep({kRows, kColumns}, c.resultType)};
-  if (c.bias)
-    operands.push_back(b.keep({kColumns}, c.type));
-  std::vector<int64_t> params{c.transposeA, c.transposeB, c.accumulate, c.relu};
+  std::vector<int64_t> params = addOperands(b, c, operands);
   Result<uint64_t> bytes = productWorkspaceBytes(describe(b, operands, params), b.program.threads, form);
   if (!bytes)
     return bytes.error();
@@ -84,8 +91,12 @@ std::vector<std::byte> make(const Case &c, const ProductForm &form) {
 
 /// Parts of every direction, alone and together, and blocks, the last ones smaller.
 std::vector<ProductForm> allForms() {
-  std::vector<ProductForm> forms = {{ProductKind::Native, 0, 0, 0}, {ProductKind::Widened, 0, 0, 0}};
-  for (const ProductKind kind : {ProductKind::Plain, ProductKind::Native, ProductKind::Widened})
+  std::vector<ProductForm> forms;
+  for (const ProductKind kind :
+       {ProductKind::Native, ProductKind::Widened, ProductKind::Packed, ProductKind::Padded})
+    forms.push_back({kind, 0, 0, 0});
+  for (const ProductKind kind : {ProductKind::Plain, ProductKind::Native, ProductKind::Widened,
+                                 ProductKind::Packed, ProductKind::Padded})
     for (const ProductForm &sizes : {ProductForm{kind, 64, 0, 0},
                                      {kind, 0, 64, 0},
                                      {kind, 0, 0, 128},
@@ -95,22 +106,25 @@ std::vector<ProductForm> allForms() {
   return forms;
 }
 
-void check(const Case &c) {
+/// Makes the product in all of `forms` that it has, at least `least`.
+void check(const Case &c, const std::vector<ProductForm> &forms, int least) {
   ProgramBuilder b;
-  const std::vector<uint32_t> operands = {b.keep({kRows, kDepth}, c.type), b.keep({kDepth, kColumns}, c.type),
-                                          b.keep({kRows, kColumns}, c.resultType)};
-  const MatmulDesc desc = describe(b, operands, {0, 0, 0, 0});
+  std::vector<uint32_t> operands;
+  const std::vector<int64_t> params = addOperands(b, c, operands);
+  const MatmulDesc desc = describe(b, operands, params);
   const std::vector<std::byte> usual = make(c, {});
   int made = 0;
-  for (const ProductForm &form : allForms()) {
+  for (const ProductForm &form : forms) {
     if (!whyNot(desc, form).empty())
       continue;
     EXPECT_EQ(make(c, form), usual) << spell(form) << " of " << spell(c.type) << " to "
                                     << spell(c.resultType);
     ++made;
   }
-  EXPECT_GE(made, c.type == DType::F32 ? 5 : 8);
+  EXPECT_GE(made, least);
 }
+
+void check(const Case &c) { check(c, allForms(), c.type == DType::F32 ? 5 : 8); }
 
 TEST(ProductForm, EveryFormGivesTheSameNumbers) {
   for (const auto &[type, resultType] : {std::pair(DType::F32, DType::F32),
@@ -126,6 +140,44 @@ TEST(ProductForm, BiasSumsAndReluComeOnce) {
     check({.type = type, .resultType = DType::F32, .accumulate = true, .bias = true});
     check({.type = type, .resultType = type, .relu = true, .bias = true});
   }
+}
+
+TEST(ProductForm, CopiedOperandsGiveTheSameNumbers) {
+  const std::vector<ProductForm> forms = {{ProductKind::Packed, 0, 0, 0},
+                                          {ProductKind::Packed, 512, 0, 0},
+                                          {ProductKind::Padded, 0, 0, 0},
+                                          {ProductKind::Padded, 0, 0, 512}};
+  // Rows of 1024 floats, or of 2048 elements of 16 bits, are a page.
+  for (const bool transposeA : {false, true})
+    for (const bool transposeB : {false, true})
+      check({.type = DType::F32,
+             .resultType = DType::F32,
+             .transposeA = transposeA,
+             .transposeB = transposeB,
+             .accumulate = transposeA,
+             .bias = !transposeB,
+             .rows = 1024,
+             .columns = 70,
+             .depth = 1024},
+            forms, 4);
+  check({.type = DType::BF16, .resultType = DType::F32, .rows = 70, .columns = 2048, .depth = 90}, forms, 4);
+}
+
+/// The workspace of a product in a form.
+uint64_t workspaceOf(const Case &c, const ProductForm &form) {
+  ProgramBuilder b;
+  std::vector<uint32_t> operands;
+  const std::vector<int64_t> params = addOperands(b, c, operands);
+  return *productWorkspaceBytes(describe(b, operands, params), 2, form);
+}
+
+TEST(ProductForm, CopiesArePlanned) {
+  const Case pages{.type = DType::F32, .resultType = DType::F32, .rows = 64, .columns = 1024, .depth = 330};
+  // Of two operands the second has rows of a page: 330 of them, a cache line longer. The library reads them
+  // as they lie or in its own order, where columns come in blocks.
+  EXPECT_GE(workspaceOf(pages, {ProductKind::Padded, 0, 0, 0}), 330u * (1024 + 16) * 4 - 64);
+  EXPECT_GE(workspaceOf(pages, {ProductKind::Packed, 0, 0, 0}), 330u * 1024 * 4);
+  EXPECT_LT(workspaceOf(pages, {}), 330u * 1024 * 4);
 }
 
 TEST(ProductForm, PartsCoverTheProductOnce) {
@@ -156,6 +208,11 @@ TEST(ProductForm, RefusesWhatWouldChangeTheNumbers) {
   auto widened = load({DType::F32, DType::F32}, {ProductKind::Widened, 0, 0, 0}, operands);
   ASSERT_FALSE(widened);
   EXPECT_THAT(widened.error().message, HasSubstr("neither native nor widened"));
+  auto padded = load({DType::F32, DType::F32}, {ProductKind::Padded, 0, 0, 0}, operands);
+  ASSERT_FALSE(padded);
+  EXPECT_THAT(padded.error().message, HasSubstr("no operand has rows of whole pages"));
+  auto packed = load({DType::F16, DType::F16}, {ProductKind::Packed, 0, 0, 0}, operands);
+  EXPECT_FALSE(packed);
   auto native = load({DType::F16, DType::F16}, {ProductKind::Native, 0, 0, 0}, operands);
   EXPECT_FALSE(native);
 }

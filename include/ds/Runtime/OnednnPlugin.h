@@ -16,13 +16,14 @@
 #include "ds/Runtime/Program.h"
 #include "ds/Support/Error.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace ds::rt {
 
 inline constexpr int kMatmulMaxRank = 12;
-inline constexpr uint32_t kOnednnAbi = 4;
+inline constexpr uint32_t kOnednnAbi = 5;
 
 /// One matrix, or a batch of them, as oneDNN sees it: [..., rows, columns] with the strides that say whether
 /// it is transposed. A plain C struct: it crosses a dlopen border.
@@ -32,14 +33,30 @@ struct MatmulOperand {
   int32_t dtype;                   ///< DType
 };
 
+/// What is done with operands before they are multiplied.
+enum class OperandCopies : int32_t {
+  None,
+  Packed, ///< b in the order that the library likes best
+  Padded, ///< a and b, where their rows are whole pages, in rows that are longer
+};
+
+/// Whether rows of `operand`, or columns where those lie together, begin whole pages after one another: then
+/// the same few sets of a cache have to hold all that is read of a column.
+inline bool hasRowsOfPages(const MatmulOperand &operand, int32_t rank) {
+  constexpr int64_t kPage = 4096;
+  const int64_t row = std::max(operand.strides[rank - 2], operand.strides[rank - 1]);
+  return row * static_cast<int64_t>(byteSize(static_cast<DType>(operand.dtype))) % kPage == 0;
+}
+
 /// result = act(a * b + bias (+ result if accumulate)); all operands have `rank` dimensions. The plugin
 /// leaves the activation to what comes after it, for oneDNN's relu makes 0 of NaN.
 struct MatmulDesc {
   MatmulOperand a, b, result;
   int32_t rank;
-  int32_t bias;       ///< DType of the bias [N], or -1
-  int32_t accumulate; ///< 0 or 1
-  int32_t activation; ///< 0 none, 1 relu
+  int32_t bias;         ///< DType of the bias [N], or -1
+  int32_t accumulate;   ///< 0 or 1
+  int32_t activation;   ///< 0 none, 1 relu
+  OperandCopies copies; ///< into the workspace; of products of rank 2
 };
 
 /// Where the operands of one product lie; bias and workspace may be null.
@@ -65,7 +82,8 @@ struct ConvPrimitive;
 /// a zero-terminated reason into `message`.
 struct OnednnApi {
   uint32_t abi; ///< kOnednnAbi
-  /// Bytes of scratch memory that the library's first choice for `desc` asks for with `threads` threads.
+  /// Bytes of scratch memory that the library's first choice for `desc` asks for with `threads` threads,
+  /// copies of operands among them.
   uint64_t (*scratchpadBytes)(const MatmulDesc *desc, uint32_t threads, char *message, size_t messageBytes);
   /// Takes the first implementation that needs at most `workspaceBytes`; binds it to `memory`.
   MatmulPrimitive *(*create)(const MatmulDesc *desc, uint32_t threads, uint64_t workspaceBytes,

@@ -22,11 +22,14 @@ enum class ProductKind : int64_t {
   Plain,   ///< as the processor's instructions suggest: 16 bits without any are widened
   Native,  ///< 16 bits by the library, whatever it makes of them
   Widened, ///< 16 bits as f32, block by block, also where there are instructions
+  Packed,  ///< the second operand is first copied into the library's own order
+  Padded,  ///< operands whose rows are whole pages are first copied into rows that are not
 };
-inline constexpr ProductKind kLastProductKind = ProductKind::Widened;
+inline constexpr ProductKind kLastProductKind = ProductKind::Padded;
 
 /// How a product is made. Sizes are those of the parts in which it is made one after another, 0: all at once
-/// (widened: as ProductBlocks.h has it). Parts lie where they are; blocks are copies.
+/// (widened: as ProductBlocks.h has it). Parts lie where they are; blocks are copies, and what is packed or
+/// padded is copied part by part.
 struct ProductForm {
   ProductKind kind = ProductKind::Plain;
   int64_t rows = 0, columns = 0, depth = 0;
@@ -42,11 +45,12 @@ ProductForm formOf(std::span<const int64_t> params);
 std::array<int64_t, kFormParams> paramsOf(const ProductForm &form);
 
 /// Why `desc` cannot be made so; empty where it can. Parts are of products without batch dimensions; parts of
-/// the depth add to the result, which is f32 then; only 16 bits are made natively or widened.
+/// the depth add to the result, which is f32 then; only 16 bits are made natively or widened; only one matrix
+/// is packed or padded, and padded only where its rows ask for it.
 std::string whyNot(const MatmulDesc &desc, const ProductForm &form);
 
-/// What is worth trying, the form that a product has without a choice first. `isWidened`: what that does to 16
-/// bits on this machine.
+/// What is worth trying, the form that a product has without a choice first. `isWidened`: what that does to
+/// 16 bits on this machine.
 std::vector<ProductForm> candidateForms(const MatmulDesc &desc, bool isWidened);
 
 /// One part of a product: offsets are elements from the operands' first ones.

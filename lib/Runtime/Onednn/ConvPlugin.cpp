@@ -17,11 +17,7 @@ namespace ds::rt {
 
 /// Reorders, the convolution, reorders: running them allocates nothing.
 struct ConvPrimitive {
-  struct Step {
-    dnnl::primitive primitive;
-    std::unordered_map<int, dnnl::memory> arguments;
-  };
-  std::vector<Step> steps;
+  std::vector<onednn::Step> steps;
   uint32_t threads;
 };
 
@@ -63,12 +59,6 @@ Desc rowMajor(const Dims &dims) {
   return {dims, dnnl::memory::data_type::f32, strides};
 }
 
-dnnl::primitive_attr attributes() {
-  dnnl::primitive_attr result;
-  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return result;
-}
-
 /// The library's first choice. It counts a dilation from 0.
 dnnl::primitive_desc choose(const ConvForm &f) {
   constexpr auto kDirect = dnnl::algorithm::convolution_direct;
@@ -102,10 +92,6 @@ struct Operand {
 
   bool moves() const { return given != wanted; }
 };
-
-dnnl::reorder::primitive_desc reorder(const Desc &from, const Desc &to) {
-  return {engine(), from, engine(), to, attributes()};
-}
 
 /// A convolution's choice and the layout of its workspace: scratch memory that all steps share, then
 /// operands.
@@ -143,10 +129,10 @@ struct Plan {
 };
 
 /// The steps of a plan, on `memory`.
-std::vector<ConvPrimitive::Step> bindSteps(const Plan &plan, const ConvMemory &memory) {
+std::vector<Step> bindSteps(const Plan &plan, const ConvMemory &memory) {
   auto *workspace = static_cast<std::byte *>(memory.workspace);
   const void *places[] = {memory.first, memory.second, memory.result};
-  std::vector<ConvPrimitive::Step> before, after;
+  std::vector<Step> before, after;
   std::unordered_map<int, dnnl::memory> arguments = {
       {DNNL_ARG_SCRATCHPAD, wrap(plan.chosen.scratchpad_desc(), workspace)}};
   for (size_t k = 0; k < plan.operands.size(); ++k) {
@@ -158,13 +144,10 @@ std::vector<ConvPrimitive::Step> bindSteps(const Plan &plan, const ConvMemory &m
     }
     const dnnl::memory wanted = wrap(operand.wanted, workspace + operand.offset);
     arguments.emplace(operand.argument, wanted);
-    const auto mover = plan.mover(operand);
-    const bool isRead = plan.isRead(operand);
-    (isRead ? before : after)
-        .push_back({dnnl::reorder(mover),
-                    {{DNNL_ARG_FROM, isRead ? given : wanted},
-                     {DNNL_ARG_TO, isRead ? wanted : given},
-                     {DNNL_ARG_SCRATCHPAD, wrap(mover.scratchpad_desc(), workspace)}}});
+    if (plan.isRead(operand))
+      before.push_back(copyStep(given, wanted, workspace));
+    else
+      after.push_back(copyStep(wanted, given, workspace));
   }
   if (memory.bias)
     arguments.emplace(DNNL_ARG_BIAS,
@@ -198,7 +181,7 @@ ConvPrimitive *createConv(const ConvForm *form, uint32_t threads, uint64_t works
 bool runConv(ConvPrimitive *primitive, char *message, size_t messageBytes) {
   return guarded(false, message, messageBytes, [&] {
     useThreads(primitive->threads); // a property of the calling thread
-    for (const ConvPrimitive::Step &step : primitive->steps)
+    for (const Step &step : primitive->steps)
       step.primitive.execute(stream(), step.arguments);
     return true;
   });

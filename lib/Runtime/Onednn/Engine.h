@@ -26,6 +26,33 @@ inline dnnl::memory wrap(const dnnl::memory::desc &desc, const void *data) {
   return {desc, engine(), const_cast<void *>(data)};
 }
 
+/// A primitive with its memory objects: running it allocates nothing.
+struct Step {
+  dnnl::primitive primitive;
+  std::unordered_map<int, dnnl::memory> arguments;
+};
+
+/// Scratch memory is the caller's.
+inline dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr result;
+  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return result;
+}
+
+/// A copy into another order.
+inline dnnl::reorder::primitive_desc reorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to) {
+  return {engine(), from, engine(), to, attributes()};
+}
+
+/// The step of a copy whose scratch memory is at `scratch`.
+inline Step copyStep(const dnnl::memory &from, const dnnl::memory &to, const void *scratch) {
+  const dnnl::reorder::primitive_desc copy = reorder(from.get_desc(), to.get_desc());
+  return {dnnl::reorder(copy),
+          {{DNNL_ARG_FROM, from},
+           {DNNL_ARG_TO, to},
+           {DNNL_ARG_SCRATCHPAD, wrap(copy.scratchpad_desc(), scratch)}}};
+}
+
 /// Of the calling thread's team; scratch memory depends on it.
 inline void useThreads(uint32_t threads) { omp_set_num_threads(static_cast<int>(threads)); }
 

@@ -133,7 +133,7 @@ Result<uint64_t> productWorkspaceBytes(const MatmulDesc &desc, uint32_t threads,
     return uint64_t(0); // nothing is run, and oneDNN does not survive the question
   if (desc.a.dtype != static_cast<int32_t>(DType::F16) && desc.a.dtype != static_cast<int32_t>(DType::BF16))
     return partScratchBytes(desc, threads, form);
-  if (form.kind == ProductKind::Native)
+  if (form.kind != ProductKind::Plain && form.kind != ProductKind::Widened)
     return partScratchBytes(desc, threads, form);
   Result<ProductBlocks> blocks = cutProduct(desc, threads, form);
   if (!blocks)

@@ -3,8 +3,10 @@
 // Measured with oneDNN 2.6.3 on two cores of a Zen 4 server (232 GFLOP/s at best): the gradient of a language
 // model's last activations, 1024 x 384 with a depth of 50304, reaches 170 to 186 GFLOP/s at once and 215 in
 // parts of the depth of 3072. Copying an operand into rows of another length, or into the library's own
-// order, costs what it brings; exchanged operands reach the library's reference loop unless the result is
-// stored by columns. So parts are what is tried, and widening for 16 bits.
+// order, costs there what it brings. On a Sapphire Rapids server products whose rows are whole pages run at
+// half the rate of their neighbours, where a copy costs a tenth of what it brings. Exchanged operands reach
+// the library's reference loop unless the result is stored by columns. So parts and copies are what is tried,
+// and widening for 16 bits.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/ProductForm.h"
@@ -39,6 +41,13 @@ Sizes sizesOf(const MatmulDesc &desc) {
   return {desc.a.shape[last - 1], desc.b.shape[last], desc.a.shape[last]};
 }
 
+/// What a form does with operands before they are multiplied.
+OperandCopies copiesOf(const ProductForm &form) {
+  return form.kind == ProductKind::Packed   ? OperandCopies::Packed
+         : form.kind == ProductKind::Padded ? OperandCopies::Padded
+                                            : OperandCopies::None;
+}
+
 /// Offset of an element, in elements.
 int64_t at(const MatmulOperand &operand, int64_t row, int64_t column) {
   return row * operand.strides[0] + column * operand.strides[1];
@@ -59,10 +68,17 @@ std::array<int64_t, kFormParams> paramsOf(const ProductForm &form) {
 
 std::string whyNot(const MatmulDesc &desc, const ProductForm &form) {
   const bool inParts = form.rows != 0 || form.columns != 0 || form.depth != 0;
-  if (form.kind != ProductKind::Plain && !isNarrow(desc))
+  const OperandCopies copies = copiesOf(form);
+  const bool isByBits = form.kind == ProductKind::Native || form.kind == ProductKind::Widened;
+  if (isByBits && !isNarrow(desc))
     return "a product of f32 is neither native nor widened";
-  if (form.kind == ProductKind::Native && desc.a.dtype == static_cast<int32_t>(DType::F16))
+  if ((form.kind == ProductKind::Native || copies != OperandCopies::None) &&
+      desc.a.dtype == static_cast<int32_t>(DType::F16))
     return "the library has no product of f16";
+  if (copies != OperandCopies::None && desc.rank != 2)
+    return "a product with batch dimensions is neither packed nor padded";
+  if (copies == OperandCopies::Padded && !hasRowsOfPages(desc.a, 2) && !hasRowsOfPages(desc.b, 2))
+    return "no operand has rows of whole pages";
   if (form.kind == ProductKind::Widened || !inParts)
     return "";
   if (desc.rank != 2)
@@ -88,6 +104,10 @@ std::vector<ProductForm> candidateForms(const MatmulDesc &desc, bool isWidened) 
     if (sizes.columns > part + part / 2)
       add({ProductKind::Plain, 0, part, 0});
   }
+  if (!isNarrow(desc) || !isWidened) {
+    add({ProductKind::Packed, 0, 0, 0});
+    add({ProductKind::Padded, 0, 0, 0});
+  }
   if (!isNarrow(desc))
     return forms;
   add({isWidened ? ProductKind::Native : ProductKind::Widened, 0, 0, 0});
@@ -102,6 +122,7 @@ std::vector<ProductForm> candidateForms(const MatmulDesc &desc, bool isWidened) 
 std::vector<ProductPart> partsOf(const MatmulDesc &desc, const ProductForm &form) {
   if (desc.rank != 2 || form.kind == ProductKind::Widened)
     return {{desc, 0, 0, 0, 0}};
+  const OperandCopies copies = copiesOf(form);
   const Sizes whole = sizesOf(desc);
   const Sizes part = {evenPart(whole.rows, form.rows), evenPart(whole.columns, form.columns),
                       evenPart(whole.depth, form.depth)};
@@ -116,6 +137,7 @@ std::vector<ProductPart> partsOf(const MatmulDesc &desc, const ProductForm &form
         one.desc.a.shape[0] = one.desc.result.shape[0] = rows;
         one.desc.b.shape[1] = one.desc.result.shape[1] = columns;
         one.desc.a.shape[1] = one.desc.b.shape[0] = depth;
+        one.desc.copies = copies;
         if (k > 0) {
           one.desc.accumulate = 1;
           one.desc.bias = -1;
@@ -140,7 +162,7 @@ std::string productKey(const MatmulDesc &desc) {
 }
 
 std::string spell(const ProductForm &form) {
-  static constexpr const char *kKinds[] = {"plain", "native", "widened"};
+  static constexpr const char *kKinds[] = {"plain", "native", "widened", "packed", "padded"};
   std::string text = kKinds[static_cast<int64_t>(form.kind)];
   for (const auto &[name, size] :
        {std::pair("rows", form.rows), {"columns", form.columns}, {"depth", form.depth}})
