@@ -85,6 +85,6 @@ std::string ds::planner::printChanges(const AnalyticCase &what, const report::Pl
         << llvm::format(": %.4g s a step (%+.1f %%), ", *choice.stepSeconds,
                         100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1))
         << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB"
-        << (choice.hasPass ? "\n" : ", no program of it yet\n");
+        << report.remarkOn(choice) << "\n";
   return text;
 }

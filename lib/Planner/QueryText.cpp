@@ -50,8 +50,8 @@ static const char *markOf(const PlanChoice &choice, bool areAllPrograms) {
 }
 
 /// One row with its mark; sizes are divided by `unit`.
-static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const char *mark, int64_t contextBytes,
-                     double unit) {
+static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const std::string &mark,
+                     const std::string &remark, int64_t contextBytes, double unit) {
   out << (choice.best ? "*" : " ") << mark << llvm::right_justify(std::to_string(choice.zeroStage), 4) << "  "
       << llvm::left_justify(choice.recompute, 11) << llvm::left_justify(choice.optimizerHome, 11)
       << llvm::right_justify(std::to_string(choice.microBatch) + " x " + std::to_string(choice.accumulation),
@@ -59,8 +59,8 @@ static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const cha
   for (double bytes : {deviceBytes(contextBytes, choice), static_cast<double>(choice.hostBytes),
                        static_cast<double>(choice.nvmeBytes)})
     out << llvm::format("%10.1f", bytes / unit);
-  out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes" : "  no")
-      << (choice.hasPass ? "\n" : ", but no program yet\n");
+  out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes" : "  no") << remark
+      << "\n";
 }
 
 std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanReport &report) {
@@ -80,7 +80,8 @@ std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanRep
   auto isEstimate = [](const PlanChoice &choice) { return choice.basis != "program"; };
   bool areAllPrograms = llvm::none_of(report.whatIf, isEstimate);
   for (const PlanChoice &choice : report.whatIf)
-    printRow(out, choice, markOf(choice, areAllPrograms), contextBytes, large ? kGibi : kMebi);
+    printRow(out, choice, markOf(choice, areAllPrograms), report.remarkOn(choice), contextBytes,
+             large ? kGibi : kMebi);
   out << (any ? "*  the fastest that fits\n" : "none of them fits\n");
   if (!areAllPrograms && !llvm::all_of(report.whatIf, isEstimate))
     out << "=  planned as a program; all others are estimates by rules\n";

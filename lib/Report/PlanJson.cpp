@@ -220,6 +220,8 @@ std::string printPlanJson(const PlanReport &report) {
     json["tf32"] = true;
   if (!report.programTargetReason.empty())
     json["program_target_reason"] = report.programTargetReason;
+  if (report.isPlanningOnly)
+    json["planning_only"] = true;
   json["memory_limit"] = report.memoryLimit;
   if (report.hostLimit > 0)
     json["host_memory_limit"] = report.hostLimit;

@@ -23,6 +23,12 @@ static bool devicesFit(const PlanReport &report) {
 
 bool PlanReport::fits() const { return devicesFit(*this) && hostsFit; }
 
+std::string PlanReport::remarkOn(const PlanChoice &choice) const {
+  if (!choice.hasPass)
+    return ", no program of it yet";
+  return isPlanningOnly ? ", planning only" : "";
+}
+
 /// What would help most, from what the peak consists of.
 static std::string hintFor(const RankPlan &rank) {
   int64_t states = 0, total = 0;
@@ -88,8 +94,8 @@ Error doesNotFit(const PlanReport &report) {
   if (first != report.changes.end())
     error.hint += "; the cheapest change that fits: " + first->change;
   else if (!report.changes.empty())
-    error.hint += "; the cheapest change that fits: " + report.changes.front().change +
-                  " (by rules: no program can be made of it yet)";
+    error.hint += "; the cheapest change that fits: " + report.changes.front().change + " (by rules" +
+                  report.remarkOn(report.changes.front()) + ")";
   return error;
 }
 

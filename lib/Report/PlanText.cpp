@@ -24,7 +24,8 @@ unsigned columns(const std::string &text) {
 /// `text` in exactly `width` columns; what is too long loses its middle.
 std::string left(std::string text, unsigned width) {
   // Control characters of foreign names would break the table.
-  std::replace_if(text.begin(), text.end(), [](char c) { return (unsigned char)c < 0x20 || c == 0x7F; }, '?');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return (unsigned char)c < 0x20 || c == 0x7F; }, '?');
   if (columns(text) > width) {
     std::string head, tail;
     unsigned keep = width - 2, at = 0, total = columns(text);
@@ -383,7 +384,7 @@ void Printer::verdict() {
                "31"));
   for (const PlanChoice &choice : report.changes)
     line("would fit: " + choice.change + stepOf(choice) + ", " + formatBytes(choice.deviceBytes) +
-         (choice.hasPass ? "" : ", by rules: no program can be made of it yet"));
+         (choice.hasPass ? "" : ", by rules") + report.remarkOn(choice));
 }
 
 std::string Printer::run() {

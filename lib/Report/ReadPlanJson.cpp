@@ -334,6 +334,7 @@ PlanReport Reader::report(const Json &json) {
   report.target = text(json, "", "target", false);
   report.programTarget = text(json, "", "program_target", false);
   report.programTargetReason = text(json, "", "program_target_reason", false);
+  report.isPlanningOnly = flag(json, "", "planning_only");
   report.tf32 = flag(json, "", "tf32");
   if (json.is_object() && json.contains("memory_limit"))
     report.memoryLimit = bytes(json, "", "memory_limit");

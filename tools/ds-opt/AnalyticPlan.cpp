@@ -5,6 +5,7 @@
 #include "Output.h"
 #include "Pictures.h"
 #include "PlanInputs.h"
+#include "Target.h"
 #include "ds/Import/HfShape.h"
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/AnalyticTimeline.h"
@@ -197,6 +198,7 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
                                              const AnalyticCase &what) {
   report::PlanReport report = makeAnalyticReport(what);
   report.inputs = inputsOfRules(options, config);
+  report.isPlanningOnly = isPlanningOnly(what.rates.cluster());
   if (options.whatIf) {
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
     markBest(report.whatIf);

@@ -103,7 +103,8 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
     report.products.push_back({choice.product, choice.form, choice.calls, choice.seconds});
   report.target = report.programTarget = options.target;
   report.programTargetReason = what.choices.target.reason;
-  if (what.choices.target.isNearest)
+  report.isPlanningOnly = what.choices.target.isPlanningOnly;
+  if (report.isPlanningOnly)
     report.notes.push_back(what.choices.target.reason);
   report.tf32 = usesTf32(options, what.config);
   if (report.tf32)

@@ -50,21 +50,27 @@ static Result<Target> checkTarget(const Options &options, const config::Cluster 
                                       : "--target, which " + architecture + " of " + cluster.name + " runs"};
 }
 
-/// A plan for a device without code of its own, or the refusal of a program for it.
+bool ds::opt::isPlanningOnly(const config::Cluster &cluster) {
+  const std::string &architecture = cluster.device.architecture;
+  return capabilityOf(architecture) > 0 && !runs(architecture, nearestTarget(architecture));
+}
+
+/// The target for a device without code of its own: that of the nearest older one, which it runs as well. An
+/// older device than all of them is planned as the oldest, and has no program.
 static Result<Target> approximate(const Options &options, const config::Cluster &cluster) {
   const std::string &architecture = cluster.device.architecture;
   std::string nearest = nearestTarget(architecture);
-  bool isRun = runs(architecture, nearest);
+  if (!isPlanningOnly(cluster))
+    return Target{nearest, "which " + architecture + " of " + cluster.name + " runs"};
   if (options.emit == Emit::Program)
     return Error{ExitCode::Invalid,
                  "--emit=program: no code is generated for " + architecture +
                      ", the device.architecture of " + cluster.name,
-                 isRun ? "--target " + nearest + " gives a program that the device runs as well"
-                       : "leave --emit out for a plan, or name a cluster of later devices"};
+                 "leave --emit out for a plan, or name a cluster of later devices"};
   return Target{nearest,
-                "no code is generated for " + architecture + " of " + cluster.name + ": planned as the " +
-                    (isRun ? "nearest older device" : "oldest device") + " that has it",
-                /*isNearest=*/true};
+                "no code is generated for " + architecture + " of " + cluster.name +
+                    ": planned as the oldest device that has it",
+                /*isPlanningOnly=*/true};
 }
 
 Result<Target> ds::opt::chooseTarget(const Options &options, const config::Cluster &cluster) {

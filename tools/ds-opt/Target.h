@@ -10,14 +10,18 @@ namespace ds::opt {
 struct Target {
   std::string name = "cpu"; ///< "cpu", "cuda:sm_90"
   std::string reason;       ///< why, for the plan's reader; empty where there was no choice
-  bool isNearest = false;   ///< in place of the device's own, for which no code is generated
+  /// No code is generated that the device runs: it is planned as another, and has no program.
+  bool isPlanningOnly = false;
 };
 
-/// What `options` ask for, else what the device of the cluster that they name runs. Where no code is
-/// generated for that device, a plan is for the nearest older one that has it, else for the oldest. Fails
+/// What `options` ask for, else what the device of the cluster that they name runs: code of its own, else that
+/// of the nearest older device. Where there is none a plan is for the oldest device that has code. Fails
 /// (exit code 3) where `--target` contradicts the cluster, and where a program is asked for that the device
 /// would not run.
 Result<Target> chooseTarget(const Options &options, const config::Cluster &cluster);
+
+/// Whether the cluster's devices run nothing that is generated, so that they are planned for and no more.
+bool isPlanningOnly(const config::Cluster &cluster);
 
 /// The built-in cluster whose device a `--target` stands for where no `--cluster` is given.
 config::Cluster deviceOfTarget(const Options &options);

@@ -157,7 +157,7 @@ TEST(PlanReport, WhatComparisonsReadComesBack) {
   PlanReport report = twoGroups();
   report.predicted.terms = {{"forward", 0.1, "device.matmul_flops"}, {"update", 0, "device.memory"}};
   report.lossChunks = {4, 512, -4096, -0.25};
-  report.tf32 = true, report.basis = "rules", report.basisReason = "--basis rules";
+  report.tf32 = report.isPlanningOnly = true, report.basis = "rules", report.basisReason = "--basis rules";
   std::string text = printPlanJson(report);
   ds::Result<PlanReport> back = readPlanJson(text, "plan.json");
   ASSERT_TRUE(back) << back.error().message;

@@ -198,6 +198,7 @@ struct PlanReport {
   std::string target;        ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
   std::string programTarget; ///< what the program is compiled for: "cpu", "cuda:sm_90"; empty: there is none
   std::string programTargetReason; ///< why that one; empty: there was no choice
+  bool isPlanningOnly = false;     ///< no code is generated that the target's devices run
   std::string basis = "program";   ///< "program": the planned IR itself; "rules": published formulas
   std::string basisReason;         ///< why that one; empty: there was no choice
   uint32_t world = 1;
@@ -225,6 +226,9 @@ struct PlanReport {
   std::vector<PlanChoice> smaller; ///< of --explain-peak: one change each, the smallest peak first
   std::vector<PlanChoice> whatIf;  ///< the table of --what-if
   std::optional<int64_t> maxBatch, maxSeq; ///< the largest micro-batch and the longest sequence; 0: none
+
+  /// What stands behind a choice that cannot be compiled, with a comma before it; empty of others.
+  std::string remarkOn(const PlanChoice &choice) const;
 
   /// Whether every rank's device arena is within the limit, and the hosts suffice.
   bool fits() const;

@@ -9,7 +9,7 @@ from .ds_config import MODEL, PLAIN
 
 NAMES = ["schema", "world", "mesh", "ranks", "rank", "states", "arenas", "peak", "bytes", "at_peak", "lower_bound", "fits", "predicted",
          "schedule", "parameters", "step_seconds", "communication_bytes", "device", "host", "nvme", "changes", "memory_limit", "inputs",
-         "terms", "seconds", "loss_chunks", "saved_bytes", "stage", "dp", "tp", "pp", "tf32"]
+         "terms", "seconds", "loss_chunks", "saved_bytes", "stage", "dp", "tp", "pp", "tf32", "planning_only"]
 
 
 def make(folder):
