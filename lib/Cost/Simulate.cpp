@@ -52,6 +52,7 @@ private:
   void start(uint32_t index);
   void finish(uint32_t index);
   void passTo(double time);
+  void addExposedCopies(double seconds);
   void setSpeed(uint32_t clock);
   void schedule(uint32_t clock);
 
@@ -189,6 +190,14 @@ void Player::proceed(uint32_t stream) {
   }
 }
 
+/// Copies alone are under way, or nothing is.
+void Player::addExposedCopies(double seconds) {
+  const bool toHost = count(Kind::ToHost) > 0, toDevice = count(Kind::ToDevice) > 0;
+  const double each = toHost && toDevice ? seconds / 2 : seconds;
+  result.exposedToHostSeconds += toHost ? each : 0;
+  result.exposedToDeviceSeconds += toDevice ? each : 0;
+}
+
 /// Lets time pass, in which what is under way stays so.
 void Player::passTo(double time) {
   if (count(Kind::Compute) > 0)
@@ -197,8 +206,8 @@ void Player::passTo(double time) {
     result.exposedCommunicationSeconds += time - now;
   else if (count(Kind::Storage) > 0)
     result.exposedStorageSeconds += time - now;
-  else if (count(Kind::Copy) > 0)
-    result.exposedCopySeconds += time - now;
+  else
+    addExposedCopies(time - now);
   now = time;
 }
 

@@ -75,6 +75,12 @@ LogicalResult HostOp::verifyRegions() {
   return success();
 }
 
+StreamKind TransferOp::getStreamBetween(Space from, Space to) {
+  if (from == Space::Nvme || to == Space::Nvme)
+    return StreamKind::Storage;
+  return to == Space::Host ? StreamKind::ToHost : StreamKind::ToDevice;
+}
+
 LogicalResult TransferOp::verify() {
   BufferType source = getSource().getType(), target = getTarget().getType();
   if (source.getTensor() != target.getTensor() || !source.isContiguous() || !target.isContiguous()) // C1.
@@ -88,10 +94,10 @@ LogicalResult TransferOp::verify() {
   if (isStorage && !isHost) // C3.
     return emitOpError("expects storage to be reached through the host, but got ")
            << stringifySpace(source.getSpace()) << " and " << stringifySpace(target.getSpace());
-  if (isStorage != (getStream() == StreamKind::Storage)) // C3.
+  StreamKind stream = getStreamBetween(source.getSpace(), target.getSpace());
+  if (getStream() != stream) // C4.
     return emitOpError("expects stream ")
-           << stringifyStreamKind(isStorage ? StreamKind::Storage : StreamKind::HostCopy) << ", but got "
-           << stringifyStreamKind(getStream());
+           << stringifyStreamKind(stream) << ", but got " << stringifyStreamKind(getStream());
   return success();
 }
 

@@ -128,7 +128,7 @@ SchedulePoint StageSimulator::add(llvm::StringRef stream, const char *kind, cons
   push(command,
        llvm::StringSwitch<Kind>(kind)
            .Case("collective", Kind::Collective)
-           .Case("copy", Kind::Copy)
+           .Case("copy", stream == "to_host" ? Kind::ToHost : Kind::ToDevice)
            .Case("storage", Kind::Storage)
            .Default(Kind::Compute),
        seconds, 0);
@@ -242,10 +242,11 @@ void StageSimulator::addEnd() {
     if (isInPasses(name, plan.zeroStage) || term.seconds <= 0)
       continue;
     bool exchanges = name.contains("gather") || name.contains("reduction") || name.contains("exchange");
-    auto [stream, kind] = name.starts_with("update") ? std::pair("compute", "compute")
-                          : name.contains("storage") ? std::pair("storage", "storage")
-                          : exchanges                ? std::pair("gather", "collective")
-                                                     : std::pair("copy", "copy");
+    auto [stream, kind] = name.starts_with("update")       ? std::pair("compute", "compute")
+                          : name.contains("storage")       ? std::pair("storage", "storage")
+                          : exchanges                      ? std::pair("gather", "collective")
+                          : name.contains("to the device") ? std::pair("to_device", "copy")
+                                                           : std::pair("to_host", "copy");
     chain = add(stream, kind, term.name, "", term.seconds, {chain});
   }
 }

@@ -9,8 +9,8 @@ using namespace mlir::ds;
 namespace report = ::ds::report;
 namespace cost = ::ds::cost;
 
-/// What commands share: the links between devices, that to the host, the disk.
-static constexpr uint32_t kFabric = 1, kHostLink = 2, kDisk = 3;
+/// What commands share: the links between devices, each way to and from the host, the disk.
+static constexpr uint32_t kFabric = 1, kToHostLink = 2, kToDeviceLink = 3, kDisk = 4;
 
 /// `command` as the simulation sees it, on stream number `stream`.
 static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, CommandCosts &costs,
@@ -23,10 +23,14 @@ static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, Comman
   SmallVector<double> distances = memory.touch(command);
   if (auto communicate = dyn_cast<CommunicateOp>(command))
     return {Kind::Collective, stream, costs.collectiveSeconds(communicate), kFabric};
-  if (auto transfer = dyn_cast<TransferOp>(command))
-    return transfer.getStream() == StreamKind::Storage
-               ? cost::SimCommand{Kind::Storage, stream, costs.transferSeconds(transfer), kDisk}
-               : cost::SimCommand{Kind::Copy, stream, costs.transferSeconds(transfer), kHostLink};
+  if (auto transfer = dyn_cast<TransferOp>(command)) {
+    const double seconds = costs.transferSeconds(transfer);
+    if (transfer.getStream() == StreamKind::Storage)
+      return {Kind::Storage, stream, seconds, kDisk};
+    if (transfer.getStream() == StreamKind::ToHost)
+      return {Kind::ToHost, stream, seconds, kToHostLink};
+    return {Kind::ToDevice, stream, seconds, costs.hasHostLink() ? kToDeviceLink : kToHostLink};
+  }
   return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
 }
 
@@ -117,16 +121,23 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
       step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCommunicationSeconds; });
   double storage =
       step.sum([](const SegmentSimulation &each) { return each.simulation.exposedStorageSeconds; });
-  double copies = step.sum([](const SegmentSimulation &each) { return each.simulation.exposedCopySeconds; });
+  double toHost =
+      step.sum([](const SegmentSimulation &each) { return each.simulation.exposedToHostSeconds; });
+  double toDevice =
+      step.sum([](const SegmentSimulation &each) { return each.simulation.exposedToDeviceSeconds; });
+  double copies = toHost + toDevice;
   double products = step.sum([](const SegmentSimulation &each) { return secondsOf(each, hasFlops); });
   report::Prediction predicted;
   predicted.stepSeconds = seconds;
   predicted.computeSeconds = compute;
   predicted.exposedCommunicationSeconds = exposed;
-  if (llvm::any_of(step.streams, [](StreamKind stream) {
-        return stream == StreamKind::HostCopy || stream == StreamKind::Storage;
-      }))
+  auto isCopied = [](StreamKind stream) {
+    return stream == StreamKind::ToHost || stream == StreamKind::ToDevice || stream == StreamKind::Storage;
+  };
+  if (llvm::any_of(step.streams, isCopied)) {
     predicted.exposedCopySeconds = copies, predicted.exposedStorageSeconds = storage;
+    predicted.exposedToHostSeconds = toHost, predicted.exposedToDeviceSeconds = toDevice;
+  }
   if (seconds > 0)
     predicted.tflopsPerDevice = flops / seconds / 1e12;
   auto add = [&](const char *name, double part, const std::string &source) {
@@ -136,7 +147,8 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
   add("products and attention", products, "device.matmul_flops, device.memory_bytes_per_second");
   add("other kernels", compute - products, "device.memory_bytes_per_second, device.launch_seconds");
   add("exposed communication", exposed, linkSource(rates, countRanks(module)));
-  add("exposed host copies", copies, "host.to_device_bytes_per_second");
+  add("copies to the host", toHost, "host.to_device_bytes_per_second");
+  add("copies to the device", toDevice, "host.to_device_bytes_per_second");
   add("exposed storage", storage, "nvme.read_bytes_per_second, nvme.write_bytes_per_second");
   add("standing still", seconds - compute - exposed - copies - storage, "streams that wait for each other");
   return predicted;

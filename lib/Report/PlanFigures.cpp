@@ -114,6 +114,8 @@ std::vector<Figure> stepOf(const Prediction &predicted) {
   add("compute seconds", predicted.computeSeconds);
   add("exposed communication seconds", predicted.exposedCommunicationSeconds);
   add("exposed copy seconds", predicted.exposedCopySeconds);
+  add("exposed copy seconds: to the host", predicted.exposedToHostSeconds);
+  add("exposed copy seconds: to the device", predicted.exposedToDeviceSeconds);
   add("exposed storage seconds", predicted.exposedStorageSeconds);
   list.nextGroup();
   add("tflops per device", predicted.tflopsPerDevice);

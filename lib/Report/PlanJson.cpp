@@ -202,10 +202,12 @@ std::string printPlanJson(const PlanReport &report) {
       {"compute_seconds", numberOrNull(report.predicted.computeSeconds)},
       {"exposed_communication_seconds", numberOrNull(report.predicted.exposedCommunicationSeconds)},
       {"communication_bytes", traffic}};
-  if (report.predicted.exposedCopySeconds)
-    json["predicted"]["exposed_copy_seconds"] = number(*report.predicted.exposedCopySeconds);
-  if (report.predicted.exposedStorageSeconds)
-    json["predicted"]["exposed_storage_seconds"] = number(*report.predicted.exposedStorageSeconds);
+  for (const auto &[key, seconds] : {std::pair("exposed_copy_seconds", report.predicted.exposedCopySeconds),
+                                     {"exposed_to_host_seconds", report.predicted.exposedToHostSeconds},
+                                     {"exposed_to_device_seconds", report.predicted.exposedToDeviceSeconds},
+                                     {"exposed_storage_seconds", report.predicted.exposedStorageSeconds}})
+    if (seconds)
+      json["predicted"][key] = number(*seconds);
   for (const TimeTerm &term : report.predicted.terms)
     json["predicted"]["terms"].push_back(
         {{"name", term.name}, {"seconds", number(term.seconds)}, {"source", term.source}});

@@ -212,6 +212,8 @@ Prediction Reader::prediction(const Json &json, const std::string &path) {
   result.computeSeconds = real(json, path, "compute_seconds");
   result.exposedCommunicationSeconds = real(json, path, "exposed_communication_seconds");
   for (auto [key, field] : {std::pair("exposed_copy_seconds", &result.exposedCopySeconds),
+                            {"exposed_to_host_seconds", &result.exposedToHostSeconds},
+                            {"exposed_to_device_seconds", &result.exposedToDeviceSeconds},
                             {"exposed_storage_seconds", &result.exposedStorageSeconds}})
     if (json.is_object() && json.contains(key))
       *field = real(json, path, key);

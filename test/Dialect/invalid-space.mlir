@@ -48,7 +48,7 @@ func.func @move_c2_one_space(%s: !ds.stored<tensor<4xf32>, host>) {
 
 func.func @transfer_c1_another_tensor(%a: !ds.buffer<tensor<4xf32>, [1], device>, %h: !ds.buffer<tensor<8xf32>, [1], host>) {
   // expected-error@+1 {{'ds.transfer' op expects contiguous buffers of one tensor type}}
-  ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], host>
+  ds.transfer %a to %h on to_host : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], host>
   return
 }
 
@@ -56,7 +56,7 @@ func.func @transfer_c1_another_tensor(%a: !ds.buffer<tensor<4xf32>, [1], device>
 
 func.func @transfer_c1_gaps(%a: !ds.buffer<tensor<4xf32>, [2], device>, %h: !ds.buffer<tensor<4xf32>, [1], host>) {
   // expected-error@+1 {{'ds.transfer' op expects contiguous buffers of one tensor type}}
-  ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [2], device>, !ds.buffer<tensor<4xf32>, [1], host>
+  ds.transfer %a to %h on to_host : !ds.buffer<tensor<4xf32>, [2], device>, !ds.buffer<tensor<4xf32>, [1], host>
   return
 }
 
@@ -64,7 +64,7 @@ func.func @transfer_c1_gaps(%a: !ds.buffer<tensor<4xf32>, [2], device>, %h: !ds.
 
 func.func @transfer_c2_one_space(%a: !ds.buffer<tensor<4xf32>, [1], host>, %h: !ds.buffer<tensor<4xf32>, [1], host>) {
   // expected-error@+1 {{'ds.transfer' op expects buffers in two spaces, but both are in host}}
-  ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>
+  ds.transfer %a to %h on to_host : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>
   return
 }
 
@@ -78,9 +78,25 @@ func.func @transfer_c3_no_host(%a: !ds.buffer<tensor<4xf32>, [1], device>, %n: !
 
 // -----
 
-func.func @transfer_c3_stream(%h: !ds.buffer<tensor<4xf32>, [1], host>, %n: !ds.buffer<tensor<4xf32>, [1], nvme>) {
-  // expected-error@+1 {{'ds.transfer' op expects stream storage, but got host_copy}}
-  ds.transfer %h to %n on host_copy : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], nvme>
+func.func @transfer_c4_storage(%h: !ds.buffer<tensor<4xf32>, [1], host>, %n: !ds.buffer<tensor<4xf32>, [1], nvme>) {
+  // expected-error@+1 {{'ds.transfer' op expects stream storage, but got to_host}}
+  ds.transfer %h to %n on to_host : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], nvme>
+  return
+}
+
+// -----
+
+func.func @transfer_c4_to_host(%a: !ds.buffer<tensor<4xf32>, [1], device>, %h: !ds.buffer<tensor<4xf32>, [1], host>) {
+  // expected-error@+1 {{'ds.transfer' op expects stream to_host, but got to_device}}
+  ds.transfer %a to %h on to_device : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], host>
+  return
+}
+
+// -----
+
+func.func @transfer_c4_to_device(%a: !ds.buffer<tensor<4xf32>, [1], device>, %h: !ds.buffer<tensor<4xf32>, [1], host>) {
+  // expected-error@+1 {{'ds.transfer' op expects stream to_device, but got to_host}}
+  ds.transfer %h to %a on to_host : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
 

@@ -36,8 +36,10 @@ module {
   ds.arena device bytes 4096 lower_bound 4032
   // CHECK-LABEL: @buffers
   func.func @buffers(%a: !ds.buffer<tensor<4x8xf32>, [8, 1], device>, %h: !ds.buffer<tensor<4x8xf32>, [8, 1], host>) {
-    // CHECK: ds.transfer %{{.*}} to %{{.*}} on host_copy : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>
-    ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>
+    // CHECK: ds.transfer %{{.*}} to %{{.*}} on to_host : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>
+    ds.transfer %a to %h on to_host : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>
+    // CHECK: ds.transfer %{{.*}} to %{{.*}} on to_device : !ds.buffer<tensor<4x8xf32>, [8, 1], host>, !ds.buffer<tensor<4x8xf32>, [8, 1], device>
+    ds.transfer %h to %a on to_device : !ds.buffer<tensor<4x8xf32>, [8, 1], host>, !ds.buffer<tensor<4x8xf32>, [8, 1], device>
     return
   }
 }

@@ -42,6 +42,7 @@ def zero(stage, **more):
     return {"zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 0}, **more}
 
 
+HOST = {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}
 BF16, FP16 = {"bf16": {"enabled": True}}, {"fp16": {"enabled": True, "initial_scale_power": 8}}
 SEEDS = {
     "mlp": Recipe(("mlp",), {"gradient_accumulation_steps": 3}),
@@ -55,6 +56,7 @@ SEEDS = {
     "zero2-bf16": Recipe(GPT, zero(2, gradient_accumulation_steps=2, **BF16), ranks=2),
     "zero3-fp16": Recipe(("mlp",), zero(3, **FP16), ranks=2),
     "zero3-bf16": Recipe(GPT, zero(3, gradient_accumulation_steps=2, **BF16), ranks=2),
+    "offload": Recipe(("mlp",), {"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0, **HOST}}),
     "cuda-mlp": Recipe(("mlp",), {}, target="cuda:sm_90"),
     "cuda-gpt-bf16": Recipe(GPT, {"gradient_accumulation_steps": 2, **BF16}, target="cuda:sm_90"),
 }

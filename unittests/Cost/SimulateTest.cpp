@@ -19,7 +19,7 @@ static SimCommand gather(uint32_t stream, double seconds, uint32_t link = 0) {
   return {Kind::Collective, stream, seconds, link};
 }
 static SimCommand copy(uint32_t stream, double seconds, uint32_t link) {
-  return {Kind::Copy, stream, seconds, link};
+  return {Kind::ToHost, stream, seconds, link};
 }
 static SimCommand record(uint32_t stream, uint32_t event) { return {Kind::Record, stream, 0, 0, event}; }
 static SimCommand wait(uint32_t stream, uint32_t event) { return {Kind::Wait, stream, 0, 0, event}; }
@@ -62,7 +62,17 @@ TEST(Simulate, WhatWaitsForCopiesAndStorageIsCountedApart) {
   EXPECT_DOUBLE_EQ(step.computeSeconds, 1);
   EXPECT_DOUBLE_EQ(step.exposedCommunicationSeconds, 1);
   EXPECT_DOUBLE_EQ(step.exposedStorageSeconds, 2);
-  EXPECT_DOUBLE_EQ(step.exposedCopySeconds, 1);
+  EXPECT_DOUBLE_EQ(step.exposedToHostSeconds, 1);
+  EXPECT_DOUBLE_EQ(step.exposedToDeviceSeconds, 0);
+}
+
+TEST(Simulate, CopiesOfBothWaysShareNoLinkAndTheirTimeIsEachsHalf) {
+  // Compute 0-1, to the host 0-4, to the device 0-6: both ways for 3 seconds, then one for 2.
+  Simulation step = simulate({compute(0, 1), copy(1, 4, 1), {Kind::ToDevice, 2, 6, 2}}, 3);
+  expectSpan(step, 1, 0, 4);
+  expectSpan(step, 2, 0, 6);
+  EXPECT_DOUBLE_EQ(step.exposedToHostSeconds, 1.5);
+  EXPECT_DOUBLE_EQ(step.exposedToDeviceSeconds, 3.5);
 }
 
 TEST(Simulate, AWaitIsForTheLastRecordBeforeIt) {

@@ -255,7 +255,7 @@ TEST(Lower, ArenasAreThoseOfTheirSpaces) {
       planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
                   "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
                   "%h = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
-                  "ds.transfer %a to %h on host_copy : !ds.buffer<tensor<8xf32>, [1], device>, "
+                  "ds.transfer %a to %h on to_host : !ds.buffer<tensor<8xf32>, [1], device>, "
                   "!ds.buffer<tensor<8xf32>, [1], host>\nreturn\n}\n}",
       said);
   ASSERT_TRUE(succeeded(program)) << said;
@@ -263,9 +263,15 @@ TEST(Lower, ArenasAreThoseOfTheirSpaces) {
   EXPECT_EQ(program->stages[0].arenas.host, 128u);
   ASSERT_EQ(program->commands.size(), 1u);
   EXPECT_EQ(program->commands[0].kind, rt::CommandKind::Copy);
-  EXPECT_EQ(program->streams.at(program->commands[0].stream), rt::StreamKind::HostCopy);
+  EXPECT_EQ(program->streams.at(program->commands[0].stream), rt::StreamKind::ToHost);
   EXPECT_EQ(program->buffers.at(program->operands.at(0)).space, rt::Space::Device);
   EXPECT_EQ(program->buffers.at(program->operands.at(1)).space, rt::Space::Host);
+}
+
+TEST(Lower, StreamsHaveOneNameEach) {
+  for (unsigned kind = 0; kind <= mlir::ds::getMaxEnumValForStreamKind(); ++kind)
+    EXPECT_EQ(mlir::ds::stringifyStreamKind(static_cast<mlir::ds::StreamKind>(kind)),
+              rt::spell(static_cast<rt::StreamKind>(kind)));
 }
 
 } // namespace

@@ -183,11 +183,14 @@ TEST(PlanReport, RefusalNamesTheHostWhereTheDevicesWouldDo) {
 TEST(PlanReport, SaysWhatIsOnTheHostAndWhatWaitsForIt) {
   PlanReport report = sample();
   std::string without = printPlanJson(report);
-  for (const char *key : {"\"host\": {", "exposed_copy", "exposed_storage", "host_memory_limit"})
+  for (const char *key :
+       {"\"host\": {", "exposed_copy", "exposed_to_", "exposed_storage", "host_memory_limit"})
     EXPECT_EQ(without.find(key), std::string::npos) << key;
   report.host = HostUse{3 * kMiB, kMiB};
   report.hostLimit = 4 * kMiB;
   report.predicted.exposedCopySeconds = 0.25;
+  report.predicted.exposedToHostSeconds = 0.05;
+  report.predicted.exposedToDeviceSeconds = 0.2;
   report.predicted.exposedStorageSeconds = 0.5;
   std::string text = printPlanText(report);
   EXPECT_THAT(text, HasSubstr("of the ranks of a node"));
@@ -199,6 +202,8 @@ TEST(PlanReport, SaysWhatIsOnTheHostAndWhatWaitsForIt) {
   EXPECT_EQ(read->host->lockedBytes, kMiB);
   EXPECT_EQ(read->hostLimit, 4 * kMiB);
   EXPECT_EQ(read->predicted.exposedCopySeconds, 0.25);
+  EXPECT_EQ(read->predicted.exposedToHostSeconds, 0.05);
+  EXPECT_EQ(read->predicted.exposedToDeviceSeconds, 0.2);
   EXPECT_EQ(read->predicted.exposedStorageSeconds, 0.5);
 }
 

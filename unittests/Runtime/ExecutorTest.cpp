@@ -191,7 +191,7 @@ TEST(Executor, PoisonShowsAReadOfWhatWasNeverWritten) {
 /// Fills a buffer on the compute stream, copies it to the host on another and back on a third, with events.
 TEST(Executor, StreamsMeetAtEvents) {
   ProgramBuilder b;
-  b.program.streams = {StreamKind::HostCopy, StreamKind::Compute, StreamKind::Storage};
+  b.program.streams = {StreamKind::ToHost, StreamKind::Compute, StreamKind::ToDevice};
   b.program.numEvents = 3;
   const uint32_t a = b.keep({1 << 16}), c = b.keep({1 << 16});
   b.program.stages[0].arenas.host = 4 << 16;

@@ -50,7 +50,13 @@ TEST(Slots, InputsWaitToo) {
 
 TEST(Slots, AlsoOnOtherStreams) {
   PassedOn p;
-  p.b.program.streams = {StreamKind::HostCopy, StreamKind::Compute};
+  p.b.program.streams = {StreamKind::ToHost, StreamKind::Compute};
+  Buffer &seen = p.b.program.buffers[p.seen];
+  for (Lifetime &lifetime : p.b.program.lifetimes)
+    if (lifetime.offset == seen.offset)
+      lifetime.space = Space::Host;
+  seen.space = Space::Host;
+  p.b.arenas().host = p.b.arenas().device;
   for (Command &command : p.b.program.commands)
     command.stream = 1;
   p.b.program.commands[1].kind = CommandKind::Copy;

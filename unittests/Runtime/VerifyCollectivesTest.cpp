@@ -126,7 +126,7 @@ TEST(VerifyCollectives, Table) {
   EXPECT_THAT(after([](Program &p) { p.collectives[0].dtype = DType(9); }), HasSubstr("dtype 9"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
-              HasSubstr("is a send, which format 4 does not have"));
+              HasSubstr("is a send, which format 5 does not have"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction::Sum; }),
               HasSubstr("is a all_gather with reduction sum"));
   EXPECT_THAT(after([](Program &p) { p.collectives[1].reduction = Reduction::None; }),
@@ -144,7 +144,7 @@ TEST(VerifyCollectives, Table) {
 
 TEST(VerifyCollectives, Commands) {
   EXPECT_THAT(after([](Program &p) { p.commands[kGather].callee = 5; }), HasSubstr("collective 5 of 5"));
-  EXPECT_THAT(after([](Program &p) { p.streams[1] = StreamKind::HostCopy; }),
+  EXPECT_THAT(after([](Program &p) { p.streams[1] = StreamKind::ToHost; }),
               HasSubstr("stream 1, which is not for communication"));
   EXPECT_THAT(after([](Program &p) { p.commands[kGather].numOperands = 1; }),
               HasSubstr("has 1 operands and 0 params"));

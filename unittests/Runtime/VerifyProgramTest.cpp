@@ -183,6 +183,31 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(after([](Program &p) { p.outputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
 }
 
+TEST(VerifyProgram, CopiesAreOnTheStreamOfTheirWay) {
+  ProgramBuilder b;
+  b.program.streams = {StreamKind::Compute, StreamKind::ToHost, StreamKind::ToDevice};
+  const uint32_t there = b.keep({16}), here = b.keep({16});
+  b.program.buffers[here].space = b.program.lifetimes.back().space = Space::Host;
+  b.arenas().host = b.arenas().device;
+  b.command(CommandKind::Copy, 0, {there, here}, {}, 1);
+  b.command(CommandKind::Copy, 0, {here, there}, {}, 2);
+  b.segment();
+  auto after = [&](const std::function<void(Program &)> &change) {
+    Program program = b.program;
+    change(program);
+    const Status status = verifyProgram(program);
+    return status ? "accepted" : status.error().message;
+  };
+  EXPECT_EQ(after([](Program &) {}), "accepted");
+  EXPECT_THAT(after([](Program &p) { p.commands[0].stream = 2; }),
+              HasSubstr("copies from device to host on a stream of kind to_device, expected to_host"));
+  EXPECT_THAT(after([](Program &p) { p.commands[1].stream = 1; }),
+              HasSubstr("copies from host to device on a stream of kind to_host, expected to_device"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].stream = 0; }), HasSubstr("of kind compute, expected"));
+  EXPECT_THAT(after([](Program &p) { p.operands[1] = p.operands[0]; }),
+              HasSubstr("copies within the device's memory"));
+}
+
 TEST(VerifyProgram, Commands) {
   EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind(7); }), HasSubstr("kind 7"));
   EXPECT_THAT(after([](Program &p) { p.commands[0].stream = 1; }), HasSubstr("stream 1 of 1"));
@@ -199,7 +224,7 @@ TEST(VerifyProgram, Commands) {
   EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind::Kernel; }),
               HasSubstr("launches kernel 0 of 0"));
   EXPECT_THAT(after([](Program &p) {
-                p.streams.push_back(StreamKind::HostCopy);
+                p.streams.push_back(StreamKind::ToHost);
                 p.commands[0].stream = 1;
               }),
               HasSubstr("computes on stream 1"));

@@ -19,7 +19,7 @@ Program sample() {
   ProgramBuilder b;
   const uint32_t stored = b.keepUnits(Space::Nvme, {1250}), staging = b.keepUnits(Space::Host, {1250});
   b.program.states.push_back({"w", {}, Role::Parameter, "", {1250}, stored, {}, true, {}, {}, 0});
-  b.program.streams = {StreamKind::Compute, StreamKind::Storage, StreamKind::HostCopy};
+  b.program.streams = {StreamKind::Compute, StreamKind::Storage, StreamKind::ToHost};
   b.command(CommandKind::Storage, 0, {stored, staging}, {}, 1);
   b.command(CommandKind::Storage, 0, {staging, stored}, {}, 1);
   b.segment();

@@ -15,7 +15,8 @@ namespace ds::cost {
 
 /// One command as the simulation sees it.
 struct SimCommand {
-  enum class Kind : uint8_t { Compute, Collective, Copy, Storage, Record, Wait };
+  /// ToHost, ToDevice: copies between a device and its host.
+  enum class Kind : uint8_t { Compute, Collective, ToHost, ToDevice, Storage, Record, Wait };
   Kind kind = Kind::Compute;
   uint32_t stream = 0;
   double seconds = 0; ///< when nothing else is under way; records and waits take none themselves
@@ -34,8 +35,9 @@ struct Simulation {
   double computeSeconds = 0;              ///< in which some stream computes
   double exposedCommunicationSeconds = 0; ///< in which a collective is under way and nothing computes
   double exposedStorageSeconds = 0;       ///< in which storage moves, and neither of these is under way
-  double exposedCopySeconds = 0;          ///< in which only copies are under way
-  std::vector<double> busySeconds;        ///< of each stream, waits left out
+  /// In which only copies are under way, by their way; time in which both ways are counts half for each.
+  double exposedToHostSeconds = 0, exposedToDeviceSeconds = 0;
+  std::vector<double> busySeconds; ///< of each stream, waits left out
 };
 
 /// Plays `commands`, each of a stream below `streams`. A wait is for the last record of its event before it

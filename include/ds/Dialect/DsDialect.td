@@ -161,8 +161,9 @@ def Ds_RunAttr : AttrDef<Ds_Dialect, "Run"> {
 
 def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [
   I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Gather", 1, "gather">,
-  I32EnumAttrCase<"Reduce", 2, "reduce">, I32EnumAttrCase<"HostCopy", 3, "host_copy">,
-  I32EnumAttrCase<"Storage", 4, "storage">, I32EnumAttrCase<"Host", 5, "host">]>;
+  I32EnumAttrCase<"Reduce", 2, "reduce">, I32EnumAttrCase<"ToHost", 3, "to_host">,
+  I32EnumAttrCase<"ToDevice", 4, "to_device">, I32EnumAttrCase<"Storage", 5, "storage">,
+  I32EnumAttrCase<"Host", 6, "host">]>;
 def Ds_StreamAttr : Ds_EnumAttr<Ds_Stream, "stream">;
 
 def Ds_Predicate : Ds_Enum<"Predicate", "ordered comparison", [

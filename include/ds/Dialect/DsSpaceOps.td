@@ -94,16 +94,27 @@ def Ds_TransferOp : Ds_Op<"transfer", [OnBuffers, DeclareOpInterfaceMethods<Memo
     Constraints:
     - (C1) both buffers have one tensor type and are contiguous.
     - (C2) they are in different spaces.
-    - (C3) a buffer in storage is copied from and to one of the host, on stream storage; no other transfer is on it.
+    - (C3) a buffer in storage is copied from and to one of the host.
+    - (C4) the stream is that of the way: `storage` from and to storage, `to_host` from the device to the host, `to_device`
+      back. A link carries both ways at once, so that neither waits for the other.
 
-    Example: `ds.transfer %a to %h on host_copy : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>`
+    Example: `ds.transfer %a to %h on to_host : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x8xf32>, [8, 1], host>`
   }];
   let arguments = (ins Ds_BufferType:$source, Ds_BufferType:$target, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
     $source `to` $target `on` custom<Keyword>($stream) attr-dict `:` qualified(type($source)) `,`
     qualified(type($target))
   }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$source, "::mlir::Value":$target), [{
+    Space from = ::llvm::cast<BufferType>(source.getType()).getSpace();
+    Space to = ::llvm::cast<BufferType>(target.getType()).getSpace();
+    build($_builder, $_state, source, target, getStreamBetween(from, to));
+  }]>];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The stream of transfers from `from` to `to`, two spaces.
+    static StreamKind getStreamBetween(Space from, Space to);
+  }];
 }
 
 def Ds_ArenaOp : Ds_Op<"arena", [InPhases<"Planned", "Planned">]> {

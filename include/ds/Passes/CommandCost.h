@@ -43,6 +43,9 @@ public:
   double collectiveSeconds(CommunicateOp op) const;
   /// Seconds that a copy to or from another space takes when nothing else is on its link.
   double transferSeconds(TransferOp op) const;
+  /// Whether copies between host and device go over a link, which carries both ways at once; a CPU's go
+  /// through its one memory.
+  bool hasHostLink() const { return hasHostCores; }
 
 private:
   struct KernelFacts {

@@ -264,8 +264,8 @@ def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
     earlier where `memory` cannot hold what is copied any longer; (E2) not where that is the end of the segment.
 
     ```
-    ds.transfer %g to %h on host_copy           ds.transfer %g to %h on host_copy
-    ds.launch @b ins(%x) outs(%y) on compute    ds.record 0 on host_copy
+    ds.transfer %g to %h on to_host             ds.transfer %g to %h on to_host
+    ds.launch @b ins(%x) outs(%y) on compute    ds.record 0 on to_host
     ds.launch @c ins(%y) outs(%z) on compute -> ds.launch @b ins(%x) outs(%y) on compute
                                                 ds.wait 0 on compute
                                                 ds.launch @c ins(%y) outs(%z) on compute
@@ -288,8 +288,8 @@ def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
     those through one piece of memory; (E3) with `memory`, what is loaded ahead has room where it is.
 
     ```
-    ds.launch @a ins(%x) outs(%y) on compute           ds.transfer %h to %w on host_copy
-    ds.transfer %h to %w on host_copy                  ds.launch @a ins(%x) outs(%y) on compute
+    ds.launch @a ins(%x) outs(%y) on compute           ds.transfer %h to %w on to_device
+    ds.transfer %h to %w on to_device                  ds.launch @a ins(%x) outs(%y) on compute
     ds.launch @b ins(%y, %w) outs(%z) on compute   ->  ds.launch @b ins(%y, %w) outs(%z) on compute
     ```
   }];

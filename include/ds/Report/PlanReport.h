@@ -98,6 +98,8 @@ struct Prediction {
   std::optional<double> stepSeconds, tflopsPerDevice, computeSeconds, exposedCommunicationSeconds;
   /// In which nothing else is under way; empty where nothing is copied.
   std::optional<double> exposedCopySeconds, exposedStorageSeconds;
+  /// The parts of `exposedCopySeconds`.
+  std::optional<double> exposedToHostSeconds, exposedToDeviceSeconds;
   std::vector<std::pair<std::string, int64_t>>
       communicationBytes;      ///< by kind of collective, in a stable order
   std::vector<TimeTerm> terms; ///< that add up to `stepSeconds`, where they are known

@@ -339,9 +339,19 @@ struct ScheduleEntry {
   bool reduces = false;
 };
 
-/// Host: kernels and library functions on the host's cores, on what lies in its memory.
-enum class StreamKind : uint8_t { Compute, Gather, Reduce, HostCopy, Storage, Host };
+/// What runs its commands in order, beside other streams.
+enum class StreamKind : uint8_t {
+  Compute,
+  Gather,
+  Reduce,
+  ToHost,   ///< copies from the device's memory to the host's
+  ToDevice, ///< and back: a link carries both ways at once
+  Storage,
+  Host, ///< kernels and library functions on the host's cores, on what lies in its memory
+};
 inline constexpr StreamKind kLastStreamKind = StreamKind::Host;
+/// The word that the dialect has for it.
+const char *spell(StreamKind kind);
 
 struct ArenaBytes {
   uint64_t device = 0, host = 0, nvme = 0;

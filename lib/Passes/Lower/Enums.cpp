@@ -54,6 +54,7 @@ static_assert(isSame(Gradients::None, rt::Gradients::None) && isSame(Gradients::
 static_assert(isSame(StreamKind::Compute, rt::StreamKind::Compute) &&
               isSame(StreamKind::Gather, rt::StreamKind::Gather) &&
               isSame(StreamKind::Reduce, rt::StreamKind::Reduce) &&
-              isSame(StreamKind::HostCopy, rt::StreamKind::HostCopy) &&
+              isSame(StreamKind::ToHost, rt::StreamKind::ToHost) &&
+              isSame(StreamKind::ToDevice, rt::StreamKind::ToDevice) &&
               isSame(StreamKind::Storage, rt::StreamKind::Storage) &&
-              isSame(StreamKind::Host, rt::StreamKind::Host) && getMaxEnumValForStreamKind() == 5);
+              isSame(StreamKind::Host, rt::StreamKind::Host) && getMaxEnumValForStreamKind() == 6);

@@ -1,14 +1,15 @@
 //===- BufferizeSpaces.cpp - Buffers for what lies in other spaces ------------------===//
 //
 // A store is made in the place of the state that it becomes, and otherwise in memory of its own in its space;
-// a load in the device's memory. Both are copies on a stream of their own: what computes goes on beside them.
+// a load in the device's memory. Both are copies on streams of their own, to the host and to the device: what
+// computes goes on beside them, and each way beside the other.
 //
 // Storage is reached in two legs, for a disk moves whole units from and to memory of the host alone: one on
-// the stream of storage, one on that of host copies. What is large goes in pieces, through two pieces of host
+// the stream of storage, one on that of copies. What is large goes in pieces, through two pieces of host
 // memory in turn, so that the second leg of a piece runs beside the first of the next:
 //
 //   storage     %m[0..] to %slot0     %m[n..] to %slot1     (waits) %m[2n..] to %slot0
-//   host_copy                         %slot0 to %x[0..]     %slot1 to %x[n..]     ...
+//   to_device                         %slot0 to %x[0..]     %slot1 to %x[n..]     ...
 //
 // The two pieces are a function's, whatever it moves; the order of commands is that of the events of their
 // use.
@@ -63,16 +64,13 @@ void FunctionBufferizer::trimStaging() {
 
 void FunctionBufferizer::transferPiece(Value from, Value to, Location loc) {
   Value slot = nextStaging(bufferType(from).getTensor(), loc);
-  auto streamOf = [&](Value buffer) {
-    return bufferType(buffer).getSpace() == Space::Nvme ? StreamKind::Storage : StreamKind::HostCopy;
-  };
-  builder.create<TransferOp>(loc, from, slot, streamOf(from));
-  builder.create<TransferOp>(loc, slot, to, streamOf(to));
+  builder.create<TransferOp>(loc, from, slot);
+  builder.create<TransferOp>(loc, slot, to);
 }
 
 void FunctionBufferizer::transfer(Value from, Value to, Location loc) {
   if (bufferType(from).getSpace() != Space::Nvme && bufferType(to).getSpace() != Space::Nvme) {
-    builder.create<TransferOp>(loc, from, to, StreamKind::HostCopy);
+    builder.create<TransferOp>(loc, from, to);
     return;
   }
   RankedTensorType type = bufferType(from).getTensor();
@@ -113,7 +111,7 @@ void FunctionBufferizer::bufferizeMove(MoveOp op) {
   if (spaceOf(result) == Space::Host) {
     Value target = allocate(tensorType(result), "workspace", op.getLoc(), Space::Host);
     alignToUnit(target.getDefiningOp<AllocOp>());
-    builder.create<TransferOp>(op.getLoc(), source, target, StreamKind::Storage);
+    builder.create<TransferOp>(op.getLoc(), source, target);
     return bind(result, target);
   }
   auto place = source.getDefiningOp<AllocOp>(); // windows, and what lives on the host, begin anywhere
@@ -125,7 +123,7 @@ void FunctionBufferizer::bufferizeMove(MoveOp op) {
   Destination destination = findDestination(result);
   Value target =
       destination ? *destination : allocate(tensorType(result), categoryOf(result), op.getLoc(), Space::Nvme);
-  builder.create<TransferOp>(op.getLoc(), source, target, StreamKind::Storage);
+  builder.create<TransferOp>(op.getLoc(), source, target);
   bind(result, target);
 }
 

@@ -6,7 +6,7 @@
 // is needed and the next one begins; then it moves up to there:
 //
 //   compute    a   b   c (reads %x)            compute    a   b   c
-//   host_copy          load %x            ->   host_copy  load %x
+//   to_device          load %x            ->   to_device  load %x
 //
 // No further than behind the last command that touches what it does (a set of staging memory that is still to
 // be written back), and with `memory` only as long as that holds what was loaded. Loads of one stream keep
@@ -38,7 +38,7 @@ struct Load {
 
   double seconds() const { return std::max(storageSeconds, copySeconds); }
   bool isOnStorage() const { return streamOf(transfers.front()) == StreamKind::Storage; }
-  bool isCopied() const { return streamOf(transfers.back()) == StreamKind::HostCopy; }
+  bool isCopied() const { return streamOf(transfers.back()) == StreamKind::ToDevice; }
 };
 
 class LoadScheduler {

@@ -21,11 +21,9 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The allocation of the device that `op` copies from and that nothing behind it touches; null where there is
-/// none.
+/// The allocation that `op`, a copy to the host, reads and that nothing behind it touches; null where there
+/// is none.
 static AllocOp releasedBy(TransferOp op) {
-  if (op.getStream() != StreamKind::HostCopy || op.getSource().getType().getSpace() != Space::Device)
-    return {};
   auto alloc = rootOfBuffer(op.getSource()).getDefiningOp<AllocOp>();
   if (!alloc)
     return {};
@@ -70,7 +68,7 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
         problem.seconds.push_back(costs.computeSeconds(&op));
       }
       auto transfer = dyn_cast<TransferOp>(op);
-      if (!transfer || transfer.getStream() != StreamKind::HostCopy)
+      if (!transfer || transfer.getStream() != StreamKind::ToHost)
         continue;
       before += 2 * costs.transferSeconds(transfer); // doubled, as all planned times are
       AllocOp alloc = releasedBy(transfer);
@@ -93,7 +91,7 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
       if (wait >= static_cast<int64_t>(compute.size()))
         continue; // the end of the segment waits for all streams
       builder.setInsertionPointAfter(copy);
-      builder.create<RecordOp>(copy.getLoc(), event, StreamKind::HostCopy);
+      builder.create<RecordOp>(copy.getLoc(), event, StreamKind::ToHost);
       builder.setInsertionPoint(compute[wait]);
       builder.create<WaitOp>(copy.getLoc(), event++, StreamKind::Compute);
     }

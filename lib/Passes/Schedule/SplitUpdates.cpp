@@ -247,7 +247,7 @@ void UpdateSplitter::split(const Chain &chain, int64_t piece) {
       listener.follow(command);
       if (auto transfer = dyn_cast<TransferOp>(command)) {
         Value source = windowOf(transfer.getSource()), target = windowOf(transfer.getTarget());
-        builder.create<TransferOp>(transfer.getLoc(), source, target, transfer.getStream());
+        builder.create<TransferOp>(transfer.getLoc(), source, target);
         continue;
       }
       auto launch = cast<LaunchOp>(command);

@@ -6,6 +6,7 @@
 #include "ds/Runtime/Program.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ds::rt {
 
@@ -46,6 +47,13 @@ std::string spell(WorkSet works) {
 const char *spell(Gradients gradients) {
   static constexpr const char *kNames[] = {"none", "set", "add"};
   return kNames[static_cast<uint8_t>(gradients)];
+}
+
+const char *spell(StreamKind kind) {
+  static constexpr const char *kNames[] = {"compute",   "gather",  "reduce", "to_host",
+                                           "to_device", "storage", "host"};
+  static_assert(std::size(kNames) == static_cast<size_t>(kLastStreamKind) + 1);
+  return kNames[static_cast<uint8_t>(kind)];
 }
 
 const char *spell(Reduction reduction) {

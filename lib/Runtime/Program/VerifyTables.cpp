@@ -190,11 +190,19 @@ Status verifyHead(const Program &p) {
   return {};
 }
 
+/// Copies are between the device and its host, each way on streams of its own.
 Status verifyCopy(const Program &p, size_t i) {
   const Command &c = p.commands[i];
   if (c.numOperands != 2)
     return refuse("{} has {} operands, a copy has 2", describeCommand(p, i), c.numOperands);
   const Buffer &from = p.buffers[p.operands[c.firstOperand]], &to = p.buffers[p.operands[c.firstOperand + 1]];
+  if (from.space == to.space)
+    return refuse("{} copies within the {}'s memory, which no copy does", describeCommand(p, i),
+                  spell(from.space));
+  const StreamKind way = to.space == Space::Host ? StreamKind::ToHost : StreamKind::ToDevice;
+  if (p.streams[c.stream] != way)
+    return refuse("{} copies from {} to {} on a stream of kind {}, expected {}", describeCommand(p, i),
+                  spell(from.space), spell(to.space), spell(p.streams[c.stream]), spell(way));
   if (from.shape != to.shape || from.dtype != to.dtype)
     return refuse("{} copies {} [{}] to {} [{}]", describeCommand(p, i), spell(from.dtype),
                   fmt::join(from.shape, "x"), spell(to.dtype), fmt::join(to.shape, "x"));

@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <unistd.h>
 
 namespace ds::rt {
@@ -32,12 +31,6 @@ int writeAll(int fd, std::string_view text) {
     text.remove_prefix(static_cast<size_t>(count));
   }
   return 0;
-}
-
-const char *spell(StreamKind kind) {
-  static constexpr const char *kNames[] = {"compute", "gather", "reduce", "host copy", "storage", "host"};
-  static_assert(std::size(kNames) == static_cast<size_t>(kLastStreamKind) + 1);
-  return kNames[static_cast<uint8_t>(kind)];
 }
 
 /// What a slice of the trace is called: the place in the model if the program names it, as in a plan's trace.

@@ -110,8 +110,8 @@ module {
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<16xf32>
   func.func @last(%w: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %h = ds.alloc "activations" : !ds.buffer<tensor<32xf32>, [1], host>
-    ds.transfer %w to %h on host_copy : !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], host>
-    ds.transfer %h to %w on host_copy : !ds.buffer<tensor<32xf32>, [1], host>, !ds.buffer<tensor<32xf32>, [1], device>
+    ds.transfer %w to %h on to_host : !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], host>
+    ds.transfer %h to %w on to_device : !ds.buffer<tensor<32xf32>, [1], host>, !ds.buffer<tensor<32xf32>, [1], device>
     return
   }
 }
@@ -128,8 +128,8 @@ module {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<16xf32>
   func.func @last(%w: !ds.buffer<tensor<16xf32>, [1], host> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %a = ds.alloc "activations" : !ds.buffer<tensor<16xf32>, [1], device>
-    ds.transfer %w to %a on host_copy : !ds.buffer<tensor<16xf32>, [1], host>, !ds.buffer<tensor<16xf32>, [1], device>
-    ds.record 0 on host_copy
+    ds.transfer %w to %a on to_device : !ds.buffer<tensor<16xf32>, [1], host>, !ds.buffer<tensor<16xf32>, [1], device>
+    ds.record 0 on to_device
     ds.wait 0 on gather
     %g = ds.alloc "communication" : !ds.buffer<tensor<32xf32>, [1], device>
     ds.communicate all_gather ins(%a) outs(%g) along dp number 0 on gather : (!ds.buffer<tensor<16xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>

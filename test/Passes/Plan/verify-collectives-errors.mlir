@@ -303,9 +303,23 @@ func.func @e6_items_overlap(%a: !whole {ds.input = "a"}, %b: !part {ds.input = "
 !host = !ds.buffer<tensor<4xf32>, [1], host>
 func.func @transfer_race(%a: !device, %h: !host) {
   // expected-note@+1 {{no event orders it behind this one}}
-  ds.transfer %a to %h on host_copy : !device, !host
-  // expected-error@+1 {{expects stream compute to wait for stream host_copy: it writes bytes [0, 16) that are read there}}
+  ds.transfer %a to %h on to_host : !device, !host
+  // expected-error@+1 {{expects stream compute to wait for stream to_host: it writes bytes [0, 16) that are read there}}
   ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !device
+  return
+}
+
+// -----
+
+// E2. Each way of copies has a stream: what loads waits for what has stored.
+!device = !ds.buffer<tensor<4xf32>, [1], device>
+!host = !ds.buffer<tensor<4xf32>, [1], host>
+func.func @both_ways_race(%a: !device, %h: !host) {
+  // expected-note@+1 {{no event orders it behind this one}}
+  ds.transfer %a to %h on to_host : !device, !host
+  %b = ds.alloc "activations" offset 64 : !device
+  // expected-error@+1 {{expects stream to_device to wait for stream to_host: it reads bytes [0, 16) that are written there}}
+  ds.transfer %h to %b on to_device : !host, !device
   return
 }
 
@@ -323,9 +337,9 @@ module {
   ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @apart(%a: !device {ds.state = @a}, %b: !device {ds.state = @b}, %h: !host {ds.state = @h}, %g: !host {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // expected-note@+1 {{no event orders it behind this one}}
-    ds.transfer %a to %h on host_copy : !device, !host
+    ds.transfer %a to %h on to_host : !device, !host
     ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !device
-    // expected-error@+1 {{expects stream compute to wait for stream host_copy: it writes bytes [0, 16) that are written there}}
+    // expected-error@+1 {{expects stream compute to wait for stream to_host: it writes bytes [0, 16) that are written there}}
     ds.call "fill"(%g) writes [0] params [0.0 : f64] on compute : !host
     return
   }

@@ -9,8 +9,8 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // CHECK: func.func @last(%[[G:[a-z0-9]+]]: {{.*}}, %[[M:[a-z0-9]+]]: !ds.buffer<tensor<8xf32>, [1], host> {ds.state = @m}, %[[W:[a-z0-9]+]]: {{.*}} {ds.state = @w})
   func.func @last(%g: tensor<8xf32> {ds.input = "x"}, %m: !host {ds.state = @m}) -> (!host {ds.state = @m}, tensor<8xf32> {ds.state = @w})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    // CHECK: ds.transfer %[[G]] to %[[S:.*]] on host_copy
-    // CHECK: ds.record [[SENT:[0-9]+]] on host_copy
+    // CHECK: ds.transfer %[[G]] to %[[S:.*]] on to_host
+    // CHECK: ds.record [[SENT:[0-9]+]] on to_host
     %s = ds.store %g {ds.work = #ds.work<update>} : tensor<8xf32> -> !host
     // CHECK: ds.wait [[SENT]] on host
     // CHECK: ds.launch @[[K:.*]] ins(%[[M]], %[[S]]) outs(%[[M]]{{.*}}) extent 8 on host {ds.work = #ds.work<update>}
@@ -21,8 +21,8 @@ module attributes {ds.phase = #ds.phase<resident>} {
       %b = ds.mul %a, %y : tensor<8xf32>
       ds.yield %a, %b : tensor<8xf32>, tensor<8xf32>
     }
-    // CHECK: ds.wait [[MADE]] on host_copy
-    // CHECK: ds.transfer %{{.*}} to %[[W]] on host_copy
+    // CHECK: ds.wait [[MADE]] on to_device
+    // CHECK: ds.transfer %{{.*}} to %[[W]] on to_device
     %l = ds.load %n#1 {ds.work = #ds.work<update>} : !host -> tensor<8xf32>
     return %n#0, %l : !host, tensor<8xf32>
   }

@@ -16,12 +16,12 @@ module attributes {ds.phase = #ds.phase<resident>} {
     // CHECK-DAG: ds.alloc "workspace" offset 4096 {ds.alignment = 4096 : i64} : !ds.buffer<tensor<1024xf32>, [1], host>
     // CHECK: ds.transfer %{{.*}} to %{{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], nvme>, !ds.buffer<tensor<1024xf32>, [1], host>
     // CHECK: ds.record [[READ0:[0-9]+]] on storage
-    // CHECK: ds.wait [[READ0]] on host_copy
-    // CHECK: ds.transfer %{{.*}} to %{{.*}} on host_copy : !ds.buffer<tensor<1024xf32>, [1], host>, !ds.buffer<tensor<1024xf32>, [1], device>
-    // CHECK: ds.record [[COPIED0:[0-9]+]] on host_copy
+    // CHECK: ds.wait [[READ0]] on to_device
+    // CHECK: ds.transfer %{{.*}} to %{{.*}} on to_device : !ds.buffer<tensor<1024xf32>, [1], host>, !ds.buffer<tensor<1024xf32>, [1], device>
+    // CHECK: ds.record [[COPIED0:[0-9]+]] on to_device
     // CHECK: ds.view %[[M]] offset 1024
     // CHECK: ds.transfer %{{.*}} on storage
-    // CHECK: ds.transfer %{{.*}} on host_copy
+    // CHECK: ds.transfer %{{.*}} on to_device
     // CHECK: ds.view %[[M]] offset 2048
     // CHECK: ds.wait [[COPIED0]] on storage
     // CHECK: ds.transfer %{{.*}} on storage : !ds.buffer<tensor<452xf32>, [1], nvme>, !ds.buffer<tensor<452xf32>, [1], host>
@@ -33,8 +33,8 @@ module attributes {ds.phase = #ds.phase<resident>} {
       %c = ds.add %a, %a : tensor<50x50xf32>
       ds.yield %c : tensor<50x50xf32>
     }
-    // CHECK: ds.wait {{.*}} on host_copy
-    // CHECK: ds.transfer %{{.*}} on host_copy : !ds.buffer<tensor<1024xf32>, [1], device>, !ds.buffer<tensor<1024xf32>, [1], host>
+    // CHECK: ds.wait {{.*}} on to_host
+    // CHECK: ds.transfer %{{.*}} on to_host : !ds.buffer<tensor<1024xf32>, [1], device>, !ds.buffer<tensor<1024xf32>, [1], host>
     // CHECK: ds.wait {{.*}} on storage
     // CHECK: ds.transfer %{{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], host>, !ds.buffer<tensor<1024xf32>, [1], nvme>
     %t = ds.store %n : tensor<50x50xf32> -> !stored

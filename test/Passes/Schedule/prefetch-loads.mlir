@@ -34,7 +34,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
     ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%y) extent 262144 on compute : (!device) -> !device
     %l = ds.alloc "activations" : !device
-    ds.transfer %w to %l on host_copy : !host, !device
+    ds.transfer %w to %l on to_device : !host, !device
     ds.launch @kernel_1 ins(%y, %l) outs(%x) extent 262144 on compute : (!device, !device) -> !device
     return
   }
@@ -42,22 +42,43 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // A load does not overtake what stores what it reads, nor does the next load overtake it.
   // CHECK-LABEL: func.func @behind
   // CHECK: ds.launch @kernel_0
-  // CHECK: ds.transfer %{{.*}} to %[[W:.*]] on host_copy : !ds.buffer<{{.*}}, device>, !ds.buffer<{{.*}}, host>
-  // CHECK: ds.transfer %[[W]] to %[[L:.*]] on host_copy
-  // CHECK: ds.transfer %[[W]] to %[[K:.*]] on host_copy
+  // CHECK: ds.transfer %{{.*}} to %[[W:.*]] on to_host : !ds.buffer<{{.*}}, device>, !ds.buffer<{{.*}}, host>
+  // CHECK: ds.transfer %[[W]] to %[[L:.*]] on to_device
+  // CHECK: ds.transfer %[[W]] to %[[K:.*]] on to_device
   // CHECK: ds.launch @kernel_0
   // CHECK: ds.launch @kernel_1 ins(%[[L]], %[[K]])
   func.func @behind(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %y = ds.alloc "activations" : !device
     ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
-    ds.transfer %y to %w on host_copy : !device, !host
+    ds.transfer %y to %w on to_host : !device, !host
     %z = ds.alloc "activations" : !device
     ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
     %l = ds.alloc "activations" : !device
-    ds.transfer %w to %l on host_copy : !host, !device
+    ds.transfer %w to %l on to_device : !host, !device
     %k = ds.alloc "activations" : !device
-    ds.transfer %w to %k on host_copy : !host, !device
+    ds.transfer %w to %k on to_device : !host, !device
     ds.launch @kernel_1 ins(%l, %k) outs(%x) extent 262144 on compute : (!device, !device) -> !device
+    return
+  }
+
+  // A store of something else is on the other stream: the load passes it, by as much as its copy takes.
+  // CHECK-LABEL: func.func @beside
+  // CHECK: ds.launch @kernel_0
+  // CHECK-NEXT: ds.alloc
+  // CHECK-NEXT: ds.transfer %{{.*}} on to_device
+  // CHECK: ds.transfer %{{.*}} on to_host
+  // CHECK: ds.launch @kernel_0
+  func.func @beside(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %y = ds.alloc "activations" : !device
+    ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
+    %h = ds.alloc "activations" : !host
+    ds.transfer %y to %h on to_host : !device, !host
+    %z = ds.alloc "activations" : !device
+    ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
+    ds.launch @kernel_0 ins(%z) outs(%y) extent 262144 on compute : (!device) -> !device
+    %l = ds.alloc "activations" : !device
+    ds.transfer %w to %l on to_device : !host, !device
+    ds.launch @kernel_1 ins(%y, %l) outs(%x) extent 262144 on compute : (!device, !device) -> !device
     return
   }
 

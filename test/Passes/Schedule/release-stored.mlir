@@ -10,8 +10,8 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // %y is copied to the host and not read any more: compute waits where the copy should be done, behind some kernels, or
   // at once where there is no room for %y and two others beside @x. %z is read again, and that store is not waited for.
   // CHECK-LABEL: func.func @stored
-  // CHECK: ds.transfer %[[Y:.*]] to %{{.*}} on host_copy
-  // CHECK-NEXT: ds.record 0 on host_copy
+  // CHECK: ds.transfer %[[Y:.*]] to %{{.*}} on to_host
+  // CHECK-NEXT: ds.record 0 on to_host
   // CHECK: ds.launch @kernel_0
   // CHECK: ds.wait 0 on compute
   // CHECK: ds.launch @kernel_0
@@ -20,7 +20,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: return
   // FULL-LABEL: func.func @stored
   // FULL: ds.transfer
-  // FULL-NEXT: ds.record 0 on host_copy
+  // FULL-NEXT: ds.record 0 on to_host
   // FULL-NEXT: ds.alloc
   // FULL-NEXT: ds.wait 0 on compute
   // FULL-NEXT: ds.launch @kernel_0
@@ -29,13 +29,13 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
     ds.launch @kernel_0 ins(%x) outs(%v) extent 262144 on compute : (!device) -> !device
     %y = ds.alloc "activations" : !device
     ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
-    ds.transfer %y to %w on host_copy : !device, !host
+    ds.transfer %y to %w on to_host : !device, !host
     %z = ds.alloc "activations" : !device
     ds.launch @kernel_0 ins(%v) outs(%z) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%v) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%v) outs(%z) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%v) extent 262144 on compute : (!device) -> !device
-    ds.transfer %z to %w on host_copy : !device, !host
+    ds.transfer %z to %w on to_host : !device, !host
     ds.launch @kernel_0 ins(%v) outs(%x) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%x) extent 262144 on compute : (!device) -> !device
     return

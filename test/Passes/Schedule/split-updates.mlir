@@ -25,7 +25,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: %[[G0:.*]] = ds.view %[[G]] offset 0
   // CHECK: ds.launch @kernel_0 ins(%[[A0]], %[[G0]], %[[R]]) outs(%[[A0]]) extent 1024 on host
   // CHECK: ds.transfer %[[A0]] to %[[M0]] on storage
-  // CHECK: ds.transfer %[[A0]] to %{{.*}} on host_copy
+  // CHECK: ds.transfer %[[A0]] to %{{.*}} on to_device
   // CHECK: %[[SLOT1:.*]] = ds.alloc "workspace"
   // CHECK: %[[A1:.*]] = ds.view %[[SLOT1]] offset 0
   // CHECK: %[[M1:.*]] = ds.view %[[M]] offset 1024
@@ -46,7 +46,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], nvme>
   // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], nvme>
   // AHEAD: ds.launch
-  // AHEAD: ds.transfer {{.*}} on host_copy
+  // AHEAD: ds.transfer {{.*}} on to_device
   // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], host>
   // AHEAD: ds.transfer {{.*}} on storage : !ds.buffer<tensor<452xf32>, [1], nvme>
   // AHEAD: ds.launch
@@ -56,7 +56,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
     ds.transfer %m to %a on storage : !nvme, !host
     ds.launch @kernel_0 ins(%a, %g, %r) outs(%a) extent 2500 on host : (!host, !host, !scalar) -> !host
     ds.transfer %a to %m on storage : !host, !nvme
-    ds.transfer %a to %d on host_copy : !host, !device
+    ds.transfer %a to %d on to_device : !host, !device
     return
   }
 

@@ -135,7 +135,7 @@ void meet(ProgramBuilder &b, uint8_t from, uint8_t to) {
 /// order.
 ProgramBuilder roundTrip(bool addsThere = false) {
   ProgramBuilder b;
-  b.program.streams = {StreamKind::HostCopy, StreamKind::Compute, StreamKind::Storage};
+  b.program.streams = {StreamKind::ToHost, StreamKind::Compute, StreamKind::ToDevice};
   const uint32_t a = b.keep({1024}), c = b.keep({1024});
   b.program.stages[0].arenas.host = 4096;
   b.program.buffers.push_back({Space::Host, DType::F32, 0, {1024}, {1}});
