@@ -54,10 +54,12 @@ int64_t TimelineBuilder::shownRuns(const SegmentSimulation &segment) {
   return 1;
 }
 
-/// "compute", "collective", "record" or "wait".
+/// What PlanTimeline::Command says.
 static std::string kindOf(Operation *op) {
   if (isa<LaunchOp, CallOp>(op))
     return "compute";
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return transfer.getStream() == StreamKind::Storage ? "storage" : "copy";
   return isa<CommunicateOp>(op) ? "collective" : op->getName().stripDialect().str();
 }
 

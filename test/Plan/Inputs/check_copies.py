@@ -16,7 +16,7 @@ rows = {e["args"]["name"]: (e["pid"], e["tid"]) for e in events if e["ph"] == "M
 spans = {}
 for way in ("to_host", "to_device"):
     slices = [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == rows[way] and e["cat"] != "wait"]
-    assert slices, way
+    assert slices and all(e["cat"] == "copy" for e in slices), way
     spans[way] = [(e["ts"], e["ts"] + e["dur"]) for e in slices]
     print(f"{way}: copies of {sum(e['args']['bytes'] for e in slices):.0f} bytes")
 if any(a < d - 0.01 and c < b - 0.01 for a, b in spans["to_host"] for c, d in spans["to_device"]):
