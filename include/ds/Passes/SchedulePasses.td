@@ -153,7 +153,8 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     Requires: phase sharded, or step on one rank; regions fused, issue order final.
     Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
     (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
-    are one symbol; (E5) transfers of storage begin at whole units of 4096 bytes of host memory.
+    are one symbol; (E5) transfers of storage begin at whole units of 4096 bytes of host memory; (E6) an update makes what
+    it can in the place of gradients that micro-steps have added up, which nobody reads behind it.
 
     ```
     %t = ds.transpose %x perm [1, 0] : ...                  %t = ds.view %x offset 0 : ... -> !ds.buffer<..., [1, 4], device>

@@ -67,6 +67,17 @@ void FunctionBufferizer::addGradient(Value value) {
     addGradient(maker->getOperand(0));
 }
 
+/// Whether nobody reads `state` after `func`, which does not return it: gradients that micro-steps have added
+/// up end with the update, and the next step's first micro-step sets them.
+static bool endsWith(func::FuncOp func, StateOp state) {
+  SegmentAttr segment = SegmentAttr::of(func);
+  if (!state || state.getRole() != Role::Gradient || !segment || !segment.does(Work::Update))
+    return false;
+  return llvm::none_of(llvm::seq(func.getNumResults()), [&](unsigned index) {
+    return func.getResultAttr(index, DsDialect::kStateAttr) == FlatSymbolRefAttr::get(state);
+  });
+}
+
 /// The buffers that the function will take, all added at once: a step has thousands.
 void FunctionBufferizer::makeArguments() {
   SmallVector<Type> types;
@@ -99,8 +110,12 @@ void FunctionBufferizer::makeArguments() {
     rootLastUse[buffer] = UINT_MAX;
     if (state)
       stateBuffers[state] = buffer;
-    if (index < numTensors)
-      buffers[func.getArgument(index)] = buffer;
+    if (index >= numTensors)
+      continue;
+    buffers[func.getArgument(index)] = buffer;
+    auto name = dyn_cast_or_null<FlatSymbolRefAttr>(state);
+    if (name && endsWith(func, symbols.lookup<StateOp>(name.getValue())))
+      rootLastUse[buffer] = lastUse.lookup(func.getArgument(index));
   }
 }
 
@@ -224,9 +239,32 @@ bool FunctionBufferizer::diesAt(Value operand, Operation *op) {
   if (it == buffers.end())
     return false;
   Value root = rootOf(it->second);
-  auto alloc = root.getDefiningOp<AllocOp>();
   // What was gathered stays as it is: whether it is gathered again or kept is decided later.
-  return alloc && alloc.getCategory() != "communication" && rootLastUse.lookup(root) <= position.at(op);
+  auto alloc = root.getDefiningOp<AllocOp>();
+  return !(alloc && alloc.getCategory() == "communication") && rootLastUse.lookup(root) <= position.at(op);
+}
+
+/// The place of the state that `op` has the new value of, where it holds nothing any more: that of the
+/// gradient so far, which was loaded for a product to add to. Null where there is none.
+Value FunctionBufferizer::findVacated(StoreOp op) {
+  Value value = op->getOperand(0);
+  while (Operation *maker = value.getDefiningOp()) {
+    if (auto load = dyn_cast<LoadOp>(maker)) {
+      Value place = buffers.at(load->getOperand(0));
+      bool fits = bufferType(place) ==
+                  BufferType::getContiguous(tensorType(op->getOperand(0)), spaceOf(op->getResult(0)));
+      return fits && isa<BlockArgument>(place) && diesAt(load->getOperand(0), op) ? place : Value();
+    }
+    auto library = dyn_cast<LibraryOpInterface>(maker);
+    if (!library)
+      return {};
+    LibraryCall call = library.getLibraryCall();
+    auto tied = llvm::find_if(call.inPlace, [&](auto pair) { return maker->getResult(pair.first) == value; });
+    if (tied == call.inPlace.end())
+      return {};
+    value = maker->getOperand(tied->second);
+  }
+  return {};
 }
 
 bool FunctionBufferizer::diesAlone(OpOperand &operand) {
@@ -238,22 +276,27 @@ bool FunctionBufferizer::diesAlone(OpOperand &operand) {
 }
 
 /// How well the buffer of `input` suits what `result` gives, the less the better: a state that was moved here
-/// takes its new value back, and other values leave such buffers to those.
+/// takes its new value back, and other values leave such buffers to those. A state's own place is there
+/// anyway.
 unsigned FunctionBufferizer::rankOf(Value input, OpResult result) {
+  if (isa<BlockArgument>(rootOf(buffers.at(input))))
+    return 1;
   auto from = input.getDefiningOp<MoveOp>();
   auto argument = from ? dyn_cast<BlockArgument>(from->getOperand(0)) : BlockArgument();
   if (!argument)
-    return 1;
+    return 2;
   Attribute state = func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr);
   return llvm::any_of(
              result.getUsers(),
              [&](Operation *user) { return isa<MoveOp>(user) && becomesState(user->getResult(0)) == state; })
              ? 0
-             : 2;
+             : 3;
 }
 
 Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
   RankedTensorType type = tensorType(op.getResult(result));
+  // What storage takes begins at a unit, and a state anywhere.
+  bool isMoved = llvm::any_of(op.getResult(result).getUsers(), llvm::IsaPred<MoveOp>);
   auto hasAlias = [&](Value input) {
     return llvm::any_of(op.getInputs(), [&](Value other) {
       return other != input && rootOf(buffers.at(other)) == buffers.at(input);
@@ -266,6 +309,7 @@ Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
   for (Value input : inputs)
     if (input.getType() == type && diesAt(input, op) && !hasAlias(input) &&
         bufferType(buffers.at(input)).isContiguous() && rootOf(buffers.at(input)) == buffers.at(input) &&
+        !(isMoved && isa<BlockArgument>(buffers.at(input))) &&
         readsWhereItWrites(op->getResult(result), input))
       return buffers.at(input);
   return {};

@@ -90,8 +90,9 @@ void FunctionBufferizer::bufferizeStore(StoreOp op) {
   Value value = op->getOperand(0), result = op->getResult(0);
   Value source = toContiguous(buffers.at(value), op.getLoc());
   Destination destination = findDestination(result);
-  Value target = destination ? *destination
-                             : allocate(tensorType(value), categoryOf(value), op.getLoc(), spaceOf(result));
+  Value target = destination ? *destination : findVacated(op);
+  if (!target)
+    target = allocate(tensorType(value), categoryOf(value), op.getLoc(), spaceOf(result));
   transfer(source, target, op.getLoc());
   bind(result, target);
 }

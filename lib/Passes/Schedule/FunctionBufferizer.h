@@ -121,6 +121,7 @@ private:
   /// An operand whose buffer may hold `result`, for results that are written where the operand was just read.
   Value findDyingOperand(FusedOp op, unsigned result);
   unsigned rankOf(Value input, OpResult result);
+  Value findVacated(StoreOp op);
 
   Value createView(Value source, const StridedView &view, Location loc);
   /// Whether `a` and `b` are the same elements of the same memory, in the same shape.
