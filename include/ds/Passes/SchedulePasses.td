@@ -174,14 +174,16 @@ def SplitUpdates : Pass<"ds-split-updates", "::mlir::func::FuncOp"> {
   let description = [{
     Launches on the host of kernels that serve any size, tied by memory that only they and transfers touch, and the
     transfers that bring it from storage and take it away become one sequence for each window of at most `sub-group`
-    elements; where storage is moved, of at most `staging` bytes. What only they touch lies in `sets` sets of staging
-    memory, which take turns.
+    elements; where storage is moved or something goes on to the device, of at most `staging` bytes. What only they touch
+    lies in `sets` sets of staging memory, which take turns; where storage has no part in it, in a ring of three of the
+    largest windows, each behind the last.
 
     Requires: phase scheduled, no events yet.
     Ensures: (E1) each element is computed by the same kernels in the same order: results are bit-equal; (E2) all that is
     done to one window stands before the next; (E3) of memory that comes from storage for updates there are `sets`
-    windows, however many updates there are; (E4) windows in storage begin at whole units; (E5) what is not uniform, and
-    what would have to pass something that touches what it does, stays as it is.
+    windows, however many updates there are; (E4) windows in storage begin at whole units; (E5) what is not uniform,
+    what would have to pass something that touches what it does, and what goes on to the device where a ring has room
+    for all of it, stays as it is.
 
     With `sub-group=1024`
     ```

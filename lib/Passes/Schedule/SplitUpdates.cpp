@@ -9,8 +9,10 @@
 //
 // Launches that are tied by memory that only they and transfers touch are a chain, which is moved to one
 // place and repeated for each window. Reads run ahead and writes behind as far as the sets allow: events
-// order them, and ds-prefetch-loads puts the reads in front. Price: kernels that are not uniform stay whole,
-// and so does what cannot be moved together.
+// order them, and ds-prefetch-loads puts the reads in front. What storage has no part in goes on to the
+// device from a ring, where each window lies behind the last and the first place comes again behind the end:
+// an update waits for the copy of what lay in its place, of two of the largest windows ago. Price: kernels
+// that are not uniform stay whole, and so does what cannot be moved together.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Work.h"
@@ -32,6 +34,10 @@ using namespace mlir;
 using namespace mlir::ds;
 
 static constexpr int64_t kUnit = ::ds::rt::kStorageUnit;
+/// The largest windows that a ring holds. While one is copied the next is made; one more, for small windows
+/// between large ones leave less than a whole one in front of the ring's end.
+static constexpr int64_t kRingWindows = 3;
+static constexpr int64_t kRingStep = 64; ///< elements that windows of a ring begin at multiples of
 
 static BufferType typeOf(Value buffer) { return cast<BufferType>(buffer.getType()); }
 static int64_t elementsOf(Value buffer) { return typeOf(buffer).getTensor().getNumElements(); }
@@ -62,6 +68,14 @@ struct Chain {
       return transfer && isOnStorage(transfer);
     });
   }
+  /// Whether it lies in a ring: nothing but the device is given what it makes.
+  bool passesOn() const { return !movesStorage() && llvm::any_of(commands, llvm::IsaPred<TransferOp>); }
+};
+
+/// A chain and how many of its elements are updated at once.
+struct Cut {
+  Chain chain;
+  int64_t piece = 0;
 };
 
 /// Splits the updates of one function.
@@ -76,14 +90,23 @@ private:
   SmallVector<Chain> findChains();
   bool canMove(const Chain &chain);
   int64_t pieceOf(const Chain &chain) const;
+  SmallVector<Cut> findCuts();
   void split(const Chain &chain, int64_t piece);
+  AllocOp allocate(Value like, int64_t elements);
   Value slotFor(Value own, unsigned index, int64_t count);
+  Value ringFor(Value own, unsigned index, int64_t count);
   void trimSlots();
 
   /// The places that windows of the allocation of one number and element type take in turn.
   struct Slots {
     SmallVector<AllocOp> sets;
     int64_t elements = 0;
+  };
+
+  /// The place that windows of the allocation of one number and element type take one behind the other.
+  struct Ring {
+    AllocOp place;
+    int64_t next = 0, end = 0; ///< elements: where the next window begins, how far any reached
   };
 
   func::FuncOp func;
@@ -95,6 +118,8 @@ private:
   SmallVector<Operation *> commands;
   std::vector<SmallVector<BufferAccess>> accesses;
   llvm::MapVector<std::pair<Type, unsigned>, Slots> slots;
+  llvm::MapVector<std::pair<Type, unsigned>, Ring> rings;
+  int64_t ringElements = 0; ///< that a ring has room for
 };
 } // namespace
 
@@ -186,16 +211,40 @@ bool UpdateSplitter::canMove(const Chain &chain) {
 /// How many elements are updated at once. What storage moves begins at whole units in both places.
 int64_t UpdateSplitter::pieceOf(const Chain &chain) const {
   int64_t most = subGroup > 0 ? subGroup : chain.elements;
-  if (!chain.movesStorage())
+  if (!chain.movesStorage() && !chain.passesOn())
     return std::min(most, chain.elements);
   int64_t least = INT64_MAX, widest = 1;
   for (Value own : chain.own) {
     least = std::min(least, elementBytes(own));
     widest = std::max(widest, elementBytes(own));
   }
-  int64_t unit = kUnit / least;
+  int64_t unit = chain.movesStorage() ? kUnit / least : kRingStep;
   most = std::min(most, staging / widest);
+  if (most >= chain.elements)
+    return chain.elements;
   return std::min(chain.elements, std::max<int64_t>(most / unit, 1) * unit);
+}
+
+/// Memory of the host for the function's updates, of the element type of `like`.
+AllocOp UpdateSplitter::allocate(Value like, int64_t elements) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&func.getBody().front());
+  auto type = BufferType::getContiguous(
+      RankedTensorType::get(elements, typeOf(like).getTensor().getElementType()), Space::Host);
+  return builder.create<AllocOp>(like.getLoc(), type, "workspace", IntegerAttr());
+}
+
+/// A window of `count` elements for what `own` holds, which is number `index` of its chain, in a ring.
+Value UpdateSplitter::ringFor(Value own, unsigned index, int64_t count) {
+  Type element = typeOf(own).getTensor().getElementType();
+  Ring &ring = rings[{element, index}];
+  if (!ring.place)
+    ring.place = allocate(own, ringElements);
+  int64_t first = ring.next + count > ringElements ? 0 : ring.next;
+  ring.next = llvm::alignTo(first + count, kRingStep);
+  ring.end = std::max(ring.end, first + count);
+  auto window = BufferType::getContiguous(RankedTensorType::get(count, element), Space::Host);
+  return builder.create<ViewOp>(own.getLoc(), window, ring.place.getBuffer(), first);
 }
 
 /// A window of `count` elements for what `own` holds, which is number `index` of its chain.
@@ -204,18 +253,18 @@ Value UpdateSplitter::slotFor(Value own, unsigned index, int64_t count) {
   Slots &ring = slots[{element, index}];
   ring.elements = std::max(ring.elements, count);
   while (ring.sets.size() <= turn % sets) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(&func.getBody().front());
-    auto type = BufferType::getContiguous(RankedTensorType::get(kUnit, element), Space::Host);
-    ring.sets.push_back(builder.create<AllocOp>(own.getLoc(), type, "workspace", IntegerAttr()));
+    ring.sets.push_back(allocate(own, kUnit));
     ring.sets.back()->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(kUnit));
   }
   auto window = BufferType::getContiguous(RankedTensorType::get(count, element), Space::Host);
   return builder.create<ViewOp>(own.getLoc(), window, ring.sets[turn % sets].getBuffer(), 0);
 }
 
-/// Leaves each slot as large as its largest window, in whole units.
+/// Leaves each slot as large as its largest window, in whole units, and each ring as far as it was used.
 void UpdateSplitter::trimSlots() {
+  for (auto &[key, ring] : rings)
+    ring.place.getBuffer().setType(
+        BufferType::getContiguous(RankedTensorType::get(ring.end, key.first), Space::Host));
   for (auto &[key, ring] : slots)
     for (AllocOp slot : ring.sets) {
       int64_t bytes = elementBytes(slot.getBuffer());
@@ -235,8 +284,10 @@ void UpdateSplitter::split(const Chain &chain, int64_t piece) {
     int64_t count = std::min(piece, chain.elements - first);
     DenseMap<Value, Value> windows;
     llvm::SmallDenseMap<Type, unsigned> numbers;
-    for (Value own : chain.own)
-      windows[own] = slotFor(own, numbers[typeOf(own).getTensor().getElementType()]++, count);
+    for (Value own : chain.own) {
+      unsigned number = numbers[typeOf(own).getTensor().getElementType()]++;
+      windows[own] = chain.passesOn() ? ringFor(own, number, count) : slotFor(own, number, count);
+    }
     auto windowOf = [&](Value buffer) {
       if (isScalar(buffer))
         return buffer;
@@ -263,6 +314,28 @@ void UpdateSplitter::split(const Chain &chain, int64_t piece) {
     own.getDefiningOp()->erase();
 }
 
+/// The chains that become windows. What goes on to the device does where it is too large, or where more
+/// follows than a ring has room for: otherwise nothing would take its place again.
+SmallVector<Cut> UpdateSplitter::findCuts() {
+  SmallVector<Cut> cuts;
+  int64_t passed = 0;
+  for (const Chain &chain : findChains()) {
+    int64_t piece = pieceOf(chain);
+    if (piece <= 0 || !canMove(chain))
+      continue;
+    cuts.push_back({chain, piece});
+    if (chain.passesOn()) {
+      passed += chain.elements;
+      ringElements = std::max(ringElements, kRingWindows * piece);
+    }
+  }
+  llvm::erase_if(cuts, [&](const Cut &cut) {
+    bool isReused = cut.chain.passesOn() && passed > ringElements;
+    return cut.piece == cut.chain.elements && !cut.chain.movesStorage() && !isReused;
+  });
+  return cuts;
+}
+
 void UpdateSplitter::run() {
   for (Operation &op : func.getBody().front())
     if (isCommand(&op)) {
@@ -271,15 +344,11 @@ void UpdateSplitter::run() {
       accesses.push_back(accessesOf(&op));
     }
   // All are judged before any is rewritten: positions are those of the commands as they stand.
-  SmallVector<std::pair<Chain, int64_t>> pieces;
-  for (const Chain &chain : findChains())
-    if (int64_t piece = pieceOf(chain);
-        piece > 0 && (piece < chain.elements || chain.movesStorage()) && canMove(chain))
-      pieces.push_back({chain, piece});
-  if (pieces.empty())
+  SmallVector<Cut> cuts = findCuts();
+  if (cuts.empty())
     return;
-  for (const auto &[chain, piece] : pieces)
-    split(chain, piece);
+  for (const Cut &cut : cuts)
+    split(cut.chain, cut.piece);
   trimSlots();
   for (ViewOp view : llvm::make_early_inc_range(func.getOps<ViewOp>()))
     if (view->use_empty())
