@@ -2,7 +2,8 @@
 //
 // Preloaded into ds-run. DS_FAULT_DIR names the directory, DS_FAULT is KIND:K: the K-th call, from 1, that
 // makes, changes, syncs, closes, renames or removes something below it ends with that fault: kill (the process
-// is killed before the call), enospc, eio, eios (the calls behind it too), or short (of a write: half of it).
+// is killed before the call), enospc, eio, eios (the calls behind it too), short (of a write: half of it), or
+// lost (of a write: none of it, though it says that all is written).
 // DS_FAULT_RANK: only in this rank.
 // When the process ends well, the number of calls is written to DS_FAULT_COUNT if that is a file name.
 #define _GNU_SOURCE
@@ -29,7 +30,10 @@ static int is_below(const char *path) {
   return directory && path && strstr(path, directory) == path;
 }
 
-// The errno of this call's failure, 0 for none, -1 for a short write.
+#define SHORT (-1)
+#define LOST (-2)
+
+// The errno of this call's failure, 0 for none, SHORT or LOST for a write.
 static int strike(void) {
   const char *fault = getenv("DS_FAULT"), *rank = getenv("DS_FAULT_RANK"), *own = getenv("DS_RANK");
   if (rank && strcmp(rank, own ? own : "0") != 0)
@@ -42,7 +46,9 @@ static int strike(void) {
     return 0;
   if (strncmp(fault, "kill", 4) == 0)
     kill(getpid(), SIGKILL);
-  return strncmp(fault, "enospc", 6) == 0 ? ENOSPC : strncmp(fault, "short", 5) == 0 ? -1 : EIO;
+  if (strncmp(fault, "lost", 4) == 0)
+    return LOST;
+  return strncmp(fault, "enospc", 6) == 0 ? ENOSPC : strncmp(fault, "short", 5) == 0 ? SHORT : EIO;
 }
 
 static int is_watched(int file) { return file >= 0 && file < MAX_FILES && watched[file]; }
@@ -86,7 +92,9 @@ int open64(const char *path, int flags, ...) {
       errno = failure;                                                                                       \
       return -1;                                                                                             \
     }                                                                                                        \
-    return REAL(name)(file, data, failure < 0 ? (bytes + 1) / 2 : bytes, offset);                            \
+    if (failure == LOST)                                                                                     \
+      return (ssize_t)bytes;                                                                                 \
+    return REAL(name)(file, data, failure == SHORT ? (bytes + 1) / 2 : bytes, offset);                       \
   }
 WRITE(pwrite, off_t)
 WRITE(pwrite64, off64_t)
