@@ -145,6 +145,11 @@ void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions
   manager.addPass(createGroupLaunches());
   // Nothing may move any more: events order the streams as they stand.
   manager.addNestedPass<func::FuncOp>(createInsertEvents());
+  // Only now is it known what a plan could reuse without it; what shares memory then is ordered as well.
+  ShareHostOptions host;
+  host.cluster = options.cluster;
+  manager.addNestedPass<func::FuncOp>(createShareHost(host));
+  manager.addNestedPass<func::FuncOp>(createInsertEvents());
   manager.addPass(createVerifyScheduled());
 }
 

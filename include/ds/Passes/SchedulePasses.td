@@ -304,6 +304,31 @@ def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
     Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456", "As ds-assign-workspaces has it">];
 }
 
+def ShareHost : Pass<"ds-share-host", "::mlir::func::FuncOp"> {
+  let summary = "Lets what the host's cores work on take the same memory in turn";
+  let description = [{
+    Allocations of the host that its cores work on become windows of one pool for each element type and alignment. Two
+    may lie in the same place if the one is touched for the last time before the other is for the first, in issue order
+    and, by a simulation with the rates of `cluster`, in time, where a command counts twice that may still run.
+
+    Requires: phase scheduled, events inserted; they are to be inserted once more behind it.
+    Ensures: (E1) windows that share memory follow each other in issue order, so that events can order them, and in time,
+    so that none waits for that; (E2) what stays on the device, numbers, and what only copies touch keep their own; (E3)
+    the most bytes of the host that are live at a command are fewer than before, or nothing changes.
+
+    ```
+    ds.transfer %g0 to %a on to_host                          ds.transfer %g0 to %pool[0..] on to_host
+    ds.launch @add ins(%m0, %a) outs(%m0) on host             ds.launch @add ins(%m0, %pool[0..]) outs(%m0) on host
+    ds.transfer %g1 to %b on to_host                      ->  ds.transfer %g1 to %pool[n..] on to_host
+    ds.launch @add ins(%m1, %b) outs(%m1) on host             ds.launch @add ins(%m1, %pool[n..]) outs(%m1) on host
+    ds.transfer %g2 to %c on to_host                          ds.transfer %g2 to %pool[0..] on to_host
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">];
+}
+
 def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"> {
   let summary = "Gathers parameters ahead of need, and keeps those that are to stay";
   let description = [{
