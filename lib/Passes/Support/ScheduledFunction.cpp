@@ -39,30 +39,75 @@ static void join(Clock &into, const Clock &from) {
     into[stream] = std::max(into[stream], from[stream]);
 }
 
+namespace {
+/// A transfer or a collective, as far as who touches the same bytes must know it.
+struct Issued {
+  unsigned stream = 0;
+  Clock clock{}; ///< what has run when it has
+  SmallVector<BufferAccess> accesses;
+};
+
+/// What will be waited for although no event says so yet: a transfer or collective by what touches the same
+/// bytes. Where ds-insert-events has run it adds nothing.
+class ImpliedWaits {
+public:
+  /// Joins into `clock`, which `stream` has, what a command of it with `accesses` has to wait for.
+  void wait(unsigned stream, Clock &clock, ArrayRef<BufferAccess> accesses) const {
+    for (const BufferAccess &access : accesses)
+      for (size_t index : touched.lookup(access.root))
+        if (const Issued &other = issued[index];
+            clock[other.stream] < other.clock[other.stream] && conflict(accesses, other.accesses))
+          join(clock, other.clock);
+  }
+  void add(unsigned stream, const Clock &clock, SmallVector<BufferAccess> accesses) {
+    for (const BufferAccess &access : accesses)
+      touched[access.root].push_back(issued.size());
+    issued.push_back({stream, clock, std::move(accesses)});
+  }
+
+private:
+  std::vector<Issued> issued;
+  DenseMap<Value, SmallVector<size_t, 2>> touched; ///< by what buffers
+};
+} // namespace
+
 /// Finds for each command of another stream the first wait of the compute stream that knows it has run: one
 /// for an event that was recorded behind it, on its stream or on one that had waited for that. Without one
-/// that is the end of the segment, where all streams meet.
+/// that is the end of the segment, where all streams meet. Where something is transferred, a command of
+/// compute that touches what others have counts as such a wait: schedulers ask before there are events, and a
+/// parameter that was loaded would be there to the end otherwise.
 void ScheduledFunction::findCompletions() {
   std::array<Clock, kNumStreams> clocks{};
   DenseMap<int64_t, Clock> events; // what has run when they happen
   std::array<SmallVector<size_t>, kNumStreams> issued;
   Clock completed{};
+  ImpliedWaits implied;
+  const bool transfers = !func.getOps<TransferOp>().empty();
   completion.assign(commands.size(), static_cast<int64_t>(commands.size()) - 1);
+  auto complete = [&](size_t index) {
+    for (unsigned other = 0; other < kNumStreams; ++other)
+      for (; other != kCompute && completed[other] < clocks[kCompute][other]; ++completed[other])
+        completion[issued[other][completed[other]]] = static_cast<int64_t>(index);
+  };
   for (auto [index, command] : llvm::enumerate(commands)) {
     const auto stream = static_cast<unsigned>(streamOf(command));
     if (auto record = dyn_cast<RecordOp>(command)) {
       events[record.getEvent()] = clocks[stream];
     } else if (auto wait = dyn_cast<WaitOp>(command)) {
       join(clocks[stream], events.lookup(wait.getEvent()));
-      for (unsigned other = 0; stream == kCompute && other < kNumStreams; ++other)
-        for (; other != kCompute && completed[other] < clocks[kCompute][other]; ++completed[other])
-          completion[issued[other][completed[other]]] = static_cast<int64_t>(index);
     } else {
+      SmallVector<BufferAccess> accesses;
+      if (transfers)
+        implied.wait(stream, clocks[stream], accesses = accessesOf(command));
       issued[stream].push_back(index);
       clocks[stream][stream] = issued[stream].size();
+      if (transfers && isa<TransferOp, CommunicateOp>(command))
+        implied.add(stream, clocks[stream], std::move(accesses));
     }
-    if (stream == kCompute)
+    if (stream == kCompute) {
+      complete(index);
       completion[index] = static_cast<int64_t>(index);
+    }
   }
 }
 
