@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::ds;
 
 /// The stream of a collective: what brings values here must not queue up behind what sends gradients away.
-static StreamKind streamOf(CollectiveOpInterface op) {
+static StreamKind streamOfCollective(CollectiveOpInterface op) {
   return op.getReduction() ? StreamKind::Reduce : StreamKind::Gather;
 }
 
@@ -60,7 +60,7 @@ void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
                                 outputs,
                                 reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(),
                                 op.getAxes(), builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(),
-                                Value(), StreamKindAttr::get(context, streamOf(op)));
+                                Value(), StreamKindAttr::get(context, streamOfCollective(op)));
 }
 
 void FunctionBufferizer::bufferizeLocalShard(LocalShardOp op) {

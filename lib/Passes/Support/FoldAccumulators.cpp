@@ -25,7 +25,7 @@ static MutableOperandRange *getAccumulatorSlot(Operation *op, std::optional<Muta
 }
 
 /// True when `value` is computed before `op`, or is an argument.
-static bool isBefore(Value value, Operation *op) {
+static bool isMadeBefore(Value value, Operation *op) {
   Operation *def = value.getDefiningOp();
   return !def || (def->getBlock() == op->getBlock() && def->isBeforeInBlock(op));
 }
@@ -36,7 +36,7 @@ static Operation *findTaker(Value sum, Value addend) {
   std::optional<MutableOperandRange> storage;
   Operation *op = sum.getDefiningOp();
   MutableOperandRange *slot = getAccumulatorSlot(op, storage);
-  if (!slot || !sum.hasOneUse() || !isBefore(addend, op))
+  if (!slot || !sum.hasOneUse() || !isMadeBefore(addend, op))
     return nullptr;
   return slot->empty() ? op : findTaker((*slot)[0].get(), addend);
 }

@@ -1,0 +1,46 @@
+"""check_precompiled.py - a build with precompiled headers means what one without them means.
+
+    check_precompiled.py ROOT
+
+With DS_PRECOMPILE every file sees the headers of DS_MLIR_HEADERS (cmake/DsTargets.cmake), also those that it does not
+include. A file's own `static` helper of the same name as one of their functions is then passed over: within a member of
+mlir::ds the name is found in mlir::ds first, and an argument that converts makes it another call, without a warning.
+Names each such helper.
+"""
+
+import pathlib
+import re
+import sys
+
+# Functions begin at a line's begin, in headers and in files alike (.clang-format).
+DECLARED = re.compile(r"^[A-Za-z_][\w:<>,&* ]*[ &*](\w+)\(", re.M)
+STATIC = re.compile(r"^(?:template <[^\n]*>\s*)?static [^;={(]*?[ &*](\w+)\(", re.M)
+
+
+def find_headers(root):
+    """The headers of this project that are precompiled, with those that they include."""
+    listed = re.search(r"set\(DS_MLIR_HEADERS ([^)]*)\)", (root / "cmake/DsTargets.cmake").read_text())
+    waiting = re.findall(r"<(ds/[^>]+)>", listed.group(1))
+    found = {}
+    while waiting:
+        header = waiting.pop()
+        path = root / "include" / header
+        if header not in found and path.is_file():
+            found[header] = path.read_text()
+            waiting += re.findall(r'^#include "(ds/[^"]+)"', found[header], re.M)
+    return found
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    declared = {name: header for header, text in find_headers(root).items() for name in DECLARED.findall(text)}
+    faults = []
+    for path in sorted((root / "lib").rglob("*.cpp")):
+        for name in STATIC.findall(path.read_text()):
+            if name in declared:
+                faults.append(f"{path.relative_to(root)}: {name} is also in {declared[name]}, which may be precompiled")
+    print("\n".join(faults) or f"no helper has one of {len(declared)} precompiled names")
+    return 1 if faults else 0
+
+
+sys.exit(main())
