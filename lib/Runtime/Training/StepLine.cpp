@@ -41,7 +41,9 @@ std::optional<Throughput> throughputOf(const Predicted &predicted, double second
 
 bool mayColour(int fd) {
   const char *no = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
-  return ::isatty(fd) && !(no && *no) && !(terminal && std::strcmp(terminal, "dumb") == 0);
+  // mpirun reads what a rank writes through a terminal of its own, wherever it writes that to.
+  const bool isLaunched = std::getenv("PMIX_RANK") != nullptr;
+  return ::isatty(fd) && !isLaunched && !(no && *no) && !(terminal && std::strcmp(terminal, "dumb") == 0);
 }
 
 void StepLine::add(std::string &line, const char *name, const std::string &text, Tone tone) {

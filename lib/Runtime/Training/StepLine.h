@@ -1,7 +1,7 @@
 //===- StepLine.h - What a run prints of a step --------------------------------------===//
 //
 // One line a step, whose fields stand below one another: each is as wide as the widest of its kind so far.
-// Colour only on a terminal, and not where NO_COLOR is set (no-color.org).
+// Colour only on a terminal, and not where NO_COLOR is set (no-color.org) or a launcher passes the lines on.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_TRAINING_STEPLINE_H

@@ -6,6 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+#include <utility>
 
 using namespace ds::rt;
 using testing::HasSubstr;
@@ -66,7 +70,29 @@ TEST(StepLineTest, ColourOnlyWhereItIsWanted) {
   skipped.skipped = true;
   EXPECT_THAT(StepLine(2, 0, {}, false).spell(skipped), Not(HasSubstr("\033")));
   EXPECT_THAT(StepLine(2, 0, {}, true).spell(skipped), HasSubstr("\033[33mskipped\033[0m"));
+}
+
+TEST(StepLineTest, ColourOnTerminalsThatAreNoLauncher) {
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(master, 0);
+  ASSERT_EQ(::grantpt(master) + ::unlockpt(master), 0);
+  const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ::setenv("TERM", "xterm", 1);
+  for (const char *name : {"NO_COLOR", "PMIX_RANK"})
+    ::unsetenv(name);
+  EXPECT_TRUE(mayColour(terminal));
   EXPECT_FALSE(mayColour(-1)) << "no terminal";
+  const std::pair<const char *, const char *> without[] = {{"NO_COLOR", "1"}, {"PMIX_RANK", "0"}};
+  for (auto [name, value] : without) {
+    ::setenv(name, value, 1);
+    EXPECT_FALSE(mayColour(terminal)) << name;
+    ::unsetenv(name);
+  }
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(mayColour(terminal)) << "dumb";
+  ::close(terminal);
+  ::close(master);
 }
 
 } // namespace
