@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Keys.h"
 
+#include "ds/Support/EditDistance.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -72,24 +74,6 @@ const Key *findKey(std::string_view path, std::string_view type) {
 bool isSection(std::string_view path) {
   return std::any_of(keyTable().begin(), keyTable().end(),
                      [&](const Key &key) { return matches(key.path, path, false); });
-}
-
-/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours each cost 1.
-static size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    last[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
 }
 
 /// Whether all of `few` stand among `many`, in their order.

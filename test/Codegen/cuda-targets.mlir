@@ -6,10 +6,10 @@
 // RUN:   --emit=program -o %t.dsx
 // RUN: %python -c "open('%t.bin', 'wb').write(b'')"
 // RUN: %exits 9 ds-run %t.dsx --data %t.bin | FileCheck %s --check-prefix=DEVICE
-// CHECK: ds-opt: --target cuda:sm_70: no target of this name
+// CHECK: ds-opt: error: --target cuda:sm_70: no target of this name
 // CHECK: hint: write cpu, cuda:sm_80 or cuda:sm_90
-// BARE: ds-opt: --target cuda: no target of this name
-// OTHER: ds-opt: --target gpu: no target of this name
+// BARE: ds-opt: error: --target cuda: no target of this name
+// OTHER: ds-opt: error: --target gpu: no target of this name
 // DEVICE: was compiled for cuda:sm_80
 
 ds.state @w role(parameter) trainable init(#ds.init<constant, 1.0, 0.0>) home(device) : tensor<4x64xf32>

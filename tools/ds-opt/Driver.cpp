@@ -8,6 +8,7 @@
 #include "AnalyticPlan.h"
 #include "Basis.h"
 #include "InputGuard.h"
+#include "LineErrors.h"
 #include "Model.h"
 #include "ModelFile.h"
 #include "Options.h"
@@ -39,14 +40,6 @@
 using namespace ds;
 using namespace ds::opt;
 using namespace ds::planner;
-
-/// Prints an error the way all tools do, and gives its exit code.
-static ExitCode complain(const Error &error) {
-  llvm::errs() << "ds-opt: " << error.message << "\n";
-  if (!error.hint.empty())
-    llvm::errs() << "hint: " << error.hint << "\n";
-  return error.code;
-}
 
 /// Processors that this process can keep busy. The ranks of the program are not those that a launcher may
 /// have started here.

@@ -7,6 +7,7 @@
 #include "Options.h"
 
 #include "Describe.h"
+#include "LineErrors.h"
 #include "ds/Support/Numbers.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/Path.h"
 
 #include <limits>
+#include <unistd.h>
 
 namespace cl = llvm::cl;
 using namespace ds;
@@ -137,8 +139,7 @@ template <class Number>
 static Number orExit(Result<Number> number) {
   if (number)
     return *number;
-  llvm::errs() << "ds-opt: " << number.error().message << "\nhint: " << number.error().hint << "\n";
-  std::exit(static_cast<int>(ExitCode::Usage));
+  std::exit(static_cast<int>(complain(number.error())));
 }
 
 std::string Options::weightsOutput() const {
@@ -241,15 +242,27 @@ static std::string modelFile(const std::string &input) {
   return file.str().str();
 }
 
+/// Has LLVM read the line; ends the process where it cannot be read, or where nothing is asked.
+static void readLine(int argc, char **argv) {
+  if (argc == 1 && isatty(STDIN_FILENO) == 1)
+    std::exit(static_cast<int>(complain({ExitCode::Usage, "no model is given",
+                                         "ds-opt MODEL --config ds_config.json plans a step of it; "
+                                         "ds-opt --help lists the options"})));
+  const std::optional<std::string> said = errorsOf([&] {
+    return cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
+                                       &llvm::errs());
+  });
+  if (said)
+    std::exit(static_cast<int>(complain(spellLineError(*said))));
+}
+
 Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &registry) {
   registerHiddenOptions(registry);
   // LLVM keeps pointers to options for good, and the linker that packs kernels walks through them.
   static CommandLine line;
   Options options;
   cl::SetVersionPrinter(printVersion);
-  if (!cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
-                                   &llvm::errs()))
-    std::exit(static_cast<int>(ExitCode::Usage));
+  readLine(argc, argv);
   if (line.describeOptions) {
     describeOptions(llvm::outs());
     std::exit(0);

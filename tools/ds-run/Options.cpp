@@ -2,10 +2,12 @@
 #include "Options.h"
 
 #include "Start.h"
+#include "ds/Support/EditDistance.h"
 #include "ds/Support/Numbers.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 namespace {
@@ -49,12 +51,42 @@ void addRanksAndTimeout(CLI::App &app, uint32_t &ranks, const std::string &ranks
       ->type_name("SECONDS");
 }
 
+/// The option of `app` that is nearest to `word`; empty where none is near.
+static std::string nearestOption(const CLI::App &app, const std::string &word) {
+  constexpr size_t kMostEdits = 3;
+  std::string best;
+  size_t least = std::min(kMostEdits, word.size() / 3) + 1;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      if (const size_t distance = ds::editDistance(word, "--" + name); distance < least) {
+        least = distance;
+        best = "--" + name;
+      }
+  return best;
+}
+
+/// What is said of words that no option takes: of the first that looks like one what may be meant. CLI11
+/// names all of them, the values of a misspelt option as well, and none that is known.
+static ds::Error spellExtras(const CLI::App &app) {
+  const std::vector<std::string> extras = app.remaining();
+  const std::string help = app.get_name() + " --help lists the options";
+  for (const std::string &word : extras)
+    if (word.size() > 1 && word[0] == '-') {
+      const std::string name = word.substr(0, word.find('=')), nearest = nearestOption(app, name);
+      return {ds::ExitCode::Usage, "there is no option " + name,
+              (nearest.empty() ? "" : "did you mean " + nearest + "? ") + help};
+    }
+  return {ds::ExitCode::Usage, "'" + extras.front() + "' is one argument too many", help};
+}
+
 std::optional<int> parseLine(CLI::App &app, int argc, char **argv) {
   try {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const Refusal &refusal) {
     return report(refusal.error);
+  } catch (const CLI::ExtrasError &) {
+    return report(spellExtras(app));
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) {
       app.exit(error);

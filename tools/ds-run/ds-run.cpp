@@ -31,10 +31,13 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
       ->check(CLI::PositiveNumber);
   addWhole(app, "--keep", "checkpoints that stay, the newest ones (default: 2, the least)", 0, UINT32_MAX,
            [&](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
-  app.add_option("--save-mode", options.saveMode,
-                 "async (default): write from a copy while training goes on; sync: before the next step")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, ds::rt::SaveMode>{
-          {"async", ds::rt::SaveMode::Async}, {"sync", ds::rt::SaveMode::Sync}}))
+  app.add_option_function<std::string>(
+         "--save-mode",
+         [&](const std::string &word) {
+           options.saveMode = word == "sync" ? ds::rt::SaveMode::Sync : ds::rt::SaveMode::Async;
+         },
+         "async (default): write from a copy while training goes on; sync: before the next step")
+      ->check(CLI::IsMember({"async", "sync"}))
       ->type_name("MODE");
   app.add_flag("--verify-saves", options.verifySaves, "read a new checkpoint again before an old one goes");
   app.add_option("--resume", options.resume,
