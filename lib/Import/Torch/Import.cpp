@@ -114,10 +114,13 @@ static Arguments bindArguments(const Request &request, const c10::FunctionSchema
   }
   bool wantsLabel = !request.loss.empty();
   if (!missing.empty() || unknown.size() != (wantsLabel ? 1 : 0))
-    fail("--input gives " + listNames(given) + ", but the forward takes " + listNames(expected) +
-             (wantsLabel ? " and --loss a label of another name" : "") + " (missing: " + listNames(missing) +
-             "; unknown: " + listNames(unknown) + ")",
-         "give each tensor argument once, as --input NAME=SHAPExTYPE" +
+    fail((given.empty() ? "no --input is given" : "--input gives " + listNames(given)) +
+             ", but the forward takes " + listNames(expected) +
+             (wantsLabel ? " and --loss a label of another name" : "") +
+             (given.empty() ? ""
+                            : " (missing: " + listNames(missing) + "; unknown: " + listNames(unknown) + ")"),
+         "give each tensor argument once, as --input NAME=SHAPExTYPE, for example --input " +
+             (expected.empty() ? "x" : expected.front()) + "=4x256xi64" +
              std::string(wantsLabel ? ", and the label under a name that is not an argument" : ""));
   if (wantsLabel)
     result.label = addInput(result, *label);

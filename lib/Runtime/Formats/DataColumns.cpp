@@ -216,8 +216,6 @@ Result<Columns> ds::rt::openColumns(const std::string &path, std::optional<Token
   if (const std::string prefix = pairPrefix(path); !prefix.empty() || path.ends_with(".bin"))
     return openTokens(path, prefix, rawWidth, inputs);
   return Error{ExitCode::Usage,
-               quote(path) +
-                   ": expects a name that ends in .safetensors, .npy, .bin or .idx, or with .bin and "
-                   ".idx appended that of two files",
-               "the extension says how the data is read"};
+               quote(path) + ": expects a file of data, which ends in .safetensors, .npy, .bin or .idx",
+               "the extension says how the data is read; examples/make_tokens.py makes tokens of a text"};
 }
