@@ -28,105 +28,131 @@ using namespace ds::opt;
 namespace {
 /// Declares the options; read back after parsing.
 struct CommandLine {
+  // Groups of --help, which prints them by name.
+  cl::OptionCategory ofConfiguration{"Configuration"}, ofMachine{"Machine"}, ofModel{"Model"},
+      ofOutput{"Output"}, ofQuestions{"Questions", "Of a plan, of a run, and of machines that one does not have"},
+      ofImport{"TorchScript", "Its import runs the archive's code, in a process that can do little else"};
+
   cl::opt<std::string> input{
       cl::Positional, cl::init("-"),
       cl::desc("<model.mlir | model.pt | config.json or its folder; - reads MLIR from stdin>")};
-  cl::opt<std::string> output{"o", cl::init("-"), cl::desc("Output file"), cl::value_desc("FILE")};
-  cl::opt<std::string> config{"config", cl::desc("DeepSpeed configuration"),
+  cl::opt<std::string> output{"o", cl::cat(ofOutput), cl::init("-"), cl::desc("Output file"),
+                              cl::value_desc("FILE")};
+  cl::opt<std::string> config{"config", cl::cat(ofConfiguration), cl::desc("DeepSpeed configuration"),
                               cl::value_desc("ds_config.json")};
-  cl::list<std::string> sets{"set", cl::desc("Override one configuration key"), cl::value_desc("KEY=VALUE")};
-  cl::list<std::string> inputs{"input",
+  cl::list<std::string> sets{"set", cl::cat(ofConfiguration), cl::desc("Override one configuration key"),
+                             cl::value_desc("KEY=VALUE")};
+  cl::list<std::string> inputs{"input", cl::cat(ofModel),
                                cl::desc("Shape of a forward argument for one micro-batch, as x=4x64xi64"),
                                cl::value_desc("NAME=SHAPExTYPE")};
-  cl::list<std::string> noDecay{"no-decay", cl::desc("Parameters that weight decay leaves alone"),
+  cl::list<std::string> noDecay{"no-decay", cl::cat(ofModel),
+                                cl::desc("Parameters that weight decay leaves alone"),
                                 cl::value_desc("REGEX")};
   cl::list<std::string> diff{
-      "diff",
+      "diff", cl::cat(ofQuestions),
       cl::desc("Compare two plans of --plan-json, a plan and a log of ds-run, or the two traces of --trace"),
       cl::multi_val(2), cl::value_desc("PLAN PLAN|RUN")};
-  cl::opt<std::string> loss{"loss",
+  cl::opt<std::string> loss{"loss", cl::cat(ofModel),
                             cl::desc("Loss to put after a forward that returns logits: cross_entropy or mse"),
                             cl::value_desc("cross_entropy|mse")};
   cl::opt<std::string> lossChunks{
-      "loss-chunks",
+      "loss-chunks", cl::cat(ofModel),
       cl::desc("Parts in which logits and their loss are made: auto, or a number (loss_chunks)"),
       cl::value_desc("auto|N")};
-  cl::opt<bool> tf32{"tf32", cl::desc("On CUDA, products of fp32 factors in tf32 (allow_tf32)")};
+  cl::opt<bool> tf32{"tf32", cl::cat(ofMachine),
+                     cl::desc("On CUDA, products of fp32 factors in tf32 (allow_tf32)")};
   cl::opt<std::string> target{
-      "target", cl::init("cpu"),
+      "target", cl::cat(ofMachine), cl::init("cpu"),
       cl::desc("cpu, cuda:sm_80 or cuda:sm_90; default: that of the cluster's device, without --cluster cpu"),
       cl::value_desc("cpu|cuda:sm_80|cuda:sm_90")};
-  cl::opt<std::string> targetCpu{"target-cpu", cl::init("host"),
+  cl::opt<std::string> targetCpu{"target-cpu", cl::cat(ofMachine), cl::init("host"),
                                  cl::desc("Processor to generate code for; default: this machine's, and of a "
                                           "GPU's host x86-64-v3"),
                                  cl::value_desc("NAME")};
-  cl::opt<std::string> planJson{"plan-json", cl::desc("Also write the plan as JSON"), cl::value_desc("FILE")};
-  cl::opt<std::string> planHtml{"plan-html", cl::desc("Also write the plan as a page to look at"),
+  cl::opt<std::string> planJson{"plan-json", cl::cat(ofOutput), cl::desc("Also write the plan as JSON"),
+                                cl::value_desc("FILE")};
+  cl::opt<std::string> planHtml{"plan-html", cl::cat(ofOutput),
+                                cl::desc("Also write the plan as a page to look at"),
                                 cl::value_desc("FILE.html")};
   cl::opt<std::string> memviz{
-      "memviz",
+      "memviz", cl::cat(ofOutput),
       cl::desc("Also write the plan for PyTorch's memory visualiser: .pickle opens there, others are JSON"),
       cl::value_desc("FILE")};
   cl::opt<std::string> weights{
-      "weights", cl::init("archive"),
+      "weights", cl::cat(ofOutput), cl::init("archive"),
       cl::desc("archive: write the model's weights beside the program; none: do not"),
       cl::value_desc("archive|none")};
-  cl::opt<std::string> phase{"phase", cl::init("model"),
+  cl::opt<std::string> phase{"phase", cl::cat(ofOutput), cl::init("model"),
                              cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned"),
                              cl::value_desc("model|step|sharded|resident|scheduled|planned")};
   cl::opt<Emit> emit{"emit",
+                     cl::cat(ofOutput),
                      cl::desc("What to produce (default: with --config or --cluster the plan, else ir)"),
-                     cl::init(Emit::Default), cl::value_desc("ir|plan|program"),
+                     cl::init(Emit::Default),
+                     cl::value_desc("ir|plan|program"),
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
                                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
                                 clEnumValN(Emit::Program, "program", "A program for ds-run"))};
-  cl::opt<std::string> ranks{"ranks", cl::desc("Number of ranks (default: 1, or the cluster's devices)"),
+  cl::opt<std::string> ranks{"ranks", cl::cat(ofMachine),
+                             cl::desc("Number of ranks (default: 1, or the cluster's devices)"),
                              cl::value_desc("N")};
-  cl::opt<std::string> memory{"memory", cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)"),
+  cl::opt<std::string> memory{"memory", cl::cat(ofMachine),
+                              cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)"),
                               cl::value_desc("BYTES")};
   cl::opt<std::string> hostMemory{
-      "host-memory",
+      "host-memory", cl::cat(ofMachine),
       cl::desc("Host bytes of a rank the plan must fit, on the CPU beside --memory (suffixes KiB, MiB, GiB)"),
       cl::value_desc("BYTES")};
-  cl::opt<std::string> threads{"threads-per-rank",
+  cl::opt<std::string> threads{"threads-per-rank", cl::cat(ofMachine),
                                cl::desc("Threads of a rank; 0, the default: the cores it may use"),
                                cl::value_desc("N")};
-  cl::opt<std::string> tuning{"tuning",
+  cl::opt<std::string> tuning{"tuning", cl::cat(ofMachine),
                               cl::desc("Make products as this file of ds-run --tune found them fastest"),
                               cl::value_desc("FILE")};
-  cl::opt<std::string> cluster{"cluster", cl::desc("Plan for this cluster: a file, or a built-in name"),
+  cl::opt<std::string> cluster{"cluster", cl::cat(ofMachine),
+                               cl::desc("Plan for this cluster: a file, or a built-in name"),
                                cl::value_desc("FILE|NAME")};
   cl::opt<std::string> planChoice{
-      "plan", cl::desc("auto: write the ds_config.json of the fastest plan that fits the cluster"),
+      "plan", cl::cat(ofQuestions),
+      cl::desc("auto: write the ds_config.json of the fastest plan that fits the cluster"),
       cl::value_desc("auto")};
-  cl::opt<std::string> basis{"basis", cl::init("auto"),
+  cl::opt<std::string> basis{"basis", cl::cat(ofMachine), cl::init("auto"),
                              cl::desc("What a plan for a cluster rests on: rules, the program, or auto: the "
                                       "program where it can be built quickly"),
                              cl::value_desc("auto|rules|program")};
-  cl::opt<std::string> trace{"trace", cl::desc("Also write the planned step as a Chrome trace"),
+  cl::opt<std::string> trace{"trace", cl::cat(ofOutput),
+                             cl::desc("Also write the planned step as a Chrome trace"),
                              cl::value_desc("FILE")};
-  cl::opt<bool> whatIf{"what-if",
+  cl::opt<bool> whatIf{"what-if", cl::cat(ofQuestions),
                        cl::desc("Table of plans over ZeRO stage, recomputation, offload and micro-batch")};
-  cl::opt<bool> maxBatch{"max-batch", cl::desc("Print the largest micro-batch that fits the cluster")};
-  cl::opt<bool> maxSeq{"max-seq", cl::desc("Print the longest sequence that fits the cluster")};
-  cl::opt<bool> explainPeak{"explain-peak",
+  cl::opt<bool> maxBatch{"max-batch", cl::cat(ofQuestions),
+                         cl::desc("Print the largest micro-batch that fits the cluster")};
+  cl::opt<bool> maxSeq{"max-seq", cl::cat(ofQuestions),
+                       cl::desc("Print the longest sequence that fits the cluster")};
+  cl::opt<bool> explainPeak{"explain-peak", cl::cat(ofQuestions),
                             cl::desc("Say of the largest values at the plan's peak why they are there")};
-  cl::opt<std::string> printConfig{"print-config", cl::ValueOptional, cl::init("off"),
+  cl::opt<std::string> printConfig{"print-config",
+                                   cl::cat(ofConfiguration),
+                                   cl::ValueOptional,
+                                   cl::init("off"),
                                    cl::desc("Print every configuration value and where it comes from"),
                                    cl::value_desc("text|json")};
-  cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::desc("Unknown configuration keys are warnings")};
+  cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::cat(ofConfiguration),
+                                 cl::desc("Unknown configuration keys are warnings")};
   cl::opt<bool> ignoreUnavailable{
-      "ignore-unavailable",
-      cl::desc("Leave out keys that no program has yet and that change no number (offload, recomputation)")};
+      "ignore-unavailable", cl::cat(ofConfiguration),
+      cl::desc("Leave out keys that no program has yet and that change no number, and say which")};
   cl::opt<std::string> steps{
-      "steps", cl::desc("Steps of the run, for \"total_num_steps\": \"auto\" (default: as ds-run says)"),
+      "steps", cl::cat(ofConfiguration),
+      cl::desc("Steps of the run, for \"total_num_steps\": \"auto\" (default: as ds-run says)"),
       cl::value_desc("N")};
-  cl::opt<bool> allowUnsandboxed{"allow-unsandboxed",
+  cl::opt<bool> allowUnsandboxed{"allow-unsandboxed", cl::cat(ofImport),
                                  cl::desc("Import TorchScript also where its code cannot be confined")};
   cl::opt<std::string> importMemory{
-      "import-memory", cl::desc("Bytes that an import of TorchScript may take (suffixes KiB, MiB, GiB)"),
+      "import-memory", cl::cat(ofImport),
+      cl::desc("Bytes that an import of TorchScript may take (suffixes KiB, MiB, GiB)"),
       cl::value_desc("BYTES")};
-  cl::opt<std::string> importSeconds{"import-seconds",
+  cl::opt<std::string> importSeconds{"import-seconds", cl::cat(ofImport),
                                      cl::desc("Processor time that an import of TorchScript may take"),
                                      cl::value_desc("N")};
   cl::opt<bool> describeOptions{"describe-options", cl::Hidden,
