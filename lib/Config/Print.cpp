@@ -46,6 +46,7 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
     setting.note = entry.key->note;
     setting.status = entry.key->status;
     setting.changed = setting.value != toJson(defaultValue(*entry.key));
+    setting.isAuto = entry.isAuto;
     if (entry.isAuto)
       report.notices.push_back(report.name + ": " + quote(entry.path) + " is \"auto\" and " +
                                resolution(entry));

@@ -118,9 +118,31 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
     writer.set("data_types.grad_accum_dtype", "fp32", "gradients of many micro-batches are added up");
 }
 
+/// What is trained, and not where or when: the same under every plan.
+static bool isOfTraining(const std::string &key, const ParallelPlan &plan) {
+  return key == "gradient_clipping" || key.starts_with("optimizer.") || key.starts_with("scheduler.") ||
+         (plan.dtype == DType::F16 && key.starts_with("fp16.") && key != "fp16.enabled");
+}
+
+static void writeTraining(Writer &writer, const std::vector<config::Setting> &asked,
+                          const ParallelPlan &plan) {
+  for (const config::Setting &setting : asked) {
+    const bool isGiven =
+        setting.isAuto || setting.origin == config::Origin::File || setting.origin == config::Origin::Set;
+    if (!isGiven || !isOfTraining(setting.key, plan))
+      continue;
+    // Whoever fills in "auto" then does so now.
+    const nlohmann::ordered_json value =
+        setting.isAuto ? nlohmann::ordered_json("auto")
+                       : nlohmann::ordered_json::parse(setting.value, nullptr, /*allow_exceptions=*/false);
+    writer.set(setting.key, value, "from " + setting.from);
+  }
+}
+
 bool hasPass(const ParallelPlan &plan) { return plan.tp == 1 && plan.pp == 1 && plan.sp == 1; }
 
 std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
+                          const std::vector<config::Setting> &asked,
                           const std::optional<ProgramFigures> &program) {
   const ParallelPlan &plan = candidate.plan;
   char seconds[128];
@@ -137,6 +159,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
                      : gibi(candidate.memory.activations) + " of activations");
   writer.set("gradient_accumulation_steps", plan.accumulation,
              "the batch over " + std::to_string(plan.dp) + " data-parallel ranks");
+  writeTraining(writer, asked, plan);
   writePrecision(writer, plan);
   writeMesh(writer, shape, plan, cluster);
   writeZero(writer, plan, candidate.memory,

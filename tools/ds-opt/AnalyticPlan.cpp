@@ -189,7 +189,8 @@ static Status writeAutoConfig(const Options &options, const config::Config &conf
     if (*program)
       figures = (*program)->figures;
   }
-  return writeText(options.output, configForPlan(what.shape, *best, what.rates.cluster(), figures));
+  return writeText(options.output,
+                   configForPlan(what.shape, *best, what.rates.cluster(), config.settings, figures));
 }
 
 /// The report with its inputs, with what the command line asks of other plans, and with the changes that make

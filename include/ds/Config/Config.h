@@ -219,6 +219,7 @@ struct Setting {
   std::string note; ///< the reference's words: what the key does, what takes its place, why it is refused
   KeyStatus status = KeyStatus::Honoured;
   bool changed = false; ///< the value is not DeepSpeed's default
+  bool isAuto = false;  ///< "auto" was given, and `value` is what that comes to
 };
 
 /// Where a monitor writes.

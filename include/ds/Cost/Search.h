@@ -78,8 +78,11 @@ struct ProgramFigures {
 };
 
 /// The configuration that asks for a plan, as the text of a ds_config.json, a comment on each value saying
-/// why it was chosen; time and memory are those of its program where it was made.
+/// why it was chosen; time and memory are those of its program where it was made. Of the configuration that
+/// was `asked` with it has what steers training and no plan decides: optimizer, schedule, clipping, loss
+/// scale.
 std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
+                          const std::vector<config::Setting> &asked = {},
                           const std::optional<ProgramFigures> &program = std::nullopt);
 
 } // namespace ds::cost
