@@ -33,11 +33,16 @@ std::string format(const char *form, auto... values) {
   return text;
 }
 
-std::string spellRow(const std::string &name, const Row &row) {
+/// Names are cut behind so many characters.
+constexpr size_t kMostOfName = 60;
+
+/// The name stands in `width` columns.
+std::string spellRow(const std::string &name, const Row &row, int width) {
   const std::string planned = row.isPlanned ? format("%11.6f", row.planned) : "          -";
   const std::string measured = row.isMeasured ? format("%11.6f", row.measured) : "          -";
   const bool hasRatio = row.isPlanned && row.isMeasured && row.planned > 0;
-  return format("  %-36.60s %s %s %7s %14.0f %14.0f\n", name.c_str(), planned.c_str(), measured.c_str(),
+  return format("  %-*s %s %s %7s %14.0f %14.0f\n", width, name.substr(0, kMostOfName).c_str(),
+                planned.c_str(), measured.c_str(),
                 hasRatio ? format("%.2f", row.measured / row.planned).c_str() : "-", row.plannedBytes,
                 row.measuredBytes);
 }
@@ -47,10 +52,15 @@ std::string spellTable(const std::string &title, const Rows &rows, size_t most) 
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto &a, const auto &b) { return a.second.off() > b.second.off(); });
-  std::string text = format("\n%-38s %11s %11s %7s %14s %14s\n", title.c_str(), "planned s", "measured s",
-                            "ratio", "plan's bytes", "run's bytes");
-  for (size_t i = 0; i < std::min(most, sorted.size()); ++i)
-    text += spellRow(sorted[i].first, sorted[i].second);
+  const size_t shown = std::min(most, sorted.size());
+  size_t longest = 36;
+  for (size_t i = 0; i < shown; ++i)
+    longest = std::max(longest, std::min(sorted[i].first.size(), kMostOfName));
+  const int width = static_cast<int>(longest);
+  std::string text = format("\n%-*s %11s %11s %7s %14s %14s\n", width + 2, title.c_str(), "planned s",
+                            "measured s", "ratio", "plan's bytes", "run's bytes");
+  for (size_t i = 0; i < shown; ++i)
+    text += spellRow(sorted[i].first, sorted[i].second, width);
   if (sorted.size() > most)
     text += format("  and %zu more\n", sorted.size() - most);
   return text;

@@ -53,6 +53,22 @@ TEST(RunDiff, OfSeveralStagesTheFirstCounts) {
   EXPECT_DOUBLE_EQ(read.commands.at("matmul").seconds, 0.001);
 }
 
+/// Numbers stand below their headings, however long a name is; 60 characters of it are shown.
+TEST(RunDiff, ColumnsStandBelowOneAnother) {
+  const std::string name = "reduce_scatter transformer.h.0.attn.c_proj", longest(80, 'x');
+  const StepTrace plan = trace({slice(name, "collective", 0, 100), slice(longest, "compute", 0, 100)});
+  const std::string text = diffRun(plan, {plan}, "plan.json", "run.json");
+  const std::string table = text.substr(text.find("by command"));
+  const size_t end = table.find("planned s") + std::string("planned s").size();
+  for (const std::string &row : {name, std::string(60, 'x')}) {
+    const size_t begin = table.find(row);
+    ASSERT_NE(begin, std::string::npos) << text;
+    const std::string line = table.substr(begin - 2, table.find('\n', begin) - begin + 2);
+    EXPECT_EQ(line.find("0.000100") + std::string("0.000100").size(), end) << table;
+  }
+  EXPECT_THAT(table, Not(HasSubstr(std::string(61, 'x'))));
+}
+
 /// 2 ms were planned, 3 ms measured; one command was not planned, and one did not run.
 TEST(RunDiff, ComparesByKindLayerAndCommand) {
   const StepTrace plan =

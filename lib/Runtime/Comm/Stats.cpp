@@ -32,13 +32,16 @@ std::string describe(const std::vector<CommStat> &stats, size_t rows) {
   std::sort(sorted.begin(), sorted.end(), [](const CommStat &a, const CommStat &b) {
     return a.seconds != b.seconds ? a.seconds > b.seconds : a.name < b.name;
   });
-  std::string text = fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11} {:>9} {:>10} {:>10}\n", "collective",
-                                 "name", "ranks", "count", "MiB", "seconds", "alg GB/s", "bus GB/s");
-  const size_t shown = sorted.size() <= rows ? sorted.size() : rows;
+  const size_t shown = std::min(sorted.size(), rows);
+  size_t width = 24;
+  for (const CommStat &stat : std::span(sorted).first(shown))
+    width = std::max(width, stat.name.size());
+  std::string text = fmt::format("{:<16} {:<{}} {:>5} {:>8} {:>11} {:>9} {:>10} {:>10}\n", "collective",
+                                 "name", width, "ranks", "count", "MiB", "seconds", "alg GB/s", "bus GB/s");
   for (const CommStat &stat : std::span(sorted).first(shown))
     text +=
-        fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11.2f} {:>9.3f} {:>10.3f} {:>10.3f}\n", spell(stat.kind),
-                    stat.name, stat.ranks, stat.count, static_cast<double>(stat.bytes) / (1 << 20),
+        fmt::format("{:<16} {:<{}} {:>5} {:>8} {:>11.2f} {:>9.3f} {:>10.3f} {:>10.3f}\n", spell(stat.kind),
+                    stat.name, width, stat.ranks, stat.count, static_cast<double>(stat.bytes) / (1 << 20),
                     stat.seconds, stat.algorithmBandwidth() * 1e-9, stat.busBandwidth() * 1e-9);
   if (shown == sorted.size())
     return text;
@@ -48,8 +51,8 @@ std::string describe(const std::vector<CommStat> &stats, size_t rows) {
     rest.bytes += stat.bytes;
     rest.seconds += stat.seconds;
   }
-  return text + fmt::format("{:<16} {:<24} {:>5} {:>8} {:>11.2f} {:>9.3f}\n", "others",
-                            fmt::format("{} (--summary all)", sorted.size() - shown), "", rest.count,
+  return text + fmt::format("{:<16} {:<{}} {:>5} {:>8} {:>11.2f} {:>9.3f}\n", "others",
+                            fmt::format("{} (--summary all)", sorted.size() - shown), width, "", rest.count,
                             static_cast<double>(rest.bytes) / (1 << 20), rest.seconds);
 }
 

@@ -16,6 +16,7 @@
 #include <malloc.h>
 #include <new>
 #include <random>
+#include <sstream>
 
 /// What is allocated and not yet freed, in all threads.
 static std::atomic<int64_t> liveBytes{0};
@@ -407,6 +408,18 @@ TEST(Statistics, say_what_takes_longest) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("middle")));
   EXPECT_THAT(text, testing::ContainsRegex("others +2 \\(--summary all\\) +3 +8.00 +0.750\n"));
   EXPECT_EQ(describe(stats, 3), describe(stats));
+}
+
+/// A name that is longer than its heading's room moves all columns.
+TEST(Statistics, columns_stand_below_one_another) {
+  const std::vector<CommStat> stats = {
+      {CollectiveKind::ReduceScatter, "transformer.h.0.attn.c_proj.weight", 4, 6, 5 << 20, 4.0},
+      {CollectiveKind::AllReduce, "loss", 4, 6, 1 << 20, 1.0}};
+  std::istringstream lines(describe(stats));
+  std::string heading, line;
+  std::getline(lines, heading);
+  while (std::getline(lines, line))
+    EXPECT_EQ(line.size(), heading.size()) << line;
 }
 
 } // namespace
