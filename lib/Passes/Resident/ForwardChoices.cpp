@@ -122,9 +122,9 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
     return choice;
   }
   choice.mustRepeat = rules.isForced(maker);
-  double reads = double(entry.kernels.size()) * costs.movingSeconds(double(entry.bytes));
-  choice.keepSeconds = reads + (entry.isStored ? 0 : costs.movingSeconds(double(entry.bytes)));
-  choice.repeatSeconds = repeatSeconds(index, reads);
+  choice.readSeconds = double(entry.kernels.size()) * costs.movingSeconds(double(entry.bytes));
+  choice.writeSeconds = entry.isStored ? 0 : costs.movingSeconds(double(entry.bytes));
+  choice.repeatSeconds = repeatSeconds(index, choice.readSeconds);
   return choice;
 }
 

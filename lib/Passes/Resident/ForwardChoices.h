@@ -11,8 +11,8 @@ namespace mlir::ds {
 struct ForwardChoice {
   uint32_t memory = 0;
   bool canKeep = true;
-  double keepSeconds = 0;
-  bool canRepeat = false; ///< as the rules have it, and that can save memory
+  double writeSeconds = 0, readSeconds = 0; ///< of forward and of backward, to keep it
+  bool canRepeat = false;                   ///< as the rules have it, and that can save memory
   bool mustRepeat = false;
   double repeatSeconds = 0;
   std::vector<uint32_t> operands; ///< memories that it would be made of again

@@ -24,7 +24,7 @@ ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, 
     : context(module.getContext()), costs(rates, isForCuda(module) ? ranksOnNode(module, rates) : 1),
       limits(limits), repeats(repeats) {
   problem.spaces.push_back({limits.memory > 0 ? limits.memory : kNoLimit, {}});
-  problem.resources.assign(4, 0);
+  problem.resources.assign(kResources, 0);
   const SymbolTable symbols(module);
   for (func::FuncOp func : getSegments(module))
     if (runsPerStep(func) > 0)
@@ -92,6 +92,12 @@ RepeatRules ResidencyModel::makeRules(func::FuncOp func) {
   return RepeatRules::demanded(takeEvery(narrow, stride), demanded.layers);
 }
 
+/// Whether copies take the place of what does `work` on the way `resource` through a step.
+static bool isBeside(std::optional<Work> work, uint32_t resource) {
+  const bool stores = resource != ResidencyModel::kLoading, loads = resource != ResidencyModel::kStoring;
+  return (work == Work::Forward && stores) || (work == Work::Backward && loads);
+}
+
 void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   auto rules = std::make_unique<RepeatRules>(makeRules(func));
@@ -108,7 +114,11 @@ void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
         bytes += 2 * double(segment.memory.memories[*memory].bytes);
     const bool isCall = formOf(op) == OpForm::Call && !placement.isOnHost(op);
     segment.seconds.push_back(isCall ? costs.callSeconds(op) : costs.movingSeconds(bytes));
-    problem.resources[kCompute] += segment.runs * segment.seconds.back();
+    const double seconds = segment.runs * segment.seconds.back();
+    problem.resources[kCompute] += seconds;
+    if (usesHost())
+      for (uint32_t way : {kStoring, kLoading, kCopying})
+        problem.resources[way] += isBeside(getWork(op), way) ? 0 : seconds;
   }
   live.resize(live.size() + segment.memory.ops.size() + 1);
   delayCollectives(segment);
@@ -155,6 +165,20 @@ void ResidencyModel::addWorkspaces(uint32_t index) {
   }
 }
 
+/// Whether anything of forward may go to the host, so that its copies count.
+bool ResidencyModel::usesHost() const {
+  return limits.offload.activations != OffloadOptions::Activations::Kept || limits.offload.checkpoints;
+}
+
+/// What more seconds of compute in forward and in backward cost, compute itself first.
+std::vector<analysis::ResidencyCharge> ResidencyModel::chargesOf(const Segment &segment, double forward,
+                                                                 double backward) const {
+  std::vector<analysis::ResidencyCharge> charges{{kCompute, segment.runs * (forward + backward)}};
+  if (usesHost())
+    charges.insert(charges.end(), {{kStoring, segment.runs * backward}, {kLoading, segment.runs * forward}});
+  return charges;
+}
+
 ResidencyModel::HostUse ResidencyModel::hostUseOf(const Segment &segment, uint32_t index) const {
   const ValueMemory &memory = segment.memory.memories[index];
   // Parts of a join lie in it, and go with it.
@@ -175,9 +199,8 @@ ResidencyModel::HostUse ResidencyModel::hostUseOf(const Segment &segment, uint32
 
 /// On the host from its last use in forward until shortly before the first in backward, and on the device for
 /// as long as the copies should take.
-analysis::ResidencyWay ResidencyModel::wayByHost(const Segment &segment, uint32_t index,
-                                                 double seconds) const {
-  const ValueMemory &memory = segment.memory.memories[index];
+analysis::ResidencyWay ResidencyModel::wayByHost(const Segment &segment, const ForwardChoice &choice) const {
+  const ValueMemory &memory = segment.memory.memories[choice.memory];
   const double copy = costs.hostCopySeconds(double(memory.bytes));
   uint32_t begin = memory.isStored ? memory.end + 1 : memory.begin, end = memory.lastRead + 1;
   uint32_t gone = begin, back = memory.firstRead;
@@ -186,11 +209,14 @@ analysis::ResidencyWay ResidencyModel::wayByHost(const Segment &segment, uint32_
   for (double passed = 0; back > gone && passed < copy; --back)
     passed += segment.seconds[back - 1];
   auto at = [&](uint32_t moment) { return segment.begin + moment; };
-  return {
-      {{kDevice, memory.bytes, at(begin), at(gone)},
-       {kDevice, memory.bytes, at(back), at(std::max(back, end))},
-       {kHost, memory.bytes, at(begin), at(std::max(begin, end))}},
-      {{kCompute, segment.runs * seconds}, {kToHost, segment.runs * copy}, {kToDevice, segment.runs * copy}}};
+  const double seconds = segment.runs * copy;
+  std::vector<analysis::ResidencyCharge> charges =
+      chargesOf(segment, choice.writeSeconds, choice.readSeconds);
+  charges.insert(charges.end(), {{kStoring, seconds}, {kLoading, seconds}, {kCopying, 2 * seconds}});
+  return {{{kDevice, memory.bytes, at(begin), at(gone)},
+           {kDevice, memory.bytes, at(back), at(std::max(back, end))},
+           {kHost, memory.bytes, at(begin), at(std::max(begin, end))}},
+          std::move(charges)};
 }
 
 /// A value that `choice` leaves a choice.
@@ -201,24 +227,24 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
     return analysis::ResidencyHold{kDevice, memory.bytes, segment.begin + begin,
                                    segment.begin + std::max(begin, end)};
   };
-  auto charge = [&](double seconds) { return analysis::ResidencyCharge{kCompute, segment.runs * seconds}; };
   analysis::ResidencyValue value;
   value.isRead = memory.isRead;
   const HostUse host = hostUseOf(segment, choice.memory);
   std::optional<analysis::ResidencyWay> refused;
   if (choice.canKeep) {
     uint32_t keptFrom = memory.isStored ? memory.end + 1 : memory.begin;
-    analysis::ResidencyWay kept{{hold(keptFrom, memory.lastRead + 1)}, {charge(choice.keepSeconds)}};
+    analysis::ResidencyWay kept{{hold(keptFrom, memory.lastRead + 1)},
+                                chargesOf(segment, choice.writeSeconds, choice.readSeconds)};
     const bool isRepeated = choice.canRepeat && choice.mustRepeat;
     if (isRepeated || host == HostUse::Must)
       refused = std::move(kept);
     else
       value.homes.push_back(std::move(kept));
     if (!isRepeated && host != HostUse::No)
-      value.homes.push_back(wayByHost(segment, choice.memory, choice.keepSeconds));
+      value.homes.push_back(wayByHost(segment, choice));
   }
   if (choice.canRepeat) {
-    value.again = analysis::ResidencyWay{{}, {charge(choice.repeatSeconds)}};
+    value.again = analysis::ResidencyWay{{}, chargesOf(segment, 0, choice.repeatSeconds)};
     // A call's result is made once and stays for all that read it; what is cheap is made again for each.
     if (!isCheap(memory.value.getDefiningOp()))
       value.again->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
@@ -258,9 +284,9 @@ void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_
     double count = double(query[0] / pieces->batch) * double(key[2] / pieces->groups);
     const uint32_t at = segment.begin + moment;
     value.homes.push_back(
-        {{{kDevice, bytes, at, at + 1}}, {{kCompute, segment.runs * count * costs.launchSeconds()}}});
+        {{{kDevice, bytes, at, at + 1}}, chargesOf(segment, 0, count * costs.launchSeconds())});
   }
-  value.homes.push_back({{}, {{kCompute, segment.runs * costs.slowAttentionSeconds(gradient)}}});
+  value.homes.push_back({{}, chargesOf(segment, 0, costs.slowAttentionSeconds(gradient))});
   problem.values.push_back(std::move(value));
   choices.push_back({index, {}, {}, gradient});
 }

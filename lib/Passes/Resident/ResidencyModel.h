@@ -2,7 +2,16 @@
 //
 // All segments that a step runs stand one behind the other. Space 0 is the device, space 1 the host; space 2
 // are the elements of gathered parameters, of which DeepSpeed bounds how many may be there by choice.
-// Resource 0 is compute, 1 the link between ranks, 2 and 3 copies to the host and from it. What has a choice:
+// Resource 0 is compute, 1 the link between ranks. What leaves for the host is to be gone when forward ends,
+// for memory is short then, and what is loaded comes while backward runs. So copies in one direction do not
+// overlap the other half of the step, and a step takes at least each of these ways through it:
+//
+//   forward    backward      compute, resource 0
+//   stores     backward      2
+//   forward    loads         3
+//   stores     loads         4
+//
+// The longest is max(forward, stores) + max(backward, loads). What has a choice:
 //
 // - a value of the forward that backward reads, or that such a value may be made of again: kept, or made
 //   again by the ops that the rules let run twice, or, where the configuration has it so, copied to the host
@@ -67,7 +76,7 @@ class ResidencyModel {
 public:
   // Spaces and resources of the problem.
   static constexpr uint32_t kDevice = 0, kHost = 1, kElements = 2;
-  static constexpr uint32_t kCompute = 0, kLink = 1, kToHost = 2, kToDevice = 3;
+  static constexpr uint32_t kCompute = 0, kLink = 1, kStoring = 2, kLoading = 3, kCopying = 4, kResources = 5;
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
   ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
@@ -123,8 +132,11 @@ private:
   void addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment);
   void addForward(uint32_t segment);
   void addChoice(uint32_t segment, const ForwardChoice &choice);
+  bool usesHost() const;
+  std::vector<::ds::analysis::ResidencyCharge> chargesOf(const Segment &segment, double forward,
+                                                         double backward) const;
   HostUse hostUseOf(const Segment &segment, uint32_t memory) const;
-  ::ds::analysis::ResidencyWay wayByHost(const Segment &segment, uint32_t memory, double seconds) const;
+  ::ds::analysis::ResidencyWay wayByHost(const Segment &segment, const ForwardChoice &choice) const;
   uint32_t firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs) const;
   void countElements();
   void addGathers();
