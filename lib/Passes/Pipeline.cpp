@@ -75,6 +75,7 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
   cheap.maxLiveElements = options.maxLiveElements;
   cheap.prefetchElements = options.prefetchElements;
   cheap.attentionBytes = options.attentionBytes;
+  cheap.calls = options.repeatsCalls;
   manager.addPass(createRematerializeCheap(cheap));
   // Updates run where their states live; on tensors still, so that all ops that could go there are seen.
   manager.addPass(createOffloadUpdates());

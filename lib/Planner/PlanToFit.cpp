@@ -18,9 +18,15 @@
 // One decision comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back
 // where no plan fits with it.
 //
+// What is copied to the host costs time by where its copies stand, of which the choice knows an estimate. So
+// where activations may go there, two narrower choices are planned as well, and the simulated steps decide:
+// a plan with every mechanism is never slower than one with recomputation alone, or with the host alone.
+//
 //===---------------------------------------------------------------------------===//
 #include "PlanBuffers.h"
+#include "StepSimulation.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
@@ -258,7 +264,8 @@ static bool reduceEachMicroStep(ModuleOp module) {
   return true;
 }
 
-LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+/// Plans `module` by one choice of what is kept.
+static LogicalResult planChoice(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
@@ -275,4 +282,90 @@ LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &option
   module.getBodyRegion().takeBody(best->getBodyRegion());
   module->setAttrs((*best)->getAttrDictionary());
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Narrower choices
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A choice of what is kept with fewer mechanisms than the configuration leaves open.
+struct Narrowing {
+  StringRef name;
+  bool usesHost, repeatsCalls;
+};
+constexpr Narrowing kNarrowings[] = {{"nothing on the host", false, true},
+                                     {"no products made again", true, false}};
+} // namespace
+
+/// Whether it is open in `module`, which is not planned yet, what of its activations goes to the host.
+static bool mayMoveActivations(ModuleOp module, Phase phase) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  return phase < Phase::Resident && succeeded(training) &&
+         training->offload.activations == OffloadOptions::Activations::Chosen;
+}
+
+/// Whether the plan has anything on the host, or made again for time.
+static bool hasGivenUp(ModuleOp planned) {
+  auto residency = planned->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  return residency && (residency.getAs<IntegerAttr>("host_values").getInt() > 0 || Expected(planned).hasPaid);
+}
+
+/// Leaves activations on the device.
+static void keepActivations(ModuleOp module) {
+  Builder builder(module.getContext());
+  NamedAttrList keys(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
+  NamedAttrList offload(cast<DictionaryAttr>(keys.get("offload")));
+  offload.set("activations", builder.getStringAttr("keep"));
+  keys.set("offload", builder.getDictionaryAttr(offload.getAttrs()));
+  module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
+}
+
+/// Plans `step` by narrower choices as well, and leaves in `module`, which is its plan by all mechanisms, the
+/// fastest that fits.
+static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineOptions &options,
+                                 RunPipeline run) {
+  FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
+  if (failed(rates))
+    return failure();
+  const Attribute training = module->getAttr(DsDialect::kTrainingAttr);
+  auto judge = [&](ModuleOp planned) { // what does not fit comes last, the smallest first
+    const auto bytes = static_cast<int64_t>(arenaOf(planned).getBytes());
+    return std::pair(std::max<int64_t>(0, bytes - options.memory),
+                     predictStep(planned, *rates, 0).stepSeconds.value_or(0));
+  };
+  auto best = judge(module);
+  for (const Narrowing &narrowing : kNarrowings) {
+    OwningOpRef<ModuleOp> other = step.clone();
+    if (!narrowing.usesHost)
+      keepActivations(*other);
+    PipelineOptions used = options;
+    used.repeatsCalls = narrowing.repeatsCalls;
+    if (failed(planChoice(*other, used, run)))
+      return failure();
+    auto judged = judge(*other);
+    if (judged >= best)
+      continue;
+    best = judged;
+    module.getBodyRegion().takeBody((*other)->getRegion(0));
+    module->setAttrs((*other)->getAttrDictionary());
+    module->setAttr(DsDialect::kTrainingAttr, training);
+    addChoice(
+        module,
+        ("of what forward may keep, make again or have on the host, a narrower choice is the fastest: " +
+         Twine(narrowing.name))
+            .str());
+  }
+  return success();
+}
+
+LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+  FailureOr<Phase> from = phaseOf(module);
+  if (failed(from))
+    return failure();
+  const bool isOpen = options.memory > 0 && mayMoveActivations(module, *from);
+  OwningOpRef<ModuleOp> step = isOpen ? module.clone() : ModuleOp();
+  if (failed(planChoice(module, options, run)))
+    return failure();
+  return isOpen && hasGivenUp(module) ? takeFastest(module, *step, options, run) : success();
 }

@@ -17,6 +17,7 @@ struct PipelineOptions {
   uint64_t attentionBytes = 256 << 20; ///< as ds-assign-workspaces has it
   int64_t memory = 0;         ///< bytes that gathers and reductions under way must leave room in; 0: no limit
   int64_t residentMemory = 0; ///< the same for what is kept of the forward; 0: as `memory`
+  bool repeatsCalls = true;   ///< products, attention and reductions may be made again where that is open
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
   int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
   unsigned stagingSets = 2;        ///< of windows of storage that the host updates

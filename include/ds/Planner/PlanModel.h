@@ -13,8 +13,9 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 /// of attention's gradient take what memory is left beside what is live; where the packing then takes more
 /// than that, they are decided again with so much less. Where the configuration leaves it open and no plan
 /// fits, gradients are reduced in each micro-step in place of being kept whole. A later phase leaves open
-/// what comes after it alone. The plan that fits, or else the smallest, is left in `module`. `run` executes a
-/// pipeline.
+/// what comes after it alone. Where activations may go to the host, what is kept is also chosen without that,
+/// and without making more than elementwise ops again, and the fastest that fits by its simulation is taken.
+/// The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// Any phase to planned, a planned module being left as it is; from model on with ds-split-loss's choice put
