@@ -1,10 +1,15 @@
-//===- PlanModel.cpp - From the model to the plan, with the loss whole or split --===//
+//===- PlanModel.cpp - From the model to the plan, with losses whole or in pieces ---===//
 //
-// Chunks of logits cost time and may lower the peak, unless another moment of the step needs more. Where
-// memory is free they buy nothing. Which of the two to plan, an estimate says that is made of both before
-// there are buffers (phase resident, where all that takes memory is chosen together). Only where what memory
-// holds is within the error of the estimate are both planned, one beside the other, for neither depends on
-// the other.
+// Pieces of logits cost time and may lower the peak, unless another moment of the step needs more. Where
+// memory is free they buy nothing; where it is not, something else may cost less. So how losses are made is
+// part of what is chosen with all else that takes a step's memory, on the whole step in phase resident,
+// before there are buffers. Pieces change what stands in the step from phase step on: where they are chosen
+// the step is made anew from the model, once, and planned.
+//
+// The choice rests on an estimate of what is live. Where that is so near the memory that whole losses may fit
+// after all, or says that nothing fits, they are planned first. A plan that does not fit, or only by giving
+// up more than was expected, shows by how much the estimate was off: the choice is made again with so much
+// less or more memory, and planned if it is another.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Planner/PlanModel.h"
@@ -15,156 +20,299 @@
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
-#include "mlir/IR/Diagnostics.h"
-
-#include <atomic>
-#include <thread>
-
 using namespace mlir;
 using namespace mlir::ds;
+
+/// What is live in the end was never less than this share of what was expected of phase resident.
+static constexpr double kLeastOfExpected = 0.84;
+/// A share of a step that is worth another plan.
+static constexpr double kWorthTime = 0.002;
+/// Plans that are made until one is as it was expected.
+static constexpr int kMostPlans = 3;
 
 /// The arena of a planned module.
 static int64_t arenaOf(ModuleOp module) {
   return static_cast<int64_t>(ArenaOp::lookup(module, Space::Device).getBytes());
 }
 
-/// Asks for a loss in one piece.
-static void keepLossWhole(ModuleOp module) {
-  Builder builder(module.getContext());
-  NamedAttrList keys;
-  if (auto given = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr))
-    keys.append(given.getValue());
-  keys.set("loss_chunks", builder.getI64IntegerAttr(1));
-  module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
+/// Of what was expected of `module` when it was chosen what its memory holds: the device's bytes, and the
+/// seconds of a step.
+static int64_t expectedBytes(ModuleOp module) {
+  auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  return residency.getAs<IntegerAttr>("expected_bytes").getInt();
+}
+static double expectedSeconds(ModuleOp module) {
+  auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  return residency.getAs<FloatAttr>("expected_seconds").getValueAsDouble();
 }
 
-/// Model to step.
-static LogicalResult makeStep(ModuleOp module, RunPipeline run) {
-  return run([](OpPassManager &manager) { buildStepPipeline(manager); }, module);
-}
-
-/// What is live in the end was never less or more than these shares of what was expected of phase resident.
-static constexpr double kLeastOfExpected = 0.84, kMostOfExpected = 1.1;
+/// Of an entry of `pieces` in ds.residency.
+static int64_t rowsOf(DictionaryAttr pieces) { return pieces.getAs<IntegerAttr>("rows").getInt(); }
+static int64_t savedBytes(DictionaryAttr pieces) { return pieces.getAs<IntegerAttr>("saved_bytes").getInt(); }
 
 namespace {
 
-/// What speaks for a plan, or for what is expected of it.
-struct Figures {
-  Figures() = default;
-  Figures(ModuleOp module, const ::ds::cost::Rates &rates)
-      : bytes(arenaOf(module)), seconds(predictStep(module, rates, 0).stepSeconds.value_or(0)) {}
+/// How losses are to be made, and what is expected of that.
+struct LossChoice {
+  int64_t rows = 0; ///< of a piece; 0: whole
+  bool fits = true;
+  double seconds = 0; ///< of a step
+  ArrayAttr pieces;   ///< as ds.residency has them; null: losses offer none
 
-  bool fits(int64_t memory) const { return memory == 0 || bytes <= memory; }
-  /// Whether a plan of such an estimate surely fits, or may fit.
-  bool surelyFits(int64_t memory) const {
-    return memory == 0 || double(bytes) * kMostOfExpected <= double(memory);
+  /// What is known of pieces of `rows`.
+  DictionaryAttr describe(int64_t rows) const {
+    for (auto each : pieces.getAsRange<DictionaryAttr>())
+      if (rowsOf(each) == rows)
+        return each;
+    return {};
   }
-  bool mayFit(int64_t memory) const {
-    return memory == 0 || double(bytes) * kLeastOfExpected <= double(memory);
+  /// The smallest pieces, of which most is saved.
+  DictionaryAttr smallest() const { return cast<DictionaryAttr>(pieces.getValue().back()); }
+  /// Rows of the largest pieces of less than `rows`, or of all where that is 0; the smallest where there are
+  /// none.
+  int64_t nextBelow(int64_t rows) const {
+    for (auto each : pieces.getAsRange<DictionaryAttr>())
+      if (rows == 0 || rowsOf(each) < rows)
+        return rowsOf(each);
+    return rowsOf(smallest());
   }
-
-  int64_t bytes = 0;
-  double seconds = 0;
 };
 
-/// A step with its losses split, and the same with whole ones.
-struct BothSteps {
-  ModuleOp split, whole;
+/// Plans one model.
+class LossPlanner {
+public:
+  /// `model` is in phase model, and planned in the end.
+  LossPlanner(ModuleOp model, const PipelineOptions &options, RunPipeline run)
+      : model(model), options(options), run(run) {}
+
+  /// Takes the fastest plan that fits of those that it makes, else the smallest.
+  LogicalResult planOpen();
+  /// Plans losses in the pieces that the configuration says, and tells what they should save.
+  LogicalResult planGiven();
+
+private:
+  FailureOr<bool> makeWhole();
+  FailureOr<OwningOpRef<ModuleOp>> makeStep(StringRef key, Attribute value);
+  FailureOr<LossChoice> choose(int64_t memory);
+  FailureOr<bool> mayBeWhole(const LossChoice &choice);
+  FailureOr<ModuleOp> planWhole();
+  FailureOr<ModuleOp> planPieces(int64_t rows);
+  FailureOr<ModuleOp> planWith(int64_t rows) { return rows == 0 ? planWhole() : planPieces(rows); }
+  FailureOr<std::optional<LossChoice>> chooseAfter(ModuleOp planned, int64_t rows);
+  bool isAsExpected(ModuleOp planned, const LossChoice &choice) const;
+  bool fits(ModuleOp planned) const { return options.memory == 0 || arenaOf(planned) <= options.memory; }
+  FailureOr<double> secondsOf(ModuleOp planned) const;
+  FailureOr<bool> isBetter(ModuleOp a, ModuleOp b) const;
+  LogicalResult finish(const LossChoice &choice);
+
+  ModuleOp model;
+  OwningOpRef<ModuleOp> step;          ///< with whole losses, which say what they offer
+  OwningOpRef<ModuleOp> sharded;       ///< the same
+  OwningOpRef<ModuleOp> whole, pieces; ///< plans; of those in pieces the best
+  int64_t rows = 0;                    ///< of `pieces`
+  const PipelineOptions &options;
+  RunPipeline run;
 };
 
 } // namespace
 
-/// Does `work` with both at once, the whole one on a thread of its own and without a word: what is wrong with
-/// it is wrong with both.
-static LogicalResult doBoth(BothSteps steps, function_ref<LogicalResult(ModuleOp)> work) {
-  LogicalResult other = failure();
-  std::atomic<std::thread::id> silent{};
-  ScopedDiagnosticHandler handler(steps.split.getContext(), [&](Diagnostic &) {
-    return success(std::this_thread::get_id() == silent.load());
-  });
-  std::thread thread([&] {
-    silent = std::this_thread::get_id();
-    other = work(steps.whole);
-  });
-  LogicalResult done = work(steps.split);
-  thread.join();
-  return success(succeeded(done) && succeeded(other));
+/// The step of a copy of the model, of which `key` says how its losses are to be made.
+FailureOr<OwningOpRef<ModuleOp>> LossPlanner::makeStep(StringRef key, Attribute value) {
+  OwningOpRef<ModuleOp> made = model.clone();
+  (*made)->setAttr(key, value);
+  if (failed(run([](OpPassManager &manager) { buildStepPipeline(manager); }, *made)))
+    return failure();
+  return made;
 }
 
-/// What is expected of a plan of `step` before there are buffers.
-static FailureOr<Figures> expect(ModuleOp step, const PipelineOptions &options, RunPipeline run) {
-  OwningOpRef<ModuleOp> copy = step.clone();
-  if (failed(
-          run([&](OpPassManager &manager) { buildPipelines(manager, Phase::Step, Phase::Resident, options); },
-              *copy)))
+/// Makes the whole step. False where no loss of it offers pieces.
+FailureOr<bool> LossPlanner::makeWhole() {
+  FailureOr<OwningOpRef<ModuleOp>> made = makeStep(kOffersLossAttr, UnitAttr::get(model.getContext()));
+  if (failed(made))
     return failure();
+  step = std::move(*made);
+  bool offers = step->walk([](CrossEntropyOp loss) {
+                      return loss->hasAttr(kLossRowsAttr) ? WalkResult::interrupt() : WalkResult::advance();
+                    })
+                    .wasInterrupted();
+  if (!offers)
+    return false;
+  sharded = step->clone();
+  auto shard = [&](OpPassManager &manager) { buildShardPipeline(manager, options); };
+  if (failed(run(shard, *sharded)))
+    return failure();
+  return true;
+}
+
+/// What `memory` asks for.
+FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
+  PipelineOptions used = options;
+  used.memory = memory;
+  OwningOpRef<ModuleOp> copy = sharded->clone();
+  if (failed(run([&](OpPassManager &manager) { buildResidentPipeline(manager, used); }, *copy)))
+    return failure();
+  LossChoice choice;
   auto residency = (*copy)->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  Figures figures;
-  figures.bytes = residency.getAs<IntegerAttr>("expected_bytes").getInt();
-  figures.seconds = residency.getAs<FloatAttr>("expected_seconds").getValueAsDouble();
-  return figures;
+  choice.seconds = expectedSeconds(*copy);
+  choice.fits = residency.getAs<BoolAttr>("fits").getValue();
+  auto losses = residency.getAs<DictionaryAttr>("loss");
+  if (!losses)
+    return choice;
+  choice.pieces = losses.getAs<ArrayAttr>("pieces");
+  choice.rows = losses.getAs<IntegerAttr>("rows").getInt();
+  return choice;
 }
 
-/// Puts what `from` holds into `module`.
-static void take(ModuleOp module, ModuleOp from) {
-  module.getBodyRegion().takeBody(from.getBodyRegion());
-  module->setAttrs(from->getAttrDictionary());
-}
-
-/// Says what the chunks of `module` save and cost beside whole losses.
-static void noteChunks(ModuleOp module, DictionaryAttr chunks, const Figures &ofSplit, const Figures &ofWhole,
-                       bool isWhole, bool isExpected) {
-  Builder builder(module.getContext());
-  NamedAttrList entries(chunks);
-  entries.set("saved_bytes", builder.getI64IntegerAttr(ofWhole.bytes - ofSplit.bytes));
-  entries.set("more_seconds", builder.getF64FloatAttr(ofSplit.seconds - ofWhole.seconds));
-  entries.set("refused", builder.getBoolAttr(isWhole));
-  entries.set("expected", builder.getBoolAttr(isExpected));
-  module->setAttr(kLossChunksAttr, entries.getDictionary(module.getContext()));
-}
-
-/// Plans both steps and leaves in `module`, which is the split one, the faster that fits, else the smaller.
-static LogicalResult planBoth(ModuleOp module, ModuleOp whole, DictionaryAttr chunks,
-                              const PipelineOptions &options, RunPipeline run) {
-  FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
-  if (failed(rates) ||
-      failed(doBoth({module, whole}, [&](ModuleOp step) { return planToFit(step, options, run); })))
+/// Whether whole losses are to be planned first: they were chosen, or may fit in spite of it.
+FailureOr<bool> LossPlanner::mayBeWhole(const LossChoice &choice) {
+  if (choice.rows == 0 || !choice.fits)
+    return true;
+  FailureOr<LossChoice> other = choose(static_cast<int64_t>(double(options.memory) / kLeastOfExpected));
+  if (failed(other))
     return failure();
-  Figures ofSplit(module, *rates), ofWhole(whole, *rates);
-  bool splitFits = ofSplit.fits(options.memory), wholeFits = ofWhole.fits(options.memory);
-  bool isWhole = splitFits != wholeFits ? wholeFits
-                 : wholeFits            ? ofWhole.seconds <= ofSplit.seconds
-                                        : ofWhole.bytes <= ofSplit.bytes;
-  if (isWhole)
-    take(module, whole);
-  noteChunks(module, chunks, ofSplit, ofWhole, isWhole, /*isExpected=*/false);
-  return success();
+  return other->rows == 0;
 }
 
-/// Plans the step of `module`, whose losses are split, or `whole`, which is the same with whole ones.
-static LogicalResult planEither(ModuleOp module, ModuleOp whole, bool isOpen, const PipelineOptions &options,
-                                RunPipeline run) {
-  auto chunks = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
-  Figures ofSplit, ofWhole;
-  auto learn = [&](ModuleOp step) -> LogicalResult {
-    FailureOr<Figures> expected = expect(step, options, run);
-    if (succeeded(expected))
-      (step == module ? ofSplit : ofWhole) = *expected;
-    return expected;
-  };
-  if (failed(doBoth({module, whole}, learn)))
+FailureOr<ModuleOp> LossPlanner::planWhole() {
+  // From where it was chosen; but ZeRO 1 may have to divide gradients otherwise after all.
+  FailureOr<TrainingOptions> training = readTrainingAttr(*step);
+  if (failed(training))
     return failure();
-  const int64_t memory = options.memory;
-  // Chunks of which nothing is expected are no way to fit; nor is a time that they would not cost.
-  bool isSmaller = ofSplit.bytes < ofWhole.bytes, isSlower = ofSplit.seconds >= ofWhole.seconds;
-  bool isWhole = isOpen && isSlower && (ofWhole.surelyFits(memory) || !isSmaller);
-  if (isOpen && !isWhole && (ofWhole.mayFit(memory) || !isSmaller))
-    return planBoth(module, whole, chunks, options, run);
-  if (isWhole)
-    take(module, whole);
-  if (failed(planToFit(module, options, run)))
+  whole = sharded && training->sharding.stage != 1 ? sharded->clone() : step->clone();
+  (*whole)->removeAttr(kOffersLossAttr);
+  if (failed(planToFit(*whole, options, run)))
     return failure();
-  noteChunks(module, chunks, ofSplit, ofWhole, isWhole, /*isExpected=*/true);
+  return *whole;
+}
+
+FailureOr<ModuleOp> LossPlanner::planPieces(int64_t chosen) {
+  FailureOr<OwningOpRef<ModuleOp>> made =
+      makeStep(kLossRowsAttr, Builder(model.getContext()).getI64IntegerAttr(chosen));
+  if (failed(made) || failed(planToFit(**made, options, run)))
+    return failure();
+  FailureOr<bool> isWorse = pieces ? isBetter(*pieces, **made) : FailureOr<bool>(false);
+  if (failed(isWorse))
+    return failure();
+  if (!*isWorse)
+    pieces = std::move(*made), rows = chosen;
+  return *pieces;
+}
+
+/// Of a step, as planned.
+FailureOr<double> LossPlanner::secondsOf(ModuleOp planned) const {
+  FailureOr<::ds::cost::Rates> rates = readRates(planned, options.cluster);
+  if (failed(rates))
+    return failure();
+  return predictStep(planned, *rates, 0).stepSeconds.value_or(0);
+}
+
+/// Whether `planned` fits, and without giving up more than `choice` did.
+bool LossPlanner::isAsExpected(ModuleOp planned, const LossChoice &choice) const {
+  auto trainingOf = [](ModuleOp module) { return module->getAttr(DsDialect::kTrainingAttr); };
+  return fits(planned) && (options.memory == 0 || choice.fits) &&
+         expectedSeconds(planned) <= (1 + kWorthTime) * choice.seconds &&
+         trainingOf(planned) == trainingOf(*step);
+}
+
+/// What is chosen with as much more or less memory as `planned`, which has pieces of `last`, shows the
+/// estimate to be off. Nothing where that is no other plan, or not worth one.
+FailureOr<std::optional<LossChoice>> LossPlanner::chooseAfter(ModuleOp planned, int64_t last) {
+  const int64_t off = arenaOf(planned) - expectedBytes(planned);
+  FailureOr<LossChoice> choice = choose(std::max<int64_t>(1, options.memory - off));
+  if (failed(choice))
+    return failure();
+  // What does not fit needs smaller pieces, whatever is expected of them.
+  const bool isSmaller = choice->rows > 0 && (last == 0 || choice->rows < last);
+  if (!fits(planned) && !isSmaller)
+    choice->rows = choice->fits ? choice->nextBelow(last) : rowsOf(choice->smallest());
+  const bool isFaster = choice->seconds < (1 - kWorthTime) * expectedSeconds(planned);
+  if (choice->rows == last || (choice->rows == 0 && whole) || (fits(planned) && !isFaster))
+    return std::optional<LossChoice>();
+  return std::optional(*choice);
+}
+
+LogicalResult LossPlanner::planOpen() {
+  FailureOr<bool> offers = makeWhole();
+  if (failed(offers))
+    return failure();
+  LossChoice known;
+  if (!*offers)
+    return failed(planWhole()) ? failure() : finish(known);
+  FailureOr<LossChoice> first = choose(options.memory);
+  if (failed(first))
+    return failure();
+  known = *first;
+  FailureOr<bool> isWhole = mayBeWhole(known);
+  if (failed(isWhole))
+    return failure();
+  LossChoice choice = known;
+  if (*isWhole)
+    choice.rows = 0;
+  for (int count = 0; count < kMostPlans; ++count) {
+    FailureOr<ModuleOp> planned = planWith(choice.rows);
+    if (failed(planned))
+      return failure();
+    if (!choice.pieces || isAsExpected(*planned, choice))
+      break;
+    FailureOr<std::optional<LossChoice>> next = chooseAfter(*planned, choice.rows);
+    if (failed(next))
+      return failure();
+    if (!*next)
+      break;
+    choice = **next;
+  }
+  return finish(known);
+}
+
+LogicalResult LossPlanner::planGiven() {
+  FailureOr<bool> offers = makeWhole();
+  if (failed(offers))
+    return failure();
+  FailureOr<LossChoice> choice = *offers ? choose(options.memory) : FailureOr<LossChoice>(LossChoice());
+  // In which pieces, `loss_chunks` says.
+  if (failed(choice) || failed(planPieces(choice->pieces ? rowsOf(choice->smallest()) : 0)))
+    return failure();
+  return finish(*choice);
+}
+
+/// Whether plan `a` is the faster that fits, else the smaller; of equals it is.
+FailureOr<bool> LossPlanner::isBetter(ModuleOp a, ModuleOp b) const {
+  if (fits(a) != fits(b))
+    return fits(a);
+  if (!fits(a))
+    return arenaOf(a) <= arenaOf(b);
+  FailureOr<double> ofA = secondsOf(a), ofB = secondsOf(b);
+  if (failed(ofA) || failed(ofB))
+    return failure();
+  return *ofA <= *ofB;
+}
+
+/// Puts the best plan in the model's place, and says there what pieces save and cost: as plans have it where
+/// both kinds were made, else as it is expected.
+LogicalResult LossPlanner::finish(const LossChoice &choice) {
+  FailureOr<bool> isWhole = whole && pieces ? isBetter(*whole, *pieces) : FailureOr<bool>(bool(whole));
+  if (failed(isWhole))
+    return failure();
+  ModuleOp best = *isWhole ? *whole : *pieces;
+  if (DictionaryAttr expected =
+          choice.pieces ? pieces ? choice.describe(rows) : choice.smallest() : nullptr) {
+    Builder builder(model.getContext());
+    NamedAttrList entries(expected);
+    const bool areBoth = whole && pieces;
+    if (areBoth) {
+      FailureOr<double> ofWhole = secondsOf(*whole), ofPieces = secondsOf(*pieces);
+      if (failed(ofWhole) || failed(ofPieces))
+        return failure();
+      entries.set("saved_bytes", builder.getI64IntegerAttr(arenaOf(*whole) - arenaOf(*pieces)));
+      entries.set("more_seconds", builder.getF64FloatAttr(*ofPieces - *ofWhole));
+    }
+    entries.set("refused", builder.getBoolAttr(*isWhole));
+    entries.set("expected", builder.getBoolAttr(!areBoth));
+    best->setAttr(kLossChunksAttr, entries.getDictionary(model.getContext()));
+  }
+  best->removeAttr(kLossRowsAttr);
+  model.getBodyRegion().takeBody(best.getBodyRegion());
+  model->setAttrs(best->getAttrDictionary());
   return success();
 }
 
@@ -177,17 +325,9 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
   FailureOr<TrainingOptions> training = readTrainingAttr(module);
   if (failed(training))
     return failure();
-  OwningOpRef<ModuleOp> whole = module.clone();
-  if (failed(makeStep(module, run)))
-    return failure();
-  auto chunks = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
-  if (!chunks)
-    return planToFit(module, options, run);
-  keepLossWhole(*whole);
-  {
-    ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-    if (failed(makeStep(*whole, run)))
-      return failure();
-  }
-  return planEither(module, *whole, /*isOpen=*/training->lossChunks == 0, options, run);
+  if (training->lossChunks != 1)
+    return training->lossChunks == 0 ? LossPlanner(module, options, run).planOpen()
+                                     : LossPlanner(module, options, run).planGiven();
+  auto makeStep = [](OpPassManager &manager) { buildStepPipeline(manager); };
+  return failed(run(makeStep, module)) ? failure() : planToFit(module, options, run);
 }

@@ -241,6 +241,34 @@ TEST(Residency, MakesThousandsOfChoices) {
 
 /// A chain in which each value may be made again from the one before: were all one part, each round of the
 /// search would take a time that grows with its square.
+/// A loss of 32 bytes at moments 1 and 2, or in pieces of half and of a quarter that cost more, beside 6
+/// bytes of a value that can be made again, for `seconds`, and 4 bytes of all else.
+ResidencyProblem makeLoss(int64_t budget, double seconds) {
+  ResidencyProblem problem;
+  problem.spaces.push_back({budget, {4, 4, 4, 4}});
+  problem.resources = {10};
+  auto pieces = [](int64_t bytes, double more) { return ResidencyWay{{{0, bytes, 1, 3}}, {{0, more}}}; };
+  problem.values.push_back({true, {{{{0, 6, 0, 4}}, {}}}, ResidencyWay{{}, {{0, seconds}}}, {}});
+  problem.values.push_back({true, {pieces(32, 0), pieces(16, 0.3), pieces(8, 0.9)}, std::nullopt, {}});
+  return problem;
+}
+
+TEST(Residency, MakesALossInTheFewestPieces) {
+  using Ways = std::vector<int32_t>;
+  EXPECT_EQ(solve(makeLoss(42, 0.5)).ways, Ways({0, 0})); // all of it fits
+  EXPECT_EQ(solve(makeLoss(41, 0.5)).ways, Ways({0, 1}));
+  EXPECT_EQ(solve(makeLoss(26, 0.5)).ways, Ways({0, 1}));
+  EXPECT_EQ(solve(makeLoss(20, 0.5)).ways, Ways({kMadeAgain, 1})); // 0.8 s, where quarters take 0.9
+  EXPECT_EQ(solve(makeLoss(19, 0.5)).ways, Ways({0, 2}));
+  EXPECT_EQ(solve(makeLoss(12, 0.5)).ways, Ways({kMadeAgain, 2}));
+}
+
+TEST(Residency, LeavesALossWholeWhereAnotherIsCheaperToGiveUp) {
+  using Ways = std::vector<int32_t>;
+  EXPECT_EQ(solve(makeLoss(41, 0.2)).ways, Ways({kMadeAgain, 0}));
+  EXPECT_EQ(solve(makeLoss(35, 0.2)).ways, Ways({0, 1})); // without it 36 bytes are still too many
+}
+
 TEST(Residency, TiesNothingToWhatIsReadAnyway) {
   ResidencyProblem problem;
   problem.spaces.push_back({100, std::vector<int64_t>(20, 0)});

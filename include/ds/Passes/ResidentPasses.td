@@ -63,6 +63,9 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
       the results of `ops` are, by name. A layer or an op that forward does not have is refused.
     - Each gathered parameter's state says in `ds.stay` whether it stays for a use, for a segment, or for all
       micro-steps: what saves most seconds of the link within `memory` and the limits in elements, which are DeepSpeed's.
+    - Where the module has `ds.offers_loss`, how losses are made is part of the choice: whole, or in the pieces that they offer
+      (`ds.loss_rows`). `loss` of `ds.residency` says which it is and what each costs; ops stay as they are, for pieces are
+      made in phase model. Without it losses are whole.
     - Collectives are never repeated; what was gathered for forward is read from backward's gather, which is issued
       earlier for that. Evaluation stays as it is.
     - `ds.residency` of the module says what was made again and what that buys. With `remarks`, each value is told of.

@@ -18,10 +18,10 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 /// The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
-/// Any phase to planned, a planned module being left as it is; from model on with ds-split-loss's choice put
-/// to the test: where it splits a loss and `loss_chunks` leaves that open, losses stay whole where memory
-/// holds that, and where it saves nothing to split them. An estimate decides; both are planned where it may
-/// be wrong. `ds.loss_chunks` of the module then says what the split saves and costs.
+/// Any phase to planned, a planned module being left as it is. From model on, where `loss_chunks` leaves it
+/// open, in how many pieces losses are made is chosen with all else that memory holds, on the step that has
+/// them whole; that step is planned, or the one in so many pieces. More than one plan is made where the first
+/// is not as it was expected. `ds.loss_chunks` of the module then says what pieces save and cost.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 } // namespace mlir::ds

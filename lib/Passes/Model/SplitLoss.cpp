@@ -11,12 +11,15 @@
 // ignored is counted from the targets, ahead of all products.
 //
 // The price: the products have fewer rows each, and the weight's gradient is read and written once per chunk.
+// Whether memory asks for that, and for how many chunks, is part of what is chosen with all else that takes
+// the step's memory. For that choice a loss stays whole and says what it offers.
 //
 //===---------------------------------------------------------------------------===//
 #include "SplitLoss.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/TrainingAttr.h"
 
@@ -30,15 +33,26 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
+/// Whether chunks of `rows` rows save something to speak of.
+static bool savesEnough(const LogitsShape &shape, int64_t rows) {
+  int64_t saved = (shape.rows - rows) * shape.columns * shape.elementBytes;
+  return saved > shape.sumBytes && saved >= kLeastSavedBytes;
+}
+
 int64_t mlir::ds::chooseLossRows(const LogitsShape &shape) {
   // As many rows as make the logits about as large as the rows that they are computed from.
   int64_t ratio = llvm::divideCeil(shape.columns, shape.width);
   int64_t rows = llvm::PowerOf2Ceil(llvm::divideCeil(shape.rows, ratio));
   rows = std::max(rows, kLeastLossRows);
-  if (rows >= shape.rows)
-    return shape.rows;
-  int64_t saved = (shape.rows - rows) * shape.columns * shape.elementBytes;
-  return saved > shape.sumBytes && saved >= kLeastSavedBytes ? rows : shape.rows;
+  return savesEnough(shape, rows) ? rows : shape.rows;
+}
+
+SmallVector<int64_t> mlir::ds::offerLossRows(const LogitsShape &shape) {
+  SmallVector<int64_t> offered;
+  for (int64_t rows = llvm::PowerOf2Ceil(shape.rows) / 2; rows >= kLeastLossRows; rows /= 2)
+    if (savesEnough(shape, rows))
+      offered.push_back(rows);
+  return offered;
 }
 
 namespace {
@@ -183,7 +197,7 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
       visit(loss, training->lossChunks);
   }
 
-  /// `chunks`: how many are asked for; 0: as many as the shapes suggest.
+  /// `chunks`: how many are asked for; 0: as many as the module says, or else the shapes suggest.
   void visit(CrossEntropyOp loss, int64_t chunks) {
     if (chunks == 1)
       return;
@@ -194,7 +208,9 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
       return;
     }
     LogitsShape shape = shapeOf(*match);
-    int64_t rows = chunks > 0 ? llvm::divideCeil(shape.rows, chunks) : chooseLossRows(shape);
+    if (getOperation()->hasAttr(kOffersLossAttr))
+      return offer(loss, shape, chunks);
+    int64_t rows = chooseRows(shape, chunks);
     if (rows >= shape.rows) {
       if (remarks)
         loss.emitRemark("stays whole: chunks of its ") << shape.rows << " rows would save too little";
@@ -205,6 +221,27 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
       loss.emitRemark("made in ") << made << " chunks of " << rows << " rows";
     noteChunks(made, rows);
     splitLoss(*match, rows);
+  }
+
+  int64_t chooseRows(const LogitsShape &shape, int64_t chunks) {
+    if (chunks > 0)
+      return llvm::divideCeil(shape.rows, chunks);
+    auto chosen = getOperation()->getAttrOfType<IntegerAttr>(kLossRowsAttr);
+    if (!chosen)
+      return chooseLossRows(shape);
+    return llvm::is_contained(offerLossRows(shape), chosen.getInt()) ? chosen.getInt() : shape.rows;
+  }
+
+  /// Says at `loss`, which stays whole, in which chunks it could be made.
+  void offer(CrossEntropyOp loss, const LogitsShape &shape, int64_t chunks) {
+    SmallVector<int64_t> rows;
+    if (chunks > 0)
+      rows.push_back(llvm::divideCeil(shape.rows, chunks));
+    else
+      rows = offerLossRows(shape);
+    llvm::erase_if(rows, [&](int64_t of) { return of >= shape.rows; });
+    if (!rows.empty())
+      loss->setAttr(kLossRowsAttr, DenseI64ArrayAttr::get(&getContext(), rows));
   }
 
   /// The report tells of the loss with most chunks.

@@ -4,6 +4,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include "llvm/ADT/SmallVector.h"
+
 namespace mlir::ds {
 
 /// The logits of one loss.
@@ -24,6 +26,10 @@ inline constexpr int64_t kLeastSavedBytes = int64_t(16) << 20;
 /// of its whole micro-batch, but at least kLeastLossRows. `shape.rows` where chunks would save nothing to
 /// speak of.
 int64_t chooseLossRows(const LogitsShape &shape);
+
+/// Rows of the chunks among which memory may choose, the most first: powers of two, at least kLeastLossRows,
+/// that save something to speak of.
+SmallVector<int64_t> offerLossRows(const LogitsShape &shape);
 
 } // namespace mlir::ds
 

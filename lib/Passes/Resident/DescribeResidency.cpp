@@ -25,8 +25,9 @@ static StringRef nameOf(Operation *op) {
 
 /// How value `index` would be kept; null where nothing can keep it.
 static const analysis::ResidencyWay *keptWayOf(const ResidencyModel &model, size_t index) {
-  if (model.choices[index].kept)
-    return &*model.choices[index].kept;
+  const ResidencyChoice &choice = model.choices[index];
+  if (choice.memory && !choice.refused.empty())
+    return &choice.refused.front();
   const std::vector<analysis::ResidencyWay> &homes = model.problem.values[index].homes;
   return homes.empty() ? nullptr : &homes.front();
 }
@@ -95,7 +96,7 @@ static ArrayAttr describeRepeats(const ResidencyModel &model, const analysis::Re
 // The largest values
 //===----------------------------------------------------------------------===//
 
-/// The number of a way that the configuration does not leave open.
+/// The number of the first way that is not open; others have those below.
 static constexpr int32_t kRefused = -3;
 
 /// The ways of value `index` by number, as plans have them.
@@ -106,14 +107,14 @@ static SmallVector<int32_t> waysOf(const ResidencyModel &model, size_t index) {
     ways.push_back(int32_t(home));
   if (value.again)
     ways.push_back(analysis::kMadeAgain);
-  if (model.choices[index].kept)
-    ways.push_back(kRefused);
+  for (size_t refused = 0; refused < model.choices[index].refused.size(); ++refused)
+    ways.push_back(kRefused - int32_t(refused));
   return ways;
 }
 
 static const analysis::ResidencyWay &wayOf(const ResidencyModel &model, size_t index, int32_t way) {
-  if (way == kRefused)
-    return *model.choices[index].kept;
+  if (way <= kRefused)
+    return model.choices[index].refused[kRefused - way];
   const analysis::ResidencyValue &value = model.problem.values[index];
   return way == analysis::kMadeAgain ? *value.again : value.homes[way];
 }
@@ -127,13 +128,23 @@ static int64_t deviceBytesOf(const analysis::ResidencyWay &way) {
   return bytes;
 }
 
+/// Rows of the pieces of losses that `way` of choice `index` is; 0: they are whole.
+static int64_t rowsOf(const ResidencyModel &model, size_t index, int32_t way) {
+  const size_t homes = model.problem.values[index].homes.size();
+  return model.choices[index].lossRows[way <= kRefused ? homes + size_t(kRefused - way) : size_t(way)];
+}
+
 /// "kept", "on the host", "made again"; of parameters "gathered each time" and how long they are kept; of
-/// attention's gradient what it is given beside its operands.
+/// attention's gradient what it is given beside its operands; of losses "whole", or their pieces.
 static std::string spellWay(const ResidencyModel &model, size_t index, int32_t way) {
-  if (way == analysis::kMadeAgain || way == kRefused)
-    return way == kRefused ? "kept" : "made again";
-  const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
   const ResidencyChoice &choice = model.choices[index];
+  if (choice.isOfLosses()) {
+    const int64_t rows = rowsOf(model, index, way);
+    return rows == 0 ? "whole" : "in pieces of " + ::ds::formatExact(rows) + " rows";
+  }
+  if (way == analysis::kMadeAgain || way <= kRefused)
+    return way <= kRefused ? "kept" : "made again";
+  const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
   if (choice.attention)
     return home.holds.empty() ? "in f32" : "in pieces of " + ::ds::formatBytes(deviceBytesOf(home));
   if (choice.state)
@@ -175,10 +186,11 @@ static DictionaryAttr describeValue(const ResidencyModel &model, const analysis:
   SmallVector<NamedAttribute> entries;
   auto add = [&](StringRef key, Attribute attr) { entries.push_back(builder.getNamedAttr(key, attr)); };
   const ResidencyChoice &choice = model.choices[index];
-  Operation *maker = choice.attention ? choice.attention
-                     : choice.state   ? nullptr
-                                      : model.valueOf(index).getDefiningOp();
-  add("what", string(maker ? nameOf(maker) : choice.state.getValue()));
+  Operation *maker = choice.attention      ? choice.attention
+                     : choice.isOfLosses() ? model.getLoss()
+                     : choice.state        ? nullptr
+                                           : model.valueOf(index).getDefiningOp();
+  add("what", string(choice.isOfLosses() ? "logits" : maker ? nameOf(maker) : choice.state.getValue()));
   add("layer", string(maker ? layerOf(maker) : std::string()));
   add("bytes", builder.getI64IntegerAttr(bytesOf(model, index)));
   add("way", string(spellWay(model, index, chosen)));
@@ -211,6 +223,32 @@ static ArrayAttr describeLargest(const ResidencyModel &model, const analysis::Re
   return builder.getArrayAttr(largest);
 }
 
+/// What was chosen of losses, and what each way to make them in pieces saves and costs beside whole ones;
+/// null where none offers pieces.
+static DictionaryAttr describeLosses(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
+                                     Builder &builder) {
+  const std::optional<size_t> index = model.findLosses();
+  if (!index)
+    return {};
+  auto integer = [&](StringRef key, int64_t value) {
+    return builder.getNamedAttr(key, builder.getI64IntegerAttr(value));
+  };
+  const int64_t whole = model.peakWith(plan, *index, wayOf(model, *index, 0));
+  const double wholeSeconds = moreSecondsOf(model, plan, *index, 0);
+  SmallVector<Attribute> pieces;
+  const SmallVector<int32_t> ways = waysOf(model, *index); // whole losses first
+  for (int32_t way : ArrayRef(ways).drop_front()) {
+    const int64_t rows = rowsOf(model, *index, way);
+    const double more = moreSecondsOf(model, plan, *index, way) - wholeSeconds;
+    pieces.push_back(builder.getDictionaryAttr(
+        {integer("rows", rows), integer("chunks", model.countPieces(rows)),
+         integer("saved_bytes", whole - model.peakWith(plan, *index, wayOf(model, *index, way))),
+         builder.getNamedAttr("more_seconds", builder.getF64FloatAttr(more))}));
+  }
+  return builder.getDictionaryAttr({integer("rows", rowsOf(model, *index, plan.ways[*index])),
+                                    builder.getNamedAttr("pieces", builder.getArrayAttr(pieces))});
+}
+
 DictionaryAttr mlir::ds::describeResidency(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
   Builder builder(model.getContext());
   int64_t hostValues = 0, hostBytes = 0;
@@ -219,7 +257,7 @@ DictionaryAttr mlir::ds::describeResidency(const ResidencyModel &model, const an
       ++hostValues;
       hostBytes += bytesOf(model, index);
     }
-  return builder.getDictionaryAttr(
+  NamedAttrList entries(
       {builder.getNamedAttr("again", describeRepeats(model, plan, builder)),
        builder.getNamedAttr("largest", describeLargest(model, plan, builder)),
        builder.getNamedAttr("attention_in_f32", builder.getI64IntegerAttr(model.countSlowAttention(plan))),
@@ -229,4 +267,7 @@ DictionaryAttr mlir::ds::describeResidency(const ResidencyModel &model, const an
        builder.getNamedAttr("expected_bytes", builder.getI64IntegerAttr(plan.peakBytes[0])),
        builder.getNamedAttr("expected_seconds", builder.getF64FloatAttr(plan.seconds)),
        builder.getNamedAttr("bound_seconds", builder.getF64FloatAttr(plan.bound))});
+  if (DictionaryAttr losses = describeLosses(model, plan, builder))
+    entries.set("loss", losses);
+  return entries.getDictionary(model.getContext());
 }

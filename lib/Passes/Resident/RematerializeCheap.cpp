@@ -94,10 +94,11 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
 std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
                                                                     const OffloadOptions &offload,
                                                                     const RepeatPlan &repeats) {
-  auto model = std::make_unique<ResidencyModel>(
-      getOperation(), rates,
-      ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements, attentionBytes, offload},
-      repeats);
+  auto model = std::make_unique<ResidencyModel>(getOperation(), rates,
+                                                ResidencyLimits{memory, maxReuseElements, maxLiveElements,
+                                                                prefetchElements, attentionBytes, offload,
+                                                                getOperation()->hasAttr(kOffersLossAttr)},
+                                                repeats);
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
     isGathered.push_back(bool(choice.state));
@@ -131,12 +132,15 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
   std::optional<Choice> best = solveFor({});
   if (!best || !calls)
     return best;
+  // What pieces of a loss cost, layers that are made again may not.
+  const std::optional<size_t> losses = best->model->findLosses();
+  const bool usesPieces = losses && best->plan.ways[*losses] > 0;
   const bool usesHost = training.offload.activations == OffloadOptions::Activations::Chosen &&
                         best->plan.peakBytes[1] > best->model->getHostBytes();
   auto isEnough = [](const Choice &choice) {
     return choice.plan.fits && choice.model->countSlowAttention(choice.plan) == 0;
   };
-  if (isEnough(*best) && !usesHost)
+  if (isEnough(*best) && !usesHost && !usesPieces)
     return best;
   for (int64_t stride = kFirstStride;; stride *= 2) {
     std::optional<Choice> other = solveFor({RepeatPlan::Kind::Groups, stride});

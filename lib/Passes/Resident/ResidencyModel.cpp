@@ -38,6 +38,7 @@ ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, 
   for (uint32_t segment = 0; segment < segments.size(); ++segment)
     addForward(segment);
   addGathers();
+  addLosses();
 }
 
 /// The host's memory, of which every rank of a node has as much.
@@ -121,6 +122,7 @@ void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
         problem.resources[way] += isBeside(getWork(op), way) ? 0 : seconds;
   }
   live.resize(live.size() + segment.memory.ops.size() + 1);
+  segment.losses = findLossPieces(func, segment.memory);
   delayCollectives(segment);
   addLiveBytes(segment);
 }
@@ -230,14 +232,14 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
   analysis::ResidencyValue value;
   value.isRead = memory.isRead;
   const HostUse host = hostUseOf(segment, choice.memory);
-  std::optional<analysis::ResidencyWay> refused;
+  std::vector<analysis::ResidencyWay> refused;
   if (choice.canKeep) {
     uint32_t keptFrom = memory.isStored ? memory.end + 1 : memory.begin;
     analysis::ResidencyWay kept{{hold(keptFrom, memory.lastRead + 1)},
                                 chargesOf(segment, choice.writeSeconds, choice.readSeconds)};
     const bool isRepeated = choice.canRepeat && choice.mustRepeat;
     if (isRepeated || host == HostUse::Must)
-      refused = std::move(kept);
+      refused.push_back(std::move(kept));
     else
       value.homes.push_back(std::move(kept));
     if (!isRepeated && host != HostUse::No)
@@ -297,7 +299,12 @@ void ResidencyModel::addForward(uint32_t index) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   for (const ForwardChoice &choice : forward.choices) {
     const ValueMemory &memory = segment.memory.memories[choice.memory];
-    if (choice.canRepeat || !memory.isRead || hostUseOf(segment, choice.memory) != HostUse::No) {
+    // Logits are read at once: to make them again buys nothing that pieces of them do not.
+    const bool isOfLoss = llvm::any_of(segment.losses, [&](const LossPieces &loss) {
+      return llvm::is_contained(loss.ofPiece, choice.memory);
+    });
+    const bool canRepeat = choice.canRepeat && (choice.mustRepeat || !isOfLoss || !choice.canKeep);
+    if (canRepeat || !memory.isRead || hostUseOf(segment, choice.memory) != HostUse::No) {
       addChoice(index, choice);
       continue;
     }

@@ -17,6 +17,8 @@
 //   again by the ops that the rules let run twice, or, where the configuration has it so, copied to the host
 //   and back;
 // - attention's gradient on a GPU: in pieces of the usual size, or in more that take less;
+// - losses: whole, or in pieces of so many rows. What is chosen of them is told, and made elsewhere: it
+//   changes what stands in phase step (ResidencyLoss.cpp);
 // - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step
 //   (ResidencyGathers.cpp).
 //
@@ -28,6 +30,7 @@
 #define DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
 
 #include "ForwardChoices.h"
+#include "LossPieces.h"
 #include "SegmentMemory.h"
 #include "ds/Analysis/Residency.h"
 #include "ds/Passes/TrainingAttr.h"
@@ -46,6 +49,7 @@ struct ResidencyLimits {
   int64_t prefetchElements = 0; ///< of what is under way ahead of need
   uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
   OffloadOptions offload = {};  ///< what of forward goes to the host
+  bool isLossOpen = false;      ///< whether losses may be made in the pieces that they offer
 };
 
 /// What of a step's forward may be made again: as RepeatRules has it for each of its functions.
@@ -60,16 +64,21 @@ struct RepeatPlan {
   RecomputeOptions demanded = {};
 };
 
-/// What a value of the problem stands for: a value of the forward, a parameter, or the workspace of
-/// attention's gradient.
+/// What a value of the problem stands for: a value of the forward, a parameter, the workspace of attention's
+/// gradient, or how all losses are made.
 struct ResidencyChoice {
   std::optional<uint32_t> segment; ///< none: a parameter, of several segments
   std::optional<uint32_t> memory;  ///< of the segment, of a value of the forward
   StringAttr state;                ///< the parameter
   Operation *attention = nullptr;  ///< whose workspace it is
-  /// How it would be kept, where the configuration has it made again or on the host instead.
-  std::optional<::ds::analysis::ResidencyWay> kept = {};
+  /// Ways that are not open: how it would be kept, where the configuration has it made again or on the host
+  /// instead; in what pieces losses could have been made.
+  std::vector<::ds::analysis::ResidencyWay> refused = {};
   SmallVector<Stay> stays = {}; ///< of a parameter, by home
+  /// Of losses, by home and then by refused way: rows of a piece, 0 of whole ones.
+  SmallVector<int64_t> lossRows = {};
+
+  bool isOfLosses() const { return !lossRows.empty(); }
 };
 
 class ResidencyModel {
@@ -88,6 +97,15 @@ public:
   DenseSet<Value> findOnHost(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
   /// Whether `plan` has the value of choice `index` on the host.
   bool isOnHost(size_t index, const ::ds::analysis::ResidencyPlan &plan) const;
+  /// The choice of how losses are made; none where they offer nothing.
+  std::optional<size_t> findLosses() const;
+  /// A loss whose pieces are the most; there is one.
+  CrossEntropyOp getLoss() const;
+  /// Pieces of `rows` in which the loss of most pieces is made.
+  int64_t countPieces(int64_t rows) const;
+  /// Bytes of the device that are held at the most if choice `index` is had by `way`, all else as in `plan`.
+  int64_t peakWith(const ::ds::analysis::ResidencyPlan &plan, size_t index,
+                   const ::ds::analysis::ResidencyWay &way) const;
   /// Gradients of attention that do without cuDNN's workspace.
   int64_t countSlowAttention(const ::ds::analysis::ResidencyPlan &plan) const;
   MLIRContext *getContext() const { return context; }
@@ -113,6 +131,7 @@ private:
     std::vector<double> seconds = {};      ///< of each of its moments
     DenseMap<uint32_t, uint32_t> values{}; ///< memory -> value of the problem
     DenseSet<uint32_t> alwaysKept{};       ///< memories that have no choice
+    std::vector<LossPieces> losses{};
   };
   /// Whether a value may go to the host, or must.
   enum class HostUse { No, May, Must };
@@ -131,6 +150,10 @@ private:
   void addWorkspaces(uint32_t index);
   void addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment);
   void addForward(uint32_t segment);
+  void addLosses();
+  SmallVector<::ds::analysis::ResidencyHold> holdsOf(const Segment &segment, uint32_t memory) const;
+  void releaseWhole(const Segment &segment, const LossPieces &loss);
+  ::ds::analysis::ResidencyWay wayInPieces(int64_t rows) const;
   void addChoice(uint32_t segment, const ForwardChoice &choice);
   bool usesHost() const;
   std::vector<::ds::analysis::ResidencyCharge> chargesOf(const Segment &segment, double forward,

@@ -51,6 +51,10 @@ double ValueCosts::slowAttentionSeconds(AttentionGradOp op) const {
 }
 
 double ValueCosts::callSeconds(Operation *op) const {
+  return callSeconds(op, /*share=*/1, /*addsRows=*/false);
+}
+
+double ValueCosts::callSeconds(Operation *op, double share, bool addsRows) const {
   if (isa<CollectiveOpInterface>(op) || op->getNumOperands() == 0)
     return 0;
   auto product = dyn_cast<MatmulOp>(op);
@@ -59,7 +63,7 @@ double ValueCosts::callSeconds(Operation *op) const {
     double bytes = isa<EmbeddingOp>(op) ? 2 * bytesOf(op->getResults())
                                         : bytesOf(op->getOperands()) + bytesOf(op->getResults());
     return isa<AttentionOp, AttentionGradOp>(op) ? attentionSeconds(op, arithmeticType(op))
-                                                 : rates.memorySeconds(bytes);
+                                                 : rates.memorySeconds(share * bytes);
   }
   RankedTensorType rhs = tensorType(product.getRhs()), result = tensorType(product.getResult());
   cost::Matmul shape;
@@ -69,6 +73,7 @@ double ValueCosts::callSeconds(Operation *op) const {
   shape.m =
       isFlat ? double(result.getNumElements()) / shape.n : double(result.getShape()[result.getRank() - 2]);
   shape.batch = double(result.getNumElements()) / std::max(1.0, shape.m * shape.n);
+  (addsRows ? shape.k : shape.m) *= share;
   shape.transposeA = product.getTransposeLhs(), shape.transposeB = product.getTransposeRhs();
   return rates.matmulSeconds(shape, arithmeticType(op));
 }

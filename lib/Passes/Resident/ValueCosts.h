@@ -17,6 +17,9 @@ public:
 
   /// A call of a library; 0 of a collective, which is no compute.
   double callSeconds(Operation *op) const;
+  /// The same call on a share of its rows: those of its result, or, of a product that adds up over rows,
+  /// those that it adds up.
+  double callSeconds(Operation *op, double share, bool addsRows) const;
   double collectiveSeconds(CollectiveOpInterface op) const;
   /// A copy between the host and the device.
   double hostCopySeconds(double bytes) const;
