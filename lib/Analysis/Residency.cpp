@@ -91,6 +91,8 @@ private:
   Point findPoint(ResidencyPrices &prices);
   void keepBest(Ways ways);
   bool findLeast(const std::vector<double> &weights);
+  bool isBeyondReach() const;
+  void holdLittle(const std::vector<double> &weights);
   double boundAt(const std::vector<double> &weights);
   void searchWeights(std::vector<double> weights);
   double typicalPrice(std::optional<ResidencyMoment> where) const;
@@ -277,6 +279,21 @@ void ResidencySolver::searchWeights(std::vector<double> weights) {
   }
 }
 
+/// Whether some moment is beyond its budget whatever is chosen.
+bool ResidencySolver::isBeyondReach() const {
+  return std::any_of(problem.spaces.begin(), problem.spaces.end(), [](const ResidencySpace &space) {
+    return std::any_of(space.liveBytes.begin(), space.liveBytes.end(),
+                       [&](int64_t bytes) { return bytes > space.budget; });
+  });
+}
+
+/// Makes the best what holds little at all moments.
+void ResidencySolver::holdLittle(const std::vector<double> &weights) {
+  double cost = 0;
+  best.reset();
+  keepBest(parts.choose({{}, weights, kDear * typicalPrice(std::nullopt)}, cost));
+}
+
 /// As little as can be held: what prices far above all seconds choose. False where some moment's budget does
 /// not hold even if bytes count nowhere else: then nothing fits, and little is held at all moments, for the
 /// moment that is the fullest here need not be so in the end.
@@ -290,9 +307,7 @@ bool ResidencySolver::findLeast(const std::vector<double> &weights) {
     double price = all.bytes[where] = kDear * typicalPrice(where);
     Point alone = at({{{where, price}}, weights});
     if (bytesAt(alone.ways, where) > problem.spaces[where.space].budget) {
-      double cost = 0;
-      best.reset();
-      keepBest(parts.choose({{}, weights, kDear * typicalPrice(std::nullopt)}, cost));
+      holdLittle(weights);
       return false;
     }
     keepBest(alone.ways);
@@ -328,6 +343,10 @@ ResidencyPlan ResidencySolver::solve() {
   std::vector<double> equal(problem.resources.size());
   for (size_t resource : working)
     equal[resource] = 1.0 / double(working.size());
+  if (isBeyondReach()) { // no price is worth a search
+    holdLittle(equal);
+    return *best;
+  }
   // Almost all weight on one resource: where it alone limits the step and memory is free, that is the answer.
   auto tryAlone = [&](double little) {
     for (size_t alone : working) {

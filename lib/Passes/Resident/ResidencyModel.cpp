@@ -183,6 +183,8 @@ std::vector<analysis::ResidencyCharge> ResidencyModel::chargesOf(const Segment &
 
 ResidencyModel::HostUse ResidencyModel::hostUseOf(const Segment &segment, uint32_t index) const {
   const ValueMemory &memory = segment.memory.memories[index];
+  if (limits.offload.activations == OffloadOptions::Activations::Kept && !limits.offload.checkpoints)
+    return HostUse::No;
   // Parts of a join lie in it, and go with it.
   if (memory.joined >= 0 || memory.bytes < kLeastHostBytes || memory.firstRead <= memory.end ||
       memory.firstRead > memory.lastRead || isa<CollectiveOpInterface>(memory.value.getDefiningOp()))

@@ -16,12 +16,13 @@ static bool widens(Operation *op) {
 OpForm mlir::ds::formOf(Operation *op) {
   if (isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op))
     return OpForm::View;
-  auto fusable = dyn_cast<FusableOpInterface>(op);
-  if (!fusable)
+  // Asked of the name: a cast, which is not needed for most ops, costs more than all else here.
+  if (!op->getName().hasInterface<FusableOpInterface>())
     return OpForm::Call;
   if (isa<IotaOp, BroadcastOp>(op) || op->hasTrait<OpTrait::ConstantLike>() || widens(op))
     return OpForm::Free;
-  bool isIndex = fusable.getFusionKind() == FusionKind::Index && !isa<RandomUniformOp>(op);
+  bool isIndex =
+      cast<FusableOpInterface>(op).getFusionKind() == FusionKind::Index && !isa<RandomUniformOp>(op);
   return isIndex ? OpForm::Join : OpForm::Fused;
 }
 
