@@ -39,7 +39,7 @@ OpFoldResult StoreOp::fold(FoldAdaptor) {
 //===----------------------------------------------------------------------===//
 
 bool HostOp::canHold(Operation *op) {
-  if (isa<FusedOp>(op) || op->hasTrait<OpTrait::RunsOnHost>())
+  if (isa<FusedOp, PresumeOp>(op) || op->hasTrait<OpTrait::RunsOnHost>())
     return true;
   return isa<FusableOpInterface>(op) && isPure(op);
 }

@@ -196,12 +196,44 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
     return emitOpError("expects at most ")
            << kernel.getItems().value_or(1) << " items, but got " << getNumItems();
   size_t inputs = kernel.getNumInputs() * getNumItems(), buffers = kernel.getBuffers().size() * getNumItems();
-  if (getNumOperands() != buffers || getInputs().size() != inputs)
+  if (getInputs().size() + getOutputs().size() != buffers || getInputs().size() != inputs)
     return emitOpError("expects ") << buffers << " buffers, " << inputs << " of them inputs, but got "
-                                   << getNumOperands() << " and " << getInputs().size();
+                                   << getInputs().size() + getOutputs().size() << " and "
+                                   << getInputs().size();
   for (int64_t item = 0; item < getNumItems(); ++item)
     if (failed(verifyItem(*this, kernel, item)))
       return failure();
+  return success();
+}
+
+/// Whether `buffer` is one element in the host's memory.
+static bool isHostScalar(Value buffer) {
+  auto type = cast<BufferType>(buffer.getType());
+  return type.getTensor().getRank() == 0 && type.getSpace() == Space::Host;
+}
+
+/// The same of a truth value.
+static bool isHostTruth(Value buffer) {
+  return isHostScalar(buffer) && cast<BufferType>(buffer.getType()).getTensor().getElementType().isInteger(1);
+}
+
+LogicalResult LaunchOp::verify() {
+  if (!getPredicate())
+    return success();
+  if (getStream() != StreamKind::Host) // C5.
+    return emitOpError("expects stream host where it has a predicate, but got ")
+           << stringifyStreamKind(getStream());
+  if (!isHostTruth(getPredicate())) // C5.
+    return emitOpError("expects a truth value in the host's memory as predicate, but got ")
+           << getPredicate().getType();
+  return success();
+}
+
+LogicalResult PresumedOp::verify() {
+  if (!isHostScalar(getTruth())) // C1.
+    return emitOpError("expects scalars in the host's memory, but got ") << getTruth().getType();
+  if (!isHostTruth(getWrong())) // C1.
+    return emitOpError("expects a truth value in the host's memory, but got ") << getWrong().getType();
   return success();
 }
 
@@ -212,6 +244,8 @@ void LaunchOp::getEffects(Effects &effects) {
     effects.emplace_back(MemoryEffects::Read::get(), &operand);
   for (OpOperand &operand : getOutputsMutable())
     effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  for (OpOperand &operand : getPredicateMutable())
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
 }
 
 LogicalResult CallOp::verify() {

@@ -183,3 +183,13 @@ SmallVector<Value> SumOfSquaresOp::decompose(OpBuilder &builder) {
     total = addSquares(emit, input, total);
   return {total ? total : emit.scalar(builder.getF64Type(), 0)};
 }
+
+//===----------------------------------------------------------------------===//
+// PresumeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PresumeOp::verify() {
+  if (cast<RankedTensorType>(getTruth().getType()).getRank() == 0) // C1.
+    return success();
+  return emitOpError("expects scalars, but got ") << getTruth().getType();
+}

@@ -234,3 +234,43 @@ ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffe
 
 // expected-error@+1 {{'ds.state' op expects ds.stay to be as #ds.stay<segment> of a state, but got "segment"}}
 ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = "segment"} : tensor<4xf32>
+
+// -----
+
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>] {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+func.func @launch_c5_stream(%a: !ds.buffer<tensor<4xf32>, [1], device>, %p: !ds.buffer<tensor<i1>, [], host>) {
+  // expected-error@+1 {{'ds.launch' op expects stream host where it has a predicate, but got compute}}
+  ds.launch @k ins(%a) outs(%a) when(%p : !ds.buffer<tensor<i1>, [], host>) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
+  return
+}
+
+// -----
+
+ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>] {
+^bb0(%x: tensor<4xf32>):
+  ds.yield %x : tensor<4xf32>
+}
+func.func @launch_c5_truth(%a: !ds.buffer<tensor<4xf32>, [1], host>, %p: !ds.buffer<tensor<i1>, [], device>) {
+  // expected-error@+1 {{'ds.launch' op expects a truth value in the host's memory as predicate, but got '!ds.buffer<tensor<i1>, [], device>'}}
+  ds.launch @k ins(%a) outs(%a) when(%p : !ds.buffer<tensor<i1>, [], device>) on host : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>
+  return
+}
+
+// -----
+
+func.func @presumed_c1_truth(%c: !ds.buffer<tensor<f32>, [], device>, %w: !ds.buffer<tensor<i1>, [], host>) {
+  // expected-error@+1 {{'ds.presumed' op expects scalars in the host's memory, but got '!ds.buffer<tensor<f32>, [], device>'}}
+  ds.presumed %c as %c unless %w : !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<i1>, [], host>
+  return
+}
+
+// -----
+
+func.func @presumed_c1_wrong(%c: !ds.buffer<tensor<f32>, [], host>) {
+  // expected-error@+1 {{'ds.presumed' op expects a truth value in the host's memory, but got '!ds.buffer<tensor<f32>, [], host>'}}
+  ds.presumed %c as %c unless %c : !ds.buffer<tensor<f32>, [], host>, !ds.buffer<tensor<f32>, [], host>
+  return
+}

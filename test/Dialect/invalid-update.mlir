@@ -118,3 +118,11 @@ func.func @sum_of_squares_c1_of_nothing() {
   %s = "ds.sum_of_squares"() : () -> tensor<f64>
   return
 }
+
+// -----
+
+func.func @presume_c1(%c: tensor<4xf32>, %g: tensor<4xf32>, %w: tensor<i1>) {
+  // expected-error@+1 {{'ds.presume' op expects scalars, but got 'tensor<4xf32>'}}
+  %p = ds.presume %c as %g unless %w : tensor<4xf32>, tensor<i1>
+  return
+}

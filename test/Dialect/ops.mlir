@@ -210,6 +210,13 @@ func.func @update(%w: tensor<8xf32>, %g: tensor<8xf32>, %rate: tensor<f32>) -> (
   return %new, %s : tensor<8xf32>, tensor<f64>
 }
 
+// CHECK-LABEL: @presume
+func.func @presume(%factor: tensor<f32>, %one: tensor<f32>, %wrong: tensor<i1>) -> tensor<f32> {
+  // CHECK: ds.presume %{{.*}} as %{{.*}} unless %{{.*}} : tensor<f32>, tensor<i1>
+  %p = ds.presume %factor as %one unless %wrong : tensor<f32>, tensor<i1>
+  return %p : tensor<f32>
+}
+
 // CHECK-LABEL: @sum_of_squares
 func.func @sum_of_squares(%x: tensor<8xf32>, %y: tensor<4x4xbf16>) -> tensor<f64> {
   // CHECK: ds.sum_of_squares %{{.*}}, %{{.*}} : tensor<8xf32>, tensor<4x4xbf16> -> tensor<f64>
@@ -239,6 +246,22 @@ ds.kernel @both inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.bu
 ^bb0(%x: tensor<4xf32>):
   %s = ds.exp %x : tensor<4xf32>
   ds.yield %s, %x : tensor<4xf32>, tensor<4xf32>
+}
+
+ds.kernel @kernel_1 inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>] {
+^bb0(%x: tensor<4xf32>):
+  %s = ds.exp %x : tensor<4xf32>
+  ds.yield %s : tensor<4xf32>
+}
+
+// CHECK-LABEL: @predicated
+func.func @predicated(%a: !ds.buffer<tensor<4xf32>, [1], host>, %b: !ds.buffer<tensor<4xf32>, [1], host>, %c: !ds.buffer<tensor<f32>, [], host>,
+                      %g: !ds.buffer<tensor<f32>, [], host>, %p: !ds.buffer<tensor<i1>, [], host>, %w: !ds.buffer<tensor<i1>, [], host>) {
+  // CHECK: ds.presumed %{{.*}} as %{{.*}} unless %{{.*}} : !ds.buffer<tensor<f32>, [], host>, !ds.buffer<tensor<i1>, [], host>
+  ds.presumed %c as %g unless %w : !ds.buffer<tensor<f32>, [], host>, !ds.buffer<tensor<i1>, [], host>
+  // CHECK: ds.launch @kernel_1 ins(%{{.*}}) outs(%{{.*}}) when(%{{.*}} : !ds.buffer<tensor<i1>, [], host>) on host :
+  ds.launch @kernel_1 ins(%a) outs(%b) when(%p : !ds.buffer<tensor<i1>, [], host>) on host : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>
+  return
 }
 
 // CHECK-LABEL: @buffers

@@ -223,6 +223,52 @@ TEST(Executor, StreamsMeetAtEvents) {
   }
 }
 
+/// A kernel of the host's stream that adds one where a byte is not 0, and what the byte's buffer is.
+std::pair<ProgramBuilder, uint32_t> predicated(std::vector<int64_t> shape = {}, DType dtype = DType::Bool) {
+  ProgramBuilder b;
+  b.program.streams = {StreamKind::Compute, StreamKind::Host};
+  b.program.hostThreads = 1;
+  const uint32_t counts = b.keepUnits(Space::Host, {256});
+  const uint32_t truth = b.keepUnits(Space::Host, std::move(shape), dtype);
+  b.command(CommandKind::Kernel, 0, {counts}, {256}, 1).predicate = truth;
+  b.segment();
+  b.program.kernels = {{"ds_count", 0, 64}};
+  b.touch(b.program.kernels[0], {counts}, {256});
+  b.program.image = testImage();
+  return {b, truth};
+}
+
+TEST(Executor, DoesNothingWhereThePredicateIsFalse) {
+  for (bool poisons : {false, true}) {
+    auto [b, truth] = predicated();
+    auto executor = loadOrFail(b.program, {.isa = {}, .poison = poisons});
+    ASSERT_TRUE(executor);
+    float done = 0;
+    for (bool holds : {true, false, true, true, false}) {
+      *static_cast<bool *>(executor->data(truth)) = holds;
+      done += holds ? 1.0f : 0.0f;
+      ASSERT_TRUE(executor->run(0));
+      for (int i : {0, 100, 255})
+        EXPECT_EQ(static_cast<float *>(executor->data(0))[i], done);
+    }
+  }
+}
+
+TEST(Executor, APredicateIsATruthThatLives) {
+  auto refused = [](ProgramBuilder b) { return verifyProgram(b.program).error().message; };
+  EXPECT_TRUE(verifyProgram(predicated().first.program));
+  EXPECT_THAT(refused(predicated({2}).first), HasSubstr("which is no truth value in the host's memory"));
+  EXPECT_THAT(refused(predicated({}, DType::U8).first), HasSubstr("which is no truth value"));
+  auto [b, truth] = predicated();
+  Result<std::vector<uint8_t>> bytes = serializeProgram(b.program);
+  ASSERT_TRUE(bytes);
+  Result<Program> read = parseProgram(*bytes, "a.dsx");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->commands[0].predicate, truth);
+  b.program.lifetimes.pop_back();
+  EXPECT_THAT(refused(b), HasSubstr("which no lifetime holds then"));
+}
+
 TEST(Executor, MeasuresEveryCommand) {
   Regression r;
   auto executor = loadOrFail(r.b.program);

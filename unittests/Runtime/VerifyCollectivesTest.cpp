@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Verdict.h"
+#include "ds/Runtime/ProgramFile.h"
 
 namespace ds::rt {
 namespace {
@@ -126,7 +127,7 @@ TEST(VerifyCollectives, Table) {
   EXPECT_THAT(after([](Program &p) { p.collectives[0].dtype = DType(9); }), HasSubstr("dtype 9"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
-              HasSubstr("is a send, which format 5 does not have"));
+              HasSubstr("is a send, which format " + std::to_string(kProgramFormat) + " does not have"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction::Sum; }),
               HasSubstr("is a all_gather with reduction sum"));
   EXPECT_THAT(after([](Program &p) { p.collectives[1].reduction = Reduction::None; }),

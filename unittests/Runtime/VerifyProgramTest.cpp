@@ -43,7 +43,9 @@ TEST(VerifyProgram, Head) {
   EXPECT_THAT(after([](Program &p) { p.world = 1 << 17; }), HasSubstr("world is 131072"));
   EXPECT_THAT(after([](Program &p) { p.world = 2; }),
               HasSubstr("mesh []: its axes have 1 ranks, but the program is for 2"));
-  EXPECT_THAT(after([](Program &p) { p.mesh = {{"pp", 0}}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.mesh = {{"pp", 0}};
+              }),
               HasSubstr("mesh [pp = 0]: axis 'pp' has size 0"));
   EXPECT_THAT(after([](Program &p) {
                 p.mesh = {{"dp", 2}, {"tp", 3}};
@@ -164,7 +166,9 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(after([](Program &p) { p.states[0].readNames = {"bias"}; }), HasSubstr("the name 'bias'"));
   EXPECT_THAT(after([](Program &p) { p.states[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.states[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
-  EXPECT_THAT(after([](Program &p) { p.states[0].logicalShape = {7, 8}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.states[0].logicalShape = {7, 8};
+              }),
               HasSubstr("has 56 elements on each rank, but its buffer holds 48"));
   EXPECT_THAT(after([](Program &p) { p.states[0].role = Role(6); }), HasSubstr("role 6"));
   EXPECT_THAT(
@@ -246,10 +250,22 @@ TEST(VerifyProgram, Commands) {
                 p.hostThreads = 0;
               }),
               HasSubstr("the host stream has 0 threads"));
-  EXPECT_THAT(after([](Program &p) { p.kernels = {{"f", 1, 1}}; }),
+  EXPECT_THAT(after([](Program &p) { p.commands[0].predicate = 99; }), HasSubstr("predicate 99 of"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].predicate = 0; }),
+              HasSubstr("has a predicate, but computes nothing on the host's stream"));
+  EXPECT_THAT(after([&](Program &p) {
+                onHost(p);
+                p.commands[0].predicate = 0;
+              }),
+              HasSubstr("has buffers[0] as predicate, which is no truth value in the host's memory"));
+  EXPECT_THAT(after([](Program &p) {
+                p.kernels = {{"f", 1, 1}};
+              }),
               HasSubstr("1 kernels with an image of 0 bytes"));
   EXPECT_THAT(after([](Program &p) { p.kernels = {{"f", 1, 0}}; }), HasSubstr("grain 0"));
-  EXPECT_THAT(after([](Program &p) { p.kernels = {{"f g", 1, 1}}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.kernels = {{"f g", 1, 1}};
+              }),
               HasSubstr("'f g' is not a symbol name"));
 }
 

@@ -198,17 +198,27 @@ def Ds_LaunchOp : Ds_Op<"launch", [OnBuffers, DeclareOpInterfaceMethods<SymbolUs
     - (C2) `extent` is given exactly for a `?` kernel: the number of elements of each item.
     - (C3) there are at most as many items as the kernel's `items`, or one; they share their inputs of rank 0.
     - (C4) no item touches what another writes. Checked once places are known.
+    - (C5) `when` names a truth value in the host's memory, and the launch is on stream host: it does nothing where that is
+      false.
 
     Example: `ds.launch @any ins(%a, %b) outs(%c, %d) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)`
 
     Example: `ds.launch @kernel_0 ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>`
+
+    Example: `ds.launch @kernel_1 ins(%a) outs(%b) when(%p : !ds.buffer<tensor<i1>, [], host>) on host : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
-                       OptionalAttr<DenseI64ArrayAttr>:$extents, Ds_StreamAttr:$stream);
+                       Optional<Ds_BufferType>:$predicate, OptionalAttr<DenseI64ArrayAttr>:$extents, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
-    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` custom<Numbers>($extents)^)? `on`
-    custom<Keyword>($stream) attr-dict `:` functional-type($inputs, $outputs)
+    $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` custom<Numbers>($extents)^)?
+    (`when` `(` $predicate^ `:` qualified(type($predicate)) `)`)? `on` custom<Keyword>($stream) attr-dict `:`
+    functional-type($inputs, $outputs)
   }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$kernel, "::mlir::ValueRange":$inputs, "::mlir::ValueRange":$outputs,
+                                 "::mlir::DenseI64ArrayAttr":$extents, "StreamKind":$stream), [{
+    build($_builder, $_state, kernel, inputs, outputs, /*predicate=*/Value(), extents, stream);
+  }]>];
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// How many times the kernel runs, each over its own buffers.
     int64_t getNumItems() { return getExtents() ? getExtents()->size() : 1; }
@@ -218,6 +228,23 @@ def Ds_LaunchOp : Ds_Op<"launch", [OnBuffers, DeclareOpInterfaceMethods<SymbolUs
     /// Elements of all items together; 1 unless the kernel serves any size.
     int64_t getNumElements();
   }];
+}
+
+def Ds_PresumedOp : Ds_Op<"presumed", [InPhases<"Scheduled", "Scheduled">, AllTypesMatch<["truth", "guess"]>]> {
+  let summary = "Says which scalar is known early to be what another will most probably be";
+  let description = [{
+    What `ds.presume` says, on buffers. It is no command: ds-speculate-updates reads and removes it.
+
+    Constraints:
+    - (C1) all three are scalars in the host's memory; `truth` and `guess` have one type, and `wrong` is a truth value.
+
+    Example: `ds.presumed %c as %g unless %w : !ds.buffer<tensor<f32>, [], host>, !ds.buffer<tensor<i1>, [], host>`
+  }];
+  let arguments = (ins Ds_BufferType:$truth, Ds_BufferType:$guess, Ds_BufferType:$wrong);
+  let assemblyFormat = [{
+    $truth `as` $guess `unless` $wrong attr-dict `:` qualified(type($truth)) `,` qualified(type($wrong))
+  }];
+  let hasVerifier = 1;
 }
 
 def Ds_CallOp : Ds_Op<"call", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {

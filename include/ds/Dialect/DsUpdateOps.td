@@ -98,6 +98,23 @@ def Ds_RankMeanOp : Ds_StepOp<"rank_mean", [DecomposeWhenDivided, SameOperandsAn
   let assemblyFormat = "$value attr-dict `:` type($result)";
 }
 
+def Ds_PresumeOp : Ds_Op<"presume", [InPhases<"Step", "Resident">, Pure, AllTypesMatch<["truth", "guess", "result"]>]> {
+  let summary = "Says what a number of a step will most probably be";
+  let description = [{
+    The result is `truth`. Where `wrong` is false, `guess` has the same bits, and it is known earlier: what reads the result
+    may be computed of `guess`, if it is computed again of `truth` where `wrong` is true.
+
+    Constraints:
+    - (C1) operands and result are scalars.
+
+    Example: `%p = ds.presume %factor as %one unless %wrong : tensor<f32>, tensor<i1>`
+  }];
+  let arguments = (ins Ds_Tensor:$truth, Ds_Tensor:$guess, 0DTensorOf<[I1]>:$wrong);
+  let results = (outs Ds_Tensor:$result);
+  let assemblyFormat = "$truth `as` $guess `unless` $wrong attr-dict `:` type($result) `,` type($wrong)";
+  let hasVerifier = 1;
+}
+
 def Ds_ScheduleOp : Ds_Op<"schedule", [InPhases<"Step", "Planned">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Which segments make a step of one stage, for which micro-batches, in which order";
   let description = [{

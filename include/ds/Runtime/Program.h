@@ -172,6 +172,9 @@ struct Command {
   double flops = 0;                           ///< predicted work
   double bytes = 0;                           ///< predicted memory traffic
   Part part = Part::None;
+  /// Buffer index of a truth value in the host's memory, or UINT32_MAX: the command, which is on the host's
+  /// stream, does nothing where that is false when its turn comes.
+  uint32_t predicate = UINT32_MAX;
 };
 
 enum class Reduction : uint8_t { None, Sum, Max, Min };

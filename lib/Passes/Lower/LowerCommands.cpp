@@ -84,7 +84,12 @@ LogicalResult ProgramBuilder::addLaunch(rt::Command &command, LaunchOp launch) {
       return failure();
   if (launch.getExtents())
     llvm::append_range(program.params, *launch.getExtents());
-  return success();
+  if (!launch.getPredicate())
+    return success();
+  FailureOr<uint32_t> predicate = bufferIndex(launch.getPredicate());
+  if (succeeded(predicate))
+    command.predicate = *predicate;
+  return predicate;
 }
 
 LogicalResult ProgramBuilder::addCall(rt::Command &command, CallOp call) {

@@ -210,9 +210,20 @@ Result<std::unique_ptr<Task>> bindMatmul(const Binding &binding, uint32_t index)
   return std::unique_ptr<Task>(std::make_unique<TaskPair>(std::move(*product), std::move(activation)));
 }
 
-} // namespace
+/// A task that does nothing where a truth value is false when its turn comes.
+class PredicatedTask final : public Task {
+public:
+  PredicatedTask(std::unique_ptr<Task> task, const void *truth)
+      : task(std::move(task)), truth(static_cast<const uint8_t *>(truth)) {}
+  Status run() override { return *truth != 0 ? task->run() : Status(); }
 
-Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index) {
+private:
+  std::unique_ptr<Task> task;
+  const uint8_t *truth; ///< in the host's memory, written by a command before
+};
+
+/// The task of a command, whatever its predicate.
+Result<std::unique_ptr<Task>> bindPlain(const Binding &binding, uint32_t index) {
   const Command &command = binding.program.commands[index];
   switch (command.kind) {
   case CommandKind::Kernel:
@@ -239,6 +250,17 @@ Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index
   }
   return Error{ExitCode::Internal, fmt::format("{} cannot be bound", describeCommand(binding.program, index)),
                ""};
+}
+
+} // namespace
+
+Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index) {
+  const uint32_t predicate = binding.program.commands[index].predicate;
+  Result<std::unique_ptr<Task>> task = bindPlain(binding, index);
+  if (!task || predicate == UINT32_MAX)
+    return task;
+  return std::unique_ptr<Task>(
+      std::make_unique<PredicatedTask>(std::move(*task), binding.address(predicate)));
 }
 
 } // namespace ds::rt

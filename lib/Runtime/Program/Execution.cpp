@@ -37,6 +37,8 @@ uint64_t slotPeriod(const Program &program, const Command &command) {
     add(program.operands[command.firstOperand + k]);
   if (command.workspace != UINT32_MAX)
     add(command.workspace);
+  if (command.predicate != UINT32_MAX)
+    add(command.predicate);
   return period;
 }
 

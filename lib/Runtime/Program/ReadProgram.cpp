@@ -143,7 +143,7 @@ void unpackLists(const fb::Program &file, Program &p) {
   for (const fb::Command *c : *file.commands())
     p.commands.push_back({static_cast<CommandKind>(c->kind()), c->stream(), c->callee(), c->first_operand(),
                           c->num_operands(), c->first_param(), c->num_params(), c->location(), c->workspace(),
-                          c->flops(), c->bytes(), static_cast<Part>(c->part())});
+                          c->flops(), c->bytes(), static_cast<Part>(c->part()), c->predicate()});
   for (uint8_t kind : *file.streams())
     p.streams.push_back(static_cast<StreamKind>(kind));
   p.operands = unpackList(file.operands());

@@ -145,7 +145,10 @@ private:
     for (uint32_t k = 0; k < c.numOperands; ++k)
       if (Status status = checkHeld(index, program.operands[c.firstOperand + k]); !status)
         return status;
-    return c.workspace == UINT32_MAX ? Status() : checkHeld(index, c.workspace);
+    for (uint32_t buffer : {c.workspace, c.predicate})
+      if (Status status = buffer == UINT32_MAX ? Status() : checkHeld(index, buffer); !status)
+        return status;
+    return {};
   }
   Status checkHeld(uint64_t command, uint32_t buffer) {
     const Buffer &b = program.buffers[buffer];

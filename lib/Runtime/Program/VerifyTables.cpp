@@ -235,6 +235,8 @@ Status verifyCommandWindows(const Program &p, size_t i) {
   if (c.workspace != UINT32_MAX && (c.workspace >= p.buffers.size() || !isContiguous(p.buffers[c.workspace])))
     return refuse("{} has workspace {} of {} buffers, or one that is not packed", describeCommand(p, i),
                   c.workspace, p.buffers.size());
+  if (c.predicate != UINT32_MAX && c.predicate >= p.buffers.size())
+    return refuse("{} has predicate {} of {} buffers", describeCommand(p, i), c.predicate, p.buffers.size());
   if (const uint64_t period = slotPeriod(p, c); period > kMaxSlots)
     return refuse(
         "{} has operands of which the slots return together after {} micro-batches, the limit is {}",
@@ -264,9 +266,25 @@ Status verifyStream(const Program &p, size_t i) {
   return {};
 }
 
+/// What the host's stream does may depend on a truth value in the host's memory, and nothing else may.
+Status verifyPredicate(const Program &p, size_t i) {
+  const Command &c = p.commands[i];
+  if (c.predicate == UINT32_MAX)
+    return {};
+  const Buffer &truth = p.buffers[c.predicate];
+  if ((c.kind != CommandKind::Kernel && c.kind != CommandKind::Library) ||
+      p.streams[c.stream] != StreamKind::Host)
+    return refuse("{} has a predicate, but computes nothing on the host's stream", describeCommand(p, i));
+  if (truth.space != Space::Host || truth.dtype != DType::Bool || !truth.shape.empty())
+    return refuse("{} has buffers[{}] as predicate, which is no truth value in the host's memory",
+                  describeCommand(p, i), c.predicate);
+  return {};
+}
+
 Status verifyCommand(const Program &p, size_t i) {
-  if (Status status = verifyCommandWindows(p, i); !status)
-    return status;
+  for (auto check : {verifyCommandWindows, verifyPredicate})
+    if (Status status = check(p, i); !status)
+      return status;
   const Command &c = p.commands[i];
   const bool computes = c.kind == CommandKind::Kernel || c.kind == CommandKind::Library;
   if (c.kind == CommandKind::Storage)

@@ -138,7 +138,7 @@ std::vector<fb::Command> flatten(const std::vector<Command> &commands) {
   std::vector<fb::Command> flat;
   for (const Command &c : commands)
     flat.emplace_back(c.flops, c.bytes, c.firstOperand, c.numOperands, c.firstParam, c.numParams, c.location,
-                      c.workspace, c.callee, static_cast<uint8_t>(c.kind), c.stream,
+                      c.workspace, c.callee, c.predicate, static_cast<uint8_t>(c.kind), c.stream,
                       static_cast<uint8_t>(c.part));
   return flat;
 }
