@@ -70,7 +70,7 @@ constexpr Key kTable[] = {
   {ZERO "offload_optimizer.pipeline_write", Bool, "false", "", Honoured, "as pipeline_read", ""},
   {ZERO "offload_optimizer.fast_init", Bool, "false", "", Noted, "states start where they live, and are written there once", ""},
   {ZERO "offload_optimizer.ratio", Float, "1.0", "0..1", Honoured, "share of the elements whose states are offloaded, by whole buckets or parameters", ""},
-  {ZERO "offload_optimizer.super_offload", Bool, "false", "", Noted, "each bucket is updated as soon as its gradient and the norm are there; nothing is speculated", ""},
+  {ZERO "offload_optimizer.super_offload", Bool, "false", "", Honoured, "with device cpu, each sub-group is updated as soon as its own gradient is there, as if nothing were clipped or overflowed; where that was wrong its old values, which are kept until then, are updated again", ""},
   {ZERO "offload_optimizer.cpuadam_cores_perc", Float, "0.8", "0..1", Honoured, "share of the rank's threads that update on the host, rounded up", ""},
   {ZERO "zenflow", Section, "null", "", Refused, "programs have no ZenFlow yet", ""},
   {ZERO "zenflow.topk_ratio", Float, "0.1", "0..1", Detail, "share of the gradient columns updated at once, exclusive of 0 and 1", ""},

@@ -32,6 +32,13 @@ static constexpr Condition kConditions[] = {
               c.zero.offloadOptimizer.nvmePath != c.zero.offloadParam.nvmePath;
      },
      "a rank keeps all that it has on NVMe in one directory, and offload_optimizer names another"},
+    {"zero_optimization.offload_optimizer.super_offload",
+     [](const Config &c) {
+       return c.zero.offloadOptimizer.superOffload && c.zero.offloadOptimizer.device == Home::Nvme;
+     },
+     "updates go early with device cpu only: what an update changes would wait in the host's memory for the "
+     "norm, and "
+     "with device nvme it is not there"},
     {"torch_autocast.enabled",
      [](const Config &c) {
        return c.precision.autocast && (c.precision.fp16.enabled || c.precision.bf16.enabled);

@@ -99,7 +99,10 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   BufferizeOptions buffers;
   buffers.staging = options.stagingBytes;
   manager.addPass(createBufferize(buffers));
-  // The first on buffers: others are to see the pieces, and nothing has moved between an update and its
+  // The very first on buffers: it reads and removes what bufferisation says of guesses, and an update is
+  // still one launch.
+  manager.addNestedPass<func::FuncOp>(createSpeculateUpdates());
+  // Others are to see the pieces, and nothing has moved between an update and its
   // copies.
   SplitUpdatesOptions updates;
   updates.subGroup = options.subGroupElements;

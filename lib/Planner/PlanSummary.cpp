@@ -129,6 +129,8 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   report.flopsPerStep = flops * report.world;
   report.ranks.push_back(std::move(rank));
   addHost(module, rates, report);
+  if (std::string early = describeSpeculation(module, rates); !early.empty())
+    report.notes.push_back(early);
   report.target = getTarget(module).str();
   return report;
 }

@@ -4,6 +4,8 @@
 #include "ReuseDistance.h"
 #include "ds/Passes/CommandCost.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace report = ::ds::report;
@@ -69,9 +71,13 @@ static SegmentSimulation simulateSegment(func::FuncOp func, ArrayRef<StreamKind>
 }
 
 StepSimulation mlir::ds::simulateStep(ModuleOp module, const cost::Rates &rates) {
+  return simulateStep(module, rates, EarlyUpdates::Stand);
+}
+
+StepSimulation mlir::ds::simulateStep(ModuleOp module, const cost::Rates &rates, EarlyUpdates early) {
   SmallVector<func::FuncOp> segments = getSegments(module);
   StepSimulation step{findStreams(segments), {}};
-  CommandCosts costs(module, rates);
+  CommandCosts costs(module, rates, early);
   for (func::FuncOp func : segments) {
     step.segments.push_back(simulateSegment(func, step.streams, rates, costs));
     step.segments.back().runs = runsPerStep(func);
@@ -152,4 +158,31 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
   add("exposed storage", storage, "nvme.read_bytes_per_second, nvme.write_bytes_per_second");
   add("standing still", seconds - compute - exposed - copies - storage, "streams that wait for each other");
   return predicted;
+}
+
+/// "0.0123 s, 0.001 s of them exposed": a step in one case, and how long nothing computes in it.
+static std::string priceOf(ModuleOp module, const cost::Rates &rates, EarlyUpdates early) {
+  StepSimulation step = simulateStep(module, rates, early);
+  double seconds = step.sum([](const SegmentSimulation &each) { return each.simulation.seconds; });
+  double compute = step.sum([](const SegmentSimulation &each) { return each.simulation.computeSeconds; });
+  return llvm::formatv("{0:e3} s, {1:e3} s of them exposed", seconds, std::max(seconds - compute, 0.0));
+}
+
+std::string mlir::ds::describeSpeculation(ModuleOp module, const cost::Rates &rates) {
+  int64_t updates = 0, bytes = 0;
+  for (func::FuncOp func : getSegments(module))
+    for (Operation &op : func.getBody().front()) {
+      if (auto launch = dyn_cast<LaunchOp>(op))
+        updates += launch.getPredicate() ? runsPerStep(func) : 0;
+      auto copy = dyn_cast<CallOp>(op);
+      if (copy && copy->hasAttr(kEarlyAttr))
+        bytes += cast<BufferType>(copy.getBuffers().back().getType()).getSizeInBytes();
+    }
+  if (updates == 0)
+    return "";
+  return llvm::formatv(
+      "{0} updates on the host go early and keep {1} bytes of old values there: a step takes {2}; "
+      "where all are made again {3}; where all wait {4}",
+      updates, bytes, priceOf(module, rates, EarlyUpdates::Stand),
+      priceOf(module, rates, EarlyUpdates::Redone), priceOf(module, rates, EarlyUpdates::Waiting));
 }

@@ -9,6 +9,7 @@
 
 #include "ds/Cost/Rates.h"
 #include "ds/Cost/Simulate.h"
+#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Report/PlanReport.h"
 
@@ -33,9 +34,14 @@ struct StepSimulation {
 
 /// Simulates the segments of `module` (phase scheduled or planned).
 StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates);
+/// The same, where that becomes of updates that go early.
+StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates, EarlyUpdates early);
 
 /// What the step is made of, in seconds, with the cluster's figures behind it. `flops` are those of one rank.
 ::ds::report::Prediction predictStep(ModuleOp module, const ::ds::cost::Rates &rates, double flops);
+
+/// A sentence on what updates that do not wait for the norm win and risk; empty where all of them wait.
+std::string describeSpeculation(ModuleOp module, const ::ds::cost::Rates &rates);
 
 } // namespace mlir::ds
 

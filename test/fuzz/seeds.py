@@ -57,6 +57,7 @@ SEEDS = {
     "zero3-fp16": Recipe(("mlp",), zero(3, **FP16), ranks=2),
     "zero3-bf16": Recipe(GPT, zero(3, gradient_accumulation_steps=2, **BF16), ranks=2),
     "offload": Recipe(("mlp",), {"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0, **HOST}}),
+    "speculated": Recipe(("mlp",), {"zero_optimization": {"offload_optimizer": {"device": "cpu", "super_offload": True}}, **FP16}),
     "cuda-mlp": Recipe(("mlp",), {}, target="cuda:sm_90"),
     "cuda-gpt-bf16": Recipe(GPT, {"gradient_accumulation_steps": 2, **BF16}, target="cuda:sm_90"),
 }

@@ -28,6 +28,8 @@ TEST(Program, RefusesByName) {
       {"compression_training: {row_pruning: {shared_parameters: {enabled: true}}}",
        "compression_training.row_pruning.shared_parameters.enabled"},
       {"sparse_attention: {mode: 'fixed'}", "sparse_attention"},
+      {"zero_optimization: {offload_optimizer: {device: 'nvme', nvme_path: '/n', super_offload: true}}",
+       "zero_optimization.offload_optimizer.super_offload"},
       {"optimizer: {type: 'OneBitAdam'}", "optimizer.type"},
       {"optimizer: {type: 'Muon'}", "optimizer.type"},
       {"optimizer: {type: 'RMSprop'}", "optimizer.type"},
@@ -52,6 +54,7 @@ TEST(Program, OffloadsToTheHostAndToStorage) {
         "zero_optimization: {stage: 3, offload_param: {device: 'cpu'}}",
         "zero_optimization: {offload_optimizer: {device: 'nvme', nvme_path: '/n'}}",
         "zero_optimization: {stage: 3, offload_param: {device: 'nvme', nvme_path: '/n'}}",
+        "zero_optimization: {offload_optimizer: {device: 'cpu', super_offload: true}}",
         "compile: {offload_opt_states: true, offload_parameters: true}"}) {
     Result<Config> config = readMembers(members);
     ASSERT_TRUE(config) << told(config);

@@ -30,11 +30,16 @@ int64_t ranksOnNode(ModuleOp module, const ::ds::cost::Rates &rates);
 /// `sharing` ranks of a node that copy at the same time.
 double hostCopySeconds(double bytes, const ::ds::cost::Rates &rates, int64_t sharing = 1);
 
+/// What becomes of updates that ds-speculate-updates has made early: they stand, all are made again, or, for
+/// comparison, they are all made once, when the norm is known.
+enum class EarlyUpdates : uint8_t { Stand, Redone, Waiting };
+
 /// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
 /// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {
 public:
   CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates);
+  CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates, EarlyUpdates early);
 
   /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
   /// are known.
@@ -48,6 +53,7 @@ public:
   bool hasHostLink() const { return hasHostCores; }
 
 private:
+  bool isPassedOver(Operation *command) const;
   struct KernelFacts {
     KernelWork work;
     int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels
@@ -58,7 +64,8 @@ private:
   SymbolTable symbols;
   const ::ds::cost::Rates rates;
   const bool hasHostCores; ///< the host stream runs on other cores than compute
-  const int64_t sharing;   ///< ranks of a node, which share its memory, links and disks
+  const EarlyUpdates early;
+  const int64_t sharing; ///< ranks of a node, which share its memory, links and disks
   DenseMap<std::pair<Operation *, int64_t>, KernelFacts> facts; ///< by kernel and elements
 };
 

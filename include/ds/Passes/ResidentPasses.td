@@ -115,8 +115,8 @@ def OffloadUpdates : Pass<"ds-offload-updates", "::mlir::ModuleOp"> {
     stored once, as soon as it is made, where that takes fewest bytes: a gradient, not what is computed of it. (E3) What
     the device reads of the host is loaded; an fp32 parameter stays where it is, and what is subtracted of it comes. (E4)
     A norm is formed where more of the gradients are. (E5) All ops are as before, on the same values: results are bit-equal.
-    (E6) A function without such states stays as it is, and so does a program for CUDA: there such states are
-    brought to the device to be updated.
+    (E6) A function without such states stays as it is. (E7) Of `ds.presume` those are left that the host reads; others give way
+    to the truth. Where there are any, scalars that wait for no tensor have a region of their own.
 
     With `@m` of `home(host)`
     ```

@@ -169,6 +169,31 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
                         "bytes of each of the two pieces of host memory through which storage is moved">];
 }
 
+def SpeculateUpdates : Pass<"ds-speculate-updates", "::mlir::func::FuncOp"> {
+  let summary = "Updates states on the host before the norm is known";
+  let description = [{
+    A launch on the host that reads what `ds.presumed` names waits for all gradients. It is launched twice: as soon as all
+    else that it reads is there, with the guess, behind copies of what it changes; and in its old place, with the truth and
+    of those copies, `when` the guess was wrong.
+
+    Requires: phase scheduled, no events yet.
+    Ensures: (E1) where the guess was right, the early launch is the old one, by the same kernel on the same bits; where it
+    was wrong, what it has written is written again by the old one, on what was there before it: results are bit-equal.
+    (E2) An early launch passes nothing that touches what it does. (E3) What would come no earlier than the truth stays as
+    it is, and so does what would have to be put aside in part. (E4) Nothing but launches on the host goes early: what is sent to the
+    device is sent behind the second launch. (E5) Early commands have `ds.early`, and no `ds.presumed` is left.
+
+    ```
+    ds.transfer %d to %g on to_host                            ds.transfer %d to %g on to_host
+    ds.launch @norm ins(%g) outs(%c, %wrong) on host           ds.call "copy"(%m, %undo) ... on host
+    ds.presumed %c as %one unless %wrong                  ->   ds.launch @update ins(%m, %g, %one) outs(%m) on host
+    ds.launch @update ins(%m, %g, %c) outs(%m) on host         ds.launch @norm ins(%g) outs(%c, %wrong) on host
+                                                               ds.launch @update ins(%undo, %g, %c) outs(%m) when(%wrong) on host
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def SplitUpdates : Pass<"ds-split-updates", "::mlir::func::FuncOp"> {
   let summary = "Updates states on the host in pieces";
   let description = [{

@@ -72,6 +72,10 @@ int64_t reservedBytes(BufferType type);
 /// The same of an allocation: whole units as well where storage is moved through it.
 int64_t reservedBytes(AllocOp alloc);
 
+/// Attribute of commands that ds-speculate-updates has added: updates that do not wait for the norm, and
+/// copies of what they change.
+inline constexpr StringLiteral kEarlyAttr = "ds.early";
+
 /// Attribute that gives states and inputs their place, in bytes from the start of their space's arena.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
 /// Function attribute for the report: which values stay gathered between their uses, and what that costs.

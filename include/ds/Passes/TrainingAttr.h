@@ -113,6 +113,7 @@ struct OffloadOptions {
   double optimizer = 0;    ///< share of the elements whose moments, masters and gradients are kept elsewhere
   bool parameters = false; ///< and parameters
   bool optimizerOnNvme = false;  ///< moments and masters are kept in storage, not on the host
+  bool speculates = false;       ///< the host's updates do not wait for the norm
   bool parametersOnNvme = false; ///< and parameters, but for so many elements:
   int64_t maxInCpu = 0;
   Activations activations = Activations::Kept; ///< what forward makes for backward

@@ -7,6 +7,8 @@
 
 #include "ds/Dialect/Work.h"
 
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -60,7 +62,7 @@ bool HostPlacement::goesWithReaders(Operation *op) const {
     isRead = true;
     isElsewhere |= !isOnHost(reader);
   });
-  if (!isRead || isElsewhere || !isElementwise(op))
+  if (!isRead || isElsewhere || (!isElementwise(op) && !isa<PresumeOp>(op)))
     return false;
   int64_t sent = 0;
   for (Value operand : llvm::SmallDenseSet<Value>(op->operand_begin(), op->operand_end())) {
@@ -154,6 +156,8 @@ void HostPlacement::repeatShared() {
 
 /// Whether both sides read what `op` gives, and the host has all that it is made of.
 bool HostPlacement::isRepeated(Operation *op) const {
+  if (isa<PresumeOp>(op) && !isOnHost(op))
+    return isReadByHost(op);
   if (isOnHost(op) || !isElementwise(op) || getWork(op) != Work::Update || isScalar(op->getResult(0)) ||
       llvm::none_of(op->getResult(0).getUsers(), [&](Operation *user) { return isOnHost(user); }))
     return false;
@@ -164,11 +168,36 @@ bool HostPlacement::isRepeated(Operation *op) const {
   });
 }
 
+/// Whether the host reads what `op`, which is on the device, gives: itself, or through what is free.
+bool HostPlacement::isReadByHost(Operation *op) const {
+  bool isRead = false;
+  forEachReader(op->getResult(0), [&](Operation *reader) { isRead |= isOnHost(reader); });
+  return isRead;
+}
+
+/// Copies, for the host, the ops that make `value` of what is there from the start; gives what they make.
+Value HostPlacement::repeatMakers(Value value, OpBuilder &builder) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || isFree(maker) || isOnHost(maker) || !isElementwise(maker))
+    return value;
+  IRMapping mapping;
+  for (Value operand : maker->getOperands())
+    mapping.map(operand, repeatMakers(operand, builder));
+  Operation *copy = builder.clone(*maker, mapping);
+  onHost.insert(copy);
+  return copy->getResult(0);
+}
+
 void HostPlacement::repeat(Operation *op) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   Operation *copy = builder.clone(*op);
   onHost.insert(copy);
-  op->getResult(0).replaceUsesWithIf(copy->getResult(0),
-                                     [&](OpOperand &use) { return isOnHost(use.getOwner()); });
+  if (auto presume = dyn_cast<PresumeOp>(copy)) { // on the device what is guessed may be made with the truth
+    builder.setInsertionPoint(copy);
+    presume.getGuessMutable().assign(repeatMakers(presume.getGuess(), builder));
+  }
+  op->getResult(0).replaceUsesWithIf(copy->getResult(0), [&](OpOperand &use) {
+    return isOnHost(use.getOwner()) || (isFree(use.getOwner()) && isReadByHost(use.getOwner()));
+  });
 }

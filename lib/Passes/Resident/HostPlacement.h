@@ -51,6 +51,8 @@ private:
   bool goesWithSummands(Operation *op) const;
   bool staysWithState(Operation *op) const;
   bool isRepeated(Operation *op) const;
+  bool isReadByHost(Operation *op) const;
+  Value repeatMakers(Value value, OpBuilder &builder);
   void repeat(Operation *op);
 
   Block &block;

@@ -8,6 +8,8 @@
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -24,12 +26,14 @@ private:
   Side sideOf(Operation *op) const;
   void findLevels();
   void delay();
+  void findWaiting();
   void tie();
 
   Block &block;
   const HostPlacement &placement;
   SmallVector<Operation *> hosted; ///< in block order
   DenseMap<Operation *, unsigned> level;
+  DenseSet<Operation *> waiting; ///< for what is computed of data, where something is presumed of that
   llvm::EquivalenceClasses<Operation *> tied;
 };
 } // namespace
@@ -81,14 +85,29 @@ void RegionFinder::delay() {
   }
 }
 
-/// Ties ops of a level: scalars all, tensors where one reads what the other makes, or both read one tensor.
+/// Finds the scalars that need some tensor.
+void RegionFinder::findWaiting() {
+  if (block.getOps<PresumeOp>().empty())
+    return;
+  auto waits = [&](Value operand) {
+    Operation *maker = operand.getDefiningOp();
+    return !isScalar(operand) || (maker && waiting.contains(maker));
+  };
+  for (Operation &op : block)
+    if (!op.hasTrait<OpTrait::ConstantLike>() && llvm::any_of(op.getOperands(), waits))
+      waiting.insert(&op);
+}
+
+/// Ties ops of a level: scalars all, but for those that an update which does not wait for the norm can have
+/// before it; tensors where one reads what the other makes, or both read one tensor.
 void RegionFinder::tie() {
-  DenseMap<unsigned, Operation *> scalars;
+  std::map<std::pair<unsigned, bool>, Operation *> scalars;
   llvm::MapVector<std::pair<Value, unsigned>, Operation *> readers;
   for (Operation *op : hosted) {
     tied.insert(op);
     if (sideOf(op) == Side::Scalars) {
-      tied.unionSets(op, scalars.try_emplace(level.lookup(op), op).first->second);
+      std::pair<unsigned, bool> place(level.lookup(op), waiting.contains(op));
+      tied.unionSets(op, scalars.try_emplace(place, op).first->second);
       continue;
     }
     for (Value operand : op->getOperands()) {
@@ -105,6 +124,7 @@ void RegionFinder::tie() {
 SmallVector<SmallVector<Operation *>> RegionFinder::run() {
   findLevels();
   delay();
+  findWaiting();
   tie();
   llvm::MapVector<Operation *, SmallVector<Operation *>> regions;
   for (Operation *op : hosted)

@@ -44,6 +44,7 @@ private:
   /// `value` in the host's memory, for an op of the work that `reader` says.
   Value storeFor(Value value, Operation *reader);
   void eraseUnused();
+  void dropPresumptions();
 
   func::FuncOp func;
   Block &block;
@@ -144,10 +145,20 @@ void FunctionOffloader::eraseUnused() {
       op.erase();
 }
 
+/// What only the device reads of what is presumed is the truth.
+void FunctionOffloader::dropPresumptions() {
+  for (PresumeOp op : llvm::make_early_inc_range(block.getOps<PresumeOp>()))
+    if (!placement.isOnHost(op)) {
+      op.getResult().replaceAllUsesWith(op.getTruth());
+      op.erase();
+    }
+}
+
 LogicalResult FunctionOffloader::run() {
+  placement.repeatShared();
+  dropPresumptions();
   if (placement.empty())
     return success();
-  placement.repeatShared();
   for (ArrayRef<Operation *> ops : findHostRegions(block, placement))
     offload(ops);
   eraseUnused();

@@ -128,6 +128,16 @@ void FunctionBufferizer::bufferizeMove(MoveOp op) {
   bind(result, target);
 }
 
+/// What is presumed, and why, stays in memory of its own: readers are found by it.
+void FunctionBufferizer::bufferizePresume(PresumeOp op) {
+  Value truth = buffers.at(op.getTruth()), guess = buffers.at(op.getGuess()),
+        wrong = buffers.at(op.getWrong());
+  builder.create<PresumedOp>(op.getLoc(), truth, guess, wrong);
+  bind(op.getResult(), truth);
+  for (Value buffer : {truth, guess, wrong})
+    rootLastUse[rootOf(buffer)] = UINT_MAX;
+}
+
 //===----------------------------------------------------------------------===//
 // Regions
 //===----------------------------------------------------------------------===//

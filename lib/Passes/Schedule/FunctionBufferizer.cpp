@@ -81,6 +81,8 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
     return bufferizeLoad(load), success();
   if (auto move = dyn_cast<MoveOp>(op))
     return bufferizeMove(move), success();
+  if (auto presume = dyn_cast<PresumeOp>(op))
+    return bufferizePresume(presume), success();
   if (auto concat = dyn_cast<ConcatOp>(op))
     return bufferizeConcat(concat), success();
   if (auto pad = dyn_cast<PadOp>(op))

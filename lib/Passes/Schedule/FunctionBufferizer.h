@@ -71,6 +71,7 @@ private:
   void bufferizeStore(StoreOp op);
   void bufferizeLoad(LoadOp op);
   void bufferizeMove(MoveOp op);
+  void bufferizePresume(PresumeOp op);
   /// Has storage reach `alloc`: it begins at a unit, and has room for whole ones.
   static void alignToUnit(AllocOp alloc);
   void transfer(Value from, Value to, Location loc);

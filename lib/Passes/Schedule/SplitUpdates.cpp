@@ -46,10 +46,12 @@ static int64_t elementBytes(Value buffer) {
   return llvm::divideCeil(typeOf(buffer).getTensor().getElementTypeBitWidth(), 8);
 }
 
-/// Whether `op` is a launch on the host that may run over windows of its buffers.
+/// Whether `op` is a launch on the host that may run over windows of its buffers. What is launched early and
+/// maybe again stays whole.
 static bool isUniform(Operation *op) {
   auto launch = dyn_cast<LaunchOp>(op);
-  return launch && launch.getStream() == StreamKind::Host && launch.getExtents() && launch.getNumItems() == 1;
+  return launch && !launch->hasAttr(kEarlyAttr) && !launch.getPredicate() &&
+         launch.getStream() == StreamKind::Host && launch.getExtents() && launch.getNumItems() == 1;
 }
 
 static bool isOnStorage(TransferOp op) { return op.getStream() == StreamKind::Storage; }

@@ -72,6 +72,8 @@ void StepUpdate::apply(ArrayRef<ParameterUpdate> updates) {
   Verdict verdict = judgeGradients(epilogue, squares);
   if (verdict.isGood)
     segment.write(step, epilogue.select(verdict.isGood, next, finished));
+  if (options.offload.speculates && waits)
+    presume(epilogue, verdict);
   if (waits)
     for (const ParameterUpdate &update : updates)
       applyUpdate(builder, update, verdict);
@@ -129,6 +131,27 @@ void StepUpdate::writeLossScale(Emitter &emit, Value isFinite, Value isGood) {
   if (isGood != isFinite) // 3: the loss alone
     skipped = emit.select(isGood, emit.scalar(i64, 0), emit.select(isFinite, emit.scalar(i64, 3), skipped));
   segment.write(states.scalar("skipped", i64), skipped);
+}
+
+/// Says of `verdict` what it is where nothing is clipped and nothing overflows.
+void StepUpdate::presume(Emitter &emit, Verdict &verdict) {
+  ScalarMath math(emit);
+  Type i1 = emit.getBuilder().getI1Type(), f32 = emit.getBuilder().getF32Type();
+  Value guess, wrong;
+  if (options.clipping != 0) {
+    guess =
+        math.materialize(options.lossScale.scales ? math.div(1.0, readLossScale(math)) : Scalar(1.0), f32);
+    wrong = emit.compare(Predicate::NE, verdict.coefficient, guess); // a NaN differs
+  }
+  if (verdict.isGood)
+    wrong = emit.select(verdict.isGood, wrong ? wrong : emit.scalar(i1, 0), emit.scalar(i1, 1));
+  auto claim = [&](Value truth, Value guess) -> Value {
+    return emit.getBuilder().create<PresumeOp>(emit.getLoc(), truth, guess, wrong);
+  };
+  if (guess)
+    verdict.coefficient = claim(verdict.coefficient, guess);
+  if (verdict.isGood)
+    verdict.isGood = claim(verdict.isGood, emit.scalar(i1, 1));
 }
 
 /// Writes @grad_norm, the global norm before clipping, and what follows from it for all parameters.

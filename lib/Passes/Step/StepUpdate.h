@@ -37,6 +37,7 @@ private:
 
   OptimizerBuilder buildPrologue();
   Verdict judgeGradients(Emitter &emit, ArrayRef<Value> squares);
+  void presume(Emitter &emit, Verdict &verdict);
   Value buildCoefficient(ScalarMath &math, Scalar norm, Scalar scale);
   Scalar readLossScale(ScalarMath &math);
   void writeLossScale(Emitter &emit, Value isFinite, Value isGood);

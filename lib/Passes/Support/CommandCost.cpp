@@ -7,6 +7,7 @@
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/ProductChoices.h"
+#include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -199,7 +200,17 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
 }
 
+/// Whether `command` is one that does nothing in the case that is costed.
+bool CommandCosts::isPassedOver(Operation *command) const {
+  if (command->hasAttr(kEarlyAttr))
+    return early == EarlyUpdates::Waiting;
+  auto launch = dyn_cast<LaunchOp>(command);
+  return launch && launch.getPredicate() && early == EarlyUpdates::Stand;
+}
+
 double CommandCosts::computeSeconds(Operation *command, ArrayRef<double> distances) {
+  if (isPassedOver(command))
+    return 0;
   if (hasHostCores && streamOf(command) == StreamKind::Host)
     return rates.hostKernelSeconds(bytesOf(command->getOperands()), sharing);
   if (auto launch = dyn_cast<LaunchOp>(command))
@@ -254,9 +265,12 @@ double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &
   return rates.collectiveSeconds(costKind(kind), bytes, groupOf(op, op.getAxes(), rates));
 }
 
-CommandCosts::CommandCosts(ModuleOp module, const cost::Rates &rates)
-    : symbols(module), rates(rates.ofProgram()), hasHostCores(isForCuda(module)),
+CommandCosts::CommandCosts(ModuleOp module, const cost::Rates &rates, EarlyUpdates early)
+    : symbols(module), rates(rates.ofProgram()), hasHostCores(isForCuda(module)), early(early),
       sharing(ranksOnNode(module, rates)) {}
+
+CommandCosts::CommandCosts(ModuleOp module, const cost::Rates &rates)
+    : CommandCosts(module, rates, EarlyUpdates::Stand) {}
 
 int64_t mlir::ds::ranksOnNode(ModuleOp module, const cost::Rates &rates) {
   MeshOp mesh = MeshOp::lookup(module);

@@ -202,6 +202,9 @@ static LogicalResult readOffload(ModuleOp module, DictionaryAttr dictionary, Off
     return module.emitError() << DsDialect::kTrainingAttr
                               << " expects at least 0 elements for offload.max_in_cpu, but got "
                               << options.maxInCpu;
+  if (options.speculates && options.optimizerOnNvme)
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects offload.speculate with states on the host, but got them on NVMe";
   return success();
 }
 

@@ -130,6 +130,7 @@ void visitFields(Visitor &visitor, OffloadOptions &options) {
   visitor("optimizer_on_nvme", options.optimizerOnNvme);
   visitor("parameters_on_nvme", options.parametersOnNvme);
   visitor("max_in_cpu", options.maxInCpu);
+  visitor("speculate", options.speculates);
 }
 
 } // namespace mlir::ds

@@ -175,6 +175,7 @@ static OffloadOptions convertOffload(const config::Config &config) {
   if (optimizer.device != config::Home::Device || on("compile.offload_opt_states"))
     to.optimizer = optimizer.ratio;
   to.optimizerOnNvme = optimizer.device == config::Home::Nvme;
+  to.speculates = to.optimizer > 0 && optimizer.superOffload;
   if (const config::Setting *setting = config.find("compile.offload_activation"))
     to.activations = setting->value == "true"       ? OffloadOptions::Activations::Moved
                      : setting->value == "\"auto\"" ? OffloadOptions::Activations::Chosen

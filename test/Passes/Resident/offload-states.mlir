@@ -2,6 +2,8 @@
 // RUN: sed 's/5.0e-01/1.0/; s/parameters = false/parameters = true/' %s | ds-opt --ds-offload-states - | FileCheck %s --check-prefix=ALL
 // RUN: sed 's/5.0e-01/1.0/; s/parameters = false/parameters = true, optimizer_on_nvme = true, parameters_on_nvme = true, max_in_cpu = 65/' %s | ds-opt --ds-offload-states - | FileCheck %s --check-prefix=NVME
 // RUN: sed 's/parameters = false/parameters = false, max_in_cpu = -1/' %s | not ds-opt --ds-offload-states - 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: sed 's/parameters = false/parameters = false, optimizer_on_nvme = true, speculate = true/' %s | not ds-opt --ds-offload-states - 2>&1 | FileCheck %s --check-prefix=EARLY
+// EARLY: error: ds.training expects offload.speculate with states on the host, but got them on NVMe
 // WRONG: error: ds.training expects at least 0 elements for offload.max_in_cpu, but got -1
 
 // In storage are moments and parameters, but for gradients, and but for the first parameters that have 65 elements at most:
