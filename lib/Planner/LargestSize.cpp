@@ -2,6 +2,7 @@
 #include "LargestSize.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace ds;
 using namespace ds::planner;
@@ -13,8 +14,8 @@ bool LargestSize::probe(int64_t size) {
   report::PlanChoice choice;
   choice.fits = false;
   Status planned = plan(size, choice);
+  plans += bool(planned);
   if (planned && choice.fits) {
-    before = low;
     low = {size, static_cast<double>(choice.deviceBytes)};
     return true;
   }
@@ -24,6 +25,19 @@ bool LargestSize::probe(int64_t size) {
   if (!planned)
     error = planned.error();
   return false;
+}
+
+void LargestSize::probeLeast(int64_t size, const Plan &least) {
+  report::PlanChoice choice;
+  choice.fits = false;
+  if (!least(size, choice)) { // as every plan of it
+    probe(size);
+    return;
+  }
+  ++plans;
+  made.push_back({size, static_cast<double>(choice.deviceBytes)});
+  if (choice.fits && size > low.size)
+    low = made.back();
 }
 
 bool LargestSize::isPressed() const { return low.peak > 0.99 * static_cast<double>(limit); }
@@ -42,13 +56,25 @@ int64_t LargestSize::between(unsigned round) const {
   return std::clamp(static_cast<int64_t>(size), low.size + 1, high->size - 1);
 }
 
-/// The first size that should not fit, by the line through the two that do.
-int64_t LargestSize::beyond() const {
-  double slope = (low.peak - before.peak) / static_cast<double>(std::max<int64_t>(low.size - before.size, 1));
-  if (before.size == 0 || slope <= 0 || isPressed())
-    return std::min(2 * low.size, kMostUnits);
-  auto more = static_cast<int64_t>(std::min((static_cast<double>(limit) - low.peak) / slope, 1e7));
-  return std::min(low.size + std::max<int64_t>(more, 0) + 1, kMostUnits);
+/// The largest size that should fit, by the line through the two plans that are nearest to the limit, or
+/// through one and what all sizes take.
+int64_t LargestSize::onLine(int64_t fixedBytes) const {
+  auto distance = [&](const Point &point) { return std::abs(point.peak - static_cast<double>(limit)); };
+  std::vector<Point> nearest = made;
+  std::sort(nearest.begin(), nearest.end(), [&](const Point &a, const Point &b) {
+    return std::pair(distance(a), a.size) < std::pair(distance(b), b.size);
+  });
+  if (nearest.empty())
+    return low.size;
+  const Point from = nearest.front();
+  const Point to = nearest.size() > 1 ? nearest[1] : Point{0, static_cast<double>(fixedBytes)};
+  double slope = (to.peak - from.peak) / static_cast<double>(to.size - from.size);
+  double more = slope > 0 ? std::floor((static_cast<double>(limit) - from.peak) / slope) : 0;
+  int64_t size = from.size + static_cast<int64_t>(std::clamp(more, -1e7, 1e7));
+  for (const Point &point : made) // what did not fit is the larger by one at least
+    if (point.peak > static_cast<double>(limit))
+      size = std::min(size, point.size - 1);
+  return std::min({size, high ? high->size - 1 : kMostUnits, kMostUnits});
 }
 
 Result<int64_t> LargestSize::answer() const {
@@ -65,20 +91,39 @@ Result<int64_t> LargestSize::find(int64_t start) {
   return answer();
 }
 
-Result<int64_t> LargestSize::findNear(int64_t present, int64_t guess, unsigned most) {
-  bool fits = probe(present);
-  int64_t next = fits ? std::max(guess, present + 1) : std::clamp<int64_t>(guess, 1, present - 1);
-  for (unsigned round = 0; round < most && isOpen() && low.size < kMostUnits; ++round) {
-    if (next > 0)
-      probe(next);
-    if (isOpen())
-      next = high ? between(round) : beyond();
+Result<int64_t> LargestSize::findByLeast(const Start &start, const Plan &least, unsigned most) {
+  if (start.fits)
+    low = {start.present, 0};
+  else
+    high = Point{start.present, 0};
+  const int64_t largest = high ? std::max<int64_t>(high->size - 1, 1) : kMostUnits;
+  int64_t next = std::clamp(start.guess, std::min(low.size + 1, largest), largest);
+  int64_t step = 1;
+  for (bool isLeast = true; plans < most && isOpen() && low.size < kMostUnits;) {
+    if (isLeast) {
+      probeLeast(next, least);
+    } else if (probe(next)) {
+      step *= 2;
+    }
+    // Behind the last size that fits with least held, what the plans choose themselves may fit yet.
+    next = onLine(start.fixedBytes);
+    isLeast = next > low.size && refused.empty();
+    if (isLeast)
+      continue;
+    next = low.size + step;
+    if (high) // a model's refusal has nothing to do with where peaks are
+      next = refused.empty() ? std::min(next, low.size + (high->size - low.size) / 2)
+                             : low.size + (high->size - low.size) / 2;
   }
   return answer();
 }
 
 std::optional<int64_t> LargestSize::gap() const {
-  if (!high || !isOpen())
+  if (!isOpen() || low.size >= kMostUnits)
     return std::nullopt;
-  return high->size;
+  int64_t least = high ? high->size : kMostUnits;
+  for (const Point &point : made)
+    if (point.peak > static_cast<double>(limit))
+      least = std::min(least, point.size);
+  return least;
 }

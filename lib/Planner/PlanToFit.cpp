@@ -101,6 +101,8 @@ public:
   /// Plans `step`, which is in phase `from`, with as much memory for gathers and for pieces of attention as
   /// fits.
   LogicalResult plan(ModuleOp step, Phase from);
+  /// The same of a plan that holds as little as can be.
+  LogicalResult planLeast(ModuleOp step, Phase from);
   bool fits() const { return !isTooLarge(getArena()); }
   int64_t getArena() const { return static_cast<int64_t>(arenaOf(*best).getBytes()); }
   OwningOpRef<ModuleOp> takeBest() { return std::move(best); }
@@ -249,6 +251,17 @@ LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
   return success();
 }
 
+LogicalResult PlanFitter::planLeast(ModuleOp step, Phase from) {
+  if (failed(makeSharded(step, from)) || failed(makeBuffers(/*forResident=*/1)))
+    return failure();
+  int64_t forWorkspaces = options.memory;
+  FailureOr<Outcome> outcome = planWith(/*forGathers=*/1, forWorkspaces);
+  // Of these buffers less cannot be live.
+  if (failed(outcome) || outcome->fits() || findLeastLive(*best) > options.memory)
+    return outcome;
+  return fitWorkspaces(forWorkspaces);
+}
+
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.
 static bool reduceEachMicroStep(ModuleOp module) {
   FailureOr<TrainingOptions> training = readTrainingAttr(module);
@@ -264,18 +277,20 @@ static bool reduceEachMicroStep(ModuleOp module) {
   return true;
 }
 
-/// Plans `module` by one choice of what is kept.
-static LogicalResult planChoice(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+/// Plans `module` by one choice of what is kept, as `plan` does; what was left open of the step may be taken
+/// back.
+static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, RunPipeline run,
+                            LogicalResult (PlanFitter::*plan)(ModuleOp, Phase)) {
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
   PlanFitter fitter(options, run);
-  if (failed(fitter.plan(module, *from)))
+  if (failed((fitter.*plan)(module, *from)))
     return failure();
   if (!fitter.fits() && *from == Phase::Step && reduceEachMicroStep(module)) {
     addChoice(module, "reducing gradients once per step would take " + ::ds::formatBytes(fitter.getArena()) +
                           ", the limit is " + ::ds::formatBytes(options.memory));
-    if (failed(fitter.plan(module, *from)))
+    if (failed((fitter.*plan)(module, *from)))
       return failure();
   }
   OwningOpRef<ModuleOp> best = fitter.takeBest();
@@ -341,7 +356,7 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
       keepActivations(*other);
     PipelineOptions used = options;
     used.repeatsCalls = narrowing.repeatsCalls;
-    if (failed(planChoice(*other, used, run)))
+    if (failed(planBy(*other, used, run, &PlanFitter::plan)))
       return failure();
     auto judged = judge(*other);
     if (judged >= best)
@@ -365,7 +380,11 @@ LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &option
     return failure();
   const bool isOpen = options.memory > 0 && mayMoveActivations(module, *from);
   OwningOpRef<ModuleOp> step = isOpen ? module.clone() : ModuleOp();
-  if (failed(planChoice(module, options, run)))
+  if (failed(planBy(module, options, run, &PlanFitter::plan)))
     return failure();
   return isOpen && hasGivenUp(module) ? takeFastest(module, *step, options, run) : success();
+}
+
+LogicalResult mlir::ds::planStepLeast(ModuleOp step, const PipelineOptions &options, RunPipeline run) {
+  return planBy(step, options, run, &PlanFitter::planLeast);
 }

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <numeric>
 
 using namespace ds;
@@ -22,6 +23,9 @@ static constexpr size_t kMostMicroBatches = 8;
 static const std::string kOpen = "none";
 /// Plans that are made for a question beside the present one, where rules say which are worth it.
 static constexpr unsigned kMostConfirmed = 4;
+/// Plans for the largest size: two or three that hold as little as can be say where it lies, and one or two
+/// others confirm it.
+static constexpr unsigned kMostSizes = 7;
 
 //===----------------------------------------------------------------------===//
 // --what-if
@@ -147,13 +151,27 @@ static Status addTable(const PlanSettings &settings, const config::Config &confi
 // --max-batch and --max-seq
 //===----------------------------------------------------------------------===//
 
-/// A size that rules hold for the largest, if they were asked.
-using Guess = std::optional<int64_t>;
+/// What sizes are looked for by.
+struct Sizes {
+  int64_t present = 1; ///< the report's
+  LargestSize::Plan plan;
+  /// With rules: the size that they hold for the largest, and plans that hold as little as can be.
+  std::optional<int64_t> guess = {};
+  LargestSize::Plan least = {};
+};
 
-static Result<int64_t> findLargest(const LargestSize::Plan &plan, int64_t present, Guess guess,
-                                   const std::string &what, PlanReport &report) {
-  LargestSize search(plan, report.memoryLimit);
-  Result<int64_t> size = guess ? search.findNear(present, *guess, kMostConfirmed) : search.find(present);
+/// Bytes of states, which every size takes.
+static int64_t stateBytes(const PlanReport &report) {
+  const report::StateBytes &states = report.ranks.front().states;
+  return states.parameters + states.gradients + states.optimizer + states.padding;
+}
+
+static Result<int64_t> findLargest(const Sizes &sizes, const std::string &what, PlanReport &report) {
+  LargestSize search(sizes.plan, report.memoryLimit);
+  Result<int64_t> size =
+      sizes.guess ? search.findByLeast({sizes.present, report.fits(), *sizes.guess, stateBytes(report)},
+                                       sizes.least, kMostSizes)
+                  : search.find(sizes.present);
   if (!size)
     return size;
   if (!search.refusal().empty())
@@ -164,21 +182,66 @@ static Result<int64_t> findLargest(const LargestSize::Plan &plan, int64_t presen
   return size;
 }
 
-static Status addMaxBatch(const PlanSettings &settings, const config::Config &config,
-                          const PlanFunction &planner, const AnalyticCase *rules, PlanReport &report) {
-  auto plan = [&](int64_t size, PlanChoice &choice) {
-    Proposal proposal(settings, config);
-    bool isPresent = size == config.batch.micro;
-    if (!isPresent)
-      proposal.growMicroBatch(size);
-    Status planned = planUnlessPresent(proposal, isPresent, planner, report);
+/// The plan of `ranking` that makes most again, so that its bound is that of the plans that hold least.
+static cost::ParallelPlan withFewestBytes(const Ranking &ranking) {
+  cost::ParallelPlan plan = ranking.rules.plan;
+  plan.recompute = cost::Recompute::Full;
+  return plan;
+}
+
+/// `byRules`, the largest size as rules have it, corrected by what is expected of it. What the model bounds,
+/// or does not take, stays as it is.
+static int64_t correct(int64_t byRules, int64_t present, const Proposal &proposal, const Ranking &ranking,
+                       const PlanReport &report) {
+  if (byRules < 1 || (byRules <= present && report.fits()))
+    return byRules;
+  Result<int64_t> expected = ranking.expectLeast(proposal.settings);
+  const int64_t fixed = stateBytes(report);
+  if (!expected || *expected <= fixed)
+    return byRules;
+  double size = static_cast<double>(byRules) * static_cast<double>(report.memoryLimit - fixed) /
+                static_cast<double>(*expected - fixed);
+  return static_cast<int64_t>(std::clamp(size, 1.0, 1e7));
+}
+
+/// What a search asks of `propose`d sizes. The plan of the present one is the report's.
+template <class Propose>
+static LargestSize::Plan planBy(const PlanFunction &planner, int64_t present, Propose propose,
+                                const PlanReport &report) {
+  return [=, &report](int64_t size, PlanChoice &choice) {
+    Proposal proposal = propose(size);
+    Status status = planUnlessPresent(proposal, size == present, planner, report);
     choice = proposal.choice;
-    return planned;
+    return status;
   };
-  Guess guess;
-  if (rules)
-    guess = largestMicroBatch(rules->shape, rules->plan, calibrate(*rules, report));
-  Result<int64_t> size = findLargest(plan, config.batch.micro, guess, "the largest micro-batch", report);
+}
+
+/// Searches of `propose`d sizes from the present one on, `byRules` the largest as rules have it, where asked.
+template <class Propose>
+static Sizes sizesOf(int64_t present, std::optional<int64_t> byRules, Propose propose,
+                     const PlanFunction &planner, const Ranking *ranking, const PlanReport &report) {
+  if (!ranking)
+    return {present, planBy(planner, present, propose, report)};
+  return {present, planBy(planner, present, propose, report),
+          correct(*byRules, present, propose(*byRules), *ranking, report),
+          planBy(ranking->planLeast, present, propose, report)};
+}
+
+static Status addMaxBatch(const PlanSettings &settings, const config::Config &config,
+                          const PlanFunction &planner, const Ranking *ranking, PlanReport &report) {
+  const int64_t present = config.batch.micro;
+  auto propose = [&](int64_t size) {
+    Proposal proposal(settings, config);
+    if (size != present)
+      proposal.growMicroBatch(size);
+    return proposal;
+  };
+  std::optional<int64_t> byRules;
+  if (ranking)
+    byRules =
+        largestMicroBatch(ranking->rules.shape, withFewestBytes(*ranking), calibrate(ranking->rules, report));
+  Result<int64_t> size = findLargest(sizesOf(present, byRules, propose, planner, ranking, report),
+                                     "the largest micro-batch", report);
   if (!size)
     return size.error();
   report.maxBatch = *size;
@@ -186,24 +249,24 @@ static Status addMaxBatch(const PlanSettings &settings, const config::Config &co
 }
 
 static Status addMaxSeq(PlanSettings settings, const config::Config &config, const PlanFunction &planner,
-                        const AnalyticCase *rules, PlanReport &report) {
+                        const Ranking *ranking, PlanReport &report) {
   Result<int64_t> length = findSequence(settings, config, "--max-seq");
   if (!length)
     return length.error();
   int64_t unit = std::gcd(*length, int64_t{64});
-  auto plan = [&](int64_t units, PlanChoice &choice) {
+  auto propose = [&](int64_t units) {
     Proposal proposal(settings, config);
     proposal.resizeInputs(1, *length, units * unit);
-    Status planned = planUnlessPresent(proposal, units * unit == *length, planner, report);
-    choice = proposal.choice;
-    return planned;
+    return proposal;
   };
-  Guess guess;
-  if (rules)
-    guess =
-        std::min(longestSequence(rules->shape, rules->plan, calibrate(*rules, report)), rules->positions) /
-        unit;
-  Result<int64_t> units = findLargest(plan, *length / unit, guess, "the longest sequence", report);
+  std::optional<int64_t> byRules;
+  if (ranking) {
+    const AnalyticCase &rules = ranking->rules;
+    int64_t longest = longestSequence(rules.shape, withFewestBytes(*ranking), calibrate(rules, report));
+    byRules = std::min(longest, rules.positions) / unit;
+  }
+  Result<int64_t> units = findLargest(sizesOf(*length / unit, byRules, propose, planner, ranking, report),
+                                      "the longest sequence", report);
   if (!units)
     return units.error();
   report.maxSeq = *units * unit;
@@ -211,16 +274,16 @@ static Status addMaxSeq(PlanSettings settings, const config::Config &config, con
 }
 
 Status ds::planner::addQueries(const PlanSettings &settings, const config::Config &config,
-                               const PlanFunction &planner, const AnalyticCase *rules, PlanReport &report) {
+                               const PlanFunction &planner, const Ranking *ranking, PlanReport &report) {
   if (settings.whatIf)
-    if (Status status = rules ? addRankedTable(settings, config, planner, *rules, report)
-                              : addTable(settings, config, planner, report);
+    if (Status status = ranking ? addRankedTable(settings, config, planner, ranking->rules, report)
+                                : addTable(settings, config, planner, report);
         !status)
       return status;
   if (settings.maxBatch)
-    if (Status status = addMaxBatch(settings, config, planner, rules, report); !status)
+    if (Status status = addMaxBatch(settings, config, planner, ranking, report); !status)
       return status;
-  return settings.maxSeq ? addMaxSeq(settings, config, planner, rules, report) : Status();
+  return settings.maxSeq ? addMaxSeq(settings, config, planner, ranking, report) : Status();
 }
 
 std::string ds::planner::printQueries(const PlanSettings &settings, const PlanReport &report,

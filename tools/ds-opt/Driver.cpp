@@ -22,6 +22,7 @@
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Planner/PlanModel.h"
+#include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/Proposal.h"
 #include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Support/HostMemory.h"
@@ -36,6 +37,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <limits>
+#include <memory>
 
 using namespace ds;
 using namespace ds::opt;
@@ -253,8 +255,11 @@ static Status prepareProgram(Options &options, const config::Cluster &cluster) {
   return {};
 }
 
-/// The report of the plan for other options than the ones that were asked for, without a word on the way.
-static Result<report::PlanReport> planAgain(Options options, mlir::DialectRegistry &registry) {
+/// Reads the model of other options than the ones that were asked for, without a word on the way, and does
+/// `work` with it.
+template <class Work>
+static auto readAgain(Options options, mlir::DialectRegistry &registry, Work work)
+    -> decltype(work(std::declval<Model &>(), options, std::declval<const ProgramCase &>())) {
   options.quiet = true;
   options.emit = Emit::Plan; // no weights
   Result<config::Cluster> cluster = clusterFor(options);
@@ -272,20 +277,58 @@ static Result<report::PlanReport> planAgain(Options options, mlir::DialectRegist
   if (!model)
     return model.error();
   uint32_t threads = options.threads ? options.threads : availableThreads();
-  if (Status status = runPhases(*model->module, "planned", pipelineOptions(options, *config, threads));
-      !status)
-    return status.error();
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
-  return makeReport(*model, options, {*config, rates, Choices(), threads, nullptr});
+  return work(*model, options, ProgramCase{*config, rates, Choices(), threads, nullptr});
+}
+
+/// `options` with other settings.
+static Options withSettings(const Options &options, const PlanSettings &settings) {
+  Options changed = options;
+  static_cast<PlanSettings &>(changed) = settings;
+  return changed;
 }
 
 /// Plans other settings of the same command line.
 static PlanFunction planFunction(const Options &options, mlir::DialectRegistry &registry) {
-  return [&options, &registry](const PlanSettings &settings) {
-    Options changed = options;
-    static_cast<PlanSettings &>(changed) = settings;
-    return planAgain(std::move(changed), registry);
+  auto plan = [](Model &model, const Options &changed,
+                 const ProgramCase &what) -> Result<report::PlanReport> {
+    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config, what.threads);
+    if (Status status = runPhases(*model.module, "planned", pipelines); !status)
+      return status.error();
+    return makeReport(model, changed, what);
   };
+  return [&options, &registry, plan](const PlanSettings &settings) {
+    return readAgain(withSettings(options, settings), registry, plan);
+  };
+}
+
+/// What says which plans are worth making: `rules`, and plans that hold as little as can be.
+static Ranking makeRanking(const AnalyticCase &rules, const Options &options,
+                           mlir::DialectRegistry &registry) {
+  const Error failed{ExitCode::Invalid, "the model could not be planned", ""};
+  auto form = std::make_shared<mlir::ds::LeastForm>();
+  auto expect = [form, failed](Model &model, const Options &changed,
+                               const ProgramCase &what) -> Result<int64_t> {
+    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config, what.threads);
+    mlir::FailureOr<int64_t> bytes = expectLeast(*model.module, pipelines, runPipeline, *form);
+    if (mlir::failed(bytes))
+      return failed;
+    return *bytes;
+  };
+  auto plan = [form, failed](Model &model, const Options &changed,
+                             const ProgramCase &what) -> Result<report::PlanReport> {
+    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config, what.threads);
+    if (mlir::failed(planLeast(*model.module, pipelines, runPipeline, *form)))
+      return failed;
+    return makeReport(model, changed, what);
+  };
+  return {rules,
+          [&options, &registry, expect](const PlanSettings &settings) {
+            return readAgain(withSettings(options, settings), registry, expect);
+          },
+          [&options, &registry, plan](const PlanSettings &settings) {
+            return readAgain(withSettings(options, settings), registry, plan);
+          }};
 }
 
 /// Takes a model as far as it is asked for, and writes it or what was found out about it.
@@ -312,8 +355,11 @@ static Status compileModel(const Options &options, config::Config &config, const
     silent.quiet = true;
     rules = readAnalyticCase(silent, config, cluster);
   }
-  const AnalyticCase *ranking = rules && *rules ? &**rules : nullptr;
-  return writePlanAndProgram(*model, options, {config, rates, choices, threads, again, ranking});
+  std::optional<Ranking> ranking;
+  if (rules && *rules)
+    ranking.emplace(makeRanking(**rules, options, registry));
+  return writePlanAndProgram(*model, options,
+                             {config, rates, choices, threads, again, ranking ? &*ranking : nullptr});
 }
 
 /// Compiles: everything after the command line is known to make sense.

@@ -198,7 +198,7 @@ static Status writeAnswers(const Options &options, const ProgramCase &what,
                            const report::PlanReport &report) {
   int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
   if (Status status =
-          writeText(options.output, printQueries(options, report, context, what.rules != nullptr));
+          writeText(options.output, printQueries(options, report, context, what.rules() != nullptr));
       !status)
     return status;
   return someFit(report) ? Status() : report::doesNotFit(report);
@@ -247,13 +247,13 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (!report.fits() && what.planAgain)
     report.changes =
         changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
-                         what.rules ? mayFitByRules(*what.rules, report, options) : planner::MayFit());
-  if (!report.fits() && what.rules)
-    llvm::append_range(report.changes, changesWithoutPass(*what.rules, report));
+                         what.rules() ? mayFitByRules(*what.rules(), report, options) : planner::MayFit());
+  if (!report.fits() && what.rules())
+    llvm::append_range(report.changes, changesWithoutPass(*what.rules(), report));
   if (!report.fits() && what.planAgain) { // another job, so it comes last
     std::optional<int64_t> longest;
-    if (what.rules)
-      longest = longestSequence(what.rules->shape, what.rules->plan, what.rules->rates.cluster());
+    if (what.rules())
+      longest = longestSequence(what.rules()->shape, what.rules()->plan, what.rules()->rates.cluster());
     if (std::optional<report::PlanChoice> shorter =
             planner::shorterSamples(options, what.config, what.planAgain, longest))
       report.changes.push_back(*shorter);
@@ -263,7 +263,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
                                            report.ranks.front().deviceArena, elsewhere(options, what));
   bool asks = !options.question().empty();
   if (asks)
-    if (Status status = addQueries(options, what.config, what.planAgain, what.rules, report); !status)
+    if (Status status = addQueries(options, what.config, what.planAgain, what.ranking, report); !status)
       return status;
   if (Status status = writeViews(model, options, what, report); !status)
     return status;

@@ -8,6 +8,7 @@
 #include "ds/Cost/Rates.h"
 #include "ds/Planner/AnalyticReport.h"
 #include "ds/Planner/ProgramChanges.h"
+#include "ds/Planner/ProgramQueries.h"
 
 namespace ds::opt {
 
@@ -36,7 +37,9 @@ struct ProgramCase {
   planner::PlanFunction planAgain; ///< for other settings of the same command line
   /// By which plans are chosen that are made for a question, and changes named that have no program; none:
   /// all are made.
-  const planner::AnalyticCase *rules = nullptr;
+  const planner::Ranking *ranking = nullptr;
+
+  const planner::AnalyticCase *rules() const { return ranking ? &ranking->rules : nullptr; }
 };
 
 /// The report of a module in phase planned, with everything that the module does not know.

@@ -36,8 +36,9 @@ static std::string makeModel() {
 namespace {
 class PlanToFit : public testing::Test {
 protected:
-  /// Plans the model within `memory` bytes, and counts the pipelines that end in phase planned.
-  void plan(int64_t memory) {
+  /// Plans the model within `memory` bytes, in the way of `form` if there is one, and counts the pipelines
+  /// that end in phase planned.
+  void plan(int64_t memory, const dialect::LeastForm *form = nullptr) {
     context.loadDialect<dialect::DsDialect, func::FuncDialect>();
     module = parseSourceString<ModuleOp>(makeModel(), &context);
     ASSERT_TRUE(module);
@@ -52,7 +53,8 @@ protected:
       plans += phase && phase.getValue() == dialect::Phase::Planned;
       return done;
     };
-    ASSERT_TRUE(succeeded(dialect::planModel(*module, options, run)));
+    ASSERT_TRUE(succeeded(form ? dialect::planLeast(*module, options, run, *form)
+                               : dialect::planModel(*module, options, run)));
     arena = dialect::ArenaOp::lookup(*module, dialect::Space::Device).getBytes();
   }
 
@@ -87,4 +89,25 @@ TEST_F(PlanToFit, PlansAgainWhatMayFit) {
   plan(1);
   plan(dialect::findLeastLive(*module) - 64);
   EXPECT_GT(plans, 1);
+}
+
+/// What is held by choice where there is memory is not held.
+TEST_F(PlanToFit, HoldsLeastWhateverMemoryThereIs) {
+  plan(1);
+  const int64_t least = arena;
+  dialect::LeastForm form;
+  plan(1 << 30, &form);
+  EXPECT_EQ(arena, least);
+  EXPECT_EQ(plans, 1);
+}
+
+/// A plan that holds as little as can be fits exactly where one does that holds what there is room for.
+TEST_F(PlanToFit, FitsWhereverTheLeastDoes) {
+  dialect::LeastForm form;
+  plan(1 << 30, &form);
+  const int64_t least = arena;
+  for (int64_t memory : {least, least - 64}) {
+    plan(memory);
+    EXPECT_EQ(arena <= memory, memory == least) << memory;
+  }
 }

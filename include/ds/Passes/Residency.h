@@ -25,6 +25,11 @@ inline constexpr llvm::StringLiteral kOffersLossAttr = "ds.offers_loss";
 /// model, an integer: the rows that were chosen for all losses that offer them.
 inline constexpr llvm::StringLiteral kLossRowsAttr = "ds.loss_rows";
 
+/// Module attribute, an integer, by which ds-rematerialize-cheap holds as little as can be, whatever that
+/// costs. It says of which groups calls are made again: each is of so many narrow values, 0: none is. -1: all
+/// are tried, and the pass puts the one there with which least is held. It is the same for every batch.
+inline constexpr llvm::StringLiteral kLeastHeldAttr = "ds.least_held";
+
 } // namespace mlir::ds
 
 #endif // DS_PASSES_RESIDENCY_H

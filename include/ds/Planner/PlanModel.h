@@ -18,11 +18,30 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 /// The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
+/// The same for a plan that holds as little as can be at all moments, whatever that costs. Where it fits so
+/// does planToFit's, which may fit where more can be held at other moments than the fullest.
+LogicalResult planStepLeast(ModuleOp step, const PipelineOptions &options, RunPipeline run);
+
 /// Any phase to planned, a planned module being left as it is. From model on, where `loss_chunks` leaves it
 /// open, in how many pieces losses are made is chosen with all else that memory holds, on the step that has
 /// them whole; that step is planned, or the one in so many pieces. More than one plan is made where the first
 /// is not as it was expected. `ds.loss_chunks` of the module then says what pieces save and cost.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
+
+/// How a model takes least memory. Other batches of it take least in the same form.
+struct LeastForm {
+  bool isWhole = false;   ///< its loss, which could be split
+  int64_t leastHeld = -1; ///< as kLeastHeldAttr has it
+};
+
+/// What is expected of a plan of `module`, in phase model, that holds as little as can be; finds the form for
+/// that.
+FailureOr<int64_t> expectLeast(ModuleOp module, const PipelineOptions &options, RunPipeline run,
+                               LeastForm &form);
+
+/// model to planned in `form`, so that as little is held as can be, whatever that costs.
+LogicalResult planLeast(ModuleOp module, const PipelineOptions &options, RunPipeline run,
+                        const LeastForm &form);
 
 } // namespace mlir::ds
 

@@ -67,7 +67,9 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     std::optional<Choice> choice = choose(*rates, *training);
     if (!choice)
       return signalPassFailure();
-    const auto &[model, plan] = *choice;
+    if (getLeastHeld())
+      module->setAttr(kLeastHeldAttr, Builder(&getContext()).getI64IntegerAttr(choice->stride));
+    const auto &[model, plan, stride] = *choice;
     module->setAttr(kResidencyAttr, describeResidency(*model, plan));
     if (remarks)
       remarkRepeats(*model, plan);
@@ -83,7 +85,13 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
   struct Choice {
     std::unique_ptr<ResidencyModel> model;
     analysis::ResidencyPlan plan;
+    int64_t stride = 0; ///< of groups, 0: none
   };
+  /// kLeastHeldAttr.
+  std::optional<int64_t> getLeastHeld() {
+    auto held = getOperation()->getAttrOfType<IntegerAttr>(kLeastHeldAttr);
+    return held ? std::optional(held.getInt()) : std::nullopt;
+  }
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> solve(const ::ds::cost::Rates &rates, const OffloadOptions &offload,
                               const RepeatPlan &repeats);
@@ -94,11 +102,11 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
 std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
                                                                     const OffloadOptions &offload,
                                                                     const RepeatPlan &repeats) {
-  auto model = std::make_unique<ResidencyModel>(getOperation(), rates,
-                                                ResidencyLimits{memory, maxReuseElements, maxLiveElements,
-                                                                prefetchElements, attentionBytes, offload,
-                                                                getOperation()->hasAttr(kOffersLossAttr)},
-                                                repeats);
+  auto model = std::make_unique<ResidencyModel>(
+      getOperation(), rates,
+      ResidencyLimits{getLeastHeld() ? int64_t(1) : int64_t(memory), maxReuseElements, maxLiveElements,
+                      prefetchElements, attentionBytes, offload, getOperation()->hasAttr(kOffersLossAttr)},
+      repeats);
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
     isGathered.push_back(bool(choice.state));
@@ -110,7 +118,8 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
     getOperation().emitError("the choice of what is kept is wrong: ") << *fault;
     return std::nullopt;
   }
-  return Choice{std::move(model), std::move(*plan)};
+  return Choice{std::move(model), std::move(*plan),
+                repeats.kind == RepeatPlan::Kind::Groups ? repeats.stride : 0};
 }
 
 /// Whether `a` is the better choice: it fits, takes less time, and where neither fits less memory.
@@ -129,8 +138,11 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
   auto solveFor = [&](RepeatPlan repeats) { return solve(rates, training.offload, repeats); };
   if (!demanded.isOpen())
     return solveFor({RepeatPlan::Kind::Demanded, 1, demanded});
+  const std::optional<int64_t> held = getLeastHeld();
+  if (held > 0)
+    return solveFor({RepeatPlan::Kind::Groups, *held});
   std::optional<Choice> best = solveFor({});
-  if (!best || !calls)
+  if (!best || !calls || held == 0)
     return best;
   // What pieces of a loss cost, layers that are made again may not.
   const std::optional<size_t> losses = best->model->findLosses();
