@@ -2,10 +2,13 @@
 """plan_times.py - how long ds-opt plans, from 124M parameters on one rank to 1T on 3072.
 
     bench/plan_times.py [--ds-opt build/bin/ds-opt] [--repeat 3] [--memory 4000GiB] [--only NAME]
+                        [--question max-batch]
 
 Each plan is the program's: bf16, AdamW, 4 micro-steps, ZeRO 3 where there are ranks, on H100s whose memory is raised by
 --memory so that all of them fit; without it, those that do not fit also pay for the changes that are planned for them. Prints
 the least wall clock of the runs, the processor's time, and the most memory of the process.
+
+With --question the plan and the answer take turns, and what the answer takes in plans stands behind it, with its last line.
 """
 
 import argparse
@@ -47,14 +50,24 @@ def measure(command):
     return time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, child.returncode
 
 
+def answer(command, question, repeat):
+    """The least processor time of a plan and of the question's answer, and what the answer says."""
+    asked = [*command, f"--{question}"]
+    times = [(measure(command)[1], measure(asked)[1]) for _ in range(repeat)]
+    with open(command[command.index("-o") + 1]) as file:
+        said = [line.strip() for line in file if not line.startswith("note:")]
+    return min(plan for plan, _ in times), min(taken for _, taken in times), said[-1]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ds-opt", default="build/bin/ds-opt")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--memory")
     parser.add_argument("--only", choices=JOBS)
+    parser.add_argument("--question", choices=("what-if", "max-batch", "max-seq"))
     args = parser.parse_args()
-    print(f"{'job':<12}{'ranks':>6}{'wall s':>9}{'cpu s':>8}{'MiB':>7}  exit")
+    print(f"{'job':<12}{'ranks':>6}{'plan s':>9}{'answer s':>10}{'plans':>7}" if args.question else f"{'job':<12}{'ranks':>6}{'wall s':>9}{'cpu s':>8}{'MiB':>7}  exit")
     with tempfile.TemporaryDirectory() as folder:
         for name, (model, ranks) in JOBS.items():
             if args.only and name != args.only:
@@ -66,6 +79,10 @@ def main():
                        "--cluster", "h100-80g", "--ranks", str(ranks), "--emit=plan", "-o", os.path.join(folder, "plan.txt"),
                        "--plan-json", os.path.join(folder, "plan.json")]
             command += ["--memory", args.memory] if args.memory else []
+            if args.question:
+                plan, taken, said = answer(command, args.question, args.repeat)
+                print(f"{name:<12}{ranks:>6}{plan:>9.2f}{taken:>10.2f}{taken / plan:>7.1f}  {said}", flush=True)
+                continue
             runs = [measure(command) for _ in range(args.repeat)]
             wall, cpu, memory, code = min(runs)
             print(f"{name:<12}{ranks:>6}{wall:>9.2f}{cpu:>8.2f}{memory / 2**20:>7.0f}  {code}", flush=True)
