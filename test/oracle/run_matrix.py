@@ -10,6 +10,7 @@ matrix can be stopped and gone on with.  --only takes rows whose name has all th
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -38,6 +39,7 @@ TRICKS = {
     "offload_activation": {"compile": {"offload_activation": True}},
     "offload_param": offload("offload_param"),
     "offload_optimizer": offload("offload_optimizer"),
+    "early_updates": offload("offload_optimizer", super_offload=True),
     "offload_half": offload("offload_optimizer", ratio=0.5),
     "offload_nvme": offload("offload_optimizer", "nvme"),
 }
@@ -51,7 +53,7 @@ def settings():
 
 
 def is_possible(trick, stage):
-    return trick != "offload_param" or stage == 3
+    return trick not in ("offload_param", "offload_half") or stage == 3
 
 
 class Matrix:
@@ -70,7 +72,7 @@ class Matrix:
         if (model, ranks) not in self.trials:
             arguments = argparse.Namespace(**vars(self.args))
             arguments.name, arguments.out = model, os.path.join(self.args.out, model)
-            arguments.accumulation = 1
+            arguments.accumulation, arguments.fake = 1, None
             os.makedirs(arguments.out, exist_ok=True)
             self.trials[model, ranks] = Trials(arguments, MODELS[model], ranks)
         return self.trials[model, ranks]
@@ -94,15 +96,27 @@ class Matrix:
     def run(self, setting, tricks):
         """The runs of one setting that are still to be made."""
         name, model, ranks, stage, changes = setting
-        trials = self.trials_of(model, ranks)
-        kept = trials.train("kept", {"stage": stage}, changes)
+        kept, fault = self.train(model, ranks, "kept", {"stage": stage}, changes)
         for trick in tricks:
             top, zero = self.change(trick)
-            other = trials.train(trick, {"stage": stage, **zero}, {**changes, **top})
-            complaints = kept.differences(other, trick)
-            if [step.get("skipped") for step in kept.log] != [step.get("skipped") for step in other.log]:
+            other = None
+            if kept:
+                other, fault = self.train(model, ranks, trick, {"stage": stage, **zero}, {**changes, **top})
+            complaints = kept.differences(other, trick) if other else [fault]
+            if other and [step.get("skipped") for step in kept.log] != [step.get("skipped") for step in other.log]:
                 complaints.append("other steps are skipped")
             self.note(f"{name}-{trick}", [text[:200] for text in complaints])
+
+    def train(self, model, ranks, name, zero, changes):
+        """A run, or none and what it ended with. Its commands and what they say stand in DIR/commands.log."""
+        with open(os.path.join(self.args.out, "commands.log"), "w") as file, contextlib.redirect_stdout(file):
+            try:
+                return self.trials_of(model, ranks).train(name, zero, changes), None
+            except SystemExit as end:
+                code = end.code
+        with open(os.path.join(self.args.out, "commands.log")) as file:
+            said = [line.strip() for line in file if "error" in line]
+        return None, f"{name}: {code}" + (f": {said[0]}" if said else "")
 
 
 def main():
