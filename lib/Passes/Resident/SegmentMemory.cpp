@@ -51,9 +51,9 @@ SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const 
 }
 
 /// What a view looks at, or the value itself.
-static Value sourceOf(Value value) {
+Value SegmentMemory::sourceOf(Value value) const {
   while (Operation *maker = value.getDefiningOp()) {
-    if (formOf(maker) != OpForm::View)
+    if (knownForm(*maker) != OpForm::View)
       break;
     value = maker->getOperand(0);
   }
@@ -77,7 +77,7 @@ std::optional<uint32_t> SegmentMemory::find(Value value) const {
 
 /// Gives the op a moment and its results a level and memory.
 void SegmentMemory::addOp(Operation &op) {
-  const OpForm form = formOf(&op);
+  const OpForm form = forms[&op] = formOf(&op);
   moments[&op] = ops.size();
   if (form != OpForm::View && form != OpForm::Free)
     ops.push_back(&op);
@@ -123,12 +123,12 @@ void SegmentMemory::readBy(Operation &op, OpForm form, ValueMemory &memory) {
   memory.isReadByCall |= isCall && rules.repeatsCalls() && rules.mayRepeat(&op);
   // A kernel that waits for a call which the value's kernel does not is another one.
   bool isApart = form == OpForm::Fused && level > levels.lookup(memory.value);
-  bool isFree = formOf(memory.value.getDefiningOp()) == OpForm::Free;
+  bool isFree = knownForm(*memory.value.getDefiningOp()) == OpForm::Free;
   memory.isStored |= isCall || (isApart && !isFree);
 }
 
 void SegmentMemory::addReads(Operation &op) {
-  const OpForm form = formOf(&op);
+  const OpForm form = knownForm(op);
   if (form == OpForm::View || form == OpForm::Free)
     return;
   for (Value operand : op.getOperands())
@@ -143,13 +143,13 @@ void SegmentMemory::addRead(Operation &op, OpForm form, Value operand) {
     return;
   const Value value = memories[*index].value;
   if (placement->isOnHost(&op)) { // it is sent, unless it is there
-    if (formOf(value.getDefiningOp()) != OpForm::Free && memories[*index].bytes > 0)
+    if (knownForm(*value.getDefiningOp()) != OpForm::Free && memories[*index].bytes > 0)
       memories[*index].isSent = memories[*index].isStored = true;
     return;
   }
   readBy(op, form, memories[*index]);
   Operation *maker = value.getDefiningOp();
-  if (formOf(maker) == OpForm::Free && isForward(maker) == isForward(&op))
+  if (knownForm(*maker) == OpForm::Free && isForward(maker) == isForward(&op))
     for (Value source : maker->getOperands())
       addRead(form == OpForm::Fused ? op : *maker, OpForm::Fused, source);
 }
@@ -166,6 +166,15 @@ void SegmentMemory::followRepeats(Operation &op, ValueMemory &memory) {
     }
 }
 
+/// Whether `op` runs as late as who has it in its kernel. A reduction does not: its result is small against
+/// what it reads, and the kernel runs as soon as that is made, whoever converts the result at the function's
+/// end.
+static bool runsWithReader(Operation &op, OpForm form) {
+  if (form == OpForm::Free)
+    return true;
+  return form == OpForm::Fused && cast<FusableOpInterface>(op).getFusionKind() != FusionKind::Reduction;
+}
+
 /// Extends the memory of `operand` to where `op` reads it, or whoever has `op` in its kernel.
 void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
   std::optional<uint32_t> index = find(operand);
@@ -179,7 +188,7 @@ void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
     if (!made)
       continue;
     const ValueMemory &by = memories[*made];
-    if ((form == OpForm::Fused || form == OpForm::Free) && !by.isStored)
+    if (runsWithReader(op, form) && !by.isStored)
       read = std::max(read, by.end);
   }
   // Parameters that were gathered for forward are gathered again for what backward makes again.
@@ -191,7 +200,7 @@ void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
 }
 
 void SegmentMemory::followReads(Operation &op) {
-  const OpForm form = formOf(&op);
+  const OpForm form = knownForm(op);
   if (form == OpForm::View)
     return;
   for (Value operand : op.getOperands())
@@ -200,7 +209,7 @@ void SegmentMemory::followReads(Operation &op) {
 
 /// Lets what a join is made of lie in it: its memory is taken from the first part on.
 void SegmentMemory::join(Operation &op) {
-  if (formOf(&op) != OpForm::Join)
+  if (knownForm(op) != OpForm::Join)
     return;
   const uint32_t whole = *find(op.getResult(0));
   for (Value operand : op.getOperands()) {
@@ -215,7 +224,7 @@ void SegmentMemory::join(Operation &op) {
 
 void SegmentMemory::markInPlace(Operation &op) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
-  if (formOf(&op) == OpForm::Fused)
+  if (knownForm(op) == OpForm::Fused)
     for (unsigned operand = 0; operand < op.getNumOperands(); ++operand)
       pairs.emplace_back(0, operand);
   if (auto library = dyn_cast<LibraryOpInterface>(&op)) {

@@ -68,6 +68,9 @@ public:
   DenseMap<uint32_t, int64_t> loadedBytes;
 
 private:
+  /// formOf, which every reader of a value asks for again.
+  OpForm knownForm(Operation &op) const { return forms.at(&op); }
+  Value sourceOf(Value value) const;
   void addLoads(Operation &op);
   void addOp(Operation &op);
   void addResult(OpResult result, OpForm form, uint32_t level);
@@ -85,6 +88,7 @@ private:
   DenseMap<Value, uint32_t> indices; ///< into memories
   DenseMap<Value, uint32_t> levels;  ///< calls on the longest way to a value
   DenseMap<Operation *, uint32_t> moments;
+  DenseMap<Operation *, OpForm> forms;
 };
 
 } // namespace mlir::ds
