@@ -65,6 +65,8 @@ constexpr int kMostMoments = 24, kMostWeights = 10;
 constexpr double kDear = 100;
 /// Weight of a resource that is not to decide; and a distance from the bound that is not worth a search.
 constexpr double kLittle = 1e-3, kNear = 1e-3;
+/// Times another resource's work: that one has nothing to say.
+constexpr double kFarBusier = 2;
 /// Where the search for a price ends, as a share of it; and shares by which costs differ that are the same.
 constexpr double kNarrow = 1e-4, kSame = 1e-9;
 
@@ -90,6 +92,7 @@ private:
   bool raise(ResidencyPrices &prices, ResidencyMoment where, Point &point);
   Point findPoint(ResidencyPrices &prices);
   void keepBest(Ways ways);
+  void tryAlone(double little);
   bool findLeast(const std::vector<double> &weights);
   bool isBeyondReach() const;
   void holdLittle(const std::vector<double> &weights);
@@ -102,6 +105,9 @@ private:
   ResidencyParts parts;
   std::vector<size_t> working;            ///< resources
   std::map<ResidencyMoment, double> last; ///< prices of bytes that the search before ended with
+  std::set<Ways> kept;                    ///< what keepBest had of prices
+  std::vector<double> lastWork;           ///< of each resource, with what the search before chose
+  std::optional<size_t> limiting;         ///< the resource by which alone the step takes its time
   double bound = 0;
   std::optional<ResidencyPlan> best;
   Ways leastWays; ///< of the fewest bytes
@@ -213,9 +219,9 @@ ResidencySolver::Point ResidencySolver::findPoint(ResidencyPrices &prices) {
 }
 
 /// Keeps `ways` if they are better than what is known: less beyond a budget, then sooner done, then less
-/// work.
+/// work. What was kept before is not filled again: other weights choose the same again and again.
 void ResidencySolver::keepBest(Ways ways) {
-  if (isNear())
+  if (isNear() || !kept.insert(ways).second)
     return;
   if (mostExceeded(problem, loadOf(problem, ways)).first == 0)
     fillSlack(problem, parts, ways);
@@ -245,7 +251,9 @@ void ResidencySolver::keepBest(Ways ways) {
 double ResidencySolver::boundAt(const std::vector<double> &weights) {
   double others = std::exchange(bound, 0);
   ResidencyPrices prices{{}, weights};
-  keepBest(findPoint(prices).ways);
+  Ways ways = findPoint(prices).ways;
+  lastWork = loadOf(problem, ways).work;
+  keepBest(std::move(ways));
   last = prices.bytes;
   double reached = bound;
   bound = std::max(bound, others);
@@ -291,6 +299,7 @@ bool ResidencySolver::isBeyondReach() const {
 void ResidencySolver::holdLittle(const std::vector<double> &weights) {
   double cost = 0;
   best.reset();
+  kept.clear();
   keepBest(parts.choose({{}, weights, kDear * typicalPrice(std::nullopt)}, cost));
 }
 
@@ -338,6 +347,26 @@ static std::vector<size_t> findWorking(const ResidencyProblem &problem) {
   return working.empty() ? std::vector<size_t>{0} : working;
 }
 
+/// Almost all weight on one resource: where it alone limits the step and memory is free, that is the answer.
+/// Where it is by far the busiest then, it is also the weight of the highest bound: the bound is concave in
+/// the weights, and grows with another's by how much busier that is.
+void ResidencySolver::tryAlone(double little) {
+  for (size_t alone : limiting ? std::vector<size_t>{*limiting} : working) {
+    if (isNear())
+      return;
+    std::vector<double> weights(problem.resources.size());
+    for (size_t resource : working)
+      weights[resource] = resource == alone ? 1 - little * double(working.size() - 1) : little;
+    boundAt(weights);
+    if (std::all_of(working.begin(), working.end(), [&](size_t resource) {
+          return resource == alone || kFarBusier * lastWork[resource] < lastWork[alone];
+        }))
+      limiting = alone;
+    if (limiting)
+      return;
+  }
+}
+
 ResidencyPlan ResidencySolver::solve() {
   working = findWorking(problem);
   std::vector<double> equal(problem.resources.size());
@@ -347,23 +376,15 @@ ResidencyPlan ResidencySolver::solve() {
     holdLittle(equal);
     return *best;
   }
-  // Almost all weight on one resource: where it alone limits the step and memory is free, that is the answer.
-  auto tryAlone = [&](double little) {
-    for (size_t alone : working) {
-      if (isNear())
-        return;
-      std::vector<double> weights(problem.resources.size());
-      for (size_t resource : working)
-        weights[resource] = resource == alone ? 1 - little * double(working.size() - 1) : little;
-      boundAt(weights);
-    }
-  };
   tryAlone(kLittle);
   if (!isNear() && findLeast(equal)) {
-    boundAt(equal);
-    searchWeights(equal);
+    if (!limiting) {
+      boundAt(equal);
+      searchWeights(equal);
+    }
     tryAlone(0);
     // Once more from both ends, now that all choices have been seen.
+    kept.clear();
     keepBest(best->ways);
     keepBest(leastWays);
   }
