@@ -7,7 +7,7 @@
 // the step is made anew from the model, once, and planned.
 //
 // The choice rests on an estimate of what is live. Where that is so near the memory that whole losses may fit
-// after all, or says that nothing fits, they are planned first. A plan that does not fit, or only by giving
+// after all, they are planned first. A plan that does not fit, or only by giving
 // up more than was expected, shows by how much the estimate was off: the choice is made again with so much
 // less or more memory, and planned if it is another.
 //
@@ -27,6 +27,8 @@ using namespace mlir::ds;
 static constexpr double kLeastOfExpected = 0.84;
 /// A share of a step that is worth another plan.
 static constexpr double kWorthTime = 0.002;
+/// A share of the peak that smaller pieces are worth where nothing fits.
+static constexpr double kWorthMemory = 0.01;
 /// Plans that are made until one is as it was expected.
 static constexpr int kMostPlans = 3;
 
@@ -68,6 +70,20 @@ struct LossChoice {
   }
   /// The smallest pieces, of which most is saved.
   DictionaryAttr smallest() const { return cast<DictionaryAttr>(pieces.getValue().back()); }
+  /// Rows of the largest pieces that save as much as the smallest do, but for a share of `bytes`: more pieces
+  /// would cost time, and an op each.
+  int64_t rowsThatSaveMost(int64_t bytes) const {
+    const double enough = double(savedBytes(smallest())) - kWorthMemory * double(bytes);
+    for (auto each : pieces.getAsRange<DictionaryAttr>())
+      if (double(savedBytes(each)) >= enough)
+        return rowsOf(each);
+    return rowsOf(smallest());
+  }
+  /// Whether pieces of `rows` should lower the peak below that of pieces of `last`, or of whole losses where
+  /// that is 0.
+  bool savesMore(int64_t rows, int64_t last) const {
+    return savedBytes(describe(rows)) > (last == 0 ? 0 : savedBytes(describe(last)));
+  }
   /// Rows of the largest pieces of less than `rows`, or of all where that is 0; the smallest where there are
   /// none.
   int64_t nextBelow(int64_t rows) const {
@@ -94,6 +110,7 @@ private:
   FailureOr<bool> makeWhole();
   FailureOr<OwningOpRef<ModuleOp>> makeStep(StringRef key, Attribute value);
   FailureOr<LossChoice> choose(int64_t memory);
+  void keepChosen(OwningOpRef<ModuleOp> resident);
   FailureOr<bool> mayBeWhole(const LossChoice &choice);
   FailureOr<ModuleOp> planWhole();
   FailureOr<ModuleOp> planPieces(int64_t rows);
@@ -108,6 +125,7 @@ private:
   ModuleOp model;
   OwningOpRef<ModuleOp> step;          ///< with whole losses, which say what they offer
   OwningOpRef<ModuleOp> sharded;       ///< the same
+  OwningOpRef<ModuleOp> chosenWhole;   ///< the same in phase resident, where its memory asks for no pieces
   OwningOpRef<ModuleOp> whole, pieces; ///< plans; of those in pieces the best
   int64_t rows = 0;                    ///< of `pieces`
   const PipelineOptions &options;
@@ -144,6 +162,15 @@ FailureOr<bool> LossPlanner::makeWhole() {
   return true;
 }
 
+/// Keeps `resident`, whose losses stay whole, as if that had not been open.
+void LossPlanner::keepChosen(OwningOpRef<ModuleOp> resident) {
+  NamedAttrList entries((*resident)->getAttrOfType<DictionaryAttr>(kResidencyAttr));
+  entries.erase("loss");
+  (*resident)->setAttr(kResidencyAttr, entries.getDictionary(model.getContext()));
+  (*resident)->removeAttr(kOffersLossAttr);
+  chosenWhole = std::move(resident);
+}
+
 /// What `memory` asks for.
 FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
   PipelineOptions used = options;
@@ -160,12 +187,14 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
     return choice;
   choice.pieces = losses.getAs<ArrayAttr>("pieces");
   choice.rows = losses.getAs<IntegerAttr>("rows").getInt();
+  if (choice.rows == 0 && memory == options.memory)
+    keepChosen(std::move(copy));
   return choice;
 }
 
 /// Whether whole losses are to be planned first: they were chosen, or may fit in spite of it.
 FailureOr<bool> LossPlanner::mayBeWhole(const LossChoice &choice) {
-  if (choice.rows == 0 || !choice.fits)
+  if (choice.rows == 0)
     return true;
   FailureOr<LossChoice> other = choose(static_cast<int64_t>(double(options.memory) / kLeastOfExpected));
   if (failed(other))
@@ -178,9 +207,10 @@ FailureOr<ModuleOp> LossPlanner::planWhole() {
   FailureOr<TrainingOptions> training = readTrainingAttr(*step);
   if (failed(training))
     return failure();
-  whole = sharded && training->sharding.stage != 1 ? sharded->clone() : step->clone();
+  const bool mayChange = !sharded || training->sharding.stage == 1;
+  whole = mayChange ? step->clone() : sharded->clone();
   (*whole)->removeAttr(kOffersLossAttr);
-  if (failed(planToFit(*whole, options, run)))
+  if (failed(planToFit(*whole, options, run, mayChange || !chosenWhole ? ModuleOp() : *chosenWhole)))
     return failure();
   return *whole;
 }
@@ -224,9 +254,11 @@ FailureOr<std::optional<LossChoice>> LossPlanner::chooseAfter(ModuleOp planned, 
   // What does not fit needs smaller pieces, whatever is expected of them.
   const bool isSmaller = choice->rows > 0 && (last == 0 || choice->rows < last);
   if (!fits(planned) && !isSmaller)
-    choice->rows = choice->fits ? choice->nextBelow(last) : rowsOf(choice->smallest());
+    choice->rows = choice->fits ? choice->nextBelow(last) : choice->rowsThatSaveMost(arenaOf(planned));
   const bool isFaster = choice->seconds < (1 - kWorthTime) * expectedSeconds(planned);
   if (choice->rows == last || (choice->rows == 0 && whole) || (fits(planned) && !isFaster))
+    return std::optional<LossChoice>();
+  if (!fits(planned) && choice->rows > 0 && !choice->savesMore(choice->rows, last)) // its peak is elsewhere
     return std::optional<LossChoice>();
   return std::optional(*choice);
 }

@@ -35,6 +35,9 @@
 #include "ds/Planner/PlanModel.h"
 #include "ds/Support/Format.h"
 
+#include <limits>
+#include <utility>
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace rt = ::ds::rt;
@@ -96,7 +99,9 @@ struct Expected {
 /// Plans copies of one step.
 class PlanFitter {
 public:
-  PlanFitter(const PipelineOptions &options, RunPipeline run) : options(options), run(run) {}
+  /// `resident`, if there is one: what is to be planned first, in phase resident.
+  PlanFitter(const PipelineOptions &options, RunPipeline run, ModuleOp resident)
+      : options(options), run(run), resident(resident) {}
 
   /// Plans `step`, which is in phase `from`, with as much memory for gathers and for pieces of attention as
   /// fits.
@@ -119,11 +124,13 @@ private:
   FailureOr<Outcome> planResident();
   /// Plans them with so much for gathers and for workspaces.
   FailureOr<Outcome> planWith(int64_t forGathers, int64_t forWorkspaces);
-  /// Finds workspaces with which a plan fits that holds nothing by choice. True where there are such.
-  FailureOr<bool> fitWorkspaces(int64_t &forWorkspaces);
+  /// Finds workspaces with which a plan fits that holds nothing by choice, from what became of such a plan
+  /// with `forWorkspaces`. True where there are such.
+  FailureOr<bool> fitWorkspaces(Outcome outcome, int64_t &forWorkspaces);
 
   const PipelineOptions &options;
   RunPipeline run;
+  ModuleOp resident; ///< until it is planned
   OwningOpRef<ModuleOp> sharded, buffers;
   Phase reached = Phase::Model; ///< of `sharded`: a later one where the step came so
   OwningOpRef<ModuleOp> best;   ///< of those that fit with the fewest lacks the last, else the smallest
@@ -160,11 +167,13 @@ LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
 }
 
 LogicalResult PlanFitter::makeBuffers(int64_t forResident) {
-  buffers = sharded->clone();
+  const bool isChosen = bool(resident);
+  buffers = isChosen ? std::exchange(resident, ModuleOp()).clone() : sharded->clone();
   PipelineOptions used = options;
   used.residentMemory = forResident;
   auto build = [&](OpPassManager &manager) {
-    buildPipelines(manager, reached, Phase::Resident, used);
+    if (!isChosen)
+      buildPipelines(manager, reached, Phase::Resident, used);
     buildBufferPipeline(manager, options);
   };
   return success(reached == Phase::Scheduled || succeeded(run(build, *buffers)));
@@ -192,21 +201,23 @@ FailureOr<Outcome> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspace
   return Outcome{isTooLarge(arena) ? arena - options.memory : 0, live, lack};
 }
 
-FailureOr<bool> PlanFitter::fitWorkspaces(int64_t &forWorkspaces) {
-  bool canShrink = gradientWorkspaceBytes(*best, options.attentionBytes) > 0;
-  for (int round = 0; round < kMostRounds; ++round) {
-    FailureOr<Outcome> outcome = planWith(/*forGathers=*/1, forWorkspaces);
-    if (failed(outcome))
+FailureOr<bool> PlanFitter::fitWorkspaces(Outcome outcome, int64_t &forWorkspaces) {
+  const bool canShrink = gradientWorkspaceBytes(*best, options.attentionBytes) > 0;
+  int64_t last = std::numeric_limits<int64_t>::max();
+  // Where less for them does not lower what is live, they are not at the peak.
+  for (int round = 1; round < kMostRounds && canShrink && !outcome.fits() && outcome.live < last; ++round) {
+    last = outcome.live;
+    forWorkspaces = outcome.tighten(forWorkspaces);
+    FailureOr<Outcome> next = planWith(/*forGathers=*/1, forWorkspaces);
+    if (failed(next))
       return failure();
-    if (outcome->fits() || !canShrink)
-      return outcome->fits();
-    forWorkspaces = outcome->tighten(forWorkspaces);
+    outcome = *next;
   }
-  return false;
+  return outcome.fits();
 }
 
 FailureOr<Outcome> PlanFitter::planResident() {
-  int64_t forResident = options.memory;
+  int64_t forResident = options.memory, lastPlanned = std::numeric_limits<int64_t>::max();
   for (int round = 0;; ++round) {
     if (failed(makeBuffers(forResident)))
       return failure();
@@ -226,8 +237,11 @@ FailureOr<Outcome> PlanFitter::planResident() {
     bool isMuchLeft = double(left) > kMuchLeft * double(options.memory);
     if (outcome->fits() ? round > 0 || !expected.hasPaid || !isMuchLeft : !expected.hasChoice)
       return outcome;
-    // Off by as much again; but the last choice is the least that there is.
-    forResident = round + 1 < kMostRounds ? std::max<int64_t>(1, options.memory - off) : 1;
+    // Off by as much again; but the last choice is the least that there is, and what keeping less did not
+    // help, only that may.
+    const bool isLast = round + 1 >= kMostRounds || (outcome->excess > 0 && planned >= lastPlanned);
+    lastPlanned = planned;
+    forResident = isLast ? 1 : std::max<int64_t>(1, options.memory - off);
   }
 }
 
@@ -239,7 +253,10 @@ LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
   if (failed(outcome) || outcome->fits() || isOutOfReach())
     return outcome;
   // Nothing kept or ahead by choice: if that does not fit either, no schedule does.
-  FailureOr<bool> fits = fitWorkspaces(forWorkspaces);
+  FailureOr<Outcome> least = planWith(/*forGathers=*/1, forWorkspaces);
+  if (failed(least))
+    return failure();
+  FailureOr<bool> fits = fitWorkspaces(*least, forWorkspaces);
   if (failed(fits) || !*fits)
     return fits;
   for (int round = 0; round < kMostRounds && !outcome->fits(); ++round) {
@@ -259,7 +276,7 @@ LogicalResult PlanFitter::planLeast(ModuleOp step, Phase from) {
   // Of these buffers less cannot be live.
   if (failed(outcome) || outcome->fits() || findLeastLive(*best) > options.memory)
     return outcome;
-  return fitWorkspaces(forWorkspaces);
+  return fitWorkspaces(*outcome, forWorkspaces);
 }
 
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.
@@ -280,11 +297,12 @@ static bool reduceEachMicroStep(ModuleOp module) {
 /// Plans `module` by one choice of what is kept, as `plan` does; what was left open of the step may be taken
 /// back.
 static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, RunPipeline run,
-                            LogicalResult (PlanFitter::*plan)(ModuleOp, Phase)) {
+                            LogicalResult (PlanFitter::*plan)(ModuleOp, Phase),
+                            ModuleOp resident = ModuleOp()) {
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
-  PlanFitter fitter(options, run);
+  PlanFitter fitter(options, run, resident);
   if (failed((fitter.*plan)(module, *from)))
     return failure();
   if (!fitter.fits() && *from == Phase::Step && reduceEachMicroStep(module)) {
@@ -374,13 +392,14 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
   return success();
 }
 
-LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run) {
+LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run,
+                                  ModuleOp resident) {
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
   const bool isOpen = options.memory > 0 && mayMoveActivations(module, *from);
   OwningOpRef<ModuleOp> step = isOpen ? module.clone() : ModuleOp();
-  if (failed(planBy(module, options, run, &PlanFitter::plan)))
+  if (failed(planBy(module, options, run, &PlanFitter::plan, resident)))
     return failure();
   return isOpen && hasGivenUp(module) ? takeFastest(module, *step, options, run) : success();
 }

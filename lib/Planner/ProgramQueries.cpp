@@ -189,19 +189,28 @@ static cost::ParallelPlan withFewestBytes(const Ranking &ranking) {
   return plan;
 }
 
-/// `byRules`, the largest size as rules have it, corrected by what is expected of it. What the model bounds,
-/// or does not take, stays as it is.
-static int64_t correct(int64_t byRules, int64_t present, const Proposal &proposal, const Ranking &ranking,
+/// `byRules`, the largest size as rules have it, corrected by what is expected of it, and once more where
+/// that is far off: in which form least is taken, so much larger a size may have otherwise. What the model
+/// bounds, or does not take, stays as it is.
+template <class Propose>
+static int64_t correct(int64_t byRules, int64_t present, Propose propose, const Ranking &ranking,
                        const PlanReport &report) {
+  constexpr double kFar = 1.2;
   if (byRules < 1 || (byRules <= present && report.fits()))
     return byRules;
-  Result<int64_t> expected = ranking.expectLeast(proposal.settings);
-  const int64_t fixed = stateBytes(report);
-  if (!expected || *expected <= fixed)
-    return byRules;
-  double size = static_cast<double>(byRules) * static_cast<double>(report.memoryLimit - fixed) /
-                static_cast<double>(*expected - fixed);
-  return static_cast<int64_t>(std::clamp(size, 1.0, 1e7));
+  const auto fixed = static_cast<double>(stateBytes(report));
+  const auto limit = static_cast<double>(report.memoryLimit);
+  int64_t size = byRules;
+  for (int round = 0; round < 2; ++round) {
+    Result<int64_t> expected = ranking.expectLeast(propose(size).settings);
+    if (!expected || static_cast<double>(*expected) <= fixed)
+      return size;
+    const double times = (limit - fixed) / (static_cast<double>(*expected) - fixed);
+    size = static_cast<int64_t>(std::clamp(static_cast<double>(size) * times, 1.0, 1e7));
+    if (times > 1 / kFar && times < kFar)
+      return size;
+  }
+  return size;
 }
 
 /// What a search asks of `propose`d sizes. The plan of the present one is the report's.
@@ -223,7 +232,7 @@ static Sizes sizesOf(int64_t present, std::optional<int64_t> byRules, Propose pr
   if (!ranking)
     return {present, planBy(planner, present, propose, report)};
   return {present, planBy(planner, present, propose, report),
-          correct(*byRules, present, propose(*byRules), *ranking, report),
+          correct(*byRules, present, propose, *ranking, report),
           planBy(ranking->planLeast, present, propose, report)};
 }
 

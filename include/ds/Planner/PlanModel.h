@@ -15,8 +15,11 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 /// fits, gradients are reduced in each micro-step in place of being kept whole. A later phase leaves open
 /// what comes after it alone. Where activations may go to the host, what is kept is also chosen without that,
 /// and without making more than elementwise ops again, and the fastest that fits by its simulation is taken.
-/// The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline.
-LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run);
+/// The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline. `resident`,
+/// where it is given, is `module` in phase resident as `options` choose it, so that it need not be chosen
+/// again.
+LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run,
+                        ModuleOp resident = ModuleOp());
 
 /// The same for a plan that holds as little as can be at all moments, whatever that costs. Where it fits so
 /// does planToFit's, which may fit where more can be held at other moments than the fullest.
@@ -30,7 +33,7 @@ LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipe
 
 /// How a model takes least memory. Other batches of it take least in the same form.
 struct LeastForm {
-  bool isWhole = false;   ///< its loss, which could be split
+  int64_t lossRows = 0;   ///< of a piece of its loss, where that is open; 0: whole
   int64_t leastHeld = -1; ///< as kLeastHeldAttr has it
 };
 
