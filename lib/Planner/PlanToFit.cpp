@@ -50,6 +50,8 @@ static constexpr double kMuchLeft = 0.03;
 /// Times the memory that is live by need in a plan that none of its kind comes down to the memory from. What
 /// is needed is the same whatever is held by choice, but for the order of some commands behind reductions.
 static constexpr double kOutOfReach = 1.02;
+/// A share by which peaks differ that are the same.
+static constexpr double kSame = 1e-3;
 /// A share of the step that is worth another choice.
 static constexpr double kWorthTime = 0.002;
 
@@ -217,7 +219,7 @@ FailureOr<bool> PlanFitter::fitWorkspaces(Outcome outcome, int64_t &forWorkspace
 }
 
 FailureOr<Outcome> PlanFitter::planResident() {
-  int64_t forResident = options.memory, lastPlanned = std::numeric_limits<int64_t>::max();
+  int64_t forResident = options.memory, lastPlanned = 0;
   for (int round = 0;; ++round) {
     if (failed(makeBuffers(forResident)))
       return failure();
@@ -237,9 +239,11 @@ FailureOr<Outcome> PlanFitter::planResident() {
     bool isMuchLeft = double(left) > kMuchLeft * double(options.memory);
     if (outcome->fits() ? round > 0 || !expected.hasPaid || !isMuchLeft : !expected.hasChoice)
       return outcome;
-    // Off by as much again; but the last choice is the least that there is, and what keeping less did not
-    // help, only that may.
-    const bool isLast = round + 1 >= kMostRounds || (outcome->excess > 0 && planned >= lastPlanned);
+    // Off by as much again; but the last choice is the least that there is. Where keeping less changed
+    // nothing, the peak is elsewhere, and only that may help.
+    const bool isElsewhere =
+        outcome->excess > 0 && std::abs(double(planned - lastPlanned)) < kSame * double(planned);
+    const bool isLast = round + 1 >= kMostRounds || isElsewhere;
     lastPlanned = planned;
     forResident = isLast ? 1 : std::max<int64_t>(1, options.memory - off);
   }

@@ -14,7 +14,7 @@ using namespace mlir::ds;
 
 ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &rules, const ValueCosts &costs)
     : memory(memory), rules(rules), costs(costs), isNeeded(memory.memories.size()),
-      numReaders(memory.memories.size()) {
+      readers(memory.memories.size()) {
   findNeeded();
   std::vector<ForwardChoice> all;
   for (uint32_t index = 0; index < isNeeded.size(); ++index)
@@ -61,25 +61,58 @@ std::vector<uint32_t> ForwardChoices::operandsOf(uint32_t index) const {
 void ForwardChoices::findNeeded() {
   for (uint32_t index = isNeeded.size(); index-- > 0;) {
     const ValueMemory &entry = memory.memories[index];
-    if (!entry.isForward || (!entry.isRead && numReaders[index] == 0))
+    if (!entry.isForward || (!entry.isRead && readers[index].empty()))
       continue;
     isNeeded[index] = true;
     for (uint32_t operand : operandsOf(index))
-      ++numReaders[operand];
+      readers[operand].push_back(index);
   }
 }
 
-/// Bytes that have to be kept for the one value alone that is made of `index`.
-int64_t ForwardChoices::privateBytes(uint32_t index) const {
-  const ValueMemory &entry = memory.memories[index];
-  if (entry.isRead || numReaders[index] > 1)
+/// What `index` is made of that nothing else is, by whatever ways: dropout reads a product twice for one sum.
+std::set<uint32_t> ForwardChoices::privateOf(uint32_t index) const {
+  std::set<uint32_t> among;
+  std::set<uint32_t, std::greater<>> pending;
+  auto add = [&](uint32_t made) {
+    for (uint32_t operand : operandsOf(made))
+      pending.insert(operand);
+  };
+  add(index);
+  while (!pending.empty()) { // readers come before what they read
+    const uint32_t next = *pending.begin();
+    pending.erase(pending.begin());
+    const bool isPrivate = llvm::all_of(
+        readers[next], [&](uint32_t reader) { return reader == index || among.count(reader) > 0; });
+    if (memory.memories[next].isRead || !isPrivate)
+      continue;
+    among.insert(next);
+    add(next);
+  }
+  return among;
+}
+
+/// Bytes that have to be kept of `among` to make `index`; what two are made of counts twice.
+int64_t ForwardChoices::cutBytes(uint32_t index, const std::set<uint32_t> &among) const {
+  if (!among.count(index))
     return 0;
   if (!mayRepeat(index))
-    return entry.bytes;
+    return memory.memories[index].bytes;
   int64_t bytes = 0;
   for (uint32_t operand : operandsOf(index))
-    bytes += privateBytes(operand);
-  return std::min(bytes, entry.bytes);
+    bytes += cutBytes(operand, among);
+  return std::min(bytes, memory.memories[index].bytes);
+}
+
+/// Bytes that have to be kept to make `index` again, and for nothing else. Not less than the least cut: that
+/// through all that cannot be made again, or what each operand takes for itself.
+int64_t ForwardChoices::privateBytes(uint32_t index) const {
+  const std::set<uint32_t> among = privateOf(index);
+  int64_t ends = 0, cuts = 0;
+  for (uint32_t of : among)
+    ends += mayRepeat(of) ? 0 : memory.memories[of].bytes;
+  for (uint32_t operand : operandsOf(index))
+    cuts += cutBytes(operand, among);
+  return std::min(ends, cuts);
 }
 
 /// Bytes that a kernel reads that makes `index` again: what is in memory of all that it is made of, once
@@ -112,12 +145,9 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
   if (!choice.canRepeat)
     return choice;
   choice.operands = operandsOf(index);
-  int64_t alone = 0;
-  for (uint32_t operand : choice.operands)
-    alone += privateBytes(operand);
   // Each kernel has its own copy of what is free: only a call makes it a value to be kept.
   choice.canKeep = form != OpForm::Free || entry.isReadByCall;
-  if (choice.canKeep && alone >= entry.bytes && !rules.isNamed(maker)) {
+  if (choice.canKeep && !rules.isNamed(maker) && privateBytes(index) >= entry.bytes) {
     choice.canRepeat = false, choice.operands.clear();
     return choice;
   }
