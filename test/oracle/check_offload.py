@@ -28,6 +28,8 @@ CASES = [
     (2, "fp32", 4, 1.0, 0, OPTIMIZER), (2, "bf16", 1, 1.0, 1, OPTIMIZER), (2, "fp16", 4, 1.0, 2, OPTIMIZER),
     (2, "fp32", 1, 0.0, 2, OPTIMIZER), (2, "bf16", 4, 0.0, 3, HALF), (2, "fp16", 1, 0.0, 3, BOTH),
     (2, "fp32", 4, 1.0, 3, BOTH), (2, "bf16", 1, 1.0, 3, PARAMETERS),
+    # What stays gathered for the step is updated while backward still reads it.
+    (2, "fp32", 4, 0.0, 3, OPTIMIZER),
 ]
 
 

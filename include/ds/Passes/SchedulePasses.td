@@ -363,10 +363,11 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     first micro-step gathers it, the others read it, and evaluation gathers into the same place.
 
     Requires: phase scheduled, reductions placed (their buffers count as live, and so do workspaces to come).
-    Ensures: (E1) a gather is issued no later than its value is needed, and no earlier than hiding it asks for; (E2)
+    Ensures: (E1) a gather is issued no later than its value is needed or its shard changed, and no earlier than hiding
+    it asks for; (E2)
     what is kept is gathered once, and nothing is kept that is not to stay; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
     those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept, and what forbids to keep the rest; (E5)
-    nothing stays over micro-steps whose shard one of them changes before the last use.
+    nothing stays over micro-steps whose shard one of them changes before the last one gathers it.
 
     With `ds.stay = #ds.stay<segment>` of the state that `%w` is
     ```
@@ -448,7 +449,8 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
     have as many buffers as it takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
     and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `ds.gathered_from` is
     written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
-    evaluation before it is read; no micro-step changes the shard before the last of them has read the state.
+    evaluation before it is read; no micro-step changes the shard before the last of them has read the state, but for
+    the update, which may do so before the rest of its own micro-step has: that reads parameters as they were.
 
     ```
     func.func @last(%x: tensor<4xf32> {ds.input = "x"}) -> tensor<4xf32>   // expects buffers, but got 'tensor<4xf32>'

@@ -28,7 +28,7 @@ FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const W
   findCommands();
   std::multimap<int64_t, CommunicateOp> gathers; // by first use; equals as they are issued
   for (CommunicateOp gather : llvm::make_filter_range(func.getOps<CommunicateOp>(), isMovableGather))
-    gathers.emplace(useOf(gather).begin, gather);
+    gathers.emplace(useOf(gather, findReplacer(gather)).begin, gather);
   DenseSet<Operation *> allocations;
   for (auto [use, gather] : gathers) {
     addGather(gather);
@@ -61,9 +61,7 @@ void FunctionGathers::findCommands() {
     SmallVector<BufferAccess> touched = accessesOf(&op);
     for (const BufferAccess &access : touched)
       if (access.isWrite)
-        writes[access.root].push_back(access);
-    if (isa<TransferOp>(op))
-      llvm::append_range(loads[compute.size()], touched);
+        writes[access.root].push_back({&op, access});
     if (!isComputeCommand(&op))
       continue;
     compute.push_back(&op);
@@ -73,8 +71,9 @@ void FunctionGathers::findCommands() {
 }
 
 /// The compute commands from the first to the last that reads what `gather` brings. Of a place that other
-/// gathers fill as well, up to where the next one does.
-analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather) const {
+/// gathers fill as well, up to where the next one does. Where `replacer` comes before all of them, the value
+/// is needed there: what it leaves of the shard is another.
+analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather, Operation *replacer) const {
   int64_t begin = position.at(gather), count = compute.size(), first = count, last = begin;
   Value root = gather.getOutputs()[0];
   if (isa<BlockArgument>(root))
@@ -84,6 +83,8 @@ analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather) const {
   for (int64_t command = begin; command < count; ++command)
     if (llvm::any_of(accesses[command], [&](const BufferAccess &access) { return access.root == root; }))
       first = std::min(first, command), last = command + 1;
+  if (last > begin && replacer)
+    first = std::min(first, position.at(replacer));
   return {std::min(first, last), std::max(last, first == begin ? begin + 1 : last)};
 }
 
@@ -91,12 +92,23 @@ analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather) const {
 /// brings it to the device.
 int64_t FunctionGathers::earliestIssue(CommunicateOp gather) const {
   BufferAccess shard = windowOf(gather.getInputs()[0]);
-  for (int64_t command = position.at(gather); command > 0; --command) {
-    auto loaded = loads.find(command);
-    if ((loaded != loads.end() && conflict(loaded->second, shard)) || conflict(accesses[command - 1], shard))
-      return command;
-  }
-  return 0;
+  int64_t earliest = 0;
+  if (auto known = writes.find(shard.root); known != writes.end())
+    for (const auto &[command, access] : known->second)
+      if (command->isBeforeInBlock(gather) && access.conflictsWith(shard))
+        earliest = position.at(command) + isComputeCommand(command);
+  return earliest;
+}
+
+/// The first command behind `gather` that writes what it reads, a compute command or one beside; null when
+/// none does.
+Operation *FunctionGathers::findReplacer(CommunicateOp gather) const {
+  BufferAccess shard = windowOf(gather.getInputs()[0]);
+  if (auto known = writes.find(shard.root); known != writes.end())
+    for (const auto &[command, access] : known->second)
+      if (gather->isBeforeInBlock(command) && access.conflictsWith(shard))
+        return command;
+  return nullptr;
 }
 
 void FunctionGathers::addGather(CommunicateOp gather) {
@@ -106,15 +118,15 @@ void FunctionGathers::addGather(CommunicateOp gather) {
     value.state = getStateOf(func, argument.getArgNumber());
   value.type = cast<BufferType>(gather.getOutputs()[0].getType());
   value.earliest = earliestIssue(gather);
+  value.replacer = findReplacer(gather);
   value.hasPlace = isa<BlockArgument>(gather.getOutputs()[0]);
   // Planned times are doubled, as a machine that does other things as well may take them.
   value.seconds = 2 * costs.collectiveSeconds(gather);
-  value.uses = {useOf(gather)};
+  value.uses = {useOf(gather, value.replacer)};
   value.gathers = {{gather}};
   for (GatheredValue &known : values) {
     // A shard that has changed since is another value.
-    if (!known.isSameAs(value) || known.shard.root != value.shard.root ||
-        value.earliest > known.uses.back().begin)
+    if (!known.isSameAs(value) || known.shard.root != value.shard.root || known.replacer != value.replacer)
       continue;
     if (value.uses[0].begin < known.uses.back().end) {
       known.uses.back().end = std::max(known.uses.back().end, value.uses[0].end);
@@ -130,11 +142,17 @@ void FunctionGathers::addGather(CommunicateOp gather) {
 
 bool FunctionGathers::changes(const GatheredValue &value) const {
   auto it = writes.find(value.shard.root);
-  return it != writes.end() && conflict(it->second, value.shard);
+  return it != writes.end() && llvm::any_of(it->second, [&](const Write &write) {
+           return write.access.conflictsWith(value.shard);
+         });
 }
 
-void FunctionGathers::issueBefore(CommunicateOp gather, int64_t command) {
+/// Issues `gather` before a compute command, and before what changes the shard: a transfer that stands before
+/// that command may.
+void FunctionGathers::issueBefore(const GatheredValue &value, CommunicateOp gather, int64_t command) {
   Operation *target = compute[command];
+  if (value.replacer && value.replacer->isBeforeInBlock(target))
+    target = value.replacer;
   // Not behind what only compute waits for.
   while (auto wait = dyn_cast_or_null<WaitOp>(target->getPrevNode())) {
     if (wait.getStream() != StreamKind::Compute)
@@ -161,7 +179,7 @@ void FunctionGathers::joinUses(const GatheredValue &value, uint32_t firstUse, ui
     for (CommunicateOp other : value.gathers[use])
       if (other != first)
         replaceGather(other, first.getOutputs()[0]);
-  issueBefore(first, issue);
+  issueBefore(value, first, issue);
 }
 
 void FunctionGathers::moveTo(const GatheredValue &value, Value place, bool isGathered, int64_t issue) {
@@ -175,5 +193,5 @@ void FunctionGathers::moveTo(const GatheredValue &value, Value place, bool isGat
   Value whole = first.getOutputs()[0];
   whole.replaceAllUsesWith(place);
   whole.getDefiningOp()->erase();
-  issueBefore(first, issue);
+  issueBefore(value, first, issue);
 }

@@ -24,11 +24,12 @@ struct GatheredValue {
   StringRef getName() const { return state ? state.getValue() : StringRef(); }
 
   BufferAccess shard;
-  FlatSymbolRefAttr state; ///< that the shard is a window of; null where it is of something else
-  BufferType type;         ///< of all shards together
-  double seconds = 0;      ///< one gather takes
-  int64_t earliest = 0;    ///< the compute command behind the last one that changes the shard before
-  bool hasPlace = false;   ///< it is gathered into a state's memory
+  FlatSymbolRefAttr state;       ///< that the shard is a window of; null where it is of something else
+  BufferType type;               ///< of all shards together
+  double seconds = 0;            ///< one gather takes
+  int64_t earliest = 0;          ///< the compute command behind the last one that changes the shard before
+  Operation *replacer = nullptr; ///< the first command behind that changes the shard; null where none does
+  bool hasPlace = false;         ///< it is gathered into a state's memory
   std::vector<::ds::analysis::GatherUse> uses; ///< in compute commands
   SmallVector<SmallVector<CommunicateOp>> gathers;
 };
@@ -53,18 +54,22 @@ public:
   std::vector<GatheredValue> values;
 
 private:
+  struct Write {
+    Operation *command;
+    BufferAccess access;
+  };
   void findCommands();
   void addGather(CommunicateOp gather);
-  ::ds::analysis::GatherUse useOf(CommunicateOp gather) const;
+  ::ds::analysis::GatherUse useOf(CommunicateOp gather, Operation *replacer) const;
   int64_t earliestIssue(CommunicateOp gather) const;
-  void issueBefore(CommunicateOp gather, int64_t command);
+  Operation *findReplacer(CommunicateOp gather) const;
+  void issueBefore(const GatheredValue &value, CommunicateOp gather, int64_t command);
 
   CommandCosts &costs;
   SmallVector<Operation *> compute;
-  SmallVector<SmallVector<BufferAccess>> accesses;    ///< of compute
-  DenseMap<Value, SmallVector<BufferAccess>> writes;  ///< of all commands, by root
-  DenseMap<int64_t, SmallVector<BufferAccess>> loads; ///< of transfers, by the compute commands before them
-  DenseMap<Operation *, int64_t> position;            ///< command -> number of compute commands before it
+  SmallVector<SmallVector<BufferAccess>> accesses; ///< of compute
+  DenseMap<Value, SmallVector<Write>> writes;      ///< of all commands, by root, in order
+  DenseMap<Operation *, int64_t> position;         ///< command -> number of compute commands before it
 };
 
 /// Adds to `liveBytes`, of each of `compute`, what it will take for its workspace where `memory` bytes have

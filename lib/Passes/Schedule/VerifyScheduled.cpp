@@ -4,6 +4,7 @@
 // in one walk over the module. What an op can check alone stands in its own verifier.
 //
 //===---------------------------------------------------------------------------===//
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -123,17 +124,33 @@ static LogicalResult verifyKernel(KernelOp kernel) {
   return success();
 }
 
+namespace {
+/// What is known of a value that stays for the step.
+struct StayingValue {
+  bool isGathered = false; ///< and its shard was not changed before the function that is looked at
+  bool isChanged = false;  ///< its shard, by that function
+  bool isUpdated = false;  ///< its shard, by the update of that function and nothing else
+};
+} // namespace
+
+/// True where `command` is part of a step before its update, which reads parameters as they were before.
+static bool isBeforeUpdate(Operation *command) {
+  std::optional<Work> work = getWork(command);
+  return work && isBefore(*work, Work::Update);
+}
+
 /// Verifies the commands of one function on `whole`, which has what was gathered from `shard`; null for an
-/// argument that is not there; `gathers` where it may fill it. `gathered` and `changed` say what earlier
-/// functions did (E6).
-static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool gathers, bool &gathered,
-                                    bool &changed) {
+/// argument that is not there; `gathers` where it may fill it. `value` says what earlier functions did (E6).
+static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool gathers,
+                                    StayingValue &value) {
+  value.isGathered &= !value.isChanged && !value.isUpdated;
+  value.isChanged = value.isUpdated = false;
   for (Operation &op : func.getBody().front()) {
     if (!isCommand(&op))
       continue;
     for (const BufferAccess &access : accessesOf(&op)) {
       if (access.root == shard && access.isWrite)
-        changed = true;
+        (getWork(&op) == Work::Update ? value.isUpdated : value.isChanged) = true;
       if (!whole || access.root != whole)
         continue;
       auto gather = dyn_cast<CommunicateOp>(op);
@@ -142,10 +159,12 @@ static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard,
         return op.emitOpError(
             "expects only gathers of its shard, in the first segment and in evaluation, to write "
             "a value that stays for the step");
-      if (!access.isWrite && (!gathered || changed))
+      if (!access.isWrite &&
+          (!value.isGathered || value.isChanged || (value.isUpdated && !isBeforeUpdate(&op))))
         return op.emitOpError("expects a value that stays for the step to be gathered before, and its "
                               "shard to be as it was then");
-      gathered |= access.isWrite;
+      value.isGathered |= access.isWrite;
+      value.isChanged |= access.isWrite && value.isUpdated; // what is gathered now is another value
     }
   }
   return success();
@@ -156,11 +175,11 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
   auto from = state->getAttrOfType<FlatSymbolRefAttr>(kGatheredFromAttr);
   if (!from || !symbols.lookup<StateOp>(from.getValue()))
     return state.emitOpError("expects ") << kGatheredFromAttr << " to name a state";
-  bool gathered = false, changed = false;
+  StayingValue value;
   for (auto [index, func] : llvm::enumerate(getSegments(module))) {
     bool isEvaluation = SegmentAttr::of(func).does(Work::Evaluation);
     if (isEvaluation)
-      gathered = changed = false;
+      value = {};
     Value whole, shard;
     for (BlockArgument argument : func.getArguments()) {
       if (getStateOf(func, argument.getArgNumber()) == FlatSymbolRefAttr::get(state))
@@ -169,7 +188,7 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
         shard = argument;
     }
     for (int run = 0; run < (runsPerStep(func) > 1 ? 2 : 1); ++run) // it may follow itself
-      if (failed(verifyGathered(func, whole, shard, index == 0 || isEvaluation, gathered, changed)))
+      if (failed(verifyGathered(func, whole, shard, index == 0 || isEvaluation, value)))
         return failure();
   }
   return success();

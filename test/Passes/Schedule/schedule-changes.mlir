@@ -2,6 +2,7 @@
 
 !part = !ds.buffer<tensor<262144xf32>, [1], device>
 !whole = !ds.buffer<tensor<524288xf32>, [1], device>
+!home = !ds.buffer<tensor<262144xf32>, [1], host>
 
 // What changes between two micro-steps is another value, and is gathered again: @b changes in each middle one, @c in the
 // first, @d before the last one reads it. @d alone stays gathered over the others, and nothing else lies in its place.
@@ -13,6 +14,8 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   ds.state @c role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
   ds.state @d role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<524288xf32>
+  ds.state @e role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<262144xf32>
+  ds.state @h role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<262144xf32>
 
   // CHECK-LABEL: func.func @first(
   // CHECK-SAME: %[[D:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @d.gathered})
@@ -90,6 +93,87 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
     %y = ds.alloc "activations" : !whole
     ds.communicate all_gather ins(%c) outs(%y) along dp on gather : (!part) -> !whole
     ds.call "copy"(%y, %x) writes [1] params [] on compute : !whole, !whole
+    return
+  }
+
+  // A gather comes before what changes its shard, be it a transfer right behind it or one that stands before the command
+  // that needs the value. What the shard is then is another value.
+  // CHECK-LABEL: func.func @changed_behind(
+  // CHECK: ds.communicate all_gather ins(%arg0)
+  // CHECK: ds.transfer %arg3 to %arg0
+  // CHECK: ds.communicate all_gather ins(%arg1)
+  // CHECK: ds.transfer %arg3 to %arg1
+  // CHECK: ds.communicate all_gather ins(%arg1)
+  // CHECK: return
+  func.func @changed_behind(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %x: !whole {ds.input = "x"}, %h: !home {ds.state = @h}) {
+    %fb = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.transfer %h to %b on to_device : !home, !part
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    %fc = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
+    ds.transfer %h to %c on to_device : !home, !part
+    ds.call "fill"(%x) writes [0] params [1.0] on compute : !whole
+    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
+    %gc = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%c) outs(%gc) along dp on gather : (!part) -> !whole
+    ds.call "copy"(%gc, %x) writes [1] params [] on compute : !whole, !whole
+    return
+  }
+
+  // A command that changes the shard needs the gather as those do that read the value: nothing hides it here.
+  // CHECK-LABEL: func.func @changed_before_use(
+  // CHECK-SAME: exposed_seconds = {{0.00[1-9]|[0-9.]+E-0[1-4]}}
+  // CHECK: ds.communicate all_gather ins(%arg0)
+  // CHECK: ds.call "fill"(%arg0)
+  // CHECK-COUNT-40: ds.call "fill"(%arg1)
+  // CHECK: ds.call "copy"
+  func.func @changed_before_use(%e: !part {ds.state = @e}, %x: !whole {ds.input = "x"}) {
+    %fe = ds.alloc "communication" : !whole
+    ds.communicate all_gather ins(%e) outs(%fe) along dp on gather : (!part) -> !whole
+    ds.call "fill"(%e) writes [0] params [0.0] on compute : !part
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call "copy"(%fe, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 }

@@ -3,8 +3,8 @@
 !part = !ds.buffer<tensor<2xf32>, [1], device>
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 
-// E6: gathered in the first micro-step, read in all, gathered anew in evaluation; the last one changes the shard behind
-// the last use.
+// E6: gathered in the first micro-step, read in all, gathered anew in evaluation; the last one changes the shard, and
+// behind that its backward reads what was gathered before.
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
@@ -19,7 +19,8 @@ func.func @middle(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attri
 }
 func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute : !part
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }
 func.func @evaluate(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
@@ -123,5 +124,68 @@ func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attribute
 func.func @e6_evaluation_gathers_anew(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
   ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_update_reads_behind_itself(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<update>} : !whole, !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_shard_changed_by_backward(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<backward>} : !part
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @e6_gathered_behind_the_update(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!whole = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [dp = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+func.func @update(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<update>} {
+  ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
+  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  return
+}
+func.func @e6_read_in_a_segment_behind(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
+  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }
