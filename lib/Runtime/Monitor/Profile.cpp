@@ -75,11 +75,14 @@ std::string spellTop(const ModuleCost &model, int depth, uint32_t top) {
   struct Figure {
     const char *name;
     double (*of)(const ModuleCost &);
+    std::string (*spell)(double);
   };
   static constexpr Figure kFigures[] = {
-      {"parameters", [](const ModuleCost &m) { return static_cast<double>(m.parameters); }},
-      {"forward FLOP", [](const ModuleCost &m) { return m.of(Part::Forward).flops; }},
-      {"forward s", [](const ModuleCost &m) { return m.of(Part::Forward).seconds; }}};
+      {"parameters", [](const ModuleCost &m) { return static_cast<double>(m.parameters); },
+       [](double count) { return fmt::format("{:.0f}", count); }},
+      {"forward", [](const ModuleCost &m) { return m.of(Part::Forward).flops; }, flopsText},
+      {"forward time", [](const ModuleCost &m) { return m.of(Part::Forward).seconds; },
+       [](double seconds) { return fmt::format("{:.6f} s", seconds); }}};
   std::vector<std::pair<std::string, const ModuleCost *>> modules;
   collect(model, "", depth, modules);
   std::string text = fmt::format("depth {}\n", depth);
@@ -89,8 +92,8 @@ std::string spellTop(const ModuleCost &model, int depth, uint32_t top) {
     });
     text += fmt::format("  {:<13}", figure.name);
     for (size_t i = 0; i < std::min<size_t>(top, modules.size()); ++i)
-      text += fmt::format("{}{} {:.6g}", i ? ", " : "", modules[i].first.empty() ? "model" : modules[i].first,
-                          figure.of(*modules[i].second));
+      text += fmt::format("{}{} {}", i ? ", " : "", modules[i].first.empty() ? "model" : modules[i].first,
+                          figure.spell(figure.of(*modules[i].second)));
     text += "\n";
   }
   return text;

@@ -69,7 +69,8 @@ TEST_F(ProfileTest, TellsPartsModulesAndTree) {
   EXPECT_THAT(text, HasSubstr("  forward        4.000 GFLOP    0.020000 s    0.2000 TFLOP/s\n"));
   EXPECT_THAT(text, HasSubstr("  made again     1.000 GFLOP    0.010000 s"));
   EXPECT_THAT(text, HasSubstr("  step        0.100000 s, 20.00 samples/s"));
-  EXPECT_THAT(text, HasSubstr("depth 2\n  parameters   h.0 32\n  forward FLOP h.1 3e+09\n"));
+  EXPECT_THAT(text,
+              HasSubstr("depth 2\n  parameters   h.0 32\n  forward      h.1 3.000 GFLOP\n  forward time h."));
   EXPECT_THAT(text, HasSubstr("\n  h "));
   EXPECT_THAT(text, HasSubstr("\n      fc ")) << "the innermost";
 }
@@ -77,7 +78,7 @@ TEST_F(ProfileTest, TellsPartsModulesAndTree) {
 TEST_F(ProfileTest, DepthAndTopAreTheConfigurations) {
   const ModuleCost model = profileOf(program, timings);
   const std::string two = spellProfile(program, model, 3, 0.1, {3, 2, 2, false, ""});
-  EXPECT_THAT(two, HasSubstr("forward FLOP h.1 3e+09, h.0 1e+09\n"));
+  EXPECT_THAT(two, HasSubstr("forward      h.1 3.000 GFLOP, h.0 1.000 GFLOP\n"));
   EXPECT_THAT(two, Not(HasSubstr("depth 3")));
   EXPECT_THAT(two, Not(HasSubstr("module  "))) << "not detailed";
   const std::string flat = spellProfile(program, model, 3, 0.1, {3, 1, 1, true, ""});
