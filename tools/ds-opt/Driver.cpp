@@ -18,6 +18,7 @@
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
+#include "ds/Passes/FailureReasons.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Pipeline.h"
@@ -131,6 +132,7 @@ static mlir::LogicalResult runPipeline(llvm::function_ref<void(mlir::OpPassManag
   // Phases are verified at their borders, and ops once, in the end: behind each pass that is a tenth of the
   // time. Passes that are named on the command line are all verified.
   manager.enableVerifier(false);
+  mlir::ds::addFailureReasons(manager);
   build(manager);
   return manager.run(target);
 }

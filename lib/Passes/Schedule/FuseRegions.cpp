@@ -157,7 +157,8 @@ static std::vector<SortedOp> findReaders(Block &block) {
 /// Sorts `block`: always the first op in the order that there is whose operands are made. What stood before
 /// its operand comes right behind it, and all others stay between the neighbours that they had. (Going over
 /// the block again and again, as mlir::sortTopologically does, would move what waits for nothing, such as an
-/// op that is computed again, before all that waits for one displaced op.) Fails where there is no order.
+/// op that is computed again, before all that waits for one displaced op.) Where there is no order, says so
+/// of a region in a circle or behind one.
 static LogicalResult sortStably(Block &block) {
   std::vector<SortedOp> ops = findReaders(block);
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
@@ -173,8 +174,11 @@ static LogicalResult sortStably(Block &block) {
       if (--ops[reader].openUses == 0)
         ready.push(reader);
   }
-  if (sorted.size() < ops.size())
-    return failure();
+  if (sorted.size() < ops.size()) {
+    auto isStuck = [](const SortedOp &op) { return op.openUses > 0 && isa<FusedOp>(op.op); };
+    Operation *stuck = llvm::find_if(ops, isStuck)->op;
+    return stuck->emitOpError("expects regions that can run one after the other, but got a circle of them");
+  }
   for (Operation *op : sorted)
     op->moveBefore(&block, block.getTerminator()->getIterator());
   return success();

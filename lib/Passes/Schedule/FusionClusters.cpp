@@ -12,6 +12,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -47,6 +49,13 @@ public:
   SmallVector<FusionCluster> run();
 
 private:
+  /// A cluster while it grows; those merged away have no members.
+  struct Group {
+    FusionDomain domain;
+    SmallVector<unsigned> members;
+    unsigned first = kNone, last = 0; ///< the least and the greatest of them
+  };
+
   unsigned positionOf(Operation *op) const {
     auto it = position.find(op);
     return it == position.end() ? kNone : it->second;
@@ -60,6 +69,10 @@ private:
   void collectLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path, SmallVectorImpl<Leaf> &leaves) const;
   /// Puts `op` and its private copies into a cluster of their own.
   unsigned startCluster(unsigned op);
+  /// Notes what `group` spans now. It only grows, and another that joins it spans no more than both do then.
+  void noteSpan(const Group &group);
+  /// The position before which nothing can lead to the cluster `from`.
+  unsigned findHorizon(unsigned from) const;
   /// Lets `op` (or a whole cluster) join `candidate` where domains agree, broadcasts fit and the union is
   /// convex.
   bool tryJoin(unsigned cluster, unsigned candidate);
@@ -76,13 +89,9 @@ private:
   SmallVector<Operation *> ops; ///< by position
   DenseMap<Operation *, unsigned> position;
   std::vector<OpFacts> facts; ///< by position
-  /// A cluster while it grows; those merged away have no members.
-  struct Group {
-    FusionDomain domain;
-    SmallVector<unsigned> members;
-    unsigned first = kNone; ///< the least of them
-  };
   std::vector<Group> clusters;
+  /// Per position, the first of all clusters that have members on both sides of it; itself where none has.
+  std::vector<unsigned> spannedFrom;
   // Marks of the search for paths, valid where they equal `search`.
   unsigned search = 0;
   std::vector<unsigned> opSeen, clusterSeen;
@@ -96,6 +105,8 @@ ClusterBuilder::ClusterBuilder(Block &block, const Copies &copies) : copies(copi
   }
   facts.resize(ops.size());
   opSeen.resize(ops.size());
+  spannedFrom.resize(ops.size());
+  std::iota(spannedFrom.begin(), spannedFrom.end(), 0);
   for (Operation *op : ops)
     learnFacts(op);
 }
@@ -146,19 +157,34 @@ unsigned ClusterBuilder::startCluster(unsigned op) {
   group.members.push_back(op);
   for (unsigned member : group.members) {
     facts[member].cluster = id;
-    group.first = std::min(group.first, member);
+    group.first = std::min(group.first, member), group.last = std::max(group.last, member);
   }
+  noteSpan(group);
   clusters.push_back(std::move(group));
   clusterSeen.push_back(0);
   return id;
 }
 
+void ClusterBuilder::noteSpan(const Group &group) {
+  for (unsigned at = group.first + 1; at <= group.last; ++at)
+    spannedFrom[at] = std::min(spannedFrom[at], group.first);
+}
+
+/// What reads `from` comes behind it. But it may be part of a cluster that has members before, and those of
+/// another again: what reads one of these waits for `from` as well, wherever it stands.
+unsigned ClusterBuilder::findHorizon(unsigned from) const {
+  unsigned horizon = clusters[from].first;
+  while (spannedFrom[horizon] < horizon)
+    horizon = spannedFrom[horizon];
+  return horizon;
+}
+
 bool ClusterBuilder::reachesThroughOthers(unsigned from, unsigned to) {
-  unsigned first = clusters[from].first;
+  unsigned horizon = findHorizon(from);
   ++search;
   SmallVector<unsigned, 32> pending;
   auto add = [&](unsigned op) {
-    if (op != kNone && op >= first && opSeen[op] != search) {
+    if (op != kNone && op >= horizon && opSeen[op] != search) {
       opSeen[op] = search;
       pending.push_back(op);
     }
@@ -214,7 +240,8 @@ bool ClusterBuilder::tryJoin(unsigned cluster, unsigned candidate) {
   for (unsigned op : other.members)
     facts[op].cluster = cluster;
   group.members.append(other.members);
-  group.first = std::min(group.first, other.first);
+  group.first = std::min(group.first, other.first), group.last = std::max(group.last, other.last);
+  noteSpan(group);
   group.domain = *united;
   other.members.clear();
   return true;

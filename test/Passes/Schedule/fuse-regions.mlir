@@ -87,6 +87,47 @@ func.func @keeps_regions_convex_around_another_region(%x: tensor<4x8xf32>) -> te
   return %s : tensor<4x8xf32>
 }
 
+// E3: what leads from one region to another may stand before both: the region of %x has %y, which waits for %f.
+// CHECK-LABEL: @keeps_regions_convex_around_one_that_begins_before
+func.func @keeps_regions_convex_around_one_that_begins_before(%a: tensor<4x4xf32>, %b: tensor<4x8xf32>, %v: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>) {
+  // CHECK: %[[F:.*]] = ds.fused(%arg1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: %[[M:.*]] = ds.matmul %[[F]], %arg2
+  // CHECK: %[[XY:.*]]:2 = ds.fused(%arg0, %[[M]])
+  // CHECK: %[[U:.*]] = ds.matmul %[[XY]]#0, %arg1
+  // CHECK: ds.fused(%[[F]], %[[U]])
+  %x = ds.exp %a : tensor<4x4xf32>
+  %u = ds.matmul %x, %b : tensor<4x4xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  %f = ds.exp %b : tensor<4x8xf32>
+  %m = ds.matmul %f, %v : tensor<4x8xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+  %y = ds.add %x, %m : tensor<4x4xf32>
+  %t = ds.add %f, %u : tensor<4x8xf32>
+  return %y, %t : tensor<4x4xf32>, tensor<4x8xf32>
+}
+
+// E3: and before that another one: %t waits for %x2, whose region for that of %x1, which waits for %f.
+// CHECK-LABEL: @keeps_regions_convex_around_two_that_begin_before
+func.func @keeps_regions_convex_around_two_that_begin_before(%a: tensor<4x4xf32>, %b: tensor<4x8xf32>, %c: tensor<8x8xf32>, %v: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
+  // CHECK: %[[F:.*]] = ds.fused(%arg1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: %[[M:.*]] = ds.matmul %[[F]], %arg3
+  // CHECK: %[[ONE:.*]]:2 = ds.fused(%arg0, %[[M]])
+  // CHECK: ds.matmul %arg3, %[[ONE]]#0
+  // CHECK: %[[N:.*]] = ds.matmul
+  // CHECK: %[[TWO:.*]]:2 = ds.fused(%arg2, %[[N]])
+  // CHECK: %[[U:.*]] = ds.matmul %arg1, %[[TWO]]#0
+  // CHECK: ds.fused(%[[F]], %[[U]])
+  %x2 = ds.exp %c : tensor<8x8xf32>
+  %u = ds.matmul %b, %x2 : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  %x1 = ds.exp %a : tensor<4x4xf32>
+  %k = ds.matmul %v, %x1 : tensor<8x4xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
+  %n = ds.matmul %k, %b : tensor<8x4xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+  %y2 = ds.add %x2, %n : tensor<8x8xf32>
+  %f = ds.exp %b : tensor<4x8xf32>
+  %m = ds.matmul %f, %v : tensor<4x8xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+  %y1 = ds.add %x1, %m : tensor<4x4xf32>
+  %t = ds.add %f, %u : tensor<4x8xf32>
+  return %y1, %y2, %t : tensor<4x4xf32>, tensor<8x8xf32>, tensor<4x8xf32>
+}
+
 // 31 rows are too few to occupy cores with one row each where 31 * 1058 = 32798 > 2^15 elements wait.
 // CHECK-LABEL: @keeps_long_rows_out_of_few_row_kernels
 func.func @keeps_long_rows_out_of_few_row_kernels(%x: tensor<31x1058xf32>) -> tensor<31xf32> {
