@@ -32,7 +32,10 @@ static PlanChoice choiceOf(const cost::Candidate &candidate) {
   choice.stepSeconds = candidate.seconds;
   choice.fits = candidate.fits;
   choice.basis = "rules";
-  choice.hasPass = cost::hasPass(plan);
+  // What a program makes again of attention alone is the op of that name, and where scores are stored none
+  // stands for it.
+  choice.hasPass =
+      cost::hasPass(plan) && (plan.recompute != cost::Recompute::Selective || plan.flashAttention);
   return choice;
 }
 

@@ -89,11 +89,18 @@ static PlanChoice &openRowOf(std::vector<PlanChoice> &table, PlanChoice &choice)
   return row != table.end() && row->basis != "program" ? *row : choice;
 }
 
-/// The table by rules. The present row is planned, and so are those that rules hold for the fastest which fit
-/// and have a program, until one is that still is the fastest.
+/// What a row stands for, as its columns say it.
+static std::string spellRow(const PlanChoice &choice) {
+  return "ZeRO stage " + std::to_string(choice.zeroStage) + ", recompute " + choice.recompute +
+         ", optimizer on " + choice.optimizerHome + ", micro-batch " + std::to_string(choice.microBatch);
+}
+
+/// The table by rules, of what has a program. The present row is planned, and so are those that rules hold
+/// for the fastest which fit until one is that still is the fastest.
 static Status addRankedTable(const PlanSettings &settings, const config::Config &config,
                              const PlanFunction &planner, const AnalyticCase &rules, PlanReport &report) {
   std::vector<PlanChoice> table = choicesOf(cost::whatIf(rules.shape, rules.plan, rules.rates));
+  llvm::erase_if(table, [](const PlanChoice &choice) { return !choice.hasPass; }); // no answer could be one
   const PlanChoice present = Proposal(settings, config).choice;
   for (PlanChoice &choice : table) {
     bool isPresent = choice.hasPass && choice.recompute == present.recompute &&
@@ -109,8 +116,7 @@ static Status addRankedTable(const PlanSettings &settings, const config::Config 
       break;
     best = &openRowOf(table, *best);
     if (Status planned = confirm(*best, settings, config, planner, report); !planned) {
-      report.notes.push_back("ZeRO stage " + std::to_string(best->zeroStage) + ", micro-batch " +
-                             std::to_string(best->microBatch) + ": " + planned.error().message);
+      report.notes.push_back(spellRow(*best) + ": " + planned.error().message);
       best->fits = false;
     }
   }

@@ -22,7 +22,10 @@ PlanChoice *ds::planner::findBest(std::vector<PlanChoice> &table, bool withPass)
 }
 
 void ds::planner::markBest(std::vector<PlanChoice> &table) {
-  if (PlanChoice *best = findBest(table))
+  PlanChoice *best = findBest(table, /*withPass=*/true);
+  if (!best) // of degrees of which there is no program, the table may be of nothing else
+    best = findBest(table);
+  if (best)
     best->best = true;
 }
 
@@ -59,7 +62,7 @@ static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const std
   for (double bytes : {deviceBytes(contextBytes, choice), static_cast<double>(choice.hostBytes),
                        static_cast<double>(choice.nvmeBytes)})
     out << llvm::format("%10.1f", bytes / unit);
-  out << llvm::format("%9.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes" : "  no") << remark
+  out << llvm::format("%11.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes" : "  no") << remark
       << "\n";
 }
 
@@ -75,8 +78,9 @@ std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanRep
   std::string text;
   llvm::raw_string_ostream out(text);
   out << (large
-              ? "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB   step s  fits\n"
-              : "   ZeRO  recompute  optimizer  micro-batch  peak MiB  host MiB  nvme MiB   step s  fits\n");
+              ? "   ZeRO  recompute  optimizer  micro-batch  peak GiB  host GiB  nvme GiB     step s  fits\n"
+              : "   ZeRO  recompute  optimizer  micro-batch  peak MiB  host MiB  nvme MiB     step s  "
+                "fits\n");
   auto isEstimate = [](const PlanChoice &choice) { return choice.basis != "program"; };
   bool areAllPrograms = llvm::none_of(report.whatIf, isEstimate);
   for (const PlanChoice &choice : report.whatIf)

@@ -22,6 +22,7 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Pipeline.h"
+#include "ds/Planner/FirstDiagnostic.h"
 #include "ds/Planner/PlanModel.h"
 #include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/Proposal.h"
@@ -258,7 +259,7 @@ static Status prepareProgram(Options &options, const config::Cluster &cluster) {
 }
 
 /// Reads the model of other options than the ones that were asked for, without a word on the way, and does
-/// `work` with it.
+/// `work` with it. The first diagnostic of what fails stands in the error: nobody has seen it.
 template <class Work>
 static auto readAgain(Options options, mlir::DialectRegistry &registry, Work work)
     -> decltype(work(std::declval<Model &>(), options, std::declval<const ProgramCase &>())) {
@@ -274,13 +275,14 @@ static auto readAgain(Options options, mlir::DialectRegistry &registry, Work wor
     return status.error();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  mlir::ScopedDiagnosticHandler silent(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+  const FirstDiagnostic quiet(&context);
   Result<Model> model = loadModel(options, *config, context);
   if (!model)
-    return model.error();
+    return quiet.explain(model.error());
   uint32_t threads = options.threads ? options.threads : availableThreads();
   cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
-  return work(*model, options, ProgramCase{*config, rates, Choices(), threads, nullptr});
+  auto result = work(*model, options, ProgramCase{*config, rates, Choices(), threads, nullptr});
+  return result ? std::move(result) : quiet.explain(result.error());
 }
 
 /// `options` with other settings.

@@ -16,7 +16,7 @@ std::string printWhatIf(int64_t contextBytes, const report::PlanReport &report);
 /// The fastest choice of a table that fits, of equal ones the first, and `withPass` of those of which a
 /// program can be made; null where there is none.
 report::PlanChoice *findBest(std::vector<report::PlanChoice> &table, bool withPass = false);
-/// Marks the fastest of all.
+/// Marks the fastest of those of which a program can be made, or of all where there is no such that fits.
 void markBest(std::vector<report::PlanChoice> &table);
 
 /// The lines of --max-batch and --max-seq, as far as the report has them; `bound` follows the sequence.
