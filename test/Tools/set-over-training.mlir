@@ -13,10 +13,35 @@
 // OTHER-SAME: lr = 1.000000e-02
 // OTHER-SAME: type = "adagrad"
 //
-// What asks for a default cannot be told from what does not ask.
-// RUN: ds-opt %s --set train_micro_batch_size_per_gpu=4 --set gradient_clipping=1.0 --emit=ir --phase=model 2>&1 | FileCheck %s --check-prefix=DEFAULT
-// DEFAULT: note: {{.*}}set-over-training.mlir: --set {{.*}}gradient_clipping{{.*}} asks for the default, and where ds.training says otherwise, that stays
-// DEFAULT: gradient_clipping = 2.000000e+00 : f64
+// What asks for a default gets it.
+// RUN: ds-opt %s --set train_micro_batch_size_per_gpu=4 --set gradient_clipping=1.0 --set zero_optimization.stage=0 --emit=ir 2>&1 | FileCheck %s --check-prefix=DEFAULT
+// DEFAULT: note: {{.*}}set-over-training.mlir: --set takes the place of what ds.training says of gradient_clipping, zero_optimization
+// DEFAULT: gradient_clipping = 1.000000e+00 : f64
+// DEFAULT-SAME: optimizer = {lr = 5.000000e-01 : f64, type = "sgd"}
+// DEFAULT-SAME: zero_optimization = {stage = 0 : i64}
+// RUN: ds-opt %s --set train_micro_batch_size_per_gpu=4 --set optimizer.type=AdamW --emit=ir 2>/dev/null | FileCheck %s --check-prefix=ADAMW
+// ADAMW: optimizer = {adam_w_mode = true
+// ADAMW-SAME: lr = 1.000000e-03
+// ADAMW-SAME: type = "adam"
+//
+// Of the same optimizer the module's other parameters stay.
+// RUN: sed 's/{type = "sgd", lr = 0.5 : f64}/{type = "adam", lr = 0.5 : f64, beta1 = 0.8 : f64, adam_w_mode = false}/' %s > %t.adam.mlir
+// RUN: ds-opt %t.adam.mlir --set train_micro_batch_size_per_gpu=4 --set optimizer.type=AdamW --set optimizer.params.lr=0.001 --emit=ir 2>/dev/null | FileCheck %s --check-prefix=BETA
+// BETA: optimizer = {adam_w_mode = true, beta1 = 8.000000e-01 : f64, lr = 1.000000e-03 : f64, type = "adam"}
+//
+// A section that several keys make cannot be told apart by one that asks for its default.
+// RUN: sed 's/world = 1/precision = {compute = "bf16"}, world = 1/' %s > %t.bf16.mlir
+// RUN: %exits 3 ds-opt %t.bf16.mlir --set train_micro_batch_size_per_gpu=4 --set bf16.enabled=false --emit=ir 2>&1 | FileCheck %s --check-prefix=SHARED
+// SHARED: error: --set bf16.enabled=false asks for the default, but ds.training of the model has another "precision", which several keys make together
+// SHARED-NEXT: hint: give all of them in a configuration: --config takes the place of ds.training
+// RUN: ds-opt %s --set train_micro_batch_size_per_gpu=4 --set bf16.enabled=false --emit=ir -o %t.same.mlir
+//
+// --set is enough to be heard, and passes that are named are not dropped beside it.
+// RUN: ds-opt %s --set train_micro_batch_size_per_gpu=4 --set gradient_clipping=3.0 2>/dev/null | FileCheck %s --check-prefix=ALONE
+// ALONE: gradient_clipping = 3.000000e+00 : f64
+// RUN: %exits 2 ds-opt %s --set gradient_clipping=3.0 --canonicalize 2>&1 | FileCheck %s --check-prefix=PASSES
+// RUN: %exits 2 ds-opt %s --emit=plan --cse 2>&1 | FileCheck %s --check-prefix=PASSES
+// PASSES: error: passes that are named run on MLIR as it is, not with --config, --set, --emit or a question
 module attributes {ds.training = {gradient_accumulation_steps = 1 : i64, gradient_clipping = 2.0 : f64, optimizer = {type = "sgd", lr = 0.5 : f64}, world = 1 : i64, zero_optimization = {stage = 1 : i64}}} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x6xf32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x6xf32> {ds.state = @w}) -> tensor<f32> {

@@ -85,6 +85,18 @@ static Status checkOptions(const Options &options) {
   return {};
 }
 
+/// Refuses passes that are named where the compiler runs its own: they would be ignored.
+static Status checkPasses(mlir::DialectRegistry &registry) {
+  mlir::MLIRContext context(registry);
+  mlir::PassManager manager(&context);
+  if (failed(mlir::MlirOptMainConfig::createFromCLOptions().setupPassPipeline(manager)) ||
+      manager.begin() == manager.end())
+    return {};
+  return Error{ExitCode::Usage,
+               "passes that are named run on MLIR as it is, not with --config, --set, --emit or a question",
+               "run them on what --emit=ir -o FILE.mlir writes"};
+}
+
 /// Refuses outputs that could not be written, or that are inputs, before any work is done for them.
 static Status checkFiles(const Options &options) {
   std::vector<rt::FileArgument> inputs = {{"INPUT", options.input == "-" ? "/dev/stdin" : options.input}};
@@ -429,6 +441,8 @@ ExitCode ds::opt::run(int argc, char **argv) {
       return complain(status.error());
   if (options.isPlainMlirOpt())
     return runPasses(argc, argv, options, registry);
+  if (Status status = checkPasses(registry); !status)
+    return complain(status.error());
   if (Status status = checkOptions(options); !status)
     return complain(status.error());
   if (options.inputKind() == InputKind::Mlir && !options.printConfig)

@@ -1,6 +1,7 @@
 //===- Model.cpp - A model as MLIR, wherever it came from ------------------------===//
 #include "Model.h"
 
+#include "SetOverlay.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/WeightNames.h"
 #include "ds/Import/HfModel.h"
@@ -130,31 +131,6 @@ static Status adoptTraining(mlir::ModuleOp module, const Options &options, confi
   return {};
 }
 
-/// `own` with what `asked` has otherwise than `plain`, entry by entry of nested dictionaries as well. Of
-/// dictionaries that are of another type in the end nothing of `own` is left.
-static mlir::DictionaryAttr overlay(mlir::DictionaryAttr own, mlir::DictionaryAttr plain,
-                                    mlir::DictionaryAttr asked) {
-  mlir::NamedAttrList merged(own);
-  if (asked.get("type") != plain.get("type"))
-    return asked;
-  for (mlir::NamedAttribute entry : plain)
-    if (!asked.get(entry.getName()))
-      merged.erase(entry.getName());
-  for (mlir::NamedAttribute entry : asked) {
-    mlir::Attribute before = plain.get(entry.getName()), now = entry.getValue();
-    if (before == now)
-      continue;
-    auto dictionary = [](mlir::Attribute value) {
-      return mlir::dyn_cast_or_null<mlir::DictionaryAttr>(value);
-    };
-    mlir::DictionaryAttr inOwn = dictionary(own.get(entry.getName()));
-    if (inOwn && dictionary(before) && dictionary(now))
-      now = overlay(inOwn, dictionary(before), dictionary(now));
-    merged.set(entry.getName(), now);
-  }
-  return merged.getDictionary(own.getContext());
-}
-
 /// Changes how `module` says that it is trained by what `--set` alone asks for, and says so.
 static Status applySets(mlir::ModuleOp module, mlir::DictionaryAttr own, mlir::DictionaryAttr asked,
                         const Options &options, config::Config &config) {
@@ -164,21 +140,17 @@ static Status applySets(mlir::ModuleOp module, mlir::DictionaryAttr own, mlir::D
   if (!defaults)
     return defaults.error();
   mlir::DictionaryAttr plain = mlir::ds::trainingFromConfig(module.getContext(), *defaults, options.noDecay);
-  mlir::DictionaryAttr merged = overlay(own, plain, asked);
-  module->setAttr(mlir::ds::DsDialect::kTrainingAttr, merged);
-  std::string changed, kept;
-  for (mlir::NamedAttribute entry : merged)
+  Result<mlir::DictionaryAttr> merged = overlaySets({own, plain, asked}, config);
+  if (!merged)
+    return merged.error();
+  module->setAttr(mlir::ds::DsDialect::kTrainingAttr, *merged);
+  std::string changed;
+  for (mlir::NamedAttribute entry : *merged)
     if (own.get(entry.getName()) != entry.getValue())
       changed += (changed.empty() ? "" : ", ") + entry.getName().str();
-  for (const config::Setting &setting : config.settings)
-    if (setting.origin == config::Origin::Set && !setting.changed)
-      kept += (kept.empty() ? "" : ", ") + setting.key;
   if (!options.quiet && !changed.empty())
     llvm::errs() << "note: " << options.input << ": --set takes the place of what ds.training says of "
                  << changed << "\n";
-  if (!options.quiet && !kept.empty())
-    llvm::errs() << "note: " << options.input << ": --set " << kept
-                 << " asks for the default, and where ds.training says otherwise, that stays\n";
   return adoptTraining(module, options, config);
 }
 

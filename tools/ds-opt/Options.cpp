@@ -182,7 +182,7 @@ std::string Options::weightsOutput() const {
 bool Options::isPlainMlirOpt() const {
   return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
          planJson.empty() && !asksForPictures() && !explainPeak && basis == "auto" && config.empty() &&
-         phase == "model" && cluster.empty() && question().empty();
+         sets.empty() && phase == "model" && cluster.empty() && question().empty();
 }
 
 std::string Options::question() const {
