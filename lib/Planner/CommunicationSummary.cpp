@@ -24,9 +24,6 @@ void mlir::ds::addCommunication(ModuleOp module, report::PlanReport &report) {
   MeshOp mesh = MeshOp::lookup(module);
   if (!mesh)
     return;
-  if (auto choices = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
-    for (StringRef choice : choices.getAsValueRange<StringAttr>())
-      report.notes.push_back(choice.str());
   auto size = [&](StringRef axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
   report.mesh = {size("dp"), size("tp"), size("pp"), size("sp")};
   report.world = static_cast<uint32_t>(mesh.getNumRanks());

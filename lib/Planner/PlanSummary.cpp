@@ -111,6 +111,13 @@ static void addHost(ModuleOp module, const ::ds::cost::Rates &rates, report::Pla
   report.host = {onNode * bytes, isForCuda(module) ? bytes : registeredBytes(module)};
 }
 
+/// What was chosen between whole plans, on one rank or several.
+static void describeChoices(ModuleOp module, report::PlanReport &report) {
+  if (auto choices = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
+    for (StringRef choice : choices.getAsValueRange<StringAttr>())
+      report.notes.push_back(choice.str());
+}
+
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
   report::PlanReport report;
   report::RankPlan rank;
@@ -118,6 +125,7 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   addMemory(module, rank);
   double flops = flopsPerStep(module);
   report.predicted = predictStep(module, rates, flops);
+  describeChoices(module, report);
   addCommunication(module, report);
   describeLoss(module, report);
   describeMadeAgain(module, report);
