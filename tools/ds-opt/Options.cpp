@@ -26,6 +26,17 @@ using namespace ds;
 using namespace ds::opt;
 
 namespace {
+/// A value that may be left out. LLVM puts such a one in brackets, and does not count them in its columns.
+struct OptionalTextParser : cl::parser<std::string> {
+  using cl::parser<std::string>::parser;
+  size_t getOptionWidth(const cl::Option &option) const {
+    return parser::getOptionWidth(option) + llvm::StringRef("[]").size();
+  }
+  void printOptionInfo(const cl::Option &option, size_t width) const {
+    parser::printOptionInfo(option, width - llvm::StringRef("[]").size());
+  }
+};
+
 /// Declares the options; read back after parsing.
 struct CommandLine {
   // Groups of --help, which prints them by name.
@@ -131,12 +142,13 @@ struct CommandLine {
                        cl::desc("Print the longest sequence that fits the cluster")};
   cl::opt<bool> explainPeak{"explain-peak", cl::cat(ofQuestions),
                             cl::desc("Say of the largest values at the plan's peak why they are there")};
-  cl::opt<std::string> printConfig{"print-config",
-                                   cl::cat(ofConfiguration),
-                                   cl::ValueOptional,
-                                   cl::init("off"),
-                                   cl::desc("Print every configuration value and where it comes from"),
-                                   cl::value_desc("text|json")};
+  cl::opt<std::string, false, OptionalTextParser> printConfig{
+      "print-config",
+      cl::cat(ofConfiguration),
+      cl::ValueOptional,
+      cl::init("off"),
+      cl::desc("Print every configuration value and where it comes from"),
+      cl::value_desc("text|json")};
   cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::cat(ofConfiguration),
                                  cl::desc("Unknown configuration keys are warnings")};
   cl::opt<bool> ignoreUnavailable{
