@@ -63,14 +63,16 @@ static std::string kindOf(Operation *op) {
   return isa<CommunicateOp>(op) ? "collective" : op->getName().stripDialect().str();
 }
 
-/// Bytes that a launch or call touches, or that a collective sends.
+/// Bytes that a launch or call touches beside its workspace, or that a collective sends: what a program and
+/// the trace of its run say.
 static double bytesOf(Operation *op) {
   if (auto communicate = dyn_cast<CommunicateOp>(op)) {
     MeshOp mesh = MeshOp::lookup(op);
     return static_cast<double>(communicate.getSentBytes(mesh ? mesh.getSize(communicate.getAxes()) : 1));
   }
+  auto call = dyn_cast<CallOp>(op);
   double bytes = 0;
-  for (Value operand : op->getOperands())
+  for (Value operand : call ? call.getBuffers() : op->getOperands())
     bytes += static_cast<double>(cast<BufferType>(operand.getType()).getSizeInBytes());
   return bytes;
 }

@@ -99,8 +99,8 @@ public:
                        kMostRows);
     text += spellTable("by command", commands, kMostRows) + spellRanks();
     text +=
-        "\nbytes are what both expect, not measured: of collectives a plan counts what a rank sends, a run "
-        "what goes through memory\n";
+        "\nbytes are what plan and program expect, not measured: what goes through memory, of collectives "
+        "what a rank sends\n";
     if (isScaled)
       text += "a planned command that is shown once counts as often as it has run\n";
     return text;

@@ -8,6 +8,7 @@
 #include "Cpu/BlockedProduct.h"
 #include "Formats/WriteSignals.h"
 #include "Program/Shape.h"
+#include "ds/Runtime/Collective.h"
 
 #include <fmt/format.h>
 
@@ -42,6 +43,17 @@ std::string sliceName(const Program &program, const Command &command) {
   if (command.kind == CommandKind::Collective)
     return program.collectives[command.callee].name;
   return command.kind == CommandKind::Library ? spell(static_cast<LibraryFn>(command.callee)) : "copy";
+}
+
+/// What a plan's trace says of the same command: of a collective the bytes that this rank sends.
+double tracedBytes(const Program &program, const Command &command) {
+  if (command.kind != CommandKind::Collective)
+    return command.bytes;
+  const Collective &collective = program.collectives[command.callee];
+  const CollectiveTraits &traits = traitsOf(collective.kind);
+  const uint64_t ranks = program.mesh.size(collective.axes), element = byteSize(collective.dtype);
+  const uint64_t input = collective.elements * element * traits.count(traits.input, ranks);
+  return static_cast<double>(traits.sentBytes(input, element, ranks));
 }
 
 uint64_t numParameters(const Program &program) {
@@ -128,7 +140,7 @@ void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint6
                            : command.kind == CommandKind::Collective ? "collective"
                                                                      : "memcpy";
     trace.slice({rank, timing.stream}, sliceName(program, command), category, timing.beginNs,
-                timing.endNs - timing.beginNs, command.bytes, command.flops);
+                timing.endNs - timing.beginNs, tracedBytes(program, command), command.flops);
   }
 }
 
