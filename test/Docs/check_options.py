@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 TABLE = re.compile(r"(<!-- options: (ds-run.*?) -->\n)(.*?)(<!-- end -->)", re.S)
-READ = re.compile(r'"(DS_[A-Z_]+)"')
+READ = re.compile(r'"(DS_[A-Z0-9_]+)"')
 
 
 def cell(text):
@@ -62,7 +62,7 @@ def main():
     if "--write" in sys.argv:
         page.write_text(rewritten)
         return 0
-    rows = set(re.findall(r"`(DS_[A-Z_]+)[`=]", "\n".join(line.split("|")[1] for line in text.splitlines() if line.startswith("|"))))
+    rows = set(re.findall(r"`(DS_[A-Z0-9_]+)[`=]", "\n".join(line.split("|")[1] for line in text.splitlines() if line.startswith("|"))))
     read = variables_of(root)
     faults += [f"no row for {name}" for name in sorted(read - rows)]
     faults += [f"no source reads {name}" for name in sorted(rows - read)]
