@@ -192,10 +192,11 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
   return choice;
 }
 
-/// Whether whole losses are to be planned first: they were chosen, or may fit in spite of it.
+/// Whether whole losses are to be planned first: they were chosen, or may fit in spite of it. Where nothing is
+/// expected to fit, the plan of what takes least says first by how much that is off.
 FailureOr<bool> LossPlanner::mayBeWhole(const LossChoice &choice) {
-  if (choice.rows == 0)
-    return true;
+  if (choice.rows == 0 || !choice.fits)
+    return choice.rows == 0;
   FailureOr<LossChoice> other = choose(static_cast<int64_t>(double(options.memory) / kLeastOfExpected));
   if (failed(other))
     return failure();

@@ -201,7 +201,7 @@ static cost::ParallelPlan withFewestBytes(const Ranking &ranking) {
 template <class Propose>
 static int64_t correct(int64_t byRules, int64_t present, Propose propose, const Ranking &ranking,
                        const PlanReport &report) {
-  constexpr double kFar = 1.2;
+  constexpr double kFar = 2;
   if (byRules < 1 || (byRules <= present && report.fits()))
     return byRules;
   const auto fixed = static_cast<double>(stateBytes(report));
