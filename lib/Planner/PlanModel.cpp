@@ -117,6 +117,7 @@ private:
   FailureOr<ModuleOp> planWith(int64_t rows) { return rows == 0 ? planWhole() : planPieces(rows); }
   FailureOr<std::optional<LossChoice>> chooseAfter(ModuleOp planned, int64_t rows);
   bool isAsExpected(ModuleOp planned, const LossChoice &choice) const;
+  bool isLeast(ModuleOp planned, const LossChoice &choice) const;
   bool fits(ModuleOp planned) const { return options.memory == 0 || arenaOf(planned) <= options.memory; }
   FailureOr<double> secondsOf(ModuleOp planned) const;
   FailureOr<bool> isBetter(ModuleOp a, ModuleOp b) const;
@@ -245,6 +246,12 @@ bool LossPlanner::isAsExpected(ModuleOp planned, const LossChoice &choice) const
          trainingOf(planned) == trainingOf(*step);
 }
 
+/// Whether `planned`, which does not fit, has what takes least already.
+bool LossPlanner::isLeast(ModuleOp planned, const LossChoice &choice) const {
+  return !fits(planned) && !choice.fits && choice.rows > 0 &&
+         !choice.savesMore(choice.rowsThatSaveMost(arenaOf(planned)), choice.rows);
+}
+
 /// What is chosen with as much more or less memory as `planned`, which has pieces of `last`, shows the
 /// estimate to be off. Nothing where that is no other plan, or not worth one.
 FailureOr<std::optional<LossChoice>> LossPlanner::chooseAfter(ModuleOp planned, int64_t last) {
@@ -285,7 +292,7 @@ LogicalResult LossPlanner::planOpen() {
     FailureOr<ModuleOp> planned = planWith(choice.rows);
     if (failed(planned))
       return failure();
-    if (!choice.pieces || isAsExpected(*planned, choice))
+    if (!choice.pieces || isAsExpected(*planned, choice) || isLeast(*planned, choice))
       break;
     FailureOr<std::optional<LossChoice>> next = chooseAfter(*planned, choice.rows);
     if (failed(next))
