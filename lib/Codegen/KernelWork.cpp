@@ -33,10 +33,16 @@ KernelWork mlir::ds::operator*(KernelWork work, double times) {
 static KernelWork workOfOperation(Operation *op) {
   return llvm::TypeSwitch<Operation *, KernelWork>(op)
       .Case<arith::ConstantOp>([](auto) { return KernelWork(); })
-      .Case<arith::DivFOp>([](auto) { return KernelWork{0, 1}; })
-      .Case<math::SqrtOp>([](auto) { return KernelWork{0, 0, 1}; })
+      .Case<arith::DivFOp>([](auto) {
+        return KernelWork{0, 1};
+      })
+      .Case<math::SqrtOp>([](auto) {
+        return KernelWork{0, 0, 1};
+      })
       .Case<math::ExpOp>([](auto) { return KernelWork{40}; })
-      .Case<math::TanhOp>([](auto) { return KernelWork{36, 1}; })
+      .Case<math::TanhOp>([](auto) {
+        return KernelWork{36, 1};
+      })
       .Case<math::SinOp, math::CosOp>([](auto) { return KernelWork{47}; })
       .Case<math::LogOp>([](auto) { return KernelWork{68}; })
       .Case<math::ErfOp>([](auto) { return KernelWork{120}; })

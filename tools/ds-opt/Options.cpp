@@ -41,7 +41,8 @@ struct OptionalTextParser : cl::parser<std::string> {
 struct CommandLine {
   // Groups of --help, which prints them by name.
   cl::OptionCategory ofConfiguration{"Configuration"}, ofMachine{"Machine"}, ofModel{"Model"},
-      ofOutput{"Output"}, ofQuestions{"Questions", "Of a plan, of a run, and of machines that one does not have"},
+      ofOutput{"Output"},
+      ofQuestions{"Questions", "Of a plan, of a run, and of machines that one does not have"},
       ofImport{"TorchScript", "Its import runs the archive's code, in a process that can do little else"};
 
   cl::opt<std::string> input{

@@ -14,8 +14,8 @@ struct Target {
   bool isPlanningOnly = false;
 };
 
-/// What `options` ask for, else what the device of the cluster that they name runs: code of its own, else that
-/// of the nearest older device. Where there is none a plan is for the oldest device that has code. Fails
+/// What `options` ask for, else what the device of the cluster that they name runs: code of its own, else
+/// that of the nearest older device. Where there is none a plan is for the oldest device that has code. Fails
 /// (exit code 3) where `--target` contradicts the cluster, and where a program is asked for that the device
 /// would not run.
 Result<Target> chooseTarget(const Options &options, const config::Cluster &cluster);

@@ -163,8 +163,9 @@ std::vector<Tensor> CudaEmulator::run(const std::string &name, const std::vector
   int64_t units = m.extent ? m.extent : elements;
   if (blocks == 0)
     blocks = std::max<int64_t>(1, (units + m.unitsPerBlock - 1) / m.unitsPerBlock);
-  return harness.launch(name, inputs, elements,
-                        [&](void *const *given) { execute(name, given, {elements, {}, blocks}); });
+  return harness.launch(name, inputs, elements, [&](void *const *given) {
+    execute(name, given, {elements, {}, blocks});
+  });
 }
 
 std::vector<std::vector<Tensor>> CudaEmulator::runItems(const std::string &name,

@@ -202,10 +202,14 @@ TEST(MathDoubles, OfOneArgument) {
         expectUnits(got[k], function(arguments[k]), units,
                     std::string(op) + " of " + std::to_string(arguments[k]));
   };
-  check("exp", [](double x) { return std::exp(x); }, 1.5, 705);
-  check("log", [](double x) { return std::log(x); }, 1, 1e300);
-  check("sin", [](double x) { return std::sin(x); }, 2, 1 << 20);
-  check("cos", [](double x) { return std::cos(x); }, 2, 1 << 20);
+  check(
+      "exp", [](double x) { return std::exp(x); }, 1.5, 705);
+  check(
+      "log", [](double x) { return std::log(x); }, 1, 1e300);
+  check(
+      "sin", [](double x) { return std::sin(x); }, 2, 1 << 20);
+  check(
+      "cos", [](double x) { return std::cos(x); }, 2, 1 << 20);
 }
 
 TEST(MathDoubles, Powers) {

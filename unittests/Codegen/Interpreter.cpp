@@ -210,7 +210,9 @@ Tensor evaluate(Operation *op, const std::vector<Tensor> &x, const std::vector<i
           return at(x[0], from);
         });
       })
-      .Case([&](mlir::ds::ReshapeOp) { return Tensor{shape, x[0].values}; })
+      .Case([&](mlir::ds::ReshapeOp) {
+        return Tensor{shape, x[0].values};
+      })
       .Case([&](mlir::ds::TransposeOp transpose) {
         return generate(shape, [&](const Position &p) {
           Position from(p.size());

@@ -12,7 +12,7 @@ using namespace ds::cost;
 static constexpr double kMiB = 1 << 20, kGiB = 1 << 30, kTiB = 1024.0 * kGiB;
 
 /// `value` as printed: equal to `printed` up to half a unit of its last digit, rounded either way.
-#define EXPECT_PRINTED(value, printed, unit) EXPECT_NEAR(value, printed, (unit) * 0.51)
+#define EXPECT_PRINTED(value, printed, unit) EXPECT_NEAR(value, printed, (unit)*0.51)
 
 TEST(Formulas, ZeroTable1) {
   struct Row {

@@ -96,8 +96,8 @@ TEST(ExecutorRanks, CollectivesDoWhatTheProgramSays) {
   for (bool poison : {false, true}) {
     OneOfEach o;
     FakeRanks ranks(3);
-    const auto ended =
-        runRanks(ranks, o.b.program, [&](Executor &executor) { o.fill(executor); }, poison, /*rounds=*/3);
+    const auto ended = runRanks(
+        ranks, o.b.program, [&](Executor &executor) { o.fill(executor); }, poison, /*rounds=*/3);
     for (uint32_t rank = 0; rank < 3; ++rank) {
       const Ended &e = ended[rank];
       ASSERT_TRUE(e.status) << e.status.error().message;
@@ -231,7 +231,8 @@ TEST(ExecutorRanks, AFailedCollectiveEndsTheSegmentOnEveryRank) {
     Pipeline p;
     FakeRanks ranks(2);
     ranks.failAt(1, 1, 1, {ExitCode::Peer, "rank 0 on host h has gone in all_gather_2", ""});
-    const auto ended = runRanks(ranks, p.b.program, [&](Executor &e) { count(e, p.shard, 0); }, poison);
+    const auto ended = runRanks(
+        ranks, p.b.program, [&](Executor &e) { count(e, p.shard, 0); }, poison);
     ASSERT_FALSE(ended[0].status);
     ASSERT_FALSE(ended[1].status);
     EXPECT_EQ(ended[0].status.error().code, ExitCode::Peer);

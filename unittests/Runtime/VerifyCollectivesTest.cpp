@@ -70,7 +70,9 @@ TEST(VerifyCollectives, WindowsOfEveryRank) {
               HasSubstr("buffers[2] (128 bytes at device offset 128), which no lifetime holds"));
   EXPECT_THAT(after([](Program &p) { p.buffers[kShard].axisStrides = {128}; }),
               HasSubstr("states[0] 'w' is not packed in row-major order, or lies elsewhere on every rank"));
-  EXPECT_THAT(after([](Program &p) { p.inputs = {{"x", kWindow, 0, false, 0}}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.inputs = {{"x", kWindow, 0, false, 0}};
+              }),
               HasSubstr("inputs[0] 'x' names buffer 2 of"));
   EXPECT_THAT(after([](Program &p) {
                 p.buffers.push_back(p.buffers[kLoss]);
@@ -81,7 +83,9 @@ TEST(VerifyCollectives, WindowsOfEveryRank) {
 }
 
 TEST(VerifyCollectives, AxisStrides) {
-  EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].axisStrides = {128, 0}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.buffers[kWindow].axisStrides = {128, 0};
+              }),
               HasSubstr("buffers[2] has strides along 2 axes, but the mesh has 1"));
   EXPECT_THAT(after([](Program &p) { p.buffers[kWindow].axisStrides = {0}; }),
               HasSubstr("buffers[2] has strides along 1 axes that are all 0, expected none"));
@@ -114,9 +118,13 @@ TEST(VerifyCollectives, LayoutsThatDoNotFit) {
               HasSubstr("states[0] 'w' has axes 0x2, but the mesh has 1"));
   EXPECT_THAT(after([](Program &p) { p.states[1].layout.cuts = {{0}}; }),
               HasSubstr("states[1] 'bias' is cut twice along dp"));
-  EXPECT_THAT(after([](Program &p) { p.states[1].layout = {{{0}}, {}, 0, 0}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.states[1].layout = {{{0}}, {}, 0, 0};
+              }),
               HasSubstr("states[1] 'bias' has size 7 in dimension 0, which dp cannot cut into 4 parts"));
-  EXPECT_THAT(after([](Program &p) { p.states[0].layout = {{AxisSet(), {0}}, {}, 0, 0}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.states[0].layout = {{AxisSet(), {0}}, {}, 0, 0};
+              }),
               HasSubstr("states[0] 'w' has 12 elements on each rank, but its buffer holds 32"));
 }
 
@@ -136,7 +144,9 @@ TEST(VerifyCollectives, Table) {
               HasSubstr("reduces elements of i1"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].axes = {}; }),
               HasSubstr("runs along axes 0x0, expected some of the 1 of the mesh"));
-  EXPECT_THAT(after([](Program &p) { p.collectives[0].axes = {0, 1}; }),
+  EXPECT_THAT(after([](Program &p) {
+                p.collectives[0].axes = {0, 1};
+              }),
               HasSubstr("runs along axes 0x3, expected some of the 1 of the mesh"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].elements = 0; }), HasSubstr("moves 0 elements"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].elements = UINT64_MAX; }),
@@ -218,7 +228,9 @@ struct Grid {
 
 TEST(VerifyGrids, CountTheRanksOfAGroup) {
   EXPECT_EQ(Grid().after([](Grid &, Program &) {}), "accepted");
-  EXPECT_THAT(Grid().after([](Grid &, Program &p) { p.collectives[0].axes = {0, 1}; }),
+  EXPECT_THAT(Grid().after([](Grid &, Program &p) {
+    p.collectives[0].axes = {0, 1};
+  }),
               HasSubstr("operand 1 is f32 [16], expected 32 packed elements of f32 for all_gather"));
   EXPECT_THAT(Grid().after([](Grid &, Program &p) { p.params[0] = 2; }),
               HasSubstr("broadcasts from rank 2 of 2"));

@@ -67,7 +67,9 @@ TEST(VerifyLibrary, Matmul) {
   EXPECT_THAT(c.after(retype(0, DType::I32)), HasSubstr("operand 0 has dtype i32, expected f32"));
   EXPECT_THAT(c.after(alias(2, 0)), HasSubstr("shares bytes with operand 0"));
   EXPECT_THAT(c.after([](Program &p) { p.buffers[0].strides = {2, 2}; }), HasSubstr("one of them must be 1"));
-  EXPECT_THAT(c.after([](Program &p) { p.buffers[2].strides = {0, 1}; }),
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[2].strides = {0, 1};
+  }),
               HasSubstr("stride 0 in dimension 0"));
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 2; }),
               HasSubstr("has 2 operands, expected 3 to 5"));
@@ -98,9 +100,13 @@ TEST(VerifyLibrary, MatmulWithGelu) {
   EXPECT_THAT(c.after(alias(2, 4)), HasSubstr("shares bytes with operand 4"));
   EXPECT_THAT(c.after(alias(4, 0)), HasSubstr("writes operand 4, which shares bytes with operand 0"));
   EXPECT_THAT(c.after(alias(4, 3)), HasSubstr("writes operand 4, which shares bytes with operand 3"));
-  EXPECT_THAT(c.after([](Program &p) { p.buffers[4].strides = {1, 4}; }),
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[4].strides = {1, 4};
+  }),
               HasSubstr("operand 4 is not packed"));
-  EXPECT_THAT(c.after([](Program &p) { p.buffers[2].strides = {1, 4}; }),
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[2].strides = {1, 4};
+  }),
               HasSubstr("operand 2 is not packed"));
   EXPECT_THAT(c.after([](Program &p) { p.buffers[4].shape = {6}, p.buffers[4].strides = {1}; }),
               HasSubstr("two operands of one kind"));

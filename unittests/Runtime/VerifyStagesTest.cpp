@@ -51,7 +51,10 @@ TEST(VerifyStages, NamesAreThoseOfOneStage) {
 TEST(VerifyStages, StatesOfOneNameAreCopies) {
   for (auto change : std::initializer_list<void (*)(State &)>{
            [](State &s) { s.role = Role::Buffer; }, [](State &s) { s.trainable = false; },
-           [](State &s) { s.owner = "own0"; }, [](State &s) { s.logicalShape = {8, 1}; },
+           [](State &s) { s.owner = "own0"; },
+           [](State &s) {
+             s.logicalShape = {8, 1};
+           },
            [](State &s) { s.init.kind = Init::Kind::Uniform; }, [](State &s) { s.init.a = 1; },
            [](State &s) { s.init.b = 2; }})
     EXPECT_THAT(after([&](Program &p) { change(p.states[2]); }),

@@ -81,7 +81,9 @@ TEST(VerifyStorage, OnlyStorageCommandsReachStorage) {
                 p.operands[0] = 1, p.commands[0].workspace = 0;
               }),
               HasSubstr("has its workspace in storage"));
-  EXPECT_THAT(after([](Program &p) { p.inputs.push_back({"x", 0, 0, false, 0, 0}); }),
+  EXPECT_THAT(after([](Program &p) {
+                p.inputs.push_back({"x", 0, 0, false, 0, 0});
+              }),
               HasSubstr("inputs[0] 'x' lies in storage"));
 }
 

@@ -5,7 +5,8 @@
 // are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
 //
 //   Matmul                operands: a, b, result[, bias][, h]
-//                         params: transposeA, transposeB, accumulate, activation[, kind, rows, columns, depth]
+//                         params: transposeA, transposeB, accumulate, activation[, kind, rows, columns,
+//                         depth]
 //     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
 //     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or

@@ -92,7 +92,7 @@ Status measureStorage(Calibration &c) {
     return tuneStorage(c);
   c.progress("storage in " + c.storageDirectory);
   const uint64_t bytes = (c.quick ? 2 : 48) * kBlock;
-  struct statvfs system{};
+  struct statvfs system {};
   const TemporaryFile file(c.storageDirectory);
   const bool known = file.fd >= 0 && ::statvfs(c.storageDirectory.c_str(), &system) == 0;
   const uint64_t room = known ? uint64_t(system.f_bavail) * system.f_frsize : 0;

@@ -123,7 +123,7 @@ Status tuneStorage(Calibration &c) {
   const Result<int> file = makeStorageFile(c.nvmeDirectory, c.group->rank(), bytes);
   if (!file)
     return file.error();
-  struct statvfs system{};
+  struct statvfs system {};
   const uint64_t room =
       ::fstatvfs(*file, &system) == 0 ? uint64_t(system.f_bavail) * system.f_frsize + bytes : bytes;
   Status status = Tuner(c, *file, bytes).run(room);

@@ -54,7 +54,7 @@ void removeStale(const std::string &directory) {
     return;
   while (const dirent *entry = ::readdir(list.get())) {
     const pid_t owner = ownerOf(entry->d_name);
-    struct stat status{};
+    struct stat status {};
     if (owner != 0 && ::kill(owner, 0) != 0 && errno == ESRCH &&
         ::fstatat(::dirfd(list.get()), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISREG(status.st_mode) && status.st_uid == ::geteuid())
@@ -89,7 +89,7 @@ Status allocate(int file, const std::string &directory, uint64_t bytes) {
   if (error != ENOSPC && error != EDQUOT && error != EFBIG)
     return refusal(directory, fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(error)),
                    kGiveAnother);
-  struct statvfs system{};
+  struct statvfs system {};
   const uint64_t room = ::fstatvfs(file, &system) == 0 ? uint64_t(system.f_bavail) * system.f_frsize : 0;
   return Error{
       ExitCode::DoesNotFit,
@@ -100,7 +100,7 @@ Status allocate(int file, const std::string &directory, uint64_t bytes) {
 }
 
 Status prepare(int file, const std::string &directory, uint64_t bytes) {
-  struct statfs system{};
+  struct statfs system {};
   if (::fstatfs(file, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
     return refusal(directory, "is memory (tmpfs), of which nothing is saved by moving states there",
                    kGiveAnother);
@@ -117,7 +117,7 @@ Status prepare(int file, const std::string &directory, uint64_t bytes) {
 
 Result<int> makeStorageFile(const std::string &directory, uint32_t rank, uint64_t bytes) {
   const StorageOperation making("making a file in", directory);
-  struct stat status{};
+  struct stat status {};
   if (::stat(directory.c_str(), &status) != 0)
     return refusal(directory, std::strerror(errno), kGiveAnother);
   if (!S_ISDIR(status.st_mode))

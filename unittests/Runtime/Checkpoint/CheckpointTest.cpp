@@ -112,7 +112,7 @@ TEST_F(CheckpointFixture, everyDamagedByteIsFound) {
   ASSERT_TRUE(path);
   for (const fs::directory_entry &entry : fs::directory_iterator(*path)) {
     const std::string good = readText(entry.path());
-    for (size_t at = 0; at < good.size(); at += good.size() > 4000 ? 997 : 7) {
+    for (size_t at = 0; at<good.size(); at += good.size()> 4000 ? 997 : 7) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ 0x20);
       writeText(entry.path(), bad);

@@ -104,9 +104,7 @@ TEST_F(Store, oneRunSavesInADirectory) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ExitCode::Io);
   EXPECT_THAT(second.error().message, testing::HasSubstr("another run saves its checkpoints there"));
-  {
-    const StoreLock released = std::move(*first);
-  }
+  { const StoreLock released = std::move(*first); }
   EXPECT_TRUE(StoreLock::take(root + "/deep/er"));
 }
 

@@ -103,7 +103,7 @@ TEST_F(StorageFileTest, hasNoNameAndAllItsSpace) {
   if (!file)
     GTEST_SKIP() << file.error().message;
   EXPECT_TRUE(fs::is_empty(directory));
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(::fstat(*file, &status), 0);
   EXPECT_EQ(status.st_nlink, 0u);
   EXPECT_EQ(static_cast<uint64_t>(status.st_size), 16 * kMiB);

@@ -11,9 +11,9 @@ using Tensor = CudnnGraph::Tensor;
 class Builder {
 public:
   Builder(const Cudnn &cudnn, const AttentionShape &s)
-      : result{CudnnGraph(cudnn), {}}, graph(result.graph), shape(s),
-        queries{s.batch, s.heads(), s.call.queries, s.call.size},
-        keys{s.batch, s.groups, s.call.keys, s.call.size},
+      : result{CudnnGraph(cudnn), {}}, graph(result.graph),
+        shape(s), queries{s.batch, s.heads(), s.call.queries, s.call.size}, keys{s.batch, s.groups,
+                                                                                 s.call.keys, s.call.size},
         scores{s.batch, s.heads(), s.call.queries, s.call.keys}, row{s.batch, s.heads(), s.call.queries, 1} {}
 
   void forward();
