@@ -90,6 +90,30 @@ bool HostPlacement::goesWithSummands(Operation *op) const {
   return there > here;
 }
 
+/// Whether `op` makes something for `reader` and nobody else, of tensors of which the host has none.
+bool HostPlacement::servesAlone(Operation *op, Operation *reader) const {
+  if (!isElementwise(op) || op->getNumResults() != 1 || isScalar(op->getResult(0)))
+    return false;
+  bool isRead = true, readsTensor = false;
+  forEachReader(op->getResult(0), [&](Operation *other) { isRead &= other == reader; });
+  for (Value operand : op->getOperands()) {
+    Operation *maker = operand.getDefiningOp();
+    if (isScalar(operand) || (maker && isFree(maker)))
+      continue;
+    if (isHostValue(operand) && !(maker && servesAlone(maker, op)))
+      return false;
+    readsTensor = true;
+  }
+  return isRead && readsTensor;
+}
+
+/// Whether `op` runs on the host for one reader alone, which does not.
+bool HostPlacement::staysWithReader(Operation *op) const {
+  Operation *reader = nullptr;
+  forEachReader(op->getResult(0), [&](Operation *other) { reader = other; });
+  return reader && !isOnHost(reader) && servesAlone(op, reader);
+}
+
 /// Whether only ops of the device and its own states read what `op` gives, of a tensor there and one of the
 /// host's.
 bool HostPlacement::staysWithState(Operation *op) const {
@@ -110,9 +134,11 @@ bool HostPlacement::staysWithState(Operation *op) const {
       }
   });
   unsigned fromHost = 0, fromDevice = 0;
-  for (Value operand : op->getOperands())
-    if (!isScalar(operand) && !(operand.getDefiningOp() && isFree(operand.getDefiningOp())))
-      ++(isHostValue(operand) ? fromHost : fromDevice);
+  for (Value operand : op->getOperands()) {
+    Operation *maker = operand.getDefiningOp();
+    if (!isScalar(operand) && !(maker && isFree(maker)))
+      ++(isHostValue(operand) && !(maker && servesAlone(maker, op)) ? fromHost : fromDevice);
+  }
   return isReadHere && !isReadThere && fromHost == 1 && fromDevice > 0;
 }
 
@@ -144,7 +170,7 @@ HostPlacement::HostPlacement(func::FuncOp func, const SymbolTable &symbols) : bl
         add(op);
   }
   for (Operation *op : llvm::reverse(candidates))
-    if (isOnHost(op) && staysWithState(op))
+    if (isOnHost(op) && (staysWithState(op) || staysWithReader(op)))
       onHost.erase(op);
 }
 

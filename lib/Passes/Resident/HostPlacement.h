@@ -12,6 +12,7 @@
 //   norm      a sum over tensors runs where most of their bytes are;
 //   back      an op that makes a device's state of a device's state and one tensor of the host stays on the
 //             device: an fp32 parameter is not sent there and back, only what is subtracted from it comes;
+//             with it stays what only it reads of the device, such as a parameter that has decayed;
 //   twice     an op that both sides read, of what both have, is done by both.
 //
 // Constants and what repeats a scalar belong to nobody: each side has its own.
@@ -49,7 +50,9 @@ private:
   bool goesWithOperands(Operation *op) const;
   bool goesWithReaders(Operation *op) const;
   bool goesWithSummands(Operation *op) const;
+  bool servesAlone(Operation *op, Operation *reader) const;
   bool staysWithState(Operation *op) const;
+  bool staysWithReader(Operation *op) const;
   bool isRepeated(Operation *op) const;
   bool isReadByHost(Operation *op) const;
   Value repeatMakers(Value value, OpBuilder &builder);
