@@ -194,20 +194,17 @@ bool Boxing::turn() {
     if (joined[middle])
       continue;
     find(ends, m.end, [&](int32_t longLeft, const Item &a) {
-      return a.begin < m.begin &&
-             find(
-                 begins, a.begin,
-                 [&](int32_t left, const Item &d) {
-                   return d.end == m.begin && find(begins, m.end, [&](int32_t right, const Item &b) {
-                            return b.size == a.size + m.size &&
-                                   find(begins, m.begin, [&](int32_t longRight, const Item &c) {
-                                     if (c.end != b.end || c.size != a.size + d.size - b.size)
-                                       return false;
-                                     addPinwheel({middle, longLeft, left, right, longRight}, joined, added);
-                                     return true;
-                                   });
-                          });
-                 });
+      return a.begin < m.begin && find(begins, a.begin, [&](int32_t left, const Item &d) {
+               return d.end == m.begin && find(begins, m.end, [&](int32_t right, const Item &b) {
+                        return b.size == a.size + m.size &&
+                               find(begins, m.begin, [&](int32_t longRight, const Item &c) {
+                                 if (c.end != b.end || c.size != a.size + d.size - b.size)
+                                   return false;
+                                 addPinwheel({middle, longLeft, left, right, longRight}, joined, added);
+                                 return true;
+                               });
+                      });
+             });
     });
   }
   replaceRoots(joined, added);

@@ -87,7 +87,7 @@ std::string ds::planner::printChanges(const AnalyticCase &what, const report::Pl
     out << "would fit: " << choice.change
         << llvm::format(": %.4g s a step (%+.1f %%), ", *choice.stepSeconds,
                         100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1))
-        << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB"
-        << report.remarkOn(choice) << "\n";
+        << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB" << report.remarkOn(choice)
+        << "\n";
   return text;
 }

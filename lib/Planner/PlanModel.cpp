@@ -7,9 +7,9 @@
 // the step is made anew from the model, once, and planned.
 //
 // The choice rests on an estimate of what is live. Where that is so near the memory that whole losses may fit
-// after all, they are planned first. A plan that does not fit, or only by giving
-// up more than was expected, shows by how much the estimate was off: the choice is made again with so much
-// less or more memory, and planned if it is another.
+// after all, they are planned first. A plan that does not fit, or only by giving up more than was expected,
+// shows by how much the estimate was off: the choice is made again with so much less or more memory, and
+// planned if it is another.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Planner/PlanModel.h"
@@ -193,8 +193,8 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
   return choice;
 }
 
-/// Whether whole losses are to be planned first: they were chosen, or may fit in spite of it. Where nothing is
-/// expected to fit, the plan of what takes least says first by how much that is off.
+/// Whether whole losses are to be planned first: they were chosen, or may fit in spite of it. Where nothing
+/// is expected to fit, the plan of what takes least says first by how much that is off.
 FailureOr<bool> LossPlanner::mayBeWhole(const LossChoice &choice) {
   if (choice.rows == 0 || !choice.fits)
     return choice.rows == 0;

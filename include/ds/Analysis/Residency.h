@@ -101,8 +101,8 @@ struct ResidencyPlan {
 Result<ResidencyPlan> solveResidency(const ResidencyProblem &problem);
 
 /// The same decided in two turns, as separate passes do: first without the values that `isLater` marks, which
-/// are had in the last of their homes; then those, in the memory that is left. For comparison: it is never the
-/// better choice but by the solver's own distance.
+/// are had in the last of their homes; then those, in the memory that is left. For comparison: it is never
+/// the better choice but by the solver's own distance.
 Result<ResidencyPlan> solveInTurn(const ResidencyProblem &problem, const std::vector<bool> &isLater);
 
 /// What is wrong with `plan`, in one sentence, or nothing. Shares no code with the solver.

@@ -80,15 +80,11 @@ static bool reducesOtherRows(ReduceOp op, ArrayRef<int64_t> shape) {
 /// elementwise ops: they and `value` are one kernel if it stays in their shape.
 static bool isForOtherRows(Value value, ArrayRef<int64_t> shape, unsigned depth = 0) {
   constexpr unsigned kMaxDepth = 8;
-  return depth < kMaxDepth && !value.use_empty() &&
-         llvm::all_of(
-             value.getUsers(),
-             [&](Operation *user) {
-               if (auto reduce = dyn_cast<ReduceOp>(user))
-                 return reducesOtherRows(reduce, shape);
-               return isa<ScalarBodyOpInterface>(user) &&
-                      isForOtherRows(user->getResult(0), shape, depth + 1);
-             });
+  return depth < kMaxDepth && !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
+           if (auto reduce = dyn_cast<ReduceOp>(user))
+             return reducesOtherRows(reduce, shape);
+           return isa<ScalarBodyOpInterface>(user) && isForOtherRows(user->getResult(0), shape, depth + 1);
+         });
 }
 
 namespace {
