@@ -9,12 +9,14 @@
 
 #include "ds/Dialect/Work.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::ds;
 
 ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &rules, const ValueCosts &costs)
     : memory(memory), rules(rules), costs(costs), isNeeded(memory.memories.size()),
-      readers(memory.memories.size()) {
+      operands(memory.memories.size()), readers(memory.memories.size()) {
   findNeeded();
   std::vector<ForwardChoice> all;
   for (uint32_t index = 0; index < isNeeded.size(); ++index)
@@ -43,19 +45,19 @@ bool ForwardChoices::mayRepeat(uint32_t index) const {
          (maker->getNumResults() == 1 || *llvm::max_element(maker->getResults(), isLess) == value);
 }
 
-std::vector<uint32_t> ForwardChoices::operandsOf(uint32_t index) const {
-  std::vector<uint32_t> operands;
+std::vector<uint32_t> ForwardChoices::findOperands(uint32_t index) const {
+  std::vector<uint32_t> found;
   if (!mayRepeat(index))
-    return operands;
+    return found;
   for (Value operand : memory.memories[index].value.getDefiningOp()->getOperands()) {
     std::optional<uint32_t> known = memory.find(operand);
-    if (!known || llvm::is_contained(operands, *known))
+    if (!known || llvm::is_contained(found, *known))
       continue;
     bool isGathered = isa<CollectiveOpInterface>(memory.memories[*known].value.getDefiningOp());
     if (!rules.repeatsCalls() || !isGathered)
-      operands.push_back(*known);
+      found.push_back(*known);
   }
-  return operands;
+  return found;
 }
 
 void ForwardChoices::findNeeded() {
@@ -64,7 +66,8 @@ void ForwardChoices::findNeeded() {
     if (!entry.isForward || (!entry.isRead && readers[index].empty()))
       continue;
     isNeeded[index] = true;
-    for (uint32_t operand : operandsOf(index))
+    operands[index] = findOperands(index);
+    for (uint32_t operand : operands[index])
       readers[operand].push_back(index);
   }
 }
@@ -73,10 +76,7 @@ void ForwardChoices::findNeeded() {
 std::set<uint32_t> ForwardChoices::privateOf(uint32_t index) const {
   std::set<uint32_t> among;
   std::set<uint32_t, std::greater<>> pending;
-  auto add = [&](uint32_t made) {
-    for (uint32_t operand : operandsOf(made))
-      pending.insert(operand);
-  };
+  auto add = [&](uint32_t made) { pending.insert(operands[made].begin(), operands[made].end()); };
   add(index);
   while (!pending.empty()) { // readers come before what they read
     const uint32_t next = *pending.begin();
@@ -91,28 +91,26 @@ std::set<uint32_t> ForwardChoices::privateOf(uint32_t index) const {
   return among;
 }
 
-/// Bytes that have to be kept of `among` to make `index`; what two are made of counts twice.
-int64_t ForwardChoices::cutBytes(uint32_t index, const std::set<uint32_t> &among) const {
-  if (!among.count(index))
-    return 0;
-  if (!mayRepeat(index))
-    return memory.memories[index].bytes;
-  int64_t bytes = 0;
-  for (uint32_t operand : operandsOf(index))
-    bytes += cutBytes(operand, among);
-  return std::min(bytes, memory.memories[index].bytes);
-}
-
 /// Bytes that have to be kept to make `index` again, and for nothing else. Not less than the least cut: that
-/// through all that cannot be made again, or what each operand takes for itself.
+/// through all that cannot be made again, or what each operand takes for itself, where what two are made of
+/// counts twice.
 int64_t ForwardChoices::privateBytes(uint32_t index) const {
-  const std::set<uint32_t> among = privateOf(index);
-  int64_t ends = 0, cuts = 0;
-  for (uint32_t of : among)
-    ends += mayRepeat(of) ? 0 : memory.memories[of].bytes;
-  for (uint32_t operand : operandsOf(index))
-    cuts += cutBytes(operand, among);
-  return std::min(ends, cuts);
+  int64_t ends = 0;
+  std::map<uint32_t, int64_t> cuts; ///< of what is private: bytes to keep for it
+  auto cutBelow = [&](uint32_t made) {
+    int64_t bytes = 0;
+    for (uint32_t operand : operands[made])
+      if (auto cut = cuts.find(operand); cut != cuts.end())
+        bytes += cut->second;
+    return bytes;
+  };
+  for (uint32_t of : privateOf(index)) { // operands first
+    const int64_t bytes = memory.memories[of].bytes;
+    const bool isEnd = !mayRepeat(of);
+    ends += isEnd ? bytes : 0;
+    cuts[of] = isEnd ? bytes : std::min(bytes, cutBelow(of));
+  }
+  return std::min(ends, cutBelow(index));
 }
 
 /// Bytes that a kernel reads that makes `index` again: what is in memory of all that it is made of, once
@@ -123,7 +121,7 @@ double ForwardChoices::storedBytes(uint32_t index) const {
   for (std::vector<uint32_t> pending = {index}; !pending.empty();) {
     uint32_t made = pending.back();
     pending.pop_back();
-    for (uint32_t operand : operandsOf(made)) {
+    for (uint32_t operand : operands[made]) {
       if (!seen.insert(operand).second)
         continue;
       if (memory.memories[operand].isStored)
@@ -144,7 +142,7 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
   choice.canRepeat = mayRepeat(index);
   if (!choice.canRepeat)
     return choice;
-  choice.operands = operandsOf(index);
+  choice.operands = operands[index];
   // Each kernel has its own copy of what is free: only a call makes it a value to be kept.
   choice.canKeep = form != OpForm::Free || entry.isReadByCall;
   if (choice.canKeep && !rules.isNamed(maker) && privateBytes(index) >= entry.bytes) {

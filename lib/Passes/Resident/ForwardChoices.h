@@ -27,9 +27,8 @@ public:
 
 private:
   void findNeeded();
-  std::vector<uint32_t> operandsOf(uint32_t memory) const;
+  std::vector<uint32_t> findOperands(uint32_t memory) const;
   std::set<uint32_t> privateOf(uint32_t memory) const;
-  int64_t cutBytes(uint32_t memory, const std::set<uint32_t> &among) const;
   int64_t privateBytes(uint32_t memory) const;
   double storedBytes(uint32_t memory) const;
   ForwardChoice describe(uint32_t memory) const;
@@ -41,7 +40,8 @@ private:
   const RepeatRules &rules;
   const ValueCosts &costs;
   std::vector<bool> isNeeded;
-  std::vector<std::vector<uint32_t>> readers; ///< values that are needed and may be made again from it
+  std::vector<std::vector<uint32_t>> operands; ///< that what is needed may be made of again
+  std::vector<std::vector<uint32_t>> readers;  ///< values that are needed and may be made again from it
 };
 
 } // namespace mlir::ds
