@@ -31,6 +31,11 @@ bool HostPlacement::isFree(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() || (isa<BroadcastOp>(op) && isScalar(op->getOperand(0)));
 }
 
+/// Whether `value` is a tensor that one side has: each has scalars and constants of its own, for nothing.
+static bool belongsToOne(Value value) {
+  return !isScalar(value) && !(value.getDefiningOp() && HostPlacement::isFree(value.getDefiningOp()));
+}
+
 void HostPlacement::forEachReader(Value value, llvm::function_ref<void(Operation *)> visit) {
   for (Operation *user : value.getUsers())
     if (isFree(user))
@@ -68,7 +73,7 @@ bool HostPlacement::goesWithReaders(Operation *op) const {
   for (Value operand : llvm::SmallDenseSet<Value>(op->operand_begin(), op->operand_end())) {
     bool isThere = isHostValue(operand);
     forEachReader(operand, [&](Operation *reader) { isThere |= isOnHost(reader); });
-    if (!isThere && !isScalar(operand) && !(operand.getDefiningOp() && isFree(operand.getDefiningOp())))
+    if (!isThere && belongsToOne(operand))
       sent += bytesOf(operand);
   }
   bool isConversion = isa<ConvertOp>(op);
@@ -97,9 +102,9 @@ bool HostPlacement::servesAlone(Operation *op, Operation *reader) const {
   bool isRead = true, readsTensor = false;
   forEachReader(op->getResult(0), [&](Operation *other) { isRead &= other == reader; });
   for (Value operand : op->getOperands()) {
-    Operation *maker = operand.getDefiningOp();
-    if (isScalar(operand) || (maker && isFree(maker)))
+    if (!belongsToOne(operand))
       continue;
+    Operation *maker = operand.getDefiningOp();
     if (isHostValue(operand) && !(maker && servesAlone(maker, op)))
       return false;
     readsTensor = true;
@@ -136,7 +141,7 @@ bool HostPlacement::staysWithState(Operation *op) const {
   unsigned fromHost = 0, fromDevice = 0;
   for (Value operand : op->getOperands()) {
     Operation *maker = operand.getDefiningOp();
-    if (!isScalar(operand) && !(maker && isFree(maker)))
+    if (belongsToOne(operand))
       ++(isHostValue(operand) && !(maker && servesAlone(maker, op)) ? fromHost : fromDevice);
   }
   return isReadHere && !isReadThere && fromHost == 1 && fromDevice > 0;

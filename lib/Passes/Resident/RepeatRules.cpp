@@ -15,13 +15,6 @@ bool mlir::ds::isCheap(Operation *op) {
   return fusable && fusable.getFusionKind() != FusionKind::Reduction;
 }
 
-/// The value that `value` is a window of.
-static Value rootOf(Value value) {
-  while (value.getDefiningOp() && formOf(value.getDefiningOp()) == OpForm::View)
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 namespace {
 /// Follows what one function's forward carries from op to op.
 class Carried {

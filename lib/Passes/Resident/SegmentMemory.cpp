@@ -26,6 +26,12 @@ OpForm mlir::ds::formOf(Operation *op) {
   return isIndex ? OpForm::Join : OpForm::Fused;
 }
 
+Value mlir::ds::rootOf(Value value) {
+  while (value.getDefiningOp() && formOf(value.getDefiningOp()) == OpForm::View)
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
 static int64_t byteSize(Value value) {
   RankedTensorType type = tensorType(value);
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
@@ -50,23 +56,13 @@ SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const 
   placement = nullptr;
 }
 
-/// What a view looks at, or the value itself.
-Value SegmentMemory::sourceOf(Value value) const {
-  while (Operation *maker = value.getDefiningOp()) {
-    if (knownForm(*maker) != OpForm::View)
-      break;
-    value = maker->getOperand(0);
-  }
-  return value;
-}
-
 /// Notes what `op`, which the device runs, reads of the host's.
 void SegmentMemory::addLoads(Operation &op) {
   if (placement->isOnHost(&op))
     return;
   llvm::SmallDenseSet<Value> seen;
   for (Value operand : op.getOperands())
-    if (Value source = sourceOf(operand); placement->isHostValue(source) && seen.insert(source).second)
+    if (Value source = rootOf(operand); placement->isHostValue(source) && seen.insert(source).second)
       loadedBytes[moments.lookup(&op)] += byteSize(source);
 }
 

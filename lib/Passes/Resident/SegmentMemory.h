@@ -33,6 +33,9 @@ enum class OpForm {
 
 OpForm formOf(Operation *op);
 
+/// The value that `value` is a view of, be it through several; itself where it is none.
+Value rootOf(Value value);
+
 /// Memory that a value and its views share. Moments are those of the function.
 struct ValueMemory {
   Value value; ///< that is not a view
@@ -70,7 +73,6 @@ public:
 private:
   /// formOf, which every reader of a value asks for again.
   OpForm knownForm(Operation &op) const { return forms.at(&op); }
-  Value sourceOf(Value value) const;
   void addLoads(Operation &op);
   void addOp(Operation &op);
   void addResult(OpResult result, OpForm form, uint32_t level);
