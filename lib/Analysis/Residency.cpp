@@ -86,6 +86,11 @@ private:
     Ways ways;
     double cost = 0;
   };
+  /// What the search for prices ends with at some weights: the bound, and what is chosen there.
+  struct Reached {
+    double bound = 0;
+    Ways ways;
+  };
 
   Point at(const ResidencyPrices &prices);
   int64_t bytesAt(const Ways &ways, ResidencyMoment where) const;
@@ -96,7 +101,8 @@ private:
   bool findLeast(const std::vector<double> &weights);
   bool isBeyondReach() const;
   void holdLittle(const std::vector<double> &weights);
-  double boundAt(const std::vector<double> &weights);
+  Reached searchPrices(const std::vector<double> &weights);
+  double boundAt(const std::vector<double> &weights) { return searchPrices(weights).bound; }
   void searchWeights(std::vector<double> weights);
   double typicalPrice(std::optional<ResidencyMoment> where) const;
   bool isNear() const { return best && best->fits && best->seconds <= bound * (1 + kNear); }
@@ -106,7 +112,6 @@ private:
   std::vector<size_t> working;            ///< resources
   std::map<ResidencyMoment, double> last; ///< prices of bytes that the search before ended with
   std::set<Ways> kept;                    ///< what keepBest had of prices
-  std::vector<double> lastWork;           ///< of each resource, with what the search before chose
   std::optional<size_t> limiting;         ///< the resource by which alone the step takes its time
   double bound = 0;
   std::optional<ResidencyPlan> best;
@@ -248,16 +253,15 @@ void ResidencySolver::keepBest(Ways ways) {
 }
 
 /// The bound that prices on bytes reach at `weights`, which is concave in them. What they choose is kept.
-double ResidencySolver::boundAt(const std::vector<double> &weights) {
+ResidencySolver::Reached ResidencySolver::searchPrices(const std::vector<double> &weights) {
   double others = std::exchange(bound, 0);
   ResidencyPrices prices{{}, weights};
   Ways ways = findPoint(prices).ways;
-  lastWork = loadOf(problem, ways).work;
-  keepBest(std::move(ways));
+  keepBest(ways);
   last = prices.bytes;
   double reached = bound;
   bound = std::max(bound, others);
-  return reached;
+  return {reached, std::move(ways)};
 }
 
 /// Each resource's share in turn, the others' as they were to each other, by the golden section.
@@ -357,13 +361,14 @@ void ResidencySolver::tryAlone(double little) {
     std::vector<double> weights(problem.resources.size());
     for (size_t resource : working)
       weights[resource] = resource == alone ? 1 - little * double(working.size() - 1) : little;
-    boundAt(weights);
-    if (std::all_of(working.begin(), working.end(), [&](size_t resource) {
-          return resource == alone || kFarBusier * lastWork[resource] < lastWork[alone];
-        }))
+    const std::vector<double> work = loadOf(problem, searchPrices(weights).ways).work;
+    const bool isFarBusiest = std::all_of(working.begin(), working.end(), [&](size_t resource) {
+      return resource == alone || kFarBusier * work[resource] < work[alone];
+    });
+    if (isFarBusiest) {
       limiting = alone;
-    if (limiting)
       return;
+    }
   }
 }
 
