@@ -49,11 +49,7 @@ FailureOr<int64_t> mlir::ds::expectLeast(ModuleOp module, const PipelineOptions 
 
 LogicalResult mlir::ds::planLeast(ModuleOp module, const PipelineOptions &options, RunPipeline run,
                                   const LeastForm &form) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  if (failed(training))
-    return failure();
-  if (training->lossChunks == 0)
-    module->setAttr(kLossRowsAttr, Builder(module.getContext()).getI64IntegerAttr(form.lossRows));
+  module->setAttr(kLossRowsAttr, Builder(module.getContext()).getI64IntegerAttr(form.lossRows));
   if (failed(makeStep(module, run)))
     return failure();
   module->removeAttr(kLossRowsAttr);

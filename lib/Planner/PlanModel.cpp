@@ -212,7 +212,7 @@ FailureOr<ModuleOp> LossPlanner::planWhole() {
   const bool mayChange = !sharded || training->sharding.stage == 1;
   whole = mayChange ? step->clone() : sharded->clone();
   (*whole)->removeAttr(kOffersLossAttr);
-  if (failed(planToFit(*whole, options, run, mayChange || !chosenWhole ? ModuleOp() : *chosenWhole)))
+  if (failed(planToFit(*whole, options, run, mayChange ? nullptr : std::move(chosenWhole))))
     return failure();
   return *whole;
 }

@@ -102,8 +102,8 @@ struct Expected {
 class PlanFitter {
 public:
   /// `resident`, if there is one: what is to be planned first, in phase resident.
-  PlanFitter(const PipelineOptions &options, RunPipeline run, ModuleOp resident)
-      : options(options), run(run), resident(resident) {}
+  PlanFitter(const PipelineOptions &options, RunPipeline run, OwningOpRef<ModuleOp> resident)
+      : options(options), run(run), resident(std::move(resident)) {}
 
   /// Plans `step`, which is in phase `from`, with as much memory for gathers and for pieces of attention as
   /// fits.
@@ -132,7 +132,7 @@ private:
 
   const PipelineOptions &options;
   RunPipeline run;
-  ModuleOp resident; ///< until it is planned
+  OwningOpRef<ModuleOp> resident; ///< until it is planned
   OwningOpRef<ModuleOp> sharded, buffers;
   Phase reached = Phase::Model; ///< of `sharded`: a later one where the step came so
   OwningOpRef<ModuleOp> best;   ///< of those that fit with the fewest lacks the last, else the smallest
@@ -170,7 +170,7 @@ LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
 
 LogicalResult PlanFitter::makeBuffers(int64_t forResident) {
   const bool isChosen = bool(resident);
-  buffers = isChosen ? std::exchange(resident, ModuleOp()).clone() : sharded->clone();
+  buffers = isChosen ? std::move(resident) : OwningOpRef<ModuleOp>(sharded->clone());
   PipelineOptions used = options;
   used.residentMemory = forResident;
   auto build = [&](OpPassManager &manager) {
@@ -302,11 +302,11 @@ static bool reduceEachMicroStep(ModuleOp module) {
 /// back.
 static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, RunPipeline run,
                             LogicalResult (PlanFitter::*plan)(ModuleOp, Phase),
-                            ModuleOp resident = ModuleOp()) {
+                            OwningOpRef<ModuleOp> resident = {}) {
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
-  PlanFitter fitter(options, run, resident);
+  PlanFitter fitter(options, run, std::move(resident));
   if (failed((fitter.*plan)(module, *from)))
     return failure();
   if (!fitter.fits() && *from == Phase::Step && reduceEachMicroStep(module)) {
@@ -397,13 +397,13 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
 }
 
 LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run,
-                                  ModuleOp resident) {
+                                  OwningOpRef<ModuleOp> resident) {
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
   const bool isOpen = options.memory > 0 && mayMoveActivations(module, *from);
   OwningOpRef<ModuleOp> step = isOpen ? module.clone() : ModuleOp();
-  if (failed(planBy(module, options, run, &PlanFitter::plan, resident)))
+  if (failed(planBy(module, options, run, &PlanFitter::plan, std::move(resident))))
     return failure();
   return isOpen && hasGivenUp(module) ? takeFastest(module, *step, options, run) : success();
 }

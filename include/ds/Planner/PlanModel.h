@@ -19,7 +19,7 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 /// where it is given, is `module` in phase resident as `options` choose it, so that it need not be chosen
 /// again.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run,
-                        ModuleOp resident = ModuleOp());
+                        OwningOpRef<ModuleOp> resident = {});
 
 /// The same for a plan that holds as little as can be at all moments, whatever that costs. Where it fits so
 /// does planToFit's, which may fit where more can be held at other moments than the fullest.
