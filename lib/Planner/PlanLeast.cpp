@@ -5,6 +5,7 @@
 // again, is the same for all sizes, and is found once, in phase resident.
 //
 //===---------------------------------------------------------------------------===//
+#include "Expected.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -44,7 +45,7 @@ FailureOr<int64_t> mlir::ds::expectLeast(ModuleOp module, const PipelineOptions 
   if (auto loss = residency.getAs<DictionaryAttr>("loss"))
     form.lossRows = loss.getAs<IntegerAttr>("rows").getInt();
   form.leastHeld = module->getAttrOfType<IntegerAttr>(kLeastHeldAttr).getInt();
-  return residency.getAs<IntegerAttr>("expected_bytes").getInt();
+  return Expected(module).bytes;
 }
 
 LogicalResult mlir::ds::planLeast(ModuleOp module, const PipelineOptions &options, RunPipeline run,

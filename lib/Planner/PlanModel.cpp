@@ -13,6 +13,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Planner/PlanModel.h"
+#include "Expected.h"
 #include "StepSimulation.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Phases.h"
@@ -25,28 +26,10 @@ using namespace mlir::ds;
 
 /// What is live in the end was never less than this share of what was expected of phase resident.
 static constexpr double kLeastOfExpected = 0.84;
-/// A share of a step that is worth another plan.
-static constexpr double kWorthTime = 0.002;
 /// A share of the peak that smaller pieces are worth where nothing fits.
 static constexpr double kWorthMemory = 0.01;
 /// Plans that are made until one is as it was expected.
 static constexpr int kMostPlans = 3;
-
-/// The arena of a planned module.
-static int64_t arenaOf(ModuleOp module) {
-  return static_cast<int64_t>(ArenaOp::lookup(module, Space::Device).getBytes());
-}
-
-/// Of what was expected of `module` when it was chosen what its memory holds: the device's bytes, and the
-/// seconds of a step.
-static int64_t expectedBytes(ModuleOp module) {
-  auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  return residency.getAs<IntegerAttr>("expected_bytes").getInt();
-}
-static double expectedSeconds(ModuleOp module) {
-  auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  return residency.getAs<FloatAttr>("expected_seconds").getValueAsDouble();
-}
 
 /// Of an entry of `pieces` in ds.residency.
 static int64_t rowsOf(DictionaryAttr pieces) { return pieces.getAs<IntegerAttr>("rows").getInt(); }
@@ -118,7 +101,7 @@ private:
   FailureOr<std::optional<LossChoice>> chooseAfter(ModuleOp planned, int64_t rows);
   bool isAsExpected(ModuleOp planned, const LossChoice &choice) const;
   bool isLeast(ModuleOp planned, const LossChoice &choice) const;
-  bool fits(ModuleOp planned) const { return options.memory == 0 || arenaOf(planned) <= options.memory; }
+  bool fits(ModuleOp planned) const { return options.memory == 0 || arenaBytes(planned) <= options.memory; }
   FailureOr<double> secondsOf(ModuleOp planned) const;
   FailureOr<bool> isBetter(ModuleOp a, ModuleOp b) const;
   LogicalResult finish(const LossChoice &choice);
@@ -181,8 +164,9 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
     return failure();
   LossChoice choice;
   auto residency = (*copy)->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  choice.seconds = expectedSeconds(*copy);
-  choice.fits = residency.getAs<BoolAttr>("fits").getValue();
+  const Expected expected(*copy);
+  choice.seconds = expected.seconds;
+  choice.fits = expected.fits;
   auto losses = residency.getAs<DictionaryAttr>("loss");
   if (!losses)
     return choice;
@@ -242,28 +226,28 @@ FailureOr<double> LossPlanner::secondsOf(ModuleOp planned) const {
 bool LossPlanner::isAsExpected(ModuleOp planned, const LossChoice &choice) const {
   auto trainingOf = [](ModuleOp module) { return module->getAttr(DsDialect::kTrainingAttr); };
   return fits(planned) && (options.memory == 0 || choice.fits) &&
-         expectedSeconds(planned) <= (1 + kWorthTime) * choice.seconds &&
+         Expected(planned).seconds <= (1 + kWorthTime) * choice.seconds &&
          trainingOf(planned) == trainingOf(*step);
 }
 
 /// Whether `planned`, which does not fit, has what takes least already.
 bool LossPlanner::isLeast(ModuleOp planned, const LossChoice &choice) const {
   return !fits(planned) && !choice.fits && choice.rows > 0 &&
-         !choice.savesMore(choice.rowsThatSaveMost(arenaOf(planned)), choice.rows);
+         !choice.savesMore(choice.rowsThatSaveMost(arenaBytes(planned)), choice.rows);
 }
 
 /// What is chosen with as much more or less memory as `planned`, which has pieces of `last`, shows the
 /// estimate to be off. Nothing where that is no other plan, or not worth one.
 FailureOr<std::optional<LossChoice>> LossPlanner::chooseAfter(ModuleOp planned, int64_t last) {
-  const int64_t off = arenaOf(planned) - expectedBytes(planned);
+  const int64_t off = arenaBytes(planned) - Expected(planned).bytes;
   FailureOr<LossChoice> choice = choose(std::max<int64_t>(1, options.memory - off));
   if (failed(choice))
     return failure();
   // What does not fit needs smaller pieces, whatever is expected of them.
   const bool isSmaller = choice->rows > 0 && (last == 0 || choice->rows < last);
   if (!fits(planned) && !isSmaller)
-    choice->rows = choice->fits ? choice->nextBelow(last) : choice->rowsThatSaveMost(arenaOf(planned));
-  const bool isFaster = choice->seconds < (1 - kWorthTime) * expectedSeconds(planned);
+    choice->rows = choice->fits ? choice->nextBelow(last) : choice->rowsThatSaveMost(arenaBytes(planned));
+  const bool isFaster = choice->seconds < (1 - kWorthTime) * Expected(planned).seconds;
   if (choice->rows == last || (choice->rows == 0 && whole) || (fits(planned) && !isFaster))
     return std::optional<LossChoice>();
   if (!fits(planned) && choice->rows > 0 && !choice->savesMore(choice->rows, last)) // its peak is elsewhere
@@ -320,7 +304,7 @@ FailureOr<bool> LossPlanner::isBetter(ModuleOp a, ModuleOp b) const {
   if (fits(a) != fits(b))
     return fits(a);
   if (!fits(a))
-    return arenaOf(a) <= arenaOf(b);
+    return arenaBytes(a) <= arenaBytes(b);
   FailureOr<double> ofA = secondsOf(a), ofB = secondsOf(b);
   if (failed(ofA) || failed(ofB))
     return failure();
@@ -343,7 +327,7 @@ LogicalResult LossPlanner::finish(const LossChoice &choice) {
       FailureOr<double> ofWhole = secondsOf(*whole), ofPieces = secondsOf(*pieces);
       if (failed(ofWhole) || failed(ofPieces))
         return failure();
-      entries.set("saved_bytes", builder.getI64IntegerAttr(arenaOf(*whole) - arenaOf(*pieces)));
+      entries.set("saved_bytes", builder.getI64IntegerAttr(arenaBytes(*whole) - arenaBytes(*pieces)));
       entries.set("more_seconds", builder.getF64FloatAttr(*ofPieces - *ofWhole));
     }
     entries.set("refused", builder.getBoolAttr(*isWhole));
