@@ -7,6 +7,7 @@
 
 #include "AnalyticPlan.h"
 #include "Basis.h"
+#include "CheckOptions.h"
 #include "InputGuard.h"
 #include "LineErrors.h"
 #include "Model.h"
@@ -26,7 +27,6 @@
 #include "ds/Planner/PlanModel.h"
 #include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/Proposal.h"
-#include "ds/Runtime/Formats/Outputs.h"
 #include "ds/Support/HostMemory.h"
 #include "ds/Support/Processors.h"
 
@@ -62,58 +62,6 @@ static void registerEverything(mlir::DialectRegistry &registry) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
-}
-
-/// Refuses what the command line asks for and no part of the compiler can do yet.
-static Status checkOptions(const Options &options) {
-  if (options.inputKind() == InputKind::HfConfig && options.loss == "mse")
-    return Error{ExitCode::Invalid,
-                 "--loss mse: a model from config.json has the cross-entropy of its tokens",
-                 "leave --loss out"};
-  if (options.target != "cpu")
-    if (Result<std::string> processor = mlir::ds::findCudaProcessor(options.target); !processor)
-      return processor.error();
-  if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
-    return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
-  if (options.weights != "archive" && options.weights != "none")
-    return Error{ExitCode::Usage, "--weights expects archive or none, but got '" + options.weights + "'", ""};
-  if (options.asksForPictures() && options.emit == Emit::Ir)
-    return Error{ExitCode::Usage, "--plan-html and --memviz are of a plan, which --emit=ir does not make",
-                 "write --emit=plan"};
-  if (options.emit == Emit::Program && options.output == "-")
-    return Error{ExitCode::Usage, "--emit=program needs an output file", "add -o model.dsx"};
-  return {};
-}
-
-/// Refuses passes that are named where the compiler runs its own: they would be ignored.
-static Status checkPasses(mlir::DialectRegistry &registry) {
-  mlir::MLIRContext context(registry);
-  mlir::PassManager manager(&context);
-  if (failed(mlir::MlirOptMainConfig::createFromCLOptions().setupPassPipeline(manager)) ||
-      manager.begin() == manager.end())
-    return {};
-  return Error{ExitCode::Usage,
-               "passes that are named run on MLIR as it is, not with --config, --set, --emit or a question",
-               "run them on what --emit=ir -o FILE.mlir writes"};
-}
-
-/// Refuses outputs that could not be written, or that are inputs, before any work is done for them.
-static Status checkFiles(const Options &options) {
-  std::vector<rt::FileArgument> inputs = {{"INPUT", options.input == "-" ? "/dev/stdin" : options.input}};
-  std::vector<rt::FileArgument> outputs;
-  auto add = [](std::vector<rt::FileArgument> &files, const char *option, const std::string &path) {
-    if (!path.empty() && path != "-")
-      files.push_back({option, path});
-  };
-  add(inputs, "--config", options.config);
-  add(inputs, "--cluster", options.cluster);
-  add(outputs, "-o", options.output);
-  add(outputs, "the weights beside -o,", options.weightsOutput());
-  add(outputs, "--plan-json", options.planJson);
-  add(outputs, "--plan-html", options.planHtml);
-  add(outputs, "--memviz", options.memviz);
-  add(outputs, "--trace", options.trace);
-  return rt::checkOutputs(std::move(inputs), std::move(outputs));
 }
 
 /// What mlir-opt does: reads MLIR, runs the passes of the command line, and prints what they leave.

@@ -129,7 +129,7 @@ Result<DictionaryAttr> ds::opt::overlaySets(const SetOverlay &what, const config
       if (!setting.changed && own && own != asked)
         return Error{ExitCode::Invalid,
                      "--set " + setting.key + "=" + setting.value +
-                         " asks for the default, but ds.training of " + "the model has another \"" +
+                         " asks for the default, but ds.training of the model has another \"" +
                          section.str() + "\", which several keys make together",
                      "give all of them in a configuration: --config takes the place of ds.training"};
     }
