@@ -1,9 +1,9 @@
 //===- Storage.h - What a rank keeps on NVMe -------------------------------------===//
 //
-// One file for each rank holds the storage arena of its program. It is made with its full size before the
-// first step and has no name from then on, so that nothing is left of it however the run ends. Bytes move
-// between it and aligned memory past the system's cache, many requests at a time: by io_uring where the
-// system allows it, else by threads.
+// One file for each rank holds the storage arena of its program, or two, where parameters have a disk of
+// their own (StorageMap.h). A file is made with all its space before the first step and has no name from then
+// on, so that nothing is left of it however the run ends. Bytes move between files and aligned memory past
+// the system's cache, many requests at a time: by io_uring where the system allows it, else by threads.
 //
 // A transfer is cut into blocks of `StorageSettings::blockBytes`; what a disk does of a block only in part is
 // asked for again, an I/O error once more, and then the transfer fails: nobody computes with what was not
@@ -14,6 +14,7 @@
 #define DS_RUNTIME_STORAGE_H
 
 #include "ds/Runtime/Program.h"
+#include "ds/Runtime/StorageMap.h"
 #include "ds/Support/Error.h"
 
 #include <cstddef>
@@ -34,7 +35,8 @@ struct StorageRequest {
   uint64_t offset = 0; ///< in the file
   std::byte *data = nullptr;
   uint32_t bytes = 0;
-  uint32_t tag = 0; ///< comes back with the completion
+  uint32_t tag = 0;  ///< comes back with the completion
+  uint32_t file = 0; ///< of the queue's
 };
 
 /// How a request has ended.
@@ -43,7 +45,8 @@ struct StorageCompletion {
   int64_t result = 0; ///< bytes that were moved, or -errno
 };
 
-/// Requests under way on one file: the system, or a test in its place. Used by one thread at a time.
+/// Requests under way on one file or several: the system, or a test in its place. Used by one thread at a
+/// time.
 class StorageQueue {
 public:
   virtual ~StorageQueue() = default;
@@ -63,20 +66,21 @@ public:
   virtual std::string describe() const = 0;
 };
 
-/// The queue of `file`, by io_uring; null where the system has none or does not allow it.
-std::unique_ptr<StorageQueue> openUring(int file, uint32_t depth);
+/// The queue of `files`, by io_uring; null where the system has none or does not allow it.
+std::unique_ptr<StorageQueue> openUring(std::span<const int> files, uint32_t depth);
 /// The same by threads that each move a block at a time. Fails with ExitCode::Device where the system allows
 /// no thread.
-Result<std::unique_ptr<StorageQueue>> openStorageThreads(int file, uint32_t depth);
+Result<std::unique_ptr<StorageQueue>> openStorageThreads(std::span<const int> files, uint32_t depth);
 
 /// How a transfer has ended.
 struct TransferOutcome {
   int error = 0;       ///< errno; 0: all bytes were moved
-  uint64_t offset = 0; ///< of the block that failed, in the file
+  uint64_t offset = 0; ///< of the block that failed
 };
 
-/// Moves [offset, offset + bytes) of a file from or to `data` through `queue`, in blocks; all multiples of
-/// kStorageUnit. Nothing is under way any more when it returns, unless the queue itself has failed.
+/// Moves [offset, offset + bytes) of the first file from or to `data` through `queue`, in blocks; all
+/// multiples of kStorageUnit. Nothing is under way any more when it returns, unless the queue itself has
+/// failed.
 TransferOutcome transferBlocks(StorageQueue &queue, const StorageSettings &settings, bool writes,
                                uint64_t offset, std::byte *data, uint64_t bytes);
 
@@ -88,8 +92,10 @@ struct StorageRegion {
 
 struct StorageOptions {
   std::string directory;
-  uint64_t bytes = 0; ///< of the arena
-  uint32_t rank = 0;  ///< for the file's name and messages
+  std::string parameterDirectory = {}; ///< of file 1 of `map`
+  StorageMap map = {};                 ///< of the arena; neither file has nothing of it
+  uint64_t bytes = 0;                  ///< of the arena
+  uint32_t rank = 0;                   ///< for the file's name and messages
   StorageSettings settings;
   bool verify = false;  ///< keep digests
   bool threads = false; ///< no io_uring
@@ -108,11 +114,11 @@ class TransferSet;
 /// The storage of one rank. Safe to be used from several threads.
 class Storage {
 public:
-  /// Makes the file in `options.directory`. Fails with ExitCode::DoesNotFit where there is no room for it,
+  /// Makes the file in each directory. Fails with ExitCode::DoesNotFit where there is no room for it,
   /// and with ExitCode::Io where the directory is missing, cannot be written or is no storage: memory
   /// (tmpfs), or without direct access.
   static Result<std::unique_ptr<Storage>> open(const StorageOptions &options);
-  /// Over a queue that is there already: for tests. Of `options` the file's part is not looked at.
+  /// Over a queue that is there already: for tests. No directory of `options` is looked at.
   static Result<std::unique_ptr<Storage>> over(std::unique_ptr<StorageQueue> queue,
                                                const StorageOptions &options);
   ~Storage();
@@ -143,19 +149,23 @@ public:
   uint64_t offsetOf(const std::byte *address) const { return static_cast<uint64_t>(address - addresses); }
 
   StorageTotals totals() const;
-  /// "'/nvme', io_uring of depth 8, blocks of 1 MiB".
+  /// "'/nvme', io_uring of depth 8, blocks of 1 MiB"; of two directories "'/nvme0' and '/nvme1', ...".
   std::string describe() const;
 
 private:
   explicit Storage(const StorageOptions &options);
   Status reserveAddresses();
   Status check(uint64_t offset, const std::byte *memory, uint64_t bytes) const;
+  Status makeFiles();
+  Status start(std::unique_ptr<StorageQueue> own);
+  const std::string &directoryOf(uint64_t offset) const;
+  std::string directories() const;
   std::string placeOf(uint64_t offset) const;
   void noteDigests(uint64_t offset, const std::byte *data, uint64_t bytes);
   Status compareDigests(uint64_t offset, const std::byte *data, uint64_t bytes) const;
 
   StorageOptions options;
-  int file = -1;
+  std::vector<int> files; ///< by number in the map
   std::unique_ptr<StorageQueue> queue;
   std::unique_ptr<TransferSet> set; ///< on it
   std::byte *addresses = nullptr;

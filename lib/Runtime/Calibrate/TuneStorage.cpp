@@ -90,9 +90,9 @@ private:
   Result<Sample> measure(const Setting &setting, bool writes, const SamplingOptions &options) {
     StorageSettings settings;
     settings.blockBytes = setting.blockBytes;
-    std::unique_ptr<StorageQueue> queue = openUring(file, setting.depth);
+    std::unique_ptr<StorageQueue> queue = openUring({&file, 1}, setting.depth);
     if (!queue) {
-      Result<std::unique_ptr<StorageQueue>> threads = openStorageThreads(file, setting.depth);
+      Result<std::unique_ptr<StorageQueue>> threads = openStorageThreads({&file, 1}, setting.depth);
       if (!threads)
         return threads.error();
       queue = std::move(*threads);
@@ -120,7 +120,7 @@ private:
 Status tuneStorage(Calibration &c) {
   c.progress("storage in " + c.nvmeDirectory);
   const uint64_t bytes = (c.quick ? uint64_t(8) : uint64_t(96)) << 20;
-  const Result<int> file = makeStorageFile(c.nvmeDirectory, c.group->rank(), bytes);
+  const Result<int> file = makeStorageFile({c.nvmeDirectory, c.group->rank(), {{0, bytes}}});
   if (!file)
     return file.error();
   struct statvfs system {};

@@ -26,13 +26,13 @@ constexpr uint64_t kMostUnderWay = 1024, kMostThreads = 64;
 uint64_t roundUp(uint64_t bytes) { return (bytes + kStorageUnit - 1) / kStorageUnit * kStorageUnit; }
 
 /// Threads where the system has no io_uring for us, or nobody wants it.
-Result<std::unique_ptr<StorageQueue>> openQueue(int file, const StorageOptions &options) {
+Result<std::unique_ptr<StorageQueue>> openQueue(std::span<const int> files, const StorageOptions &options) {
   const uint64_t requests =
       uint64_t(std::max(options.settings.queueDepth, 1u)) * std::max(options.settings.parallelism, 1u);
   if (!options.threads)
-    if (auto ring = openUring(file, static_cast<uint32_t>(std::min(requests, kMostUnderWay))))
+    if (auto ring = openUring(files, static_cast<uint32_t>(std::min(requests, kMostUnderWay))))
       return ring;
-  return openStorageThreads(file, static_cast<uint32_t>(std::min(requests, kMostThreads)));
+  return openStorageThreads(files, static_cast<uint32_t>(std::min(requests, kMostThreads)));
 }
 
 } // namespace
@@ -43,8 +43,8 @@ Storage::~Storage() {
   for (const auto &[id, transfer] : begun) // memory that others are about to free
     set->finish(id);
   set.reset();
-  queue.reset(); // before the file that it works on
-  if (file >= 0)
+  queue.reset(); // before the files that it works on
+  for (const int file : files)
     ::close(file);
   if (addresses)
     ::munmap(addresses, roundUp(std::max<uint64_t>(options.bytes, 1)));
@@ -62,27 +62,47 @@ Status Storage::reserveAddresses() {
   return {};
 }
 
+Status Storage::makeFiles() {
+  StorageNeighbour neighbour;
+  for (uint32_t number = 0; number < options.map.files(); ++number) {
+    StorageFileRequest request;
+    request.directory = number == 0 ? options.directory : options.parameterDirectory;
+    request.rank = options.rank;
+    request.ranges = options.map.rangesOf(number, options.bytes);
+    request.option = number == 0 ? "--nvme" : "--nvme-parameters";
+    request.neighbour = neighbour;
+    const Result<int> file = makeStorageFile(request);
+    if (!file)
+      return file.error();
+    files.push_back(*file);
+    neighbour = {*file, request.directory, bytesOf(request.ranges)};
+  }
+  return {};
+}
+
+Status Storage::start(std::unique_ptr<StorageQueue> own) {
+  queue = std::move(own);
+  set = std::make_unique<TransferSet>(*queue, options.settings, options.map);
+  return reserveAddresses();
+}
+
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions &options) {
-  Result<int> file = makeStorageFile(options.directory, options.rank, options.bytes);
-  if (!file)
-    return file.error();
-  Result<std::unique_ptr<StorageQueue>> queue = openQueue(*file, options);
-  Result<std::unique_ptr<Storage>> storage =
-      queue ? over(std::move(*queue), options) : Result<std::unique_ptr<Storage>>(queue.error());
-  if (storage)
-    (*storage)->file = *file;
-  else
-    ::close(*file);
+  std::unique_ptr<Storage> storage(new Storage(options));
+  if (Status made = storage->makeFiles(); !made)
+    return made.error();
+  Result<std::unique_ptr<StorageQueue>> queue = openQueue(storage->files, options);
+  if (!queue)
+    return queue.error();
+  if (Status started = storage->start(std::move(*queue)); !started)
+    return started.error();
   return storage;
 }
 
 Result<std::unique_ptr<Storage>> Storage::over(std::unique_ptr<StorageQueue> queue,
                                                const StorageOptions &options) {
   std::unique_ptr<Storage> storage(new Storage(options));
-  storage->queue = std::move(queue);
-  storage->set = std::make_unique<TransferSet>(*storage->queue, storage->options.settings);
-  if (Status status = storage->reserveAddresses(); !status)
-    return status.error();
+  if (Status started = storage->start(std::move(queue)); !started)
+    return started.error();
   return storage;
 }
 
@@ -95,7 +115,7 @@ void Storage::useMemory(std::span<const std::span<std::byte>> memory) {
     options.warn(
         fmt::format("storage {}: {} of staging memory are not registered ({}): transfers go without; "
                     "a limit of locked memory (ulimit -l) as large would allow it",
-                    quote(options.directory), fmt::format("{} bytes", bytes), std::strerror(error)));
+                    directories(), fmt::format("{} bytes", bytes), std::strerror(error)));
 }
 
 /// Programs are verified when they are read: what fails here is a mistake of ours.
@@ -105,8 +125,18 @@ Status Storage::check(uint64_t offset, const std::byte *memory, uint64_t bytes) 
     return {};
   return Error{ExitCode::Internal,
                fmt::format("storage {}: {} bytes at offset {} and address {} of an arena of {}",
-                           quote(options.directory), bytes, offset, fmt::ptr(memory), options.bytes),
+                           quote(directoryOf(offset)), bytes, offset, fmt::ptr(memory), options.bytes),
                ""};
+}
+
+const std::string &Storage::directoryOf(uint64_t offset) const {
+  return options.map.fileOf(offset) == 0 ? options.directory : options.parameterDirectory;
+}
+
+/// Each that has a file.
+std::string Storage::directories() const {
+  const std::string first = quote(options.directory);
+  return options.map.files() == 1 ? first : first + " and " + quote(options.parameterDirectory);
 }
 
 /// "offset 4096 of rank 0, in 'wte.weight'".
@@ -128,7 +158,7 @@ bool Storage::Begun::conflictsWith(const Begun &other) const {
 /// Waits until `transfer` has moved all its bytes. What was read is compared now: others are about to change
 /// it.
 void Storage::settle(uint64_t id, Begun &transfer) {
-  const StorageOperation moving("waiting for", options.directory);
+  const StorageOperation moving("waiting for", directoryOf(transfer.offset));
   while (!set->isDone(id))
     set->advance();
   if (!transfer.writes && options.verify && !transfer.found)
@@ -153,8 +183,8 @@ Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory,
 }
 
 bool Storage::advance(uint64_t id) {
-  const StorageOperation moving("waiting for", options.directory);
   const std::lock_guard lock(mutex);
+  const StorageOperation moving("waiting for", directoryOf(begun.at(id).offset));
   if (!set->isDone(id))
     set->advance();
   return set->isDone(id);
@@ -163,7 +193,7 @@ bool Storage::advance(uint64_t id) {
 Status Storage::finish(uint64_t id) {
   const std::lock_guard lock(mutex);
   const Begun done = begun.at(id);
-  const StorageOperation moving(done.writes ? "writing to" : "reading from", options.directory);
+  const StorageOperation moving(done.writes ? "writing to" : "reading from", directoryOf(done.offset));
   const TransferOutcome outcome = set->finish(id);
   begun.erase(id);
   if (begun.empty())
@@ -171,7 +201,7 @@ Status Storage::finish(uint64_t id) {
   (done.writes ? sums.bytesWritten : sums.bytesRead) += done.bytes;
   if (outcome.error != 0) {
     return Error{ExitCode::Io,
-                 fmt::format("storage {}: cannot {} the block at {}: {}", quote(options.directory),
+                 fmt::format("storage {}: cannot {} the block at {}: {}", quote(directoryOf(outcome.offset)),
                              done.writes ? "write" : "read", placeOf(outcome.offset),
                              std::strerror(outcome.error)),
                  "the disk may be failing: go on from the last checkpoint, elsewhere"};
@@ -216,7 +246,7 @@ Status Storage::compareDigests(uint64_t offset, const std::byte *data, uint64_t 
     if (XXH3_64bits(data + (at - offset), digest.bytes) != digest.value)
       return Error{ExitCode::Io,
                    fmt::format("storage {}: {} bytes at {} do not read as they were written",
-                               quote(options.directory), digest.bytes, placeOf(at)),
+                               quote(directoryOf(at)), digest.bytes, placeOf(at)),
                    "the disk loses data: go on from the last checkpoint, elsewhere"};
   }
   return {};
@@ -261,7 +291,7 @@ StorageTotals Storage::totals() const {
 }
 
 std::string Storage::describe() const {
-  return fmt::format("{}, {}, blocks of {} bytes{}", quote(options.directory), queue->describe(),
+  return fmt::format("{}, {}, blocks of {} bytes{}", directories(), queue->describe(),
                      options.settings.blockBytes, options.verify ? ", digests" : "");
 }
 

@@ -1,6 +1,7 @@
 //===- StorageFile.cpp - The file that holds a rank's storage arena ----------------===//
 //
-// All that can be wrong with a directory shows here, before the first step. The name goes first, and the
+// All that can be wrong with a directory shows here, before the first step; of two on one file system the
+// second finds what the first has left. The name goes first, and the
 // space is taken when it is gone: whatever ends the process, the system frees the bytes.
 //
 //===---------------------------------------------------------------------------===//
@@ -28,11 +29,10 @@
 namespace ds::rt {
 namespace {
 
-Error refusal(const std::string &directory, const std::string &why, const char *hint) {
-  return Error{ExitCode::Io, fmt::format("storage {}: {}", quote(directory), why), hint};
+Error refusal(const StorageFileRequest &request, const std::string &why) {
+  return Error{ExitCode::Io, fmt::format("storage {}: {}", quote(request.directory), why),
+               fmt::format("name a directory on a local disk with {} DIR", request.option)};
 }
-
-constexpr char kGiveAnother[] = "name a directory on a local disk with --nvme DIR";
 
 /// The process that `name` belongs to, or 0 if it is no file of storage.
 pid_t ownerOf(std::string_view name) {
@@ -62,71 +62,99 @@ void removeStale(const std::string &directory) {
   }
 }
 
-/// Opens a new file in `directory` and takes its name away.
-Result<int> openNameless(const std::string &directory, uint32_t rank) {
+/// Opens a new file and takes its name away.
+Result<int> openNameless(const StorageFileRequest &request) {
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string path = fmt::format("{}/{}{}-rank{}{}", directory, kStorageFilePrefix, ::getpid(), rank,
-                                         attempt == 0 ? "" : fmt::format("-{}", attempt));
+    const std::string path =
+        fmt::format("{}/{}{}-rank{}{}", request.directory, kStorageFilePrefix, ::getpid(), request.rank,
+                    attempt == 0 ? "" : fmt::format("-{}", attempt));
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file >= 0) {
       ::unlink(path.c_str());
       return file;
     }
     if (errno != EEXIST) // another name space may have a process of this number
-      return refusal(directory, fmt::format("cannot be written: {}", std::strerror(errno)), kGiveAnother);
+      return refusal(request, fmt::format("cannot be written: {}", std::strerror(errno)));
   }
-  return refusal(directory, "has too many files of this name", "remove ds-storage-* there");
+  Error error = refusal(request, "has too many files of this name");
+  error.hint = "remove ds-storage-* there";
+  return error;
+}
+
+/// Bytes that are free where `file` is; 0 if the system does not say.
+uint64_t roomFor(int file) {
+  struct statvfs system {};
+  return ::fstatvfs(file, &system) == 0 ? uint64_t(system.f_bavail) * system.f_frsize : 0;
+}
+
+/// What the neighbour has taken of the room of `file`: " beside the 4096 of '/nvme0', which is on the same
+/// file system", or nothing.
+std::string describeNeighbour(int file, const StorageNeighbour &neighbour) {
+  struct stat own {
+  }, other{};
+  if (neighbour.file < 0 || ::fstat(file, &own) != 0 || ::fstat(neighbour.file, &other) != 0 ||
+      own.st_dev != other.st_dev)
+    return {};
+  return fmt::format(" beside the {} of {}, which is on the same file system", neighbour.bytes,
+                     quote(neighbour.directory));
+}
+
+/// Takes the space of one range: an errno, or 0.
+int allocateRange(int file, const StorageRange &range) {
+  int result;
+  while ((result = ::fallocate(file, 0, static_cast<off_t>(range.begin),
+                               static_cast<off_t>(range.end - range.begin))) != 0 &&
+         errno == EINTR)
+    ;
+  return result == 0 ? 0 : errno;
 }
 
 /// Takes the space for all bytes.
-Status allocate(int file, const std::string &directory, uint64_t bytes) {
-  int result;
-  while ((result = ::fallocate(file, 0, 0, static_cast<off_t>(bytes))) != 0 && errno == EINTR)
-    ;
-  if (result == 0)
+Status allocate(int file, const StorageFileRequest &request) {
+  const uint64_t bytes = bytesOf(request.ranges), room = roomFor(file);
+  int error = 0;
+  for (size_t i = 0; i < request.ranges.size() && error == 0; ++i)
+    error = allocateRange(file, request.ranges[i]);
+  if (error == 0)
     return {};
-  const int error = errno;
   if (error != ENOSPC && error != EDQUOT && error != EFBIG)
-    return refusal(directory, fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(error)),
-                   kGiveAnother);
-  struct statvfs system {};
-  const uint64_t room = ::fstatvfs(file, &system) == 0 ? uint64_t(system.f_bavail) * system.f_frsize : 0;
+    return refusal(request, fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(error)));
   return Error{
       ExitCode::DoesNotFit,
-      fmt::format("storage {}: the plan keeps {} bytes there on each rank, but {}", quote(directory), bytes,
+      fmt::format("storage {}: the plan keeps {} bytes there on each rank, but {}{}",
+                  quote(request.directory), bytes,
                   error == ENOSPC ? fmt::format("{} are free", room)
-                                  : fmt::format("no such file may be made: {}", std::strerror(error))),
-      "free space, name another directory with --nvme DIR, or keep less on NVMe"};
+                                  : fmt::format("no such file may be made: {}", std::strerror(error)),
+                  error == EFBIG ? "" : describeNeighbour(file, request.neighbour)),
+      fmt::format("free space, name another directory with {} DIR, or keep less on NVMe", request.option)};
 }
 
-Status prepare(int file, const std::string &directory, uint64_t bytes) {
+Status prepare(int file, const StorageFileRequest &request) {
   struct statfs system {};
   if (::fstatfs(file, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
-    return refusal(directory, "is memory (tmpfs), of which nothing is saved by moving states there",
-                   kGiveAnother);
+    return refusal(request, "is memory (tmpfs), of which nothing is saved by moving states there");
   const int flags = ::fcntl(file, F_GETFL);
   if (::fcntl(file, F_SETFL, flags | O_DIRECT) != 0)
-    return refusal(directory,
-                   "its file system has no direct access (O_DIRECT), so that what is moved there stays "
-                   "in memory",
-                   kGiveAnother);
-  return allocate(file, directory, bytes);
+    return refusal(request, "its file system has no direct access (O_DIRECT), so that what is moved there "
+                            "stays in memory");
+  return allocate(file, request);
 }
 
 } // namespace
 
-Result<int> makeStorageFile(const std::string &directory, uint32_t rank, uint64_t bytes) {
+Result<int> makeStorageFile(const StorageFileRequest &request) {
+  const std::string &directory = request.directory;
   const StorageOperation making("making a file in", directory);
   struct stat status {};
   if (::stat(directory.c_str(), &status) != 0)
-    return refusal(directory, std::strerror(errno), kGiveAnother);
+    return refusal(request, std::strerror(errno));
   if (!S_ISDIR(status.st_mode))
-    return refusal(directory, "is no directory", kGiveAnother);
+    return refusal(request, "is no directory");
   removeStale(directory);
-  Result<int> file = openNameless(directory, rank);
+  Result<int> file = openNameless(request);
   if (!file)
     return file;
-  if (Status prepared = prepare(*file, directory, bytes); !prepared) {
+  if (Status prepared = prepare(*file, request); !prepared) {
     ::close(*file);
     return prepared.error();
   }

@@ -20,7 +20,8 @@ namespace {
 
 class ThreadQueue final : public StorageQueue {
 public:
-  ThreadQueue(int file, uint32_t requests) : file(file), requests(requests) {}
+  ThreadQueue(std::span<const int> files, uint32_t requests)
+      : files(files.begin(), files.end()), requests(requests) {}
   ~ThreadQueue() override {
     {
       const std::lock_guard lock(mutex);
@@ -74,6 +75,7 @@ private:
       waiting.pop_front();
       lock.unlock();
       const auto offset = static_cast<off_t>(request.offset);
+      const int file = files[request.file];
       const ssize_t moved = request.writes ? ::pwrite(file, request.data, request.bytes, offset)
                                            : ::pread(file, request.data, request.bytes, offset);
       const StorageCompletion completion{request.tag, moved < 0 ? -int64_t(errno) : int64_t(moved)};
@@ -83,7 +85,7 @@ private:
     }
   }
 
-  int file;
+  std::vector<int> files; ///< by StorageRequest::file
   uint32_t requests;
   std::mutex mutex; ///< guards what follows
   std::condition_variable asked, answered;
@@ -95,8 +97,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<StorageQueue>> openStorageThreads(int file, uint32_t depth) {
-  auto queue = std::make_unique<ThreadQueue>(file, depth);
+Result<std::unique_ptr<StorageQueue>> openStorageThreads(std::span<const int> files, uint32_t depth) {
+  auto queue = std::make_unique<ThreadQueue>(files, depth);
   if (Status status = queue->start(); !status)
     return status.error();
   return std::unique_ptr<StorageQueue>(std::move(queue));

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace ds::rt {
 namespace {
@@ -30,8 +31,8 @@ bool passes(int error) {
 
 } // namespace
 
-TransferSet::TransferSet(StorageQueue &queue, const StorageSettings &settings)
-    : queue(queue), settings(settings), blocks(std::max(queue.depth(), 1u)) {
+TransferSet::TransferSet(StorageQueue &queue, const StorageSettings &settings, StorageMap map)
+    : queue(queue), settings(settings), map(std::move(map)), blocks(std::max(queue.depth(), 1u)) {
   constexpr uint64_t kMostBlock = uint64_t(1) << 30; // a request counts in 32 bits
   const uint64_t bytes = std::clamp(settings.blockBytes, kStorageUnit, kMostBlock);
   blockBytes = (bytes + kStorageUnit - 1) / kStorageUnit * kStorageUnit;
@@ -41,7 +42,7 @@ TransferSet::TransferSet(StorageQueue &queue, const StorageSettings &settings)
 }
 
 uint64_t TransferSet::begin(bool writes, uint64_t offset, std::byte *data, uint64_t bytes) {
-  transfers.push_back({nextId, {writes, offset, data, 0, 0}, bytes});
+  transfers.push_back({nextId, {writes, offset, data, 0, 0, 0}, bytes});
   if (mayStart())
     start();
   return nextId++;
@@ -98,7 +99,9 @@ void TransferSet::cut() {
       StorageRequest &next = transfer.next;
       next.tag = unused.back();
       unused.pop_back();
-      next.bytes = static_cast<uint32_t>(std::min(transfer.left, blockBytes));
+      const uint64_t toEnd = map.endOfRun(next.offset) - next.offset;
+      next.file = map.fileOf(next.offset);
+      next.bytes = static_cast<uint32_t>(std::min({transfer.left, blockBytes, toEnd}));
       blocks[next.tag] = {next, transfer.id};
       waiting.push_back(next);
       next.offset += next.bytes;

@@ -8,11 +8,12 @@
 
 namespace ds::rt {
 
-/// Transfers through one queue. A queue that runs empty between two of them leaves the disk idle: so the next
-/// one may begin before the one before it has ended. Used by one thread at a time.
+/// Transfers through one queue, of bytes that may be in several files: no block is in two. A queue that runs
+/// empty between two of them leaves the disk idle: so the next one may begin before the one before it has
+/// ended. Used by one thread at a time.
 class TransferSet {
 public:
-  TransferSet(StorageQueue &queue, const StorageSettings &settings);
+  TransferSet(StorageQueue &queue, const StorageSettings &settings, StorageMap map = {});
 
   /// Starts a transfer as transferBlocks does it; returns its number. Its memory is the set's until `finish`.
   uint64_t begin(bool writes, uint64_t offset, std::byte *data, uint64_t bytes);
@@ -51,6 +52,7 @@ private:
 
   StorageQueue &queue;
   const StorageSettings &settings;
+  const StorageMap map;
   uint64_t blockBytes = 0;
   std::deque<Transfer> transfers;      ///< the oldest first
   std::vector<Block> blocks;           ///< by tag

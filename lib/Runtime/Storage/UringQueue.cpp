@@ -18,7 +18,8 @@ namespace {
 
 class UringQueue final : public StorageQueue {
 public:
-  UringQueue(int file, uint32_t requests) : file(file), requests(requests) {}
+  UringQueue(std::span<const int> files, uint32_t requests)
+      : files(files.begin(), files.end()), requests(requests) {}
   ~UringQueue() override {
     if (isOpen)
       io_uring_queue_exit(&ring);
@@ -26,8 +27,9 @@ public:
 
   bool open() {
     isOpen = io_uring_queue_init(requests, &ring, 0) == 0;
-    // A fixed file spares a reference for each request; without it all works as well.
-    isFixed = isOpen && io_uring_register_files(&ring, &file, 1) == 0;
+    // Fixed files spare a reference for each request; without them all works as well.
+    isFixed =
+        isOpen && io_uring_register_files(&ring, files.data(), static_cast<unsigned>(files.size())) == 0;
     return isOpen;
   }
 
@@ -83,7 +85,7 @@ private:
     const auto known = std::find_if(memory.begin(), memory.end(), [&](const std::span<std::byte> &each) {
       return request.data >= each.data() && request.data + request.bytes <= each.data() + each.size();
     });
-    const int target = isFixed ? 0 : file;
+    const int target = isFixed ? static_cast<int>(request.file) : files[request.file];
     if (known != memory.end()) {
       const auto index = static_cast<int>(known - memory.begin());
       (request.writes
@@ -98,7 +100,7 @@ private:
     io_uring_sqe_set_data64(entry, request.tag);
   }
 
-  int file;
+  std::vector<int> files; ///< by StorageRequest::file
   uint32_t requests;
   io_uring ring{};
   bool isOpen = false, isFixed = false;
@@ -107,10 +109,10 @@ private:
 
 } // namespace
 
-std::unique_ptr<StorageQueue> openUring(int file, uint32_t depth) {
+std::unique_ptr<StorageQueue> openUring(std::span<const int> files, uint32_t depth) {
   if (isSet("DS_NO_IO_URING", false))
     return nullptr;
-  auto queue = std::make_unique<UringQueue>(file, depth);
+  auto queue = std::make_unique<UringQueue>(files, depth);
   if (!queue->open())
     return nullptr;
   return queue;

@@ -56,7 +56,7 @@ public:
   int useMemory(std::span<const std::span<std::byte>>) override { return memoryError; }
   std::string describe() const override { return "a queue in memory"; }
 
-  std::vector<std::byte> contents;
+  std::vector<std::byte> contents, second; ///< of file 0 and file 1
   Fault fault;
   std::function<int()> submitError, waitError; ///< an errno, or 0
   bool takesPart = false, reorders = false;
@@ -72,12 +72,13 @@ private:
     if (fault)
       if (const std::optional<int64_t> other = fault(request))
         result = *other;
-    if (request.offset + request.bytes > contents.size())
+    std::vector<std::byte> &file = request.file == 0 ? contents : second;
+    if (request.offset + request.bytes > file.size())
       result = 0;
     if (result > 0 && request.writes)
-      std::memcpy(contents.data() + request.offset, request.data, static_cast<size_t>(result));
+      std::memcpy(file.data() + request.offset, request.data, static_cast<size_t>(result));
     else if (result > 0)
-      std::memcpy(request.data, contents.data() + request.offset, static_cast<size_t>(result));
+      std::memcpy(request.data, file.data() + request.offset, static_cast<size_t>(result));
     return {request.tag, result};
   }
 

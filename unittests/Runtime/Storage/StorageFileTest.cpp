@@ -57,7 +57,7 @@ struct StorageFileTest : testing::Test {
   void TearDown() override { fs::remove_all(directory); }
 
   bool hasDirectAccess() const {
-    const Result<int> file = makeStorageFile(directory, 0, 4096);
+    const Result<int> file = makeStorageFile({directory, 0, {{0, 4096}}});
     if (file)
       ::close(*file);
     return static_cast<bool>(file);
@@ -94,12 +94,13 @@ TEST_F(StorageFileTest, bothQueuesKeepWhatTheyAreGiven) {
 
 TEST_F(StorageFileTest, ioUringCanBeTurnedOff) {
   ::setenv("DS_NO_IO_URING", "1", 1);
-  EXPECT_EQ(openUring(0, 8), nullptr);
+  const int file = 0;
+  EXPECT_EQ(openUring({&file, 1}, 8), nullptr);
   ::unsetenv("DS_NO_IO_URING");
 }
 
 TEST_F(StorageFileTest, hasNoNameAndAllItsSpace) {
-  const Result<int> file = makeStorageFile(directory, 2, 16 * kMiB);
+  const Result<int> file = makeStorageFile({directory, 2, {{0, 16 * kMiB}}});
   if (!file)
     GTEST_SKIP() << file.error().message;
   EXPECT_TRUE(fs::is_empty(directory));
@@ -122,7 +123,7 @@ TEST_F(StorageFileTest, onlyWhatTheDeadHaveLeftGoes) {
                     foreign = directory + "/ds-storage-notes", folder = directory + "/ds-storage-x";
   for (const std::string &path : {dead, living, foreign})
     std::ofstream(path) << "bytes";
-  const Result<int> file = makeStorageFile(directory, 0, 4096);
+  const Result<int> file = makeStorageFile({directory, 0, {{0, 4096}}});
   if (file)
     ::close(*file);
   EXPECT_FALSE(fs::exists(dead));

@@ -154,6 +154,36 @@ TEST_F(StorageTest, anErrorSaysWhereAndIsFinal) {
   EXPECT_FALSE(storage->read(0, other.get(), kMiB)); // who goes on would compute with old bytes
 }
 
+TEST_F(StorageTest, errorsNameTheDirectoryOfTheirBytes) {
+  auto own = std::make_unique<FaultyQueue>(4, 4 * kMiB);
+  queue = own.get();
+  queue->second.resize(4 * kMiB);
+  options.parameterDirectory = "/other";
+  options.map = StorageMap({{2 * kMiB, 4 * kMiB}}); // 'b'
+  storage = std::move(*Storage::over(std::move(own), options));
+  EXPECT_EQ(storage->describe(), "'/nvme' and '/other', a queue in memory, blocks of 1048576 bytes, digests");
+  queue->memoryError = ENOMEM;
+  const std::span<std::byte> staging(other.get(), kMiB);
+  storage->useMemory(std::span(&staging, 1));
+  EXPECT_THAT(warnings.at(0), HasSubstr("storage '/nvme' and '/other': 1048576 bytes"));
+  ASSERT_TRUE(storage->write(0, memory.get(), 4 * kMiB));
+  queue->contents[0] ^= std::byte{1};
+  queue->second[3 * kMiB] ^= std::byte{1};
+  EXPECT_THAT(storage->read(0, other.get(), 2 * kMiB).error().message,
+              HasSubstr("storage '/nvme': 1048576 bytes at offset 0 of rank 3, in 'a' do not read"));
+  EXPECT_THAT(storage->read(2 * kMiB, other.get(), 2 * kMiB).error().message,
+              HasSubstr("storage '/other': 1048576 bytes at offset 3145728 of rank 3, in 'b' do not read"));
+  EXPECT_THAT(storage->read(kUnit, other.get() + 1, kUnit).error().message, HasSubstr("storage '/nvme': "));
+  EXPECT_THAT(storage->read(2 * kMiB, other.get() + 1, kUnit).error().message,
+              HasSubstr("storage '/other': "));
+  queue->fault = [](const StorageRequest &request) -> std::optional<int64_t> {
+    return request.file == 1 ? std::optional<int64_t>(-EIO) : std::nullopt;
+  };
+  ASSERT_TRUE(storage->write(0, memory.get(), 2 * kMiB));
+  EXPECT_THAT(storage->write(0, memory.get(), 4 * kMiB).error().message,
+              HasSubstr("storage '/other': cannot write the block at offset 2097152 of rank 3, in 'b': "));
+}
+
 TEST_F(StorageTest, whatIsNotAlignedOrOutsideIsRefused) {
   EXPECT_FALSE(storage->read(0, other.get() + 8, kUnit));
   EXPECT_FALSE(storage->read(512, other.get(), kUnit));
