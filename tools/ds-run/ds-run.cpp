@@ -97,6 +97,9 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
          "--nvme", options.nvme,
          "directory on a local disk for what the program keeps on NVMe (default: the configuration's)")
       ->type_name("DIR");
+  app.add_option("--nvme-parameters", options.nvmeParameters,
+                 "another one for the parameters among it (default: --nvme, else the configuration's)")
+      ->type_name("DIR");
   app.add_flag("--verify-storage", options.verifyStorage,
                "keep a digest of each MiB that is written there, and compare it when it is read");
   app.add_option("--device", options.device, "cpu or cuda")->capture_default_str()->type_name("cpu|cuda");

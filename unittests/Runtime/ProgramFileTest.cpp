@@ -56,7 +56,7 @@ Program sampleProgram() {
   b.program.unusedWeights = {"mask"};
   b.program.modelConfig = "{\"model_type\": \"gpt2\"}\n";
   b.program.convertsWeights = b.program.tf32 = true;
-  b.program.storage = {"/nvme", 4096, 32, 2, true, false};
+  b.program.storage = {"/nvme", 4096, 32, 2, true, false, "/parameters"};
   b.program.strings = {"layer 0"};
   b.program.predicted = {123, 0.5, 1e9, 1e8, 2e12};
   b.program.nodeLocalSaves = true;
@@ -305,6 +305,17 @@ TEST(ProgramFile, SurvivesMutationsThatKeepTheChecksum) {
   EXPECT_LT(accepted, 15000);
 }
 
+TEST(ProgramFile, OneDirectoryOfStorageIsWrittenAsItEverWas) {
+  Program program = sampleProgram();
+  const size_t both = serializeProgram(program).value().size();
+  program.storage.parameterPath.clear();
+  const std::vector<uint8_t> bytes = serializeProgram(program).value();
+  EXPECT_LT(bytes.size(), both);
+  Result<Program> again = parseProgram(bytes, "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->storage, program.storage);
+}
+
 TEST(ProgramFile, HashChangesWithThePlanButNotWithPredictions) {
   Program program = sampleProgram();
   const std::string hash = hashPlan(program);
@@ -312,6 +323,9 @@ TEST(ProgramFile, HashChangesWithThePlanButNotWithPredictions) {
   program.predicted.stepSeconds = 7;
   program.watch.stepsPerPrint = 7;
   EXPECT_EQ(hashPlan(program), hash);
+  program.storage.parameterPath.clear();
+  EXPECT_NE(hashPlan(program), hash);
+  program.storage.parameterPath = "/parameters";
   program.buffers[0].offset += 4;
   EXPECT_NE(hashPlan(program), hash);
 }

@@ -93,6 +93,8 @@ TEST(VerifyStorage, Settings) {
   EXPECT_THAT(after([](Program &p) { p.storage.queueDepth = 0; }), HasSubstr("0 requests under way"));
   EXPECT_THAT(after([](Program &p) { p.storage.parallelism = 1 << 17; }), HasSubstr("131072 threads"));
   EXPECT_THAT(after([](Program &p) { p.storage.path = std::string("a\0b", 3); }), HasSubstr("zero byte"));
+  EXPECT_THAT(after([](Program &p) { p.storage.parameterPath = std::string("a\0b", 3); }),
+              HasSubstr("zero byte"));
 }
 
 } // namespace

@@ -48,8 +48,9 @@ struct Timing {
 
 /// Where a run keeps what its program has in storage.
 struct StoragePlace {
-  std::string directory; ///< empty: the one that the program names
-  bool verify = false;   ///< keep a digest of each MiB, and compare it when it is read
+  std::string directory;          ///< for all of it; empty: what the program names
+  std::string parameterDirectory; ///< for parameters; empty: as the rest
+  bool verify = false;            ///< keep a digest of each MiB, and compare it when it is read
   std::function<void(const std::string &)> warn = {}; ///< one line a call
 };
 

@@ -378,6 +378,7 @@ struct StorageSettings {
   uint32_t queueDepth = 8, parallelism = 1; ///< their product is how many requests are under way
   bool singleSubmit = false;                ///< requests are started one by one
   bool overlapEvents = true;                ///< new ones are started while others are waited for
+  std::string parameterPath = {};           ///< directory of the parameters; empty: `path`
 
   bool operator==(const StorageSettings &) const = default;
 };

@@ -58,6 +58,7 @@ struct TrainOptions {
   uint64_t checkReplicas = 0; ///< steps between comparisons of what several ranks hold; 0: none
   bool shuffle = false;
   std::string nvme;           ///< directory for what the program keeps in storage; empty: the program's
+  std::string nvmeParameters; ///< for its parameters; empty: as the rest
   bool verifyStorage = false; ///< compare what is read from there with what was written
 };
 

@@ -178,8 +178,13 @@ void unpackHead(const fb::Program &file, Program &p) {
   p.convertsWeights = file.converts_weights();
   p.tf32 = file.tf32();
   if (const fb::Storage *storage = file.storage())
-    p.storage = {storage->path()->str(), storage->block_bytes(),   storage->queue_depth(),
-                 storage->parallelism(), storage->single_submit(), storage->overlap_events()};
+    p.storage = {storage->path()->str(),
+                 storage->block_bytes(),
+                 storage->queue_depth(),
+                 storage->parallelism(),
+                 storage->single_submit(),
+                 storage->overlap_events(),
+                 storage->parameter_path() ? storage->parameter_path()->str() : std::string()};
   p.threads = file.threads();
   p.hostThreads = file.host_threads();
   p.nodeLocalSaves = file.node_local_saves();

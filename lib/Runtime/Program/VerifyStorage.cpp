@@ -17,8 +17,9 @@ Status verifyStorageSettings(const Program &p) {
     if (number < 1 || number > kMostDepth)
       return refuse("storage has {} requests under way, or {} threads, allowed are 1 to {}", s.queueDepth,
                     s.parallelism, kMostDepth);
-  if (s.path.find('\0') != std::string::npos)
-    return refuse("the directory of storage has a zero byte");
+  for (const std::string *path : {&s.path, &s.parameterPath})
+    if (path->find('\0') != std::string::npos)
+      return refuse("the directory of storage has a zero byte");
   return {};
 }
 

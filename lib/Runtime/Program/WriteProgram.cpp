@@ -202,8 +202,9 @@ void pack(Builder &b, const Program &p, bool forHash) {
   auto unused = packNames(b, p.unusedWeights);
   const auto model = p.modelConfig.empty() ? 0 : b.CreateString(p.modelConfig);
   const StorageSettings &s = p.storage;
+  const auto parameterPath = s.parameterPath.empty() ? 0 : b.CreateString(s.parameterPath);
   auto storage = fb::CreateStorage(b, b.CreateString(s.path), s.blockBytes, s.queueDepth, s.parallelism,
-                                   s.singleSubmit, s.overlapEvents);
+                                   s.singleSubmit, s.overlapEvents, parameterPath);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
   const auto watch = forHash ? flatbuffers::Offset<fb::Watch>() : packWatch(b, p.watch);
   b.Finish(fb::CreateProgram(
@@ -225,8 +226,9 @@ uint64_t boundBytes(const WatchSettings &watch) {
 
 /// An upper bound of the payload, because FlatBufferBuilder asserts rather than fails above 2 GiB.
 uint64_t boundBytes(const Program &p) {
-  uint64_t bytes = 4096 + p.storage.path.size() + p.image.size() + p.cubin.size() + p.hostImage.size() +
-                   p.configText.size() + p.modelConfig.size() + boundBytes(p.watch) + p.lifetimes.size() * 48;
+  uint64_t bytes = 4096 + p.storage.path.size() + p.storage.parameterPath.size() + p.image.size() +
+                   p.cubin.size() + p.hostImage.size() + p.configText.size() + p.modelConfig.size() +
+                   boundBytes(p.watch) + p.lifetimes.size() * 48;
   for (const Buffer &buffer : p.buffers)
     bytes += 48 + 16 * buffer.shape.size() + 8 * buffer.axisStrides.size();
   for (const MeshAxis &axis : p.mesh.axes())

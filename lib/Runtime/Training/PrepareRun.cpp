@@ -192,9 +192,9 @@ Status Run::load(Program program) {
     return communicator.error();
   settings.communicator = std::move(*communicator);
   settings.device = device.get();
-  settings.storage = {options.nvme, options.verifyStorage, [rank = team.rank()](const std::string &line) {
-                        logLine(fmt::format("rank {}: {}", rank, line));
-                      }};
+  settings.storage = {
+      options.nvme, options.nvmeParameters, options.verifyStorage,
+      [rank = team.rank()](const std::string &line) { logLine(fmt::format("rank {}: {}", rank, line)); }};
   settings.failed = [this](const Error &error) { team.abort(error); };
   Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(program), settings);
   if (!loaded)
