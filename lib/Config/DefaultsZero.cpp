@@ -118,4 +118,12 @@ PlannedSize Zero::bucketLimit() const {
   return least;
 }
 
+const std::string &Zero::parameterPath() const {
+  return offloadParam.nvmePath.empty() ? offloadOptimizer.nvmePath : offloadParam.nvmePath;
+}
+
+const std::string &Zero::statePath() const {
+  return offloadOptimizer.nvmePath.empty() ? offloadParam.nvmePath : offloadOptimizer.nvmePath;
+}
+
 } // namespace ds::config

@@ -120,6 +120,7 @@ static report::RankPlan rankPlan(const AnalyticCase &what, int64_t stage) {
   rank.deviceArena = rank.lowerBound = rank.peakBytes;
   rank.hostArena = whole(memory.host.bytes() / onNode);
   rank.nvmeArena = whole(memory.storage.bytes() / onNode);
+  rank.nvmeParameters = whole(memory.storage.parameters / onNode);
   addMemoryLines(rank, memory, onNode);
   return rank;
 }

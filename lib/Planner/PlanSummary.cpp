@@ -38,6 +38,9 @@ static void addMemory(ModuleOp module, report::RankPlan &rank) {
     rank.hostArena = host.getBytes();
   if (ArenaOp storage = ArenaOp::lookup(module, Space::Nvme))
     rank.nvmeArena = storage.getBytes();
+  for (StateOp state : getPlacedStates(module))
+    if (state.getRole() == Role::Parameter && state.getHome() == Space::Nvme)
+      rank.nvmeParameters += reservedBytes(BufferType::getContiguous(state.getLocalType(), Space::Nvme));
   int64_t wholeStep = 0;
   for (const WholeBuffer &whole : findWholeBuffers(module))
     wholeStep += whole.type.getSpace() == Space::Device ? whole.type.getSizeInBytes() : 0;

@@ -93,6 +93,8 @@ std::vector<Figure> memoryOf(const RankPlan &rank) {
   list.bytes("lower bound", rank.lowerBound);
   list.bytes("device arena", rank.deviceArena), list.bytes("host arena", rank.hostArena);
   list.bytes("nvme arena", rank.nvmeArena);
+  for (const StorageDirectory &each : rank.nvmePaths)
+    list.bytes("nvme arena, in " + each.path, each.bytes);
   list.bytes("states: parameters", rank.states.parameters),
       list.bytes("states: gradients", rank.states.gradients);
   list.bytes("states: optimizer", rank.states.optimizer), list.bytes("states: scalars", rank.states.scalars);

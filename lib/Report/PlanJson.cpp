@@ -41,6 +41,8 @@ static Json rankJson(const RankPlan &rank) {
                     {"padding", rank.states.padding},
                     {"scalars", rank.states.scalars}};
   json["arenas"] = {{"device", rank.deviceArena}, {"host", rank.hostArena}, {"nvme", rank.nvmeArena}};
+  for (const StorageDirectory &each : rank.nvmePaths)
+    json["nvme_paths"].push_back({{"path", each.path}, {"bytes", each.bytes}});
   json["peak"] = {{"bytes", rank.peakBytes}, {"at", rank.peakAt}};
   for (unsigned i = 0; i < kNumCategories; ++i)
     json["at_peak"][spell(Category(i))] = rank.atPeak[i];

@@ -277,6 +277,9 @@ void Printer::rank(const RankPlan &rank) {
       line("  " + left(name, 8) + right(formatBytes(bytes), 11) + "  " + formatExact(bytes) + " bytes");
   };
   elsewhere("host", rank.hostArena), elsewhere("nvme", rank.nvmeArena);
+  for (const StorageDirectory &each : rank.nvmePaths)
+    line("  " + right(formatBytes(each.bytes), 19) + "  " + formatExact(each.bytes) + " bytes in " +
+         each.path);
   if (!rank.liveBytes.empty()) {
     auto [least, most] = std::minmax_element(rank.liveBytes.begin(), rank.liveBytes.end());
     line("  live    " + right(formatBytes(*least), 11) + "  " +

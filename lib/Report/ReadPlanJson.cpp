@@ -183,6 +183,12 @@ void Reader::memory(RankPlan &rank, const Json &json, const std::string &path) {
     line.beyondArenas = flag(lines[i], at, "beyond_arenas");
     rank.memory.push_back(std::move(line));
   }
+  const Json &paths = list(json, path, "nvme_paths", false);
+  for (size_t i = 0; i < paths.size() && !error; ++i) {
+    const std::string at = join(path, "nvme_paths[" + std::to_string(i) + "]");
+    std::string name = text(paths[i], at, "path");
+    rank.nvmePaths.push_back({std::move(name), bytes(paths[i], at, "bytes")});
+  }
 }
 
 RankPlan Reader::rank(const Json &json, const std::string &path) {

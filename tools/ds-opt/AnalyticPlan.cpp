@@ -199,6 +199,7 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
                                              const AnalyticCase &what) {
   report::PlanReport report = makeAnalyticReport(what);
   report.inputs = inputsOfRules(options, config);
+  addStoragePaths(report, config.zero);
   report.isPlanningOnly = isPlanningOnly(what.rates.cluster());
   if (options.whatIf) {
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));

@@ -88,6 +88,17 @@ static void addHostMemory(report::PlanReport &report, const rt::Program &program
       "the largest one, while states get their first values or are saved");
 }
 
+void ds::opt::addStoragePaths(report::PlanReport &report, const config::Zero &zero) {
+  for (report::RankPlan &rank : report.ranks) {
+    const bool isSplit = zero.parameterPath() != zero.statePath();
+    const int64_t parameters = isSplit ? rank.nvmeParameters : 0;
+    for (const auto &[path, bytes] :
+         {std::pair(zero.statePath(), rank.nvmeArena - parameters), {zero.parameterPath(), parameters}})
+      if (bytes > 0 && !path.empty())
+        rank.nvmePaths.push_back({path, bytes});
+  }
+}
+
 report::PlanReport ds::opt::makeReport(const Model &model, const Options &options, const ProgramCase &what) {
   report::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = modelName(options.input);
@@ -98,6 +109,7 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report.hostsFit =
       mlir::ds::hostsHold(report, options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster(),
                           /*isShared=*/options.target == "cpu");
+  addStoragePaths(report, what.config.zero);
   addBeyondArenas(report, options, what);
   for (const mlir::ds::ProductChoice &choice : mlir::ds::productChoices(*model.module))
     report.products.push_back({choice.product, choice.form, choice.calls, choice.seconds});
@@ -140,10 +152,11 @@ static Status writeViews(const Model &model, const Options &options, const Progr
 /// How the program drives its storage; more than a disk could make use of counts as that.
 static rt::StorageSettings storageSettings(const config::Config &config) {
   constexpr int64_t kMostBlock = int64_t(1) << 30, kMostRequests = 1024;
-  const std::string &optimizer = config.zero.offloadOptimizer.nvmePath;
   const auto requests = [=](int64_t count) { return static_cast<uint32_t>(std::min(count, kMostRequests)); };
   rt::StorageSettings settings;
-  settings.path = optimizer.empty() ? config.zero.offloadParam.nvmePath : optimizer;
+  settings.path = config.zero.statePath();
+  if (config.zero.parameterPath() != settings.path)
+    settings.parameterPath = config.zero.parameterPath();
   settings.blockBytes = static_cast<uint64_t>(std::min(config.aio.blockSize, kMostBlock));
   settings.queueDepth = requests(config.aio.queueDepth);
   settings.parallelism = requests(config.aio.intraOpParallelism);

@@ -45,6 +45,9 @@ struct ProgramCase {
 /// The report of a module in phase planned, with everything that the module does not know.
 report::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what);
 
+/// Says of each rank which directory of the configuration has how much of its storage.
+void addStoragePaths(report::PlanReport &report, const config::Zero &zero);
+
 /// Prints the plan, or checks it and writes the program with its weights. The model is in phase planned.
 /// Fails with DoesNotFit where the plan exceeds its memory; `--plan-json` and `--trace` are written all the
 /// same.

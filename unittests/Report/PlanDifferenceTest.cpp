@@ -207,6 +207,24 @@ TEST(PlanReport, SaysWhatIsOnTheHostAndWhatWaitsForIt) {
   EXPECT_EQ(read->predicted.exposedStorageSeconds, 0.5);
 }
 
+TEST(PlanReport, SaysWhichDirectoryHasHowMuchOfStorage) {
+  PlanReport report = sample();
+  EXPECT_EQ(printPlanJson(report).find("nvme_paths"), std::string::npos);
+  report.ranks[0].nvmeArena = 3 * kMiB;
+  report.ranks[0].nvmePaths = {{"/optimizer", 2 * kMiB}, {"/parameters", kMiB}};
+  EXPECT_THAT(printPlanText(report), HasSubstr("  nvme        3.0 MiB  3,145,728 bytes\n"
+                                               "              2.0 MiB  2,097,152 bytes in /optimizer\n"
+                                               "              1.0 MiB  1,048,576 bytes in /parameters\n"));
+  ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->ranks[0].nvmePaths.size(), 2u);
+  EXPECT_EQ(read->ranks[0].nvmePaths[1].path, "/parameters");
+  EXPECT_EQ(read->ranks[0].nvmePaths[1].bytes, kMiB);
+  PlanReport other = *read;
+  other.ranks[0].nvmePaths = {{"/optimizer", 3 * kMiB}};
+  EXPECT_THAT(diffPlans(report, other, "a", "b"), HasSubstr("nvme arena, in /parameters"));
+}
+
 TEST(PlanReport, WithoutALimitEverythingFits) {
   PlanReport report = sample();
   report.memoryLimit = 0;

@@ -160,6 +160,9 @@ struct Zero {
 
   /// Elements of a bucket at most: the least bound given; absent when all are "auto".
   PlannedSize bucketLimit() const;
+  /// Directories of the parameters on NVMe, and of what else is there; each the other's where it has none.
+  const std::string &parameterPath() const;
+  const std::string &statePath() const;
 };
 
 struct ActivationCheckpointing {

@@ -67,14 +67,22 @@ struct MemoryLine {
   bool beyondArenas = false; ///< outside of what the plan gives out
 };
 
+/// What a directory on NVMe has of a rank's arena of storage.
+struct StorageDirectory {
+  std::string path;
+  int64_t bytes = 0;
+};
+
 /// The plan of one rank, or of several ranks with equal plans.
 struct RankPlan {
   uint32_t firstRank = 0, lastRank = 0; ///< inclusive
   uint32_t stage = 0;                   ///< pipeline stage
   StateBytes states;
   int64_t deviceArena = 0, hostArena = 0, nvmeArena = 0;
-  int64_t peakBytes = 0; ///< device; equals deviceArena
-  std::string peakAt;    ///< op and layer
+  int64_t nvmeParameters = 0;              ///< parameters, of `nvmeArena`
+  std::vector<StorageDirectory> nvmePaths; ///< that add up to `nvmeArena`; empty where none is named
+  int64_t peakBytes = 0;                   ///< device; equals deviceArena
+  std::string peakAt;                      ///< op and layer
   CategoryBytes atPeak{};
   int64_t lowerBound = 0;
   std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
