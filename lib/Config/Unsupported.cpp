@@ -26,12 +26,6 @@ static constexpr Condition kConditions[] = {
     {"optimizer.type",
      [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Lamb && c.mesh.dp > 1; },
      "Lamb's trust ratio needs the norm of a whole parameter, and several ranks update buckets of them"},
-    {"zero_optimization.offload_param.nvme_path",
-     [](const Config &c) {
-       return c.zero.offloadOptimizer.device == Home::Nvme && c.zero.offloadParam.device == Home::Nvme &&
-              c.zero.offloadOptimizer.nvmePath != c.zero.offloadParam.nvmePath;
-     },
-     "a rank keeps all that it has on NVMe in one directory, and offload_optimizer names another"},
     {"zero_optimization.offload_optimizer.super_offload",
      [](const Config &c) {
        return c.zero.offloadOptimizer.superOffload && c.zero.offloadOptimizer.device == Home::Nvme;

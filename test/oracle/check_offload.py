@@ -4,9 +4,10 @@
     check_offload.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 4 [--nvme] [--clipped] [--fake LIBRARY]
 
 A pairwise cover of precision, accumulation, clipping, stage of ZeRO, and what is offloaded: the optimizer, half of it,
-parameters, or both. With --nvme they are in storage; with --clipped only cases that clip gradients are run. They are updated
-in pieces of a few thousand elements. Losses, norms, loss scales and weights must be equal to the bit, poisoned or not; what
-was said to live elsewhere must be there and not on the device. With --fake some of it for CUDA.
+parameters, or both. With --nvme they are in storage, parameters in a directory of their own; with --clipped only cases that
+clip gradients are run. They are updated in pieces of a few thousand elements. Losses, norms, loss scales and weights must be
+equal to the bit, poisoned or not; what was said to live elsewhere must be there and not on the device. With --fake some of it
+for CUDA.
 """
 
 import os
@@ -34,11 +35,12 @@ CASES = [
 
 
 def on_nvme(offloaded, folder):
-    """The same in storage, where parameters of a few thousand elements have room on the host."""
-    os.makedirs(folder, exist_ok=True)
+    """The same in storage, where parameters have a folder of their own, and a few thousand elements room on the host."""
     there = {key: {**value, "device": "nvme", "nvme_path": folder} for key, value in offloaded.items()}
     if "offload_param" in there:
-        there["offload_param"]["max_in_cpu"] = 5000
+        there["offload_param"].update(nvme_path=f"{folder}-parameters", max_in_cpu=5000)
+    for section in there.values():
+        os.makedirs(section["nvme_path"], exist_ok=True)
     return there
 
 

@@ -81,9 +81,9 @@ class Matrix:
         """Keys at the top and keys of zero_optimization."""
         changed = dict(TRICKS[trick])
         zero = json.loads(json.dumps(changed.pop("zero", {})))
-        for section in zero.values():
+        for name, section in zero.items():
             if section["device"] == "nvme":
-                section["nvme_path"] = os.path.join(os.path.abspath(self.args.out), "nvme")
+                section["nvme_path"] = os.path.join(os.path.abspath(self.args.out), f"nvme-{name}")
                 os.makedirs(section["nvme_path"], exist_ok=True)
         return changed, zero
 
@@ -137,7 +137,8 @@ def main():
             matrix.run(setting, left)
     faults = [name for name in wanted if matrix.done[name]["complaints"]]
     print(f"{len(wanted) - len(faults)} of {len(wanted)} runs are those without the trick")
-    shutil.rmtree(os.path.join(args.out, "nvme"), ignore_errors=True)
+    for section in "offload_optimizer", "offload_param":
+        shutil.rmtree(os.path.join(args.out, f"nvme-{section}"), ignore_errors=True)
     sys.exit(1 if faults else 0)
 
 

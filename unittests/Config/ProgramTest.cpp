@@ -60,13 +60,26 @@ TEST(Program, OffloadsToTheHostAndToStorage) {
     ASSERT_TRUE(config) << told(config);
     EXPECT_TRUE(checkForProgram(*config)) << members;
   }
-  for (const char *path : {"/n", "/m"}) { // one directory for all
-    Result<Config> config =
-        readMembers("zero_optimization: {stage: 3, offload_optimizer: {device: 'nvme', nvme_path: '/n'}, "
-                    "offload_param: {device: 'nvme', nvme_path: '" +
-                    std::string(path) + "'}}");
+}
+
+TEST(Program, StorageHasADirectoryForParametersAndOneForTheRest) {
+  struct {
+    const char *optimizer, *parameters, *states, *parameterPath;
+  } cases[] = {
+      {"device: 'nvme', nvme_path: '/n'", "device: 'nvme', nvme_path: '/m'", "/n", "/m"},
+      {"device: 'nvme', nvme_path: '/n'", "device: 'nvme', nvme_path: '/n'", "/n", "/n"},
+      {"device: 'cpu'", "device: 'nvme', nvme_path: '/m'", "/m", "/m"},
+      {"device: 'nvme', nvme_path: '/n'", "device: 'cpu'", "/n", "/n"},
+      {"device: 'none', nvme_path: '/n'", "device: 'nvme', nvme_path: '/m'", "/n", "/m"},
+      {"device: 'cpu'", "device: 'cpu'", "", ""},
+  };
+  for (const auto &[optimizer, parameters, states, parameterPath] : cases) {
+    Result<Config> config = readMembers("zero_optimization: {stage: 3, offload_optimizer: {" +
+                                        std::string(optimizer) + "}, offload_param: {" + parameters + "}}");
     ASSERT_TRUE(config) << told(config);
-    EXPECT_EQ(bool(checkForProgram(*config)), path == std::string("/n"));
+    EXPECT_TRUE(checkForProgram(*config)) << parameters;
+    EXPECT_EQ(config->zero.statePath(), states);
+    EXPECT_EQ(config->zero.parameterPath(), parameterPath);
   }
 }
 
