@@ -61,6 +61,10 @@ int64_t runsPerStep(func::FuncOp func);
 FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);
 StringAttr getInputOf(func::FuncOp func, unsigned argument);
 
+/// Whether nobody reads `state` after `func`, which does not return it: gradients that micro-steps have added
+/// up end with the update, and the next step's first micro-step sets them.
+bool endsWith(func::FuncOp func, StateOp state);
+
 /// The argument of `func`, which takes buffers, that holds `state`; added where there is none.
 Value addStateArgument(func::FuncOp func, StateOp state);
 

@@ -24,7 +24,7 @@ SmallVector<analysis::ResidencyHold> ResidencyModel::holdsOf(const Segment &segm
     if (begin < end)
       holds.push_back({kDevice, memory.bytes, segment.begin + begin, segment.begin + end});
   };
-  if (memory.isSent)
+  if (memory.isSent || memory.isInState)
     return holds;
   if (memory.isStored && memory.joined < 0)
     add(memory.begin + memory.isInPlace, memory.end + 1);

@@ -103,7 +103,7 @@ void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   auto rules = std::make_unique<RepeatRules>(makeRules(func));
   const HostPlacement placement(func, symbols);
-  SegmentMemory memory(func, *rules, placement);
+  SegmentMemory memory(func, *rules, placement, symbols);
   segments.push_back(
       {func, std::move(rules), std::move(memory), uint32_t(live.size()), double(runsPerStep(func))});
   Segment &segment = segments.back();
@@ -140,7 +140,7 @@ uint32_t ResidencyModel::endOfSending(const Segment &segment, const ValueMemory 
 void ResidencyModel::addLiveBytes(const Segment &segment) {
   std::vector<int64_t> change(segment.memory.ops.size() + 2, 0);
   for (const ValueMemory &memory : segment.memory.memories) {
-    if (!memory.isStored || memory.joined >= 0)
+    if (!memory.isStored || memory.joined >= 0 || memory.isInState)
       continue;
     const uint32_t end = memory.isSent ? endOfSending(segment, memory) : memory.end;
     change[memory.begin + memory.isInPlace] += memory.bytes;

@@ -1,8 +1,10 @@
 //===- SegmentMemory.cpp - What a segment's values will take, before there are kernels ==//
 #include "SegmentMemory.h"
 
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -37,8 +39,10 @@ static int64_t byteSize(Value value) {
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
-SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &onHost)
+SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &onHost,
+                             const SymbolTable &symbols)
     : rules(rules), placement(&onHost) {
+  findEnding(func, symbols);
   Block &block = func.getBody().front();
   for (Operation &op : block.without_terminator())
     addOp(op);
@@ -50,6 +54,8 @@ SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const 
     join(op);
   for (Operation &op : block.without_terminator())
     markInPlace(op);
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    shareCollective(op);
   if (!onHost.empty())
     for (Operation *op : ops)
       addLoads(*op);
@@ -218,6 +224,20 @@ void SegmentMemory::join(Operation &op) {
   }
 }
 
+/// Whether `op` reads `memory` last.
+bool SegmentMemory::endsAt(Operation &op, const ValueMemory &memory) const {
+  return std::max(memory.end, memory.isRead ? memory.lastRead : 0) == moments.lookup(&op);
+}
+
+/// Finds what `ending` holds.
+void SegmentMemory::findEnding(func::FuncOp func, const SymbolTable &symbols) {
+  for (BlockArgument argument : func.getArguments())
+    if (FlatSymbolRefAttr state = getStateOf(func, argument.getArgNumber()))
+      if (argument.hasOneUse() && !placement->isHostValue(argument) &&
+          endsWith(func, symbols.lookup<StateOp>(state.getAttr())))
+        ending.insert(argument);
+}
+
 void SegmentMemory::markInPlace(Operation &op) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   if (knownForm(op) == OpForm::Fused)
@@ -230,11 +250,29 @@ void SegmentMemory::markInPlace(Operation &op) {
   }
   for (auto [result, operand] : pairs) {
     std::optional<uint32_t> made = find(op.getResult(result)), read = find(op.getOperand(operand));
+    if (made && op.getOperand(operand).getType() == op.getResult(result).getType())
+      memories[*made].isInState |= ending.contains(op.getOperand(operand));
     if (!made || !read || *made == *read)
       continue;
-    const ValueMemory &old = memories[*read];
-    bool endsHere = std::max(old.end, old.isRead ? old.lastRead : 0) == moments.lookup(&op);
-    if (endsHere && old.bytes >= memories[*made].bytes)
+    if (endsAt(op, memories[*read]) && memories[*read].bytes >= memories[*made].bytes)
       memories[*made].isInPlace = true;
+  }
+}
+
+/// Lets what each rank has lie in one memory with what they add up to, where a collective puts the one in the
+/// place of the other. It is not enough that one begins where the other ends: compute waits for the
+/// collective later.
+void SegmentMemory::shareCollective(Operation &op) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  if (!collective || traitsOf(collective.getCollectiveKind()).sharing != ::ds::rt::Sharing::Same)
+    return;
+  for (auto [operand, result] : llvm::zip(op.getOperands(), op.getResults())) {
+    std::optional<uint32_t> read = find(operand), made = find(result);
+    if (!read || !made || memories[*read].isForward != memories[*made].isForward ||
+        !endsAt(op, memories[*read]))
+      continue;
+    memories[*made].joined = int32_t(*read);
+    for (int32_t in = int32_t(*read); in >= 0; in = memories[in].joined)
+      memories[in].end = std::max(memories[in].end, memories[*made].end);
   }
 }

@@ -3,7 +3,8 @@
 // Which values of a function on tensors will lie in memory, from which op to which, is not known before ops
 // are fused and buffers given out; but choices must be made before that. This foretells it by what fusion
 // does: an elementwise value stays in its kernel unless a library call reads it, or an op that must wait for
-// one; views share their operand's memory, and the parts of a join lie in the join. What forward makes is
+// one; views share their operand's memory, and the parts of a join lie in the join; what is added to a
+// gradient that micro-steps have summed up, and that ends here, is in its place. What forward makes is
 // followed twice: to its last reader in forward, and to the last one in backward, be it through ops that may
 // be made again.
 //
@@ -45,8 +46,9 @@ struct ValueMemory {
   bool isForward = false;
   bool isStored = false;  ///< in memory even if backward does not read it
   bool isInPlace = false; ///< it may take the memory of an operand that ends where it begins
+  bool isInState = false; ///< it takes the memory of a state that ends with the function, all the time
   bool isSent = false;    ///< to the host, which reads it
-  int32_t joined = -1;    ///< the memory of a join in which it lies
+  int32_t joined = -1;    ///< the memory, of a join or of what ranks add up, in which it lies
   // Of what forward makes: how the rest of the segment reads it.
   bool isRead = false;        ///< by an op of another work
   bool isReadByCall = false;  ///< by a call or join, so that it must be in memory to be made again
@@ -58,8 +60,10 @@ struct ValueMemory {
 /// The memory of one segment's values.
 class SegmentMemory {
 public:
-  /// Of `func` with the ops on the host that `placement` has there; they take nothing of the device.
-  SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &placement);
+  /// Of `func` with the ops on the host that `placement` has there; they take nothing of the device. Its
+  /// states are among `symbols`.
+  SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &placement,
+                const SymbolTable &symbols);
 
   /// Of the memory that `value` lies in; none of arguments and constants.
   std::optional<uint32_t> find(Value value) const;
@@ -83,6 +87,9 @@ private:
   void followRead(Operation &op, OpForm form, Value operand);
   void followRepeats(Operation &op, ValueMemory &memory);
   void join(Operation &op);
+  bool endsAt(Operation &op, const ValueMemory &memory) const;
+  void shareCollective(Operation &op);
+  void findEnding(func::FuncOp func, const SymbolTable &symbols);
   void markInPlace(Operation &op);
 
   const RepeatRules &rules;
@@ -91,6 +98,7 @@ private:
   DenseMap<Value, uint32_t> levels;  ///< calls on the longest way to a value
   DenseMap<Operation *, uint32_t> moments;
   DenseMap<Operation *, OpForm> forms;
+  DenseSet<Value> ending; ///< arguments: states of the device that end with the function, at their only use
 };
 
 } // namespace mlir::ds

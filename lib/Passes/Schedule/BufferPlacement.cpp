@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
 #include "ds/Codegen/KernelClass.h"
+#include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -65,17 +66,6 @@ void FunctionBufferizer::addGradient(Value value) {
         addGradient(maker->getOperand(operand));
   if (isa<ReshapeOp, StoreOp>(maker))
     addGradient(maker->getOperand(0));
-}
-
-/// Whether nobody reads `state` after `func`, which does not return it: gradients that micro-steps have added
-/// up end with the update, and the next step's first micro-step sets them.
-static bool endsWith(func::FuncOp func, StateOp state) {
-  SegmentAttr segment = SegmentAttr::of(func);
-  if (!state || state.getRole() != Role::Gradient || !segment || !segment.does(Work::Update))
-    return false;
-  return llvm::none_of(llvm::seq(func.getNumResults()), [&](unsigned index) {
-    return func.getResultAttr(index, DsDialect::kStateAttr) == FlatSymbolRefAttr::get(state);
-  });
 }
 
 /// The buffers that the function will take, all added at once: a step has thousands.

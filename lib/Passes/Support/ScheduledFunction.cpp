@@ -214,6 +214,15 @@ int64_t mlir::ds::reservedBytes(AllocOp alloc) {
                                                                    : bytes;
 }
 
+bool mlir::ds::endsWith(func::FuncOp func, StateOp state) {
+  SegmentAttr segment = SegmentAttr::of(func);
+  if (!state || state.getRole() != Role::Gradient || !segment || !segment.does(Work::Update))
+    return false;
+  return llvm::none_of(llvm::seq(func.getNumResults()), [&](unsigned index) {
+    return func.getResultAttr(index, DsDialect::kStateAttr) == FlatSymbolRefAttr::get(state);
+  });
+}
+
 FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {
   return func.getArgAttrOfType<FlatSymbolRefAttr>(argument, DsDialect::kStateAttr);
 }

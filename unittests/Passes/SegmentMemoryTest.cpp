@@ -1,0 +1,90 @@
+//===- SegmentMemoryTest.cpp - What a step's values are expected to take -----------===//
+#include "SegmentMemory.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+namespace dialect = mlir::ds;
+
+namespace {
+
+// What the last micro-step adds to the gradient so far: 64 values, of which the update reads the sum over
+// ranks.
+const char *const kLast = R"mlir(
+  func.func @last(%x: tensor<4x64xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"},
+                  %kept: tensor<64xf32> {ds.state = @w.grad}, %w: tensor<64xf32> {ds.state = @w})
+      -> (tensor<64xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %row = ds.reshape %y : tensor<4xf32> -> tensor<1x4xf32>
+    %new = ds.matmul %row, %x {ds.work = #ds.work<backward>} : tensor<1x4xf32>, tensor<4x64xf32> -> tensor<1x64xf32>
+    %flat = ds.reshape %new : tensor<1x64xf32> -> tensor<64xf32>
+    %local = ds.add %kept, %flat {ds.work = #ds.work<backward>} : tensor<64xf32>
+    %sum = ds.all_reduce sum %local along dp {ds.work = #ds.work<backward>} : tensor<64xf32>
+    %next = ds.sub %w, %sum {ds.work = #ds.work<update>} : tensor<64xf32>
+    return %next : tensor<64xf32>
+  })mlir";
+
+// The same micro-step before the last one: the sum is the gradient so far of the next.
+const char *const kMiddle = R"mlir(
+  func.func @middle(%x: tensor<4x64xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"},
+                    %kept: tensor<64xf32> {ds.state = @w.grad})
+      -> (tensor<64xf32> {ds.state = @w.grad}) attributes {ds.segment = #ds.segment<forward, backward>} {
+    %row = ds.reshape %y : tensor<4xf32> -> tensor<1x4xf32>
+    %new = ds.matmul %row, %x {ds.work = #ds.work<backward>} : tensor<1x4xf32>, tensor<4x64xf32> -> tensor<1x64xf32>
+    %flat = ds.reshape %new : tensor<1x64xf32> -> tensor<64xf32>
+    %local = ds.add %kept, %flat {ds.work = #ds.work<backward>} : tensor<64xf32>
+    return %local : tensor<64xf32>
+  })mlir";
+
+class SegmentMemory : public testing::Test {
+protected:
+  /// The memory of the function that `text` has, beside the states of a weight.
+  void read(const std::string &text) {
+    context.loadDialect<dialect::DsDialect, func::FuncDialect>();
+    module = parseSourceString<ModuleOp>(R"mlir(module {
+      ds.mesh @mesh axes [dp = 2]
+      ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+      ds.state @w.grad role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+    )mlir" + text + "}",
+                                         &context);
+    ASSERT_TRUE(module);
+    func = *module->getOps<func::FuncOp>().begin();
+    const SymbolTable symbols(*module);
+    const dialect::HostPlacement placement(func, symbols);
+    memory.emplace(func, rules, placement, symbols);
+  }
+  /// Of the result of the first `Op`.
+  template <typename Op>
+  const dialect::ValueMemory &memoryOf() {
+    return memory->memories[*memory->find((*func.getOps<Op>().begin())->getResult(0))];
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp func;
+  dialect::RepeatRules rules;
+  std::optional<dialect::SegmentMemory> memory;
+};
+
+} // namespace
+
+/// The sum of a gradient that ends with the update is in its place, and so is what ranks add up of that.
+TEST_F(SegmentMemory, AddsToWhatEndsInItsPlace) {
+  read(kLast);
+  const dialect::ValueMemory &sum = memoryOf<dialect::AddOp>(), &reduced = memoryOf<dialect::AllReduceOp>();
+  EXPECT_TRUE(sum.isStored);
+  EXPECT_TRUE(sum.isInState);
+  ASSERT_GE(reduced.joined, 0);
+  EXPECT_EQ(memory->memories[reduced.joined].value, sum.value);
+  EXPECT_GE(sum.end, memory->momentOf(*func.getOps<dialect::SubOp>().begin()));
+}
+
+/// A gradient that goes on does not end, and a product is in nobody's place.
+TEST_F(SegmentMemory, HasMemoryForWhatIsNew) {
+  read(kMiddle);
+  EXPECT_FALSE(memoryOf<dialect::AddOp>().isInState);
+  read(kLast);
+  EXPECT_FALSE(memoryOf<dialect::MatmulOp>().isInState);
+  EXPECT_LT(memoryOf<dialect::MatmulOp>().joined, 0);
+}
