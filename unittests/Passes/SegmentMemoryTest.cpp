@@ -1,5 +1,6 @@
 //===- SegmentMemoryTest.cpp - What a step's values are expected to take -----------===//
-#include "SegmentMemory.h"
+#include "ResidencyModel.h"
+#include "ds/Passes/CommandCost.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -37,6 +38,19 @@ const char *const kMiddle = R"mlir(
     return %local : tensor<64xf32>
   })mlir";
 
+// A weight of 2 MiB that is gathered for a product of forward and, right behind it, for one of backward.
+const char *const kGathers = R"mlir(
+  ds.state @p role(parameter) trainable shards [dp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<1024x1024xbf16>
+  func.func @last(%x: tensor<8x1024xbf16> {ds.input = "x"}, %p: tensor<512x1024xbf16> {ds.state = @p})
+      -> (tensor<8x1024xbf16> {ds.state = @out}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %first = ds.all_gather %p along dp {ds.work = #ds.work<forward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
+    %y = ds.matmul %x, %first {ds.work = #ds.work<forward>} : tensor<8x1024xbf16>, tensor<1024x1024xbf16> -> tensor<8x1024xbf16>
+    %second = ds.all_gather %p along dp {ds.work = #ds.work<backward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
+    %z = ds.matmul %y, %second {ds.work = #ds.work<backward>} : tensor<8x1024xbf16>, tensor<1024x1024xbf16> -> tensor<8x1024xbf16>
+    return %z : tensor<8x1024xbf16>
+  }
+  ds.state @out role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x1024xbf16>)mlir";
+
 class SegmentMemory : public testing::Test {
 protected:
   /// The memory of the function that `text` has, beside the states of a weight.
@@ -58,6 +72,16 @@ protected:
   template <typename Op>
   const dialect::ValueMemory &memoryOf() {
     return memory->memories[*memory->find((*func.getOps<Op>().begin())->getResult(0))];
+  }
+
+  /// The step's problem, on an H100.
+  dialect::ResidencyModel makeModel(const dialect::ResidencyLimits &limits,
+                                    const dialect::RepeatPlan &repeats) {
+    return {*module, *dialect::readRates(*module, "h100-80g"), limits, repeats};
+  }
+  /// Of the device at each moment, whatever is chosen.
+  std::vector<int64_t> liveBytes(const dialect::ResidencyLimits &limits) {
+    return makeModel(limits, {}).problem.spaces[dialect::ResidencyModel::kDevice].liveBytes;
   }
 
   MLIRContext context;
@@ -87,4 +111,13 @@ TEST_F(SegmentMemory, HasMemoryForWhatIsNew) {
   read(kLast);
   EXPECT_FALSE(memoryOf<dialect::MatmulOp>().isInState);
   EXPECT_LT(memoryOf<dialect::MatmulOp>().joined, 0);
+}
+
+/// A gather that is issued ahead does not stand beside what the use before has of the same parameter.
+TEST_F(SegmentMemory, GathersAgainBehindTheUseBefore) {
+  read(kGathers);
+  const std::vector<int64_t> live = liveBytes({});
+  const int64_t whole = 1024 * 1024 * 2, most = *llvm::max_element(live) - live.back();
+  EXPECT_GE(most, whole);
+  EXPECT_LT(most, 2 * whole);
 }

@@ -22,8 +22,15 @@ uint32_t ResidencyModel::firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs
   return 0;
 }
 
+/// The first moment of `segment`, the last so far, at which nothing is there of a use before of `gathered`.
+uint32_t ResidencyModel::behindLastUse(const Gathered &gathered, const Segment &segment) const {
+  if (gathered.uses.empty() || gathered.uses.back().first + 1 != segments.size())
+    return 0;
+  return segment.memory.memories[gathered.uses.back().second].end + 1;
+}
+
 /// Gathers are issued ahead of need and reductions waited for behind them: by twice what they should take, as
-/// the passes that place them have it.
+/// the passes that place them have it; but no gather before the use before of the same parameter has ended.
 void ResidencyModel::delayCollectives(Segment &segment) {
   std::vector<double> start(segment.seconds.size() + 1, 0);
   std::partial_sum(segment.seconds.begin(), segment.seconds.end(), start.begin() + 1);
@@ -60,6 +67,7 @@ void ResidencyModel::delayCollectives(Segment &segment) {
       continue;
     }
     Gathered &gathered = gathers[state.getAttr()];
+    memory.begin = std::max(memory.begin, std::min(moment, behindLastUse(gathered, segment)));
     gathered.bytes = memory.bytes, gathered.elements = elements, gathered.seconds = seconds;
     gathered.uses.emplace_back(segments.size() - 1, result);
   }

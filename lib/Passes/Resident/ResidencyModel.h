@@ -161,6 +161,7 @@ private:
   HostUse hostUseOf(const Segment &segment, uint32_t memory) const;
   ::ds::analysis::ResidencyWay wayByHost(const Segment &segment, const ForwardChoice &choice) const;
   uint32_t firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs) const;
+  uint32_t behindLastUse(const Gathered &gathered, const Segment &segment) const;
   void countElements();
   void addGathers();
   bool mayKeep(const Gathered &gathered, size_t use) const;
