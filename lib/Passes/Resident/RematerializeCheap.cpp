@@ -64,7 +64,7 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     FailureOr<TrainingOptions> training = readTrainingAttr(module);
     if (failed(training) || failed(verifyDemands(module, training->recompute)))
       return signalPassFailure();
-    std::optional<Choice> choice = choose(*rates, *training);
+    std::optional<Choice> choice = chooseToFit(*rates, *training);
     if (!choice)
       return signalPassFailure();
     if (getLeastHeld())
@@ -92,7 +92,10 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     auto held = getOperation()->getAttrOfType<IntegerAttr>(kLeastHeldAttr);
     return held ? std::optional(held.getInt()) : std::nullopt;
   }
+  /// Collectives are not to hold memory beside compute.
+  bool isNothingAhead = false;
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training);
+  std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> solve(const ::ds::cost::Rates &rates, const OffloadOptions &offload,
                               const RepeatPlan &repeats);
 };
@@ -105,7 +108,8 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
   auto model = std::make_unique<ResidencyModel>(
       getOperation(), rates,
       ResidencyLimits{getLeastHeld() ? int64_t(1) : int64_t(memory), maxReuseElements, maxLiveElements,
-                      prefetchElements, attentionBytes, offload, getOperation()->hasAttr(kOffersLossAttr)},
+                      prefetchElements, attentionBytes, offload, getOperation()->hasAttr(kOffersLossAttr),
+                      isNothingAhead},
       repeats);
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
@@ -164,4 +168,16 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
     if (isLast)
       return best;
   }
+}
+
+/// What collectives have under way gives way where memory is short: the passes that place them let compute
+/// wait for each. So where nothing fits beside that, the choice is made without it.
+std::optional<RematerializeCheap::Choice> RematerializeCheap::chooseToFit(const ::ds::cost::Rates &rates,
+                                                                          const TrainingOptions &training) {
+  isNothingAhead = getLeastHeld() || memory == 1;
+  std::optional<Choice> choice = choose(rates, training);
+  if (!choice || choice->plan.fits || isNothingAhead)
+    return choice;
+  isNothingAhead = true;
+  return choose(rates, training);
 }

@@ -31,6 +31,7 @@ uint32_t ResidencyModel::behindLastUse(const Gathered &gathered, const Segment &
 
 /// Gathers are issued ahead of need and reductions waited for behind them: by twice what they should take, as
 /// the passes that place them have it; but no gather before the use before of the same parameter has ended.
+/// Where memory is short, those passes have compute wait.
 void ResidencyModel::delayCollectives(Segment &segment) {
   std::vector<double> start(segment.seconds.size() + 1, 0);
   std::partial_sum(segment.seconds.begin(), segment.seconds.end(), start.begin() + 1);
@@ -43,14 +44,15 @@ void ResidencyModel::delayCollectives(Segment &segment) {
     auto collective = dyn_cast<CollectiveOpInterface>(op);
     if (!collective || op->getNumOperands() == 0 || op->getNumResults() == 0)
       continue;
-    double seconds = costs.collectiveSeconds(collective);
+    const double seconds = costs.collectiveSeconds(collective),
+                 ahead = limits.isNothingAhead ? 0 : 2 * seconds;
     uint32_t moment = segment.memory.momentOf(op);
     if (collective.getReduction()) {
       problem.resources[kLink] += segment.runs * seconds;
       if (std::optional<uint32_t> operand = segment.memory.find(op->getOperand(0)))
         for (int32_t memory = int32_t(*operand); memory >= 0; memory = segment.memory.memories[memory].joined)
           segment.memory.memories[memory].end =
-              std::max(segment.memory.memories[memory].end, std::min(last, at(start[moment] + 2 * seconds)));
+              std::max(segment.memory.memories[memory].end, std::min(last, at(start[moment] + ahead)));
       continue;
     }
     const uint32_t result = *segment.memory.find(op->getResult(0));
@@ -59,8 +61,9 @@ void ResidencyModel::delayCollectives(Segment &segment) {
     FlatSymbolRefAttr state =
         argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
     const int64_t elements = tensorType(memory.value).getNumElements();
-    memory.begin =
-        std::min(memory.begin, std::max(at(start[moment] - 2 * seconds - kIssueSeconds), firstIssue(needs)));
+    if (!limits.isNothingAhead)
+      memory.begin =
+          std::min(memory.begin, std::max(at(start[moment] - ahead - kIssueSeconds), firstIssue(needs)));
     needs.emplace_back(moment, elements);
     if (!state || collective.getCollectiveKind() != CollectiveKind::AllGather) {
       problem.resources[kLink] += segment.runs * seconds;

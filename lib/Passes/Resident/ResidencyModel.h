@@ -23,7 +23,7 @@
 //   (ResidencyGathers.cpp).
 //
 // What has none is live bytes: states, inputs, values on their way, workspaces, buffers of collectives under
-// way for twice the time that they should take.
+// way for twice the time that they should take, where there is memory for that.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
@@ -50,6 +50,7 @@ struct ResidencyLimits {
   uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
   OffloadOptions offload = {};  ///< what of forward goes to the host
   bool isLossOpen = false;      ///< whether losses may be made in the pieces that they offer
+  bool isNothingAhead = false;  ///< compute waits for each collective, so that none holds memory beside it
 };
 
 /// What of a step's forward may be made again: as RepeatRules has it for each of its functions.
