@@ -148,3 +148,23 @@ TEST_F(SegmentMemory, GathersNothingAheadWhereMemoryIsShort) {
   EXPECT_EQ(needed, 4); // twice a gather and the product that reads it
   EXPECT_GT(ahead, needed);
 }
+
+/// What is made again of a gathered weight takes it from the gather of backward, which is there from then on.
+TEST_F(SegmentMemory, GathersEarlyForWhatIsMadeAgain) {
+  read(kEarly);
+  dialect::ResidencyLimits limits;
+  limits.isNothingAhead = true;
+  dialect::RepeatPlan repeats{dialect::RepeatPlan::Kind::Demanded};
+  repeats.demanded.ops = {"matmul"};
+  const dialect::ResidencyModel model = makeModel(limits, repeats);
+  const auto product = llvm::find_if(model.problem.values, [](const ::ds::analysis::ResidencyValue &value) {
+    return value.again.has_value();
+  });
+  ASSERT_NE(product, model.problem.values.end());
+  ASSERT_EQ(product->operands.size(), 1u);
+  const auto &holds = model.problem.values[product->operands.front()].homes.front().holds;
+  ASSERT_EQ(holds.size(), 1u);
+  EXPECT_EQ(holds[0].bytes, 1024 * 1024 * 2);
+  EXPECT_EQ(holds[0].begin, memory->momentOf(*func.getOps<dialect::MulOp>().begin()));
+  EXPECT_EQ(holds[0].end, memory->momentOf(*std::next(func.getOps<dialect::AllGatherOp>().begin())));
+}

@@ -76,6 +76,36 @@ void ResidencyModel::delayCollectives(Segment &segment) {
   }
 }
 
+/// What is made again of a parameter that was `gathered` for forward takes it from the gather of backward,
+/// which is there from `moment` on then, until it would be needed: a value of the problem that is had where
+/// anything of that is made again. None where backward gathers no such parameter, or not later.
+std::optional<uint32_t> ResidencyModel::addEarly(uint32_t index, Value gathered, uint32_t moment) {
+  Segment &segment = segments[index];
+  auto gather = gathered.getDefiningOp<AllGatherOp>();
+  auto argument = gather ? dyn_cast<BlockArgument>(gather.getShard()) : BlockArgument();
+  FlatSymbolRefAttr state =
+      argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
+  const auto known = state ? gathers.find(state.getAttr()) : gathers.end();
+  if (known == gathers.end() || !segment.rules->repeatsCalls())
+    return std::nullopt;
+  const auto use = llvm::find_if(known->second.uses, [&](auto at) {
+    return at.first == index && !segment.memory.memories[at.second].isForward;
+  });
+  if (use == known->second.uses.end() || segment.memory.memories[use->second].begin <= moment)
+    return std::nullopt;
+  const ValueMemory &memory = segment.memory.memories[use->second];
+  const uint32_t begin = segment.begin + moment;
+  const auto [early, isNew] = segment.early.try_emplace(use->second, problem.values.size());
+  if (isNew) {
+    problem.values.emplace_back();
+    problem.values.back().homes = {{{{kDevice, memory.bytes, begin, segment.begin + memory.begin}}, {}}};
+    choices.push_back({index});
+  }
+  analysis::ResidencyHold &hold = problem.values[early->second].homes.front().holds.front();
+  hold.begin = std::min(hold.begin, begin);
+  return early->second;
+}
+
 /// Whether DeepSpeed's bound allows to keep `gathered` from a use to the next: elements of other parameters
 /// that are used between the two.
 bool ResidencyModel::mayKeep(const Gathered &gathered, size_t use) const {

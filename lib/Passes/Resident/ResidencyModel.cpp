@@ -257,6 +257,9 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
     for (uint32_t operand : choice.operands)
       if (auto known = segment.values.find(operand); known != segment.values.end())
         value.operands.push_back(known->second);
+    for (Value operand : memory.value.getDefiningOp()->getOperands())
+      if (std::optional<uint32_t> early = addEarly(index, rootOf(operand), memory.firstRead))
+        value.operands.push_back(*early);
   }
   segment.values[choice.memory] = problem.values.size();
   problem.values.push_back(std::move(value));

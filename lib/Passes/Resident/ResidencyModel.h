@@ -22,8 +22,11 @@
 // - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step
 //   (ResidencyGathers.cpp).
 //
-// What has none is live bytes: states, inputs, values on their way, workspaces, buffers of collectives under
-// way for twice the time that they should take, where there is memory for that.
+// What is made again of a gathered parameter takes it from the gather of backward: that this is there early
+// is a value as well, which nothing reads but what is made again.
+//
+// What has no choice is live bytes: states, inputs, values on their way, workspaces, buffers of collectives
+// under way for twice the time that they should take, where there is memory for that.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_RESIDENT_RESIDENCYMODEL_H
@@ -66,7 +69,8 @@ struct RepeatPlan {
 };
 
 /// What a value of the problem stands for: a value of the forward, a parameter, the workspace of attention's
-/// gradient, or how all losses are made.
+/// gradient, or how all losses are made. Nothing of these but a segment: a gather of its backward that is
+/// there early, for what is made again.
 struct ResidencyChoice {
   std::optional<uint32_t> segment; ///< none: a parameter, of several segments
   std::optional<uint32_t> memory;  ///< of the segment, of a value of the forward
@@ -132,6 +136,7 @@ private:
     std::vector<double> seconds = {};      ///< of each of its moments
     DenseMap<uint32_t, uint32_t> values{}; ///< memory -> value of the problem
     DenseSet<uint32_t> alwaysKept{};       ///< memories that have no choice
+    DenseMap<uint32_t, uint32_t> early{};  ///< memory of a gather of backward -> value: it is there early
     std::vector<LossPieces> losses{};
   };
   /// Whether a value may go to the host, or must.
@@ -165,6 +170,7 @@ private:
   uint32_t behindLastUse(const Gathered &gathered, const Segment &segment) const;
   void countElements();
   void addGathers();
+  std::optional<uint32_t> addEarly(uint32_t segment, Value gathered, uint32_t moment);
   bool mayKeep(const Gathered &gathered, size_t use) const;
   int64_t permanentBytes(ModuleOp module, Space space) const;
   void addHost(ModuleOp module, const ::ds::cost::Rates &rates);
