@@ -99,7 +99,7 @@ std::optional<uint32_t> ResidencyModel::addEarly(uint32_t index, Value gathered,
   if (isNew) {
     problem.values.emplace_back();
     problem.values.back().homes = {{{{kDevice, memory.bytes, begin, segment.begin + memory.begin}}, {}}};
-    choices.push_back({index});
+    choices.push_back({index, {}, {}});
   }
   analysis::ResidencyHold &hold = problem.values[early->second].homes.front().holds.front();
   hold.begin = std::min(hold.begin, begin);
