@@ -59,6 +59,8 @@ int64_t runsPerStep(func::FuncOp func);
 
 /// Name of a function's state or input argument; null when it is the other kind.
 FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);
+/// The same of `value`; null as well where that is no argument.
+FlatSymbolRefAttr getStateOf(func::FuncOp func, Value value);
 StringAttr getInputOf(func::FuncOp func, unsigned argument);
 
 /// Whether nobody reads `state` after `func`, which does not return it: gradients that micro-steps have added

@@ -79,7 +79,7 @@ FailureOr<uint64_t> ProgramBuilder::offsetOf(Value value) {
   auto argument = cast<BlockArgument>(value);
   auto func = cast<func::FuncOp>(argument.getOwner()->getParentOp());
   Attribute offset;
-  if (FlatSymbolRefAttr state = getStateOf(func, argument.getArgNumber()))
+  if (FlatSymbolRefAttr state = getStateOf(func, argument))
     offset = symbols.lookup(state.getValue())->getAttr(kOffsetAttr);
   else
     offset = func.getArgAttr(argument.getArgNumber(), kOffsetAttr);

@@ -92,19 +92,19 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     auto held = getOperation()->getAttrOfType<IntegerAttr>(kLeastHeldAttr);
     return held ? std::optional(held.getInt()) : std::nullopt;
   }
-  /// Collectives are not to hold memory beside compute.
-  bool isNothingAhead = false;
-  std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
+  std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training,
+                               bool isNothingAhead);
   std::optional<Choice> solve(const ::ds::cost::Rates &rates, const OffloadOptions &offload,
-                              const RepeatPlan &repeats);
+                              const RepeatPlan &repeats, bool isNothingAhead);
 };
 
 } // namespace
 
 std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
                                                                     const OffloadOptions &offload,
-                                                                    const RepeatPlan &repeats) {
+                                                                    const RepeatPlan &repeats,
+                                                                    bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
       getOperation(), rates,
       ResidencyLimits{getLeastHeld() ? int64_t(1) : int64_t(memory), maxReuseElements, maxLiveElements,
@@ -137,9 +137,10 @@ static bool isBetter(const analysis::ResidencyPlan &a, const analysis::Residency
 /// further apart until what is kept fits, and beside it what cuDNN needs for attention. What may go to the
 /// host competes with all of that.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds::cost::Rates &rates,
-                                                                     const TrainingOptions &training) {
+                                                                     const TrainingOptions &training,
+                                                                     bool isNothingAhead) {
   const RecomputeOptions &demanded = training.recompute;
-  auto solveFor = [&](RepeatPlan repeats) { return solve(rates, training.offload, repeats); };
+  auto solveFor = [&](RepeatPlan repeats) { return solve(rates, training.offload, repeats, isNothingAhead); };
   if (!demanded.isOpen())
     return solveFor({RepeatPlan::Kind::Demanded, 1, demanded});
   const std::optional<int64_t> held = getLeastHeld();
@@ -174,10 +175,10 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
 /// wait for each. So where nothing fits beside that, the choice is made without it.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::chooseToFit(const ::ds::cost::Rates &rates,
                                                                           const TrainingOptions &training) {
-  isNothingAhead = getLeastHeld() || memory == 1;
-  std::optional<Choice> choice = choose(rates, training);
-  if (!choice || choice->plan.fits || isNothingAhead)
+  if (getLeastHeld() || memory == 1)
+    return choose(rates, training, /*isNothingAhead=*/true);
+  std::optional<Choice> choice = choose(rates, training, /*isNothingAhead=*/false);
+  if (!choice || choice->plan.fits)
     return choice;
-  isNothingAhead = true;
-  return choose(rates, training);
+  return choose(rates, training, /*isNothingAhead=*/true);
 }

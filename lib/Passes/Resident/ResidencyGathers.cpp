@@ -57,9 +57,7 @@ void ResidencyModel::delayCollectives(Segment &segment) {
     }
     const uint32_t result = *segment.memory.find(op->getResult(0));
     ValueMemory &memory = segment.memory.memories[result];
-    auto argument = dyn_cast<BlockArgument>(op->getOperand(0));
-    FlatSymbolRefAttr state =
-        argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
+    FlatSymbolRefAttr state = getStateOf(segment.func, op->getOperand(0));
     const int64_t elements = tensorType(memory.value).getNumElements();
     if (!limits.isNothingAhead)
       memory.begin =
@@ -82,9 +80,7 @@ void ResidencyModel::delayCollectives(Segment &segment) {
 std::optional<uint32_t> ResidencyModel::addEarly(uint32_t index, Value gathered, uint32_t moment) {
   Segment &segment = segments[index];
   auto gather = gathered.getDefiningOp<AllGatherOp>();
-  auto argument = gather ? dyn_cast<BlockArgument>(gather.getShard()) : BlockArgument();
-  FlatSymbolRefAttr state =
-      argument ? getStateOf(segment.func, argument.getArgNumber()) : FlatSymbolRefAttr();
+  FlatSymbolRefAttr state = gather ? getStateOf(segment.func, gather.getShard()) : FlatSymbolRefAttr();
   const auto known = state ? gathers.find(state.getAttr()) : gathers.end();
   if (known == gathers.end() || !segment.rules->repeatsCalls())
     return std::nullopt;

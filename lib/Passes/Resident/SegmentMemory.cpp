@@ -232,7 +232,7 @@ bool SegmentMemory::endsAt(Operation &op, const ValueMemory &memory) const {
 /// Finds what `ending` holds.
 void SegmentMemory::findEnding(func::FuncOp func, const SymbolTable &symbols) {
   for (BlockArgument argument : func.getArguments())
-    if (FlatSymbolRefAttr state = getStateOf(func, argument.getArgNumber()))
+    if (FlatSymbolRefAttr state = getStateOf(func, argument))
       if (argument.hasOneUse() && !placement->isHostValue(argument) &&
           endsWith(func, symbols.lookup<StateOp>(state.getAttr())))
         ending.insert(argument);

@@ -15,9 +15,8 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
   Value whole = op.getOutputs()[0];
   if (auto alloc = whole.getDefiningOp<AllocOp>())
     return alloc.getCategory() == "communication";
-  auto argument = dyn_cast<BlockArgument>(whole);
   auto func = op->getParentOfType<func::FuncOp>();
-  FlatSymbolRefAttr state = argument ? getStateOf(func, argument.getArgNumber()) : FlatSymbolRefAttr();
+  FlatSymbolRefAttr state = getStateOf(func, whole);
   Operation *declaration = state ? SymbolTable::lookupNearestSymbolFrom(func, state) : nullptr;
   return declaration && declaration->hasAttr(kGatheredFromAttr);
 }
@@ -114,8 +113,7 @@ Operation *FunctionGathers::findReplacer(CommunicateOp gather) const {
 void FunctionGathers::addGather(CommunicateOp gather) {
   GatheredValue value;
   value.shard = windowOf(gather.getInputs()[0]);
-  if (auto argument = dyn_cast<BlockArgument>(value.shard.root))
-    value.state = getStateOf(func, argument.getArgNumber());
+  value.state = getStateOf(func, value.shard.root);
   value.type = cast<BufferType>(gather.getOutputs()[0].getType());
   value.earliest = earliestIssue(gather);
   value.replacer = findReplacer(gather);

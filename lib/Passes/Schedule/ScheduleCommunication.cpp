@@ -210,8 +210,7 @@ static void sharePlaces(func::FuncOp func, ArrayRef<WholeStepValue> whole) {
     if (!alloc || !isMovableGather(gather))
       continue;
     BufferAccess shard = windowOf(gather.getInputs()[0]);
-    auto argument = dyn_cast<BlockArgument>(shard.root);
-    FlatSymbolRefAttr state = argument ? getStateOf(func, argument.getArgNumber()) : FlatSymbolRefAttr();
+    FlatSymbolRefAttr state = getStateOf(func, shard.root);
     for (const auto &[value, place] : whole) {
       bool isSame = state && state == value.state && shard.begin == value.shard.begin &&
                     shard.end == value.shard.end && alloc.getBuffer().getType() == value.type;

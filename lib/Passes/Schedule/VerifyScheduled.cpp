@@ -182,9 +182,9 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
       value = {};
     Value whole, shard;
     for (BlockArgument argument : func.getArguments()) {
-      if (getStateOf(func, argument.getArgNumber()) == FlatSymbolRefAttr::get(state))
+      if (getStateOf(func, argument) == FlatSymbolRefAttr::get(state))
         whole = argument;
-      if (getStateOf(func, argument.getArgNumber()) == from)
+      if (getStateOf(func, argument) == from)
         shard = argument;
     }
     for (int run = 0; run < (runsPerStep(func) > 1 ? 2 : 1); ++run) // it may follow itself

@@ -227,6 +227,11 @@ FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {
   return func.getArgAttrOfType<FlatSymbolRefAttr>(argument, DsDialect::kStateAttr);
 }
 
+FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument ? getStateOf(func, argument.getArgNumber()) : FlatSymbolRefAttr();
+}
+
 StringAttr mlir::ds::getInputOf(func::FuncOp func, unsigned argument) {
   return func.getArgAttrOfType<StringAttr>(argument, DsDialect::kInputAttr);
 }
