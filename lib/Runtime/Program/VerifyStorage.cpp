@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Verify.h"
 
+#include "ds/Support/Align.h"
+
 namespace ds::rt {
 
 Status verifyStorageSettings(const Program &p) {
@@ -60,7 +62,7 @@ Status verifyNoStorage(const Program &p, uint64_t i) {
 uint64_t paddingBytes(const Command &command, uint64_t extent) {
   if (command.kind != CommandKind::Storage)
     return 0;
-  return (extent + kStorageUnit - 1) / kStorageUnit * kStorageUnit - extent;
+  return alignTo(extent, kStorageUnit) - extent;
 }
 
 } // namespace ds::rt

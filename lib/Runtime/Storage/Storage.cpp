@@ -7,6 +7,7 @@
 #include "StorageFile.h"
 #include "TransferSet.h"
 #include "ds/Runtime/Formats/StorageWatch.h"
+#include "ds/Support/Align.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -22,8 +23,6 @@ namespace {
 
 constexpr uint64_t kDigestBytes = uint64_t(1) << 20;
 constexpr uint64_t kMostUnderWay = 1024, kMostThreads = 64;
-
-uint64_t roundUp(uint64_t bytes) { return (bytes + kStorageUnit - 1) / kStorageUnit * kStorageUnit; }
 
 /// Threads where the system has no io_uring for us, or nobody wants it.
 Result<std::unique_ptr<StorageQueue>> openQueue(std::span<const int> files, const StorageOptions &options) {
@@ -47,11 +46,11 @@ Storage::~Storage() {
   for (const int file : files)
     ::close(file);
   if (addresses)
-    ::munmap(addresses, roundUp(std::max<uint64_t>(options.bytes, 1)));
+    ::munmap(addresses, alignTo(std::max<uint64_t>(options.bytes, 1), kStorageUnit));
 }
 
 Status Storage::reserveAddresses() {
-  void *range = ::mmap(nullptr, roundUp(std::max<uint64_t>(options.bytes, 1)), PROT_NONE,
+  void *range = ::mmap(nullptr, alignTo(std::max<uint64_t>(options.bytes, 1), kStorageUnit), PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED)
     return Error{
@@ -121,7 +120,8 @@ void Storage::useMemory(std::span<const std::span<std::byte>> memory) {
 /// Programs are verified when they are read: what fails here is a mistake of ours.
 Status Storage::check(uint64_t offset, const std::byte *memory, uint64_t bytes) const {
   const auto bits = offset | bytes | reinterpret_cast<uintptr_t>(memory);
-  if (bits % kStorageUnit == 0 && bytes <= options.bytes && offset <= roundUp(options.bytes) - bytes)
+  if (bits % kStorageUnit == 0 && bytes <= options.bytes &&
+      offset <= alignTo(options.bytes, kStorageUnit) - bytes)
     return {};
   return Error{ExitCode::Internal,
                fmt::format("storage {}: {} bytes at offset {} and address {} of an arena of {}",
@@ -143,7 +143,7 @@ std::string Storage::directories() const {
 std::string Storage::placeOf(uint64_t offset) const {
   std::string text = fmt::format("offset {} of rank {}", offset, options.rank);
   for (const StorageRegion &region : options.regions)
-    if (offset < roundUp(region.offset + region.bytes) && offset + kStorageUnit > region.offset)
+    if (offset < alignTo(region.offset + region.bytes, kStorageUnit) && offset + kStorageUnit > region.offset)
       return text + ", in " + quote(region.name);
   return text;
 }
@@ -260,7 +260,8 @@ Status Storage::inspect(uint64_t offset, uint64_t bytes,
                         const std::function<Status(const std::byte *)> &body) {
   if (bytes == 0)
     return body(nullptr);
-  const uint64_t first = offset / kStorageUnit * kStorageUnit, whole = roundUp(offset + bytes) - first;
+  const uint64_t first = offset / kStorageUnit * kStorageUnit,
+                 whole = alignTo(offset + bytes, kStorageUnit) - first;
   const AlignedBlock copy = allocateBlock(whole);
   if (Status status = read(first, copy.get(), whole); !status)
     return status;
@@ -270,7 +271,8 @@ Status Storage::inspect(uint64_t offset, uint64_t bytes,
 Status Storage::change(uint64_t offset, uint64_t bytes, const std::function<Status(std::byte *)> &body) {
   if (bytes == 0)
     return body(nullptr);
-  const uint64_t first = offset / kStorageUnit * kStorageUnit, whole = roundUp(offset + bytes) - first;
+  const uint64_t first = offset / kStorageUnit * kStorageUnit,
+                 whole = alignTo(offset + bytes, kStorageUnit) - first;
   const AlignedBlock copy = allocateBlock(whole);
   // Of the first and the last unit something else may stay.
   if (offset != first)

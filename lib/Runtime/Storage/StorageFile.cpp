@@ -1,8 +1,8 @@
 //===- StorageFile.cpp - The file that holds a rank's storage arena ----------------===//
 //
 // All that can be wrong with a directory shows here, before the first step; of two on one file system the
-// second finds what the first has left. The name goes first, and the
-// space is taken when it is gone: whatever ends the process, the system frees the bytes.
+// second finds what the first has left. The name goes first, and the space is taken when it is gone: whatever
+// ends the process, the system frees the bytes.
 //
 //===---------------------------------------------------------------------------===//
 #include "StorageFile.h"

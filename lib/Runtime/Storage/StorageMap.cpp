@@ -2,6 +2,7 @@
 #include "ds/Runtime/StorageMap.h"
 
 #include "ds/Runtime/Program.h"
+#include "ds/Support/Align.h"
 
 #include <algorithm>
 
@@ -9,8 +10,7 @@ namespace ds::rt {
 
 StorageMap::StorageMap(std::vector<StorageRange> ranges) {
   for (StorageRange &each : ranges)
-    each = {each.begin / kStorageUnit * kStorageUnit,
-            (each.end + kStorageUnit - 1) / kStorageUnit * kStorageUnit};
+    each = {each.begin / kStorageUnit * kStorageUnit, alignTo(each.end, kStorageUnit)};
   std::erase_if(ranges, [](const StorageRange &each) { return each.begin >= each.end; });
   std::sort(ranges.begin(), ranges.end(),
             [](const StorageRange &a, const StorageRange &b) { return a.begin < b.begin; });

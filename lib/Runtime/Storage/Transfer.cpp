@@ -10,6 +10,7 @@
 #include "ds/Runtime/Storage.h"
 
 #include "TransferSet.h"
+#include "ds/Support/Align.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -35,7 +36,7 @@ TransferSet::TransferSet(StorageQueue &queue, const StorageSettings &settings, S
     : queue(queue), settings(settings), map(std::move(map)), blocks(std::max(queue.depth(), 1u)) {
   constexpr uint64_t kMostBlock = uint64_t(1) << 30; // a request counts in 32 bits
   const uint64_t bytes = std::clamp(settings.blockBytes, kStorageUnit, kMostBlock);
-  blockBytes = (bytes + kStorageUnit - 1) / kStorageUnit * kStorageUnit;
+  blockBytes = alignTo(bytes, kStorageUnit);
   for (uint32_t i = 0; i < blocks.size(); ++i)
     unused.push_back(i);
   ended.resize(blocks.size());
