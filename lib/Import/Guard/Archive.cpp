@@ -75,10 +75,6 @@ static bool isPlainName(std::string_view name) {
   return true;
 }
 
-static bool endsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 /// Checks one directory entry; adds its unpacked bytes to `unpacked` and, where it is compressed, to
 /// `inflated`.
 static Status checkEntry(const zip_stat_t &stat, const ArchiveLimits &limits, uint64_t &inflated) {
@@ -130,7 +126,7 @@ static Result<std::vector<EntryInfo>> listEntries(zip_t *archive, uint64_t fileB
     if (!names.insert(stat.name).second)
       return corrupt("entry " + quoted(stat.name) + " occurs twice");
     std::string_view name = stat.name;
-    bool isCode = endsWith(name, ".py") && name.find("/code/") != name.npos;
+    bool isCode = name.ends_with(".py") && name.find("/code/") != name.npos;
     entries.push_back({std::string(name), static_cast<uint64_t>(i), stat.size, isCode});
   }
   return entries;
