@@ -18,7 +18,21 @@ option(DS_IMPORT "Build ds-import, which needs LibTorch" ON)
 if(DS_TESTS AND NOT DS_IMPORT)
   message(FATAL_ERROR "DS_TESTS=ON needs DS_IMPORT=ON: there are tests of the import")
 endif()
-option(DS_PRECOMPILE "Precompile MLIR's headers: a first build without a compiler cache takes two thirds of the time" OFF)
+
+# Headers are most of a first build, unless a compiler cache remembers it: a whole build leaves about two files for each source.
+find_program(DS_CCACHE ccache)
+set(DS_PRECOMPILE_DEFAULT OFF)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  set(DS_PRECOMPILE_DEFAULT ON)
+  if(DS_CCACHE)
+    execute_process(COMMAND ${DS_CCACHE} --print-stats OUTPUT_VARIABLE statistics ERROR_QUIET)
+    if(statistics MATCHES "files_in_cache\t([0-9]+)" AND CMAKE_MATCH_1 GREATER 1000)
+      set(DS_PRECOMPILE_DEFAULT OFF)
+    endif()
+  endif()
+endif()
+option(DS_PRECOMPILE "Precompile MLIR's and googletest's headers (default: ON for clang whose compiler cache is cold)"
+  ${DS_PRECOMPILE_DEFAULT})
 option(DS_COVERAGE "Instrument for clang source-based coverage" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -43,8 +57,7 @@ if(DS_COVERAGE)
   add_link_options(-fprofile-instr-generate)
 endif()
 
-find_program(DS_CCACHE ccache)
-if(DS_CCACHE)
+if(DS_CCACHE)  # which takes files with precompiled headers if told that no macro behind them changes what they mean
   set(CMAKE_C_COMPILER_LAUNCHER ${DS_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DS_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${DS_CCACHE})
 endif()

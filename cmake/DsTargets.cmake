@@ -2,7 +2,7 @@
 #
 # ds_add_plain_library  no MLIR, exceptions and RTTI as the compiler has them (Config, Cost, Runtime, Support)
 # ds_add_mlir_library   sees MLIR and LLVM; no exceptions, no RTTI, as the packaged libraries are built
-# ds_add_unittest       a gtest executable, registered with ctest
+# ds_add_unittest       a gtest executable, registered with ctest; MLIR where it sees MLIR
 
 function(ds_add_plain_library name)
   cmake_parse_arguments(ARG "SHARED" "" "DEPENDS;LINK" ${ARGN})
@@ -48,10 +48,29 @@ if(DS_PRECOMPILE)
   add_dependencies(ds_mlir_precompiled ds_tablegen)
 endif()
 
+# The same for tests, which are executables and see googletest.
+if(DS_PRECOMPILE AND DS_TESTS)
+  set(tests_first <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <filesystem> <fstream> <random>)
+  file(CONFIGURE OUTPUT precompiled-main.cpp CONTENT "int main() {}\n")
+  foreach(kind test mlir_test)
+    add_executable(ds_${kind}_precompiled EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled-main.cpp)
+    target_link_libraries(ds_${kind}_precompiled PRIVATE GTest::gtest GTest::gmock)
+  endforeach()
+  target_precompile_headers(ds_test_precompiled PRIVATE ${tests_first})
+  target_link_libraries(ds_mlir_test_precompiled PRIVATE ds_mlir_flags)
+  target_precompile_headers(ds_mlir_test_precompiled PRIVATE ${DS_MLIR_HEADERS} <mlir/Parser/Parser.h> ${tests_first})
+  add_dependencies(ds_mlir_test_precompiled ds_tablegen)
+endif()
+
 function(ds_add_unittest name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  if(DS_PRECOMPILE AND ARG_MLIR)
+    target_precompile_headers(${name} REUSE_FROM ds_mlir_test_precompiled)
+  elseif(DS_PRECOMPILE)
+    target_precompile_headers(${name} REUSE_FROM ds_test_precompiled)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittests)
   add_test(NAME ${name} COMMAND ${name})
   add_dependencies(ds-unittests ${name})

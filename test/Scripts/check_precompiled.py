@@ -2,9 +2,10 @@
 
     check_precompiled.py ROOT
 
-With DS_PRECOMPILE every file sees the headers of DS_MLIR_HEADERS (cmake/DsTargets.cmake), also those that it does not
-include. A file's own `static` helper of the same name as one of their functions is then passed over: within a member of
-mlir::ds the name is found in mlir::ds first, and an argument that converts makes it another call, without a warning.
+With DS_PRECOMPILE every file, of tests too, sees the headers of DS_MLIR_HEADERS (cmake/DsTargets.cmake), also those
+that it does not include. A file's own `static` helper of the same name as one of their functions is then passed over:
+within a member of mlir::ds the name is found in mlir::ds first, and an argument that converts makes it another call,
+without a warning.
 Names each such helper.
 """
 
@@ -35,7 +36,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     declared = {name: header for header, text in find_headers(root).items() for name in DECLARED.findall(text)}
     faults = []
-    for path in sorted((root / "lib").rglob("*.cpp")):
+    for path in sorted([*(root / "lib").rglob("*.cpp"), *(root / "unittests").rglob("*.cpp")]):
         for name in STATIC.findall(path.read_text()):
             if name in declared:
                 faults.append(f"{path.relative_to(root)}: {name} is also in {declared[name]}, which may be precompiled")

@@ -37,7 +37,7 @@ std::vector<std::string> errorsOf(bool speaks) {
   builder.setInsertionPointToStart(func.addEntryBlock());
   builder.create<func::ReturnOp>(loc);
   PassManager manager(&context);
-  ds::addFailureReasons(manager);
+  mlir::ds::addFailureReasons(manager);
   manager.addNestedPass<func::FuncOp>(std::make_unique<FailingPass>(speaks));
   EXPECT_TRUE(failed(manager.run(*module)));
   return errors;
