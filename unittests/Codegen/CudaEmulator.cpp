@@ -137,12 +137,11 @@ CudaEmulator::~CudaEmulator() {
 void CudaEmulator::execute(const std::string &name, void *const *given, const Launch &launch) {
   using Kernel = void (*)(void *const *, const int64_t *, const Environment *);
   auto kernel = reinterpret_cast<Kernel>(dlsym(handle, name.c_str()));
-  Block block(mappings[name].blockThreads);
-  theBlock = &block;
+  theBlock = &Block::kept(mappings[name].blockThreads);
   alignas(16) static char shared[kSharedBytes];
   for (int64_t number = launch.blocks; number-- > 0;) {
     std::memset(shared, 0xFF, sizeof shared); // NaN
-    bool ended = block.run([&](unsigned thread) {
+    bool ended = theBlock->run([&](unsigned thread) {
       Environment environment{thread,
                               number,
                               launch.blocks,

@@ -76,13 +76,12 @@ inline const Entry *findEntry(std::string_view name) {
 /// Runs all blocks of a launch; false if threads of one wait for one another for ever.
 inline bool run(const Entry &entry, const unsigned char *argument, unsigned numBlocks, unsigned numThreads,
                 unsigned sharedBytes) {
-  ds::test::Block shared(numThreads);
-  block = &shared;
+  block = &ds::test::Block::kept(numThreads);
   blocks = numBlocks;
   threads = numThreads;
   for (blockNumber = 0; blockNumber < numBlocks; ++blockNumber) {
     std::memset(dynamicShared, 0xff, sharedBytes); // NaN
-    if (!shared.run([&](unsigned) { entry.run(argument); }))
+    if (!block->run([&](unsigned) { entry.run(argument); }))
       return false;
   }
   return true;

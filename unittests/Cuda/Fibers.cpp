@@ -2,6 +2,7 @@
 
 #include "Fibers.h"
 #include <algorithm>
+#include <map>
 
 namespace ds::test {
 
@@ -9,36 +10,65 @@ static constexpr size_t kStackBytes = 64 << 10;
 
 Block::Block(unsigned threads) : fibers(threads) {
   for (Fiber &fiber : fibers)
-    fiber.stack = std::make_unique<char[]>(kStackBytes);
+    fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
 }
 
 Block::~Block() = default;
 
-/// makecontext passes ints: the address comes in two.
+Block &Block::kept(unsigned threads) {
+  thread_local std::map<unsigned, Block> blocks;
+  return blocks.try_emplace(threads, threads).first->second;
+}
+
+/// Leaves `from` and goes on at `to`. swapcontext would ask the kernel for the signal mask twice a switch,
+/// which is most of a block's time; but sanitizers follow no jump to another stack.
+[[gnu::noinline]] void Block::go(Place &from, Place &to) {
+#ifdef DS_SANITIZED
+  from.isLeft = true;
+  swapcontext(&from.start, &to.start);
+#else
+  from.isLeft = true;
+  if (_setjmp(from.left) != 0)
+    return;
+  if (to.isLeft)
+    _longjmp(to.left, 1);
+  setcontext(&to.start);
+#endif
+}
+
+/// makecontext passes ints: the address comes in two. A thread that has ended waits for the block's next run.
 void Block::enter(unsigned high, unsigned low) {
   auto *block = reinterpret_cast<Block *>(uintptr_t(high) << 32 | low);
-  (*block->body)(block->running);
-  block->fibers[block->running].done = true;
+  for (;;) {
+    (*block->body)(block->running);
+    Fiber &fiber = block->fibers[block->running];
+    fiber.done = true;
+    go(fiber.place, block->scheduler);
+  }
 }
 
 bool Block::run(const std::function<void(unsigned)> &function) {
   body = &function;
   auto address = reinterpret_cast<uintptr_t>(this);
   for (Fiber &fiber : fibers) {
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = &scheduler;
+    if (!fiber.place.isLeft || !fiber.done) { // one that waited for ever begins anew
+      ucontext_t &start = fiber.place.start;
+      fiber.place.isLeft = false;
+      getcontext(&start);
+      start.uc_stack.ss_sp = fiber.stack.get();
+      start.uc_stack.ss_size = kStackBytes;
+      start.uc_link = nullptr;
+      makecontext(&start, reinterpret_cast<void (*)()>(&Block::enter), 2, unsigned(address >> 32),
+                  unsigned(address));
+    }
     fiber.done = fiber.waits = false;
     fiber.exchanges = 0;
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Block::enter), 2, unsigned(address >> 32),
-                unsigned(address));
   }
   do
     for (unsigned thread = 0; thread < fibers.size(); ++thread)
       if (!fibers[thread].done && !fibers[thread].waits) {
         running = thread;
-        swapcontext(&scheduler, &fibers[thread].context);
+        go(scheduler, fibers[thread].place);
       }
   while (release());
   for (const Fiber &fiber : fibers)
@@ -76,7 +106,7 @@ void Block::wait(unsigned group) {
   Fiber &fiber = fibers[running];
   fiber.waits = true;
   fiber.group = group;
-  swapcontext(&fiber.context, &scheduler);
+  go(fiber.place, scheduler);
 }
 
 uint32_t Block::exchange(uint32_t word, unsigned from) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -23,6 +24,8 @@ public:
 
   explicit Block(unsigned threads);
   ~Block();
+  /// A block of so many threads that stays, with their stacks, for the next launch of this host thread.
+  static Block &kept(unsigned threads);
 
   /// Runs `body(thread)` for every thread; false when the threads wait for one another for ever.
   bool run(const std::function<void(unsigned thread)> &body);
@@ -39,10 +42,16 @@ public:
   bool any(bool mine);
 
 private:
+  /// Where a thread or the scheduler goes on.
+  struct Place {
+    ucontext_t start;
+    jmp_buf left;
+    bool isLeft = false; ///< else it begins at `start`
+  };
   struct Fiber {
-    ucontext_t context;
+    Place place;
     std::unique_ptr<char[]> stack;
-    bool done = false, waits = false, says = false;
+    bool done = true, waits = false, says = false;
     unsigned group = 0;     ///< that it waits for: a warp's number, or ~0 for the block
     uint32_t words[2] = {}; ///< what it hands over, alternating
     unsigned exchanges = 0;
@@ -52,9 +61,10 @@ private:
   void wait(unsigned group);
   bool release();
   static void enter(unsigned high, unsigned low);
+  static void go(Place &from, Place &to);
 
   std::vector<Fiber> fibers;
-  ucontext_t scheduler;
+  Place scheduler;
   unsigned running = 0;
   const std::function<void(unsigned)> *body = nullptr;
 };

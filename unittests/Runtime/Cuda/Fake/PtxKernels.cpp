@@ -78,15 +78,6 @@ bool reaches(uint64_t address, uint32_t bytes, ptx::Space space) {
   return fault == CUDA_SUCCESS;
 }
 
-/// A block of so many fibers; their stacks are kept.
-ds::test::Block &blockOf(unsigned threads) {
-  static std::map<unsigned, std::unique_ptr<ds::test::Block>> blocks;
-  auto &block = blocks[threads];
-  if (!block)
-    block = std::make_unique<ds::test::Block>(threads);
-  return *block;
-}
-
 /// False if threads wait for one another for ever.
 bool runBlock(const ptx::Entry &entry, const uint64_t *parameters, ptx::Thread thread) {
   if (!entry.meets) {
@@ -94,7 +85,7 @@ bool runBlock(const ptx::Entry &entry, const uint64_t *parameters, ptx::Thread t
       entry.run(parameters, thread);
     return true;
   }
-  running.block = &blockOf(thread.threads);
+  running.block = &ds::test::Block::kept(thread.threads);
   return running.block->run([&](unsigned number) {
     ptx::Thread own = thread;
     own.thread = number;
