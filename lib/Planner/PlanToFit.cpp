@@ -3,7 +3,7 @@
 // A step is planned until it fits (PlanFitter.h). Two decisions stand around that.
 //
 // One comes earlier: whether a rank keeps gradients whole until the end of a step. It is taken back where no
-// plan fits with it.
+// plan fits with it, and where the plan that does gives up time for their place and is the slower for it.
 //
 // What is copied to the host costs time by where its copies stand, of which the choice knows an estimate. So
 // where activations may go there, two narrower choices are planned as well, and the simulated steps decide:
@@ -19,8 +19,36 @@
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Support/Format.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace mlir::ds;
+
+namespace {
+/// An entry of what the module says of training.
+struct TrainingEntry {
+  StringLiteral group, name;
+};
+constexpr TrainingEntry kReduceEach{"zero_optimization", "reduce_each_micro_step"};
+constexpr TrainingEntry kActivations{"offload", "activations"};
+} // namespace
+
+static DictionaryAttr getTrainingGroup(ModuleOp module, StringRef group) {
+  return module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr).getAs<DictionaryAttr>(group);
+}
+
+static Attribute getTraining(ModuleOp module, const TrainingEntry &entry) {
+  return getTrainingGroup(module, entry.group).get(entry.name);
+}
+
+static void setTraining(ModuleOp module, const TrainingEntry &entry, Attribute value) {
+  MLIRContext *context = module.getContext();
+  NamedAttrList group(getTrainingGroup(module, entry.group));
+  group.set(entry.name, value);
+  NamedAttrList training(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
+  training.set(entry.group, group.getDictionary(context));
+  module->setAttr(DsDialect::kTrainingAttr, training.getDictionary(context));
+}
 
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.
 static bool reduceEachMicroStep(ModuleOp module) {
@@ -28,13 +56,42 @@ static bool reduceEachMicroStep(ModuleOp module) {
   if (failed(training) || training->world == 1 || training->accumulation == 1 ||
       training->sharding.stage != 1 || training->sharding.reduceEachMicroStep)
     return false;
-  Builder builder(module.getContext());
-  NamedAttrList keys(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
-  NamedAttrList zero(cast<DictionaryAttr>(keys.get("zero_optimization")));
-  zero.set("reduce_each_micro_step", builder.getBoolAttr(true));
-  keys.set("zero_optimization", builder.getDictionaryAttr(zero.getAttrs()));
-  module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
+  setTraining(module, kReduceEach, BoolAttr::get(module.getContext(), true));
   return true;
+}
+
+/// Whether the plan has anything on the host, or made again for time.
+static bool hasGivenUp(ModuleOp planned) {
+  auto residency = planned->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  return residency && (residency.getAs<IntegerAttr>("host_values").getInt() > 0 || Expected(planned).hasPaid);
+}
+
+/// Puts the plan `from` in the place of `to`.
+static void replace(ModuleOp to, OwningOpRef<ModuleOp> from) {
+  to.getBodyRegion().takeBody(from->getBodyRegion());
+  to->setAttrs((*from)->getAttrDictionary());
+}
+
+/// Plans `step`, which reduces gradients in each micro-step, and leaves in `module`, which is the plan that
+/// reduces them once and fits, the faster.
+static LogicalResult takeFasterReduction(ModuleOp module, OwningOpRef<ModuleOp> step,
+                                         const PipelineOptions &options, RunPipeline run) {
+  FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
+  PlanFitter fitter(options, run, /*resident=*/nullptr);
+  if (failed(rates) || failed(fitter.plan(*step, Phase::Step)))
+    return failure();
+  OwningOpRef<ModuleOp> each = fitter.takeBest();
+  const double once = predictStep(module, *rates, 0).stepSeconds.value_or(0);
+  const double inEach = predictStep(*each, *rates, 0).stepSeconds.value_or(0);
+  if (arenaBytes(*each) > options.memory || inEach >= once)
+    return success();
+  replace(module, std::move(each));
+  addChoice(module,
+            llvm::formatv("reducing gradients once per step would fit, and make the step {0:F1} % longer: "
+                          "it leaves less room for what saves time",
+                          100 * (once / inEach - 1))
+                .str());
+  return success();
 }
 
 /// Plans `module` by one choice of what is kept, as `plan` does; what was left open of the step may be taken
@@ -48,16 +105,21 @@ static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, Run
   PlanFitter fitter(options, run, std::move(resident));
   if (failed((fitter.*plan)(module, *from)))
     return failure();
-  if (!fitter.fits() && *from == Phase::Step && reduceEachMicroStep(module)) {
+  const bool isOpen = *from == Phase::Step && reduceEachMicroStep(module); // not in the plan that is made
+  const bool isTooLarge = isOpen && !fitter.fits();
+  if (isTooLarge) {
     addChoice(module, "reducing gradients once per step would take " + ::ds::formatBytes(fitter.getArena()) +
                           ", the limit is " + ::ds::formatBytes(options.memory));
     if (failed((fitter.*plan)(module, *from)))
       return failure();
   }
   OwningOpRef<ModuleOp> best = fitter.takeBest();
-  module.getBodyRegion().takeBody(best->getBodyRegion());
-  module->setAttrs((*best)->getAttrDictionary());
-  return success();
+  const bool isPlanOfMost = options.memory > 0 && plan == &PlanFitter::plan;
+  OwningOpRef<ModuleOp> each;
+  if (isOpen && !isTooLarge && isPlanOfMost && hasGivenUp(*best))
+    each = module.clone();
+  replace(module, std::move(best));
+  return each ? takeFasterReduction(module, std::move(each), options, run) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -81,22 +143,6 @@ static bool mayMoveActivations(ModuleOp module, Phase phase) {
          training->offload.activations == OffloadOptions::Activations::Chosen;
 }
 
-/// Whether the plan has anything on the host, or made again for time.
-static bool hasGivenUp(ModuleOp planned) {
-  auto residency = planned->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  return residency && (residency.getAs<IntegerAttr>("host_values").getInt() > 0 || Expected(planned).hasPaid);
-}
-
-/// Leaves activations on the device.
-static void keepActivations(ModuleOp module) {
-  Builder builder(module.getContext());
-  NamedAttrList keys(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
-  NamedAttrList offload(cast<DictionaryAttr>(keys.get("offload")));
-  offload.set("activations", builder.getStringAttr("keep"));
-  keys.set("offload", builder.getDictionaryAttr(offload.getAttrs()));
-  module->setAttr(DsDialect::kTrainingAttr, builder.getDictionaryAttr(keys.getAttrs()));
-}
-
 /// Plans `step` by narrower choices as well, and leaves in `module`, which is its plan by all mechanisms, the
 /// fastest that fits.
 static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineOptions &options,
@@ -104,7 +150,7 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
   FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
   if (failed(rates))
     return failure();
-  const Attribute training = module->getAttr(DsDialect::kTrainingAttr);
+  const Attribute moves = getTraining(module, kActivations);
   auto judge = [&](ModuleOp planned) { // what does not fit comes last, the smallest first
     const auto bytes = arenaBytes(planned);
     return std::pair(std::max<int64_t>(0, bytes - options.memory),
@@ -114,7 +160,7 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
   for (const Narrowing &narrowing : kNarrowings) {
     OwningOpRef<ModuleOp> other = step.clone();
     if (!narrowing.usesHost)
-      keepActivations(*other);
+      setTraining(*other, kActivations, StringAttr::get(module.getContext(), "keep"));
     PipelineOptions used = options;
     used.repeatsCalls = narrowing.repeatsCalls;
     if (failed(planBy(*other, used, run, &PlanFitter::plan)))
@@ -123,9 +169,8 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
     if (judged >= best)
       continue;
     best = judged;
-    module.getBodyRegion().takeBody((*other)->getRegion(0));
-    module->setAttrs((*other)->getAttrDictionary());
-    module->setAttr(DsDialect::kTrainingAttr, training);
+    replace(module, std::move(other));
+    setTraining(module, kActivations, moves);
     addChoice(
         module,
         ("of what forward may keep, make again or have on the host, a narrower choice is the fastest: " +

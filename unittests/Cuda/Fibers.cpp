@@ -23,11 +23,10 @@ Block &Block::kept(unsigned threads) {
 /// Leaves `from` and goes on at `to`. swapcontext would ask the kernel for the signal mask twice a switch,
 /// which is most of a block's time; but sanitizers follow no jump to another stack.
 [[gnu::noinline]] void Block::go(Place &from, Place &to) {
-#ifdef DS_SANITIZED
   from.isLeft = true;
+#ifdef DS_SANITIZED
   swapcontext(&from.start, &to.start);
 #else
-  from.isLeft = true;
   if (_setjmp(from.left) != 0)
     return;
   if (to.isLeft)
