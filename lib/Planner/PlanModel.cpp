@@ -15,7 +15,6 @@
 #include "ds/Planner/PlanModel.h"
 #include "Expected.h"
 #include "StepSimulation.h"
-#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -102,7 +101,7 @@ private:
   bool isAsExpected(ModuleOp planned, const LossChoice &choice) const;
   bool isLeast(ModuleOp planned, const LossChoice &choice) const;
   bool fits(ModuleOp planned) const { return options.memory == 0 || arenaBytes(planned) <= options.memory; }
-  FailureOr<double> secondsOf(ModuleOp planned) const;
+  FailureOr<double> secondsOf(ModuleOp planned) const { return predictSeconds(planned, options.cluster); }
   FailureOr<bool> isBetter(ModuleOp a, ModuleOp b) const;
   LogicalResult finish(const LossChoice &choice);
 
@@ -212,14 +211,6 @@ FailureOr<ModuleOp> LossPlanner::planPieces(int64_t chosen) {
   if (!*isWorse)
     pieces = std::move(*made), rows = chosen;
   return *pieces;
-}
-
-/// Of a step, as planned.
-FailureOr<double> LossPlanner::secondsOf(ModuleOp planned) const {
-  FailureOr<::ds::cost::Rates> rates = readRates(planned, options.cluster);
-  if (failed(rates))
-    return failure();
-  return predictStep(planned, *rates, 0).stepSeconds.value_or(0);
 }
 
 /// Whether `planned` fits, and without giving up more than `choice` did.

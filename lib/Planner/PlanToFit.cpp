@@ -12,7 +12,6 @@
 //===---------------------------------------------------------------------------===//
 #include "PlanFitter.h"
 #include "StepSimulation.h"
-#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -24,30 +23,8 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-namespace {
-/// An entry of what the module says of training.
-struct TrainingEntry {
-  StringLiteral group, name;
-};
-constexpr TrainingEntry kReduceEach{"zero_optimization", "reduce_each_micro_step"};
-constexpr TrainingEntry kActivations{"offload", "activations"};
-} // namespace
-
-static DictionaryAttr getTrainingGroup(ModuleOp module, StringRef group) {
-  return module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr).getAs<DictionaryAttr>(group);
-}
-
-static Attribute getTraining(ModuleOp module, const TrainingEntry &entry) {
-  return getTrainingGroup(module, entry.group).get(entry.name);
-}
-
-static void setTraining(ModuleOp module, const TrainingEntry &entry, Attribute value) {
-  MLIRContext *context = module.getContext();
-  NamedAttrList group(getTrainingGroup(module, entry.group));
-  group.set(entry.name, value);
-  NamedAttrList training(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
-  training.set(entry.group, group.getDictionary(context));
-  module->setAttr(DsDialect::kTrainingAttr, training.getDictionary(context));
+static void setTraining(ModuleOp module, const TrainingOptions &training) {
+  module->setAttr(DsDialect::kTrainingAttr, makeTrainingAttr(module.getContext(), training));
 }
 
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.
@@ -56,7 +33,8 @@ static bool reduceEachMicroStep(ModuleOp module) {
   if (failed(training) || training->world == 1 || training->accumulation == 1 ||
       training->sharding.stage != 1 || training->sharding.reduceEachMicroStep)
     return false;
-  setTraining(module, kReduceEach, BoolAttr::get(module.getContext(), true));
+  training->sharding.reduceEachMicroStep = true;
+  setTraining(module, *training);
   return true;
 }
 
@@ -76,20 +54,22 @@ static void replace(ModuleOp to, OwningOpRef<ModuleOp> from) {
 /// reduces them once and fits, the faster.
 static LogicalResult takeFasterReduction(ModuleOp module, OwningOpRef<ModuleOp> step,
                                          const PipelineOptions &options, RunPipeline run) {
-  FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
   PlanFitter fitter(options, run, /*resident=*/nullptr);
-  if (failed(rates) || failed(fitter.plan(*step, Phase::Step)))
+  if (failed(fitter.plan(*step, Phase::Step)))
     return failure();
+  const bool fits = fitter.fits();
   OwningOpRef<ModuleOp> each = fitter.takeBest();
-  const double once = predictStep(module, *rates, 0).stepSeconds.value_or(0);
-  const double inEach = predictStep(*each, *rates, 0).stepSeconds.value_or(0);
-  if (arenaBytes(*each) > options.memory || inEach >= once)
+  FailureOr<double> once = predictSeconds(module, options.cluster);
+  FailureOr<double> inEach = predictSeconds(*each, options.cluster);
+  if (failed(once) || failed(inEach))
+    return failure();
+  if (!fits || *inEach >= *once)
     return success();
   replace(module, std::move(each));
   addChoice(module,
             llvm::formatv("reducing gradients once per step would fit, and make the step {0:F1} % longer: "
                           "it leaves less room for what saves time",
-                          100 * (once / inEach - 1))
+                          100 * (*once / *inEach - 1))
                 .str());
   return success();
 }
@@ -143,34 +123,47 @@ static bool mayMoveActivations(ModuleOp module, Phase phase) {
          training->offload.activations == OffloadOptions::Activations::Chosen;
 }
 
+/// Says of `module` what of its activations goes to the host.
+static LogicalResult setActivations(ModuleOp module, OffloadOptions::Activations activations) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  if (failed(training))
+    return failure();
+  training->offload.activations = activations;
+  setTraining(module, *training);
+  return success();
+}
+
 /// Plans `step` by narrower choices as well, and leaves in `module`, which is its plan by all mechanisms, the
 /// fastest that fits.
 static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineOptions &options,
                                  RunPipeline run) {
-  FailureOr<::ds::cost::Rates> rates = readRates(module, options.cluster);
-  if (failed(rates))
-    return failure();
-  const Attribute moves = getTraining(module, kActivations);
-  auto judge = [&](ModuleOp planned) { // what does not fit comes last, the smallest first
-    const auto bytes = arenaBytes(planned);
-    return std::pair(std::max<int64_t>(0, bytes - options.memory),
-                     predictStep(planned, *rates, 0).stepSeconds.value_or(0));
+  using Judged = std::pair<int64_t, double>; // what does not fit comes last, the smallest first
+  auto judge = [&](ModuleOp planned) -> FailureOr<Judged> {
+    FailureOr<double> seconds = predictSeconds(planned, options.cluster);
+    if (failed(seconds))
+      return failure();
+    return Judged(std::max<int64_t>(0, arenaBytes(planned) - options.memory), *seconds);
   };
-  auto best = judge(module);
+  FailureOr<Judged> best = judge(module);
+  if (failed(best))
+    return failure();
   for (const Narrowing &narrowing : kNarrowings) {
     OwningOpRef<ModuleOp> other = step.clone();
-    if (!narrowing.usesHost)
-      setTraining(*other, kActivations, StringAttr::get(module.getContext(), "keep"));
     PipelineOptions used = options;
     used.repeatsCalls = narrowing.repeatsCalls;
+    if (!narrowing.usesHost && failed(setActivations(*other, OffloadOptions::Activations::Kept)))
+      return failure();
     if (failed(planBy(*other, used, run, &PlanFitter::plan)))
       return failure();
-    auto judged = judge(*other);
-    if (judged >= best)
+    FailureOr<Judged> judged = judge(*other);
+    if (failed(judged))
+      return failure();
+    if (*judged >= *best)
       continue;
     best = judged;
     replace(module, std::move(other));
-    setTraining(module, kActivations, moves);
+    if (failed(setActivations(module, OffloadOptions::Activations::Chosen))) // as it was asked
+      return failure();
     addChoice(
         module,
         ("of what forward may keep, make again or have on the host, a narrower choice is the fastest: " +

@@ -40,6 +40,10 @@ StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates, Ear
 /// What the step is made of, in seconds, with the cluster's figures behind it. `flops` are those of one rank.
 ::ds::report::Prediction predictStep(ModuleOp module, const ::ds::cost::Rates &rates, double flops);
 
+/// Seconds of that step, at the rates of `cluster`; 0 where nothing is predicted. Fails with a diagnostic
+/// where there is no such cluster.
+FailureOr<double> predictSeconds(ModuleOp planned, StringRef cluster);
+
 /// A sentence on what updates that do not wait for the norm win and risk; empty where all of them wait.
 std::string describeSpeculation(ModuleOp module, const ::ds::cost::Rates &rates);
 

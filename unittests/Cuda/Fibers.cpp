@@ -50,7 +50,7 @@ bool Block::run(const std::function<void(unsigned)> &function) {
   body = &function;
   auto address = reinterpret_cast<uintptr_t>(this);
   for (Fiber &fiber : fibers) {
-    if (!fiber.place.isLeft || !fiber.done) { // one that waited for ever begins anew
+    if (!fiber.done) { // it has not run yet, or waited for ever
       ucontext_t &start = fiber.place.start;
       fiber.place.isLeft = false;
       getcontext(&start);

@@ -51,7 +51,7 @@ private:
   struct Fiber {
     Place place;
     std::unique_ptr<char[]> stack;
-    bool done = true, waits = false, says = false;
+    bool done = false, waits = false, says = false;
     unsigned group = 0;     ///< that it waits for: a warp's number, or ~0 for the block
     uint32_t words[2] = {}; ///< what it hands over, alternating
     unsigned exchanges = 0;

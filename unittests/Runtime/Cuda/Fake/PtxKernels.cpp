@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <memory>
 
 namespace ds::rt::fake {
 namespace {
