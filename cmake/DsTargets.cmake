@@ -40,11 +40,16 @@ endfunction()
 set(DS_MLIR_HEADERS <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/PatternMatch.h> <mlir/Pass/PassManager.h> <llvm/Support/raw_ostream.h>
   <ds/Dialect/Ds.h> <ds/Dialect/Work.h> <ds/Passes/Phases.h> <ds/Passes/ScheduledFunction.h> <functional> <map> <optional> <string>
   <vector>)
+# Clang writes into a precompiled header when each header was changed, and refuses others of the same content: a compiler cache, or
+# a checkout made again, has them with other times. The build itself knows what has changed.
+set(DS_PRECOMPILE_FLAGS "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+
 if(DS_PRECOMPILE)
   file(TOUCH ${CMAKE_BINARY_DIR}/precompiled.cpp)
   add_library(ds_mlir_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
   target_link_libraries(ds_mlir_precompiled PRIVATE ds_mlir_flags)
   target_precompile_headers(ds_mlir_precompiled PRIVATE ${DS_MLIR_HEADERS})
+  target_compile_options(ds_mlir_precompiled PRIVATE ${DS_PRECOMPILE_FLAGS})
   add_dependencies(ds_mlir_precompiled ds_tablegen)
 endif()
 
@@ -55,6 +60,7 @@ if(DS_PRECOMPILE AND DS_TESTS)
   foreach(kind test mlir_test)
     add_executable(ds_${kind}_precompiled EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled-main.cpp)
     target_link_libraries(ds_${kind}_precompiled PRIVATE GTest::gtest GTest::gmock)
+    target_compile_options(ds_${kind}_precompiled PRIVATE ${DS_PRECOMPILE_FLAGS})
     set_target_properties(ds_${kind}_precompiled PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittests)
   endforeach()
   target_precompile_headers(ds_test_precompiled PRIVATE ${tests_first})
