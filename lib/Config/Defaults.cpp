@@ -196,7 +196,9 @@ Schedule fillSchedule(const Resolved &resolved, const Optimizer &optimizer, Repo
 static Precision fillPrecision(const Resolved &r) {
   Precision p;
   Fp16 &f = p.fp16;
-  f = {r.flag("fp16.enabled"),
+  // A mode that is off asks for no masters.
+  const bool isFp16 = r.flag("fp16.enabled"), isBf16 = r.flag("bf16.enabled");
+  f = {isFp16,
        r.flag("fp16.auto_cast"),
        r.number("fp16.loss_scale"),
        r.integer("fp16.initial_scale_power"),
@@ -204,9 +206,10 @@ static Precision fillPrecision(const Resolved &r) {
        r.integer("fp16.hysteresis"),
        r.flag("fp16.consecutive_hysteresis"),
        r.integer("fp16.min_loss_scale"),
-       r.flag("fp16.fp16_master_weights_and_grads")};
-  p.bf16 = {r.flag("bf16.enabled"), r.flag("bf16.immediate_grad_update"), r.flag("bf16.check_grad_overflow"),
-            r.flag("bf16.bf16_master_weights_and_grads"), r.flag("bf16.bf16_optimizer_states")};
+       isFp16 && r.flag("fp16.fp16_master_weights_and_grads")};
+  p.bf16 = {isBf16, r.flag("bf16.immediate_grad_update"), r.flag("bf16.check_grad_overflow"),
+            isBf16 && r.flag("bf16.bf16_master_weights_and_grads"),
+            isBf16 && r.flag("bf16.bf16_optimizer_states")};
   DType mode = f.enabled ? DType::F16 : p.bf16.enabled ? DType::BF16 : DType::F32;
   p.model = r.maybeDtype("data_types.param_dtype").value_or(mode);
   p.gradAccum = r.maybeDtype("data_types.grad_accum_dtype");

@@ -48,6 +48,8 @@ static void fillExtensions(Zero &zero, const Resolved &r) {
     zero.locoErrBeta = r.number(ZERO "zeropp_loco_param.err_beta");
     zero.locoResetT = r.integer(ZERO "zeropp_loco_param.reset_T");
   }
+  if (zero.stage != 3) // the other stages read none of the rest
+    return;
   zero.hpzPartitionSize = r.integer(ZERO "zero_hpz_partition_size");
   zero.quantizedWeights = r.flag(ZERO "zero_quantized_weights");
   zero.quantizedNontrainableWeights = r.flag(ZERO "zero_quantized_nontrainable_weights");

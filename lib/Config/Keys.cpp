@@ -60,6 +60,13 @@ bool isFor(const Key &key, std::string_view type) {
   return false;
 }
 
+bool matchesAny(std::string_view key, std::span<const std::string_view> patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](std::string_view pattern) {
+    bool isBeginning = pattern.ends_with('.') || pattern.ends_with('_');
+    return isBeginning ? key.starts_with(pattern) : key == pattern;
+  });
+}
+
 const Key *findKey(std::string_view path, std::string_view type) {
   const Key *found = nullptr;
   for (const Key &key : keyTable()) {

@@ -56,6 +56,9 @@ const Key *findKey(std::string_view path, std::string_view type = "");
 /// Whether an optimizer or scheduler of this type has the row; rows of no type are everyone's.
 bool isFor(const Key &key, std::string_view type);
 
+/// Whether `key` is one of `patterns`: keys, and beginnings of keys that end with a point or an underscore.
+bool matchesAny(std::string_view key, std::span<const std::string_view> patterns);
+
 /// Whether keys lie below this path.
 bool isSection(std::string_view path);
 

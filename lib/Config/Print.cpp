@@ -25,6 +25,20 @@ static void noteOtherStages(const Config &config, Report &report) {
                                std::to_string(config.zero.stage));
 }
 
+/// Keys that the file gives of a block that is off.
+static void noteBlocksOff(const Config &config, Report &report) {
+  for (const Setting &setting : config.settings) {
+    bool written = setting.origin == Origin::File || setting.origin == Origin::Set;
+    if (!written || !setting.changed || setting.status == KeyStatus::Noted ||
+        setting.status == KeyStatus::Detail)
+      continue;
+    std::optional<std::string_view> why = whyOff(config, setting);
+    if (why && !why->empty())
+      report.notices.push_back(setting.from + ": " + quote(setting.key) + " = " + setting.value +
+                               " has no effect here: " + std::string(*why));
+  }
+}
+
 /// What an "auto" that counts as absent comes to.
 static std::string resolution(const Entry &entry) {
   if (entry.path == "scheduler.params.total_num_steps" && entry.value.is(Value::Kind::Null))
@@ -57,6 +71,7 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
     config.settings.push_back(std::move(setting));
   }
   noteOtherStages(config, report);
+  noteBlocksOff(config, report);
   // Ranks that share sequences have the same parameters, and ZeRO shards over them as well.
   if (config.zero.stage > 0 && config.mesh.dp * config.mesh.sp == 1)
     report.notices.push_back(report.name +

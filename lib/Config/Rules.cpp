@@ -1,7 +1,9 @@
 //===- Rules.cpp - What may not stand together --------------------------------------===//
 //
 // One row per rule: the keys it is about, the condition that breaks it and what to do. The message shows
-// every key with its value and origin, so the rows say only why.
+// every key with its value and origin, so the rows say only why. What DeepSpeed asks of an optimizer that a
+// script hands in is no rule: here every optimizer is the configuration's. Keys of a block that is off break
+// none.
 //
 //===---------------------------------------------------------------------------===//
 #include "Build.h"
@@ -45,9 +47,11 @@ static bool isTested(const Config &c) {
   static constexpr std::string_view kTested[] = {"Adam", "AdamW", "Adagrad", "Lion", "Muon"};
   return std::find(std::begin(kTested), std::end(kTested), c.optimizer.name) != std::end(kTested);
 }
+/// Whether DeepCompile is on and runs that pass.
 static bool compilePass(const Config &c, std::string_view name) {
   const Setting *passes = c.find("compile.passes");
-  return passes && passes->value.find("\"" + std::string(name) + "\"") != std::string::npos;
+  return on(c, "compile.deepcompile") && passes &&
+         passes->value.find("\"" + std::string(name) + "\"") != std::string::npos;
 }
 static bool autoEpWith3(const Config &c) { return on(c, "expert_parallel.enabled") && c.zero.stage == 3; }
 static bool outside01(double x) { return !(x >= 0 && x < 1); }
@@ -84,11 +88,6 @@ static constexpr Rule kRules[] = {
     {"bf16.bf16_master_weights_and_grads " ZERO "stage",
      [](const Config &c) { return c.precision.bf16.masterWeightsAndGrads && c.zero.stage == 0; },
      "16-bit masters need ZeRO stage 1, 2 or 3", "choose a stage"},
-    {"fp16.fp16_master_weights_and_grads bf16.bf16_master_weights_and_grads",
-     [](const Config &c) {
-       return c.precision.fp16.masterWeightsAndGrads && c.precision.bf16.masterWeightsAndGrads;
-     },
-     "masters have one type", "turn one of them off"},
     {"fp16.fp16_master_weights_and_grads " ZERO "offload_optimizer.device optimizer.type",
      [](const Config &c) { return c.precision.fp16.masterWeightsAndGrads && !usesCpuAdam(c); },
      "fp16 masters need DeepSpeed's CPU Adam",
@@ -108,7 +107,7 @@ static constexpr Rule kRules[] = {
     {"fp16.loss_scale fp16.loss_scale_window fp16.min_loss_scale",
      [](const Config &c) {
        const Fp16 &f = c.precision.fp16;
-       return f.lossScale == 0 && (f.lossScaleWindow <= 0 || f.minLossScale <= 0);
+       return f.enabled && f.lossScale == 0 && (f.lossScaleWindow <= 0 || f.minLossScale <= 0);
      },
      "dynamic loss scaling needs a window and a minimum above 0", "give positive values"},
     {"data_types.param_dtype fp16.enabled bf16.enabled",
@@ -128,21 +127,13 @@ static constexpr Rule kRules[] = {
      "without ZeRO gradients accumulate in the model's type, or in fp32 for bf16",
      "drop \"data_types.grad_accum_dtype\""},
     {ZERO "offload_optimizer.ratio " ZERO "stage",
-     [](const Config &c) { return c.zero.offloadOptimizer.ratio < 1 && c.zero.stage != 3; },
+     [](const Config &c) { return offloads(c) && c.zero.offloadOptimizer.ratio < 1 && c.zero.stage != 3; },
      "partial offload needs stage 3", "set the ratio to 1.0"},
     {"optimizer.type " ZERO "stage zero_allow_untested_optimizer",
      [](const Config &c) {
        return c.zero.stage > 0 && !isTested(c) && !isOneBit(c) && !on(c, "zero_allow_untested_optimizer");
      },
      "DeepSpeed has not tested this optimizer under ZeRO", "set \"zero_allow_untested_optimizer\": true"},
-    {"optimizer.type " ZERO "offload_optimizer.device zero_force_ds_cpu_optimizer",
-     [](const Config &c) {
-       bool own = usesCpuAdam(c) || (isAdam(c) && !on(c, "optimizer.params.torch_adam")) ||
-                  c.optimizer.kind == Optimizer::Kind::Adagrad || c.optimizer.kind == Optimizer::Kind::Lion;
-       return offloads(c) && on(c, "zero_force_ds_cpu_optimizer") && !own;
-     },
-     "an offloaded optimizer must be one of DeepSpeed's own for the CPU",
-     "set \"zero_force_ds_cpu_optimizer\": false, or use AdamW, Adagrad or Lion"},
     {"optimizer.type " ZERO "stage", [](const Config &c) { return isOneBit(c) && c.zero.stage > 0; },
      "1-bit optimizers do not go with ZeRO", "set the stage to 0"},
     {"optimizer.type fp16.enabled fp16.loss_scale",
@@ -205,14 +196,14 @@ static constexpr Rule kRules[] = {
      "overlapped reduction outside stage 2 needs managed accumulation", "turn overlap_comm off"},
     {"activation_checkpointing.contiguous_memory_optimization activation_checkpointing.partition_activations",
      [](const Config &c) {
-       return c.activationCheckpointing.contiguousMemoryOptimization &&
-              !c.activationCheckpointing.partitionActivations;
+       const ActivationCheckpointing &a = c.activationCheckpointing;
+       return a.contiguousMemoryOptimization && a.demands() && !a.partitionActivations;
      },
      "contiguous checkpoints must be partitioned", "turn partition_activations on"},
     {"activation_checkpointing.contiguous_memory_optimization activation_checkpointing.number_checkpoints",
      [](const Config &c) {
-       return c.activationCheckpointing.contiguousMemoryOptimization &&
-              !c.activationCheckpointing.numberCheckpoints;
+       const ActivationCheckpointing &a = c.activationCheckpointing;
+       return a.contiguousMemoryOptimization && a.demands() && !a.numberCheckpoints;
      },
      "contiguous checkpoints must be counted", "give number_checkpoints"},
     {"activation_checkpointing.ops activation_checkpointing.layers "
@@ -289,7 +280,7 @@ static constexpr Rule kRules[] = {
      [](const Config &c) {
        const Setting *limited = c.find("expert_parallel.num_limited_groups"),
                      *groups = c.find("expert_parallel.num_expert_groups");
-       return limited->value != "null" && groups->value != "null" &&
+       return on(c, "expert_parallel.enabled") && limited->value != "null" && groups->value != "null" &&
               exactInteger(limited->value).value_or(0) > exactInteger(groups->value).value_or(0);
      },
      "a token cannot use more groups than there are", "lower num_limited_groups"},

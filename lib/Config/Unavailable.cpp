@@ -11,12 +11,10 @@
 #include "Value.h"
 #include "ds/Config/Config.h"
 
-#include <algorithm>
-
 namespace ds::config {
 
-/// Keys, and beginnings of keys that end with a point or an underscore, that say where values live, when they
-/// are made, how they move, and who saves them.
+/// Keys, as matchesAny() takes them, that say where values live, when they are made, how they move, and who
+/// saves them.
 static constexpr std::string_view kNeutral[] = {"zero_optimization.offload_param.",
                                                 "zero_optimization.offload_optimizer.",
                                                 "zero_optimization.zero_hpz_partition_size",
@@ -31,20 +29,13 @@ static constexpr std::string_view kNeutral[] = {"zero_optimization.offload_param
                                                 "hybrid_engine.enabled",
                                                 "autotuning.enabled"};
 
-static bool changesNoNumber(std::string_view key) {
-  return std::any_of(std::begin(kNeutral), std::end(kNeutral), [&](std::string_view neutral) {
-    bool isBeginning = neutral.ends_with('.') || neutral.ends_with('_');
-    return isBeginning ? key.starts_with(neutral) : key == neutral;
-  });
-}
-
 Result<Config> readIgnoringUnavailable(ConfigSource source) {
   Result<Config> asked = readConfig(source);
   if (!asked)
     return asked;
   std::vector<std::string> ignored;
   for (const Refusal &refusal : refusedForProgram(*asked)) {
-    const Key *key = changesNoNumber(refusal.key) ? findKey(refusal.key) : nullptr;
+    const Key *key = matchesAny(refusal.key, kNeutral) ? findKey(refusal.key) : nullptr;
     if (!key)
       continue;
     source.sets.push_back(refusal.key + "=" + toJson(defaultValue(*key)));

@@ -1,10 +1,10 @@
 //===- Unsupported.cpp - What programs do not have yet -----------------------------------===//
 //
-// Two tables say it: the rows of the key table whose status is Refused, and the conditions below, which no
-// single key's default can express. Work that makes a feature real empties them.
+// Two tables say it: the rows of the key table whose status is Refused, unless their block is off, and the
+// conditions below, which no single key's default can express. Work that makes a feature real empties them.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Config/Config.h"
+#include "Build.h"
 
 #include <algorithm>
 
@@ -49,18 +49,10 @@ static constexpr Condition kConditions[] = {
      "buffers are converted to floats only"},
 };
 
-/// Refused rows whose other value means "off" as well.
-static bool isIdle(const Setting &setting) {
-  return (setting.key == "tensor_parallel.autotp_size" || setting.key == "pipeline.stages" ||
-          setting.key == "sequence_parallel_size" ||
-          setting.key == "zero_optimization.zero_hpz_partition_size") &&
-         (setting.value == "1" || setting.value == "0");
-}
-
 std::vector<Refusal> refusedForProgram(const Config &config) {
   std::vector<Refusal> refusals;
   for (const Setting &setting : config.settings) {
-    if (setting.status != KeyStatus::Refused || !setting.changed || isIdle(setting))
+    if (setting.status != KeyStatus::Refused || !setting.changed || whyOff(config, setting))
       continue;
     refusals.push_back({setting.key, setting.value, setting.note});
   }

@@ -21,8 +21,9 @@ TEST(Program, RefusesByName) {
        "data_types.grad_accum_dtype"},
       {"data_types: {buffer_dtype: 'int8'}", "data_types.buffer_dtype"},
       {"zero_optimization: {stage: 3, zenflow: {}}", "zero_optimization.zenflow"},
-      {"zero_optimization: {zero_quantized_gradients: true}", "zero_optimization.zero_quantized_gradients"},
-      {"zero_optimization: {mics_shard_size: 8}", "zero_optimization.mics_shard_size"},
+      {"zero_optimization: {stage: 3, zero_quantized_gradients: true}",
+       "zero_optimization.zero_quantized_gradients"},
+      {"zero_optimization: {stage: 3, mics_shard_size: 8}", "zero_optimization.mics_shard_size"},
       {"expert_parallel: {enabled: true}", "expert_parallel.enabled"},
       {"curriculum_learning: {enabled: true}", "curriculum_learning.enabled"},
       {"compression_training: {row_pruning: {shared_parameters: {enabled: true}}}",
@@ -107,6 +108,88 @@ TEST(Program, RefusesParallelismThatIsNotOfData) {
   EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 1), "");
   EXPECT_EQ(keys("pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, sequence_parallel_size: 1", 1),
             "");
+}
+
+TEST(Program, OffloadsWhateverOptimizerTheConfigurationNames) {
+  // DeepSpeed forbids only what a script hands in: its own line of the check is on the client's optimizer.
+  for (const char *optimizer :
+       {"{type: 'AdamW', params: {torch_adam: true}}", "{type: 'Adam', params: {torch_adam: true}}",
+        "{type: 'SGD'}", "{type: 'Lamb'}", "{type: 'Adagrad'}", "{type: 'Lion'}"}) {
+    Result<Config> config =
+        readMembers("zero_allow_untested_optimizer: true, optimizer: " + std::string(optimizer) +
+                    ", zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}");
+    ASSERT_TRUE(config) << optimizer << ": " << told(config);
+    EXPECT_TRUE(checkForProgram(*config)) << optimizer;
+    EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Cpu);
+  }
+}
+
+namespace {
+/// Keys of a block that is off, why they say nothing, and what turns the block on.
+struct OffBlock {
+  const char *members, *key, *why, *on;
+  int64_t ranks = 1;
+};
+} // namespace
+
+TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
+  const OffBlock cases[] = {
+      {"seq_parallel_communication_data_type: 'bf16'", "seq_parallel_communication_data_type",
+       "sequences are not divided among ranks", "sequence_parallel_size: 2", 2},
+      {"pipeline: {virtual_stages: 2}", "pipeline.virtual_stages", "there is one pipeline stage",
+       "zero_optimization: {stage: 1}, pipeline: {stages: 2, virtual_stages: 2}", 2},
+      {"tensor_parallel: {sequence_parallel: true}", "tensor_parallel.sequence_parallel",
+       "there is one tensor-parallel rank", "tensor_parallel: {autotp_size: 2, sequence_parallel: true}", 2},
+      {"tensor_parallel: {partition_config: {layer_specs: ['x']}}",
+       "tensor_parallel.partition_config.layer_specs", "there is one tensor-parallel rank",
+       "tensor_parallel: {autotp_size: 2, partition_config: {layer_specs: ['x']}}", 2},
+      {"use_data_before_expert_parallelism: true", "use_data_before_expert_parallelism",
+       "expert_parallel is off", "expert_parallel: {enabled: true}"},
+      {"zero_optimization: {stage: 2, zero_hpz_partition_size: 8}",
+       "zero_optimization.zero_hpz_partition_size", "stage 3 alone",
+       "zero_optimization: {stage: 3, zero_hpz_partition_size: 8}"},
+      {"zero_optimization: {stage: 2, zero_quantized_weights: true}",
+       "zero_optimization.zero_quantized_weights", "stage 3 alone",
+       "zero_optimization: {stage: 3, zero_quantized_weights: true}"},
+      {"zero_optimization: {stage: 3, zeropp_loco_param: {}}", "zero_optimization.zeropp_loco_param",
+       "gradients are not quantised",
+       "zero_optimization: {stage: 3, zeropp_loco_param: {}, zero_quantized_gradients: true}"},
+      {"zero_optimization: {stage: 1, mics_shard_size: 4}", "zero_optimization.mics_shard_size",
+       "MiCS is a form of stage 3", "zero_optimization: {stage: 3, mics_shard_size: 4}"},
+      {"zero_optimization: {stage: 3, mics_hierarchical_params_gather: true}",
+       "zero_optimization.mics_hierarchical_params_gather", "MiCS is off",
+       "zero_optimization: {stage: 3, mics_shard_size: 4, mics_hierarchical_params_gather: true}"},
+      {"aio: {use_gds: true}", "aio.use_gds", "nothing is on NVMe",
+       "aio: {use_gds: true}, zero_optimization: {offload_optimizer: {device: 'nvme', nvme_path: '/n'}}"},
+      {"fp16: {enabled: false, fp16_master_weights_and_grads: true}", "fp16.fp16_master_weights_and_grads",
+       "fp16 is off",
+       "fp16: {enabled: true, fp16_master_weights_and_grads: true}, "
+       "zero_optimization: {stage: 2, offload_optimizer: {device: 'cpu'}}"},
+  };
+  for (const OffBlock &block : cases) {
+    Result<Config> off = readMembers(block.members), on = readMembers(block.on, block.ranks);
+    ASSERT_TRUE(off && on) << block.members << ": " << told(off) << told(on);
+    EXPECT_TRUE(refusedForProgram(*off).empty()) << block.members;
+    EXPECT_THAT(noticesOf(off), HasSubstr("c:2:")) << block.members;
+    EXPECT_THAT(noticesOf(off), HasSubstr("\"" + std::string(block.key) + "\" = ")) << block.members;
+    EXPECT_THAT(noticesOf(off), HasSubstr("has no effect here: " + std::string(block.why)));
+    EXPECT_FALSE(refusedForProgram(*on).empty()) << block.on;
+  }
+  // The switches themselves say nothing where they are off.
+  Result<Config> config =
+      readMembers("sequence_parallel_size: 1, pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, "
+                  "quantize_training: {enabled: false, quantize_verbose: true}, "
+                  "zero_optimization: {stage: 3, zero_hpz_partition_size: 0, mics_shard_size: 0}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(checkForProgram(*config)) << checkForProgram(*config).error().message;
+  EXPECT_THAT(noticesOf(config), Not(HasSubstr("has no effect here")));
+  EXPECT_FALSE(refusedForProgram(*readMembers("quantize_training: {enabled: true}")).empty());
+  // A mode that is off asks for no masters.
+  config = readMembers("bf16: {enabled: false, bf16_master_weights_and_grads: true}");
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_FALSE(config->precision.bf16.masterWeightsAndGrads);
+  EXPECT_THAT(noticesOf(config),
+              HasSubstr("bf16_master_weights_and_grads\" = true has no effect here: bf16"));
 }
 
 TEST(Program, AcceptsFp32ByName) {
@@ -238,7 +321,7 @@ TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
   EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Cpu);
   // So does what changes numbers, to be refused.
   for (const char *members :
-       {"zero_optimization: {zero_quantized_weights: true}", "amp: {enabled: true}",
+       {"zero_optimization: {stage: 3, zero_quantized_weights: true}", "amp: {enabled: true}",
         "zero_optimization: {zenflow: {}}", "optimizer: {type: 'OneBitAdam'}",
         "curriculum_learning: {enabled: true}", "progressive_layer_drop: {enabled: true}"}) {
     config = readIgnoring(members);

@@ -105,8 +105,7 @@ TEST(Zero, KeysOfHooksAndTracesAreNotedWithTheirReplacement) {
 TEST(Zero, LaterWorkIsRefusedByName) {
   for (const char *member : {"zero_hpz_partition_size: 2", "zero_quantized_weights: true",
                              "zero_quantized_nontrainable_weights: true", "zero_quantized_gradients: true",
-                             "zeropp_loco_param: {}", "mics_shard_size: 2",
-                             "mics_hierarchical_params_gather: true", "zenflow: {}"}) {
+                             "mics_shard_size: 2", "zenflow: {}"}) {
     Result<Config> config = readZero(member);
     ASSERT_TRUE(config) << told(config);
     std::string key = "zero_optimization." + std::string(member).substr(0, std::string(member).find(':'));
