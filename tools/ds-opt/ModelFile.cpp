@@ -58,6 +58,14 @@ static Mistaken byContent(StringRef head) {
   return {"binary, and no MLIR bytecode", kGiveModel};
 }
 
+/// What an archive of torch.export is told from other zip archives by: its name.
+static Mistaken byArchiveName(StringRef path, Mistaken content) {
+  if (content.what != "a zip archive" || llvm::sys::path::extension(path) != ".pt2")
+    return content;
+  return {"an archive of torch.export, which is not read yet",
+          "export it as TorchScript: torch.jit.save(torch.jit.trace(model, inputs), \"model.pt\")"};
+}
+
 /// Kinds of texts that the ending of their name gives away.
 static Mistaken byName(StringRef path) {
   const std::string what = llvm::StringSwitch<std::string>(llvm::sys::path::extension(path).lower())
@@ -94,7 +102,7 @@ Status ds::opt::checkModelFile(const Options &options) {
   const StringRef head = (*buffer)->getBuffer();
   Mistaken mistaken;
   if (options.inputKind() == planner::InputKind::Mlir) {
-    mistaken = byContent(head);
+    mistaken = byArchiveName(path, byContent(head));
     if (mistaken.what.empty())
       mistaken = byName(path);
   } else if (options.inputKind() == planner::InputKind::HfConfig && isTrainingConfig(head)) {
