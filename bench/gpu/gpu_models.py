@@ -34,6 +34,26 @@ def gpt2(layers, heads, width, batch, length=1024, vocab=50257, **more):
             "weights": 12 * layers * width ** 2 + vocab * width, **more}
 
 
+def offloaded(accumulation):
+    """Moments and masters on the host, updated there; gradients are cut as ZeRO 2 cuts them."""
+    whole = config(8, accumulation, True, 2)
+    whole["zero_optimization"]["offload_optimizer"] = {"device": "cpu"}
+    return whole
+
+
+def llama_1b():
+    """Llama 3.2's 1B at 8192 tokens, with its table of words used twice."""
+    width, inner, layers, heads, key_heads, vocab, length = 2048, 8192, 16, 32, 8, 128256, 8192
+    hf = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": vocab, "hidden_size": width,
+          "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
+          "num_key_value_heads": key_heads, "max_position_embeddings": length, "rms_norm_eps": 1e-5,
+          "rope_theta": 500000.0, "tie_word_embeddings": True}
+    attention = 2 * width * width * (1 + key_heads / heads)
+    return {"hf": hf, "config": config(2, 1, True), "batch": 2, "length": length, "layers": layers, "width": width,
+            "heads": heads, "vocab": vocab, "compared": True, "large": True,
+            "weights": layers * (attention + 3 * width * inner) + vocab * width}
+
+
 def llama3_8b():
     """The largest of Llama 3's shapes that one H200 holds with AdamW, at 4096 tokens and without recomputation. PyTorch
     would need 120 GiB for weights, gradients and moments alone."""
@@ -51,7 +71,7 @@ def llama3_8b():
 # "ranks": as many GPUs; where there are fewer, the model is skipped.
 # "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel. "weights" counts
 # those of matrix products. PyTorch measures those that are "compared"; "large" ones are measured last and once.
-# "rehearsal": too small to say anything, packed only by name.
+# "rehearsal": too small to say anything, packed only by name, and so is what is "more_than_80g".
 MODELS = {
     "mlp": {"example": ["mlp", "--size", "tiny", "--batch", "8", "--data", "64"], "config": config(8, 2)},
     "gpt": {"example": ["gpt", "--size", "small", "--layers", "2", "--batch", "4", "--data", "64"],
@@ -68,8 +88,12 @@ MODELS = {
     **{f"gpt-zero{stage}": on_two(stage) for stage in range(4)},
     "gpt-zero3-bf16": on_two(3, True),
     "gpt2": gpt2(12, 12, 768, 16),
-    "gpt2-xl": gpt2(48, 25, 1600, 8, large=True),
-    "llama3-8b": llama3_8b(),
+    "gpt2-padded": gpt2(12, 12, 768, 16, vocab=50304),
+    "gpt2-xl": gpt2(48, 25, 1600, 8, vocab=50304, large=True),
+    "gpt2-xl-x4": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": config(8, 4, True), "compared": False},
+    "gpt2-xl-offload": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": offloaded(4), "compared": False},
+    "llama-1b": llama_1b(),
+    "llama3-8b": {**llama3_8b(), "more_than_80g": True},
     "gpt2-micro": gpt2(1, 2, 32, 2, 16, 64, rehearsal=True),
     "gpt2-milli": gpt2(2, 2, 32, 2, 16, 64, rehearsal=True, large=True),
 }
@@ -80,14 +104,24 @@ def family(name):
     return MODELS[name].get("example", [None])[0]
 
 
+def token_width(name):
+    """Bytes of a token in a stream: two hold words up to 65535."""
+    return 2 if MODELS[name]["vocab"] <= 1 << 16 else 4
+
+
+def step_tokens(model):
+    """Tokens of one step."""
+    return model["batch"] * model["length"] * model["config"]["gradient_accumulation_steps"]
+
+
 def tokens(name, folder):
     """A stream of tokens for a model from a config.json, the same on every machine; the file's path."""
-    model, path = MODELS[name], os.path.join(folder, f"{name}.bin")
+    model, path, width = MODELS[name], os.path.join(folder, f"{name}.bin"), token_width(name)
     if not os.path.exists(path):
         state, words = 1, bytearray()
         for _ in range(model["batch"] * model["length"] * 8 + 1):
             state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-            words += ((state >> 33) % min(model["vocab"], 1 << 16)).to_bytes(2, "little")
+            words += ((state >> 33) % model["vocab"]).to_bytes(width, "little")
         with open(path, "wb") as file:
             file.write(words)
     return path

@@ -64,10 +64,11 @@ def copy_tools(folder):
     shutil.copy2(os.path.join(ROOT, "script", "gpu-test"), folder)
 
 
-def compile_model(arguments, target, program):
-    """ds-opt; None, or why it refused."""
+def compile_model(arguments, target, program, cluster=None):
+    """ds-opt; None, or why it refused. A program for GPUs is planned for those of `cluster`: without one predictions would use
+    rates of the machine at hand."""
     base = program.removesuffix(".dsx")
-    plan = ["--plan-json", f"{base}.plan.json", "--trace", f"{base}.trace.json"] if target != "cpu" else []
+    plan = ["--plan-json", f"{base}.plan.json", "--trace", f"{base}.trace.json", "--cluster", cluster] if target != "cpu" else []
     result = subprocess.run([tool("ds-opt"), *arguments, "--target", target, "--emit=program", "-o", program, *plan],
                             capture_output=True, text=True)
     if result.returncode != 0:
@@ -87,7 +88,7 @@ def keep_planned(trace, path):
     os.remove(trace)
 
 
-def pack_example(name, model, target, folder, work):
+def pack_example(name, model, target, cluster, folder, work):
     """An example: its program for the GPU, its weights and data, and the losses of the CPU."""
     export = subprocess.run([PYTHON, "-W", "ignore", os.path.join(ROOT, "examples", "export.py"), *model["example"],
                              "--out", work], check=True, capture_output=True, text=True).stdout.split("\n")
@@ -99,7 +100,7 @@ def pack_example(name, model, target, folder, work):
     ranks = ["--ranks", str(model["ranks"])] if "ranks" in model else []
     arguments = [archive, "--config", config, *inputs, *ranks]
     cpu, log = os.path.join(work, "cpu.dsx"), os.path.join(work, "log.jsonl")
-    refused = compile_model(arguments, "cpu", cpu) or compile_model(arguments, target, f"{folder}/{name}.dsx")
+    refused = compile_model(arguments, "cpu", cpu) or compile_model(arguments, target, f"{folder}/{name}.dsx", cluster)
     if refused:
         return refused
     shutil.copy2(data, os.path.join(folder, f"{name}.data.safetensors"))
@@ -112,15 +113,14 @@ def pack_example(name, model, target, folder, work):
     return None
 
 
-def pack_hf(name, model, target, folder, work):
+def pack_hf(name, model, target, cluster, folder, work):
     """A model from a config.json: its program alone."""
     paths = {}
     for key in ("hf", "config"):
         paths[key] = os.path.join(work, "config.json" if key == "hf" else "ds_config.json")
         with open(paths[key], "w") as file:
             json.dump(model[key], file)
-    return compile_model([paths["hf"], "--config", paths["config"], "--memory", str(130 << 30)], target,
-                         f"{folder}/{name}.dsx")
+    return compile_model([paths["hf"], "--config", paths["config"]], target, f"{folder}/{name}.dsx", cluster)
 
 
 def digest(folder):
@@ -138,10 +138,10 @@ def folder_bytes(folder):
     return sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(folder) for name in names)
 
 
-def pack(folder, target, names):
+def pack(folder, target, cluster, names):
     """Fills `folder` with the models that `names` lists, or all; returns the exit code."""
     names = names.split(",") if names != "all" else [
-        name for name, model in gpu_models.MODELS.items() if not model.get("rehearsal")]
+        name for name, model in gpu_models.MODELS.items() if not model.get("rehearsal") and not model.get("more_than_80g")]
     unknown = [name for name in names if name not in gpu_models.MODELS]
     if unknown:
         sys.exit(f"gpu-test: unknown models: {', '.join(unknown)}")
@@ -153,7 +153,7 @@ def pack(folder, target, names):
         work = os.path.join(BUILD, "gpu-pack", name)
         os.makedirs(work, exist_ok=True)
         started = time.perf_counter()
-        reason = (pack_example if "example" in model else pack_hf)(name, model, target, folder, work)
+        reason = (pack_example if "example" in model else pack_hf)(name, model, target, cluster, folder, work)
         if "hf" in model:
             seconds[name] = time.perf_counter() - started
         if reason:
@@ -162,7 +162,7 @@ def pack(folder, target, names):
         else:
             packed.append(name)
     with open(os.path.join(folder, "models.json"), "w") as file:
-        json.dump({"packed": packed, "refused": refused, "target": target, "compile_seconds": seconds,
+        json.dump({"packed": packed, "refused": refused, "target": target, "cluster": cluster, "compile_seconds": seconds,
                    "pack": digest(folder)}, file, indent=1)
     size = folder_bytes(folder)
     print(f"{folder}: {size / (1 << 20):.1f} MiB of {LIMIT >> 20}, models: {', '.join(packed) or 'none'}")

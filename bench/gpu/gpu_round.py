@@ -26,7 +26,7 @@ OK, FAILED, USAGE, UNWRITABLE, NO_GPU, UNFINISHED = 0, 1, 2, 6, 9, 75
 RESERVE = 4.0  # seconds of the budget that are kept to write what is known
 PARTS = {"facts": gpu_facts.facts, "ladder": gpu_ladder.ladder, "checks": gpu_checks.checks, "speed": gpu_speed.speed,
          "micro": gpu_speed.micro, "torch": gpu_speed.torch, "ways": gpu_speed.ways,
-         "sanitizer": gpu_checks.sanitizer, "large": gpu_speed.large}
+         "sanitizer": gpu_checks.sanitizer, "large": gpu_speed.large, "large-torch": gpu_speed.large_torch}
 
 
 class OutOfTime(Exception):
@@ -115,7 +115,7 @@ class Round:
         if os.path.exists(log):
             os.remove(log)
         model = gpu_models.MODELS[name]
-        data = ["--data", gpu_models.tokens(name, self.scratch), "--token-dtype", "u16"] if "hf" in model else \
+        data = ["--data", gpu_models.tokens(name, self.scratch), "--token-dtype", f"u{8 * gpu_models.token_width(name)}"] if "hf" in model else \
             ["--data", self.path(f"{name}.data.safetensors")]
         ranks = ["--ranks", model["ranks"]] if "ranks" in model else []
         ended = self.child([*wrapper, self.path("bin/ds-run"), self.path(f"{name}.dsx"), "--device", "cuda", *data,
@@ -147,9 +147,11 @@ def read_lines(path):
 
 
 def own_environment(scratch):
-    """What libraries write goes into scratch, and numbers are the same in every run."""
-    folders = {"TMPDIR": "tmp", "XDG_CACHE_HOME": "xdg", "CUDA_CACHE_PATH": "jit", "TRITON_CACHE_DIR": "triton",
-               "TORCHINDUCTOR_CACHE_DIR": "inductor"}
+    """What libraries write goes into scratch, and numbers are the same in every run. What PyTorch compiles goes where the caller says,
+    if it says so: a second round then has it."""
+    folders = {"TMPDIR": "tmp", "XDG_CACHE_HOME": "xdg", "CUDA_CACHE_PATH": "jit"}
+    folders.update({key: name for key, name in (("TRITON_CACHE_DIR", "triton"), ("TORCHINDUCTOR_CACHE_DIR", "inductor"))
+                    if key not in os.environ})
     for name in folders.values():
         os.makedirs(os.path.join(scratch, name), exist_ok=True)
     return {**os.environ, **{key: os.path.join(scratch, name) for key, name in folders.items()},

@@ -56,7 +56,7 @@ def ours(name, environment):
         if not ended.ok:
             return r.failed(f"speed {name}", ended)
         seconds = seconds_of(records)
-        rate = model["batch"] * model["length"] / seconds
+        rate = gpu_models.step_tokens(model) / seconds
         figures = {"step_seconds": seconds, "tokens_per_second": rate, "first_step_seconds": records[0]["step_seconds"],
                    "tflops": rate * gpu_models.flops_per_token(model) * 1e-12, "losses": losses_of(records)[:5],
                    "wall_seconds": round(time.monotonic() - began, 1), "log": records[-1], "head": head_of(ended.err),
@@ -115,7 +115,7 @@ def pytorch(name, way):
     """A step: the same model in PyTorch, eager or compiled."""
     def work(r):
         model = gpu_models.MODELS[name]
-        settings = {key: model[key] for key in ("batch", "length", "layers", "heads", "width", "vocab")}
+        settings = {key: model[key] for key in ("batch", "length", "layers", "heads", "width", "vocab", "hf")}
         ended = r.child([r.python, r.path("gpu_torch.py"), "speed",
                          json.dumps({**settings, "steps": r.steps, "compile": way == "compile"})])
         if not ended.ok:
@@ -228,8 +228,14 @@ def ways(r):
 
 
 def large(r):
-    """Once each: ours, then PyTorch's where it can."""
+    """Once each: a step, and its dearest commands."""
     for name in measured(r, True):
         speed_of(r, name, 200)
-        for way in AIMS if gpu_models.MODELS[name]["compared"] else ():
+        r.step(f"dearest {name}", dearest(name, highest(r)), 200, 60)
+
+
+def large_torch(r):
+    """The same in PyTorch, where it can."""
+    for name in [n for n in measured(r, True) if gpu_models.MODELS[n]["compared"]]:
+        for way in AIMS:
             r.step(f"PyTorch {way} {name}", pytorch(name, way), 300, 120)

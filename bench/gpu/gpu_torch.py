@@ -2,7 +2,7 @@
 
     gpu_torch.py facts          its version, its libraries and its GPU
     gpu_torch.py losses JSON    trains a model of examples/ from given weights on given data; prints its losses
-    gpu_torch.py speed JSON     times training steps of a GPT-2 with flash attention and fused AdamW
+    gpu_torch.py speed JSON     times training steps of a model with flash attention and fused AdamW
 
 Prints one JSON object. DS_GPU_TEST_DEVICE=cpu rehearses it without a GPU.
 """
@@ -124,11 +124,31 @@ class GPT2(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.size(-1)), y.reshape(-1))
 
 
+class Published(nn.Module):
+    """A model of Hugging Face's own code, with PyTorch's attention."""
+
+    def __init__(self, hf):
+        super().__init__()
+        import transformers
+        config = transformers.AutoConfig.for_model(**hf)
+        self.model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+
+    def forward(self, x, y):
+        logits = self.model(input_ids=x, use_cache=False).logits
+        return F.cross_entropy(logits.view(-1, logits.size(-1)).float(), y.reshape(-1))
+
+
+def speed_model(settings):
+    """A GPT-2 as it is usually written for speed; any other family as it is published."""
+    if settings["hf"]["model_type"] != "gpt2":
+        return Published(settings["hf"])
+    return GPT2(*(settings[key] for key in ("vocab", "length", "layers", "heads", "width")))
+
+
 def speed(settings):
     """Median of steps after five; compiling counts as the first step."""
     torch.manual_seed(0)
-    shape = [settings[key] for key in ("vocab", "length", "layers", "heads", "width")]
-    model = GPT2(*shape).to(DEVICE)
+    model = speed_model(settings).to(DEVICE)
     fused = {"fused": True} if DEVICE == "cuda" else {}
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, **fused)
     run = torch.compile(model) if settings["compile"] else model

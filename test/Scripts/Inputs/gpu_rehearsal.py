@@ -21,10 +21,10 @@ from rehearsal import FAKE, PACK, Rehearsal, prepare
 def device():
     """The tool itself on the fake device, beside PyTorch on the CPU."""
     r = Rehearsal("device")
-    output = r.run(1, "--models", "mlp,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
+    output = r.run(0, "--models", "mlp,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
     records = r.records()
     failed = [name for name, state in r.states().items() if state == "failed"]
-    assert failed == ["memory gpt2-micro"], failed  # the fake device has no context
+    assert not failed, failed  # the fake device has no context, and less than planned is no fault
     assert records["ladder"]["text"].startswith("4 of 4 rungs hold"), records["ladder"]
     assert set(records["ladder off mlp"]["data"]["far"]) == {"the CPU", "PyTorch"}, records["ladder off mlp"]
     versions = records["facts libraries"]["data"]["libraries"]
@@ -42,7 +42,7 @@ def whole():
     r = Rehearsal("whole")
     output = r.run(0)
     states = r.states()
-    assert states["several GPUs gpt-zero2"] == "skipped" and states["speed gpt2-milli"] == "ok", states
+    assert states["several GPUs gpt-zero2"] == "skipped" and states["speed gpt2-milli"] == states["dearest gpt2-milli"] == "ok", states
     assert states["gpt2-micro without graph"] == states["racecheck mlp"] == states["trace llama-bf16"] == "ok", states
     chosen = r.records()["ladder"]["data"]["environment"]
     assert chosen["DS_CUDA_GRAPH"] == chosen["DS_CUDA_GELU"] == "1" and "DS_CUDNN" not in chosen, chosen
@@ -164,7 +164,7 @@ def no_time_for_more():
     assert "speed gpt2-milli needs 200 s" in output and r.states()["speed gpt2-micro"] == "ok", output
     calls = len(r.calls())
     r.run(0, "--only", "speed,large", "--budget", "300")
-    assert len(r.calls()) == calls + 1 and "gpt2-milli" in r.calls()[-1], r.calls()
+    assert len(r.calls()) == calls + 2 and all("gpt2-milli" in call for call in r.calls()[-2:]), r.calls()
     assert len(r.text("algorithms.txt").split()) == len(r.calls())  # the second call went on with the first one's
 
 

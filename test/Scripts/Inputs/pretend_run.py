@@ -29,7 +29,7 @@ if os.path.exists(f"{base}.cpu.json"):
         losses[2] = float(os.environ["PRETEND_LOSS"])
 with open(f"{base}.plan.json") as file:
     rank = json.load(file)["ranks"][0]
-beyond = sum(line["bytes"] for line in rank["memory"] if line["where"] == "device")
+beyond = sum(line["bytes"] for line in rank["memory"] if line["where"] == "device" and line["beyond_arenas"])
 arenas = f"{rank['arenas']['device']} B"
 sys.stderr.write(f"ds-run: Pretended GPU; device memory {arenas} in arenas of {arenas} planned, "
                  f"{os.environ.get('PRETEND_BEYOND') or f'{beyond} B'} beyond them for context and libraries\n")

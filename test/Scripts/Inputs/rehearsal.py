@@ -63,7 +63,8 @@ def make_pack():
         shutil.copy2("/bin/true", f"{PACK}/{name}")
     models = ("mlp", "llama-bf16", "gpt", "llama", "gpt-zero2", "gpt2-micro", "gpt2-milli")
     for name in models:
-        plan = {"ranks": [{"arenas": {"device": 1 << 20}, "memory": [{"where": "device", "bytes": 1 << 30}]}],
+        memory = [{"where": "device", "bytes": 1 << 30, "beyond_arenas": beyond} for beyond in (False, True)]
+        plan = {"ranks": [{"arenas": {"device": 1 << 30}, "memory": memory}],
                 "predicted": {"step_seconds": 0.001}}
         for end, value in (("plan.json", plan), ("cpu.json", {"losses": [2.0 - step / 20 for step in range(20)]}),
                            ("planned.json", [["matmul a", 2e-6]])):
