@@ -14,6 +14,11 @@ inline int64_t nowNs() {
       .count();
 }
 
+/// What the clock on the wall says, which may jump: for readers, never for measuring.
+inline double secondsSince1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_CLOCK_H

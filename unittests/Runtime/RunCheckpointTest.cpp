@@ -77,10 +77,36 @@ TEST_F(RunCheckpointTest, GoesOnAsIfNeverStopped) {
   }
 }
 
+/// Steps that are made again are there once, and each line says when it was written and after how many
+/// samples.
 TEST_F(RunCheckpointTest, ALogGoesOnToo) {
-  ASSERT_EQ(run("--data data.safetensors --steps 2 --save s --log-jsonl log.jsonl").code, 0);
-  ASSERT_EQ(run("--data data.safetensors --steps 4 --save s --resume auto --log-jsonl log.jsonl").code, 0);
-  EXPECT_EQ(losses("log.jsonl").size(), 4u);
+  const std::string options =
+      "--data data.safetensors --save s --save-every 2 --log-jsonl log.jsonl --steps ";
+  ASSERT_EQ(run(options + "5").code, 0);
+  fs::remove_all(at("s/step-5")); // as if it had been killed before this save
+  const Outcome resumed = run(options + "7 --resume auto");
+  ASSERT_EQ(resumed.code, 0);
+  EXPECT_THAT(resumed.err, HasSubstr("log 'log.jsonl': 1 line after step 4 dropped, which is made again"));
+  const std::vector<nlohmann::json> lines = log("log.jsonl");
+  ASSERT_EQ(lines.size(), 7u);
+  double time = 1.6e9; // of 2020
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i]["step"], i + 1);
+    EXPECT_EQ(lines[i]["samples"], (i + 1) * kRows);
+    EXPECT_FALSE(lines[i].contains("tokens")) << "the model reads none";
+    EXPECT_GE(lines[i]["time"].get<double>(), time);
+    time = lines[i]["time"];
+  }
+}
+
+/// It looks at a checkpoint, and makes no step again.
+TEST_F(RunCheckpointTest, AnEvaluationLeavesTheLogAsItIs) {
+  ASSERT_EQ(run("--data data.safetensors --steps 4 --save s --save-every 2 --log-jsonl log.jsonl").code, 0);
+  ASSERT_EQ(run("--data data.safetensors --eval-only --resume s/step-2 --log-jsonl log.jsonl").code, 0);
+  const std::vector<nlohmann::json> lines = log("log.jsonl");
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[3]["step"], 4);
+  EXPECT_TRUE(lines[4].contains("eval_loss"));
 }
 
 TEST_F(RunCheckpointTest, AutoStartsAnewWhereThereIsNothing) {

@@ -2,9 +2,16 @@
 
 #include "ds/Runtime/Formats/JsonLog.h"
 
+#include "OutputPath.h"
 #include "Text.h"
 
+#include <cerrno>
+#include <charconv>
 #include <cmath>
+#include <fstream>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 using namespace ds;
@@ -34,6 +41,12 @@ public:
                                      : "-inf") +
                  '"';
   }
+  void count(const char *name, const std::optional<uint64_t> &value) {
+    if (!value)
+      return;
+    key(name);
+    line += std::to_string(*value);
+  }
   std::string finish() {
     if (!nonFinite.empty()) {
       key("non_finite");
@@ -54,6 +67,9 @@ std::string ds::rt::toJson(const StepRecord &record) {
   LineBuilder builder;
   builder.key("step");
   builder.line += std::to_string(record.step);
+  builder.number("time", record.time);
+  builder.count("samples", record.samples);
+  builder.count("tokens", record.tokens);
   builder.number("loss", record.loss);
   builder.number("grad_norm", record.gradNorm);
   builder.number("lr", record.lr);
@@ -70,10 +86,7 @@ std::string ds::rt::toJson(const StepRecord &record) {
                     ",\"host\":" + std::to_string(record.peakBytes->host) +
                     ",\"nvme\":" + std::to_string(record.peakBytes->nvme) + "}";
   }
-  if (record.commBytes) {
-    builder.key("comm_bytes");
-    builder.line += std::to_string(*record.commBytes);
-  }
+  builder.count("comm_bytes", record.commBytes);
   builder.number("comm_seconds", record.commSeconds);
   builder.number("comm_exposed_seconds", record.commExposedSeconds);
   builder.number("eval_loss", record.evalLoss);
@@ -86,6 +99,34 @@ std::string ds::rt::toJson(const StepRecord &record) {
     appendJsonString(builder.line, record.graphReason);
   }
   return builder.finish();
+}
+
+/// The step of a line that toJson has written; nothing of other lines.
+static std::optional<uint64_t> stepOf(std::string_view line) {
+  constexpr std::string_view kBegin = "{\"step\":";
+  uint64_t step = 0;
+  if (!line.starts_with(kBegin) ||
+      std::from_chars(line.data() + kBegin.size(), line.data() + line.size(), step).ec != std::errc())
+    return std::nullopt;
+  return step;
+}
+
+Result<uint64_t> ds::rt::dropLaterSteps(const std::string &path, uint64_t step) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || standardStreamOf(info) >= 0)
+    return uint64_t(0);
+  std::ifstream file(path);
+  uint64_t kept = 0, dropped = 0; // bytes before the first of the lines that go, and how many those are
+  for (std::string line; std::getline(file, line);)
+    if (dropped > 0 || stepOf(line) > step) // no step is less than any
+      ++dropped;
+    else
+      kept += line.size() + 1;
+  if (file.bad())
+    return ioError("read the log", path, errno);
+  if (dropped > 0 && ::truncate(path.c_str(), static_cast<off_t>(kept)) != 0)
+    return ioError("cut off the log", path, errno);
+  return dropped;
 }
 
 Result<JsonLog> JsonLog::open(const std::string &path, bool append, Warning warning) {

@@ -2,6 +2,7 @@
 
 #include "Monitors.h"
 
+#include "Clock.h"
 #include "Formats/Text.h"
 
 #include <fmt/format.h>
@@ -9,17 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
 
 namespace ds::rt {
 namespace fs = std::filesystem;
-
-static double secondsSince1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::vector<Scalar> scalarsOf(const StepRecord &record) {
   std::vector<Scalar> scalars;

@@ -75,17 +75,31 @@ Status Run::prepareFrom(Program program) {
   return openLogs();
 }
 
-/// The files that grow while the run goes on: rank 0's, and the logs of others where they are asked for. A
-/// run that is resumed goes on with those of before.
+/// The log of this rank. A run that is resumed goes on with that of before, from which the steps are cut off
+/// that it makes again; an evaluation alone makes none.
+Status Run::openLog(const std::string &path) {
+  const bool goesOn = resume.checkpoint() != nullptr;
+  if (goesOn && !options.evalOnly) {
+    const Result<uint64_t> dropped = dropLaterSteps(path, firstStep);
+    if (!dropped) // no log is worth a training
+      logLine(dropped.error().message + "; steps will be there twice");
+    else if (*dropped > 0)
+      logLine(fmt::format("log '{}': {} line{} after step {} dropped, which {} made again", path, *dropped,
+                          *dropped == 1 ? "" : "s", firstStep, *dropped == 1 ? "is" : "are"));
+  }
+  Result<JsonLog> file = JsonLog::open(path, /*append=*/goesOn, logLine);
+  if (!file)
+    return file.error();
+  log.emplace(std::move(*file));
+  return {};
+}
+
+/// The files that grow while the run goes on: rank 0's, and the logs of others where they are asked for.
 Status Run::openLogs() {
   const bool goesOn = resume.checkpoint() != nullptr;
-  if (!options.logJsonl.empty() && (team.leads() || options.logAllRanks)) {
-    Result<JsonLog> file =
-        JsonLog::open(tracePath(options.logJsonl, team.rank()), /*append=*/goesOn, logLine);
-    if (!file)
-      return file.error();
-    log.emplace(std::move(*file));
-  }
+  if (!options.logJsonl.empty() && (team.leads() || options.logAllRanks))
+    if (Status status = openLog(tracePath(options.logJsonl, team.rank())); !status)
+      return status;
   if (!team.leads())
     return {};
   if (options.evalOnly) // monitors show steps

@@ -47,6 +47,7 @@ private:
   Status load(Program program);
   Status loadStates();
   Status initialize();
+  Status openLog(const std::string &path);
   Status openLogs();
   Status agree();
   Result<std::string> sampleSign(DataSource &source);
@@ -58,12 +59,15 @@ private:
   /// What LossGuard::restore does.
   Status goBack(uint64_t &step);
   RunPosition position() const;
+  uint64_t samplesSeen() const { return data->position(guard.batchOf(stepsDone)); }
+  uint64_t tokensSeen() const { return tokensBefore + tokens * (guard.batchOf(stepsDone) - firstStep); }
   uint64_t stepsToMake() const;
   void addCommunication(StepRecord &record);
   void diagnose(const Error &why) const;
   Status nameLostNumber(const StepRecord &record, uint64_t index);
   Result<bool> restoreBefore(const StepRecord &record, uint64_t index);
   void addGraph(StepRecord &record);
+  void addPosition(StepRecord &record) const;
   void tell(const StepRecord &record);
   bool isProfiled(uint64_t index) const;
   void profile(uint64_t index, double seconds, const std::vector<Timing> &timings) const;

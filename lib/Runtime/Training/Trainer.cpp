@@ -101,8 +101,7 @@ Status Run::agreeToStop(bool saves) {
 RunPosition Run::position() const {
   const Checkpoint *from = options.newData ? nullptr : resume.checkpoint();
   const bool shuffled = options.shuffle || (from && from->manifest().data.shuffle);
-  const uint64_t seen = tokensBefore + tokens * (stepsDone - firstStep);
-  return {stepsDone, seed, {data->sign(), data->position(guard.batchOf(stepsDone)), seen, shuffled, seed}};
+  return {stepsDone, seed, {data->sign(), samplesSeen(), tokensSeen(), shuffled, seed}};
 }
 
 /// Checkpoints that are due, but for the last one.
@@ -122,6 +121,14 @@ void Run::addCommunication(StepRecord &record) {
   record.commSeconds = now.seconds - communicated.seconds;
   record.commExposedSeconds = static_cast<double>(executor->takeExposedNs()) * 1e-9;
   communicated = now;
+}
+
+/// What time it is after the step, and what all ranks have consumed by then.
+void Run::addPosition(StepRecord &record) const {
+  record.time = secondsSince1970();
+  record.samples = samplesSeen();
+  if (tokens > 0)
+    record.tokens = tokensSeen();
 }
 
 /// Steps that cannot be recorded are slower: that is said once.
@@ -169,7 +176,7 @@ void Run::tell(const StepRecord &record) {
   if (log)
     log->write(record);
   if (monitors)
-    monitors->write(record, data->position(guard.batchOf(stepsDone)));
+    monitors->write(record, samplesSeen());
 }
 
 Status Run::step(uint64_t index) {
@@ -213,6 +220,7 @@ Status Run::step(uint64_t index) {
   if (evaluatesAfter(index))
     if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
       return evaluated;
+  addPosition(record);
   tell(record);
   if (replicas && stepsDone % options.checkReplicas == 0)
     if (Status compared = replicas->run(stepsDone); !compared)
@@ -245,6 +253,7 @@ Status Run::evaluateAlone() {
     printHead(program, evalData->describe(), weights, numSteps, seed);
   StepRecord record;
   record.step = firstStep;
+  record.time = secondsSince1970();
   const int64_t begin = nowNs();
   if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
     return evaluated;

@@ -70,6 +70,17 @@ TEST_F(JsonLogTest, KeysOfTheContract) {
       R"("step_seconds":0.125,"samples_per_second":32.0,"peak_bytes":{"device":100,"host":20,"nvme":3}})");
 }
 
+TEST_F(JsonLogTest, SaysWhenAndAfterHowMuch) {
+  StepRecord record = step(2);
+  record.time = 1795700000.25;
+  record.samples = 16;
+  record.tokens = UINT64_MAX;
+  const auto json = nlohmann::json::parse(toJson(record));
+  EXPECT_EQ(json["time"].get<double>(), 1795700000.25);
+  EXPECT_EQ(json["samples"].get<uint64_t>(), 16u);
+  EXPECT_EQ(json["tokens"].get<uint64_t>(), UINT64_MAX);
+}
+
 TEST_F(JsonLogTest, AbsentValuesHaveNoKey) {
   EXPECT_EQ(toJson(step(7)), R"({"step":7})");
   StepRecord record = step(8);
@@ -164,6 +175,31 @@ TEST_F(JsonLogTest, ResumedRunDropsATornLine) {
   JsonLog::open(path("log"), true, warn())->write(step(1));
   ASSERT_EQ(lines().size(), 2u);
   EXPECT_EQ(lines()[1], R"({"step":1})");
+}
+
+TEST_F(JsonLogTest, LaterStepsAreCutOff) {
+  const std::string first = "not ours\n{\"step\":1}\n{\"step\":2,\"loss\":1.0}\n";
+  for (const std::string rest :
+       {"{\"step\":3}\n{\"step\":11}\n", "{\"step\":3}\n{\"step\":2}\n", "{\"step\":10}\n{\"st"}) {
+    write("log", first + rest);
+    const Result<uint64_t> dropped = dropLaterSteps(path("log"), 2);
+    ASSERT_TRUE(dropped);
+    EXPECT_EQ(*dropped, 2u);
+    EXPECT_EQ(read(path("log")), first) << "from the first later step on, whatever follows";
+  }
+  EXPECT_EQ(*dropLaterSteps(path("log"), 2), 0u);
+  write("log", first + "{\"st"); // what is cut off in the middle is the opened log's to drop
+  EXPECT_EQ(*dropLaterSteps(path("log"), 2), 0u);
+  EXPECT_EQ(read(path("log")), first + "{\"st");
+  EXPECT_EQ(*dropLaterSteps(path("log"), 0), 3u);
+  EXPECT_EQ(read(path("log")), "not ours\n");
+}
+
+TEST_F(JsonLogTest, WhatIsNoLogIsNotCutOff) {
+  EXPECT_EQ(*dropLaterSteps(path("none"), 0), 0u);
+  EXPECT_EQ(*dropLaterSteps("/dev/null", 0), 0u);
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(*dropLaterSteps(path("pipe"), 0), 0u) << "which opening would wait for a writer";
 }
 
 TEST_F(JsonLogTest, UnwritablePathIsRefusedAtTheStart) {

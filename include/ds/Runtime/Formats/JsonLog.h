@@ -20,13 +20,16 @@
 
 namespace ds::rt {
 
-/// What is known after a step. The keys of the JSON, in this order: step, loss, grad_norm, lr, loss_scale,
-/// skipped, step_seconds, samples_per_second, peak_bytes, comm_bytes, comm_seconds, comm_exposed_seconds,
-/// eval_loss, graph, graph_reason, non_finite.
+/// What is known after a step. The keys of the JSON, in this order: step, time, samples, tokens, loss,
+/// grad_norm, lr, loss_scale, skipped, step_seconds, samples_per_second, peak_bytes, comm_bytes,
+/// comm_seconds, comm_exposed_seconds, eval_loss, graph, graph_reason, non_finite.
 struct StepRecord {
-  uint64_t step = 0;              ///< counts from 1
-  std::optional<double> loss;     ///< mean of the micro-batch means over the global batch
-  std::optional<double> gradNorm; ///< global norm before clipping, unscaled
+  uint64_t step = 0;               ///< counts from 1
+  std::optional<double> time;      ///< after it and its evaluation: seconds since 1970, UTC
+  std::optional<uint64_t> samples; ///< consumed by all ranks together, since the first step
+  std::optional<uint64_t> tokens;  ///< likewise
+  std::optional<double> loss;      ///< mean of the micro-batch means over the global batch
+  std::optional<double> gradNorm;  ///< global norm before clipping, unscaled
   std::optional<double> lr;
   std::optional<double> lossScale;
   std::optional<bool> skipped; ///< the update was skipped for an overflow
@@ -45,6 +48,11 @@ struct StepRecord {
 
 /// The record as one line of JSON, without the newline.
 std::string toJson(const StepRecord &record);
+
+/// Cuts a log off before the first line of a step later than `step`, which the run that resumes there makes
+/// again, so that each step is there once. Returns how many lines went; 0 also where there is no such file,
+/// or it is a pipe or a device. Io: it cannot be read or cut.
+Result<uint64_t> dropLaterSteps(const std::string &path, uint64_t step);
 
 /// The open log. One thread at a time.
 class JsonLog {
