@@ -34,7 +34,7 @@ constexpr Key kTable[] = {
   {"use_data_before_expert_parallelism", Bool, "false", "", Refused, "programs have no expert parallelism yet", ""},
   {"memory_breakdown", Bool, "false", "", Noted, "--emit=plan prints memory by category", ""},
   {"wall_clock_breakdown", Bool, "false", "", Noted, "ds-run --trace writes the time of every command", ""},
-  {"steps_per_print", Int, "null", ">=0", Honoured, "ds-run prints a line every so many steps, and of the last; null and 0: of all", ""},
+  {"steps_per_print", Int, "null", ">=0", Honoured, "ds-run prints a line every so many steps, of the first three and the last, and one a minute; null and 0: of all", ""},
   {"vocabulary_size", Int, "null", ">0", Noted, "only checked: a multiple of 8 is faster", ""},
   {"log_level", Text, "null", "", Noted, "the tools have their own logging options", ""},
   {"sequence_parallel_size", Int, "null", ">0", Refused, "programs have no sequence parallelism yet", ""},

@@ -91,7 +91,8 @@ private:
   std::optional<DataSource> data, evalData;
   std::optional<JsonLog> log;
   std::optional<Monitors> monitors;
-  std::optional<StepLine> line; ///< on rank 0
+  std::optional<StepLine> line;        ///< on rank 0
+  std::optional<PrintedSteps> printed; ///< likewise
   std::optional<ChromeTrace> trace;
   std::string programSign; ///< digest; empty with one rank
   std::string weights;     ///< where they come from, for the head

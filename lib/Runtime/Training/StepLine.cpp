@@ -46,6 +46,17 @@ bool mayColour(int fd) {
   return ::isatty(fd) && !isLaunched && !(no && *no) && !(terminal && std::strcmp(terminal, "dumb") == 0);
 }
 
+bool PrintedSteps::isNext(uint64_t step, double seconds, bool forced) {
+  const bool isFirst = seen < kFirstSteps;
+  seen += isFirst;
+  bool isPrinted = forced || every <= 1 || step % every == 0;
+  if (!exact)
+    isPrinted |= isFirst || seconds - last >= kLongestSilence;
+  if (isPrinted)
+    last = seconds;
+  return isPrinted;
+}
+
 void StepLine::add(std::string &line, const char *name, const std::string &text, Tone tone) {
   static constexpr const char *kBegin[] = {"", "\033[2m", "\033[33m", "\033[32m"};
   size_t &width = widths[name];

@@ -1,4 +1,4 @@
-//===- StepLine.h - What a run prints of a step --------------------------------------===//
+//===- StepLine.h - What a run prints of a step, and of which ------------------------===//
 //
 // One line a step, whose fields stand below one another: each is as wide as the widest of its kind so far.
 // Colour only on a terminal, and not where NO_COLOR is set (no-color.org) or a launcher passes the lines on.
@@ -30,6 +30,29 @@ std::optional<Throughput> throughputOf(const Predicted &predicted, double second
 
 /// Whether lines on this descriptor may have colour.
 bool mayColour(int fd);
+
+/// Which steps are printed. `--log-every K` prints each K-th and no others, for whoever counts lines. A
+/// configuration's `steps_per_print`, which is 2000 in many, also prints the first steps, by which one sees
+/// that a run works and how fast it is, and one when none has been printed for a minute.
+class PrintedSteps {
+public:
+  static constexpr unsigned kFirstSteps = 3;
+  static constexpr double kLongestSilence = 60; ///< seconds
+
+  /// `logEvery` is the command line's, `stepsPerPrint` the configuration's; 0: each.
+  PrintedSteps(std::optional<uint64_t> logEvery, uint64_t stepsPerPrint)
+      : every(logEvery.value_or(stepsPerPrint)), exact(logEvery.has_value()) {}
+
+  /// Whether a step that ends at `seconds` of a clock that never goes back is printed; those that are
+  /// `forced` always are. Asked once of each step, in their order.
+  bool isNext(uint64_t step, double seconds, bool forced);
+
+private:
+  uint64_t every;
+  bool exact;
+  unsigned seen = 0; ///< steps of this run, kFirstSteps at most
+  double last = 0;   ///< seconds, of the step that was printed last
+};
 
 class StepLine {
 public:

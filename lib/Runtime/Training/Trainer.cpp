@@ -50,6 +50,7 @@ Status Run::steps() {
   if (team.leads()) {
     printHead(program, data->describe(), weights, numSteps, seed);
     line.emplace(numSteps, tokens, program.predicted, mayColour(STDOUT_FILENO));
+    printed.emplace(options.logEvery, program.watch.stepsPerPrint);
   }
   if (options.checkReplicas > 0)
     startReplicaCheck();
@@ -169,8 +170,8 @@ void Run::profile(uint64_t index, double seconds, const std::vector<Timing> &tim
 void Run::tell(const StepRecord &record) {
   if (line) {
     const std::string text = line->spell(record);
-    const uint64_t every = options.logEvery.value_or(executor->program().watch.stepsPerPrint);
-    if (every <= 1 || record.step % every == 0 || record.step == numSteps || stopping || record.evalLoss)
+    const bool forced = record.step == numSteps || stopping || record.evalLoss;
+    if (printed->isNext(record.step, static_cast<double>(nowNs()) * 1e-9, forced))
       printLine(text);
   }
   if (log)

@@ -95,4 +95,28 @@ TEST(StepLineTest, ColourOnTerminalsThatAreNoLauncher) {
   ::close(master);
 }
 
+/// Which of steps 1, 2, ... are printed, when each takes `seconds`.
+std::vector<uint64_t> printedOf(PrintedSteps printed, uint64_t steps, double seconds) {
+  std::vector<uint64_t> numbers;
+  for (uint64_t step = 1; step <= steps; ++step)
+    if (printed.isNext(step, 1000 + static_cast<double>(step) * seconds, /*forced=*/step == steps))
+      numbers.push_back(step);
+  return numbers;
+}
+
+/// 2000 is what many configurations have: a run of 1000 steps would say nothing before its last one.
+TEST(PrintedStepsTest, TheFirstOnesAndOneAMinute) {
+  EXPECT_THAT(printedOf({std::nullopt, 2000}, 2500, 0.01), testing::ElementsAre(1, 2, 3, 2000, 2500));
+  EXPECT_THAT(printedOf({std::nullopt, 2000}, 10, 30), testing::ElementsAre(1, 2, 3, 5, 7, 9, 10));
+  EXPECT_THAT(printedOf({std::nullopt, 5}, 10, 25), testing::ElementsAre(1, 2, 3, 5, 8, 10))
+      << "60 seconds after the last one, whatever it was printed for";
+  EXPECT_THAT(printedOf({std::nullopt, 0}, 4, 0.01), testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(printedOf({std::nullopt, 1}, 4, 0.01), testing::ElementsAre(1, 2, 3, 4));
+}
+
+TEST(PrintedStepsTest, TheCommandLineIsExact) {
+  EXPECT_THAT(printedOf({4, 2000}, 10, 600), testing::ElementsAre(4, 8, 10));
+  EXPECT_THAT(printedOf({1, 2000}, 3, 0.01), testing::ElementsAre(1, 2, 3));
+}
+
 } // namespace
