@@ -54,8 +54,14 @@ private:
   void startTrace();
   void startReplicaCheck();
   Status step(uint64_t index);
-  Status agreeToStop(bool saves = false);
-  Status saveIfDue();
+  /// What there is to do about checkpoints after a step, as some rank sees it.
+  struct SaveNeeds {
+    bool isDue = false;  ///< one is to be begun
+    bool isBusy = false; ///< one is still being written
+  };
+  Status agreeToStop();
+  Result<SaveNeeds> agreeAfterStep();
+  Status saveIfDue(const SaveNeeds &needs);
   /// What LossGuard::restore does.
   Status goBack(uint64_t &step);
   RunPosition position() const;
@@ -105,8 +111,7 @@ private:
   LossGuard guard;
   std::optional<ReplicaCheck> replicas;
   Diagnostics diagnostics;
-  bool stopping = false;                    ///< some rank was asked to end
-  bool saveIsDue = false, someSave = false; ///< on some rank; see agreeToStop
+  bool stopping = false; ///< some rank was asked to end
   bool toldOfGraph = false, toldOfLoss = false;
   std::optional<float> lossLimit; ///< that was set last
   std::optional<double>

@@ -85,18 +85,25 @@ void Run::startReplicaCheck() {
     logLine("--check-replicas compares nothing: each rank holds what no other does");
 }
 
-/// An interruption of any rank stops all of them here. With `saves` they also learn whether a checkpoint is
-/// due, and whether one is still being written.
-Status Run::agreeToStop(bool saves) {
-  saves &= checkpointer != nullptr;
+/// An interruption of any rank stops all of them here. Nothing else is asked: what is due at the end of the
+/// step stays due, however often an evaluation asks this.
+Status Run::agreeToStop() {
+  const Result<bool> any = team.anyOf(interrupted());
+  if (!any)
+    return any.error();
+  stopping = *any;
+  return {};
+}
+
+/// The same at the end of a step, where the ranks also learn what there is to do about checkpoints.
+Result<Run::SaveNeeds> Run::agreeAfterStep() {
+  const bool saves = checkpointer != nullptr;
   const Result<Team::Flags> any = team.anyOf(
       Team::Flags{interrupted(), saves && checkpointer->isDue(stepsDone), saves && checkpointer->isBusy()});
   if (!any)
     return any.error();
   stopping = (*any)[0];
-  saveIsDue = (*any)[1];
-  someSave = (*any)[2];
-  return {};
+  return SaveNeeds{(*any)[1], (*any)[2]};
 }
 
 RunPosition Run::position() const {
@@ -105,12 +112,12 @@ RunPosition Run::position() const {
   return {stepsDone, seed, {data->sign(), samplesSeen(), tokensSeen(), shuffled, seed}};
 }
 
-/// Checkpoints that are due, but for the last one.
-Status Run::saveIfDue() {
+/// Checkpoints that are due, but for the last one: that is finish()'s.
+Status Run::saveIfDue(const SaveNeeds &needs) {
   if (!checkpointer)
     return {};
   const bool last = stopping || stepsDone == numSteps;
-  return checkpointer->endStep(*executor, position(), saveIsDue && !last, someSave);
+  return checkpointer->endStep(*executor, position(), needs.isDue && !last, needs.isBusy);
 }
 
 /// What the step's collectives cost. The time that is exposed is also what a rank waits for a slower one.
@@ -216,8 +223,9 @@ Status Run::step(uint64_t index) {
   stepsDone = *done;
   if (stepsDone <= index) // it went back
     return {};
-  if (Status status = agreeToStop(/*saves=*/true); !status)
-    return status;
+  const Result<SaveNeeds> needs = agreeAfterStep();
+  if (!needs)
+    return needs.error();
   if (evaluatesAfter(index))
     if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
       return evaluated;
@@ -228,7 +236,7 @@ Status Run::step(uint64_t index) {
       return compared;
   if (Status status = checkLossScale(record); !status)
     return status;
-  return saveIfDue();
+  return saveIfDue(*needs);
 }
 
 /// The held-out loss, unless the run is asked to end meanwhile.
