@@ -152,6 +152,8 @@ void declareCollect(CLI::App &app, Line &line) {
   addWhole(*command, "--keep", "also all but the N newest whole checkpoints; two at least stay", 2,
            UINT32_MAX, [&options](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
   command->add_flag("--damaged", options.damaged, "also checkpoints that `ls` calls not whole");
+  command->add_flag("--set-aside", options.setAside,
+                    "also checkpoints that a run has set aside which went back before them");
   command->add_flag("--dry-run", options.dryRun, "say what would go, and remove nothing");
   command->callback([&line] { line.job = [&line] { return runCollect(line.collected); }; });
 }

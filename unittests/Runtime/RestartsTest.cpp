@@ -34,6 +34,14 @@ TEST(RestartPolicyTest, ThreeEndsInVainAreEnough) {
   EXPECT_FALSE(policy.afterEnd(7, 5));
 }
 
+/// A job that goes back saves steps before those that were there.
+TEST(RestartPolicyTest, ALowerStepIsProgress) {
+  RestartPolicy policy(100, 10);
+  EXPECT_EQ(policy.afterEnd(7, 10), 1.0);
+  EXPECT_EQ(policy.afterEnd(7, 5), 0.5);
+  EXPECT_EQ(policy.afterEnd(7, std::nullopt), 1.0);
+}
+
 TEST(RestartPolicyTest, NoMoreThanAllowed) {
   RestartPolicy policy(2, std::nullopt);
   EXPECT_TRUE(policy.afterEnd(7, 1));

@@ -232,6 +232,8 @@ Result<Document> openDocument(std::string_view text, const std::string &path) {
 void readHead(Fields &fields, const Document &document, Manifest &manifest) {
   manifest.step = fields.number(document, "step");
   manifest.writer = fields.text(document, "writer");
+  if (fields.has(document, "run"))
+    manifest.run = fields.text(document, "run");
   manifest.seed = fields.number(document, "seed");
   const Document &data = fields.at(document, "data");
   manifest.data = {fields.text(data, "sign"), fields.number(data, "samples"), fields.number(data, "tokens"),

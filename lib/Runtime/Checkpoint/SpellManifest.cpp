@@ -102,6 +102,8 @@ std::string spellManifest(const Manifest &manifest) {
                  {"config", manifest.configText}}},
                {"mesh", Json::array()},
                {"chunk_bytes", manifest.chunkBytes}};
+  if (!manifest.run.empty())
+    head["run"] = manifest.run;
   if (!manifest.modelConfig.empty())
     head["model_config"] = manifest.modelConfig;
   for (const MeshAxis &axis : manifest.mesh.axes())

@@ -28,18 +28,34 @@ static constexpr std::string_view kPrefix = "step-";
 // Looking
 //===----------------------------------------------------------------------===//
 
-/// The step of "step-100", and of "step-100.tmp-ab12" with `leftover` set; nothing of other names.
-static std::optional<uint64_t> parseName(std::string_view name, bool &leftover) {
+namespace {
+
+/// What a name in the directory stands for.
+struct StoreName {
+  enum class Kind { Checkpoint, Leftover, Aside } kind = Kind::Checkpoint;
+  uint64_t step = 0;
+};
+
+/// Of "step-100", "step-100.tmp-ab12", "step-100.old-ab12" and "step-100.aside-ab12"; nothing of other names.
+std::optional<StoreName> parseName(std::string_view name) {
   if (!name.starts_with(kPrefix))
     return std::nullopt;
   name.remove_prefix(kPrefix.size());
-  uint64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  StoreName parsed;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parsed.step);
+  if (error != std::errc())
+    return std::nullopt;
   const std::string_view rest = name.substr(static_cast<size_t>(end - name.data()));
-  leftover = rest.starts_with(".tmp-") || rest.starts_with(".old-");
-  const bool known = error == std::errc() && (rest.empty() || leftover);
-  return known ? std::optional(step) : std::nullopt;
+  if (rest.starts_with(".tmp-") || rest.starts_with(".old-"))
+    parsed.kind = StoreName::Kind::Leftover;
+  else if (rest.starts_with(".aside-"))
+    parsed.kind = StoreName::Kind::Aside;
+  else if (!rest.empty())
+    return std::nullopt;
+  return parsed;
 }
+
+} // namespace
 
 std::vector<std::string> manifestsIn(const std::string &directory) {
   std::vector<std::string> names;
@@ -108,11 +124,17 @@ Result<Manifest> readManifest(const std::string &directory) {
 /// What keeps a directory from being a checkpoint, and of which save it is a part.
 static StoredCheckpoint look(const std::string &root, const std::string &name, uint64_t step) {
   const std::string directory = root + "/" + name;
-  StoredCheckpoint found{name, step, "", ""};
+  StoredCheckpoint found;
+  found.name = name;
+  found.step = step;
   const Result<Manifest> manifest = readManifest(directory);
-  if (!manifest)
+  found.hasManifest = manifest || !manifestsIn(directory).empty();
+  if (!manifest) {
     found.problem = manifest.error().message;
-  else if (manifest->step != step)
+    return found;
+  }
+  found.run = manifest->run;
+  if (manifest->step != step)
     found.problem = fmt::format("{} is of step {}", quote(directory), manifest->step);
   else if (!manifest->isWhole())
     found.save = manifest->save;
@@ -127,12 +149,13 @@ Result<StoreListing> listCheckpoints(const std::string &root) {
     return listing;
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename();
-    bool leftover = false;
-    const std::optional<uint64_t> step = parseName(name, leftover);
-    if (step && leftover)
-      listing.leftovers.push_back(name);
-    else if (step)
-      listing.checkpoints.push_back(look(root, name, *step));
+    const std::optional<StoreName> parsed = parseName(name);
+    if (!parsed)
+      continue;
+    if (parsed->kind == StoreName::Kind::Checkpoint)
+      listing.checkpoints.push_back(look(root, name, parsed->step));
+    else
+      (parsed->kind == StoreName::Kind::Leftover ? listing.leftovers : listing.aside).push_back(name);
   }
   if (error)
     return ioError("look through", root, error.value());
@@ -140,6 +163,7 @@ Result<StoreListing> listCheckpoints(const std::string &root) {
     return a.step != b.step ? a.step > b.step : a.name < b.name;
   });
   std::sort(listing.leftovers.begin(), listing.leftovers.end());
+  std::sort(listing.aside.begin(), listing.aside.end());
   return listing;
 }
 
@@ -281,6 +305,27 @@ Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep
       if (Status status = removeCheckpoint(layer, root + "/" + name); !status)
         return status;
   return {};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>>
+setAside(FileLayer &layer, const std::string &root,
+         const std::function<bool(const StoredCheckpoint &)> &isAbandoned) {
+  const Result<StoreListing> listing = listCheckpoints(root);
+  if (!listing)
+    return listing.error();
+  std::vector<std::pair<std::string, std::string>> renamed;
+  for (const StoredCheckpoint &each : listing->checkpoints) {
+    if (!isAbandoned(each))
+      continue;
+    const std::string aside = fmt::format("{}.aside-{}", each.name, uniqueLetters());
+    if (const int failure = layer.rename(root + "/" + each.name, root + "/" + aside))
+      return ioError("set aside", root + "/" + each.name, failure);
+    renamed.emplace_back(each.name, aside);
+  }
+  if (!renamed.empty())
+    if (const int failure = layer.syncDirectory(root))
+      return ioError("sync", root, failure);
+  return renamed;
 }
 
 //===----------------------------------------------------------------------===//

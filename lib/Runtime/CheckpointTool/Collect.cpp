@@ -48,6 +48,11 @@ std::vector<Removed> chooseRemoved(const StoreListing &listing, const CollectOpt
       notice(fmt::format("stays, for there is no other whole checkpoint: {}", quote(name)));
     else
       chosen.push_back({name, "left by an unfinished save", 0});
+  for (const std::string &name : listing.aside)
+    if (options.setAside)
+      chosen.push_back({name, "set aside", 0});
+    else
+      notice(fmt::format("stays, for --set-aside was not given: {}", quote(name)));
   return {chosen.rbegin(), chosen.rend()};
 }
 

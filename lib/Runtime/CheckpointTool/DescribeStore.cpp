@@ -129,7 +129,10 @@ Result<std::string> describeStore(const std::string &root, bool json) {
   for (const StoredCheckpoint &checkpoint : listing->checkpoints)
     lines.push_back(lineOf(root, checkpoint));
   if (json) {
-    Json document = {{"directory", root}, {"checkpoints", Json::array()}, {"leftovers", listing->leftovers}};
+    Json document = {{"directory", root},
+                     {"checkpoints", Json::array()},
+                     {"leftovers", listing->leftovers},
+                     {"set_aside", listing->aside}};
     for (const Line &line : lines)
       document["checkpoints"].push_back(jsonOf(line));
     return dump(document);
@@ -140,6 +143,8 @@ Result<std::string> describeStore(const std::string &root, bool json) {
       text += fmt::format("not whole: {}: {}\n", line.name, line.problem);
   for (const std::string &name : listing->leftovers)
     text += fmt::format("left by an unfinished save: {}\n", quote(name));
+  for (const std::string &name : listing->aside)
+    text += fmt::format("set aside by a run that went back before it: {}\n", quote(name));
   return text.empty() ? fmt::format("no checkpoint in {}\n", quote(root)) : text;
 }
 

@@ -3,8 +3,8 @@
 #include "Checkpointer.h"
 
 #include "Report.h"
+#include "SaveDirectory.h"
 
-#include "ds/Runtime/Checkpoint/Checkpoint.h"
 #include "ds/Runtime/Checkpoint/ShardWriter.h"
 
 #include <fmt/format.h>
@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <sstream>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,22 +26,59 @@ static constexpr auto kAskAgain = std::chrono::milliseconds(5);
 //===----------------------------------------------------------------------===//
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const TrainOptions &options, const Program &program,
-                                                         Team &team) {
+                                                         const Checkpoint *from, Team &team) {
   std::unique_ptr<Checkpointer> made(new Checkpointer(options, team));
-  if (Status status = made->prepare(program); !status)
+  if (Status status = made->prepare(program, from); !status)
     return status.error();
   return made;
 }
 
-Status Checkpointer::prepare(const Program &program) {
+Status Checkpointer::prepare(const Program &program, const Checkpoint *from) {
   Result<SaveNode> found = findSaveNode(options.save, /*mustShare=*/!program.nodeLocalSaves, team);
   if (!found)
     return Error{found.error().code, "--save: " + found.error().message, found.error().hint};
   node = std::move(*found);
+  if (Status status = takeDirectory(from); !status)
+    return status;
   Result<std::vector<ShardFile>> planned = planShards(program, team.rank(), node.ranks());
   if (!planned)
     return Error{planned.error().code, "--save: " + planned.error().message, planned.error().hint};
   files = std::move(*planned);
+  if (Status status = describeRun(program); !status)
+    return status;
+  if (options.saveMode == SaveMode::Async) {
+    Result<Snapshot> made = Snapshot::create(files);
+    if (!made)
+      return Error{made.error().code,
+                   "--save: for the copy that is written while training goes on: " + made.error().message,
+                   "save with --save-mode sync, which needs no copy"};
+    copy.emplace(std::move(*made));
+  }
+  staged = std::make_unique<StagedWriter>(layer);
+  if (!node.isShared() && team.leads())
+    logLine(fmt::format("--save '{}' is a directory of each of {} nodes, which keep what their ranks hold",
+                        options.save, node.nodes.size()));
+  return {};
+}
+
+/// Who leads locks the directory, which then is this run's, and looks whether it may be.
+Status Checkpointer::takeDirectory(const Checkpoint *from) {
+  if (!node.leads)
+    return {};
+  Result<StoreLock> taken = StoreLock::take(options.save);
+  if (!taken)
+    return Error{taken.error().code, "--save: " + taken.error().message, taken.error().hint};
+  lock.emplace(std::move(*taken));
+  return checkSaveDirectory(options, from);
+}
+
+/// Fills in what all saves of the run say alike. Its letters are new, unless continuesFrom brings others.
+Status Checkpointer::describeRun(const Program &program) {
+  const Result<std::string> letters =
+      team.fromLeader(team.leads() ? uniqueLetters() : std::string(), "letters of the run");
+  if (!letters)
+    return letters.error();
+  manifest.run = *letters;
   manifest.writer = "ds-run";
   manifest.planHash = program.planHash;
   manifest.target = program.target;
@@ -58,33 +93,19 @@ Status Checkpointer::prepare(const Program &program) {
     manifest.parts = {node.number};
   while (checkpointBytes(program) / manifest.chunkBytes > kMostChunks)
     manifest.chunkBytes *= 2;
-  if (options.saveMode == SaveMode::Async) {
-    Result<Snapshot> made = Snapshot::create(files);
-    if (!made)
-      return Error{made.error().code,
-                   "--save: for the copy that is written while training goes on: " + made.error().message,
-                   "save with --save-mode sync, which needs no copy"};
-    copy.emplace(std::move(*made));
-  }
-  staged = std::make_unique<StagedWriter>(layer);
-  if (!node.isShared() && team.leads())
-    logLine(fmt::format("--save '{}' is a directory of each of {} nodes, which keep what their ranks hold",
-                        options.save, node.nodes.size()));
-  if (!node.leads)
-    return {};
-  Result<StoreLock> taken = StoreLock::take(options.save);
-  if (!taken)
-    return Error{taken.error().code, "--save: " + taken.error().message, taken.error().hint};
-  lock.emplace(std::move(*taken));
   return {};
 }
 
-void Checkpointer::continuesFrom(const std::string &path, uint64_t step) {
-  newestPath = path;
+void Checkpointer::continuesFrom(const Checkpoint &checkpoint) {
+  const Manifest &from = checkpoint.manifest();
+  begunAt = from.step;
+  if (!from.run.empty())
+    manifest.run = from.run;
+  newestPath = checkpoint.directory();
   std::error_code error;
-  const std::string own = fmt::format("{}/step-{}", options.save, step);
-  if (std::filesystem::equivalent(path, own, error) && !error)
-    newestStep = step;
+  const std::string own = fmt::format("{}/step-{}", options.save, from.step);
+  if (std::filesystem::equivalent(newestPath, own, error) && !error)
+    newestStep = from.step;
 }
 
 Checkpointer::~Checkpointer() {
@@ -248,6 +269,7 @@ Status Checkpointer::collectOutcome() {
   failures = 0;
   newestPath = fmt::format("{}/step-{}", options.save, manifest.step);
   newestStep = manifest.step;
+  const bool isFirst = !std::exchange(hasSaved, true);
   if (team.leads())
     logLine(fmt::format("checkpoint saved to '{}': {} in {:.3g} s", newestPath, bytesText(double(savedBytes)),
                         std::chrono::duration<double>(std::chrono::steady_clock::now() - lastBegun).count()));
@@ -255,23 +277,15 @@ Status Checkpointer::collectOutcome() {
     return {};
   stage = Stage::Pruning;
   if (node.leads)
-    work([this, everywhere = savesOfAll(*texts)] { prune(&everywhere); });
+    work([this, everywhere = savesOfAll(node, *texts), isFirst] {
+      if (const Status aside =
+              isFirst ? setAsideAbandonedParts(layer, options.save, begunAt, everywhere, manifest.step)
+                      : Status();
+          !aside)
+        logLine(aside.error().message);
+      prune(&everywhere);
+    });
   return {};
-}
-
-/// The saves that each of the leaders' lists has.
-std::set<std::string> Checkpointer::savesOfAll(const std::vector<std::string> &lists) const {
-  std::map<std::string, size_t> counts;
-  for (const CheckpointNode &each : node.nodes) {
-    std::istringstream words(lists[each.ranks.front()]);
-    for (std::string save; words >> save;)
-      ++counts[save];
-  }
-  std::set<std::string> saves;
-  for (const auto &[save, count] : counts)
-    if (count == node.nodes.size())
-      saves.insert(save);
-  return saves;
 }
 
 /// Ends the save that is under way.
@@ -344,24 +358,6 @@ Status Checkpointer::writeFile(size_t number, const Executor *executor, ShardWri
   });
 }
 
-/// Looks at a new checkpoint again: sizes and headers always, all contents where that is asked for.
-Status Checkpointer::checkSaved(const std::string &path) const {
-  const Result<Checkpoint> saved = Checkpoint::open(path);
-  if (!saved)
-    return saved.error();
-  std::string damage;
-  for (const CheckpointFile &file : saved->manifest().files)
-    if (options.verifySaves) {
-      Status status = saved->verify(file, [&](uint64_t offset, uint64_t) {
-        damage =
-            fmt::format("'{}/{}' does not read as it was written, from byte {}", path, file.name, offset);
-      });
-      if (!status)
-        return status;
-    }
-  return damage.empty() ? Status() : Status(Error{ExitCode::Io, damage, ""});
-}
-
 /// Removes the oldest ones.
 void Checkpointer::prune(const std::set<std::string> *everywhere) const {
   if (Status status = pruneCheckpoints(layer, options.save, options.keep, everywhere); !status)
@@ -370,26 +366,22 @@ void Checkpointer::prune(const std::set<std::string> *everywhere) const {
 
 /// Makes what all ranks have written a checkpoint; only when it reads well the oldest ones go.
 Result<std::string> Checkpointer::commit(const Manifest &whole) {
-  Result<std::string> path = commitSave(layer, options.save, unfinished, whole);
-  if (!path)
-    return path;
-  if (Status status = checkSaved(*path); !status) {
-    static_cast<void>(removeCheckpoint(layer, *path)); // what stays of it has no manifest
-    return status.error();
-  }
-  prune(nullptr);
+  Status ready = writeManifest(layer, unfinished, whole);
+  if (ready && !hasSaved)
+    ready = setAsideAbandoned(layer, options.save, begunAt);
+  if (!ready)
+    return ready.error();
+  Result<std::string> path = publishChecked(layer, options, unfinished, whole.step);
+  if (path)
+    prune(nullptr);
   return path;
 }
 
 /// Makes this node's part visible; returns the saves of which the node has a part.
 Result<std::string> Checkpointer::publish() {
-  const Result<std::string> path = publishSave(layer, options.save, unfinished, manifest.step);
+  const Result<std::string> path = publishChecked(layer, options, unfinished, manifest.step);
   if (!path)
     return path;
-  if (Status status = checkSaved(*path); !status) {
-    static_cast<void>(removeCheckpoint(layer, *path));
-    return status.error();
-  }
   const Result<StoreListing> listing = listCheckpoints(options.save);
   if (!listing)
     return listing.error();

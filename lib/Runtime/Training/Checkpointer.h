@@ -19,6 +19,7 @@
 #include "SaveNode.h"
 #include "Snapshot.h"
 
+#include "ds/Runtime/Checkpoint/Checkpoint.h"
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
@@ -46,10 +47,11 @@ public:
   /// Saves that fail one after another until a run is ended.
   static constexpr unsigned kMostFailures = 3;
 
-  /// Prepares to save `program`, the whole of it, as `options` say; refuses a directory that is in use, and
-  /// what has no memory for the copy. Collective.
+  /// Prepares to save `program`, the whole of it, as `options` say, for a run that goes on from `from` (null:
+  /// from nothing); refuses a directory that is in use or of another run, and what has no memory for the
+  /// copy. Collective.
   static Result<std::unique_ptr<Checkpointer>> open(const TrainOptions &options, const Program &program,
-                                                    Team &team);
+                                                    const Checkpoint *from, Team &team);
   ~Checkpointer();
 
   /// Whether a save is due after `step`, as this rank sees it: rank 0 has the clock.
@@ -70,26 +72,26 @@ public:
   /// The path of the newest checkpoint that this run has saved or gone on from; empty without.
   const std::string &newest() const { return newestPath; }
   /// That the run goes on from this one. Where it lies in the directory of saves it need not be saved again.
-  void continuesFrom(const std::string &path, uint64_t step);
+  void continuesFrom(const Checkpoint &checkpoint);
 
 private:
   /// Staging and Pruning are of several nodes.
   enum class Stage { Idle, Writing, Staging, Committing, Pruning };
 
   Checkpointer(const TrainOptions &options, Team &team) : options(options), team(team) {}
-  Status prepare(const Program &program);
+  Status prepare(const Program &program, const Checkpoint *from);
+  Status takeDirectory(const Checkpoint *from);
+  Status describeRun(const Program &program);
   Status begin(const Executor &executor, const RunPosition &position, bool atOnce);
   Status advance();
   Status collectFiles();
   Status collectManifests();
   Status collectOutcome();
-  std::set<std::string> savesOfAll(const std::vector<std::string> &lists) const;
   Result<std::vector<CheckpointFile>> writeFiles(const Executor *executor) const;
   Status writeFile(size_t number, const Executor *executor, class ShardWriter &writer) const;
   Result<std::string> commit(const Manifest &whole);
   Result<std::string> publish();
   void prune(const std::set<std::string> *everywhere) const;
-  Status checkSaved(const std::string &path) const;
   Status giveUp(const Error &error);
   Status noteFailure(const std::string &why);
   void work(std::function<void()> job);
@@ -112,8 +114,10 @@ private:
   std::optional<Result<std::string>> done;                    ///< likewise, of who leads; others: empty
   std::string newestPath;
   std::optional<uint64_t> newestStep;
-  unsigned failures = 0;   ///< in a row
-  uint64_t savedBytes = 0; ///< of the save that is under way, by all ranks
+  std::optional<uint64_t> begunAt; ///< step of the checkpoint that the run goes on from; none: it is new
+  bool hasSaved = false;           ///< at least once, which is when others than its own have gone
+  unsigned failures = 0;           ///< in a row
+  uint64_t savedBytes = 0;         ///< of the save that is under way, by all ranks
   bool toldOfWaiting = false;
   std::chrono::steady_clock::time_point lastBegun = std::chrono::steady_clock::now();
 };

@@ -11,6 +11,7 @@
 #include "OpenDevice.h"
 #include "Report.h"
 #include "Run.h"
+#include "SaveDirectory.h"
 #include "StartUp.h"
 #include "StepOutcome.h"
 
@@ -56,7 +57,8 @@ Status Run::prepareFrom(Program program) {
   if (Status status = openFiles(program); !status)
     return status;
   if (!options.save.empty()) {
-    Result<std::unique_ptr<Checkpointer>> saves = Checkpointer::open(options, program, team);
+    Result<std::unique_ptr<Checkpointer>> saves =
+        Checkpointer::open(options, program, resume.checkpoint(), team);
     if (!saves)
       return saves.error();
     checkpointer = std::move(*saves);
@@ -68,7 +70,7 @@ Status Run::prepareFrom(Program program) {
   if (Status status = loadStates(); !status)
     return status;
   numSteps = stepsToMake();
-  if (Status status = setTotalSteps(*executor, numSteps); !status)
+  if (Status status = layOutSchedule(); !status)
     return status;
   if (Status status = agree(); !status)
     return status;
@@ -121,11 +123,17 @@ Status Run::explain() {
     return status;
   if (Status status = openFiles(*program); !status)
     return status;
+  if (!options.save.empty())
+    if (Status status = checkSaveDirectory(options, resume.checkpoint()); !status)
+      return status;
   const Result<std::string> text = resume.describe(*program);
   if (!text)
     return text.error();
+  numSteps = stepsToMake();
   if (team.leads())
     std::fputs(text->c_str(), stdout);
+  if (const std::string why = spellNothingLeft(); team.leads() && !why.empty())
+    std::fputs(("  " + why + "\n").c_str(), stdout);
   return {};
 }
 
@@ -198,6 +206,35 @@ uint64_t Run::stepsToMake() const {
   return firstStep + (samples > consumed ? (samples - consumed) / batch : 0);
 }
 
+/// Why a run that is resumed makes no step; empty where it makes some, or none was meant to be made.
+std::string Run::spellNothingLeft() const {
+  const Checkpoint *from = resume.checkpoint();
+  if (!from || options.evalOnly || firstStep < numSteps)
+    return {};
+  return fmt::format("nothing is left to do: '{}' is of step {}, and {} {}", from->directory(), firstStep,
+                     options.steps ? "--steps is" : "the data end after step", numSteps);
+}
+
+/// Gives a schedule of "auto" length the steps of the run. Where that changes what the checkpoint had, rates
+/// change too, and that is said. A run that has nothing left to do changes nothing: its states may be saved.
+Status Run::layOutSchedule() {
+  if (const std::string why = spellNothingLeft(); !why.empty()) {
+    if (team.leads())
+      logLine(why);
+    return {};
+  }
+  const Result<std::optional<double>> before = totalSteps(*executor);
+  if (!before)
+    return before.error();
+  if (resume.checkpoint() && *before && **before > 0 && **before != static_cast<double>(numSteps) &&
+      team.leads() && !options.evalOnly)
+    logLine(fmt::format(
+        "the schedule's length is \"auto\": it was laid out for {:.0f} steps and is now for {}, so "
+        "that rates are others from step {} on",
+        **before, numSteps, firstStep + 1));
+  return setTotalSteps(*executor, numSteps);
+}
+
 Status Run::load(Program program) {
   ExecutorOptions settings;
   settings.rank = team.rank();
@@ -230,7 +267,7 @@ Status Run::loadStates() {
       return restored.error();
     if (*restored) {
       if (checkpointer)
-        checkpointer->continuesFrom(checkpoint->directory(), checkpoint->manifest().step);
+        checkpointer->continuesFrom(*checkpoint);
       return {};
     }
     if (Status status = goOn(executor->program()); !status)

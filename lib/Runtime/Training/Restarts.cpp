@@ -32,7 +32,8 @@ bool RestartPolicy::mayHelp(int exitCode) {
 std::optional<double> RestartPolicy::afterEnd(int exitCode, std::optional<uint64_t> newest) {
   if (!mayHelp(exitCode))
     return std::nullopt;
-  const bool progress = newest > last; // no checkpoint is less than any
+  const bool progress =
+      newest && newest != last; // a lower step: the job began before checkpoints that were there
   inVain = progress ? 0 : inVain + 1;
   last = newest;
   if (made >= most || inVain >= kMostInVain)
@@ -64,14 +65,16 @@ bool isEndedWhileWaiting(double seconds) {
 } // namespace
 
 int launchWithRestarts(const LaunchOptions &launch, const RestartOptions &restarts, char **argv) {
-  std::optional<uint64_t> newest = newestStep(restarts.save);
-  RestartPolicy policy(restarts.most, newest);
+  const std::optional<uint64_t> atFirst = newestStep(restarts.save);
+  bool hasSaved = false; // what was there before may be of steps that the job has gone back behind
+  RestartPolicy policy(restarts.most, atFirst);
   for (;;) {
     sigset_t mask; // the launcher changes it and leaves it
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     const int code = launchRanks(launch, argv);
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    newest = newestStep(restarts.save);
+    const std::optional<uint64_t> newest = newestStep(restarts.save);
+    hasSaved |= newest && newest != atFirst;
     const std::optional<double> wait = policy.afterEnd(code, newest);
     if (!wait) {
       if (RestartPolicy::mayHelp(code))
@@ -81,10 +84,10 @@ int launchWithRestarts(const LaunchOptions &launch, const RestartOptions &restar
       return code;
     }
     logLine(fmt::format("the job has ended with exit code {}: starts again in {:g} s, {}", code, *wait,
-                        newest ? fmt::format("from step {}", *newest) : "as it was started"));
+                        hasSaved && newest ? fmt::format("from step {}", *newest) : "as it was started"));
     if (isEndedWhileWaiting(*wait))
       return static_cast<int>(ExitCode::Interrupted);
-    if (newest)
+    if (hasSaved)
       ::setenv(kResumeVariable, "auto", 1);
   }
 }

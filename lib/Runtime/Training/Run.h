@@ -46,6 +46,7 @@ private:
   Status openHeldOut(const Program &program);
   Status load(Program program);
   Status loadStates();
+  Status layOutSchedule();
   Status initialize();
   Status openLog(const std::string &path);
   Status openLogs();
@@ -68,6 +69,7 @@ private:
   uint64_t samplesSeen() const { return data->position(guard.batchOf(stepsDone)); }
   uint64_t tokensSeen() const { return tokensBefore + tokens * (guard.batchOf(stepsDone) - firstStep); }
   uint64_t stepsToMake() const;
+  std::string spellNothingLeft() const;
   void addCommunication(StepRecord &record);
   void diagnose(const Error &why) const;
   Status nameLostNumber(const StepRecord &record, uint64_t index);

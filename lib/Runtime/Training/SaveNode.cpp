@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <map>
+#include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,6 +122,20 @@ Result<SaveNode> findSaveNode(const std::string &directory, bool mustShare, Team
   }
   found.leads = team.rank() == first;
   return found;
+}
+
+std::set<std::string> savesOfAll(const SaveNode &node, const std::vector<std::string> &lists) {
+  std::map<std::string, size_t> counts;
+  for (const CheckpointNode &each : node.nodes) {
+    std::istringstream words(lists[each.ranks.front()]);
+    for (std::string save; words >> save;)
+      ++counts[save];
+  }
+  std::set<std::string> saves;
+  for (const auto &[save, count] : counts)
+    if (count == node.nodes.size())
+      saves.insert(save);
+  return saves;
 }
 
 } // namespace ds::rt

@@ -13,6 +13,10 @@
 
 #include "ds/Runtime/Checkpoint/Manifest.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 namespace ds::rt {
 
 /// The ranks that see this rank's directory of saves.
@@ -33,6 +37,10 @@ struct SaveNode {
 /// Asks the file system, which makes `directory` where it is missing. Collective. Io: a directory cannot be
 /// written to, or ranks do not all see it though they `mustShare` it.
 Result<SaveNode> findSaveNode(const std::string &directory, bool mustShare, Team &team);
+
+/// The saves that the lists of all nodes have. `lists` has a text for each rank, of which those of the ranks
+/// that lead a node count: letters of saves, with blanks between them.
+std::set<std::string> savesOfAll(const SaveNode &node, const std::vector<std::string> &lists);
 
 } // namespace ds::rt
 

@@ -62,6 +62,19 @@ Status setLossLimit(Executor &executor, float limit) {
   return setNumber(executor, findLossLimit(executor.program()), limit);
 }
 
+Result<std::optional<double>> totalSteps(const Executor &executor) {
+  const State *state = findNumber(executor.program(), "total_steps", DType::F64);
+  if (!state)
+    return std::optional<double>();
+  double steps = 0;
+  const Status read = executor.inspect(static_cast<const std::byte *>(executor.data(state->buffer)),
+                                       sizeof steps, [&](const std::byte *host) {
+                                         std::memcpy(&steps, host, sizeof steps);
+                                         return Status();
+                                       });
+  return read ? Result<std::optional<double>>(std::optional(steps)) : read.error();
+}
+
 Status setTotalSteps(Executor &executor, uint64_t steps) {
   return setNumber(executor, findNumber(executor.program(), "total_steps", DType::F64),
                    static_cast<double>(steps));

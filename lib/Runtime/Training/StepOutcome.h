@@ -16,6 +16,9 @@ const State *findLossLimit(const Program &program);
 /// Sets it, if there is one.
 Status setLossLimit(Executor &executor, float limit);
 
+/// How many steps the program's schedule is laid out for, if it is laid out by the number of steps.
+Result<std::optional<double>> totalSteps(const Executor &executor);
+
 /// Tells the program how many steps the run has, if its schedule asks for that (the scalar "total_steps").
 Status setTotalSteps(Executor &executor, uint64_t steps);
 

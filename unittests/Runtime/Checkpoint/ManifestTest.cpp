@@ -14,6 +14,7 @@ Manifest example() {
   Manifest manifest;
   manifest.step = 12;
   manifest.writer = "test";
+  manifest.run = "0123abcd";
   manifest.planHash = "abc";
   manifest.target = "cpu";
   manifest.configText = "a = \"b\"\nc";
@@ -42,6 +43,7 @@ TEST(Manifest, readsWhatItSpells) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(spellManifest(*read), spellManifest(example()));
   EXPECT_EQ(read->tensors[0].layout, example().tensors[0].layout);
+  EXPECT_EQ(read->run, "0123abcd");
   EXPECT_EQ(read->seed, UINT64_MAX);
   EXPECT_EQ(read->data.samples, 96u);
   EXPECT_EQ(read->tensors[0].held, FileDType::BF16);

@@ -97,6 +97,25 @@ TEST_F(Store, damagedOnesDoNotCount) {
   EXPECT_THAT(names(root), testing::ElementsAre("step-2", "step-3", "step-4"));
 }
 
+/// They stay under another name, by which they are neither listed as checkpoints nor removed.
+TEST_F(Store, whatIsSetAsideIsNoCheckpoint) {
+  for (uint64_t step = 1; step <= 4; ++step)
+    saveStep(step);
+  const auto renamed =
+      setAside(systemFiles(), root, [](const StoredCheckpoint &each) { return each.step > 2; });
+  ASSERT_TRUE(renamed) << renamed.error().message;
+  ASSERT_EQ(renamed->size(), 2u);
+  EXPECT_EQ((*renamed)[0].first, "step-4");
+  EXPECT_TRUE(readManifest(root + "/" + (*renamed)[0].second));
+  const Result<StoreListing> listing = listCheckpoints(root);
+  ASSERT_EQ(listing->checkpoints.size(), 2u);
+  EXPECT_EQ(listing->checkpoints[0].name, "step-2");
+  EXPECT_THAT(listing->aside, testing::ElementsAre((*renamed)[1].second, (*renamed)[0].second));
+  EXPECT_TRUE(listing->leftovers.empty());
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 2));
+  EXPECT_EQ(names(root).size(), 4u);
+}
+
 TEST_F(Store, oneRunSavesInADirectory) {
   Result<StoreLock> first = StoreLock::take(root + "/deep/er");
   ASSERT_TRUE(first) << first.error().message;

@@ -100,6 +100,16 @@ TEST_F(Collect, theOnlyWholeLeftoverStays) {
   EXPECT_THAT(names(), ElementsAre("step-3"));
 }
 
+TEST_F(Collect, whatIsSetAsideGoesWhenAskedFor) {
+  saveSteps({1, 2});
+  fs::rename(root + "/step-2", root + "/step-2.aside-ab");
+  ASSERT_TRUE(collect({.damaged = true}));
+  EXPECT_THAT(names(), ElementsAre("step-1", "step-2.aside-ab"));
+  EXPECT_THAT(notices, ElementsAre("stays, for --set-aside was not given: 'step-2.aside-ab'"));
+  ASSERT_TRUE(collect({.setAside = true}));
+  EXPECT_THAT(names(), ElementsAre("step-1"));
+}
+
 TEST_F(Collect, aRunThatSavesIsNotDisturbed) {
   saveSteps({1});
   leave(2);

@@ -80,6 +80,8 @@ inline constexpr uint64_t kMostChunks = uint64_t(1) << 16;
 struct Manifest {
   uint64_t step = 0;  ///< finished
   std::string writer; ///< who has written it: "ds-run"
+  std::string run; ///< letters that all checkpoints of one run have, however often it was resumed; empty: not
+                   ///< known, as of what was imported
   std::string planHash, target, configText;
   std::string modelConfig; ///< the Hugging Face config.json that the model came from; empty: from elsewhere
   Mesh mesh;

@@ -3,7 +3,8 @@
 //   DIR/step-100/                     a checkpoint: manifest.json and the files that it names
 //   DIR/step-120.tmp-<hex>/           one that is being written, or was when its run was killed
 //   DIR/step-100.old-<hex>/           one that a newer one of its name has replaced
-//   DIR/.lock                         held by the run that saves here
+//   DIR/step-140.aside-<hex>/         one of a later step than the run has gone back to; no checkpoint any
+//   more DIR/.lock                         held by the run that saves here
 //
 // No file says which checkpoint is the newest: the directory is looked through. So nothing can disagree with
 // what is there, and no order of writing can go wrong. A checkpoint appears by one rename, after all that it
@@ -16,8 +17,10 @@
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/Manifest.h"
 
+#include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace ds::rt {
 
@@ -27,11 +30,14 @@ struct StoredCheckpoint {
   uint64_t step = 0;
   std::string problem; ///< why it is none: "has no manifest.json"; empty where all its files are there
   std::string save;    ///< of what other nodes have parts of too: letters of the save; else empty
+  std::string run;     ///< Manifest::run; empty also where that cannot be read
+  bool hasManifest = false;
 };
 
 struct StoreListing {
   std::vector<StoredCheckpoint> checkpoints; ///< newest first
   std::vector<std::string> leftovers;        ///< names of what is neither: parts of unfinished saves
+  std::vector<std::string> aside;            ///< names that setAside has given
 };
 
 /// What is in `root`; sizes of files are compared with manifests, contents are not read. Nothing where there
@@ -76,6 +82,13 @@ Status removeCheckpoint(FileLayer &layer, const std::string &directory);
 /// have theirs: those of `everywhere`, if that is given; others go as soon as so many newer ones are there.
 Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
                         const std::set<std::string> *everywhere = nullptr);
+
+/// Takes checkpoints out of the way of a run that has gone back before them: they get another name, under
+/// which nothing resumes from them, counts or removes them. Returns the old names, each with the new one.
+/// Requires the lock.
+Result<std::vector<std::pair<std::string, std::string>>>
+setAside(FileLayer &layer, const std::string &root,
+         const std::function<bool(const StoredCheckpoint &)> &isAbandoned);
 
 /// The right to write to a directory of checkpoints, until it is destroyed or the process ends.
 class StoreLock {
