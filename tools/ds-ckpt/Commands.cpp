@@ -32,34 +32,22 @@ int runShow(const std::string &path, const DescribeOptions &options) {
   return 0;
 }
 
-/// The checkpoint that the path names, or all of them in it, whole or not.
-static std::vector<std::string> checkpointsAt(const std::string &path) {
-  const Place place = orExit(placeOf(path));
-  if (place.isCheckpoint)
-    return {place.path};
-  const StoreListing listing = orExit(listCheckpoints(place.path));
-  std::vector<std::string> directories;
-  for (const StoredCheckpoint &each : listing.checkpoints)
-    directories.push_back(place.path + "/" + each.name);
-  if (directories.empty())
-    throw Refusal{{ExitCode::Io, fmt::format("there is no checkpoint in '{}'", path),
-                   "name the directory that ds-run --save was given, or one step-N in it"}};
-  for (const std::string &name : listing.leftovers)
-    note(fmt::format("left by an unfinished save, and not looked at: '{}'", name));
-  return directories;
-}
-
 int runVerify(const std::string &path, unsigned threads, bool json) {
   std::vector<VerifyReport> reports;
   size_t damaged = 0;
-  for (const std::string &directory : checkpointsAt(path)) {
-    reports.push_back(orExit(verifyCheckpoint(directory, threads)));
-    damaged += !reports.back().damages.empty();
-    for (const std::string &name : reports.back().extra)
-      note(fmt::format("the manifest of '{}' does not know '{}'; nothing reads it", directory, name));
+  const auto told = [&](VerifyReport report) {
+    damaged += !report.damages.empty();
+    for (const std::string &name : report.extra)
+      note(fmt::format("the manifest of '{}' does not know '{}'; nothing reads it", report.directory, name));
     if (!json)
-      print(spellReport(reports.back()));
-  }
+      print(spellReport(report));
+    reports.push_back(std::move(report));
+  };
+  const Place place = orExit(placeOf(path)); // a checkpoint, or all of them in a directory
+  if (place.isCheckpoint)
+    told(orExit(verifyCheckpoint(place.path, threads)));
+  else if (const Status status = verifyStore(place.path, threads, note, told); !status)
+    throw Refusal{status.error()};
   if (json)
     print(spellReportsAsJson(reports));
   if (damaged == 0)

@@ -216,7 +216,7 @@ TEST_F(RunCheckpointTest, AnUnfinishedSaveIsPassedOver) {
   const Outcome outcome = run("--data data.safetensors --steps 6 --save s --resume auto --dry-run");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("passed over: 's/step-6' has no manifest.json"));
-  EXPECT_THAT(outcome.err, HasSubstr("unfinished saves lie in 's': step-7.tmp-12"));
+  EXPECT_THAT(outcome.err, HasSubstr("left in 's' by unfinished saves or removals: step-7.tmp-12 ("));
   EXPECT_THAT(outcome.out, HasSubstr("would go on from 's/step-3' behind step 3, with 24 samples consumed"));
 }
 

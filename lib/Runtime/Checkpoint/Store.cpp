@@ -141,6 +141,39 @@ static StoredCheckpoint look(const std::string &root, const std::string &name, u
   return found;
 }
 
+/// Whether a removal has taken the manifest and was ended then: there is nothing but some shards, or nothing.
+/// What cannot be read, or lies behind a link, is not said to be that.
+static bool isHalfRemoved(const std::string &directory) {
+  std::error_code error;
+  if (fs::symlink_status(directory, error).type() != fs::file_type::directory)
+    return false;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+    if (const std::string name = entry->path().filename();
+        !name.starts_with("shard-") || !name.ends_with(".safetensors"))
+      return false;
+  return !error;
+}
+
+/// Moves checkpoints of before the newest whole one that are half removed to the leftovers.
+static void findHalfRemoved(const std::string &root, StoreListing &listing) {
+  std::vector<StoredCheckpoint> kept;
+  bool isBefore = false; // a newer whole one
+  for (StoredCheckpoint &each : listing.checkpoints)
+    if (isBefore && !each.hasManifest && isHalfRemoved(root + "/" + each.name)) {
+      listing.leftovers.push_back(std::move(each.name));
+    } else {
+      isBefore |= each.problem.empty();
+      kept.push_back(std::move(each));
+    }
+  listing.checkpoints = std::move(kept);
+}
+
+const char *spellOrigin(std::string_view leftover) {
+  return leftover.find(".tmp-") == std::string_view::npos ? "left by an unfinished removal"
+                                                          : "left by an unfinished save";
+}
+
 Result<StoreListing> listCheckpoints(const std::string &root) {
   StoreListing listing;
   std::error_code error;
@@ -162,6 +195,7 @@ Result<StoreListing> listCheckpoints(const std::string &root) {
   std::sort(listing.checkpoints.begin(), listing.checkpoints.end(), [](const auto &a, const auto &b) {
     return a.step != b.step ? a.step > b.step : a.name < b.name;
   });
+  findHalfRemoved(root, listing);
   std::sort(listing.leftovers.begin(), listing.leftovers.end());
   std::sort(listing.aside.begin(), listing.aside.end());
   return listing;

@@ -47,7 +47,7 @@ std::vector<Removed> chooseRemoved(const StoreListing &listing, const CollectOpt
     if (whole == 0 && readManifest(options.root + "/" + name))
       notice(fmt::format("stays, for there is no other whole checkpoint: {}", quote(name)));
     else
-      chosen.push_back({name, "left by an unfinished save", 0});
+      chosen.push_back({name, spellOrigin(name), 0});
   for (const std::string &name : listing.aside)
     if (options.setAside)
       chosen.push_back({name, "set aside", 0});

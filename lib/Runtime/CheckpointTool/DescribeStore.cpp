@@ -142,7 +142,7 @@ Result<std::string> describeStore(const std::string &root, bool json) {
     if (!line.manifest)
       text += fmt::format("not whole: {}: {}\n", line.name, line.problem);
   for (const std::string &name : listing->leftovers)
-    text += fmt::format("left by an unfinished save: {}\n", quote(name));
+    text += fmt::format("{}: {}\n", spellOrigin(name), quote(name));
   for (const std::string &name : listing->aside)
     text += fmt::format("set aside by a run that went back before it: {}\n", quote(name));
   return text.empty() ? fmt::format("no checkpoint in {}\n", quote(root)) : text;

@@ -92,6 +92,30 @@ Result<VerifyReport> verifyCheckpoint(const std::string &directory, unsigned thr
   return report;
 }
 
+Status verifyStore(const std::string &root, unsigned threads, const Notice &notice,
+                   const std::function<void(VerifyReport)> &told) {
+  const Result<StoreListing> listing = listCheckpoints(root);
+  if (!listing)
+    return listing.error();
+  if (listing->checkpoints.empty())
+    return Error{ExitCode::Io, fmt::format("there is no checkpoint in {}", quote(root)),
+                 "name the directory that ds-run --save was given, or one step-N in it"};
+  for (const std::string &name : listing->leftovers)
+    notice(fmt::format("{}, and not looked at: {}", spellOrigin(name), quote(name)));
+  for (const StoredCheckpoint &each : listing->checkpoints) {
+    const std::string directory = root + "/" + each.name;
+    Result<VerifyReport> report = verifyCheckpoint(directory, threads);
+    const bool isGood = report && report->damages.empty();
+    if (!isGood && each.hasManifest && manifestsIn(directory).empty())
+      notice(fmt::format("removed meanwhile, and not looked at: {}", quote(each.name)));
+    else if (!report)
+      return report.error();
+    else
+      told(std::move(*report));
+  }
+  return {};
+}
+
 /// One line without its end. What names its place itself is repeated as it is.
 static std::string spellDamage(const Damage &damage) {
   std::string text = quote(damage.file) + " " + damage.what;

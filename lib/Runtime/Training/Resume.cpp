@@ -36,8 +36,9 @@ Status Resume::list() {
     else
       logLine(fmt::format("passed over: {}", each.problem));
   if (!listing->leftovers.empty())
-    logLine(fmt::format("unfinished saves lie in '{}': {} (ds-ckpt gc removes them)", root,
-                        fmt::join(listing->leftovers, ", ")));
+    logLine(fmt::format(
+        "left in '{}' by unfinished saves or removals: {} (the next save, or ds-ckpt gc, removes them)", root,
+        fmt::join(listing->leftovers, ", ")));
   return {};
 }
 

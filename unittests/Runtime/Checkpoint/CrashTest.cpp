@@ -97,6 +97,7 @@ protected:
     const Result<StoreListing> listing = listCheckpoints(place);
     EXPECT_EQ(newestStep(model, place), 5u);
     EXPECT_TRUE(listing->leftovers.empty());
+    EXPECT_EQ(listing->checkpoints.size(), 2u) << "something is left that nobody removes";
   }
 
   /// Strikes every operation; how many there were.

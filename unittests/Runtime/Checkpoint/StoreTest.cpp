@@ -97,6 +97,28 @@ TEST_F(Store, damagedOnesDoNotCount) {
   EXPECT_THAT(names(root), testing::ElementsAre("step-2", "step-3", "step-4"));
 }
 
+/// A removal takes the manifest first. What it has left goes with the next one, unless there is no newer
+/// checkpoint, or it has files that no save has written.
+TEST_F(Store, whatIsHalfRemovedGoesWithTheNext) {
+  for (uint64_t step = 1; step <= 6; ++step)
+    saveStep(step);
+  for (const char *name : {"/step-1", "/step-2", "/step-3", "/step-6"})
+    fs::remove(root + name + "/manifest.json");
+  for (const fs::directory_entry &entry : fs::directory_iterator(root + "/step-1"))
+    fs::remove(entry.path());
+  writeText(root + "/step-3/notes", "x");
+  const Result<StoreListing> listing = listCheckpoints(root);
+  EXPECT_THAT(listing->leftovers, testing::ElementsAre("step-1", "step-2"));
+  ASSERT_EQ(listing->checkpoints.size(), 4u);
+  EXPECT_THAT(listing->checkpoints[0].problem, testing::HasSubstr("step-6' has no manifest.json"));
+  EXPECT_THAT(listing->checkpoints[3].problem, testing::HasSubstr("step-3' has no manifest.json"));
+  EXPECT_STREQ(spellOrigin("step-1"), "left by an unfinished removal");
+  EXPECT_STREQ(spellOrigin("step-1.old-ab"), "left by an unfinished removal");
+  EXPECT_STREQ(spellOrigin("step-1.tmp-ab"), "left by an unfinished save");
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 2));
+  EXPECT_THAT(names(root), testing::ElementsAre("step-3", "step-4", "step-5", "step-6"));
+}
+
 /// They stay under another name, by which they are neither listed as checkpoints nor removed.
 TEST_F(Store, whatIsSetAsideIsNoCheckpoint) {
   for (uint64_t step = 1; step <= 4; ++step)

@@ -135,6 +135,32 @@ TEST_F(Verify, extraFilesAreNoDamage) {
   EXPECT_THAT(report.extra, ElementsAre("notes.txt"));
 }
 
+/// What a run removes while all are read is no damage: here step 2 goes when the first notice comes.
+TEST_F(Verify, whatIsOnItsWayOutIsPassedOver) {
+  for (const uint64_t step : {2, 3, 4})
+    write(step, {givenFloats("a", numbers(3))});
+  fs::remove(root + "/step-1/manifest.json");
+  fs::rename(root + "/step-3", root + "/step-3.old-ab");
+  std::vector<std::string> notices, seen;
+  size_t damages = 0;
+  const Status status = verifyStore(
+      root, 1,
+      [&](const std::string &text) {
+        notices.push_back(text);
+        fs::remove_all(root + "/step-2");
+      },
+      [&](const VerifyReport &report) {
+        seen.push_back(fs::path(report.directory).filename());
+        damages += report.damages.size();
+      });
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_THAT(seen, ElementsAre("step-4"));
+  EXPECT_EQ(damages, 0u);
+  EXPECT_THAT(notices, ElementsAre("left by an unfinished removal, and not looked at: 'step-1'",
+                                   "left by an unfinished removal, and not looked at: 'step-3.old-ab'",
+                                   "removed meanwhile, and not looked at: 'step-2'"));
+}
+
 /// Seven ranks have twenty files or so; what is found does not depend on who reads them.
 TEST_F(Verify, anyNumberOfThreadsFindsTheSame) {
   Model model(Mesh{{"dp", 7}});

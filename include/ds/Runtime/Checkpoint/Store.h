@@ -3,12 +3,13 @@
 //   DIR/step-100/                     a checkpoint: manifest.json and the files that it names
 //   DIR/step-120.tmp-<hex>/           one that is being written, or was when its run was killed
 //   DIR/step-100.old-<hex>/           one that a newer one of its name has replaced
-//   DIR/step-140.aside-<hex>/         one of a later step than the run has gone back to; no checkpoint any
-//   more DIR/.lock                         held by the run that saves here
+//   DIR/step-140.aside-<hex>/         one that the run has gone back before; no checkpoint any more
+//   DIR/.lock                         held by the run that saves here
 //
 // No file says which checkpoint is the newest: the directory is looked through. So nothing can disagree with
 // what is there, and no order of writing can go wrong. A checkpoint appears by one rename, after all that it
-// consists of has been synced, and loses its manifest first when it goes.
+// consists of has been synced, and loses its manifest first when it goes. So one of before a newer one that
+// has shards and no manifest is half removed, and whoever removes what is left over removes the rest of it.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_CHECKPOINT_STORE_H
@@ -36,13 +37,16 @@ struct StoredCheckpoint {
 
 struct StoreListing {
   std::vector<StoredCheckpoint> checkpoints; ///< newest first
-  std::vector<std::string> leftovers;        ///< names of what is neither: parts of unfinished saves
-  std::vector<std::string> aside;            ///< names that setAside has given
+  std::vector<std::string> leftovers; ///< names of what is neither: parts of unfinished saves and removals
+  std::vector<std::string> aside;     ///< names that setAside has given
 };
 
 /// What is in `root`; sizes of files are compared with manifests, contents are not read. Nothing where there
 /// is no such directory. Io: it cannot be read.
 Result<StoreListing> listCheckpoints(const std::string &root);
+
+/// "left by an unfinished save" or "left by an unfinished removal", of one of StoreListing::leftovers.
+const char *spellOrigin(std::string_view leftover);
 
 /// The manifest of the checkpoint `directory`, all of whose files are there in full size. Corrupt or Io with
 /// what is wrong.

@@ -8,9 +8,10 @@
 #ifndef DS_RUNTIME_CHECKPOINTTOOL_VERIFY_H
 #define DS_RUNTIME_CHECKPOINTTOOL_VERIFY_H
 
-#include "ds/Support/Error.h"
+#include "ds/Runtime/CheckpointTool/Place.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct VerifyReport {
 /// Reads all of the checkpoint in `directory`. Io: something cannot be read, which says nothing about its
 /// contents.
 Result<VerifyReport> verifyCheckpoint(const std::string &directory, unsigned threads);
+
+/// Verifies all checkpoints in `root`, newest first, whole or not; `told` hears of each. What unfinished
+/// saves and removals have left is passed over with a notice, and so is what somebody removes meanwhile, as a
+/// run does that saves there. Io: there is none, or something cannot be read.
+Status verifyStore(const std::string &root, unsigned threads, const Notice &notice,
+                   const std::function<void(VerifyReport)> &told);
 
 /// A line a damage, else one that says what was read.
 std::string spellReport(const VerifyReport &report);
