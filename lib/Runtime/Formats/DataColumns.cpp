@@ -7,6 +7,7 @@
 #include "ds/Runtime/Formats/DataFiles.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace ds;
 using namespace ds::rt;
@@ -193,13 +194,54 @@ static Result<Columns> windows(Result<Tokens> tokens, const TokenInputs &places,
   return out;
 }
 
+/// Whether 16-bit tokens look like the halves of 32-bit ones: the upper half of each, the second one, is 0.
+static bool looksLikeHalves(std::span<const std::byte> data) {
+  constexpr size_t kLeast = 32, kMost = 4096; // pairs
+  const size_t pairs = std::min(data.size() / sizeof(uint32_t), kMost);
+  bool anyLow = false;
+  for (size_t i = 0; i < pairs; ++i) {
+    uint16_t halves[2];
+    std::memcpy(halves, data.data() + i * sizeof halves, sizeof halves);
+    if (halves[1] != 0)
+      return false;
+    anyLow |= halves[0] != 0;
+  }
+  return pairs >= kLeast && anyLow;
+}
+
+/// Refuses tokens whose width nobody has said where 16 bits are not what the model or the file has: other
+/// tokens than the file's would be trained on, and none of them is out of range.
+static Status checkAssumedWidth(const std::string &path, const TokenStream &tokens, const InputSpec &input) {
+  constexpr int64_t kTokens = 1 << 16;
+  const std::string assumed = "has no header, so that its tokens are read as u16 of 16 bits";
+  if (input.indexLimit > kTokens)
+    return invalid(path,
+                   assumed + ", but " + spellInput(input) + " has a vocabulary of " +
+                       std::to_string(input.indexLimit) + ", and 16 bits tell " + std::to_string(kTokens) +
+                       " tokens apart",
+                   "give --token-dtype u32, or u16 if the file has 16-bit tokens all the same");
+  if (looksLikeHalves(tokens.data()))
+    return invalid(path, assumed + ", but every second one at its beginning is 0, as in a file of u32",
+                   "give --token-dtype u32, or u16 if that is how the text begins");
+  return {};
+}
+
+static Result<TokenStream> openStream(const std::string &path, std::optional<TokenWidth> rawWidth,
+                                      const InputSpec &input) {
+  Result<TokenStream> tokens = TokenStream::open(path, rawWidth);
+  if (!tokens || rawWidth || tokens->hasHeader())
+    return tokens;
+  Status status = checkAssumedWidth(path, *tokens, input);
+  return status ? std::move(tokens) : Result<TokenStream>(status.error());
+}
+
 static Result<Columns> openTokens(const std::string &path, const std::string &prefix,
                                   std::optional<TokenWidth> rawWidth, std::span<const InputSpec> inputs) {
   const Result<TokenInputs> places = findTokenInputs(path, inputs);
   if (!places)
     return places.error();
   if (prefix.empty())
-    return windows(TokenStream::open(path, rawWidth), *places, inputs);
+    return windows(openStream(path, rawWidth, inputs[places->tokens]), *places, inputs);
   if (rawWidth)
     return Error{ExitCode::Usage,
                  quote(prefix + ".idx") + ": says what its tokens are, --token-dtype need not",
