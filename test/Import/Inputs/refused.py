@@ -91,7 +91,18 @@ class Slides(nn.Module):
         return F.conv1d(x, self.w).sum()
 
 
+class Spectral(nn.Module):
+    """Without an order the norm of a matrix is that of its elements; with 2 it is its largest singular value."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(6))
+
+    def forward(self, x):
+        return torch.linalg.norm(x * self.w, 2.0) + torch.linalg.norm(x * self.w)
+
+
 MODELS = {"unsupported": Unsupported, "decides": Decides, "logits": Logits, "endless": Endless, "raises": Raises, "transposed": Transposed,
-          "slides": Slides}
+          "slides": Slides, "spectral": Spectral}
 for name, kind in MODELS.items():
     torch.jit.script(kind()).save(os.path.join(sys.argv[1], name + ".pt"))

@@ -154,17 +154,21 @@ Value mish(Call &call) {
   return call.b.binary("mul", x, call.b.unary("tanh", softplusOf(call.b, x)));
 }
 
-/// clamp(x / 6 + 1 / 2, 0, 1)
-TensorRef hardSigmoidOf(Builder &b, const TensorRef &x) {
+/// x / 6 + 1 / 2, but 0 where x `isLow` -3 and 1 where it `isHigh` 3: the predicates say who has the gradient
+/// at these two.
+TensorRef ramp(Builder &b, const TensorRef &x, const char *isLow, const char *isHigh) {
   TensorRef line = combine(b, "mul", combine(b, "add", x, 3), 1.0 / 6);
-  return b.binary("min", b.binary("max", line, number(b, x, 0)), number(b, x, 1));
+  line = b.select(b.compare(isLow, x, number(b, x, -3)), number(b, x, 0), line);
+  return b.select(b.compare(isHigh, x, number(b, x, 3)), number(b, x, 1), line);
 }
 
-Value hardSigmoid(Call &call) { return hardSigmoidOf(call.b, call.tensor("self")); }
+/// The gradient at -3 and 3 is 0.
+Value hardSigmoid(Call &call) { return ramp(call.b, call.tensor("self"), "le", "ge"); }
 
+/// The gradient at -3 and 3 is that of x * (x + 3) / 6.
 Value hardSwish(Call &call) {
   TensorRef x = call.tensor("self");
-  return call.b.binary("mul", x, hardSigmoidOf(call.b, x));
+  return call.b.binary("mul", x, ramp(call.b, x, "lt", "gt"));
 }
 
 Value glu(Call &call) {

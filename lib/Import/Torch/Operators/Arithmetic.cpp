@@ -125,8 +125,9 @@ Value pow(Call &call) {
       return b.unary("sqrt", x);
     if (c10::isFloatingType(type) && power == -0.5)
       return b.unary("rsqrt", x);
+    // Powers of 1 / x: at 0 the gradient is infinite, where that of 1 / x^n would be infinity times 0.
     if (c10::isFloatingType(type) && std::floor(power) == power && power < 0 && power >= -8)
-      return b.binary("div", b.splat(1, x->shape, type), powInteger(b, x, static_cast<int64_t>(-power)));
+      return powInteger(b, b.binary("div", b.splat(1, x->shape, type), x), static_cast<int64_t>(-power));
   }
   if (!c10::isFloatingType(type))
     throw Unsupported("aten::pow of integers with a variable exponent");
@@ -209,15 +210,17 @@ Value maskedFill(Call &call) {
 }
 
 /// `edge` where x `isBeyond` it, else x: NaN stays, and the predicate says who has the gradient where they
-/// are equal. Of an edge that is a tensor NaN counts as well, and both have half.
+/// are equal. An edge that is a tensor may be NaN, which counts as well.
 TensorRef bound(Builder &b, const TensorRef &x, const TensorRef &edge, const char *isBeyond) {
   if (!edge)
     return x;
-  if (edge->rank() > 0)
-    return combine(b, isBeyond[0] == 'l' ? "max" : "min", x, edge);
+  bool isTensor = edge->rank() > 0 || !edge->isKnown();
   std::vector<TensorRef> both = {x, edge};
   unify(b, both, promote(both));
-  return b.select(b.compare(isBeyond, both[0], both[1]), both[1], both[0]);
+  TensorRef beyond = b.compare(isBeyond, both[0], both[1]);
+  if (isTensor && c10::isFloatingType(both[1]->type))
+    beyond = b.binary("or", beyond, b.compare("ne", both[1], both[1]));
+  return b.select(beyond, both[1], both[0]);
 }
 
 /// The gradient at a bound is x's.

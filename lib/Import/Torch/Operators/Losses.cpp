@@ -178,9 +178,13 @@ Value huberLoss(Call &call) {
 
 Value smoothL1Loss(Call &call) {
   double beta = call.numberOr("beta", 1);
-  if (beta == 0)
-    return l1Loss(call);
-  TensorRef loss = combine(call.b, "mul", huber(call.b, difference(call), beta), 1 / beta);
+  TensorRef d = difference(call), loss;
+  if (beta == 0) { // |d|, but with the gradient -1 where d is 0
+    TensorRef isNegative = call.b.compare("le", d, call.b.splat(0, d->shape, d->type));
+    loss = call.b.select(isNegative, call.b.unary("neg", d), d);
+  } else {
+    loss = combine(call.b, "mul", huber(call.b, d, beta), 1 / beta);
+  }
   return reduceLoss(call.b, loss, call.integerOr("reduction", Mean));
 }
 
@@ -202,15 +206,46 @@ Value bceWithLogits(Call &call) {
   return reduceLoss(b, loss, call.integerOr("reduction", Mean));
 }
 
-/// Logarithms are bounded by -100, as PyTorch does.
+/// x without its gradient: there is no op that stops one, but floor has none. x must be a multiple of
+/// 1 / `perUnit`.
+TensorRef withoutGradient(Builder &b, const TensorRef &x, double perUnit) {
+  return combine(b, "mul", b.unary("floor", combine(b, "mul", x, perUnit)), 1 / perUnit);
+}
+
+/// Probabilities nearer than this to 0 or 1 have PyTorch's own gradient.
+constexpr double nearEdge = 1e-12;
+
+/// -share * max(log(distance), -100) with the gradient (distance - share) / nearEdge by the distance, which
+/// lies between 0 and nearEdge. The logarithm of such a number is below 32 in steps of 2^-19, or coarser
+/// ones; what carries the gradient is less than 2^-24, beside a loss of at least 27 nothing.
+TensorRef edgeLoss(Builder &b, const TensorRef &distance, const TensorRef &share) {
+  constexpr double perLog = 1 << 19, perShare = 1 << 24;
+  TensorRef least = b.splat(-100, distance->shape, distance->type);
+  TensorRef logs = withoutGradient(b, b.binary("max", b.unary("log", distance), least), perLog);
+  TensorRef steep = combine(b, "mul", distance, 1 / nearEdge);
+  TensorRef slope = b.binary("sub", steep, withoutGradient(b, steep, perShare));
+  return b.binary("sub", b.binary("mul", slope, b.binary("sub", distance, share)),
+                  b.binary("mul", share, logs));
+}
+
+/// -(y * log(x) + (1 - y) * log(1 - x)), the logarithms bounded by -100. PyTorch's gradient of it by x is not
+/// its derivative where x is all but 0 or 1: (x - y) / max(x * (1 - x), 1e-12).
 Value bce(Call &call) {
   Builder &b = call.b;
-  TensorRef x = call.tensor("self"), y = b.convert(call.tensor("target"), x->type);
-  TensorRef one = b.splat(1, x->shape, x->type), least = b.splat(-100, x->shape, x->type);
-  auto bounded = [&](const TensorRef &p) { return b.binary("max", b.unary("log", p), least); };
-  TensorRef hit = b.binary("mul", y, bounded(x));
-  TensorRef miss = b.binary("mul", b.binary("sub", one, y), bounded(b.binary("sub", one, x)));
-  TensorRef loss = b.unary("neg", b.binary("add", hit, miss));
+  at::ScalarType type = call.tensor("self")->type;
+  bool isNarrow = type == at::kHalf || type == at::kBFloat16; // in which neither edge has a number
+  TensorRef x = b.convert(call.tensor("self"), isNarrow ? at::kFloat : type);
+  TensorRef y = b.convert(call.tensor("target"), x->type);
+  auto number = [&](double value) { return b.splat(value, x->shape, x->type); };
+  TensorRef one = number(1), otherX = b.binary("sub", one, x), otherY = b.binary("sub", one, y);
+  TensorRef isLow = b.compare("lt", x, number(nearEdge)), isHigh = b.compare("lt", otherX, number(nearEdge));
+  TensorRef isEdge = b.binary("or", isLow, isHigh), inner = b.select(isEdge, number(0.5), x);
+  TensorRef hit = b.binary("mul", y, b.unary("log", inner));
+  TensorRef miss = b.binary("mul", otherY, b.unary("log", b.binary("sub", one, inner)));
+  TensorRef distance = b.select(isLow, x, b.select(isHigh, otherX, number(0)));
+  TensorRef loss = b.select(isEdge, edgeLoss(b, distance, b.select(isHigh, otherY, y)),
+                            b.unary("neg", b.binary("add", hit, miss)));
+  loss = b.convert(loss, type);
   if (call.has("weight"))
     loss = combine(b, "mul", loss, call.tensor("weight"));
   return reduceLoss(b, loss, call.integerOr("reduction", Mean));

@@ -52,8 +52,16 @@ TensorRef meanResult(Call &call, const TensorRef &center, const TensorRef &varia
   return call.b.reshape(center, variance->shape);
 }
 
+/// The root of a sum of squares. Where that is 0 its gradient is 0, as PyTorch says of norms and deviations:
+/// the root's own is infinite there, which times the 0 that was squared is no number.
+TensorRef rootOfSquares(Builder &b, const TensorRef &squares) {
+  TensorRef zero = b.splat(0, squares->shape, squares->type), one = b.splat(1, squares->shape, squares->type);
+  TensorRef isZero = b.compare("eq", squares, zero);
+  return b.select(isZero, zero, b.unary("sqrt", b.select(isZero, one, squares)));
+}
+
 Value var(Call &call) { return moments(call).second; }
-Value deviation(Call &call) { return call.b.unary("sqrt", moments(call).second); }
+Value deviation(Call &call) { return rootOfSquares(call.b, moments(call).second); }
 
 Value varMean(Call &call) {
   auto [center, variance] = moments(call);
@@ -62,7 +70,7 @@ Value varMean(Call &call) {
 
 Value stdMean(Call &call) {
   auto [center, variance] = moments(call);
-  return makeTuple({call.b.unary("sqrt", variance), meanResult(call, center, variance)});
+  return makeTuple({rootOfSquares(call.b, variance), meanResult(call, center, variance)});
 }
 
 template <const char *const &kind>
@@ -72,15 +80,34 @@ Value extreme(Call &call) {
 }
 constexpr const char *maxName = "max", *minName = "min";
 
+/// The extreme along one dimension, taken from the first element that is it, or is no number: that one alone
+/// has the gradient, where the maximum of a reduction shares it among all that are equal.
+TensorRef firstExtreme(Builder &b, const char *kind, const TensorRef &x, int64_t dim, bool keep) {
+  TensorRef most = reduceDims(b, kind, x, {dim}, true);
+  TensorRef isMost = b.compare("eq", x, b.broadcastTo(most, x->shape));
+  isMost = b.binary("or", isMost, b.compare("ne", x, x));
+  TensorRef column = b.iota(dim, 0, 1, x->shape, at::kInt);
+  TensorRef none = b.splat(x->shape[dim], x->shape, at::kInt);
+  TensorRef first = reduceDims(b, "min", b.select(isMost, column, none), {dim}, true);
+  TensorRef isFirst = b.compare("eq", column, b.broadcastTo(first, x->shape));
+  TensorRef zero = b.splat(0, x->shape, x->type);
+  return reduceDims(b, "sum", b.select(isFirst, x, zero), {dim}, keep);
+}
+
 /// torch.max and torch.min: of two tensors, of all elements, or along a dimension with its positions, which
-/// are not supported where something reads them.
+/// are not supported where something reads them. Of all elements those that are equal share the gradient;
+/// along a dimension the element of the position has it.
 template <const char *const &kind>
 Value extremeOrPair(Call &call) {
   TensorRef x = call.tensor("self");
   if (call.has("other"))
     return combine(call.b, kind, x, call.tensor("other"));
-  Value values = extreme<kind>(call);
-  return call.has("dim") ? makeTuple({values, Unknown{"the positions of a maximum or minimum"}}) : values;
+  if (!call.has("dim"))
+    return extreme<kind>(call);
+  bool hasTies = c10::isFloatingType(x->type) && x->rank() > 0;
+  Value values = hasTies ? firstExtreme(call.b, kind, x, call.dim("dim", x->rank()), call.flag("keepdim"))
+                         : extreme<kind>(call);
+  return makeTuple({values, Unknown{"the positions of a maximum or minimum"}});
 }
 
 /// Any and all of truth values, as the largest or smallest of zeros and ones.
@@ -91,20 +118,22 @@ Value truth(Call &call) {
   return call.b.convert(found, at::kBool);
 }
 
-/// A p-norm for p of 1 or 2.
+/// A p-norm of vectors, for p of 1 or 2.
 Value norm(Call &call) {
   Builder &b = call.b;
   TensorRef x = call.tensor("self");
   double order = call.numberOr(call.has("ord") ? "ord" : "p", 2);
   Shape dims = call.dims("dim", x->rank());
+  if (call.has("ord") && call.schema.name() == "aten::linalg_norm" && dims.size() == 2)
+    throw Unsupported(call.schema.name() + " of a matrix, with an order");
   if (order == 1)
     return reduceDims(b, "sum", b.unary("abs", x), dims, call.flag("keepdim"));
   if (order != 2)
     throw Unsupported(call.schema.name() + " of order " + std::to_string(order));
-  return b.unary("sqrt", reduceDims(b, "sum", b.binary("mul", x, x), dims, call.flag("keepdim")));
+  return rootOfSquares(b, reduceDims(b, "sum", b.binary("mul", x, x), dims, call.flag("keepdim")));
 }
 
-/// sum(x * y) / sqrt(max(sum(x * x) * sum(y * y), eps^2))
+/// sum(x * y) / (max(|x|, eps) * max(|y|, eps))
 Value cosineSimilarity(Call &call) {
   Builder &b = call.b;
   std::vector<TensorRef> both = {call.tensor("x1"), call.tensor("x2")};
@@ -114,9 +143,12 @@ Value cosineSimilarity(Call &call) {
   auto dot = [&](const TensorRef &x, const TensorRef &y) {
     return b.reduce("sum", b.binary("mul", x, y), dims);
   };
-  TensorRef squares = b.binary("mul", dot(both[0], both[0]), dot(both[1], both[1]));
-  TensorRef bounded = b.binary("max", squares, b.splat(epsilon * epsilon, squares->shape, squares->type));
-  return b.binary("mul", dot(both[0], both[1]), b.unary("rsqrt", bounded));
+  auto perLength = [&](const TensorRef &x) {
+    TensorRef squares = dot(x, x), least = b.splat(epsilon * epsilon, squares->shape, squares->type);
+    return b.unary("rsqrt", b.select(b.compare("lt", squares, least), least, squares));
+  };
+  TensorRef cosine = b.binary("mul", dot(both[0], both[1]), perLength(both[0]));
+  return b.binary("mul", cosine, perLength(both[1]));
 }
 
 template <bool log>
