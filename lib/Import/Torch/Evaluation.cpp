@@ -77,7 +77,7 @@ std::vector<Value> Interpreter::evaluate(jit::Node &node, const std::vector<Valu
   node.getOperation()(stack);
   std::vector<Value> results;
   for (const c10::IValue &result : stack)
-    results.push_back(fromIValue(result));
+    results.push_back(fromIValue(asTensor(result))); // what an operator returns is no number of the program
   noteElements(node, arguments, results);
   // An operator in place returns its argument: the same object, for others may hold it.
   if (schema && !arguments.empty() && results.size() == 1 && writes(*schema, 0))

@@ -124,7 +124,7 @@ bool Interpreter::runStructure(jit::Node &node, Scope &scope) {
     if (node.output()->type()->kind() == c10::TypeKind::FunctionType)
       scope[node.output()] = Unknown(); // Its call reads the type.
     else
-      scope[node.output()] = fromIValue(*jit::toIValue(node.output()));
+      scope[node.output()] = fromIValue(asNumber(*jit::toIValue(node.output())));
     return true;
   }
   if (kind == prim::If)

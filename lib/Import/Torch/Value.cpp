@@ -37,6 +37,25 @@ TensorRef makeNamed(std::string name, Shape shape, at::ScalarType type) {
   return result;
 }
 
+static bool isNumber(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+c10::IValue asNumber(const c10::IValue &constant) {
+  if (!constant.isTensor() || !constant.toTensor().defined() || constant.toTensor().dim() > 0)
+    return constant;
+  at::ScalarType type = constant.toTensor().scalar_type();
+  if (type != at::kDouble && type != at::kLong)
+    return constant;
+  at::Tensor number = constant.toTensor().clone();
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
+}
+
+c10::IValue asTensor(const c10::IValue &value) {
+  return value.isTensor() && isNumber(value.toTensor()) ? c10::IValue(value.toTensor().clone()) : value;
+}
+
 Value fromIValue(const c10::IValue &value) {
   if (value.isTensor())
     return value.toTensor().defined() ? Value(makeKnown(value.toTensor())) : none();

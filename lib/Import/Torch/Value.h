@@ -74,6 +74,12 @@ struct Dictionary {
 TensorRef makeKnown(at::Tensor tensor);
 /// A tensor named `name`, with memory of its own.
 TensorRef makeNamed(std::string name, Shape shape, at::ScalarType type);
+/// A number of the program that a trace has as a tensor: PyTorch's promotion then goes by the other operand,
+/// which is forgotten in the file. A constant of rank 0 and of the type of Python's float or int is one; what
+/// torch.tensor made of a number is a copy of it (asTensor).
+c10::IValue asNumber(const c10::IValue &constant);
+/// The same elements as a tensor that counts in promotion.
+c10::IValue asTensor(const c10::IValue &value);
 /// A value that LibTorch computed; containers are taken apart.
 Value fromIValue(const c10::IValue &value);
 /// True when the value and all that it contains is known.
