@@ -165,7 +165,7 @@ class Checks:
         """Exit codes of what cannot be imported; nothing is left behind."""
         os.makedirs(self.folder("empty"))
         for code, command in ((6, [self.folder("absent"), self.folder("no")]), (3, [self.folder("empty"), self.folder("no")]),
-                              (6, [source, taken]), (2, [self.folder("hf"), self.folder("no"), "--step", "3"]),
+                              (6, [source, taken]), (3, [source, self.folder("on")]), (2, [self.folder("hf"), self.folder("no"), "--step", "3"]),
                               (2, [source]), (2, [source, self.folder("no"), "--step", "x"])):
             done = subprocess.run(["ds-ckpt", "import", *command], capture_output=True, text=True)
             if done.returncode != code or os.path.exists(self.folder("no")):

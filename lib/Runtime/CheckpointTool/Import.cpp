@@ -161,6 +161,21 @@ Status checkAbsent(const std::string &root, uint64_t step) {
   return ioError("write", path, EEXIST, "name another directory, or remove it");
 }
 
+/// Refuses a directory with the checkpoints of a run: what is imported would be one of them by its number
+/// alone.
+Status checkNoRun(const std::string &root) {
+  const Result<StoreListing> listing = listCheckpoints(root);
+  if (!listing)
+    return listing.error();
+  for (const StoredCheckpoint &each : listing->checkpoints)
+    if (!each.run.empty())
+      return Error{
+          ExitCode::Invalid,
+          fmt::format("{} has the checkpoints of a run, the last one of step {}", quote(root), each.step),
+          "name another directory"};
+  return {};
+}
+
 } // namespace
 
 Result<ImportReport> importCheckpoint(const ImportOptions &options) {
@@ -183,6 +198,8 @@ Result<ImportReport> importCheckpoint(const ImportOptions &options) {
   if (!lock)
     return Error{lock.error().code, lock.error().message, "name another directory, or wait for that run"};
   if (Status status = checkAbsent(options.to, *step); !status)
+    return status.error();
+  if (Status status = checkNoRun(options.to); !status)
     return status.error();
   Result<std::string> path =
       writeWhole(options.to, std::move(manifest),
