@@ -154,6 +154,35 @@ TEST_F(NodeSavesTest, PartsOfTwoSavesAreNotMixed) {
   EXPECT_THAT(outcomes[0].err, HasSubstr("goes on from 's/step-1'"));
 }
 
+/// What all nodes have of later steps is set aside on each; the run's own parts are not removed for it.
+TEST_F(NodeSavesTest, WhatARunGoesBackBeforeIsSetAside) {
+  expectGood(train("--steps 8 --save s --save-every 2 --keep 9"));
+  const std::vector<Outcome> back = train("--steps 5 --resume s/step-2 --save s --save-every 1");
+  expectGood(back);
+  for (const uint32_t rank : {0u, 1u}) {
+    EXPECT_THAT(back[rank].err, HasSubstr("'s/step-8' is not of the way that the run takes now"));
+    EXPECT_THAT(saves(rank), ElementsAre("step-5", "step-4"));
+    const Result<StoreListing> listing = listCheckpoints(at("n" + std::to_string(rank) + "/s"));
+    EXPECT_THAT(listing->aside,
+                ElementsAre(testing::StartsWith("step-4.aside-"), testing::StartsWith("step-6.aside-"),
+                            testing::StartsWith("step-8.aside-")));
+  }
+  const std::vector<Outcome> next = train("--steps 6 --save s --resume auto");
+  expectGood(next);
+  EXPECT_THAT(next[0].err, HasSubstr("goes on from 's/step-5'"));
+}
+
+/// A directory of each node is refused by the rank that leads there.
+TEST_F(NodeSavesTest, ANewRunIsRefusedWhereAnotherHasSaved) {
+  expectGood(train("--steps 2 --save s"));
+  fs::remove_all(at("n0/s"));
+  const std::vector<Outcome> outcomes = train("--steps 2 --save s");
+  EXPECT_EQ(outcomes[1].code, 3) << outcomes[1].err;
+  EXPECT_THAT(outcomes[1].err,
+              HasSubstr("--save 's': there are checkpoints of an earlier run, the last one of step 2"));
+  EXPECT_EQ(outcomes[0].code, 7) << outcomes[0].err;
+}
+
 /// Killed at any call of either node, between the two renames too, the run goes on from what both have.
 TEST_F(NodeSavesTest, AKillAtAnyInstantLeavesASaveOfAllNodes) {
   expectGood(train("--steps 4 --log-jsonl whole.jsonl"));
