@@ -11,6 +11,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Support/RunTool.h"
 
+#include "ds/Support/Messages.h"
 #include "ds/Support/TemporaryFile.h"
 
 #include <algorithm>
@@ -196,6 +197,7 @@ Error noThread(int errorNumber) { return {ExitCode::Device, threadMessage(errorN
 
 int runTool(const char *name, int argc, char **argv, int (*body)(int argc, char **argv)) {
   toolName = name;
+  rememberArguments(argc, argv);
   openStandardStreams();
   std::signal(SIGXFSZ, SIG_IGN);
   std::set_terminate(endWithException);

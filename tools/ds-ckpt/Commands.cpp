@@ -6,6 +6,7 @@
 #include "ds/Runtime/CheckpointTool/Diff.h"
 #include "ds/Runtime/CheckpointTool/Verify.h"
 #include "ds/Support/Format.h"
+#include "ds/Support/Messages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,7 +39,8 @@ int runVerify(const std::string &path, unsigned threads, bool json) {
   const auto told = [&](VerifyReport report) {
     damaged += !report.damages.empty();
     for (const std::string &name : report.extra)
-      note(fmt::format("the manifest of '{}' does not know '{}'; nothing reads it", report.directory, name));
+      note(fmt::format("the manifest of '{}' does not know '{}'; nothing reads it", report.directory,
+                       printableName(name)));
     if (!json)
       print(spellReport(report));
     reports.push_back(std::move(report));

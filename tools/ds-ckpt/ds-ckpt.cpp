@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "../DescribeTool.h"
+#include "../PrintHelp.h"
 #include "Commands.h"
 #include "Tell.h"
 #include "ds/Support/Numbers.h"
@@ -166,6 +167,10 @@ int parseAndRun(CLI::App &app, const Line &line, int argc, char **argv) {
   } catch (const Refusal &refusal) {
     return report(refusal.error);
   } catch (const CLI::ParseError &error) {
+    if (asksForHelp(argc, argv)) {
+      const Status status = printHelp(app);
+      return status ? 0 : report(status.error());
+    }
     if (error.get_exit_code() != 0)
       return report({ExitCode::Usage, error.what(), "ds-ckpt --help lists the commands"});
     app.exit(error);

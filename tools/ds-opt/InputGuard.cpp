@@ -1,6 +1,8 @@
 //===- InputGuard.cpp - Looks at MLIR before it is read ---------------------------===//
 #include "InputGuard.h"
 
+#include "ds/Support/Messages.h"
+
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -169,7 +171,7 @@ Status ds::opt::guardText(const std::string &path, mlir::DialectRegistry &regist
   if (child < 0)
     return Error{ExitCode::Io, path + ": cannot start a process that reads it", "end other processes"};
   if (child == 0)
-    tryText((*buffer)->getBuffer(), path == "-" ? "<stdin>" : path, registry);
+    tryText((*buffer)->getBuffer(), path == "-" ? "<stdin>" : printableName(path), registry);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,6 +1,7 @@
 //===- Options.cpp - How ds-run reads its command lines ----------------------------===//
 #include "Options.h"
 
+#include "../PrintHelp.h"
 #include "Start.h"
 #include "ds/Support/EditDistance.h"
 #include "ds/Support/Numbers.h"
@@ -79,21 +80,29 @@ static ds::Error spellExtras(const CLI::App &app) {
   return {ds::ExitCode::Usage, "'" + extras.front() + "' is one argument too many", help};
 }
 
+/// The exit code of a line that `error` ended: the version was asked for, or it is wrong.
+static int endLine(CLI::App &app, const CLI::ParseError &error) {
+  if (dynamic_cast<const CLI::ExtrasError *>(&error))
+    return report(spellExtras(app));
+  if (error.get_exit_code() != 0)
+    return report({ds::ExitCode::Usage, error.what(), "ds-run --help lists the options"});
+  app.exit(error);
+  if (std::cout.flush())
+    return 0;
+  return report({ds::ExitCode::Io, "cannot write to standard output", "free space where it goes"});
+}
+
 std::optional<int> parseLine(CLI::App &app, int argc, char **argv) {
+  if (ds::asksForHelp(argc, argv)) { // CLI11 would take it for the value of an option that waits for one
+    const ds::Status status = ds::printHelp(app);
+    return status ? 0 : report(status.error());
+  }
   try {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const Refusal &refusal) {
     return report(refusal.error);
-  } catch (const CLI::ExtrasError &) {
-    return report(spellExtras(app));
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) {
-      app.exit(error);
-      if (std::cout.flush())
-        return 0;
-      return report({ds::ExitCode::Io, "cannot write to standard output", "free space where it goes"});
-    }
-    return report({ds::ExitCode::Usage, error.what(), "ds-run --help lists the options"});
+    return endLine(app, error);
   }
 }

@@ -3,15 +3,14 @@
 
 #include "ds/Runtime/EndSignals.h"
 #include "ds/Runtime/Waiting.h"
+#include "ds/Support/Messages.h"
 #include "ds/Support/StandardStreams.h"
 
 #include <cstdio>
+#include <unistd.h>
 
 int report(const ds::Error &error) {
-  std::fprintf(stderr, "ds-run: %s%s\n",
-               error.code == ds::ExitCode::Interrupted ? "" : "error: ", error.message.c_str());
-  if (!error.hint.empty())
-    std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+  std::fputs(ds::spellError("ds-run", error, ds::terminalColumns(STDERR_FILENO)).c_str(), stderr);
   return static_cast<int>(error.code);
 }
 

@@ -17,6 +17,7 @@
 #include "RendezvousFolder.h"
 
 #include "ds/Runtime/EndSignals.h"
+#include "ds/Support/Messages.h"
 
 #include <fmt/format.h>
 
@@ -111,9 +112,7 @@ int Launcher::run() {
   if (!started) {
     killAll();
     const Error &error = started.error();
-    std::fprintf(stderr, "ds-run: error: %s\n", error.message.c_str());
-    if (!error.hint.empty())
-      std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+    std::fputs(spellError("ds-run", error, terminalColumns(STDERR_FILENO)).c_str(), stderr);
     return static_cast<int>(error.code);
   }
   watch();

@@ -9,6 +9,7 @@
 #include "Formats/WriteSignals.h"
 #include "Program/Shape.h"
 #include "ds/Runtime/Collective.h"
+#include "ds/Support/Messages.h"
 
 #include <fmt/format.h>
 
@@ -68,7 +69,7 @@ uint64_t numParameters(const Program &program) {
 
 void printLine(std::string line) {
   static std::atomic<bool> warned{false};
-  line += '\n';
+  line = printableText(line) + '\n';
   const int error = writeAll(STDOUT_FILENO, line);
   if (error != 0 && !warned.exchange(true))
     logLine(fmt::format("cannot write to standard output: {}; training goes on, lines will be missing",
@@ -76,7 +77,7 @@ void printLine(std::string line) {
 }
 
 void logLine(const std::string &text) {
-  writeAll(STDERR_FILENO, "ds-run: " + text + "\n"); // nobody could be told of a failure
+  writeAll(STDERR_FILENO, "ds-run: " + printableText(text) + "\n"); // nobody could be told of a failure
 }
 
 std::string bytesText(double bytes) {
