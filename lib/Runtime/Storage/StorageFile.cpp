@@ -9,6 +9,7 @@
 
 #include "Formats/Text.h"
 #include "ds/Runtime/Formats/StorageWatch.h"
+#include "ds/Support/Processors.h"
 
 #include <fmt/format.h>
 
@@ -109,6 +110,13 @@ int allocateRange(int file, const StorageRange &range) {
   return result == 0 ? 0 : errno;
 }
 
+/// ", 65536 of all 4 ranks on this machine": the room that is asked for where several share the disk. What is
+/// free is what the others have left.
+std::string describeOthers(uint64_t bytes) {
+  const uint32_t ranks = localRanks();
+  return ranks > 1 ? fmt::format(", {} of all {} ranks on this machine", bytes * ranks, ranks) : "";
+}
+
 /// Takes the space for all bytes.
 Status allocate(int file, const StorageFileRequest &request) {
   const uint64_t bytes = bytesOf(request.ranges), room = roomFor(file);
@@ -121,8 +129,8 @@ Status allocate(int file, const StorageFileRequest &request) {
     return refusal(request, fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(error)));
   return Error{
       ExitCode::DoesNotFit,
-      fmt::format("storage {}: the plan keeps {} bytes there on each rank, but {}{}",
-                  quote(request.directory), bytes,
+      fmt::format("storage {}: the plan keeps {} bytes there on each rank{}, but {}{}",
+                  quote(request.directory), bytes, describeOthers(bytes),
                   error == ENOSPC ? fmt::format("{} are free", room)
                                   : fmt::format("no such file may be made: {}", std::strerror(error)),
                   error == EFBIG ? "" : describeNeighbour(file, request.neighbour)),
