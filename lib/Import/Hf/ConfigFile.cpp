@@ -3,6 +3,7 @@
 #include "ConfigFile.h"
 
 #include "../../Config/Parser.h"
+#include "ds/Import/BuiltinModels.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -245,8 +246,11 @@ ConfigFile::~ConfigFile() = default;
 
 Result<ConfigFile> ConfigFile::read(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (const std::string_view text = builtinModelText(path); !buffer && !text.empty())
+    return parse(std::string(text), path);
   if (!buffer)
-    return Error{ExitCode::Io, path + ": " + buffer.getError().message(), "check the path"};
+    return Error{ExitCode::Io, path + ": " + buffer.getError().message(),
+                 "check the path; ds-opt --models lists published models that have a name"};
   return parse((*buffer)->getBuffer().str(), path);
 }
 
