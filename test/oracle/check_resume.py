@@ -6,9 +6,9 @@
 One run makes 2 * N steps and saves behind N and 2 * N.  Another goes on from the first checkpoint.  Losses, norms, rates and
 loss scales of the second half, and all tensors of the last checkpoint, must be equal to the bit.
 
-With --reshape, checkpoints of all given ranks and stages are taken up by all others in turn (or by every --stride-th): fp32
-values must be equal to the bit behind no further step, and N further steps must have the losses of the unbroken run within
-the type's tolerance.  The global batch is that of --config for every number of ranks.
+With --reshape, a checkpoint is written in the form of all given ranks and stages, and each form is taken up by all others in turn
+(or by every --stride-th): fp32 values must be equal to the bit behind no further step, N further steps must end with the same
+values from every form, and have the losses of the unbroken run within the type's tolerance.  The global batch is that of --config for every number of ranks.
 """
 
 import itertools
@@ -97,26 +97,35 @@ class Runs:
         return complaints
 
     def reshape(self, kind):
-        """(complaints, number of pairs) of all settings against all others."""
+        """(complaints, number of pairs) of all settings against all others.
+
+        All settings take up one checkpoint, behind no further step, and save it as their own: the same values in as many forms, equal
+        to the bit. From each form each setting then goes on; what it ends with is, to the bit, what it ends with from its own form. So
+        one run a pair shows that all values were read, for a value that was not would end as another.
+        """
         settings = [(stage, ranks) for ranks in self.args.ranks for stage in self.args.stages if ranks > 1 or stage == 0]
         steps, complaints, pairs = self.args.steps, [], 0
-        saved = {}
+        first = self.program(kind, *settings[-1], 1)
+        whole, saves = self.train(first, settings[-1][1], 2 * steps, "whole", "--save-every", steps)
+        origin = os.path.join(saves, f"step-{steps}")
+        values, forms = checkpoint_io.load(origin)[1], {}
         for stage, ranks in settings:
-            log, saves = self.train(self.program(kind, stage, ranks, 1), ranks, 2 * steps, "whole", "--save-every", steps)
-            saved[stage, ranks] = log, os.path.join(saves, f"step-{steps}")
-        for index, (source, target) in enumerate(itertools.product(settings, settings)):
-            if index % self.args.stride:
-                continue
-            (log, path), folder = saved[source], self.program(kind, target[0], target[1], 1)
-            name = f"{kind} from stage {source[0]}, {source[1]} ranks to stage {target[0]}, {target[1]} ranks"
-            values = checkpoint_io.load(path)[1]
-            _, same = self.train(folder, target[1], steps, "same", "--resume", path)
-            complaints += [f"{name}: {tensor} differs" for tensor in checkpoint_io.differences(
-                values, checkpoint_io.load(os.path.join(same, f"step-{steps}"))[1])]
-            rest, _ = self.train(folder, target[1], 2 * steps, "on", "--resume", path)
-            found, _ = compare.compare(rest, log[steps:], *TOLERANCE[kind])
-            complaints += [f"{name}: {text}" for text in found]
-            pairs += 1
+            _, same = self.train(self.program(kind, stage, ranks, 1), ranks, steps, "same", "--resume", origin)
+            forms[stage, ranks] = os.path.join(same, f"step-{steps}")
+            complaints += [f"{kind} as stage {stage}, {ranks} ranks: {tensor} differs" for tensor in checkpoint_io.differences(
+                values, checkpoint_io.load(forms[stage, ranks])[1])]
+        for target in settings:
+            folder, ends = self.program(kind, *target, 1), {}
+            # A run's own form comes first, to compare the others with.
+            for source in [target] + [other for other in settings if other != target][:: self.args.stride]:
+                name = f"{kind} from stage {source[0]}, {source[1]} ranks to stage {target[0]}, {target[1]} ranks"
+                rest, later = self.train(folder, target[1], 2 * steps, "on", "--resume", forms[source])
+                found, _ = compare.compare(rest, whole[steps:], *TOLERANCE[kind])
+                complaints += [f"{name}: {text}" for text in found]
+                end = checkpoint_io.load(os.path.join(later, f"step-{2 * steps}"))[1]
+                ends.setdefault("own", end)
+                complaints += [f"{name}: {tensor} differs" for tensor in checkpoint_io.differences(ends["own"], end)]
+                pairs += 1
         return complaints, pairs
 
 
