@@ -48,7 +48,8 @@ def train(args, folder, files, target):
     compile_program(files["archive"], files["config"], files["inputs"], paths["dsx"],
                     [*example.loss_options(args), *ranks, "--target", target])
     if name == "cuda":
-        fake_cuda.use(args.fake, paths["dsx"], folder, args.ranks)
+        fake_cuda.translate(paths["dsx"], folder)
+        fake_cuda.use(args.fake, folder, args.ranks)
         os.environ.update(DS_POISON=str(int(args.poison)), DS_CUDA_GELU=str(int(args.gelu != "after")))
     printed = run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
         paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")

@@ -178,7 +178,8 @@ def train_on_cuda(args, archive, inputs, *data):
     """The losses of the same model compiled for CUDA, on the fake device."""
     args.program = os.path.join(args.out, "cuda.dsx")
     compile_program(archive, CONFIG, inputs, args.program, ["--target", "cuda:sm_90"])
-    fake_cuda.use(args.fake, args.program, args.out, 1)
+    fake_cuda.translate(args.program, args.out)
+    fake_cuda.use(args.fake, args.out, 1)
     return train(args, "cuda", "--device", "cuda", *data)[0]
 
 
