@@ -8,6 +8,7 @@
 #include "Build.h"
 #include "Parser.h"
 #include "ReadFile.h"
+#include "ds/Config/ForeignConfig.h"
 
 #include <unistd.h>
 
@@ -83,6 +84,10 @@ static Result<Config> readChecked(const ConfigSource &source) {
     return text.error();
   Value root = makeObject();
   if (*text) {
+    if (std::optional<ForeignConfig> foreign = findForeignConfig(**text))
+      return Error{ExitCode::Invalid,
+                   report.name + ": expects a configuration of DeepSpeed's, but got " + foreign->what,
+                   foreign->hint};
     Result<Value> parsed = parseText(**text, report.name);
     if (!parsed)
       return parsed.error();

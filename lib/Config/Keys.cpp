@@ -117,8 +117,7 @@ std::string nearestWord(std::string_view word, std::span<const std::string_view>
   return best;
 }
 
-/// The names directly below `section` ("" is the top).
-static std::vector<std::string_view> namesBelow(std::string_view section, std::string_view type) {
+std::vector<std::string_view> namesBelow(std::string_view section, std::string_view type) {
   std::vector<std::string_view> names;
   size_t depth =
       section.empty() ? 0 : static_cast<size_t>(std::count(section.begin(), section.end(), '.')) + 1;
@@ -132,7 +131,66 @@ static std::vector<std::string_view> namesBelow(std::string_view section, std::s
   return names;
 }
 
+namespace {
+/// What other tools call a key.
+struct OtherName {
+  std::string_view name, key;
+};
+} // namespace
+
+#define OPTIMIZER "optimizer.params."
+#define SCHEDULER "scheduler.params."
+/// Names that no distance of letters leads to the key of.
+static constexpr OtherName kOtherNames[] = {
+    {"learning_rate", OPTIMIZER "lr"},
+    {"base_lr", OPTIMIZER "lr"},
+    {"max_lr", OPTIMIZER "lr"},
+    {"beta1", OPTIMIZER "betas"},
+    {"beta2", OPTIMIZER "betas"},
+    {"adam_beta1", OPTIMIZER "betas"},
+    {"adam_beta2", OPTIMIZER "betas"},
+    {"epsilon", OPTIMIZER "eps"},
+    {"adam_epsilon", OPTIMIZER "eps"},
+    {"adam_eps", OPTIMIZER "eps"},
+    {"wd", OPTIMIZER "weight_decay"},
+    {"l2", OPTIMIZER "weight_decay"},
+    {"warmup", SCHEDULER "warmup_num_steps"},
+    {"warmup_steps", SCHEDULER "warmup_num_steps"},
+    {"warmup_iters", SCHEDULER "warmup_num_steps"},
+    {"num_warmup_steps", SCHEDULER "warmup_num_steps"},
+    {"max_steps", SCHEDULER "total_num_steps"},
+    {"total_steps", SCHEDULER "total_num_steps"},
+    {"train_iters", SCHEDULER "total_num_steps"},
+    {"num_training_steps", SCHEDULER "total_num_steps"},
+    {"max_grad_norm", "gradient_clipping"},
+    {"clip_grad", "gradient_clipping"},
+    {"grad_clip", "gradient_clipping"},
+    {"clip_grad_norm", "gradient_clipping"},
+    {"batch_size", "train_batch_size"},
+    {"global_batch_size", "train_batch_size"},
+    {"micro_batch_size", "train_micro_batch_size_per_gpu"},
+    {"per_device_train_batch_size", "train_micro_batch_size_per_gpu"},
+    {"grad_accum", "gradient_accumulation_steps"},
+    {"grad_accum_steps", "gradient_accumulation_steps"},
+    {"accumulate_grad_batches", "gradient_accumulation_steps"},
+    {"zero", "zero_optimization"},
+    {"zero_stage", "zero_optimization.stage"},
+    {"logging_steps", "steps_per_print"},
+};
+#undef OPTIMIZER
+#undef SCHEDULER
+
+/// The key that is meant by a name of another tool's, if this type has it.
+static std::string_view otherKey(std::string_view name, std::string_view type) {
+  for (const OtherName &other : kOtherNames)
+    if (other.name == name && (findKey(other.key, type) || isSection(other.key)))
+      return other.key;
+  return "";
+}
+
 std::string nearestKey(std::string_view path, std::string_view type) {
+  if (std::string_view meant = otherKey(path.substr(path.rfind('.') + 1), type); !meant.empty())
+    return std::string(meant);
   size_t dot = path.rfind('.');
   std::string_view section = dot == std::string_view::npos ? "" : path.substr(0, dot);
   std::string_view name = dot == std::string_view::npos ? path : path.substr(dot + 1);

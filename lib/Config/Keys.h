@@ -34,11 +34,12 @@ enum class KeyKind : uint8_t {
 struct Key {
   std::string_view path; ///< dotted; a component "*" stands for any name
   KeyKind kind;
-  std::string_view fallback; ///< DeepSpeed's default as JSON; null: none
+  std::string_view fallback; ///< the default as JSON, DeepSpeed's unless isOwn; null: none
   std::string_view limits;   ///< Choice: "a|b|c"; numbers: ">0", ">=0", "0..1", "even"; lists: their length
   KeyStatus status;
   std::string_view note; ///< what it does, what takes its place, or why it is refused
   std::string_view only; ///< optimizer and scheduler parameters: the types that have it, separated by blanks
+  bool isOwn = false;    ///< not DeepSpeed's: its default is ours too
 };
 
 /// All rows, in the order of the reference.
@@ -62,8 +63,11 @@ bool matchesAny(std::string_view key, std::span<const std::string_view> patterns
 /// Whether keys lie below this path.
 bool isSection(std::string_view path);
 
-/// The existing key that a mistyped `path` most likely means, or "": the nearest sibling by edit distance,
-/// else a key of the same or nearly the same name elsewhere.
+/// The names directly below `section` ("" is the top) that `type` has; no wildcards.
+std::vector<std::string_view> namesBelow(std::string_view section, std::string_view type);
+
+/// The existing key that a mistyped `path` most likely means, or "": what other tools call so, else the
+/// nearest sibling by edit distance, else a key of the same or nearly the same name elsewhere.
 std::string nearestKey(std::string_view path, std::string_view type = "");
 
 /// The nearest of some words, or "" when none is near.

@@ -95,9 +95,9 @@ constexpr Key kTable[] = {
   {"activation_checkpointing.contiguous_memory_optimization", Bool, "false", "", Noted, "every buffer has its place in the plan: memory does not fragment", ""},
   {"activation_checkpointing.cpu_checkpointing", Bool, "false", "", Honoured, "what layers are made again from is on the host in between; without number_checkpoints every layer is made again", ""},
   {"activation_checkpointing.number_checkpoints", AutoInt, "null", ">0", Honoured, "every layer is made again in the backward pass, from what enters it, whatever the number, which counts buffers in DeepSpeed: see pipeline.activation_checkpoint_interval for parts of several; absent or \"auto\": what is made again is chosen, and only where memory asks for it", ""},
-  {"activation_checkpointing.granularity", Choice, "\"full\"", "full|selective", Honoured, "what is made again; selective: the attention core alone (Megatron's word, not DeepSpeed's)", ""},
-  {"activation_checkpointing.layers", Ints, "[]", ">=0", Honoured, "numbers of the layers that are made again; the others are kept (not DeepSpeed's)", ""},
-  {"activation_checkpointing.ops", Texts, "[]", "", Honoured, "ops whose results are made again, by the names that plans give them: \"attention\", \"matmul\", \"softmax\" (not DeepSpeed's)", ""},
+  {"activation_checkpointing.granularity", Choice, "\"full\"", "full|selective", Honoured, "what is made again; selective: the attention core alone (Megatron's word, not DeepSpeed's)", "", true},
+  {"activation_checkpointing.layers", Ints, "[]", ">=0", Honoured, "numbers of the layers that are made again; the others are kept (not DeepSpeed's)", "", true},
+  {"activation_checkpointing.ops", Texts, "[]", "", Honoured, "ops whose results are made again, by the names that plans give them: \"attention\", \"matmul\", \"softmax\" (not DeepSpeed's)", "", true},
   {"activation_checkpointing.synchronize_checkpoint_boundary", Bool, "false", "", Noted, "streams are ordered by events in the program", ""},
   {"activation_checkpointing.profile", Bool, "false", "", Noted, "ds-run --trace writes the time of every command", ""},
 };

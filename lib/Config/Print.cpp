@@ -50,6 +50,20 @@ static std::string resolution(const Entry &entry) {
   return "resolves to " + toJson(entry.value) + why;
 }
 
+/// The notice of an "auto" that counts as absent. Of the two that settle the precision the first one says what
+/// that costs.
+static Notice noticeOfAuto(const Config &config, const Resolved &resolved, const Entry &entry,
+                           const std::string &name) {
+  std::string text = name + ": " + quote(entry.path) + " is \"auto\" and " + resolution(entry);
+  const Entry *fp16 = resolved.find("fp16.enabled");
+  const bool isFirst = entry.path == "fp16.enabled" || (entry.path == "bf16.enabled" && !(fp16 && fp16->isAuto));
+  const bool isFp32 = isFirst && config.precision.model == DType::F32 && !config.precision.autocast;
+  if (isFp32)
+    text += ": all is fp32, twice the bytes of 16 bits, and slower; --set bf16.enabled=true";
+  return {std::move(text), isFp32 || entry.path == "train_micro_batch_size_per_gpu" ||
+                               entry.path == "zero_optimization.stage"};
+}
+
 void listSettings(Config &config, const Resolved &resolved, Report &report) {
   for (const Entry &entry : resolved.entries) {
     Setting setting;
@@ -62,8 +76,7 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
     setting.changed = setting.value != toJson(defaultValue(*entry.key));
     setting.isAuto = entry.isAuto;
     if (entry.isAuto)
-      report.notices.push_back(report.name + ": " + quote(entry.path) + " is \"auto\" and " +
-                               resolution(entry));
+      report.notices.push_back(noticeOfAuto(config, resolved, entry, report.name));
     bool written = entry.origin == Origin::File || entry.origin == Origin::Set;
     if (setting.status == KeyStatus::Noted && written && setting.changed)
       report.notices.push_back(setting.from + ": " + quote(setting.key) + " = " + setting.value +
@@ -74,9 +87,10 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
   noteBlocksOff(config, report);
   // Ranks that share sequences have the same parameters, and ZeRO shards over them as well.
   if (config.zero.stage > 0 && config.mesh.dp * config.mesh.sp == 1)
-    report.notices.push_back(report.name +
-                             ": \"zero_optimization.stage\" = " + std::to_string(config.zero.stage) +
-                             " has no effect on one data-parallel rank, which holds the whole state");
+    report.notices.push_back(
+        {report.name + ": \"zero_optimization.stage\" = " + std::to_string(config.zero.stage) +
+             " has no effect on one data-parallel rank, which holds the whole state",
+         /*isCostly=*/true});
 }
 
 static std::string_view spell(Origin origin) {
@@ -116,7 +130,10 @@ std::string printConfig(const Config &config, PrintFormat format) {
   std::string asked, defaults;
   for (const Setting &setting : config.settings)
     (setting.origin == Origin::Default ? defaults : asked) += printLine(setting);
-  return asked + (asked.empty() ? "" : "\n") + defaults;
+  if (format == PrintFormat::Text)
+    return asked + (asked.empty() ? "" : "\n") + defaults;
+  return asked + "# " + std::to_string(std::count(defaults.begin(), defaults.end(), '\n')) +
+         " more keys have their defaults: --print-config=all\n";
 }
 
 std::string summarizeConfig(const Config &config) {

@@ -16,8 +16,8 @@ void Report::complain(const TextLocation &place, const std::string &message, std
   complaints.push_back({spellLocation(name, place) + ": " + message, std::move(hint), order});
 }
 
-void Report::note(const TextLocation &place, const std::string &message) {
-  notices.push_back(spellLocation(name, place) + ": " + message);
+void Report::note(const TextLocation &place, const std::string &message, bool isCostly) {
+  notices.push_back({spellLocation(name, place) + ": " + message, isCostly});
 }
 
 Error toError(const Report &report) {
@@ -161,13 +161,28 @@ private:
     std::string near = told ? nearestKey(path, typeFor(path)) : "";
     std::string type(path.find(".params.") == std::string::npos ? "" : typeFor(path));
     std::string message = "unknown key " + quote(path) + (type.empty() ? "" : " for type " + quote(type));
-    if (allowUnknownKeys)
+    if (!type.empty())
+      // No warning: the run would have the default of what was meant, and DeepSpeed ends here too.
+      report.complain(member.place, message,
+                      near.empty() ? spellParameters(path, type) : "did you mean " + quote(near) + "?");
+    else if (allowUnknownKeys)
       report.note(member.place,
-                  message + " is ignored" + (near.empty() ? "" : "; the nearest is " + quote(near)));
+                  message + " is ignored" + (near.empty() ? "" : "; the nearest is " + quote(near)),
+                  /*isCostly=*/true);
     else
       report.complain(member.place, message,
                       near.empty() ? "drop it, or let --allow-unknown-keys pass it"
                                    : "did you mean " + quote(near) + "?");
+  }
+
+  /// "AdamW has lr, betas and eps": the parameters beside an unknown one.
+  static std::string spellParameters(const std::string &path, const std::string &type) {
+    std::string out = type + " has ", last;
+    for (std::string_view name : namesBelow(path.substr(0, path.rfind('.')), type)) {
+      out += last.empty() ? "" : (out.ends_with(' ') ? "" : ", ") + last;
+      last = name;
+    }
+    return out + (out.ends_with(' ') ? "" : " and ") + last;
   }
 
   void walk(const Value &object, const std::string &path) {
@@ -213,6 +228,11 @@ private:
 };
 } // namespace
 
+/// Who has settled what an absent key means.
+static std::string sourceOfDefault(const Key &key) {
+  return key.isOwn ? "Deepstage" : "DeepSpeed " + std::string(kDeepSpeedVersion);
+}
+
 /// The entry of a given value.
 static Entry makeGiven(const Key &key, const std::string &path, const Value &value, Report &report) {
   Entry entry{&key, path, defaultValue(key), Origin::File, "", false, path.ends_with("api_key")};
@@ -226,7 +246,7 @@ static Entry makeGiven(const Key &key, const std::string &path, const Value &val
   if (value.isText("auto") && !autoIsValue) {
     entry.isAuto = true;
     entry.origin = Origin::Default;
-    entry.from = "\"auto\" in " + entry.from + "; DeepSpeed " + std::string(kDeepSpeedVersion);
+    entry.from = "\"auto\" in " + entry.from + "; " + sourceOfDefault(key);
     return entry;
   }
   std::string problem, hint;
@@ -258,8 +278,7 @@ Resolved resolve(const Value &root, bool allowUnknownKeys, Report &report) {
     if (found != tree.given.end())
       add(makeGiven(key, std::string(key.path), *found->second, report));
     else
-      add({&key, std::string(key.path), defaultValue(key), Origin::Default,
-           "DeepSpeed " + std::string(kDeepSpeedVersion), false, false});
+      add({&key, std::string(key.path), defaultValue(key), Origin::Default, sourceOfDefault(key), false, false});
   }
   return resolved;
 }

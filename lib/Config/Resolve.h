@@ -23,10 +23,10 @@ inline constexpr size_t kMostComplaints = 50;
 struct Report {
   std::string name; ///< of the file
   std::vector<Complaint> complaints;
-  std::vector<std::string> notices;
+  std::vector<Notice> notices;
 
   void complain(const TextLocation &place, const std::string &message, std::string hint = "");
-  void note(const TextLocation &place, const std::string &message);
+  void note(const TextLocation &place, const std::string &message, bool isCostly = false);
 };
 
 /// All complaints as one error: the first is the message's first line and gives the hint.

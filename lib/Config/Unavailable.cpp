@@ -33,14 +33,15 @@ Result<Config> readIgnoringUnavailable(ConfigSource source) {
   Result<Config> asked = readConfig(source);
   if (!asked)
     return asked;
-  std::vector<std::string> ignored;
+  std::vector<Notice> ignored;
   for (const Refusal &refusal : refusedForProgram(*asked)) {
     const Key *key = matchesAny(refusal.key, kNeutral) ? findKey(refusal.key) : nullptr;
     if (!key)
       continue;
     source.sets.push_back(refusal.key + "=" + toJson(defaultValue(*key)));
-    ignored.push_back("IGNORED: " + asked->find(refusal.key)->from + ": \"" + refusal.key +
-                      "\" = " + refusal.value + " changes no number, and is left out: " + refusal.reason);
+    ignored.push_back({"IGNORED: " + asked->find(refusal.key)->from + ": \"" + refusal.key + "\" = " +
+                           refusal.value + " changes no number, and is left out: " + refusal.reason,
+                       /*isCostly=*/true});
   }
   if (ignored.empty())
     return asked;

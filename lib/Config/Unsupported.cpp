@@ -68,7 +68,7 @@ Status checkForProgram(const Config &config) {
   std::vector<Refusal> refusals = refusedForProgram(config);
   if (refusals.empty())
     return {};
-  Error error{ExitCode::Invalid, "", "drop the key, or ask for --emit=plan, which may answer it by rules"};
+  Error error{ExitCode::Invalid, "", "drop the key"};
   for (const Refusal &refusal : refusals) {
     const Setting *setting = config.find(refusal.key);
     error.message += (error.message.empty() ? "" : "\n") + setting->from + ": \"" + refusal.key +

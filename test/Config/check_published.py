@@ -39,7 +39,7 @@ def main():
     if batch == "auto":
         whole = written.get("train_batch_size", "auto")
         batch = 4 if whole == "auto" else whole // 2
-    command = [model, "--config", path, "--ranks", "2", "--input", f"input_ids={batch}x16xi64"]
+    command = [model, "--config", path, "--ranks", "2", "--notes=all", "--input", f"input_ids={batch}x16xi64"]
     printed = ds_opt(*command, "--print-config=json")
     assert printed.returncode == 0, printed.stderr
     settings = json.loads(printed.stdout)

@@ -2,6 +2,7 @@
 #include "AnalyticPlan.h"
 
 #include "Model.h"
+#include "Notes.h"
 #include "Output.h"
 #include "Pictures.h"
 #include "PlanInputs.h"
@@ -13,7 +14,6 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <limits>
 
@@ -77,8 +77,8 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
   if (options.basis == "rules" && config::refusedForProgram(config).empty())
     what.notes.push_back("rules estimate: every key has its pass, and without --basis rules the plan is the "
                          "program's");
-  for (const std::string &notice : options.quiet ? std::vector<std::string>() : model->notices)
-    llvm::errs() << "note: " << notice << "\n";
+  if (!options.quiet)
+    addNotes(model->notices);
   what.plan.flashAttention = model->fusedAttention;
   if (estimateMemory(what.shape, what.plan, cluster).lacksWorkspace)
     what.notes.push_back("gradients of attention are computed in f32 by the runtime's own kernels: cuDNN's "

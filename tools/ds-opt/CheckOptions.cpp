@@ -41,6 +41,23 @@ Status ds::opt::checkPasses(mlir::DialectRegistry &registry) {
                "run them on what --emit=ir -o FILE.mlir writes"};
 }
 
+Status ds::opt::checkKeys(const Options &options, const config::Config &config) {
+  Status status = config::checkForProgram(config);
+  if (status)
+    return status;
+  Error error = status.error();
+  const bool isConfig = options.inputKind() == InputKind::HfConfig;
+  if (!isConfig)
+    error.hint = "drop the key; of a model's config.json, with --cluster NAME, rules plan it";
+  else if (options.cluster.empty())
+    error.hint = "drop the key, or name a machine: with --cluster NAME, as 4x-rtx3090, rules plan it";
+  else if (options.emit == Emit::Program || options.emit == Emit::Ir)
+    error.hint = "drop the key, or leave --emit out: rules plan it";
+  else
+    error.hint = "drop the key, or leave --basis program out: rules plan it";
+  return error;
+}
+
 Status ds::opt::checkFiles(const Options &options) {
   std::vector<rt::FileArgument> inputs = {{"INPUT", options.input == "-" ? "/dev/stdin" : options.input}};
   std::vector<rt::FileArgument> outputs;

@@ -8,6 +8,7 @@
 #define DS_TOOLS_DSOPT_CHECKOPTIONS_H
 
 #include "Options.h"
+#include "ds/Config/Config.h"
 #include "ds/Support/Error.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -19,6 +20,9 @@ Status checkOptions(const Options &options);
 
 /// Refuses passes that are named where the compiler runs its own: they would be ignored.
 Status checkPasses(mlir::DialectRegistry &registry);
+
+/// Refuses keys that no program has yet, with the way to a plan by rules if there is one.
+Status checkKeys(const Options &options, const config::Config &config);
 
 /// Refuses outputs that could not be written, or that are inputs.
 Status checkFiles(const Options &options);

@@ -12,6 +12,7 @@
 #include "LineErrors.h"
 #include "Model.h"
 #include "ModelFile.h"
+#include "Notes.h"
 #include "Options.h"
 #include "Output.h"
 #include "Surroundings.h"
@@ -71,7 +72,7 @@ static ExitCode runPasses(int argc, char **argv, const Options &options, mlir::D
     return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
                ? ExitCode::Ok
                : ExitCode::Invalid;
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
+  auto buffer = readNamed(options.input);
   if (!buffer)
     return complain({ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"});
   std::string text;
@@ -338,12 +339,9 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Config> config = readConfiguration(options);
   if (!config)
     return complain(config.error());
-  for (const std::string &notice : config->notices)
-    llvm::errs() << "note: " << notice << "\n";
+  addNotes(config->notices);
   if (options.printConfig) {
-    Status status =
-        writeText("-", config::printConfig(*config, options.printConfigJson ? config::PrintFormat::Json
-                                                                            : config::PrintFormat::Text));
+    Status status = writeText("-", config::printConfig(*config, *options.printConfig));
     return status ? ExitCode::Ok : complain(status.error());
   }
   Result<Basis> basis = chooseBasis(options, *config);
@@ -359,7 +357,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (Status status = prepareProgram(options, *cluster); !status)
     return complain(status.error());
   if (options.emit == Emit::Program || options.emit == Emit::Plan)
-    if (Status status = config::checkForProgram(*config); !status)
+    if (Status status = checkKeys(options, *config); !status)
       return complain(status.error());
   Status written = compileModel(options, *config, *cluster, {*basis, *target}, registry);
   return written ? ExitCode::Ok : complain(written.error());

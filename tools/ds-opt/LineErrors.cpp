@@ -7,10 +7,14 @@
 //===---------------------------------------------------------------------------===//
 #include "LineErrors.h"
 
+#include "Notes.h"
+#include "ds/Support/Messages.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,10 +24,51 @@ using namespace ds;
 using llvm::StringRef;
 
 ExitCode ds::opt::complain(const Error &error) {
-  llvm::errs() << "ds-opt: error: " << error.message << "\n";
-  if (!error.hint.empty())
-    llvm::errs() << "  hint: " << error.hint << "\n";
+  tellNotes();
+  llvm::errs() << spellError("ds-opt", error, terminalColumns(STDERR_FILENO));
   return error.code;
+}
+
+/// Where standard output leads while a help for a narrow terminal is made; -1 otherwise.
+static int standardOutput = -1;
+
+/// All bytes of `memory`, which is closed.
+static std::string takeBytes(int memory) {
+  std::string bytes;
+  char part[1024];
+  if (memory >= 0 && lseek(memory, 0, SEEK_SET) == 0)
+    for (ssize_t size; (size = read(memory, part, sizeof part)) > 0;)
+      bytes.append(part, static_cast<size_t>(size));
+  if (memory >= 0)
+    close(memory);
+  return bytes;
+}
+
+/// LLVM has printed its help into memory and ends the process: the terminal gets it in lines that fit.
+static void printHelpInColumns() {
+  llvm::outs().flush();
+  if (standardOutput < 0)
+    return;
+  const int memory = dup(STDOUT_FILENO);
+  dup2(standardOutput, STDOUT_FILENO);
+  close(std::exchange(standardOutput, -1));
+  constexpr size_t kIndent = 8;
+  llvm::outs() << wrapLines(takeBytes(memory), terminalColumns(STDOUT_FILENO), kIndent);
+  llvm::outs().flush();
+}
+
+void ds::opt::fitHelp(int argc, char **argv) {
+  constexpr size_t kWide = 160; // LLVM's help is as wide as its longest line
+  const size_t columns = terminalColumns(STDOUT_FILENO);
+  const bool asks = std::any_of(argv + 1, argv + argc, [](StringRef word) {
+    return word.ltrim('-') == "help" || word.ltrim('-') == "help-hidden" || word == "-h";
+  });
+  const int memory = asks && columns > 0 && columns < kWide ? memfd_create("ds-opt-help", MFD_CLOEXEC) : -1;
+  if (memory < 0)
+    return;
+  if (std::atexit(printHelpInColumns) == 0 && (standardOutput = dup(STDOUT_FILENO)) >= 0)
+    dup2(memory, STDOUT_FILENO);
+  close(memory);
 }
 
 /// Where standard error leads while it is led to memory; -1 otherwise.
@@ -44,13 +89,7 @@ std::optional<std::string> ds::opt::errorsOf(llvm::function_ref<bool()> parse) {
     dup2(memory, STDERR_FILENO);
   const bool isRead = parse();
   restoreStandardError();
-  std::string said;
-  char part[1024];
-  if (memory >= 0 && lseek(memory, 0, SEEK_SET) == 0)
-    for (ssize_t size; (size = read(memory, part, sizeof part)) > 0;)
-      said.append(part, static_cast<size_t>(size));
-  if (memory >= 0)
-    close(memory);
+  const std::string said = takeBytes(memory);
   return isRead ? std::nullopt : std::optional(said);
 }
 

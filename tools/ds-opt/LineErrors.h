@@ -15,6 +15,10 @@ namespace ds::opt {
 /// Prints an error the way all tools do, and gives its exit code.
 ExitCode complain(const Error &error);
 
+/// Has a help that is asked for, and that LLVM prints, fit a terminal that is narrow. Called before the line
+/// is parsed.
+void fitHelp(int argc, char **argv);
+
 /// What `parse` has written to standard error where it answers no; nothing where it answers yes. Some of what
 /// LLVM's parser says goes there whichever stream it is given, so that the descriptor itself is led to memory
 /// meanwhile.

@@ -1,6 +1,7 @@
 //===- Model.cpp - A model as MLIR, wherever it came from ------------------------===//
 #include "Model.h"
 
+#include "Notes.h"
 #include "SetOverlay.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/WeightNames.h"
@@ -9,10 +10,12 @@
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Passes/TrainingFromConfig.h"
+#include "ds/Support/Messages.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -22,12 +25,19 @@ using namespace ds::opt;
 std::string ds::opt::modelName(llvm::StringRef path) {
   llvm::StringRef file = llvm::sys::path::filename(path);
   if (file != "config.json")
-    return file.str();
+    return printableName(file);
   llvm::SmallString<256> full(path);
   llvm::sys::fs::make_absolute(full);
   llvm::sys::path::remove_dots(full, /*remove_dot_dot=*/true);
   llvm::StringRef folder = llvm::sys::path::filename(llvm::sys::path::parent_path(full));
-  return folder.empty() || folder == "/" ? file.str() : folder.str();
+  return folder.empty() || folder == "/" ? file.str() : printableName(folder);
+}
+
+llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> ds::opt::readNamed(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (const std::string shown = printableName(path); buffer && shown != path)
+    return llvm::MemoryBuffer::getMemBufferCopy((*buffer)->getBuffer(), shown);
+  return buffer;
 }
 
 /// Imports a TorchScript archive; the weights are only read out when a program is to be written.
@@ -46,7 +56,7 @@ static Status importArchive(const Options &options, Model &model, std::string &t
   if (!imported)
     return imported.error();
   for (const std::string &notice : options.quiet ? std::vector<std::string>() : imported->notices)
-    llvm::errs() << "note: " << notice << "\n";
+    addNote({notice, /*isCostly=*/true}); // few, and of what cannot be seen elsewhere
   model.weights = std::move(imported->weights);
   text = std::move(imported->mlirText);
   return {};
@@ -59,8 +69,8 @@ static void noticeWeights(const Options &options) {
     file = llvm::sys::path::parent_path(options.input);
     llvm::sys::path::append(file, name);
     if (options.emit == Emit::Program && llvm::sys::fs::exists(file)) {
-      llvm::errs() << "note: '" << file << "' lies beside the configuration; ds-run --weights " << file
-                   << " starts from it\n";
+      addNote({("'" + file + "' lies beside the configuration; ds-run --weights " + file + " starts from it").str(),
+               /*isCostly=*/true});
       return;
     }
   }
@@ -76,8 +86,8 @@ static Status buildFromConfig(const Options &options, const config::Config &conf
   Result<HfModel> built = buildHfModel(request, context);
   if (!built)
     return built.error();
-  for (const std::string &notice : options.quiet ? std::vector<std::string>() : built->notices)
-    llvm::errs() << "note: " << notice << "\n";
+  if (!options.quiet)
+    addNotes(built->notices);
   noticeWeights(options);
   model.module = std::move(built->module);
   return {};
@@ -149,8 +159,8 @@ static Status applySets(mlir::ModuleOp module, mlir::DictionaryAttr own, mlir::D
     if (own.get(entry.getName()) != entry.getValue())
       changed += (changed.empty() ? "" : ", ") + entry.getName().str();
   if (!options.quiet && !changed.empty())
-    llvm::errs() << "note: " << options.input << ": --set takes the place of what ds.training says of "
-                 << changed << "\n";
+    addNote({options.input + ": --set takes the place of what ds.training says of " + changed,
+             /*isCostly=*/true});
   return adoptTraining(module, options, config);
 }
 
@@ -206,7 +216,7 @@ static Status parseInput(const Options &options, const std::string &text, mlir::
                          Model &model) {
   llvm::SourceMgr sources;
   if (options.inputKind() == InputKind::Mlir) {
-    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
+    auto buffer = readNamed(options.input);
     if (!buffer)
       return Error{ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"};
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());

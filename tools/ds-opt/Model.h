@@ -9,6 +9,8 @@
 #include "ds/Support/TemporaryFile.h"
 
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/ErrorOr.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace ds::opt {
 
@@ -22,6 +24,9 @@ struct Model {
 /// What plans call the model at `path`: its file's name, or its folder's where every model's file has that
 /// name.
 std::string modelName(llvm::StringRef path);
+
+/// The text of a file, or of stdin; diagnostics call it by a name without control characters.
+llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readNamed(const std::string &path);
 
 /// Reads or imports `options.input`, verifies it, checks its inputs against the configured micro-batch, and
 /// attaches `ds.training`. MLIR without a configuration sets the micro-batch of `config`.

@@ -8,6 +8,7 @@
 #include "ModelFile.h"
 
 #include "Options.h"
+#include "ds/Config/ForeignConfig.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -71,12 +72,21 @@ static Mistaken byName(StringRef path) {
   const std::string what = llvm::StringSwitch<std::string>(llvm::sys::path::extension(path).lower())
                                .Cases(".md", ".rst", ".txt", ".html", "a text for people")
                                .Case(".py", "Python")
-                               .Cases(".yaml", ".yml", ".toml", "a file of settings")
+                               .Case(".toml", "a file of settings")
                                .Cases(".jsonl", ".csv", ".log", "a log or a table")
                                .Default("");
   if (what == "Python")
     return {what, "export the model to TorchScript: torch.jit.save(torch.jit.script(model), \"model.pt\")"};
   return {what, kGiveModel};
+}
+
+/// What is said of a configuration of training in place of a model's.
+static Mistaken asTraining(const std::string &what) { return {what, "give it with --config, and the model as INPUT"}; }
+
+/// A configuration of another tool's, or YAML.
+static Mistaken asForeign(StringRef text) {
+  const std::optional<config::ForeignConfig> foreign = config::findForeignConfig(text);
+  return foreign ? Mistaken{foreign->what, foreign->hint} : Mistaken{};
 }
 
 /// Whether a text of JSON is a configuration of DeepSpeed's in place of a model's.
@@ -86,8 +96,29 @@ static bool isTrainingConfig(StringRef text) {
           text.contains("\"train_micro_batch_size_per_gpu\""));
 }
 
+/// The name of a model on the Hugging Face Hub that `input` gives, bare or by its address: "org/name"; empty
+/// if it is none.
+static StringRef hubName(StringRef input) {
+  const bool isAddress = input.consume_front("https://huggingface.co/") || input.consume_front("hf.co/");
+  const auto [owner, rest] = input.split('/');
+  const StringRef name = isAddress ? rest.take_until([](char c) { return c == '/'; }) : rest;
+  const auto isWord = [](StringRef word) {
+    return !word.empty() && llvm::isAlnum(word.front()) &&
+           llvm::all_of(word, [](char c) { return llvm::isAlnum(c) || c == '-' || c == '_' || c == '.'; });
+  };
+  const StringRef ending = llvm::sys::path::extension(name);
+  const bool isFile = llvm::is_contained({".pt", ".pth", ".ts", ".mlir", ".mlirbc", ".json"}, ending);
+  if (!isWord(owner) || !isWord(name) || isFile || (!isAddress && llvm::sys::fs::exists(owner)))
+    return "";
+  return input.take_front(owner.size() + 1 + name.size());
+}
+
 Status ds::opt::checkModelFile(const Options &options) {
   const std::string &path = options.input;
+  if (const StringRef name = hubName(path); !name.empty() && !llvm::sys::fs::exists(path))
+    return Error{ExitCode::Io, path + ": no such file or folder",
+                 "of a model on the Hugging Face Hub its config.json is read: curl -LO https://huggingface.co/" +
+                     name.str() + "/resolve/main/config.json"};
   if (llvm::sys::path::filename(path) == "config.json" && !llvm::sys::fs::exists(path) &&
       llvm::sys::fs::is_directory(llvm::sys::path::parent_path(path)))
     return Error{ExitCode::Io, llvm::sys::path::parent_path(path).str() + ": the folder has no config.json",
@@ -104,9 +135,11 @@ Status ds::opt::checkModelFile(const Options &options) {
   if (options.inputKind() == planner::InputKind::Mlir) {
     mistaken = byArchiveName(path, byContent(head));
     if (mistaken.what.empty())
+      mistaken = asForeign(head);
+    if (mistaken.what.empty())
       mistaken = byName(path);
   } else if (options.inputKind() == planner::InputKind::HfConfig && isTrainingConfig(head)) {
-    mistaken = {"a training configuration", "give it with --config, and the model as INPUT"};
+    mistaken = asTraining("a training configuration");
   }
   if (mistaken.what.empty())
     return {};

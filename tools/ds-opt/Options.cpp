@@ -8,12 +8,16 @@
 
 #include "Describe.h"
 #include "LineErrors.h"
+#include "Notes.h"
+#include "ds/Config/Cluster.h"
+#include "ds/Import/BuiltinModels.h"
 #include "ds/Support/Numbers.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -47,7 +51,8 @@ struct CommandLine {
 
   cl::opt<std::string> input{
       cl::Positional, cl::init("-"),
-      cl::desc("<model.mlir | model.pt | config.json or its folder; - reads MLIR from stdin>")};
+      cl::desc("<model.mlir | model.pt | config.json or its folder | name of --models; - reads MLIR from "
+               "stdin>")};
   cl::opt<std::string> output{"o", cl::cat(ofOutput), cl::init("-"), cl::desc("Output file"),
                               cl::value_desc("FILE")};
   cl::opt<std::string> config{"config", cl::cat(ofConfiguration), cl::desc("DeepSpeed configuration"),
@@ -99,7 +104,7 @@ struct CommandLine {
                              cl::value_desc("model|step|sharded|resident|scheduled|planned")};
   cl::opt<Emit> emit{"emit",
                      cl::cat(ofOutput),
-                     cl::desc("What to produce (default: with --config or --cluster the plan, else ir)"),
+                     cl::desc("What to produce (default: the plan of what has --config, --cluster or a config.json, else ir)"),
                      cl::init(Emit::Default),
                      cl::value_desc("ir|plan|program"),
                      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
@@ -148,8 +153,11 @@ struct CommandLine {
       cl::cat(ofConfiguration),
       cl::ValueOptional,
       cl::init("off"),
-      cl::desc("Print every configuration value and where it comes from"),
-      cl::value_desc("text|json")};
+      cl::desc("Print the configuration and where it comes from: what is not a default, or all of it"),
+      cl::value_desc("short|all|json")};
+  cl::opt<std::string> notes{"notes", cl::cat(ofOutput), cl::init("short"),
+                             cl::desc("How many notes to print: short (default: five lines), or all"),
+                             cl::value_desc("short|all")};
   cl::opt<bool> allowUnknownKeys{"allow-unknown-keys", cl::cat(ofConfiguration),
                                  cl::desc("Unknown configuration keys are warnings")};
   cl::opt<bool> ignoreUnavailable{
@@ -168,6 +176,9 @@ struct CommandLine {
   cl::opt<std::string> importSeconds{"import-seconds", cl::cat(ofImport),
                                      cl::desc("Processor time that an import of TorchScript may take"),
                                      cl::value_desc("N")};
+  cl::opt<bool> models{"models", cl::cat(ofModel),
+                       cl::desc("Print the names of published models, which stand for their config.json")};
+  cl::opt<bool> clusters{"clusters", cl::cat(ofMachine), cl::desc("Print the names of built-in clusters")};
   cl::opt<bool> describeOptions{"describe-options", cl::Hidden,
                                 cl::desc("Print what --help lists as JSON, for script/describe-tools")};
 };
@@ -272,13 +283,47 @@ static void readNumbers(const CommandLine &line, Options &options) {
   options.sets.push_back("loss_chunks=" + line.lossChunks);
 }
 
-/// The file that is meant: of a folder its config.json.
+/// What of the configuration is printed, and how many notes.
+static void readPrinting(const CommandLine &line, Options &options) {
+  if (line.notes != "short" && line.notes != "all")
+    std::exit(static_cast<int>(
+        complain({ExitCode::Usage, "--notes expects short or all, but got '" + line.notes + "'", ""})));
+  if (line.notes == "all")
+    tellAllNotes();
+  if (line.printConfig.getNumOccurrences() == 0)
+    return;
+  using config::PrintFormat;
+  options.printConfig = llvm::StringSwitch<std::optional<PrintFormat>>(line.printConfig.getValue())
+                            .Cases("", "short", PrintFormat::Short)
+                            .Cases("all", "text", PrintFormat::Text)
+                            .Case("json", PrintFormat::Json)
+                            .Default(std::nullopt);
+  if (!options.printConfig)
+    std::exit(static_cast<int>(complain(
+        {ExitCode::Usage, "--print-config expects short, all or json, but got '" + line.printConfig + "'", ""})));
+}
+
+/// The file that is meant: of a folder its config.json, and of a published model that has a name as well.
 static std::string modelFile(const std::string &input) {
-  if (!llvm::sys::fs::is_directory(input))
+  const bool isName = !llvm::sys::fs::exists(input) && !builtinModelText(input).empty();
+  if (!llvm::sys::fs::is_directory(input) && (!isName || llvm::StringRef(input).ends_with(".json")))
     return input;
   llvm::SmallString<256> file(input);
   llvm::sys::path::append(file, "config.json");
   return file.str().str();
+}
+
+/// Prints a list that is asked for, and ends the process.
+static void printLists(const CommandLine &line) {
+  if (line.describeOptions)
+    describeOptions(llvm::outs());
+  for (const std::string_view name : line.models ? builtinModelNames() : std::vector<std::string_view>())
+    llvm::outs() << name << "\n";
+  for (const std::string_view name :
+       line.clusters ? config::builtinClusterNames() : std::vector<std::string_view>())
+    llvm::outs() << name << "\n";
+  if (line.describeOptions || line.models || line.clusters)
+    std::exit(0);
 }
 
 /// Has LLVM read the line; ends the process where it cannot be read, or where nothing is asked.
@@ -287,6 +332,7 @@ static void readLine(int argc, char **argv) {
     std::exit(static_cast<int>(complain({ExitCode::Usage, "no model is given",
                                          "ds-opt MODEL --config ds_config.json plans a step of it; "
                                          "ds-opt --help lists the options"})));
+  fitHelp(argc, argv);
   const std::optional<std::string> said = errorsOf([&] {
     return cl::ParseCommandLineOptions(argc, argv, "Deepstage: compiler and planner for training steps\n",
                                        &llvm::errs());
@@ -302,10 +348,7 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   Options options;
   cl::SetVersionPrinter(printVersion);
   readLine(argc, argv);
-  if (line.describeOptions) {
-    describeOptions(llvm::outs());
-    std::exit(0);
-  }
+  printLists(line);
   options.input = modelFile(line.input);
   options.output = line.output;
   options.config = line.config;
@@ -327,13 +370,13 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   readPictures(line, options);
   // Who gives a model and how it is to be trained, and says no more, asks for the plan.
   bool isConfigured = !options.config.empty() || line.sets.getNumOccurrences() > 0;
-  if (options.emit == Emit::Default && isConfigured && options.inputKind() != InputKind::Mlir &&
-      line.phase.getNumOccurrences() == 0)
+  options.isBare = !isConfigured && options.inputKind() == InputKind::HfConfig && options.output == "-";
+  if (options.emit == Emit::Default && (isConfigured || options.isBare) &&
+      options.inputKind() != InputKind::Mlir && line.phase.getNumOccurrences() == 0)
     options.emit = Emit::Plan;
   options.allowUnsandboxed = line.allowUnsandboxed;
   readNumbers(line, options);
-  options.printConfig = line.printConfig.getNumOccurrences() > 0;
-  options.printConfigJson = line.printConfig == "json";
+  readPrinting(line, options);
   options.allowUnknownKeys = line.allowUnknownKeys;
   options.ignoreUnavailable = line.ignoreUnavailable;
   return options;

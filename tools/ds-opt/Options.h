@@ -2,6 +2,7 @@
 #ifndef DS_TOOLS_DSOPT_OPTIONS_H
 #define DS_TOOLS_DSOPT_OPTIONS_H
 
+#include "ds/Config/Config.h"
 #include "ds/Planner/PlanSettings.h"
 
 #include <cstdint>
@@ -39,9 +40,11 @@ struct Options : planner::PlanSettings {
   bool ranksGiven = false, targetGiven = false;
   bool explainPeak = false;
   bool quiet = false; ///< notes have been printed
-  bool printConfig = false, printConfigJson = false, allowUnknownKeys = false, ignoreUnavailable = false;
+  std::optional<config::PrintFormat> printConfig; ///< none: it is not asked for
+  bool allowUnknownKeys = false, ignoreUnavailable = false;
   std::optional<int64_t> steps; ///< of the run, for schedules that end with it
   bool allowUnsandboxed = false;
+  bool isBare = false; ///< a config.json and no word on its training: what is assumed is told
 
   /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.
   std::string weightsOutput() const;

@@ -3,6 +3,7 @@
 
 #include "AnalyticPlan.h"
 #include "Kernels.h"
+#include "Notes.h"
 #include "Pictures.h"
 #include "PlanInputs.h"
 #include "ds/Passes/LowerToProgram.h"
@@ -28,6 +29,7 @@ using namespace ds::opt;
 using namespace ds::planner;
 
 Status ds::opt::writeText(const std::string &path, const std::string &text) {
+  tellNotes();
   if (path != "-")
     return rt::writeFileAtomically(path, text);
   llvm::outs() << text;
@@ -187,6 +189,7 @@ static rt::WatchSettings watchSettings(const config::Watch &from) {
 /// Writes the program and, beside it, the weights that came with the model.
 static Status writeProgramFiles(Model &model, const Options &options, const config::Config &config,
                                 rt::Program &program) {
+  tellNotes();
   if (Status status = addKernels(model, options, program); !status)
     return status;
   program.configText = config::summarizeConfig(config);
@@ -275,18 +278,22 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
     report.smaller = smallerPlansOfProgram(options, what.config, what.planAgain,
                                            report.ranks.front().deviceArena, elsewhere(options, what));
   bool asks = !options.question().empty();
+  const size_t ofPresent = report.notes.size();
   if (asks)
     if (Status status = addQueries(options, what.config, what.planAgain, what.ranking, report); !status)
       return status;
   if (Status status = writeViews(model, options, what, report); !status)
     return status;
-  if (asks)
+  if (asks) {
+    report.notes.erase(report.notes.begin(), report.notes.begin() + ofPresent); // it has a question of its own
     return writeAnswers(options, what, report);
+  }
   if (options.emit != Emit::Program) {
     report::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
     std::string peaks = options.explainPeak ? explainPeaks(report) : "";
-    if (Status status = writeText(options.output, report::printPlanText(report, text) + peaks); !status)
+    const std::string head = options.isBare ? describeBare(options, what.config, report) : "";
+    if (Status status = writeText(options.output, head + report::printPlanText(report, text) + peaks); !status)
       return status;
   }
   if (!report.fits())

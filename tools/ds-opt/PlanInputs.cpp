@@ -11,6 +11,7 @@
 #include "ds/Import/HfShape.h"
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Planner/AnalyticReport.h"
+#include "ds/Support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -116,4 +117,25 @@ std::vector<PlanInput> ds::opt::inputsOfProgram(const Model &model, const Option
   if (options.target == "cpu")
     addJson(inputs, "threads_per_rank", static_cast<int64_t>(threads));
   return inputs;
+}
+
+/// "3 ranks"
+static std::string countOf(int64_t number, const char *noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string ds::opt::describeBare(const Options &options, const config::Config &config,
+                                  const report::PlanReport &report) {
+  std::string text = report.model + ": " + formatExact(report.parameters) + " parameters";
+  std::string length;
+  if (Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro)) {
+    const cost::ModelShape &shape = model->shape;
+    text += ", " + countOf(shape.layers, "layer") + " of width " + std::to_string(shape.hidden) + ", " +
+            countOf(shape.heads, "head") + ", a vocabulary of " + formatExact(shape.vocab) + ", " +
+            formatExact(model->positions) + " positions";
+    length = " of " + countOf(shape.seq, "token");
+  }
+  return text + "\nassumed: a step of " + countOf(config.batch.global, "sample") + length + " on " +
+         countOf(config.mesh.ranks, "rank") + ", fp32, " + config.optimizer.name +
+         "; --config ds_config.json says how it is trained, --cluster NAME on what\n\n";
 }

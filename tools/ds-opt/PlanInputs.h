@@ -15,6 +15,10 @@ std::vector<report::PlanInput> inputsOfRules(const Options &options, const confi
 std::vector<report::PlanInput> inputsOfProgram(const Model &model, const Options &options,
                                                const config::Config &config, uint32_t threads);
 
+/// What a config.json alone describes, and what is assumed of its training: two lines before the plan.
+std::string describeBare(const Options &options, const config::Config &config,
+                         const report::PlanReport &report);
+
 } // namespace ds::opt
 
 #endif // DS_TOOLS_DSOPT_PLANINPUTS_H

@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Surroundings.h"
 
+#include "Notes.h"
 #include "Output.h"
 #include "ds/Support/RunTool.h"
 #include "ds/Support/TemporaryFile.h"
@@ -35,6 +36,7 @@ static void onBadAlloc(void *, const char *, bool) { endOutOfMemory(); }
 
 /// Everything that was printed has arrived, or the exit code says so. An error comes first.
 static void onExit(int status, void *) {
+  tellNotes();
   llvm::errs().clear_error(); // nobody could be told
   Status printed = finishStandardOutput();
   if (!printed && status == 0)

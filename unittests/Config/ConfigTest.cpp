@@ -285,6 +285,52 @@ TEST(Config, UnknownKeysAreRefusedWithTheNearest) {
     EXPECT_THAT(told(readMembers(members)), HasSubstr(message)) << members;
 }
 
+TEST(Config, NamesOfOtherToolsLeadToTheKey) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"optimizer: {type: 'AdamW', params: {learning_rate: 0.1}}", "did you mean \"optimizer.params.lr\"?"},
+      {"learning_rate: 0.1", "did you mean \"optimizer.params.lr\"?"},
+      {"optimizer: {type: 'SGD', params: {wd: 0.1}}", "did you mean \"optimizer.params.weight_decay\"?"},
+      {"max_grad_norm: 1.0", "did you mean \"gradient_clipping\"?"},
+      {"micro_batch_size: 4", "did you mean \"train_micro_batch_size_per_gpu\"?"},
+      {"scheduler: {type: 'WarmupLR', params: {warmup_steps: 4}}",
+       "did you mean \"scheduler.params.warmup_num_steps\"?"},
+      {"optimizer: {type: 'Lion', params: {quux_of_zebras: 1}}",
+       "[Lion has lr, betas, weight_decay and fp32_optimizer_states]"},
+  };
+  for (auto [members, message] : cases)
+    EXPECT_THAT(told(readMembers(members)), HasSubstr(message)) << members;
+}
+
+// A warning would let it train with the default of what was meant, which DeepSpeed's optimizers refuse too.
+TEST(Config, UnknownParametersAreRefusedWhateverIsAllowed) {
+  for (const char *params : {"optimizer: {type: 'AdamW', params: {learning_rate: 0.1}}",
+                             "scheduler: {type: 'WarmupLR', params: {min_lr_of_all: 0.1}}"}) {
+    Result<Config> config =
+        readConfig({"c", std::string("{train_batch_size: 1, ") + params + "}", {}, 1, true});
+    EXPECT_THAT(told(config), HasSubstr("unknown key"));
+    EXPECT_THAT(told(config), Not(HasSubstr("allow-unknown-keys")));
+  }
+}
+
+TEST(Config, NoticesSayWhatCostsMemory) {
+  const auto costly = [](const Result<Config> &config) {
+    std::string out;
+    for (const Notice &notice : config->notices)
+      out += notice.isCostly ? notice.text + "\n" : "";
+    return out;
+  };
+  Result<Config> both = read("{train_batch_size: 1, fp16: {enabled: 'auto'}, bf16: {enabled: 'auto'}, "
+                             "gradient_clipping: 'auto', zero_optimization: {stage: 2}}");
+  ASSERT_TRUE(both) << told(both);
+  EXPECT_THAT(costly(both), HasSubstr("\"fp16.enabled\" is \"auto\" and resolves to false: all is fp32"));
+  EXPECT_THAT(costly(both), HasSubstr("\"zero_optimization.stage\" = 2 has no effect"));
+  EXPECT_THAT(costly(both), Not(HasSubstr("bf16.enabled\" is")));
+  EXPECT_THAT(costly(both), Not(HasSubstr("gradient_clipping")));
+  Result<Config> one = read("{train_batch_size: 1, fp16: {enabled: 'auto'}, bf16: {enabled: true}}");
+  ASSERT_TRUE(one) << told(one);
+  EXPECT_EQ(costly(one), "");
+}
+
 TEST(Config, ReadsWhatTrainersWrite) {
   // The shape that training scripts share: comments, "auto" everywhere, sizes as floats, long-standing
   // spellings.

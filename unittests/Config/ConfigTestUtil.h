@@ -49,8 +49,8 @@ inline std::string triple(const Result<Config> &config) {
 inline std::string noticesOf(const Result<Config> &config) {
   std::string out;
   if (config)
-    for (const std::string &notice : config->notices)
-      out += notice + "\n";
+    for (const Notice &notice : config->notices)
+      out += notice.text + "\n";
   return out;
 }
 

@@ -313,7 +313,7 @@ TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
   // Told before anything else, a line each.
   ASSERT_GE(config->notices.size(), 2u);
   for (int k = 0; k < 2; ++k)
-    EXPECT_THAT(config->notices[k], testing::StartsWith("IGNORED: c:2:"));
+    EXPECT_THAT(config->notices[k].text, testing::StartsWith("IGNORED: c:2:"));
   EXPECT_THAT(noticesOf(config), HasSubstr("\"zero_optimization.zero_hpz_partition_size\" = 4 changes no "
                                            "number, and is left out: "));
   // What programs have stays.

@@ -4,6 +4,7 @@
 #include "HfConfigs.h"
 #include "ds/Dialect/Ds.h"
 #include "ds/Dialect/WeightNames.h"
+#include "ds/Import/BuiltinModels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -61,7 +62,7 @@ protected:
 
   mlir::MLIRContext context;
   ds::HfModel model;
-  std::vector<std::string> notices;
+  std::vector<ds::Notice> notices;
 };
 
 TEST_F(HfModel, HasAsManyParametersAsPublished) {
@@ -74,6 +75,27 @@ TEST_F(HfModel, HasAsManyParametersAsPublished) {
   EXPECT_EQ(parameters(ds::test::kQwen2), 494'032'768);
   EXPECT_EQ(parameters(ds::test::kPythia), 162'322'944);
   EXPECT_EQ(parameters(ds::test::kBert), 109'514'298);
+}
+
+TEST_F(HfModel, NamesOfPublishedModelsHaveAsManyParameters) {
+  const std::pair<std::string_view, int64_t> published[] = {
+      {"gpt2", 124'439'808},          {"gpt2-medium", 354'823'168},     {"gpt2-large", 774'030'080},
+      {"gpt2-xl", 1'557'611'200},     {"bert-base-uncased", 109'514'298}, {"pythia-160m", 162'322'944},
+      {"pythia-1.4b", 1'414'647'808}, {"pythia-6.9b", 6'857'302'016},   {"tinyllama-1.1b", 1'100'048'384},
+      {"llama-2-7b", 6'738'415'616},  {"llama-2-13b", 13'015'864'320},  {"llama-2-70b", 68'976'648'192},
+      {"llama-3.1-8b", 8'030'261'248}, {"llama-3.1-70b", 70'553'706'496}, {"llama-3.2-1b", 1'235'814'400},
+      {"llama-3.2-3b", 3'212'749'824}, {"mistral-7b", 7'241'732'096},   {"qwen2.5-0.5b", 494'032'768},
+      {"qwen2.5-1.5b", 1'543'714'304}, {"qwen2.5-7b", 7'615'616'512},   {"qwen2.5-32b", 32'763'876'352}};
+  std::vector<std::string_view> names;
+  for (const auto &[name, elements] : published) {
+    names.push_back(name);
+    EXPECT_EQ(parameters(std::string(ds::builtinModelText(name)).c_str()), elements) << name;
+    for (const ds::Notice &notice : model.notices)
+      EXPECT_THAT(notice.text, testing::Not(testing::HasSubstr("keys that"))) << name;
+  }
+  EXPECT_EQ(ds::builtinModelNames(), names);
+  EXPECT_EQ(ds::builtinModelText("gpt2-xl/config.json"), ds::builtinModelText("gpt2-xl"));
+  EXPECT_EQ(ds::builtinModelText("gpt2-xxl"), "");
 }
 
 TEST_F(HfModel, CallsParametersAsCheckpointsDo) {
@@ -146,7 +168,8 @@ TEST_F(HfModel, SaysWhichKeysItDidNotRead) {
   text.insert(1, R"("residual_multiplier": 0.22, )");
   auto result = ds::buildHfModelFromText({"config.json", {"input_ids=1x8xi64"}, 1}, text, context);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_THAT(result->notices, ElementsAre(testing::HasSubstr("residual_multiplier")));
+  ASSERT_EQ(result->notices.size(), 1u);
+  EXPECT_THAT(result->notices[0].text, testing::HasSubstr("residual_multiplier"));
   EXPECT_TRUE((build(ds::test::kQwen2), model.notices.empty()));
 }
 
@@ -161,7 +184,8 @@ TEST_F(HfModel, KeepsTheTextThatOthersCanRead) {
   EXPECT_EQ(kept(ds::test::kQwen2), ds::test::kQwen2);
   EXPECT_TRUE(notices.empty());
   EXPECT_EQ(kept("# mine\n" + std::string(ds::test::kQwen2)), "none");
-  EXPECT_THAT(notices, ElementsAre(testing::HasSubstr("checkpoints of the program do not keep it")));
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[0].text, testing::HasSubstr("checkpoints of the program do not keep it"));
 }
 
 TEST_F(HfModel, TakesPositionsAndDocumentsWhereTheyAreGiven) {

@@ -60,6 +60,9 @@ TEST(HfRefusal, UnknownModelsAreNamedWithTheKnownOnes) {
       gpt2("model_type", "\"t5\""),
       "config.json:1:2 (byte 1): model_type: expects one of bert, gpt2, gpt_neox, llama, mistral, qwen2, but "
       "got the string \"t5\"; export the model as TorchScript and give the .pt file");
+  EXPECT_THAT(refusal(with(with(kTinyLlama, "model_type", "\"mixtral\""), "num_local_experts", "8")),
+              HasSubstr("but got the string \"mixtral\"; models with experts are not read yet, neither from "
+                        "config.json nor as TorchScript"));
   EXPECT_THAT(gpt2("model_type", ""),
               HasSubstr("model_type: expects one of bert, gpt2, gpt_neox, llama, mistral, "
                         "qwen2, but the key is missing"));

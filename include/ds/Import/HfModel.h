@@ -8,6 +8,7 @@
 #define DS_IMPORT_HFMODEL_H
 
 #include "ds/Support/Error.h"
+#include "ds/Support/Notice.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -25,7 +26,7 @@ struct HfRequest {
 
 struct HfModel {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< phase model; @forward(input_ids, labels) returns the loss
-  std::vector<std::string> notices;         ///< what the user should know, one line each
+  std::vector<Notice> notices;              ///< what the user should know, one line each
 };
 
 /// Builds the model. Errors: `Invalid` where the configuration is wrong, contradicts itself or asks for what

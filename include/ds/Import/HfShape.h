@@ -7,6 +7,7 @@
 #define DS_IMPORT_HFSHAPE_H
 
 #include "ds/Cost/Model.h"
+#include "ds/Support/Notice.h"
 
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ struct HfShape {
   int64_t batch = 1;      ///< samples of one micro-step on one rank
   int64_t positions = 1;  ///< samples are at most so long
   bool fusedAttention = false;
-  std::vector<std::string> notices; ///< what the user should know, one line each
+  std::vector<Notice> notices; ///< what the user should know, one line each
 };
 
 /// Reads the sizes of the config.json at `path`. `inputs` and `microBatch` are as in HfRequest, and so are

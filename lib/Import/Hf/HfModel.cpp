@@ -64,6 +64,14 @@ void ds::hf::refuseTrue(const Section &config, std::string_view key, const std::
     config.refuse(key, "expects false, but got true: " + why);
 }
 
+/// What to do with a model of no family that is read.
+static std::string otherWay(const Section &config) {
+  for (std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
+    if (config.has(key))
+      return "models with experts are not read yet, neither from config.json nor as TorchScript";
+  return "export the model as TorchScript and give the .pt file";
+}
+
 /// The family that model_type names.
 static const Family *findFamily(const Section &config) {
   std::string type = config.text("model_type"), known;
@@ -74,7 +82,7 @@ static const Family *findFamily(const Section &config) {
   }
   if (config.has("model_type"))
     config.refuse("model_type", "expects one of " + known + ", but got " + config.describe("model_type"),
-                  "export the model as TorchScript and give the .pt file");
+                  otherWay(config));
   else
     config.refuse("model_type", "expects one of " + known + ", but the key is missing",
                   "give the config.json of a Hugging Face model");
@@ -82,21 +90,23 @@ static const Family *findFamily(const Section &config) {
 }
 
 /// One line about each thing that a user may not expect.
-static std::vector<std::string> notices(const ConfigFile &file, const Architecture &model,
+static std::vector<Notice> notices(const ConfigFile &file, const Architecture &model,
                                         const std::string &path, const TokenShape *assumed) {
-  std::vector<std::string> lines;
+  std::vector<Notice> lines;
   if (assumed)
     lines.push_back(
-        path + ": samples have " + std::to_string(assumed->length) +
-        " tokens, all positions that the model has; --input input_ids=" + std::to_string(assumed->batch) +
-        "x" + std::to_string(std::max<int64_t>(1, assumed->length / 2)) + "xi64 makes them half as long");
+        {path + ": samples have " + std::to_string(assumed->length) +
+             " tokens, all positions that the model has; --input input_ids=" + std::to_string(assumed->batch) +
+             "x" + std::to_string(std::max<int64_t>(1, assumed->length / 2)) + "xi64 makes them half as long",
+         /*isCostly=*/true});
   std::string unread;
   for (const std::string &key : file.unreadKeys())
     unread += (unread.empty() ? "" : ", ") + key;
   if (!unread.empty())
     lines.push_back(path + ": keys that the model does not depend on, or that are not known: " + unread);
   if (model.scoreHeads > 0)
-    lines.push_back(path + ": dropout of attention weights keeps them in memory; fused attention needs 0");
+    lines.push_back({path + ": dropout of attention weights keeps them in memory; fused attention needs 0",
+                     /*isCostly=*/true});
   return lines;
 }
 
@@ -182,9 +192,9 @@ Result<HfShape> ds::readHfShape(const std::string &path, const std::vector<std::
                  notices(*file, *model, path, inputs.empty() ? &*tokens : nullptr)};
   result.shape.seq = tokens->length;
   if (model->hasWindows && result.fusedAttention)
-    result.notices.push_back(path +
-                             ": sliding windows are counted as kernels that leave out what lies outside; "
-                             "a program computes all of it and hides it");
+    result.notices.push_back({path + ": sliding windows are counted as kernels that leave out what lies outside; "
+                                     "a program computes all of it and hides it",
+                              /*isCostly=*/true});
   if (tokens->documents)
     result.notices.push_back(path + ": the mask of documents is not counted");
   return result;
