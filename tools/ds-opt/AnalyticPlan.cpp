@@ -89,7 +89,8 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
 }
 
 /// The refusal of a plan that does not fit, with the cheapest change.
-static Error doesNotFit(const AnalyticCase &what, const std::vector<report::PlanChoice> &changes) {
+static Error doesNotFit(const Options &options, const AnalyticCase &what,
+                        const std::vector<report::PlanChoice> &changes) {
   const config::Cluster &cluster = what.rates.cluster();
   cost::MemoryEstimate memory = estimateMemory(what.shape, what.plan, cluster);
   auto of = [](double needed, int64_t limit) {
@@ -101,7 +102,8 @@ static Error doesNotFit(const AnalyticCase &what, const std::vector<report::Plan
     message += ", a host " + of(memory.host.bytes(), cluster.host.memoryBytes);
   if (memory.storage.bytes() > 0)
     message += ", its storage " + of(memory.storage.bytes(), cluster.nvme.bytes);
-  std::string hint = changes.empty()
+  std::string hint = !options.wantsChanges ? "without --changes=none what would fit is looked for"
+                     : changes.empty()
                          ? "no four changes of ZeRO stage, micro-batch, recomputation, offload and ranks "
                            "make it fit: --plan auto also splits layers"
                          : "the cheapest change that fits: " + changes.front().change;
@@ -209,7 +211,7 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
     report.maxBatch = largestMicroBatch(what.shape, what.plan, what.rates.cluster());
   if (options.maxSeq)
     report.maxSeq = longestSequence(what.shape, what.plan, what.rates.cluster());
-  if (!everyStageFits(what)) {
+  if (!everyStageFits(what) && options.wantsChanges) {
     report.changes = choicesOf(changesThatFit(what.shape, what.plan, what.rates));
     if (std::optional<report::PlanChoice> shorter = shorterSamples(what)) // another job, so it comes last
       report.changes.push_back(*shorter);
@@ -226,7 +228,7 @@ static Status printQueries(const Options &options, const AnalyticCase &what,
   text += printLargest(report, " (config.json has " + std::to_string(what.positions) + " positions)");
   if (Status status = writeText(options.output, text); !status)
     return status;
-  return someFit(report) ? Status() : doesNotFit(what, report.changes);
+  return someFit(report) ? Status() : doesNotFit(options, what, report.changes);
 }
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
@@ -254,5 +256,5 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
           writeText(options.output, printAnalyticText(*what) + printChanges(*what, report) + peaks);
       !status)
     return status;
-  return everyStageFits(*what) ? Status() : doesNotFit(*what, report.changes);
+  return everyStageFits(*what) ? Status() : doesNotFit(options, *what, report.changes);
 }

@@ -146,6 +146,10 @@ struct CommandLine {
                          cl::desc("Print the largest micro-batch that fits the cluster")};
   cl::opt<bool> maxSeq{"max-seq", cl::cat(ofQuestions),
                        cl::desc("Print the longest sequence that fits the cluster")};
+  cl::opt<std::string> changes{
+      "changes", cl::cat(ofQuestions), cl::init("auto"),
+      cl::desc("Of a plan that does not fit: auto, look for changes that make it fit; none, which is quicker"),
+      cl::value_desc("auto|none")};
   cl::opt<bool> explainPeak{"explain-peak", cl::cat(ofQuestions),
                             cl::desc("Say of the largest values at the plan's peak why they are there")};
   cl::opt<std::string, false, OptionalTextParser> printConfig{
@@ -233,6 +237,10 @@ static void readQuestions(const CommandLine &line, Options &options) {
   options.tuning = line.tuning;
   options.planChoice = line.planChoice;
   options.basis = line.basis;
+  if (line.changes != "auto" && line.changes != "none")
+    std::exit(static_cast<int>(
+        complain({ExitCode::Usage, "--changes expects auto or none, but got '" + line.changes + "'", ""})));
+  options.wantsChanges = line.changes == "auto";
   options.whatIf = line.whatIf;
   options.maxBatch = line.maxBatch;
   options.maxSeq = line.maxSeq;

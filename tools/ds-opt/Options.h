@@ -44,6 +44,7 @@ struct Options : planner::PlanSettings {
   bool allowUnknownKeys = false, ignoreUnavailable = false;
   std::optional<int64_t> steps; ///< of the run, for schedules that end with it
   bool allowUnsandboxed = false;
+  bool wantsChanges = true; ///< of a plan that does not fit: look for what would
   bool isBare = false; ///< a config.json and no word on its training: what is assumed is told
 
   /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.

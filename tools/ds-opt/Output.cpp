@@ -260,13 +260,14 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
     program->predicted.peakFlopsPerSecond = peakFlops(what);
   program->tf32 = usesTf32(options, what.config);
   addHostMemory(report, *program);
-  if (!report.fits() && what.planAgain)
+  const bool looksForChanges = !report.fits() && options.wantsChanges;
+  if (looksForChanges && what.planAgain)
     report.changes =
         changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
                          what.rules() ? mayFitByRules(*what.rules(), report, options) : planner::MayFit());
-  if (!report.fits() && what.rules())
+  if (looksForChanges && what.rules())
     llvm::append_range(report.changes, changesWithoutPass(*what.rules(), report));
-  if (!report.fits() && what.planAgain) { // another job, so it comes last
+  if (looksForChanges && what.planAgain) { // another job, so it comes last
     std::optional<int64_t> longest;
     if (what.rules())
       longest = longestSequence(what.rules()->shape, what.rules()->plan, what.rules()->rates.cluster());
