@@ -166,20 +166,21 @@ protected:
     for (const char *name : {"s", "before", "log.jsonl"})
       fs::remove_all(at(name));
     write(trial.ranks == 1 ? regression() : RankedRegression(2).b.program);
-    if (trial.goesOn())
-      ASSERT_EQ(
+    if (trial.goesOn()) {
+      const Outcome before =
           run(fmt::format("--data data.safetensors --log-jsonl log.jsonl --ranks {} --steps {} --save {}",
-                          trial.ranks, trial.first(), trial.begin == Begin::OfAnother ? "before" : "s"))
-              .code,
-          0);
+                          trial.ranks, trial.first(), trial.begin == Begin::OfAnother ? "before" : "s"));
+      ASSERT_EQ(before.code, 0) << before.err;
+    }
     const Outcome outcome = runTo(trial);
     ASSERT_EQ(outcome.code, trial.end == End::Steps ? 0 : 75) << outcome.err;
     const std::vector<nlohmann::json> all = readLines();
     ASSERT_FALSE(all.empty());
     const uint64_t last = all.back()["step"];
     EXPECT_EQ(savesIn("s"), dueSaves(trial, last)) << outcome.err;
-    if (trial.begin == Begin::OfAnother)
+    if (trial.begin == Begin::OfAnother) {
       EXPECT_EQ(savesIn("before"), std::set<uint64_t>{kBefore});
+    }
     expectLog(trial, all);
   }
 };
