@@ -151,7 +151,7 @@ def budget():
     fault = 'if [ ! -e $REHEARSAL/hung ]; then touch $REHEARSAL/hung; (setsid sleep 1000 &); sleep 1000; fi\n'
     began = time.monotonic()
     output = r.run(75, "--only", "ladder", "--budget", "14", fault=fault)
-    assert time.monotonic() - began < 16, time.monotonic() - began
+    assert time.monotonic() - began < 60, time.monotonic() - began  # of the 1000 that it would hang
     assert "call again" in output and "NOT AT ITS END" in output, output
     r.run(0, "--only", "ladder", fault=fault)
     assert r.states()["ladder off mlp"] == "ok"
