@@ -32,12 +32,18 @@ struct GradientParts {
   Value gradient; ///< of this micro-batch, in the type that ranks exchange
   Type sumType;   ///< element type in which it is added to what was kept
 };
+
+/// The parts of sums that were taken apart. Two parameters can have one: biases of layers whose results are
+/// added have the same gradient, and what is the same is there once.
+using KnownParts = DenseMap<AccumulateOp, GradientParts>;
 } // namespace
 
 /// Takes the gradient of the micro-batch out of `total`, the sum of it and of what `kept` holds; a null
 /// `kept` is nothing. The op that forms the sum lets go of its operands: flat ones take its place.
-static FailureOr<GradientParts> splitGradient(Value total, Value kept) {
+static FailureOr<GradientParts> splitGradient(Value total, Value kept, KnownParts &known) {
   auto op = total.getDefiningOp<AccumulateOp>();
+  if (auto parts = known.find(op); op && parts != known.end())
+    return parts->second;
   if ((op ? Value(op.getKept()) : Value()) != kept)
     return failure();
   if (!op)
@@ -46,12 +52,12 @@ static FailureOr<GradientParts> splitGradient(Value total, Value kept) {
   Type element = elementOf(total), own = elementOf(gradient);
   op->setOperands({});
   if (kept && element.getIntOrFloatBitWidth() < own.getIntOrFloatBitWidth())
-    return GradientParts{beforeWidening(gradient), own};
+    return known[op] = GradientParts{beforeWidening(gradient), own};
   WorkListener listener(op);
   OpBuilder builder(op->getContext(), &listener);
   builder.setInsertionPoint(op);
   Emitter emit(builder, op.getLoc());
-  return GradientParts{beforeWidening(makeIn(emit, gradient, element)), element};
+  return known[op] = GradientParts{beforeWidening(makeIn(emit, gradient, element)), element};
 }
 
 namespace {
@@ -64,7 +70,7 @@ public:
 
   /// Finds the pieces; `totals` are the values that the members' states or updates get, sums with what their
   /// states of `slot` hold where the segment reads those.
-  LogicalResult split(ArrayRef<Value> totals, StringRef slot);
+  LogicalResult split(ArrayRef<Value> totals, StringRef slot, KnownParts &known);
   /// The sum of what is kept and this micro-step's gradient: a rank's part where gradients are divided.
   Value accumulate(StateOp kept);
   /// What the update reads: of all ranks, a rank's part where the optimizer is divided.
@@ -85,12 +91,12 @@ private:
 };
 } // namespace
 
-LogicalResult BucketGradient::split(ArrayRef<Value> totals, StringRef slot) {
+LogicalResult BucketGradient::split(ArrayRef<Value> totals, StringRef slot, KnownParts &known) {
   Operation *last = nullptr;
   for (auto [member, total] : llvm::zip_equal(bucket.members, totals)) {
     StateOp state = step.lookup(member, slot);
     Value kept = state ? segment.find(state.getSymNameAttr()) : Value();
-    FailureOr<GradientParts> parts = splitGradient(total, kept);
+    FailureOr<GradientParts> parts = splitGradient(total, kept, known);
     if (failed(parts))
       return member.emitOpError("expects its gradient in @")
              << segment.getFunction().getSymName() << " to be a ds.accumulate"
@@ -183,17 +189,18 @@ static std::optional<StringRef> gradientSlot(const ShardedBucket &bucket) {
 }
 
 /// Micro-steps without update: gradients are kept.
-static LogicalResult keepGradients(ShardedStep &step, SegmentStates &segment, ShardedBucket &bucket) {
+static LogicalResult keepGradients(ShardedStep &step, SegmentStates &segment, ShardedBucket &bucket,
+                                   KnownParts &known) {
   std::optional<StringRef> slot = gradientSlot(bucket);
   if (!slot)
     return bucket.members.front().emitOpError("expects a gradient state, but got none");
   FailureOr<SmallVector<Value>> totals = keptGradients(step, segment, bucket, *slot);
   if (failed(totals))
     return failure();
-  auto first = totals->front().getDefiningOp<AccumulateOp>();
-  bool adds = first && first.getKept();
+  StateOp first = step.lookup(bucket.members.front(), *slot);
+  const bool adds = first && segment.find(first.getSymNameAttr());
   BucketGradient gradient(step, segment, bucket);
-  if (failed(gradient.split(*totals, *slot)))
+  if (failed(gradient.split(*totals, *slot, known)))
     return failure();
   StateOp kept = bucket.getState(*slot);
   Value sum = gradient.accumulate(adds ? kept : StateOp());
@@ -204,28 +211,30 @@ static LogicalResult keepGradients(ShardedStep &step, SegmentStates &segment, Sh
 }
 
 /// The micro-step that updates: gradients are complete.
-static FailureOr<Value> completeGradients(ShardedStep &step, SegmentStates &segment, ShardedBucket &bucket) {
+static FailureOr<Value> completeGradients(ShardedStep &step, SegmentStates &segment, ShardedBucket &bucket,
+                                          KnownParts &known) {
   auto totals =
       llvm::map_to_vector(bucket.updates, [](UpdateOp update) -> Value { return update.getGradient(); });
   std::optional<StringRef> slot = gradientSlot(bucket);
   BucketGradient gradient(step, segment, bucket);
-  if (failed(gradient.split(totals, slot.value_or(""))))
+  if (failed(gradient.split(totals, slot.value_or(""), known)))
     return failure();
   return gradient.reduce(gradient.accumulate(slot ? bucket.getState(*slot) : StateOp()));
 }
 
 LogicalResult mlir::ds::shardGradients(ShardedStep &step, SegmentStates &segment,
                                        SmallVectorImpl<Value> &totals) {
+  KnownParts known;
   for (ShardedBucket &bucket : step.getBuckets()) {
     totals.push_back(Value());
     if (!bucket.isTrained() || segment.does(Work::Evaluation))
       continue;
     if (!segment.does(Work::Update)) {
-      if (failed(keepGradients(step, segment, bucket)))
+      if (failed(keepGradients(step, segment, bucket, known)))
         return failure();
       continue;
     }
-    FailureOr<Value> total = completeGradients(step, segment, bucket);
+    FailureOr<Value> total = completeGradients(step, segment, bucket, known);
     if (failed(total))
       return failure();
     totals.back() = *total;

@@ -51,61 +51,76 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   }
 }
 
-/// The sum that all of the segment's sums of squares meet in; null where they do not meet in one.
-static Value findTotalOfSquares(Block &body, SmallVectorImpl<SumOfSquaresOp> &squares) {
-  llvm::SetVector<Value> sums;
+namespace {
+/// The segment's sums of squares, and what they are added up to.
+struct Squares {
+  SmallVector<SumOfSquaresOp> ops;
+  llvm::SetVector<Value> sums; ///< of squares, and sums of sums, in order
+  Value total;                 ///< in which all meet; null where they do not meet in one
+};
+} // namespace
+
+static Squares findSquares(Block &body) {
+  Squares squares;
   for (Operation &op : body) {
-    auto isSum = [&](Value value) { return sums.contains(value); };
+    auto isSum = [&](Value value) { return squares.sums.contains(value); };
     if (auto square = dyn_cast<SumOfSquaresOp>(op))
-      squares.push_back(square);
+      squares.ops.push_back(square);
     else if (!isa<AddOp>(op) || !llvm::all_of(op.getOperands(), isSum))
       continue;
-    sums.insert(op.getResult(0));
+    squares.sums.insert(op.getResult(0));
   }
-  Value total;
-  for (Value sum : sums) {
+  for (Value sum : squares.sums) {
     bool isInner = llvm::all_of(sum.getUsers(), [&](Operation *user) {
-      return user->getNumResults() == 1 && sums.contains(user->getResult(0));
+      return user->getNumResults() == 1 && squares.sums.contains(user->getResult(0));
     });
     if (isInner && !sum.use_empty())
       continue;
-    if (total)
-      return {};
-    total = sum;
+    if (squares.total) {
+      squares.total = {};
+      break;
+    }
+    squares.total = sum;
   }
-  return total;
+  return squares;
 }
 
-/// Whether `squares` are those of each gradient that is updated by, once.
-static bool coversGradients(ShardedStep &step, ArrayRef<SumOfSquaresOp> squares) {
-  DenseSet<Value> gradients;
+/// Whether each gradient counts in the total once for each update by it. Two parameters can have one
+/// gradient, whose squares are then summed up once and added twice, or twice.
+static bool coversGradients(ShardedStep &step, const Squares &squares) {
+  DenseMap<Value, int64_t> missing; // gradient -> updates by it, less how often its squares are in the total
   for (ShardedBucket &bucket : step.getBuckets())
     for (UpdateOp update : bucket.updates)
-      gradients.insert(update.getGradient());
-  size_t numGradients = gradients.size(), numSquares = 0;
-  for (SumOfSquaresOp square : squares) {
-    numSquares += square.getInputs().size();
-    for (Value input : square.getInputs())
-      gradients.erase(input);
+      ++missing[update.getGradient()];
+  DenseMap<Value, int64_t> times; // sum -> how often it is in the total
+  times[squares.total] = 1;
+  for (Value sum : llvm::reverse(squares.sums.getArrayRef())) {
+    const int64_t count = times.lookup(sum);
+    const bool isOfGradients = isa<SumOfSquaresOp>(sum.getDefiningOp());
+    for (Value operand : sum.getDefiningOp()->getOperands())
+      if (isOfGradients)
+        missing[operand] -= count;
+      else
+        times[operand] += count;
   }
-  return gradients.empty() && numSquares == numGradients;
+  return llvm::all_of(missing, [](const auto &entry) { return entry.second == 0; });
 }
 
 /// Forms the sum of squares from what ranks have.
 static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayRef<Value> totals) {
-  SmallVector<SumOfSquaresOp> squares;
-  Value total = findTotalOfSquares(segment.getBody(), squares);
-  if (squares.empty())
+  Squares squares = findSquares(segment.getBody());
+  const Value total = squares.total;
+  if (squares.ops.empty())
     return success();
   if (!total || !coversGradients(step, squares))
-    return squares.front().emitOpError(
+    return squares.ops.front().emitOpError(
         "expects one sum over the squares of all gradients that are updated by");
   OpBuilder builder(total.getDefiningOp());
   Emitter emit(builder, NameLoc::get(builder.getStringAttr("grad_norm"), total.getLoc()));
   SmallVector<Value> parts =
       llvm::to_vector(llvm::make_filter_range(totals, [](Value part) { return bool(part); }));
   Value sum;
-  if (squares.size() == 1)
+  if (squares.ops.size() == 1)
     sum = buildSumOfSquares(emit, parts);
   else // where updates do not wait for all gradients, each part may die before the next is there
     for (Value part : parts) {
@@ -116,7 +131,7 @@ static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayR
     }
   if (step.dividesOptimizer())
     sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, step.getAxes());
-  total.replaceAllUsesWith(sum);
+  Value(total).replaceAllUsesWith(sum);
   return success();
 }
 
