@@ -175,9 +175,12 @@ static LogicalResult sortStably(Block &block) {
         ready.push(reader);
   }
   if (sorted.size() < ops.size()) {
-    auto isStuck = [](const SortedOp &op) { return op.openUses > 0 && isa<FusedOp>(op.op); };
-    Operation *stuck = llvm::find_if(ops, isStuck)->op;
-    return stuck->emitOpError("expects regions that can run one after the other, but got a circle of them");
+    auto isOpen = [](const SortedOp &op) { return op.openUses > 0; };
+    auto isStuck = [&](const SortedOp &op) { return isOpen(op) && isa<FusedOp>(op.op); };
+    auto stuck = llvm::find_if(ops, isStuck);
+    if (stuck == ops.end())
+      stuck = llvm::find_if(ops, isOpen);
+    return stuck->op->emitOpError("expects ops that can run one after the other, but got a circle of them");
   }
   for (Operation *op : sorted)
     op->moveBefore(&block, block.getTerminator()->getIterator());
@@ -191,8 +194,9 @@ static LogicalResult fuseBlock(Block &block) {
   for (const FusionCluster &cluster : clusters)
     clustered.insert(cluster.ops.begin(), cluster.ops.end());
   CopiedOps copied;
+  const FreeOps freeOps(block);
   for (Operation &op : block)
-    if (isFreeToRepeat(&op) && !clustered.contains(&op))
+    if (freeOps.contains(&op) && !clustered.contains(&op))
       copied.insert(&op);
   for (const FusionCluster &cluster : clusters)
     fuse(cluster, copied);

@@ -19,6 +19,10 @@ using namespace mlir::ds;
 
 /// A column reduction copies at most this many cheap ops; beyond, reading the value back is cheaper.
 static constexpr size_t kMaxCopiedOps = 12;
+/// A kernel has at most this many ops, however long a chain of cheap ones is: code generation goes from ops
+/// to their operands by recursion, and LLVM takes more than proportional time for long blocks. Real kernels
+/// have less than a tenth.
+static constexpr size_t kMaxClusterOps = 1024;
 
 namespace {
 /// No position: an argument of the block, or an op of another; no cluster.
@@ -34,8 +38,10 @@ struct Leaf {
 /// What the walk asks of an op again and again: looking interfaces up would take most of its time.
 struct OpFacts {
   bool candidate = false, free = false, recomputed = false;
+  bool copied = false; ///< a free op that belongs to no cluster: only candidates read it, and each copies it
   unsigned cluster = kNone;
   SmallVector<unsigned, 2> producers; ///< of its operands, as positions in this block
+  SmallVector<unsigned, 2> sources;   ///< the same, where copied ops are seen through: whom it waits for
   SmallVector<Leaf, 2> leaves;        ///< of candidates
 };
 
@@ -64,9 +70,9 @@ private:
     unsigned at = positionOf(op);
     return at == kNone ? kNone : facts[at].cluster;
   }
-  void learnFacts(Operation *op);
+  void learnFacts(Operation *op, const FreeOps &freeOps);
   /// Adds what `operand` is made of to `leaves`, looking through free ops.
-  void collectLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path, SmallVectorImpl<Leaf> &leaves) const;
+  void collectLeaves(Value operand, SmallVectorImpl<Leaf> &leaves) const;
   /// Puts `op` and its private copies into a cluster of their own.
   unsigned startCluster(unsigned op);
   /// Notes what `group` spans now. It only grows, and another that joins it spans no more than both do then.
@@ -107,45 +113,51 @@ ClusterBuilder::ClusterBuilder(Block &block, const Copies &copies) : copies(copi
   opSeen.resize(ops.size());
   spannedFrom.resize(ops.size());
   std::iota(spannedFrom.begin(), spannedFrom.end(), 0);
+  const FreeOps freeOps(block);
+  for (unsigned at = 0; at < ops.size(); ++at)
+    facts[at].candidate = isFusionCandidate(ops[at]);
   for (Operation *op : ops)
-    learnFacts(op);
+    learnFacts(op, freeOps);
 }
 
-/// Requires the facts of all ops before `op`.
-void ClusterBuilder::learnFacts(Operation *op) {
+/// Requires the facts of all ops before `op`, and of all whether they are candidates.
+void ClusterBuilder::learnFacts(Operation *op, const FreeOps &freeOps) {
   OpFacts &fact = facts[positionOf(op)];
   for (Value operand : op->getOperands())
     if (Operation *producer = operand.getDefiningOp())
-      if (unsigned at = positionOf(producer); at != kNone)
+      if (unsigned at = positionOf(producer); at != kNone) {
         fact.producers.push_back(at);
+        if (facts[at].copied)
+          llvm::append_range(fact.sources, facts[at].sources);
+        else
+          fact.sources.push_back(at);
+      }
   fact.recomputed = getWork(op) == Work::Recompute;
-  fact.candidate = isFusionCandidate(op);
   if (!fact.candidate)
     return;
-  fact.free = isFreeToRepeat(op, [&](Operation *producer) {
-    unsigned at = positionOf(producer);
-    return at == kNone ? isFreeToRepeat(producer) : facts[at].free;
-  });
-  SmallVector<BroadcastOp> path;
+  fact.free = freeOps.contains(op);
+  fact.copied = fact.free && llvm::all_of(op->getUsers(), [&](Operation *user) {
+                  unsigned at = positionOf(user);
+                  return at == kNone ? isFusionCandidate(user) : facts[at].candidate;
+                });
   for (Value operand : op->getOperands())
-    collectLeaves(operand, path, fact.leaves);
+    collectLeaves(operand, fact.leaves);
 }
 
-void ClusterBuilder::collectLeaves(Value operand, SmallVectorImpl<BroadcastOp> &path,
-                                   SmallVectorImpl<Leaf> &leaves) const {
-  Operation *producer = operand.getDefiningOp();
-  unsigned at = producer ? positionOf(producer) : kNone;
-  if (at == kNone || !facts[at].free) {
-    leaves.push_back({operand, at, SmallVector<BroadcastOp, 1>(path.begin(), path.end())});
-    return;
+void ClusterBuilder::collectLeaves(Value operand, SmallVectorImpl<Leaf> &leaves) const {
+  Leaf leaf{operand, kNone, {}};
+  while (Operation *producer = leaf.value.getDefiningOp()) {
+    leaf.producer = positionOf(producer);
+    if (leaf.producer == kNone || !facts[leaf.producer].free)
+      break;
+    auto broadcast = dyn_cast<BroadcastOp>(producer);
+    if (broadcast)
+      leaf.path.push_back(broadcast);
+    else if (!widens(producer))
+      return; // made of constants alone
+    leaf = {producer->getOperand(0), kNone, std::move(leaf.path)};
   }
-  auto broadcast = dyn_cast<BroadcastOp>(producer);
-  if (broadcast)
-    path.push_back(broadcast);
-  for (Value inner : producer->getOperands())
-    collectLeaves(inner, path, leaves);
-  if (broadcast)
-    path.pop_back();
+  leaves.push_back(std::move(leaf));
 }
 
 unsigned ClusterBuilder::startCluster(unsigned op) {
@@ -189,12 +201,12 @@ bool ClusterBuilder::reachesThroughOthers(unsigned from, unsigned to) {
       pending.push_back(op);
     }
   };
-  // Start from what `to` reads outside both; a direct edge is no obstacle.
+  // Start from what `to` reads outside both; a direct edge is no obstacle. A free op that something else
+  // reads in memory is read from there by all, and waits for all that its cluster waits for.
   for (unsigned member : clusters[to].members)
-    for (const Leaf &leaf : facts[member].leaves)
-      if (leaf.producer != kNone && facts[leaf.producer].cluster != from &&
-          facts[leaf.producer].cluster != to)
-        add(leaf.producer);
+    for (unsigned source : facts[member].sources)
+      if (facts[source].cluster != from && facts[source].cluster != to)
+        add(source);
   while (!pending.empty()) {
     unsigned op = pending.pop_back_val(), cluster = facts[op].cluster;
     if (cluster == from)
@@ -231,7 +243,8 @@ bool ClusterBuilder::broadcastsFit(unsigned cluster, unsigned producer, const Fu
 
 bool ClusterBuilder::tryJoin(unsigned cluster, unsigned candidate) {
   Group &group = clusters[cluster], &other = clusters[candidate];
-  if (cluster == candidate || other.members.empty())
+  if (cluster == candidate || other.members.empty() ||
+      group.members.size() + other.members.size() > kMaxClusterOps)
     return false;
   std::optional<FusionDomain> united = unite(group.domain, other.domain);
   if (!united || !broadcastsFit(cluster, candidate, *united) || !broadcastsFit(candidate, cluster, *united) ||
@@ -278,11 +291,11 @@ SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
 /// Copies the cheap elementwise ops that feed `reduce`, so that a column kernel needs no full-size
 /// intermediate. Returns the copies, in order. A value that someone else needs in memory anyway is read from
 /// there.
-static SmallVector<Operation *> copyCheapProducers(ReduceOp reduce) {
+static SmallVector<Operation *> copyCheapProducers(ReduceOp reduce, const FreeOps &freeOps) {
   SetVector<Operation *> slice;
   SmallVector<Value> pending = {reduce.getInput()};
-  auto isCheap = [](Operation *op) {
-    if (!op || fusionKind(op) != FusionKind::Elementwise || isFreeToRepeat(op))
+  auto isCheap = [&](Operation *op) {
+    if (!op || fusionKind(op) != FusionKind::Elementwise || freeOps.contains(op))
       return false;
     return llvm::all_of(op->getUsers(), [](Operation *user) { return isFusionCandidate(user); });
   };
@@ -305,15 +318,8 @@ SmallVector<FusionCluster> ClusterBuilder::run() {
   DenseSet<Operation *> isCopy;
   for (auto &[reduce, members] : copies)
     isCopy.insert(members.begin(), members.end());
-  auto isCandidate = [&](Operation *op) {
-    unsigned at = positionOf(op);
-    return at == kNone ? isFusionCandidate(op) : facts[at].candidate;
-  };
   for (unsigned at = 0; at < ops.size(); ++at) {
-    if (!facts[at].candidate || isCopy.contains(ops[at]))
-      continue;
-    // A free op that only candidates read is copied by each of them.
-    if (facts[at].free && llvm::all_of(ops[at]->getUsers(), isCandidate))
+    if (!facts[at].candidate || facts[at].copied || isCopy.contains(ops[at]))
       continue;
     unsigned cluster = startCluster(at);
     for (unsigned candidate : findCandidates(cluster))
@@ -331,9 +337,10 @@ SmallVector<FusionCluster> ClusterBuilder::run() {
 
 SmallVector<FusionCluster> mlir::ds::findFusionClusters(Block &block) {
   ClusterBuilder::Copies copies;
+  const FreeOps freeOps(block);
   for (ReduceOp reduce : llvm::make_early_inc_range(block.getOps<ReduceOp>()))
     if (isFusionCandidate(reduce) && ownDomain(reduce).kind == FusionDomain::Kind::Columns)
-      copies[reduce] = copyCheapProducers(reduce);
+      copies[reduce] = copyCheapProducers(reduce, freeOps);
   // What was copied for every user is dead now.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isFusionCandidate(&op) && op.use_empty())

@@ -10,6 +10,8 @@ using namespace mlir::ds;
 static constexpr int64_t kMinRows = 32;
 /// ... which matters only for domains of more elements than this.
 static constexpr int64_t kSmallDomain = 1 << 15;
+/// Whoever reads a free op copies all that it is computed from: at most so many ops in a chain.
+static constexpr unsigned kMaxFreeDepth = 64;
 
 std::optional<FusionKind> mlir::ds::fusionKind(Operation *op) {
   auto fusable = dyn_cast_or_null<FusableOpInterface>(op);
@@ -22,21 +24,28 @@ bool mlir::ds::widens(Operation *op) {
                         tensorType(convert.getResult()).getElementTypeBitWidth();
 }
 
-bool mlir::ds::isFreeToRepeat(Operation *op, function_ref<bool(Operation *)> producerIsFree) {
-  std::optional<FusionKind> kind = fusionKind(op);
-  if (!kind || *kind == FusionKind::Reduction)
-    return false;
-  if (isa<ConstantOp, IotaOp, BroadcastOp>(op) || widens(op))
-    return true;
-  // What depends on constants and iotas alone, such as a causal mask.
-  return *kind == FusionKind::Elementwise && llvm::all_of(op->getOperands(), [&](Value operand) {
-    Operation *producer = operand.getDefiningOp();
-    return producer && !isa<BroadcastOp>(producer) && !widens(producer) && producerIsFree(producer);
-  });
+FreeOps::FreeOps(Block &block) {
+  for (Operation &op : block)
+    if (unsigned depth = findDepth(&op); depth > 0)
+      depths[&op] = depth;
 }
 
-bool mlir::ds::isFreeToRepeat(Operation *op) {
-  return isFreeToRepeat(op, [](Operation *producer) { return isFreeToRepeat(producer); });
+unsigned FreeOps::findDepth(Operation *op) const {
+  std::optional<FusionKind> kind = fusionKind(op);
+  if (!kind || *kind == FusionKind::Reduction)
+    return 0;
+  if (isa<ConstantOp, IotaOp, BroadcastOp>(op) || widens(op))
+    return 1;
+  if (*kind != FusionKind::Elementwise)
+    return 0;
+  unsigned depth = 0;
+  for (Value operand : op->getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer || isa<BroadcastOp>(producer) || widens(producer) || !contains(producer))
+      return 0;
+    depth = std::max(depth, depths.lookup(producer));
+  }
+  return depth < kMaxFreeDepth ? depth + 1 : 0;
 }
 
 /// Leading (columns) or trailing (rows) reductions have a kernel class; see FusionDomain.

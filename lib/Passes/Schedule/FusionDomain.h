@@ -29,12 +29,20 @@ std::optional<FusionKind> fusionKind(Operation *op);
 /// True for a conversion to a wider type: whoever reads the narrow value instead moves fewer bytes.
 bool widens(Operation *op);
 
-/// True for ops that every user may copy: constants, iotas, broadcasts, conversions to wider types, and what
-/// is computed from constants alone.
-bool isFreeToRepeat(Operation *op);
+/// The ops of a block that every user may copy: constants, iotas, broadcasts, conversions to wider types, and
+/// what is computed from constants and iotas alone, such as a causal mask, in a few ops. What a longer chain
+/// of ops makes is computed once. Knows the block as it was when it was looked at.
+class FreeOps {
+public:
+  explicit FreeOps(Block &block);
+  bool contains(Operation *op) const { return depths.contains(op); }
 
-/// The same, with `producerIsFree` for the ops that make its operands.
-bool isFreeToRepeat(Operation *op, function_ref<bool(Operation *)> producerIsFree);
+private:
+  /// The number of free ops on the longest way to `op`, itself included; 0 where it is not free.
+  unsigned findDepth(Operation *op) const;
+
+  DenseMap<Operation *, unsigned> depths;
+};
 
 /// True for ops that may belong to a group.
 bool isFusionCandidate(Operation *op);

@@ -359,3 +359,21 @@ func.func @keeps_what_is_computed_again_from_its_operands(%x: tensor<4x4xf32>, %
   %last = ds.mul %q, %third : tensor<4x4xf32>
   return %e, %q, %last : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// A free op that a library reads is in memory, and all read it there: two regions of which one makes what is repeated and the other
+// reads the repetition are not joined: there would be no order for them and what lies in memory.
+// CHECK-LABEL: @waits_for_a_repetition_that_lies_in_memory
+func.func @waits_for_a_repetition_that_lies_in_memory(%x: tensor<8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  // CHECK: %[[E:.*]]:2 = ds.fused(%arg0, %arg1)
+  // CHECK: %[[R:.*]] = ds.fused(%[[E]]#0) : (tensor<8xf32>) -> tensor<8x8xf32>
+  // CHECK: ds.matmul %[[R]], %arg1
+  // CHECK: ds.fused(%[[E]]#1, %[[R]])
+  %e = ds.exp %x : tensor<8xf32>
+  %r = ds.broadcast %e dims [0] : tensor<8xf32> -> tensor<8x8xf32>
+  %m = ds.matmul %r, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %sum = ds.reduce sum %w dims [1] : tensor<8x8xf32> -> tensor<8xf32>
+  %both = ds.add %e, %sum : tensor<8xf32>
+  %again = ds.broadcast %both dims [0] : tensor<8xf32> -> tensor<8x8xf32>
+  %n = ds.mul %again, %r : tensor<8x8xf32>
+  return %m, %n : tensor<8x8xf32>, tensor<8x8xf32>
+}
