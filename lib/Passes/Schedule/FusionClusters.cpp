@@ -9,6 +9,7 @@
 
 #include "ds/Dialect/Emitter.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -39,6 +40,7 @@ struct Leaf {
 struct OpFacts {
   bool candidate = false, free = false, recomputed = false;
   bool copied = false; ///< a free op that belongs to no cluster: only candidates read it, and each copies it
+  bool early = false;  ///< gives a number that follows from numbers which are there from the start
   unsigned cluster = kNone;
   SmallVector<unsigned, 2> producers; ///< of its operands, as positions in this block
   SmallVector<unsigned, 2> sources;   ///< the same, where copied ops are seen through: whom it waits for
@@ -60,6 +62,7 @@ private:
     FusionDomain domain;
     SmallVector<unsigned> members;
     unsigned first = kNone, last = 0; ///< the least and the greatest of them
+    bool early = false;               ///< whether they are; see isEarly
   };
 
   unsigned positionOf(Operation *op) const {
@@ -71,6 +74,7 @@ private:
     return at == kNone ? kNone : facts[at].cluster;
   }
   void learnFacts(Operation *op, const FreeOps &freeOps);
+  bool isEarly(Operation *op) const;
   /// Adds what `operand` is made of to `leaves`, looking through free ops.
   void collectLeaves(Value operand, SmallVectorImpl<Leaf> &leaves) const;
   /// Puts `op` and its private copies into a cluster of their own.
@@ -136,12 +140,28 @@ void ClusterBuilder::learnFacts(Operation *op, const FreeOps &freeOps) {
   if (!fact.candidate)
     return;
   fact.free = freeOps.contains(op);
+  fact.early = isa<func::FuncOp>(op->getParentOp()) && isEarly(op);
   fact.copied = fact.free && llvm::all_of(op->getUsers(), [&](Operation *user) {
                   unsigned at = positionOf(user);
                   return at == kNone ? isFusionCandidate(user) : facts[at].candidate;
                 });
   for (Value operand : op->getOperands())
     collectLeaves(operand, fact.leaves);
+}
+
+/// Whether `op` gives a number that follows from scalars which are there when the function begins, such as
+/// the step's learning rate. All updates wait for it: in one kernel with the norm of a small gradient it
+/// would be known when backward has made that, and larger gradients would be kept until then.
+bool ClusterBuilder::isEarly(Operation *op) const {
+  auto isScalar = [](Value value) { return tensorType(value).getRank() == 0; };
+  auto isKnown = [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer)
+      return isScalar(operand);
+    const unsigned at = positionOf(producer);
+    return at != kNone && (facts[at].early || producer->hasTrait<OpTrait::ConstantLike>());
+  };
+  return isScalar(op->getResult(0)) && llvm::all_of(op->getOperands(), isKnown);
 }
 
 void ClusterBuilder::collectLeaves(Value operand, SmallVectorImpl<Leaf> &leaves) const {
@@ -164,6 +184,7 @@ unsigned ClusterBuilder::startCluster(unsigned op) {
   unsigned id = clusters.size();
   Group group;
   group.domain = ownDomain(ops[op]);
+  group.early = facts[op].early;
   for (Operation *copy : copies.lookup(ops[op]))
     group.members.push_back(positionOf(copy));
   group.members.push_back(op);
@@ -243,7 +264,7 @@ bool ClusterBuilder::broadcastsFit(unsigned cluster, unsigned producer, const Fu
 
 bool ClusterBuilder::tryJoin(unsigned cluster, unsigned candidate) {
   Group &group = clusters[cluster], &other = clusters[candidate];
-  if (cluster == candidate || other.members.empty() ||
+  if (cluster == candidate || other.members.empty() || group.early != other.early ||
       group.members.size() + other.members.size() > kMaxClusterOps)
     return false;
   std::optional<FusionDomain> united = unite(group.domain, other.domain);

@@ -360,6 +360,29 @@ func.func @keeps_what_is_computed_again_from_its_operands(%x: tensor<4x4xf32>, %
   return %e, %q, %last : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
+// A number that follows from numbers which are there when the function begins is made apart from those that wait for tensors:
+// the first product's update needs it before the second product's gradient is there.
+// CHECK-LABEL: @keeps_what_is_known_early_apart
+func.func @keeps_what_is_known_early_apart(%step: tensor<i64>, %x: tensor<8xf32>, %w: tensor<8x8xf32>, %b: tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>, tensor<f32>) {
+  // CHECK: %[[RATE:.*]] = ds.fused(%arg0) : (tensor<i64>) -> tensor<f32>
+  // CHECK: ds.fused({{.*}}%[[RATE]]{{.*}}) : {{.*}} -> tensor<8x8xf32>
+  // CHECK: %[[G:.*]] = ds.matmul
+  // CHECK: ds.fused({{.*}}%[[RATE]]{{.*}}) : {{.*}} -> ({{.*}}tensor<8xf32>{{.*}})
+  %count = ds.convert %step : tensor<i64> -> tensor<f32>
+  %root = ds.sqrt %count : tensor<f32>
+  %rates = ds.broadcast %root dims [] : tensor<f32> -> tensor<8x8xf32>
+  %v = ds.mul %w, %rates : tensor<8x8xf32>
+  %rows = ds.reshape %x : tensor<8xf32> -> tensor<1x8xf32>
+  %p = ds.matmul %rows, %w : tensor<1x8xf32>, tensor<8x8xf32> -> tensor<1x8xf32>
+  %g = ds.reshape %p : tensor<1x8xf32> -> tensor<8xf32>
+  %rate = ds.broadcast %root dims [] : tensor<f32> -> tensor<8xf32>
+  %scaled = ds.mul %g, %rate : tensor<8xf32>
+  %c = ds.sub %b, %scaled : tensor<8xf32>
+  %sum = ds.reduce sum %scaled dims [0] : tensor<8xf32> -> tensor<f32>
+  %total = ds.add %sum, %root : tensor<f32>
+  return %v, %c, %total : tensor<8x8xf32>, tensor<8xf32>, tensor<f32>
+}
+
 // A free op that a library reads is in memory, and all read it there: two regions of which one makes what is repeated and the other
 // reads the repetition are not joined: there would be no order for them and what lies in memory.
 // CHECK-LABEL: @waits_for_a_repetition_that_lies_in_memory
