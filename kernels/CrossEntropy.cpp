@@ -91,7 +91,8 @@ void forward(const LibraryCall &call) {
   }
   const bool isPart = call.numOperands > 5; // of a batch whose mean is over more rows
   const double denominator = isPart ? *floats(call.operands[5]) : static_cast<double>(count);
-  *floats(call.operands[2]) = static_cast<float>(total / denominator);
+  // Nothing is 0, and no share of any mean.
+  *floats(call.operands[2]) = count == 0 ? 0 : static_cast<float>(total / denominator);
   *floats(call.operands[4]) = static_cast<float>(count);
 }
 

@@ -66,7 +66,7 @@ DS_DEVICE void meanLoss(const CrossEntropyCall &call) {
   }
   if (threadIdx.x == 0) {
     const double denominator = call.denominator ? *call.denominator : static_cast<double>(count);
-    *call.loss = static_cast<float>(total / denominator);
+    *call.loss = count == 0 ? 0.0f : static_cast<float>(total / denominator); // nothing is 0
     *call.count = static_cast<float>(count);
   }
 }

@@ -277,7 +277,8 @@ def cross_entropy(op, logits, targets, *denominator):
     count = (~ignored).sum().to(logits.dtype)
     lse = torch.logsumexp(logits, 1)
     picked = logits.gather(1, targets.masked_fill(ignored, 0)[:, None])[:, 0]
-    return (lse - picked).masked_fill(ignored, 0).sum() / (*denominator, count)[0], lse, count
+    loss = (lse - picked).masked_fill(ignored, 0).sum() / (*denominator, count)[0]
+    return loss if count else torch.zeros_like(loss), lse, count  # where nothing counts PyTorch's mean is NaN
 
 
 def cross_entropy_grad(op, logits, targets, lse, count, grad):

@@ -90,6 +90,9 @@ TEST_P(CudaKernelTest, CrossEntropyOfAPart) {
   callCuda(LibraryFn::CrossEntropyForward,
            {logits.view(), targets.view(), loss.view(), lse.view(), count.view(), batch.view()}, {-100});
   EXPECT_EQ(loss.at(0), 0) << "a part of which all is ignored";
+  callCuda(LibraryFn::CrossEntropyForward,
+           {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, {-100});
+  EXPECT_EQ(loss.at(0), 0) << "a batch without a target";
 }
 
 TEST_P(CudaKernelTest, CrossEntropyKeepsInfinities) {

@@ -135,6 +135,28 @@ TEST_P(SmallKernelTest, CrossEntropiesOfPartsAddUp) {
   EXPECT_NEAR(second + third, whole, 1e-6 * whole);
 }
 
+/// Neither the loss nor the gradient has a share in anything, whatever the logits are.
+TEST_P(SmallKernelTest, CrossEntropyWithoutATargetIsZero) {
+  Tensor<> logits({3, 40}), loss({}), lse({3}), count({}), dloss({}), dlogits({3, 40});
+  Tensor<int64_t> targets({3});
+  logits.randomize(1);
+  logits.data[7] = NAN;
+  targets.data = {-100, -100, -100};
+  dloss.data = {1};
+  loss.data = {5};
+  call(LibraryFn::CrossEntropyForward, GetParam(),
+       {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, {-100});
+  EXPECT_EQ(loss.data[0], 0);
+  EXPECT_EQ(count.data[0], 0);
+  call(LibraryFn::CrossEntropyBackward, GetParam(),
+       {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), dlogits.view()}, {-100});
+  for (const float gradient : dlogits.data)
+    EXPECT_EQ(gradient, 0);
+  call(LibraryFn::CrossEntropyForward, GetParam(),
+       {logits.view(), targets.view(), loss.view(), lse.view(), count.view(), count.view()}, {-100});
+  EXPECT_EQ(loss.data[0], 0) << "over a denominator of 0";
+}
+
 TEST_P(SmallKernelTest, CrossEntropyShowsWhatIsNotANumber) {
   Tensor<> logits({2, 40}), loss({}), lse({2}), count({});
   Tensor<int64_t> targets({2});

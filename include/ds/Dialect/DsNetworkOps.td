@@ -228,7 +228,8 @@ def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [OnTensors, Pure, DiffNet, Precis
   let summary = "Computes the mean negative log-likelihood of target classes";
   let description = [{
     `loss = sum_i (lse[i] - logits[i, targets[i]]) / count` over the rows whose target is not `ignore_index`;
-    `lse` and `count` are what backward reads. With no such row the loss is NaN, as in PyTorch.
+    `lse` and `count` are what backward reads. With no such row the loss is 0, and so is the gradient (PyTorch's mean is
+    NaN then): a micro-batch without a target adds nothing to its step.
 
     With a `denominator`, the sum is divided by that in place of `count`: where it is the count of a larger batch, the
     losses of the batch's parts add up to the loss of the whole, and a part of which every row is ignored has loss 0.

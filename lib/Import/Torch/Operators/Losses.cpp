@@ -78,7 +78,12 @@ TensorRef negativeLogLikelihood(Builder &b, const TensorRef &logs, const TensorR
   if (how.reduction == None)
     return b.reshape(loss, shape);
   TensorRef total = b.reduce("sum", loss, {0});
-  return how.reduction == Sum ? total : b.binary("div", total, b.reduce("sum", weight, {0}));
+  if (how.reduction == Sum)
+    return total;
+  // Rows of which none counts, or none has a weight, add up to 0 and are divided by 1: as ds.cross_entropy.
+  TensorRef weights = b.reduce("sum", weight, {0});
+  TensorRef some = b.compare("ne", weights, b.splat(0, {}, weights->type));
+  return b.binary("div", total, b.select(some, weights, b.splat(1, {}, weights->type)));
 }
 
 /// Cross-entropy of scores [N, C] with N targets.
