@@ -129,6 +129,29 @@ TEST(LossPolicy, CountsNoSkipsAcrossAGoodStep) {
   }
 }
 
+/// Such a step has no numbers, and is none of those that are skipped for theirs.
+TEST(LossPolicy, EndsARunThatFindsNoTargets) {
+  StepRecord empty;
+  empty.skipped = true;
+  empty.targets = 0;
+  LossPolicy policy({}), goesOn(onNan(LossAction::Continue));
+  for (uint64_t step = 1; step < LossPolicy::kMostSkips; ++step) {
+    empty.step = step;
+    ASSERT_EQ(policy.judge(empty).action, LossAction::Skip) << step;
+    ASSERT_EQ(goesOn.judge(empty).action, LossAction::Skip) << step;
+  }
+  StepRecord full = stepOf(LossPolicy::kMostSkips, 2);
+  full.targets = 7;
+  EXPECT_EQ(policy.judge(full).action, LossAction::Continue);
+  for (uint32_t i = 1; i < LossPolicy::kMostSkips; ++i)
+    ASSERT_EQ(policy.judge(empty).action, LossAction::Skip);
+  const Judgement last = policy.judge(empty);
+  EXPECT_EQ(last.action, LossAction::Stop);
+  EXPECT_THAT(last.reason, HasSubstr("50 steps in a row had no target that counts"));
+  EXPECT_THAT(last.hint, HasSubstr("loss_mask"));
+  EXPECT_EQ(goesOn.judge(empty).action, LossAction::Skip);
+}
+
 /// From 2^127 down to 1 with hysteresis 2: DeepSpeed goes on as well.
 TEST(LossPolicy, LetsALossScaleFall) {
   LossPolicy policy({});

@@ -196,7 +196,8 @@ std::vector<CommStat> Team::stats() const {
   std::vector<CommStat> all;
   for (uint32_t channel = 0; world() > 1 && channel < kChannels; ++channel)
     for (CommStat &stat : group->channel(channel).stats())
-      if (stat.name != kAgreement && stat.name != kSaving && stat.name != kComparison)
+      if (stat.name != kAgreement && stat.name != kSaving && stat.name != kComparison &&
+          stat.name != kTargetCount)
         all.push_back(std::move(stat));
   return all;
 }

@@ -22,6 +22,8 @@ namespace ds::rt {
 
 /// What the collectives that compare replicas are called.
 inline constexpr const char *kComparison = "comparison of replicas";
+/// What the collectives that add up the ranks' targets are called.
+inline constexpr const char *kTargetCount = "count of targets";
 
 /// What must be the same on every rank, by the name that a refusal calls it.
 using Facts = std::vector<std::pair<std::string, std::string>>;

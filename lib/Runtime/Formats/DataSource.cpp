@@ -179,31 +179,84 @@ void DataSource::Impl::noticeWraps(uint64_t step, Position first) {
   }
 }
 
-Status DataSource::fill(uint64_t step, uint32_t microStep, uint32_t rank,
-                        std::span<void *const> destinations) {
+/// Visits the samples of a micro-step of one rank, row by row.
+Status DataSource::read(uint64_t step, uint32_t microStep, uint32_t rank,
+                        const std::function<Status(const SamplePlace &place, uint64_t row)> &visit) {
   const DataOptions &options = impl->options;
-  if (step < options.firstStep || microStep >= options.accumulation || rank >= options.world ||
-      destinations.size() != impl->inputs.size())
+  if (step < options.firstStep || microStep >= options.accumulation || rank >= options.world)
     return Error{ExitCode::Internal,
                  "data asked for step " + std::to_string(step) + " from " +
                      std::to_string(options.firstStep) + ", micro-step " + std::to_string(microStep) +
                      " of " + std::to_string(options.accumulation) + ", rank " + std::to_string(rank) +
-                     " of " + std::to_string(options.world) + ", " + std::to_string(destinations.size()) +
-                     " inputs of " + std::to_string(impl->inputs.size()),
+                     " of " + std::to_string(options.world),
                  ""};
   const Position position =
-      impl->firstPosition(step) + uint64_t(microStep) * options.world * options.microBatch;
-  impl->noticeWraps(step, position);
+      impl->firstPosition(step) + (uint64_t(microStep) * options.world + rank) * uint64_t(options.microBatch);
   const std::optional<uint64_t> seed = options.shuffle ? std::optional(options.seed) : std::nullopt;
   const Columns *checked = nullptr;
   for (uint64_t row = 0; row < options.microBatch; ++row) {
-    const SamplePlace place = impl->data(position + uint64_t(rank) * options.microBatch + row, seed);
+    const SamplePlace place = impl->data(position + row, seed);
     if (place.file != checked)
       if (Status status = place.file->mapped().checkUnchanged(); !status)
         return status;
     checked = place.file;
-    if (Status status = fillSample(options, impl->inputs, place, row, destinations); !status)
+    if (Status status = visit(place, row); !status)
       return status;
   }
   return {};
+}
+
+Status DataSource::fill(uint64_t step, uint32_t microStep, uint32_t rank,
+                        std::span<void *const> destinations) {
+  const DataOptions &options = impl->options;
+  if (destinations.size() != impl->inputs.size())
+    return Error{ExitCode::Internal,
+                 fmt::format("data asked for {} inputs of {}", destinations.size(), impl->inputs.size()), ""};
+  if (step >= options.firstStep)
+    impl->noticeWraps(step,
+                      impl->firstPosition(step) + uint64_t(microStep) * options.world * options.microBatch);
+  return read(step, microStep, rank, [&](const SamplePlace &place, uint64_t row) {
+    return fillSample(options, impl->inputs, place, row, destinations);
+  });
+}
+
+const std::string &DataSource::path() const { return impl->options.path; }
+
+/// The input that has targets; their number where none has.
+static size_t findTargets(std::span<const InputSpec> inputs) {
+  const auto found =
+      std::ranges::find_if(inputs, [](const InputSpec &input) { return !input.targets.empty(); });
+  return static_cast<size_t>(found - inputs.begin());
+}
+
+uint64_t DataSource::numTargets() const {
+  const size_t targets = findTargets(impl->inputs);
+  if (targets == impl->inputs.size())
+    return 0;
+  const std::vector<uint8_t> &ofSample = impl->inputs[targets].targets;
+  return uint64_t(std::ranges::count(ofSample, 1)) * impl->options.microBatch;
+}
+
+bool DataSource::mayLeaveOutTargets() const {
+  const size_t targets = findTargets(impl->inputs);
+  if (targets == impl->inputs.size())
+    return false;
+  for (const Source &source : impl->data.list)
+    for (const Columns &file : source.files)
+      if (mayLeaveOut(impl->options, file, targets, impl->inputs[targets].ignoreIndex))
+        return true;
+  return false;
+}
+
+Result<uint64_t> DataSource::countTargets(uint64_t step, uint32_t microStep, uint32_t rank) {
+  const size_t targets = findTargets(impl->inputs);
+  if (targets == impl->inputs.size())
+    return uint64_t(0);
+  uint64_t count = 0;
+  Status status = read(step, microStep, rank, [&](const SamplePlace &place, uint64_t) -> Status {
+    const Result<uint64_t> found = countTargetsOf(impl->options, impl->inputs, targets, place);
+    count += found ? *found : 0;
+    return found ? Status() : Status(found.error());
+  });
+  return status ? Result<uint64_t>(count) : Result<uint64_t>(status.error());
 }

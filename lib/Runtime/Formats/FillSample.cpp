@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 using namespace ds;
 using namespace ds::rt;
 
@@ -25,10 +27,13 @@ public:
       : options(options), inputs(inputs), file(*place.file), sample(place.sample) {}
 
   Status fill(uint64_t row, std::span<void *const> destinations);
+  /// The targets of input `input` that count.
+  Result<uint64_t> countTargets(size_t input);
 
 private:
   Status readMask();
   Status findFacts();
+  Status prepare();
   Elements elementsOf(size_t input) const;
   Status convert(size_t input, std::byte *target) const;
   Error badValue(std::string_view name, const Column &column, const BadElement &bad, bool isIndex) const;
@@ -130,10 +135,35 @@ Status Filler::convert(size_t input, std::byte *target) const {
   return {};
 }
 
-Status Filler::fill(uint64_t row, std::span<void *const> destinations) {
+/// What the sample's mask or its tokens say.
+Status Filler::prepare() {
   if (Status status = file.mask ? readMask() : Status(); !status)
     return status;
-  if (Status status = file.places ? findFacts() : Status(); !status)
+  return file.places ? findFacts() : Status();
+}
+
+Result<uint64_t> Filler::countTargets(size_t input) {
+  if (Status status = prepare(); !status)
+    return status.error();
+  const InputSpec &spec = inputs[input];
+  std::vector<std::byte> values(elementsOf(input).count * elementBytes(spec.dtype));
+  if (Status status = convert(input, values.data()); !status)
+    return status.error();
+  uint64_t count = 0;
+  for (size_t i = 0; i < spec.targets.size(); ++i) {
+    int64_t wide = 0;
+    int32_t narrow = 0;
+    if (spec.dtype == DType::I64)
+      std::memcpy(&wide, values.data() + i * sizeof wide, sizeof wide);
+    else
+      std::memcpy(&narrow, values.data() + i * sizeof narrow, sizeof narrow);
+    count += spec.targets[i] && (spec.dtype == DType::I64 ? wide : narrow) != spec.ignoreIndex;
+  }
+  return count;
+}
+
+Status Filler::fill(uint64_t row, std::span<void *const> destinations) {
+  if (Status status = prepare(); !status)
     return status;
   for (size_t input = 0; input < inputs.size(); ++input) {
     const size_t rowBytes = elementsOf(input).count * elementBytes(inputs[input].dtype);
@@ -142,6 +172,20 @@ Status Filler::fill(uint64_t row, std::span<void *const> destinations) {
       return status;
   }
   return {};
+}
+
+bool ds::rt::mayLeaveOut(const DataOptions &options, const Columns &file, size_t targets, int64_t ignored) {
+  if (file.mask || (file.isTokenStream() && options.documentToken))
+    return true;
+  const FileDType dtype = file.columns[targets].dtype; // targets are stored, in every kind of file
+  const bool isSigned =
+      dtype == FileDType::I8 || dtype == FileDType::I16 || dtype == FileDType::I32 || dtype == FileDType::I64;
+  return ignored >= 0 || isSigned;
+}
+
+Result<uint64_t> ds::rt::countTargetsOf(const DataOptions &options, std::span<const InputSpec> inputs,
+                                        size_t targets, const SamplePlace &place) {
+  return Filler(options, inputs, place).countTargets(targets);
 }
 
 Status ds::rt::fillSample(const DataOptions &options, std::span<const InputSpec> inputs,

@@ -11,6 +11,15 @@ namespace ds::rt {
 Status fillSample(const DataOptions &options, std::span<const InputSpec> inputs, const SamplePlace &place,
                   uint64_t row, std::span<void *const> destinations);
 
+/// Whether samples of `file` may hold `ignored` in place of a target of input `targets`: a mask or the end of
+/// a document puts it there, or the file's own elements can have that value.
+bool mayLeaveOut(const DataOptions &options, const Columns &file, size_t targets, int64_t ignored);
+
+/// How many targets of one sample the loss counts: those of input `targets` that are not its ignore index.
+/// Fails as fillSample does.
+Result<uint64_t> countTargetsOf(const DataOptions &options, std::span<const InputSpec> inputs, size_t targets,
+                                const SamplePlace &place);
+
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_FORMATS_FILLSAMPLE_H

@@ -78,6 +78,10 @@ std::string ds::rt::toJson(const StepRecord &record) {
     builder.key("skipped");
     builder.line += *record.skipped ? "true" : "false";
   }
+  if (record.targets) {
+    builder.key("targets");
+    builder.line += std::to_string(*record.targets);
+  }
   builder.number("step_seconds", record.stepSeconds);
   builder.number("samples_per_second", record.samplesPerSecond);
   if (record.peakBytes) {

@@ -1,32 +1,87 @@
 //===- Evaluation.cpp - The loss of held-out data -------------------------------===//
 #include "Evaluation.h"
 
+#include <fmt/format.h>
+
 namespace ds::rt {
 
-Result<std::optional<double>> evaluate(Executor &executor, DataSource &data,
+/// The program's "eval_loss"; null without one.
+static const Output *findLoss(const Program &program) {
+  for (const Output &output : program.outputs)
+    if (output.name == "eval_loss")
+      return &output;
+  return nullptr;
+}
+
+static Error withoutTargets(const DataSource &data) {
+  return Error{ExitCode::Diverged,
+               fmt::format("'{}': no target of its {} batches counts, so that there is no held-out loss",
+                           data.path(), data.numBatches()),
+               "look at its loss_mask or labels, and at --document-token: what leaves a target out"};
+}
+
+Status checkHeldOut(DataSource &data, uint32_t ranks) {
+  const Result<bool> any = hasTargets(data, ranks);
+  if (!any)
+    return any.error();
+  return *any ? Status() : Status(withoutTargets(data));
+}
+
+namespace {
+/// The mean of what batches have, each with its weight.
+struct WeightedMean {
+  double sum = 0, weight = 0;
+  void add(double value, double times) {
+    sum += value * times;
+    weight += times;
+  }
+};
+} // namespace
+
+/// Adds the loss of one batch, in which `counts` count: a mean over ranks, of which some may have no target.
+static Status addBatch(Executor &executor, const Output &output, const DataSource &data,
+                       const Targets &targets, const std::optional<TargetCounts> &counts,
+                       WeightedMean &mean) {
+  const uint32_t ranks = executor.program().mesh.size(executor.program().dataAxes);
+  if (Status status = targets.setMean(executor, data, counts, ranks); !status)
+    return status;
+  if (Status status = executor.run(static_cast<uint32_t>(executor.stage().evaluation)); !status)
+    return status;
+  const double loss = executor.read(output);
+  if (!counts)
+    mean.add(loss, 1);
+  else if (targets.normalizes())
+    mean.add(loss, static_cast<double>(counts->total));
+  else { // those without a target have added 0
+    mean.sum += loss * ranks;
+    mean.weight += static_cast<double>(counts->parts);
+  }
+  return {};
+}
+
+Result<std::optional<double>> evaluate(Executor &executor, DataSource &data, Targets &targets,
                                        const std::function<Result<bool>()> &stop) {
-  const Program &program = executor.program();
-  const Output *output = nullptr;
-  for (const Output &candidate : program.outputs)
-    if (candidate.name == "eval_loss")
-      output = &candidate;
+  const Output *output = findLoss(executor.program());
   if (!output)
     return Error{ExitCode::Corrupt, "no output 'eval_loss'", "compile the model again with ds-opt"};
-  const uint64_t batches = data.numBatches();
-  double sum = 0;
-  for (uint64_t batch = 0; batch < batches; ++batch) {
+  WeightedMean mean;
+  for (uint64_t batch = 0; batch < data.numBatches(); ++batch) {
     const Result<bool> stopped = stop();
     if (!stopped)
       return stopped.error();
     if (*stopped)
       return std::optional<double>();
+    const Result<std::optional<TargetCounts>> counts = targets.count(data, batch, /*accumulation=*/1);
+    if (!counts)
+      return counts.error();
+    if (*counts && (*counts)->total == 0)
+      continue;
     if (Status status = data.fill(batch, 0, executor.dataPosition(), executor.inputs(0)); !status)
       return status.error();
-    if (Status status = executor.run(static_cast<uint32_t>(executor.stage().evaluation)); !status)
+    if (Status status = addBatch(executor, *output, data, targets, *counts, mean); !status)
       return status.error();
-    sum += executor.read(*output);
   }
-  return std::optional<double>(sum / static_cast<double>(batches));
+  return mean.weight > 0 ? Result<std::optional<double>>(mean.sum / mean.weight) : withoutTargets(data);
 }
 
 } // namespace ds::rt

@@ -8,8 +8,7 @@ namespace ds::rt {
 Result<uint64_t> LossGuard::act(const StepRecord &record) {
   Judgement judgement = policy.judge(record);
   if (judgement.action == LossAction::Stop)
-    return Error{ExitCode::Diverged, std::move(judgement.reason),
-                 "lower the learning rate, clip gradients, or look for bad samples in this batch"};
+    return Error{ExitCode::Diverged, std::move(judgement.reason), std::move(judgement.hint)};
   if (judgement.action == LossAction::Rollback)
     return goBack(record, judgement.reason);
   return record.step;

@@ -29,6 +29,9 @@ std::string spell(const LossRules &rules) {
 }
 
 Judgement LossPolicy::judge(const StepRecord &record) {
+  if (record.targets == 0)
+    return judgeWithoutTargets(record);
+  withoutTargets = 0;
   if (record.skipped.value_or(false))
     return judgeSkipped(record);
   skips = 0;
@@ -68,6 +71,17 @@ Judgement LossPolicy::judgeSkipped(const StepRecord &record) {
     return {LossAction::Skip, fmt::format("step {}: {}", record.step, reason)};
   skips = 0;
   return answer(rules.onNan == LossAction::Skip ? LossAction::Stop : rules.onNan, record.step, reason);
+}
+
+/// Such a step is none of the skipped ones in a row: it says nothing of gradients. Going back would help
+/// nothing.
+Judgement LossPolicy::judgeWithoutTargets(const StepRecord &record) {
+  const std::string reason =
+      fmt::format("step {}: {} steps in a row had no target that counts", record.step, ++withoutTargets);
+  if (withoutTargets < kMostSkips || rules.onNan == LossAction::Continue)
+    return {LossAction::Skip, reason};
+  return {LossAction::Stop, reason,
+          "look at the data's loss_mask or labels, and at --document-token: what leaves a target out"};
 }
 
 Judgement LossPolicy::answer(LossAction action, uint64_t step, std::string reason) {

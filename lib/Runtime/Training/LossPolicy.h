@@ -6,7 +6,8 @@
 // A program with loss scaling, or in bf16, keeps its states where gradients are not finite. That is no
 // divergence, however the run was started: the scale falls, or the next batch is better. Where neither comes
 // true for kMostSkips steps in a row, the run would go on for ever without learning anything, and is treated
-// as one that has diverged.
+// as one that has diverged. So are kMostSkips steps in a row without a target: the data are not what the user
+// thinks they are.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_TRAINING_LOSSPOLICY_H
@@ -24,6 +25,8 @@ namespace ds::rt {
 struct Judgement {
   LossAction action = LossAction::Continue;
   std::string reason; ///< "step 3: the loss is nan"
+  /// For a run that ends.
+  std::string hint = "lower the learning rate, clip gradients, or look for bad samples in this batch";
 };
 
 /// The rules in a line, which is the same where they are.
@@ -46,18 +49,20 @@ public:
 
 private:
   Judgement judgeSkipped(const StepRecord &record);
+  Judgement judgeWithoutTargets(const StepRecord &record);
   Judgement answer(LossAction action, uint64_t step, std::string reason);
   void keep(const StepRecord &record);
   bool isSpike(double loss) const;
   double median() const;
 
   const LossRules rules;
-  std::vector<double> losses; ///< the last ones, at most spikeWindow, in no order
-  size_t oldest = 0;          ///< of losses, once they are spikeWindow
-  uint32_t skips = 0;         ///< in a row
-  double scale = 0;           ///< at the last of them
-  uint32_t rollbacks = 0;     ///< without progress
-  uint64_t furthest = 0;      ///< the last step that one was for
+  std::vector<double> losses;  ///< the last ones, at most spikeWindow, in no order
+  size_t oldest = 0;           ///< of losses, once they are spikeWindow
+  uint32_t skips = 0;          ///< in a row
+  uint32_t withoutTargets = 0; ///< steps in a row
+  double scale = 0;            ///< at the last of them
+  uint32_t rollbacks = 0;      ///< without progress
+  uint64_t furthest = 0;       ///< the last step that one was for
 };
 
 } // namespace ds::rt

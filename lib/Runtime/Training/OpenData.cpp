@@ -3,6 +3,8 @@
 #include "OpenData.h"
 
 #include "Comm/Limits.h"
+#include "FindTargets.h"
+#include "StepOutcome.h"
 
 #include "ds/Runtime/Formats/DataFiles.h"
 
@@ -44,6 +46,21 @@ static Result<DataOptions> commonOptions(const std::string &path, const TrainOpt
   return data;
 }
 
+/// Opens data for the inputs of `program`, of which one may have the targets of its loss.
+static Result<DataSource> openFor(const Program &program, const DataOptions &options) {
+  std::vector<InputSpec> specs = inputSpecs(program);
+  const std::optional<FoundTargets> targets = findTargets(program);
+  if (targets && specs[targets->input].hasIgnoreIndex)
+    specs[targets->input].targets = targets->ofSample;
+  else if (findMeanTargets(program))
+    return Error{
+        ExitCode::Invalid,
+        "the program divides its losses by the number of targets of a step, but which elements of its "
+        "inputs are targets cannot be told",
+        "compile it with \"loss_normalization\": \"micro_batches\""};
+  return DataSource::open(options, std::move(specs));
+}
+
 Result<DataSource> openTrainingData(const TrainOptions &options, const Program &program, uint64_t seed,
                                     const Manifest *resumed, std::function<void(std::string)> notice) {
   Result<DataOptions> data = commonOptions(options.data, options, program);
@@ -54,13 +71,13 @@ Result<DataSource> openTrainingData(const TrainOptions &options, const Program &
   data->seed = seed;
   data->notice = std::move(notice);
   if (!resumed)
-    return DataSource::open(*data, inputSpecs(program));
+    return openFor(program, *data);
   data->firstStep = resumed->step;
   if (!options.newData) {
     data->firstSample = resumed->data.samples;
     data->shuffle |= resumed->data.shuffle;
   }
-  Result<DataSource> source = DataSource::open(*data, inputSpecs(program));
+  Result<DataSource> source = openFor(program, *data);
   const std::string &sign = resumed->data.sign;
   if (!source || options.newData || sign.empty() || source->sign() == sign)
     return source;
@@ -77,7 +94,7 @@ Result<DataSource> openHeldOutData(const TrainOptions &options, const Program &p
   if (!data)
     return data.error();
   data->accumulation = 1;
-  return DataSource::open(*data, inputSpecs(program));
+  return openFor(program, *data);
 }
 
 } // namespace ds::rt

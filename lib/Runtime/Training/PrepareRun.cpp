@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "CheckRun.h"
+#include "Evaluation.h"
 #include "OpenData.h"
 #include "OpenDevice.h"
 #include "Report.h"
@@ -192,7 +193,7 @@ Status Run::openHeldOut(const Program &program) {
   if (!held)
     return held.error();
   evalData.emplace(std::move(*held));
-  return {};
+  return checkHeldOut(*evalData, program.mesh.size(program.dataAxes));
 }
 
 /// As many as are asked for, counted from the very first; else once over the data.
@@ -251,6 +252,7 @@ Status Run::load(Program program) {
   if (!loaded)
     return loaded.error();
   executor = std::move(*loaded);
+  targets.emplace(*executor, team);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "ReplicaCheck.h"
 #include "Resume.h"
 #include "StepLine.h"
+#include "Targets.h"
 
 #include "ds/Runtime/Device.h"
 #include "ds/Runtime/Executor.h"
@@ -55,6 +56,9 @@ private:
   void startTrace();
   void startReplicaCheck();
   Status step(uint64_t index);
+  Result<StepRecord> make(uint64_t index);
+  Result<StepRecord> makeOnly(uint64_t index, int64_t begin);
+  Status endStep(StepRecord &record, uint64_t index);
   /// What there is to do about checkpoints after a step, as some rank sees it.
   struct SaveNeeds {
     bool isDue = false;  ///< one is to be begun
@@ -111,6 +115,7 @@ private:
   uint64_t firstStep = 0, stepsDone = 0; ///< those of runs before this one included
   CommTotals communicated;               ///< until the last step's end
   LossGuard guard;
+  std::optional<Targets> targets; ///< once the program is loaded
   std::optional<ReplicaCheck> replicas;
   Diagnostics diagnostics;
   bool stopping = false; ///< some rank was asked to end

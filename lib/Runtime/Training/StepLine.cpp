@@ -89,7 +89,7 @@ std::string StepLine::spell(const StepRecord &record) {
   if (record.lossScale)
     add(line, "loss_scale", fmt::format("loss_scale {:g}", *record.lossScale));
   if (record.skipped.value_or(false))
-    add(line, "skipped", "skipped", Tone::Warning);
+    add(line, "skipped", record.targets == 0 ? "skipped, no target counts" : "skipped", Tone::Warning);
   if (tokens > 0)
     add(line, "rate",
         fmt::format("{:.0f} tokens/s", static_cast<double>(tokens) / record.stepSeconds.value_or(1)));

@@ -75,6 +75,14 @@ Result<std::optional<double>> totalSteps(const Executor &executor) {
   return read ? Result<std::optional<double>>(std::optional(steps)) : read.error();
 }
 
+const State *findMeanTargets(const Program &program) {
+  return findNumber(program, "mean_targets", DType::F32);
+}
+
+Status setMeanTargets(Executor &executor, float targets) {
+  return setNumber(executor, findMeanTargets(executor.program()), targets);
+}
+
 Status setTotalSteps(Executor &executor, uint64_t steps) {
   return setNumber(executor, findNumber(executor.program(), "total_steps", DType::F64),
                    static_cast<double>(steps));

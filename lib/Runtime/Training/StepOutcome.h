@@ -19,6 +19,13 @@ Status setLossLimit(Executor &executor, float limit);
 /// How many steps the program's schedule is laid out for, if it is laid out by the number of steps.
 Result<std::optional<double>> totalSteps(const Executor &executor);
 
+/// The scalar by which losses are divided that are means over a step's targets; null where the program has
+/// none: its losses are means over micro-batches.
+const State *findMeanTargets(const Program &program);
+
+/// Sets it, if there is one.
+Status setMeanTargets(Executor &executor, float targets);
+
 /// Tells the program how many steps the run has, if its schedule asks for that (the scalar "total_steps").
 Status setTotalSteps(Executor &executor, uint64_t steps);
 

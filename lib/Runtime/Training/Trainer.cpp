@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <unistd.h>
 
 namespace ds::rt {
@@ -187,12 +189,12 @@ void Run::tell(const StepRecord &record) {
     monitors->write(record, samplesSeen());
 }
 
-Status Run::step(uint64_t index) {
+/// Makes a step that was begun at `begin`, with what the host has to say before.
+Result<StepRecord> Run::makeOnly(uint64_t index, int64_t begin) {
   const Program &program = executor->program();
-  const int64_t begin = nowNs();
   if (const float limit = guard.limit(); std::exchange(lossLimit, limit) != limit)
     if (Status set = setLossLimit(*executor, limit); !set)
-      return set;
+      return set.error();
   if (isProfiled(index))
     executor->measure(true);
   Status status =
@@ -202,27 +204,69 @@ Status Run::step(uint64_t index) {
   if (trace)
     addToTrace(*trace, program, team.rank(), index + 1, begin, timings);
   if (!status)
-    return Error{status.error().code, fmt::format("step {}: {}", index + 1, status.error().message),
-                 status.error().hint};
+    return status.error();
   if (isProfiled(index)) {
     executor->measure(trace.has_value());
     profile(index, seconds, timings);
   }
   StepRecord record = readOutputs(*executor, index + 1);
-  diagnostics.keep(record, guard.batchOf(index));
   record.stepSeconds = seconds;
-  record.samplesPerSecond =
-      double(program.microBatch) * program.accumulation * program.mesh.size(program.dataAxes) / seconds;
   addCommunication(record);
   addGraph(record);
-  if (Status named = nameLostNumber(record, index); !named)
-    return named;
-  const Result<uint64_t> done = guard.act(record);
+  return record;
+}
+
+/// Makes the step, unless no target of it counts: then nothing is computed, and the states stay as they are.
+Result<StepRecord> Run::make(uint64_t index) {
+  const Program &program = executor->program();
+  const int64_t begin = nowNs();
+  const uint64_t ranks = program.mesh.size(program.dataAxes);
+  const Result<std::optional<TargetCounts>> counts =
+      targets->count(*data, guard.batchOf(index), program.accumulation);
+  if (!counts)
+    return counts.error();
+  StepRecord record;
+  record.step = index + 1;
+  record.skipped = true;
+  record.lossScale = lossScale;
+  record.peakBytes = executor->arenaBytes();
+  record.stepSeconds = static_cast<double>(nowNs() - begin) * 1e-9;
+  if (!*counts || (*counts)->total > 0) {
+    if (Status set = targets->setMean(*executor, *data, *counts, program.accumulation * ranks); !set)
+      return set.error();
+    Result<StepRecord> made = makeOnly(index, begin);
+    if (!made)
+      return made;
+    record = std::move(*made);
+  }
+  if (*counts) {
+    record.targets = (*counts)->total;
+    if (const std::string text = targets->notice(**counts, index + 1); team.leads() && !text.empty())
+      logLine(text);
+  }
+  record.samplesPerSecond =
+      double(program.microBatch) * program.accumulation * double(ranks) / *record.stepSeconds;
+  return record;
+}
+
+Status Run::step(uint64_t index) {
+  Result<StepRecord> record = make(index);
+  if (!record)
+    return Error{record.error().code, fmt::format("step {}: {}", index + 1, record.error().message),
+                 record.error().hint};
+  diagnostics.keep(*record, guard.batchOf(index));
+  if (record->targets != 0)
+    if (Status named = nameLostNumber(*record, index); !named)
+      return named;
+  const Result<uint64_t> done = guard.act(*record);
   if (!done)
     return done.error();
   stepsDone = *done;
-  if (stepsDone <= index) // it went back
-    return {};
+  return stepsDone <= index ? Status() : endStep(*record, index); // unless it went back
+}
+
+/// What follows a step that the run keeps.
+Status Run::endStep(StepRecord &record, uint64_t index) {
   const Result<SaveNeeds> needs = agreeAfterStep();
   if (!needs)
     return needs.error();
@@ -241,7 +285,7 @@ Status Run::step(uint64_t index) {
 
 /// The held-out loss, unless the run is asked to end meanwhile.
 Status Run::evaluateInto(std::optional<double> &loss) {
-  Result<std::optional<double>> mean = evaluate(*executor, *evalData, [this]() -> Result<bool> {
+  Result<std::optional<double>> mean = evaluate(*executor, *evalData, *targets, [this]() -> Result<bool> {
     const Status agreed = agreeToStop();
     return agreed ? Result<bool>(stopping) : Result<bool>(agreed.error());
   });
@@ -273,6 +317,10 @@ Status Run::evaluateAlone() {
                           firstStep, evalData->numBatches(), static_cast<double>(nowNs() - begin) * 1e-9));
   if (log)
     log->write(record);
+  if (!std::isfinite(*record.evalLoss))
+    return Error{ExitCode::Diverged,
+                 fmt::format("'{}': the held-out loss is {}", evalData->path(), *record.evalLoss),
+                 "look for samples that are not finite, and at the weights: " + weights};
   return {};
 }
 

@@ -86,6 +86,9 @@ TEST_F(JsonLogTest, AbsentValuesHaveNoKey) {
   StepRecord record = step(8);
   record.evalLoss = 0.5;
   EXPECT_EQ(toJson(record), R"({"step":8,"eval_loss":0.5})");
+  record.skipped = true;
+  record.targets = 0;
+  EXPECT_EQ(toJson(record), R"({"step":8,"skipped":true,"targets":0,"eval_loss":0.5})");
 }
 
 TEST_F(JsonLogTest, NonFiniteValuesAreNullAndNamed) {

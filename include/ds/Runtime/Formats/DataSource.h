@@ -34,6 +34,8 @@
 
 namespace ds::rt {
 
+struct SamplePlace;
+
 /// One argument of the forward, as the data must fill it.
 struct InputSpec {
   std::string name;
@@ -42,6 +44,8 @@ struct InputSpec {
   int64_t indexLimit = 0;     ///< see Input in Program.h
   bool hasIgnoreIndex = false;
   int64_t ignoreIndex = 0;
+  /// Of each element of a sample, 1 where the loss has it for a target; empty: none is, or it is not known.
+  std::vector<uint8_t> targets = {};
 };
 
 /// The inputs of a program, in its order.
@@ -96,12 +100,27 @@ public:
   /// meanwhile.
   Status fill(uint64_t step, uint32_t microStep, uint32_t rank, std::span<void *const> destinations);
 
+  /// The targets of a micro-step of one rank where none is left out; 0 where no input has any.
+  uint64_t numTargets() const;
+
+  /// Whether some may be left out: a mask, a document's end or a value of the file can be the ignore index.
+  bool mayLeaveOutTargets() const;
+
+  /// How many of a micro-step's targets the loss counts, found in the targets alone: no other input is read.
+  /// Fails as `fill` does.
+  Result<uint64_t> countTargets(uint64_t step, uint32_t microStep, uint32_t rank);
+
+  /// What --data, or --eval-data, says.
+  const std::string &path() const;
+
   struct Impl;
   DataSource(DataSource &&) noexcept;
   DataSource &operator=(DataSource &&) noexcept;
   ~DataSource();
 
 private:
+  Status read(uint64_t step, uint32_t microStep, uint32_t rank,
+              const std::function<Status(const SamplePlace &place, uint64_t row)> &visit);
   explicit DataSource(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl; ///< never null but after a move
 };

@@ -21,7 +21,7 @@
 namespace ds::rt {
 
 /// What is known after a step. The keys of the JSON, in this order: step, time, samples, tokens, loss,
-/// grad_norm, lr, loss_scale, skipped, step_seconds, samples_per_second, peak_bytes, comm_bytes,
+/// grad_norm, lr, loss_scale, skipped, targets, step_seconds, samples_per_second, peak_bytes, comm_bytes,
 /// comm_seconds, comm_exposed_seconds, eval_loss, graph, graph_reason, non_finite.
 struct StepRecord {
   uint64_t step = 0;               ///< counts from 1
@@ -32,9 +32,12 @@ struct StepRecord {
   std::optional<double> gradNorm;  ///< global norm before clipping, unscaled
   std::optional<double> lr;
   std::optional<double> lossScale;
-  std::optional<bool> skipped; ///< the update was skipped for an overflow
-  bool spiked = false;         ///< it was skipped for its loss (not written)
-  bool givesUp = false;        ///< at the smallest loss scale: the run ends (not written)
+  std::optional<bool> skipped; ///< the update was skipped for an overflow, or because no target counts
+  /// Of the step on all ranks, those that the loss counts; none where the data cannot leave any out. A step
+  /// with 0 was not made, and has neither loss nor norm.
+  std::optional<uint64_t> targets;
+  bool spiked = false;  ///< it was skipped for its loss (not written)
+  bool givesUp = false; ///< at the smallest loss scale: the run ends (not written)
   std::optional<double> stepSeconds;
   std::optional<double> samplesPerSecond;
   std::optional<ArenaBytes> peakBytes;
