@@ -142,6 +142,10 @@ static constexpr Rule kRules[] = {
               c.precision.fp16.lossScale != 0;
      },
      "Lamb needs dynamic loss scaling", "set \"fp16.loss_scale\" to 0"},
+    {"loss_normalization gradient_allreduce_op",
+     [](const Config &c) { return c.sumGradients && !isDefault(c, "loss_normalization"); },
+     "gradients of a mean over the targets of all ranks are averaged, not added up",
+     "drop \"gradient_allreduce_op\""},
     {ZERO "reduce_scatter " ZERO "stage gradient_predivide_factor prescale_gradients",
      [](const Config &c) {
        return c.zero.stage >= 2 && c.zero.reduceScatter && !c.sumGradients &&

@@ -130,11 +130,15 @@ def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
 
     | key of `ds.training` | type | meaning |
     |---|---|---|
+    | loss_normalization | string | "tokens": a cross-entropy is divided by the state `@mean_targets`; "micro_batches", as without it: by the number of its targets |
     | loss_chunks | i64 | 1: nothing is split; N: into at most N chunks of equal size, of which the last may be smaller; 0: as many as the shapes suggest |
 
     Requires: phase model, not differentiated; types are final (ds-lower-precision).
 
     Ensures:
+    - With "tokens", `@mean_targets` (f32) is declared, which the host sets before a step: how many targets a micro-batch
+      of a rank has on average. Fails where the model has no cross-entropy, where one is divided by another number, and
+      where targets are not the same elements of each sample of one input.
     - Each chunk is a `ds.matmul` of a piece of the product's rows and a `ds.cross_entropy` over the count of all rows;
       the loss is the sum of the chunks' losses, in row order.
     - Conversions between product and loss are made chunk by chunk. Reshapes that keep the columns, and slices of rows,

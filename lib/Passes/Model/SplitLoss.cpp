@@ -16,6 +16,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "SplitLoss.h"
+#include "NormalizeLoss.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -190,6 +191,9 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
     ModuleOp module = getOperation();
     FailureOr<TrainingOptions> training = readTrainingAttr(module);
     if (failed(training))
+      return signalPassFailure();
+    // First: chunks take over what the whole loss is divided by.
+    if (failed(normalizeLoss(module)))
       return signalPassFailure();
     SmallVector<CrossEntropyOp> losses;
     module.walk([&](CrossEntropyOp loss) { losses.push_back(loss); });
