@@ -180,6 +180,10 @@ class Kernel:
         if first == "bfe":
             at, length = (self.value(operand, "u32") for operand in operands[2:4])
             return f"ptx::put({to}, ptx::bitField<{ctype}>({values[0]}, {at}, {length}));"
+        if first == "bfi":
+            at, length = (self.value(operand, "u32") for operand in operands[3:5])
+            mask = f"(((({ctype})1 << {length}) - 1) << {at})"
+            return f"ptx::put({to}, ({ctype})(({values[0]} << {at} & {mask}) | ({values[1]} & ~{mask})));"
         if first == "not":
             return f"ptx::put({to}, ({ctype}){'!' if kind == 'pred' else '~'}{values[0]});"
         if "wide" in parts:
