@@ -15,6 +15,7 @@
 #include "ds/Runtime/Formats/AtomicFile.h"
 #include "ds/Runtime/HostNeeds.h"
 #include "ds/Runtime/ProgramFile.h"
+#include "ds/Support/Messages.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Errno.h"
@@ -23,6 +24,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unistd.h>
 
 using namespace ds;
 using namespace ds::opt;
@@ -244,6 +246,9 @@ static Elsewhere elsewhere(const Options &options, const ProgramCase &what) {
   return {options.target != "cpu" && cluster.host.memoryBytes > 0, cluster.nvme.bytes > 0};
 }
 
+/// A plan's tables need so many columns; on a narrower terminal, and behind them, lines are broken at words.
+static constexpr size_t kLeastWidth = 60, kIndent = 4;
+
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
   programOptions.threads = what.threads;
@@ -292,9 +297,14 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (options.emit != Emit::Program) {
     report::TextOptions text;
     text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
+    const size_t columns = options.output == "-" ? terminalColumns(STDOUT_FILENO) : 0;
+    if (columns > 0)
+      text.width = static_cast<unsigned>(std::clamp<size_t>(columns, kLeastWidth, text.width));
     std::string peaks = options.explainPeak ? explainPeaks(report) : "";
     const std::string head = options.isBare ? describeBare(options, what.config, report) : "";
-    if (Status status = writeText(options.output, head + report::printPlanText(report, text) + peaks); !status)
+    if (Status status = writeText(options.output, wrapLines(head + report::printPlanText(report, text) + peaks,
+                                                             columns, kIndent));
+        !status)
       return status;
   }
   if (!report.fits())

@@ -22,6 +22,11 @@ TEST(Keys, DefaultsPassTheirOwnChecks) {
   }
 }
 
+TEST(Keys, OfOursTheReferenceSaysSo) {
+  for (const Key &key : keyTable())
+    EXPECT_EQ(key.isOwn, key.note.find("not DeepSpeed's") != std::string_view::npos) << key.path;
+}
+
 TEST(Keys, PathsAreUniqueForEveryType) {
   std::set<std::string> seen;
   for (const Key &key : keyTable()) {

@@ -4,6 +4,7 @@ line that has a space behind its indentation (a word that is longer than a line 
 import fcntl
 import os
 import pty
+import re
 import struct
 import sys
 import termios
@@ -23,6 +24,6 @@ while True:
         break
     written += part
 os.waitpid(child, 0)
-text = written.decode().replace("\r\n", "\n")
+text = re.sub("\x1b\\[[0-9;]*m", "", written.decode().replace("\r\n", "\n"))  # colours take no columns
 sys.stdout.write(text)
 print("longest line:", max(len(line) for line in text.split("\n") if " " in line.strip()))
