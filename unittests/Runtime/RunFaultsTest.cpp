@@ -65,6 +65,13 @@ protected:
     const Result<StoreListing> listing = listCheckpoints(at("s"));
     return std::ranges::any_of(listing->checkpoints, [](const auto &each) { return each.problem.empty(); });
   }
+  /// Whether the directory has whole checkpoints and nothing else.
+  bool hasOnlyWhole() const {
+    const Result<StoreListing> listing = listCheckpoints(at("s"));
+    const auto entries = std::distance(fs::directory_iterator(at("s")), fs::directory_iterator());
+    return std::ranges::all_of(listing->checkpoints, [](const auto &each) { return each.problem.empty(); }) &&
+           static_cast<size_t>(entries) == listing->checkpoints.size() + 1; // the lock
+  }
 
   /// Every call of `rank` in turn, each `stride`-th one.
   void strikeAll(const std::string &kind, uint32_t rank, uint64_t stride) {
@@ -95,6 +102,8 @@ protected:
       for (const auto &[step, loss] : losses("rest.jsonl"))
         ASSERT_EQ(loss, expected.at(step)) << kind << " at call " << call << ", step " << step;
       ASSERT_TRUE(fs::exists(at("s/step-6/manifest.json"))) << kind << " at call " << call;
+      ASSERT_TRUE(pruneCheckpoints(systemFiles(), at("s"), 2)) << "as the next save does";
+      ASSERT_TRUE(hasOnlyWhole()) << kind << " at call " << call << ": something is left for ever";
     }
   }
   uint32_t ranks = 1;

@@ -269,7 +269,6 @@ Status Checkpointer::collectOutcome() {
   failures = 0;
   newestPath = fmt::format("{}/step-{}", options.save, manifest.step);
   newestStep = manifest.step;
-  const bool isFirst = !std::exchange(hasSaved, true);
   if (team.leads())
     logLine(fmt::format("checkpoint saved to '{}': {} in {:.3g} s", newestPath, bytesText(double(savedBytes)),
                         std::chrono::duration<double>(std::chrono::steady_clock::now() - lastBegun).count()));
@@ -277,12 +276,13 @@ Status Checkpointer::collectOutcome() {
     return {};
   stage = Stage::Pruning;
   if (node.leads)
-    work([this, everywhere = savesOfAll(node, *texts), isFirst] {
-      if (const Status aside =
-              isFirst ? setAsideAbandonedParts(layer, options.save, begunAt, everywhere, manifest.step)
-                      : Status();
-          !aside)
-        logLine(aside.error().message);
+    work([this, everywhere = savesOfAll(node, *texts)] {
+      if (!hasSetAside) {
+        const Status aside = setAsideAbandonedParts(layer, options.save, begunAt, everywhere, manifest.step);
+        hasSetAside = static_cast<bool>(aside);
+        if (!aside)
+          logLine(aside.error().message);
+      }
       prune(&everywhere);
     });
   return {};
@@ -366,11 +366,14 @@ void Checkpointer::prune(const std::set<std::string> *everywhere) const {
 
 /// Makes what all ranks have written a checkpoint; only when it reads well the oldest ones go.
 Result<std::string> Checkpointer::commit(const Manifest &whole) {
-  Status ready = writeManifest(layer, unfinished, whole);
-  if (ready && !hasSaved)
-    ready = setAsideAbandoned(layer, options.save, begunAt);
-  if (!ready)
-    return ready.error();
+  if (Status status = writeManifest(layer, unfinished, whole); !status)
+    return status.error();
+  if (!hasSetAside) {
+    if (Status status = setAsideAbandoned(layer, options.save, begunAt); !status)
+      return status.error();
+    hasSetAside =
+        true; // what is there from here on is this run's, also of saves that fail once they are visible
+  }
   Result<std::string> path = publishChecked(layer, options, unfinished, whole.step);
   if (path)
     prune(nullptr);

@@ -115,7 +115,7 @@ private:
   std::string newestPath;
   std::optional<uint64_t> newestStep;
   std::optional<uint64_t> begunAt; ///< step of the checkpoint that the run goes on from; none: it is new
-  bool hasSaved = false;           ///< at least once, which is when others than its own have gone
+  bool hasSetAside = false;        ///< of the worker: what the run has gone back before is set aside
   unsigned failures = 0;           ///< in a row
   uint64_t savedBytes = 0;         ///< of the save that is under way, by all ranks
   bool toldOfWaiting = false;
