@@ -90,6 +90,23 @@ TEST_F(RestartsTest, AKilledJobGoesOn) {
   }
 }
 
+/// What was in the directory before is no reason to go on from it: the job has gone back before it.
+TEST_F(RestartsTest, AJobThatHasSavedNothingStartsAsItWasStarted) {
+  write(regression());
+  ASSERT_EQ(run("--data data.safetensors --steps 8 --save s --save-every 2 --keep 9").code, 0);
+  const pid_t child = start({"p.dsx", "--data", "data.safetensors", "--steps", "100000000", "--resume",
+                             "s/step-2", "--save", "s", "--restarts", "5", "--log-jsonl", "log.jsonl"});
+  ASSERT_TRUE(waitUntil([&] { return hasText(at("log.jsonl"), "\"step\":3,"); }));
+  ::kill(rankOf(child), SIGKILL);
+  ASSERT_TRUE(waitUntil([&] { return hasText(at("err"), "starts again in 1 s, as it was started"); }));
+  ASSERT_TRUE(waitUntil([&] { return hasText(at("err"), "after step 2 dropped"); }));
+  ::kill(child, SIGTERM);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("goes on from 's/step-8'")));
+  EXPECT_FALSE(has("step-8")) << "it is set aside";
+}
+
 TEST_F(RestartsTest, WhatCannotPassIsNotTriedAgain) {
   write(regression());
   writeData("nan.safetensors", 64, /*badSample=*/kRows);
