@@ -67,6 +67,25 @@ TEST_F(Describe, theNewestWholeOneIsChosen) {
   EXPECT_EQ(chooseCheckpoint(root + "/none", notice()).error().code, ExitCode::Io);
 }
 
+TEST_F(Describe, aListSaysWhatElseIsThere) {
+  for (const uint64_t step : {1, 2, 3, 4})
+    write(step, {givenFloats("w", {1})});
+  fs::remove(root + "/step-1/manifest.json");
+  fs::rename(root + "/step-3", root + "/step-3.aside-ab");
+  fs::create_directory(root + "/step-5.tmp-ab");
+  const std::string text = *describeStore(root, /*json=*/false);
+  EXPECT_THAT(text, HasSubstr("\nstep-4 "));
+  EXPECT_THAT(text, HasSubstr("\nstep-2 "));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\nleft by an unfinished removal: 'step-1'\nleft by an unfinished save: 'step-5.tmp-ab'\n"
+                "set aside by a run that went back before it: 'step-3.aside-ab'\n"));
+  const auto json = nlohmann::json::parse(*describeStore(root, /*json=*/true));
+  EXPECT_EQ(json["leftovers"], nlohmann::json::array({"step-1", "step-5.tmp-ab"}));
+  EXPECT_EQ(json["set_aside"], nlohmann::json::array({"step-3.aside-ab"}));
+  EXPECT_EQ(json["checkpoints"].size(), 2u);
+}
+
 /// A copy of a checkpoint may have any name; one without a manifest is known by its name.
 TEST_F(Describe, placesAreKnown) {
   fs::copy(write(2, {givenFloats("w", {1})}), root + "/copy");
