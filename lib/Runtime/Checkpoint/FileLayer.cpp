@@ -53,8 +53,12 @@ public:
     const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
       return errno;
-    const int failure = failureOf(::fsync(directory));
+    const int failure = syncDirectory(directory);
     ::close(directory);
+    return failure;
+  }
+  int syncDirectory(int directory) override {
+    const int failure = failureOf(::fsync(directory));
     return failure == EINVAL ? 0 : failure; // file systems whose directories cannot be synced
   }
   int rename(const std::string &from, const std::string &to) override {
@@ -63,8 +67,12 @@ public:
   int exchange(const std::string &one, const std::string &other) override {
     return failureOf(::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE));
   }
-  int remove(const std::string &file) override { return failureOf(::unlink(file.c_str())); }
-  int removeDirectory(const std::string &path) override { return failureOf(::rmdir(path.c_str())); }
+  int remove(int directory, const std::string &file) override {
+    return failureOf(::unlinkat(directory, file.c_str(), 0));
+  }
+  int removeDirectory(int parent, const std::string &name) override {
+    return failureOf(::unlinkat(parent, name.c_str(), AT_REMOVEDIR));
+  }
 
 private:
   static constexpr size_t kMostAtOnce = size_t(1) << 30; // Linux takes at most 2 GiB - 4 KiB

@@ -121,12 +121,18 @@ Result<Manifest> readManifest(const std::string &directory) {
   return manifest;
 }
 
+static bool isLink(const std::string &path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 /// What keeps a directory from being a checkpoint, and of which save it is a part.
 static StoredCheckpoint look(const std::string &root, const std::string &name, uint64_t step) {
   const std::string directory = root + "/" + name;
   StoredCheckpoint found;
   found.name = name;
   found.step = step;
+  found.isLink = isLink(directory);
   const Result<Manifest> manifest = readManifest(directory);
   found.hasManifest = manifest || !manifestsIn(directory).empty();
   if (!manifest) {
@@ -233,6 +239,9 @@ Status makeDirectories(FileLayer &layer, const std::string &path) {
 Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_t step) {
   if (Status status = makeDirectories(layer, root); !status)
     return status.error();
+  if (const std::string taken = fmt::format("{}/step-{}", root, step); isLink(taken))
+    return Error{ExitCode::Io, quote(taken) + " is a symbolic link, which no save replaces",
+                 "move the link away, or save in another directory"};
   const std::string path = fmt::format("{}/step-{}.tmp-{}", root, step, uniqueLetters());
   if (const int failure = layer.makeDirectory(path))
     return ioError("make", path, failure);
@@ -288,58 +297,14 @@ Result<std::string> publishSave(FileLayer &layer, const std::string &root, const
     return ioError("give its name to", path, failure);
   if ((failure = layer.syncDirectory(root)))
     return ioError("sync", root, failure);
-  if (taken)
-    if (Status status = removeCheckpoint(layer, replaced); !status)
-      return status.error();
+  if (taken) // where it cannot be removed the next prune says why; the save has succeeded
+    static_cast<void>(removeCheckpoint(layer, replaced));
   return path;
 }
 
 //===----------------------------------------------------------------------===//
-// Removing
+// Setting aside
 //===----------------------------------------------------------------------===//
-
-Status removeCheckpoint(FileLayer &layer, const std::string &directory) {
-  for (const std::string &name : manifestsIn(directory))
-    if (const int failure = layer.remove(directory + "/" + name); failure && failure != ENOENT)
-      return ioError("remove", directory + "/" + name, failure);
-  if (const int failure = layer.syncDirectory(directory))
-    return ioError("sync", directory, failure);
-  std::error_code error;
-  std::vector<std::string> files;
-  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
-       entry.increment(error))
-    files.push_back(entry->path());
-  if (error)
-    return ioError("look through", directory, error.value());
-  for (const std::string &file : files)
-    if (const int failure = layer.remove(file))
-      return ioError("remove", file, failure);
-  if (const int failure = layer.removeDirectory(directory))
-    return ioError("remove", directory, failure);
-  return {};
-}
-
-Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
-                        const std::set<std::string> *everywhere) {
-  const Result<StoreListing> listing = listCheckpoints(root);
-  if (!listing)
-    return listing.error();
-  uint32_t whole = 0;
-  for (const StoredCheckpoint &checkpoint : listing->checkpoints) {
-    if (!checkpoint.problem.empty()) // somebody may want to know why
-      continue;
-    const bool useless = everywhere && !checkpoint.save.empty() && !everywhere->contains(checkpoint.save);
-    whole += !useless;
-    if (whole + useless > std::max(keep, 2u))
-      if (Status status = removeCheckpoint(layer, root + "/" + checkpoint.name); !status)
-        return status;
-  }
-  for (const std::string &name : listing->leftovers)
-    if (whole > 0)
-      if (Status status = removeCheckpoint(layer, root + "/" + name); !status)
-        return status;
-  return {};
-}
 
 Result<std::vector<std::pair<std::string, std::string>>>
 setAside(FileLayer &layer, const std::string &root,
@@ -370,9 +335,16 @@ Result<StoreLock> StoreLock::take(const std::string &root) {
   if (Status status = makeDirectories(systemFiles(), root); !status)
     return status.error();
   const std::string path = root + "/.lock";
-  const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  if (file < 0)
+  // Behind a link it would be made, or held, in a place that is not this store's; a pipe would block.
+  const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (file < 0 && errno != ELOOP)
     return ioError("write to", root, errno);
+  if (struct stat info; file < 0 || ::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    if (file >= 0)
+      ::close(file);
+    return Error{ExitCode::Io, quote(path) + " is no regular file: no run has left it",
+                 "remove it, or name another directory with --save"};
+  }
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno == ENOSYS || errno == EOPNOTSUPP)
     return StoreLock(file); // file systems without locks cannot be asked
   const int failure = errno;

@@ -35,7 +35,9 @@ std::vector<Removed> chooseRemoved(const StoreListing &listing, const CollectOpt
   std::vector<Removed> chosen;
   uint32_t whole = 0;
   for (const StoredCheckpoint &each : listing.checkpoints)
-    if (each.problem.empty()) {
+    if (each.isLink) {
+      notice(fmt::format("stays, for it is a link: {}", quote(options.root + "/" + each.name)));
+    } else if (each.problem.empty()) {
       if (++whole > 2 && options.keep && whole > *options.keep)
         chosen.push_back({each.name, "older", 0});
     } else if (options.damaged) {
@@ -72,15 +74,15 @@ Status collectGarbage(const CollectOptions &options, const std::function<void(co
     return listing.error();
   for (Removed &each : chooseRemoved(*listing, options, notice)) {
     const std::string directory = options.root + "/" + each.name;
-    std::error_code unseen;
-    if (fs::symlink_status(directory, unseen).type() != fs::file_type::directory) {
-      notice(fmt::format("stays, for it is no directory of its own: {}", quote(directory)));
-      continue; // what a link leads to is not ours
-    }
     each.bytes = bytesIn(directory);
-    if (!options.dryRun)
-      if (Status status = removeCheckpoint(systemFiles(), directory); !status)
-        return status;
+    const Status status =
+        options.dryRun ? checkRemovable(directory) : removeCheckpoint(systemFiles(), directory);
+    if (!status && status.error().code == ExitCode::Invalid) {
+      notice(status.error().message); // what no save has made is not ours
+      continue;
+    }
+    if (!status)
+      return status;
     told(each);
   }
   return {};

@@ -358,9 +358,13 @@ Status Checkpointer::writeFile(size_t number, const Executor *executor, ShardWri
   });
 }
 
-/// Removes the oldest ones.
-void Checkpointer::prune(const std::set<std::string> *everywhere) const {
-  if (Status status = pruneCheckpoints(layer, options.save, options.keep, everywhere); !status)
+/// Removes the oldest ones. What is not a save's stays for good, and is told of once.
+void Checkpointer::prune(const std::set<std::string> *everywhere) {
+  const auto stays = [this](const Error &why) {
+    if (toldOfStays.insert(why.message).second)
+      logLine(why.message);
+  };
+  if (Status status = pruneCheckpoints(layer, options.save, options.keep, everywhere, stays); !status)
     logLine(fmt::format("old checkpoints stay: {}", status.error().message));
 }
 

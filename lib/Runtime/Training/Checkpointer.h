@@ -91,7 +91,7 @@ private:
   Status writeFile(size_t number, const Executor *executor, class ShardWriter &writer) const;
   Result<std::string> commit(const Manifest &whole);
   Result<std::string> publish();
-  void prune(const std::set<std::string> *everywhere) const;
+  void prune(const std::set<std::string> *everywhere);
   Status giveUp(const Error &error);
   Status noteFailure(const std::string &why);
   void work(std::function<void()> job);
@@ -119,6 +119,7 @@ private:
   unsigned failures = 0;           ///< in a row
   uint64_t savedBytes = 0;         ///< of the save that is under way, by all ranks
   bool toldOfWaiting = false;
+  std::set<std::string> toldOfStays; ///< of the worker: why something in the directory is not removed
   std::chrono::steady_clock::time_point lastBegun = std::chrono::steady_clock::now();
 };
 

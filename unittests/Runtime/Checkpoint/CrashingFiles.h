@@ -86,10 +86,12 @@ public:
   int syncDirectory(const std::string &path) override {
     if (const int failure = strike())
       return failure;
-    const ino_t inode = inodeOf(path);
-    for (Change &change : changes)
-      change.safe |= change.directory == inode;
-    return inode ? 0 : ENOENT;
+    return makeSafe(inodeOf(path));
+  }
+  int syncDirectory(int directory) override {
+    if (const int failure = strike())
+      return failure;
+    return makeSafe(inodeOf(directory));
   }
   int rename(const std::string &from, const std::string &to) override {
     if (const int failure = strike())
@@ -107,11 +109,12 @@ public:
     note({Change::Exchange, parent(one), name(one), name(other), ""});
     return 0;
   }
-  int remove(const std::string &file) override { return bury(file, S_IFREG); }
-  int removeDirectory(const std::string &path) override {
+  int remove(int directory, const std::string &file) override { return bury(directory, file, S_IFREG); }
+  int removeDirectory(int parent, const std::string &name) override {
+    const std::string path = pathIn(parent, name);
     if (!dead && std::filesystem::exists(path) && !std::filesystem::is_empty(path))
       return strike() ? EIO : ENOTEMPTY;
-    return bury(path, S_IFDIR);
+    return bury(parent, name, S_IFDIR);
   }
 
   /// Takes back what a loss of power now may take.
@@ -153,9 +156,15 @@ private:
     dead = fault == Fault::Stop;
     return fault == Fault::NoSpace ? ENOSPC : fault == Fault::ShortWrite ? kShort : EIO;
   }
-  int bury(const std::string &path, mode_t kind) {
+  int makeSafe(ino_t directory) {
+    for (Change &change : changes)
+      change.safe |= change.directory == directory;
+    return directory ? 0 : ENOENT;
+  }
+  int bury(int directory, const std::string &file, mode_t kind) {
     if (const int failure = strike())
       return failure;
+    const std::string path = pathIn(directory, file);
     struct stat info;
     if (::lstat(path.c_str(), &info) != 0)
       return errno;
@@ -163,7 +172,7 @@ private:
       return EISDIR;
     const std::string place = grave + "/" + std::to_string(changes.size());
     ::rename(path.c_str(), place.c_str());
-    note({Change::Remove, parent(path), name(path), "", place});
+    note({Change::Remove, inodeOf(directory), file, "", place});
     return 0;
   }
   void note(Change change) { changes.push_back(std::move(change)); }
@@ -171,6 +180,14 @@ private:
   static ino_t inodeOf(const std::string &path) {
     struct stat info;
     return ::lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+  }
+  static ino_t inodeOf(int file) {
+    struct stat info;
+    return ::fstat(file, &info) == 0 ? info.st_ino : 0;
+  }
+  /// A name in an open directory, as a path.
+  static std::string pathIn(int directory, const std::string &name) {
+    return "/proc/self/fd/" + std::to_string(directory) + "/" + name;
   }
   static ino_t parent(const std::string &path) { return inodeOf(path.substr(0, path.rfind('/'))); }
   static std::string name(const std::string &path) { return path.substr(path.rfind('/') + 1); }

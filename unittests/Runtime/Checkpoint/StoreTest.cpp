@@ -2,6 +2,8 @@
 
 #include "CheckpointFixture.h"
 
+#include <sys/stat.h>
+
 using namespace ds;
 using namespace ds::rt;
 using namespace ds::rt::test;
@@ -147,6 +149,26 @@ TEST_F(Store, oneRunSavesInADirectory) {
   EXPECT_THAT(second.error().message, testing::HasSubstr("another run saves its checkpoints there"));
   { const StoreLock released = std::move(*first); }
   EXPECT_TRUE(StoreLock::take(root + "/deep/er"));
+}
+
+/// Neither made nor held behind a link, and nothing is waited for.
+TEST_F(Store, theLockIsAFileOfItsOwn) {
+  fs::create_directory(root + "/s");
+  const auto refused = [&] {
+    const Result<StoreLock> lock = StoreLock::take(root + "/s");
+    return !lock && lock.error().code == ExitCode::Io &&
+           lock.error().message.find("/s/.lock' is no regular file") != std::string::npos;
+  };
+  fs::create_symlink("../elsewhere", root + "/s/.lock");
+  EXPECT_TRUE(refused());
+  EXPECT_FALSE(fs::exists(root + "/elsewhere"));
+  writeText(root + "/elsewhere", "x");
+  EXPECT_TRUE(refused());
+  fs::remove(root + "/s/.lock");
+  ASSERT_EQ(::mkfifo((root + "/s/.lock").c_str(), 0600), 0);
+  EXPECT_TRUE(refused());
+  fs::remove(root + "/s/.lock");
+  EXPECT_TRUE(StoreLock::take(root + "/s"));
 }
 
 TEST_F(Store, aFileIsNoDirectory) {

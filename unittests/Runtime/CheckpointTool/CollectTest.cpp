@@ -22,7 +22,7 @@ protected:
   /// What an unfinished save leaves.
   std::string leave(uint64_t step) {
     const std::string path = *beginSave(systemFiles(), root, step);
-    writeText(path + "/part", "12345");
+    writeText(path + "/shard-00000-model-00001-of-00001.safetensors", "12345");
     return fs::path(path).filename();
   }
   Status collect(CollectOptions options) {
@@ -131,6 +131,22 @@ TEST_F(Collect, linksAreNotFollowed) {
   ASSERT_TRUE(collect({.damaged = true}));
   EXPECT_THAT(removed, IsEmpty());
   EXPECT_TRUE(fs::exists(root + "/precious/file"));
+  EXPECT_THAT(notices, ElementsAre(HasSubstr("stays, for it is a link: ")));
+}
+
+/// Nor does a dry run say that it would go.
+TEST_F(Collect, whatNoSaveHasMadeStays) {
+  saveSteps({1, 2, 3});
+  const std::string left = leave(4);
+  writeText(root + "/" + left + "/notes.txt", "x");
+  writeText(root + "/step-1/notes.txt", "x");
+  for (const bool dryRun : {true, false}) {
+    ASSERT_TRUE(collect({.keep = 2, .dryRun = dryRun}));
+    EXPECT_THAT(removed, IsEmpty());
+    EXPECT_THAT(notices, ElementsAre(HasSubstr("stays: no save has made 'notes.txt'"),
+                                     HasSubstr("step-1' stays: no save has made 'notes.txt'")));
+  }
+  EXPECT_TRUE(readManifest(root + "/step-1"));
 }
 
 } // namespace

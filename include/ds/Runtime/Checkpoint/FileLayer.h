@@ -42,12 +42,14 @@ public:
   virtual int makeDirectory(const std::string &path) = 0;
   /// The names in it survive a loss of power.
   virtual int syncDirectory(const std::string &path) = 0;
+  virtual int syncDirectory(int directory) = 0;
   /// Both lie in one directory. What is called `to` is replaced if it is a file or an empty directory.
   virtual int rename(const std::string &from, const std::string &to) = 0;
   /// Gives each of two the name of the other, at once. ENOSYS or EINVAL where the file system cannot.
   virtual int exchange(const std::string &one, const std::string &other) = 0;
-  virtual int remove(const std::string &file) = 0;
-  virtual int removeDirectory(const std::string &path) = 0;
+  /// What is removed is named within an open directory: a path may lead elsewhere the next time.
+  virtual int remove(int directory, const std::string &file) = 0;
+  virtual int removeDirectory(int parent, const std::string &name) = 0;
 };
 
 /// The operating system's.

@@ -33,6 +33,7 @@ struct StoredCheckpoint {
   std::string save;    ///< of what other nodes have parts of too: letters of the save; else empty
   std::string run;     ///< Manifest::run; empty also where that cannot be read
   bool hasManifest = false;
+  bool isLink = false; ///< it lies elsewhere: read as any other, never removed, and not counted by --keep
 };
 
 struct StoreListing {
@@ -65,11 +66,12 @@ std::string uniqueLetters();
 /// Makes the directory and those above it that are missing, durably.
 Status makeDirectories(FileLayer &layer, const std::string &path);
 
-/// Makes the directory of a new save and returns its path. `root` is made if it is not there.
+/// Makes the directory of a new save and returns its path. `root` is made if it is not there. Io: also where
+/// a symbolic link has the name that the checkpoint would get.
 Result<std::string> beginSave(FileLayer &layer, const std::string &root, uint64_t step);
 
 /// Turns `unfinished`, in which all files of the manifest lie synced, into a checkpoint and returns its path.
-/// One of the same step is replaced.
+/// One of the same step is replaced; what no save has made in it stays, under a name of a leftover.
 Result<std::string> commitSave(FileLayer &layer, const std::string &root, const std::string &unfinished,
                                const Manifest &manifest);
 
@@ -78,14 +80,23 @@ Status writeManifest(FileLayer &layer, const std::string &unfinished, const Mani
 Result<std::string> publishSave(FileLayer &layer, const std::string &root, const std::string &unfinished,
                                 uint64_t step);
 
-/// Removes a directory of checkpoint files; its manifest goes first.
+/// Removes a directory that a save has made; its manifest goes first. It is open all the while and never
+/// looked up again, so that nothing behind a link is touched, whenever that link appears. Invalid: it is a
+/// link or a mount point, or has something that no save makes; then nothing is removed.
 Status removeCheckpoint(FileLayer &layer, const std::string &directory);
 
+/// What removeCheckpoint would refuse, without removing anything.
+Status checkRemovable(const std::string &directory);
+
+/// Hears of each that stays though it was to go, and why.
+using StaysNotice = std::function<void(const Error &)>;
+
 /// Removes all but the newest `keep` whole checkpoints, two at least, and what unfinished saves have left.
-/// Damaged ones stay. Requires the lock, and that no save is under way. Parts of saves count where all nodes
-/// have theirs: those of `everywhere`, if that is given; others go as soon as so many newer ones are there.
+/// Damaged ones and links stay; so does what removeCheckpoint refuses, of which `stays` hears. Requires the
+/// lock, and that no save is under way. Parts of saves count where all nodes have theirs: those of
+/// `everywhere`, if that is given; others go as soon as so many newer ones are there.
 Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
-                        const std::set<std::string> *everywhere = nullptr);
+                        const std::set<std::string> *everywhere = nullptr, const StaysNotice &stays = {});
 
 /// Takes checkpoints out of the way of a run that has gone back before them: they get another name, under
 /// which nothing resumes from them, counts or removes them. Returns the old names, each with the new one.
@@ -97,7 +108,8 @@ setAside(FileLayer &layer, const std::string &root,
 /// The right to write to a directory of checkpoints, until it is destroyed or the process ends.
 class StoreLock {
 public:
-  /// Makes `root` if it is not there. Io: another process has it, or it cannot be made.
+  /// Makes `root` if it is not there. Io: another process has it, it cannot be made, or `.lock` is a link or
+  /// no file.
   static Result<StoreLock> take(const std::string &root);
 
   StoreLock(StoreLock &&other) noexcept : file(other.file) { other.file = -1; }
