@@ -6,12 +6,30 @@
 #include "ds/Support/Messages.h"
 #include "ds/Support/StandardStreams.h"
 
+#include <csignal>
 #include <cstdio>
 #include <unistd.h>
 
 int report(const ds::Error &error) {
   std::fputs(ds::spellError("ds-run", error, ds::terminalColumns(STDERR_FILENO)).c_str(), stderr);
   return static_cast<int>(error.code);
+}
+
+/// The exit code of a launcher. Where it is a shell's for a signal, the process ends by that signal, as one
+/// without ranks would have: a shell ends a script for it.
+static int endAs(int code) {
+  constexpr int kBySignal = 128;
+  if (code <= kBySignal)
+    return code;
+  const int signal = code - kBySignal;
+  std::fflush(nullptr);
+  std::signal(signal, SIG_DFL);
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::pthread_kill(::pthread_self(), signal);
+  return code;
 }
 
 std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, bool asked,
@@ -44,6 +62,6 @@ std::optional<int> takeIdentity(ds::rt::RankIdentity &place, uint32_t ranks, boo
   ds::rt::LaunchOptions launch;
   launch.ranks = ranks;
   launch.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeoutSeconds * 1000));
-  return restarts.most > 0 ? ds::rt::launchWithRestarts(launch, restarts, argv)
-                           : ds::rt::launchRanks(launch, argv);
+  return endAs(restarts.most > 0 ? ds::rt::launchWithRestarts(launch, restarts, argv)
+                                 : ds::rt::launchRanks(launch, argv).code);
 }

@@ -5,6 +5,7 @@
 #include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/Restarts.h"
 
+using namespace ds;
 using namespace ds::rt;
 using namespace ds::rt::test;
 using testing::HasSubstr;
@@ -124,6 +125,20 @@ TEST_F(RestartsTest, ASignalEndsTheJobForGood) {
   const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.code, 75) << outcome.err;
   EXPECT_THAT(outcome.err, testing::Not(HasSubstr("starts again")));
+}
+
+/// Also while the launcher waits before it starts the job again.
+TEST_F(RestartsTest, ASignalEndsTheWaiting) {
+  write(regression());
+  fs::create_directory(at("busy"));
+  const Result<StoreLock> lock = StoreLock::take(at("busy")); // every start fails with exit 6
+  ASSERT_TRUE(lock);
+  const pid_t child = start({"p.dsx", "--data", "data.safetensors", "--save", "busy", "--restarts", "9"});
+  ASSERT_TRUE(waitUntil([&] { return hasText(at("err"), "starts again in 2 s"); }));
+  ::kill(child, SIGINT);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("the job is not started again: it was asked to end"));
 }
 
 TEST_F(RestartsTest, NeedsADirectory) {

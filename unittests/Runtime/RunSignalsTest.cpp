@@ -106,22 +106,85 @@ TEST_F(RunSignalsTest, WithoutSavingNothingIsKept) {
   EXPECT_THAT(outcome.err, HasSubstr("; nothing was kept\n  hint: give --save DIR"));
 }
 
-TEST_F(RunSignalsTest, TheSecondEndsAtOnce) {
-  write(slowRegression(/*stepMs=*/600000, 0));
-  for (auto [first, second] : {std::pair(SIGUSR1, SIGTERM), {SIGTERM, SIGINT}, {SIGHUP, SIGUSR2}}) {
-    fs::remove(at("out"));
-    const pid_t child = begin("p.dsx " + kForever + kSave);
-    ASSERT_TRUE(waitUntil([&] { return hasText(at("out"), "run  "); }));
-    ::kill(child, first);
-    ::kill(child, second);
-    EXPECT_THAT(finish(child).code, AnyOf(128 + first, 128 + second)); // whichever is delivered last
-    EXPECT_FALSE(fs::exists(at("w.safetensors")));
+/// When the first of two signals comes.
+enum class Moment {
+  Start, ///< while processes are started, before or after they listen
+  Step,  ///< within a step that does not end
+  Steps, ///< while steps go by
+  Save,  ///< when a checkpoint is being written
+};
+
+struct Pair {
+  Moment moment;
+  int first, second;
+};
+constexpr Pair kPairs[] = {
+    {Moment::Start, SIGINT, SIGINT},  {Moment::Start, SIGTERM, SIGINT}, {Moment::Step, SIGINT, SIGINT},
+    {Moment::Step, SIGTERM, SIGTERM}, {Moment::Step, SIGUSR1, SIGTERM}, {Moment::Step, SIGHUP, SIGUSR2},
+    {Moment::Steps, SIGINT, SIGINT},  {Moment::Steps, SIGTERM, SIGINT}, {Moment::Save, SIGTERM, SIGTERM},
+    {Moment::Save, SIGINT, SIGTERM},
+};
+
+/// One row of the table: ranks, whether they would be started again, and a pair of signals.
+class SignalPairsTest : public RunSignalsTest {
+protected:
+  void run(uint32_t ranks, bool restarts, const Pair &pair) {
+    const bool isSlow = pair.moment == Moment::Step;
+    Program program = slowRegression(isSlow ? 600000 : 1, 0, /*ballast=*/isSlow ? 1 : 4 << 20);
+    program.world = ranks;
+    if (ranks > 1) {
+      program.mesh = {{"dp", ranks}};
+      program.dataAxes = {0};
+    }
+    write(program);
+    for (const char *name : {"out", "err", "s"})
+      fs::remove_all(at(name));
+    const pid_t child = begin("p.dsx " + kForever + "--save s --save-every 5 --ranks " +
+                              std::to_string(ranks) + (restarts ? " --restarts 5" : ""));
+    meet(pair.moment);
+    ::kill(child, pair.first);
+    // Who presses a key once more does so again when nothing happens: two that come at once are one.
+    siginfo_t ended = {};
+    while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+           ended.si_pid == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      ::kill(child, pair.second);
+    }
+    const Outcome outcome = finish(child);
+    if (isSlow)
+      EXPECT_THAT(outcome.code, AnyOf(128 + pair.first, 128 + pair.second)) << outcome.err;
+    else
+      EXPECT_THAT(outcome.code, AnyOf(75, 128 + pair.first, 128 + pair.second)) << outcome.err;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("starts again")));
   }
+  void meet(Moment moment) {
+    if (moment == Moment::Start)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5 * (next++ % 8)));
+    else if (moment == Moment::Step)
+      EXPECT_TRUE(waitUntil([&] { return hasText(at("out"), "run  "); }));
+    else if (moment == Moment::Steps)
+      waitForStep(at("out"));
+    else
+      EXPECT_TRUE(waitUntil([&] { return fs::exists(at("s")) && !fs::is_empty(at("s")); }));
+  }
+  unsigned next = 0;
+};
+
+/// Nothing is started again, nothing goes on, and the code is that of the request or of the signal.
+TEST_F(SignalPairsTest, EndTheJobWhenever) {
+  for (const uint32_t ranks : {1u, 2u})
+    for (const bool restarts : {false, true})
+      for (const Pair &pair : kPairs) {
+        SCOPED_TRACE(std::to_string(ranks) + (restarts ? " ranks with" : " ranks without") +
+                     " restarts, moment " + std::to_string(static_cast<int>(pair.moment)) + ": " +
+                     nameOf(pair.first) + ", " + nameOf(pair.second));
+        run(ranks, restarts, pair);
+      }
 }
 
 TEST_F(RunSignalsTest, NohupKeepsAHangUpAway) {
   inChild = [] { ::signal(SIGHUP, SIG_IGN); };
-  for (const char *program : {"p.dsx ", "p2.dsx --ranks 2 "}) {
+  for (const char *program : {"p.dsx ", "p2.dsx --ranks 2 ", "p2.dsx --ranks 2 --restarts 2 --save s "}) {
     fs::remove(at("out"));
     const pid_t child = begin(program + kForever);
     waitForStep(at("out"));
@@ -130,7 +193,7 @@ TEST_F(RunSignalsTest, NohupKeepsAHangUpAway) {
     ::kill(child, SIGTERM);
     const Outcome outcome = finish(child);
     EXPECT_EQ(outcome.code, 75) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(" by SIGTERM; nothing was kept"));
+    EXPECT_THAT(outcome.err, HasSubstr(" by SIGTERM; "));
   }
 }
 
@@ -235,22 +298,6 @@ TEST_F(RunSignalsTest, WhoSignalsEveryProcessAsksOnce) {
     const Outcome outcome = finish(child);
     EXPECT_EQ(outcome.code, 75) << outcome.err;
   }
-}
-
-TEST_F(RunSignalsTest, TheSecondByTheLauncherEndsAllAtOnce) {
-  Program slow = slowRegression(/*stepMs=*/600000, 0);
-  slow.world = 2;
-  slow.mesh = {{"dp", 2}};
-  slow.dataAxes = {0};
-  write(slow);
-  const pid_t child = begin("p.dsx --ranks 2 " + kForever + kSave);
-  ASSERT_TRUE(waitUntil([&] { return hasText(at("out"), "run  "); }));
-  ::kill(child, SIGUSR1);
-  ::kill(child, SIGTERM);
-  const Outcome outcome = finish(child);
-  EXPECT_EQ(outcome.code, 7);
-  EXPECT_THAT(outcome.err, HasSubstr("rank 0 was killed by signal "));
-  EXPECT_FALSE(fs::exists(at("w.safetensors")));
 }
 
 TEST_F(RunSignalsTest, MpirunPassesSlurmsNoticesOn) {

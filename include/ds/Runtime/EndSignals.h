@@ -21,11 +21,19 @@ inline constexpr std::array<int, 5> kEndSignals = {SIGINT, SIGTERM, SIGHUP, SIGU
 /// process of a job, and then a rank gets the same request twice.
 inline constexpr int kPassedOn = 0x64737231;
 
+/// Whether the signal means nothing to this process: SIGHUP under `nohup`, which stays so.
+inline bool isIgnoredEndSignal(int signal) {
+  struct sigaction action = {};
+  return signal == SIGHUP && ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// Those that ask this process to end.
 inline sigset_t endSignals() {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int signal : kEndSignals)
-    ::sigaddset(&set, signal);
+    if (!isIgnoredEndSignal(signal))
+      ::sigaddset(&set, signal);
   return set;
 }
 

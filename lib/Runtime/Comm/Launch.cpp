@@ -44,6 +44,8 @@ using std::chrono::milliseconds;
 
 /// Once a rank has ended: how long another may be stopped, and how long beyond the time-out any may go on.
 constexpr milliseconds kStoppedPatience(1000), kLastPatience(2000);
+/// How long a rank may take to end at once: it may still be blocked, or stopped.
+constexpr milliseconds kSecondPatience(1000);
 
 /// Whether a signal or a debugger has stopped the process.
 bool isStopped(pid_t pid) {
@@ -70,7 +72,7 @@ public:
     for (uint32_t rank = 0; rank < options.ranks; ++rank)
       children[rank].lines = RankLines(rank);
   }
-  int run();
+  LaunchEnd run();
 
 private:
   Status prepare();
@@ -100,12 +102,14 @@ private:
   std::vector<RankEnd> ends;     ///< in the order in which they came
   std::vector<pollfd> entries;   ///< signals, stderr, and then outputs
   std::vector<uint32_t> talkers; ///< whose output each entry from the third on is
+  std::vector<int> requests;     ///< signals that have asked for the end, in the order in which they came
   bool over = false;             ///< some rank has ended; they end together or because of each other
   bool failed = false, causeNamed = false;
-  Deadline firstEnd, patience; ///< once over: since when, and when those that still run are killed
+  Deadline firstEnd;                   ///< once over: since when
+  Deadline patience = Deadline::max(); ///< when those that still run are killed
 };
 
-int Launcher::run() {
+LaunchEnd Launcher::run() {
   Status started = prepare();
   if (started)
     started = start();
@@ -113,10 +117,10 @@ int Launcher::run() {
     killAll();
     const Error &error = started.error();
     std::fputs(spellError("ds-run", error, terminalColumns(STDERR_FILENO)).c_str(), stderr);
-    return static_cast<int>(error.code);
+    return {static_cast<int>(error.code), !requests.empty()};
   }
   watch();
-  return chooseExitCode(ends);
+  return {chooseExitCode(ends, requests), !requests.empty()};
 }
 
 /// Everything that is needed before the first rank.
@@ -234,10 +238,11 @@ void Launcher::killAll() {
 /// Until every rank has ended and everything that was said has been passed on.
 void Launcher::watch() {
   while (listEntries()) {
-    if (over)
+    const bool isEnding = over || requests.size() > 1;
+    if (isEnding)
       endStragglers();
     constexpr int kLookAgainMs = 100;
-    if (::poll(entries.data(), entries.size(), over ? kLookAgainMs : -1) <= 0)
+    if (::poll(entries.data(), entries.size(), isEnding ? kLookAgainMs : -1) <= 0)
       continue;
     for (size_t i = 0; i < talkers.size(); ++i) // before the ends, which are younger
       if (entries[i + 2].revents)
@@ -277,19 +282,26 @@ void Launcher::takeSignals() {
     collect(rank);
 }
 
-/// Once a rank has ended: kills what is stopped, which cannot end by itself, and in the end everything.
+/// Once a rank has ended: kills what is stopped, which cannot end by itself, and when the patience is at its
+/// end everything.
 void Launcher::endStragglers() {
   const Deadline now = Clock::now();
   for (Child &child : children) {
     const bool running = !child.ended && !child.killed;
-    if (running && (now >= patience || (now >= firstEnd + kStoppedPatience && isStopped(child.pid)))) {
+    const bool mayBeStopped = over && now >= firstEnd + kStoppedPatience;
+    if (running && (now >= patience || (mayBeStopped && isStopped(child.pid)))) {
       child.killed = true;
       ::kill(child.pid, SIGKILL);
     }
   }
 }
 
+/// A request to end, for every rank. After the second one a rank that goes on does not because it may, but
+/// because it cannot hear: signals of one number that a process has not taken yet count as one.
 void Launcher::passOn(int signal) {
+  requests.push_back(signal);
+  if (requests.size() == 2)
+    patience = std::min(patience, Clock::now() + kSecondPatience);
   bool running = false;
   for (const Child &child : children)
     if (!child.ended) {
@@ -339,7 +351,8 @@ void Launcher::collect(uint32_t rank) {
 void Launcher::startPatience() {
   over = true;
   firstEnd = Clock::now();
-  patience = firstEnd + options.timeout + kLastPatience;
+  if (requests.size() < 2) // else there is less of it already
+    patience = firstEnd + options.timeout + kLastPatience;
 }
 
 void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
@@ -365,6 +378,6 @@ void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
 
 } // namespace
 
-int launchRanks(const LaunchOptions &options, char **argv) { return Launcher(options, argv).run(); }
+LaunchEnd launchRanks(const LaunchOptions &options, char **argv) { return Launcher(options, argv).run(); }
 
 } // namespace ds::rt

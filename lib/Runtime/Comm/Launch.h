@@ -14,8 +14,9 @@ struct RankEnd {
   int code = 0;
 };
 
-/// The exit code of a job whose ranks ended so, in this order; see launchRanks.
-int chooseExitCode(const std::vector<RankEnd> &ends);
+/// The exit code of a job whose ranks ended so, in this order, after these signals had asked for the end; see
+/// launchRanks.
+int chooseExitCode(const std::vector<RankEnd> &ends, const std::vector<int> &requests = {});
 
 /// Each rank's share of `processors`: equal runs of neighbours, or one processor each in turn if there are
 /// fewer processors than ranks.

@@ -30,14 +30,21 @@ uint32_t mostRanks(size_t processors) {
       std::sqrt(kPairsPerProcessor * static_cast<double>(std::max<size_t>(processors, 1))));
 }
 
-int chooseExitCode(const std::vector<RankEnd> &ends) {
+int chooseExitCode(const std::vector<RankEnd> &ends, const std::vector<int> &requests) {
+  constexpr int kBySignal = 128; // what a shell adds to the number
   for (const RankEnd &end : ends)
     if (end.signal == 0 && end.code != 0 && end.code != static_cast<int>(ExitCode::Peer))
       return end.code;
+  const auto failed = [](const RankEnd &end) { return end.signal != 0 || end.code != 0; };
+  if (std::none_of(ends.begin(), ends.end(), failed))
+    return 0;
+  if (requests.size() > 1)
+    return kBySignal + requests[1];
+  // One is enough for ranks that do not catch it, as those that measure a machine.
   for (const RankEnd &end : ends)
-    if (end.signal != 0 || end.code != 0)
-      return static_cast<int>(ExitCode::Peer);
-  return 0;
+    if (requests.size() == 1 && end.signal == requests[0])
+      return kBySignal + requests[0];
+  return static_cast<int>(ExitCode::Peer);
 }
 
 std::vector<int> ownProcessors() {

@@ -37,11 +37,6 @@ void onSignal(int signal, siginfo_t *info, void *) {
   std::raise(signal); // comes when this handler returns
 }
 
-bool isIgnored(int signal) {
-  struct sigaction action = {};
-  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 } // namespace
 
 void watchInterrupts(bool parentPassesOn) {
@@ -51,7 +46,7 @@ void watchInterrupts(bool parentPassesOn) {
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   action.sa_mask = endSignals();
   for (const int signal : kEndSignals)
-    if (signal != SIGHUP || !isIgnored(SIGHUP))
+    if (!isIgnoredEndSignal(signal))
       ::sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -71,8 +71,13 @@ int launchWithRestarts(const LaunchOptions &launch, const RestartOptions &restar
   for (;;) {
     sigset_t mask; // the launcher changes it and leaves it
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-    const int code = launchRanks(launch, argv);
+    const auto [code, asked] = launchRanks(launch, argv);
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    if (asked) { // however it has ended then
+      if (RestartPolicy::mayHelp(code))
+        logLine("the job is not started again: it was asked to end");
+      return code;
+    }
     const std::optional<uint64_t> newest = newestStep(restarts.save);
     hasSaved |= newest && newest != atFirst;
     const std::optional<double> wait = policy.afterEnd(code, newest);
@@ -85,8 +90,10 @@ int launchWithRestarts(const LaunchOptions &launch, const RestartOptions &restar
     }
     logLine(fmt::format("the job has ended with exit code {}: starts again in {:g} s, {}", code, *wait,
                         hasSaved && newest ? fmt::format("from step {}", *newest) : "as it was started"));
-    if (isEndedWhileWaiting(*wait))
+    if (isEndedWhileWaiting(*wait)) {
+      logLine("the job is not started again: it was asked to end");
       return static_cast<int>(ExitCode::Interrupted);
+    }
     if (hasSaved)
       ::setenv(kResumeVariable, "auto", 1);
   }

@@ -38,6 +38,19 @@ TEST(Launcher, returns_the_code_of_the_cause) {
   EXPECT_EQ(chooseExitCode({{0, 75}, {0, 75}}), 75);
 }
 
+/// A first request ends ranks that catch it with 75; what a signal has ended has the shell's code of it.
+TEST(Launcher, returns_the_code_of_the_signal_that_ended_the_job) {
+  const std::vector<int> once = {SIGINT}, twice = {SIGUSR1, SIGTERM};
+  EXPECT_EQ(chooseExitCode({{0, 75}, {0, 75}}, once), 75);
+  EXPECT_EQ(chooseExitCode({{0, 0}, {0, 0}}, twice), 0); // it had trained all there was
+  EXPECT_EQ(chooseExitCode({{0, 75}, {SIGTERM, 0}}, twice), 75);
+  EXPECT_EQ(chooseExitCode({{0, 6}, {0, 7}}, once), 6); // the last save has failed
+  EXPECT_EQ(chooseExitCode({{SIGUSR1, 0}, {0, 7}}, twice), 128 + SIGTERM);
+  EXPECT_EQ(chooseExitCode({{0, 7}, {SIGKILL, 0}}, twice), 128 + SIGTERM);
+  EXPECT_EQ(chooseExitCode({{SIGINT, 0}, {SIGINT, 0}}, once), 128 + SIGINT);
+  EXPECT_EQ(chooseExitCode({{SIGSEGV, 0}, {0, 7}}, once), 7);
+}
+
 /// comm-player under a launcher, with its output.
 struct Played {
   int code = 0;
@@ -105,7 +118,7 @@ TEST(Launcher, forwards_signals_to_all_ranks) {
                   directory.path + "/out");
   std::this_thread::sleep_for(milliseconds(500));
   ::kill(process.id(), SIGTERM);
-  EXPECT_EQ(process.wait(milliseconds(60000)), 7); // the player does not catch it
+  EXPECT_EQ(process.wait(milliseconds(60000)), 128 + SIGTERM); // the player does not catch it
   EXPECT_THAT(process.output(), HasSubstr("rank 0 was killed by signal 15"));
   EXPECT_THAT(process.output(), HasSubstr("rank 1 was killed by signal 15"));
 }

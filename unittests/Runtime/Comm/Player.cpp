@@ -229,7 +229,7 @@ int main(int argc, char **argv) {
     LaunchOptions launch;
     launch.ranks = options.ranks;
     launch.timeout = options.timeout;
-    return launchRanks(launch, argv);
+    return launchRanks(launch, argv).code;
   }
   return Player(options, *place).play();
 }
