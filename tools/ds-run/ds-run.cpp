@@ -146,6 +146,9 @@ int run(int argc, char **argv) {
   if (restarts > 0 && options.save.empty())
     return report(
         {ds::ExitCode::Usage, "--restarts needs --save", "without checkpoints all would begin anew"});
+  if (!ds::rt::isStartedAsRank() && (options.ranks > 1 || restarts > 0))
+    if (const ds::Status status = ds::rt::checkBeforeLaunch(options); !status)
+      return report(status.error());
   if (const std::optional<int> code =
           takeIdentity(options.place, options.ranks, app.count("--ranks") > 0, options.timeoutSeconds,
                        filesOf(options), argv, {restarts, options.save}))

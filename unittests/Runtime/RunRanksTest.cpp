@@ -166,6 +166,11 @@ TEST_F(RunRanksTest, RefusesAnotherNumberOfRanks) {
   EXPECT_EQ(two.code, 3);
   EXPECT_THAT(two.err, HasSubstr("compiled for 4 ranks, but 2 were started"));
   EXPECT_THAT(two.err, HasSubstr("--ranks 4"));
+  // At once, by the launcher alone: so many would take longer to come together than anybody waits.
+  const Outcome many = run("--data data.safetensors --ranks 300");
+  EXPECT_EQ(many.code, 3);
+  EXPECT_THAT(many.err, HasSubstr("compiled for 4 ranks, but 300 were started"));
+  EXPECT_THAT(many.err, Not(HasSubstr("rank 0 ended")));
 }
 
 TEST_F(RunRanksTest, RefusesRanksThatDiffer) {

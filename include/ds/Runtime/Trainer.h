@@ -62,6 +62,10 @@ struct TrainOptions {
   bool verifyStorage = false; ///< compare what is read from there with what was written
 };
 
+/// What one process can refuse for all `options.ranks` before any of them is started: options, and a program
+/// that cannot be read or is for another number of ranks.
+Status checkBeforeLaunch(const TrainOptions &options);
+
 /// Runs to the end, to an interruption or to the first error; prints results on stdout and the log on stderr.
 /// Returns Error{Interrupted} after an interruption that was handled cleanly.
 Status train(const TrainOptions &options);

@@ -27,8 +27,8 @@ struct Head {
 
 } // namespace
 
-Control::Control(std::vector<Card> cards, uint32_t rank)
-    : cards(std::move(cards)), rank(rank), peers(this->cards.size()),
+Control::Control(std::vector<Card> cards, uint32_t rank, Options options)
+    : cards(std::move(cards)), rank(rank), options(std::move(options)), peers(this->cards.size()),
       wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Control::~Control() { stop(); }

@@ -15,6 +15,7 @@
 #define DS_LIB_RUNTIME_COMM_CONTROL_H
 
 #include "Card.h"
+#include "Reception.h"
 #include "Socket.h"
 
 #include <atomic>
@@ -37,13 +38,19 @@ std::string spellCollective(uint64_t sequence, uint32_t channel, const char *kin
 /// failure that any of it hears of.
 class Control {
 public:
-  /// Connects to every other rank. `cards` are those of all ranks; this one listens on `listener`. Once the
-  /// job has failed this process ends by itself, with ExitCode::Peer, unless this object is gone within
-  /// `failureLimit`: a thread that hangs, because nobody reads what it writes or its storage is gone, would
-  /// keep the process for ever.
+  struct Options {
+    /// Once the job has failed this process ends by itself, with ExitCode::Peer, unless this object is gone
+    /// within the limit: a thread that hangs, because nobody reads what it writes or its storage is gone,
+    /// would keep the process for ever.
+    std::optional<std::chrono::milliseconds> failureLimit = {};
+    /// What the launcher has told of a rank that will not come; empty while nothing. Asked while ranks
+    /// connect.
+    std::function<std::string()> absence = {};
+  };
+
+  /// Connects to every other rank. `cards` are those of all ranks, who call this one at `reception`.
   static Result<std::unique_ptr<Control>> connect(std::vector<Card> cards, uint32_t rank,
-                                                  const Socket &listener, Deadline deadline,
-                                                  std::optional<std::chrono::milliseconds> failureLimit = {});
+                                                  Reception &reception, Deadline deadline, Options options);
   ~Control();
 
   uint32_t world() const { return static_cast<uint32_t>(cards.size()); }
@@ -121,15 +128,16 @@ private:
     bool gone = false; ///< of the listening thread
   };
 
-  Control(std::vector<Card> cards, uint32_t rank);
-  Status join(const Socket &listener, Deadline deadline);
+  Control(std::vector<Card> cards, uint32_t rank, Options options);
+  Status join(Reception &reception, Deadline deadline);
   Status listen();
   Status callLower(Deadline deadline);
-  Status answerHigher(const Socket &listener, Deadline deadline);
+  Status answerHigher(Reception &reception, Deadline deadline);
   void hearNews(std::chrono::milliseconds patience);
-  void tellLateCallers(const Socket &listener);
+  bool isAbsenceTold();
+  void tellLateCallers(Reception &reception);
   std::vector<uint32_t> missingCallers() const;
-  std::optional<uint32_t> admit(Socket socket, Deadline deadline);
+  void takeCalls(Reception &reception);
   bool write(uint32_t peer, Frame frame, const std::string &text, Deadline deadline);
   bool hear(int other, int limitMs);
   void read(uint32_t peer);
@@ -150,15 +158,15 @@ private:
 
   const std::vector<Card> cards;
   const uint32_t rank;
+  const Options options;
   std::vector<std::unique_ptr<Peer>> peers; ///< by rank; null for this one
   std::mutex mutex;                         ///< guards what says so, reason and actions
   std::condition_variable changed;          ///< blobs, finished or reason
   std::string reason;
   std::vector<std::function<void()>> actions;
-  std::vector<std::optional<Wait>> waits;                ///< by channel, while it waits; guarded by mutex
-  std::atomic<int> lookMs{1000};                         ///< how often waits are looked after
-  std::optional<std::chrono::milliseconds> failureLimit; ///< set before the listening thread starts
-  Deadline failedSince{};                                ///< of the listening thread, once the job has failed
+  std::vector<std::optional<Wait>> waits; ///< by channel, while it waits; guarded by mutex
+  std::atomic<int> lookMs{1000};          ///< how often waits are looked after
+  Deadline failedSince{};                 ///< of the listening thread, once the job has failed
   /// What the listening thread has asked a peer about one of `waits`.
   struct Inquiry {
     uint32_t channel, peer;

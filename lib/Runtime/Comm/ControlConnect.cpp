@@ -18,34 +18,17 @@
 namespace ds::rt {
 namespace {
 
-/// Time for a stranger to say who it is, and for late callers to come. Where there are many more ranks than
-/// processors, a rank may have to wait for its turn between calling and saying so.
-constexpr std::chrono::milliseconds kHelloTime(2000), kHelloTimePerRank(20), kLateTime(1000);
-
-/// What a caller says first. It knows both secrets from the rendezvous of this very job.
-struct Hello {
-  char secretOfCaller[32], secretOfCalled[32];
-  uint32_t caller;
-};
-
-Hello makeHello(const Card &caller, const Card &called, uint32_t rank) {
-  Hello hello{};
-  std::memcpy(hello.secretOfCaller, caller.secret.data(), sizeof hello.secretOfCaller);
-  std::memcpy(hello.secretOfCalled, called.secret.data(), sizeof hello.secretOfCalled);
-  hello.caller = rank;
-  return hello;
-}
+/// Time for late callers to come, and how often those who wait look at what the launcher tells.
+constexpr std::chrono::milliseconds kLateTime(1000), kLookAgain(50);
 
 } // namespace
 
 Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint32_t rank,
-                                                  const Socket &listener, Deadline deadline,
-                                                  std::optional<std::chrono::milliseconds> failureLimit) {
-  std::unique_ptr<Control> control(new Control(std::move(cards), rank));
-  control->failureLimit = failureLimit;
-  if (Status joined = control->join(listener, deadline); !joined) {
+                                                  Reception &reception, Deadline deadline, Options options) {
+  std::unique_ptr<Control> control(new Control(std::move(cards), rank, std::move(options)));
+  if (Status joined = control->join(reception, deadline); !joined) {
     control->fail(joined.error().message);
-    control->tellLateCallers(listener);
+    control->tellLateCallers(reception);
     return joined.error();
   }
   if (Status started = control->listen(); !started) {
@@ -70,10 +53,10 @@ Status Control::listen() {
 }
 
 /// A rank that cannot be reached may have given up for another's sake: whoever knows why has told its peers.
-Status Control::join(const Socket &listener, Deadline deadline) {
+Status Control::join(Reception &reception, Deadline deadline) {
   Status joined = callLower(deadline);
   if (joined)
-    joined = answerHigher(listener, deadline);
+    joined = answerHigher(reception, deadline);
   else
     hearNews(kNewsTime);
   if (failed())
@@ -81,11 +64,19 @@ Status Control::join(const Socket &listener, Deadline deadline) {
   return joined;
 }
 
-/// Hears what the peers that are connected have to say, until one tells of a failure.
+/// Hears what the peers that are connected have to say, until one tells of a failure or the launcher does.
 void Control::hearNews(std::chrono::milliseconds patience) {
   const Deadline until = Clock::now() + patience;
-  while (!failed() && remainingMs(until) > 0)
-    hear(/*other=*/-1, remainingMs(until));
+  while (!failed() && remainingMs(until) > 0 && !isAbsenceTold())
+    hear(/*other=*/-1, std::min(remainingMs(until), static_cast<int>(kLookAgain.count())));
+}
+
+/// Whether the launcher has told of a rank that will not come; that is a failure.
+bool Control::isAbsenceTold() {
+  const std::string absence = options.absence ? options.absence() : std::string();
+  if (!absence.empty())
+    fail(absence);
+  return !absence.empty();
 }
 
 /// The ranks above that have not called yet.
@@ -97,13 +88,27 @@ std::vector<uint32_t> Control::missingCallers() const {
   return ranks;
 }
 
+/// Makes peers of the ranks that have called.
+void Control::takeCalls(Reception &reception) {
+  reception.work();
+  for (const uint32_t caller : missingCallers())
+    if (Socket socket = reception.take(caller, kNewsCall)) {
+      peers[caller] = std::make_unique<Peer>();
+      peers[caller]->socket = std::move(socket);
+    }
+}
+
 /// Tells ranks that call after this one has given up why, lest they take its end for the reason.
-void Control::tellLateCallers(const Socket &listener) {
+void Control::tellLateCallers(Reception &reception) {
   const Deadline until = Clock::now() + kLateTime;
-  while (!missingCallers().empty() && remainingMs(until) > 0) {
-    Socket socket = acceptFrom(listener, until);
-    if (const std::optional<uint32_t> caller = socket ? admit(std::move(socket), until) : std::nullopt)
-      write(*caller, Frame::Abort, failure(), until);
+  for (std::vector<uint32_t> missing = missingCallers(); !missing.empty() && remainingMs(until) > 0;
+       missing = missingCallers()) {
+    reception.await({missing.front()}, kNewsCall, std::min(until, Clock::now() + kLookAgain),
+                    [] { return false; });
+    takeCalls(reception);
+    for (const uint32_t caller : missing)
+      if (peers[caller])
+        write(caller, Frame::Abort, failure(), until);
   }
 }
 
@@ -111,32 +116,32 @@ void Control::tellLateCallers(const Socket &listener) {
 Status Control::callLower(Deadline deadline) {
   Status first;
   for (uint32_t peer = 0; peer < rank; ++peer) {
-    Result<Socket> socket = connectTo(cards[peer].address, cards[peer].port, deadline);
-    const Hello hello = makeHello(cards[rank], cards[peer], rank);
-    if (socket && sendAll(*socket, &hello, sizeof hello, deadline)) {
+    Result<Socket> socket = callRank(cards, rank, peer, kNewsCall, deadline);
+    if (socket) {
       peers[peer] = std::make_unique<Peer>();
       peers[peer]->socket = std::move(*socket);
     } else if (first) {
       first = Error{ExitCode::Peer,
-                    fmt::format("{} came to the rendezvous but takes no connection{}", name({peer}),
-                                socket ? "" : ": " + socket.error().message),
+                    fmt::format("{} came to the rendezvous but takes no connection: {}", name({peer}),
+                                socket.error().message),
                     ""};
     }
   }
   return first;
 }
 
-/// Waits for the calls of the ranks above, and hears meanwhile what those that are connected have to say.
-Status Control::answerHigher(const Socket &listener, Deadline deadline) {
+/// Waits for the calls of the ranks above, and hears meanwhile what those that are connected have to say, and
+/// the launcher: a rank that has left its card and died calls nobody, and holds no connection to be missed
+/// by.
+Status Control::answerHigher(Reception &reception, Deadline deadline) {
   const Deadline begin = Clock::now();
-  while (!missingCallers().empty() && !failed()) {
-    if (!hear(listener.get(), remainingMs(deadline))) {
-      if (remainingMs(deadline) == 0)
-        break;
-      continue;
-    }
-    if (Socket socket = acceptFrom(listener, Clock::now()))
-      admit(std::move(socket), deadline);
+  for (;;) {
+    takeCalls(reception);
+    if (missingCallers().empty() || remainingMs(deadline) == 0 || isAbsenceTold())
+      break;
+    hear(reception.descriptor(), std::min(remainingMs(deadline), static_cast<int>(kLookAgain.count())));
+    if (failed())
+      break;
   }
   if (failed() || missingCallers().empty())
     return {};
@@ -145,22 +150,6 @@ Status Control::answerHigher(const Socket &listener, Deadline deadline) {
                fmt::format("{} came to the rendezvous but did not connect within {}", name(missingCallers()),
                            spellSeconds(waited)),
                ""};
-}
-
-/// Takes a connection from a rank of this job that is not connected yet, and says which.
-std::optional<uint32_t> Control::admit(Socket socket, Deadline deadline) {
-  Hello hello;
-  if (!receiveAll(socket, &hello, sizeof hello,
-                  std::min(deadline, Clock::now() + kHelloTime + world() * kHelloTimePerRank)))
-    return std::nullopt;
-  if (hello.caller <= rank || hello.caller >= world() || peers[hello.caller])
-    return std::nullopt;
-  const Hello expected = makeHello(cards[hello.caller], cards[rank], hello.caller);
-  if (std::memcmp(&hello, &expected, sizeof hello) != 0)
-    return std::nullopt;
-  peers[hello.caller] = std::make_unique<Peer>();
-  peers[hello.caller]->socket = std::move(socket);
-  return hello.caller;
 }
 
 } // namespace ds::rt

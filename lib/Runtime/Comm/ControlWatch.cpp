@@ -77,6 +77,7 @@ void Control::listenUntilStopped() {
 void Control::endIfTooLate() {
   if (failedSince == Deadline())
     failedSince = Clock::now();
+  const std::optional<milliseconds> &failureLimit = options.failureLimit;
   if (!failureLimit || Clock::now() - failedSince < *failureLimit)
     return;
   writeToStderr(

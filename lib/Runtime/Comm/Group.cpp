@@ -21,11 +21,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
-#include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace ds::rt {
 namespace {
@@ -83,8 +82,9 @@ public:
   void showStacks() override { control->showStacks(control->findSilent()); }
   Status finish() override;
 
-  /// Connects `count` channels: memory to memory where all ranks can read each other's, else by Gloo.
-  Status addChannels(uint32_t count, const std::string &address, Deadline deadline);
+  /// Connects `count` channels: memory to memory where all ranks can read each other's, else by Gloo, on
+  /// connections between those who left `cards`, made at `reception`.
+  Status addChannels(uint32_t count, const std::vector<Card> &cards, Reception &reception, Deadline deadline);
 
 private:
   /// A channel, and who does something together on it.
@@ -95,8 +95,11 @@ private:
   };
 
   Result<bool> addLocalChannel(Deadline deadline);
-  Status addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline);
-  Status connectToAll(Transport &transport, const std::vector<std::string> &addresses);
+  Status addGlooChannel(const GlooApi &gloo, const std::vector<Card> &cards, Reception &reception,
+                        Deadline deadline);
+  Status connectToAll(SocketTransport &transport, CallPurpose purpose, const std::vector<Card> &cards,
+                      Reception &reception, Deadline deadline);
+  Error notConnected(const std::vector<uint32_t> &peers, const std::string &why);
   Transport &use(std::unique_ptr<Transport> transport);
 
   const RankIdentity place;
@@ -151,53 +154,52 @@ Result<bool> ConnectedGroup::addLocalChannel(Deadline deadline) {
   return true;
 }
 
-Status ConnectedGroup::addGlooChannel(const GlooApi &gloo, const std::string &address, Deadline deadline) {
+Status ConnectedGroup::addGlooChannel(const GlooApi &gloo, const std::vector<Card> &cards,
+                                      Reception &reception, Deadline deadline) {
   std::string error;
-  const milliseconds left(std::max(remainingMs(deadline), 1));
-  std::unique_ptr<Transport> made(gloo.create({place.rank, place.world, address.c_str(), left}, error));
+  std::unique_ptr<SocketTransport> made(gloo.create({place.rank, place.world}, error));
   if (!made) {
     control->fail(fmt::format("{} cannot open Gloo's TCP transport: {}", control->name({place.rank}), error));
-    return Error{ExitCode::Peer, control->failure(), "name the network interface with DS_INTERFACE"};
+    return Error{ExitCode::Peer, control->failure(), ""};
   }
-  Transport &transport = use(std::move(made));
-  Result<std::vector<std::string>> addresses =
-      control->exchange(transport.address(), "addresses of Gloo", milliseconds(remainingMs(deadline)));
-  if (!addresses)
-    return addresses.error();
-  return connectToAll(transport, *addresses);
+  SocketTransport &transport = *made;
+  const CallPurpose purpose = kDataCall + static_cast<CallPurpose>(channels.size());
+  use(std::move(made));
+  return connectToAll(transport, purpose, cards, reception, deadline);
 }
 
-/// Connects to all at once: one after the other a rank would wait for one that waits for a third, and blame
-/// it.
-Status ConnectedGroup::connectToAll(Transport &transport, const std::vector<std::string> &addresses) {
-  std::vector<std::thread> threads;
-  std::vector<uint32_t> missing;
-  std::mutex mutex; // guards missing
-  const auto connectTo = [&](uint32_t peer) {
-    if (transport.connect(peer, addresses[peer]))
-      return;
-    std::lock_guard<std::mutex> lock(mutex);
-    missing.push_back(peer);
+/// Calls the ranks below, then takes the calls of those above: nobody waits for a turn.
+Status ConnectedGroup::connectToAll(SocketTransport &transport, CallPurpose purpose,
+                                    const std::vector<Card> &cards, Reception &reception, Deadline deadline) {
+  const auto give = [&](uint32_t peer, Socket socket) -> Status {
+    if (transport.connect(peer, socket.release()))
+      return {};
+    return notConnected({peer}, transport.reason());
   };
-  std::string refused; // why not all could be called
-  for (uint32_t peer = 0; peer < place.world && refused.empty(); ++peer)
-    if (peer != place.rank)
-      try {
-        threads.emplace_back(connectTo, peer);
-      } catch (const std::system_error &error) {
-        refused = fmt::format("cannot start {} threads at once: {}", place.world - 1, error.code().message());
-        abort(refused); // breaks the transport, and so the other calls
-      }
-  for (std::thread &thread : threads)
-    thread.join();
-  if (!refused.empty())
-    return Error{ExitCode::Io, refused, processHint()};
-  if (missing.empty())
-    return {};
-  std::sort(missing.begin(), missing.end());
+  for (uint32_t peer = 0; peer < place.rank; ++peer) {
+    Result<Socket> socket = callRank(cards, place.rank, peer, purpose, deadline);
+    if (!socket)
+      return notConnected({peer}, socket.error().message);
+    if (Status given = give(peer, std::move(*socket)); !given)
+      return given;
+  }
+  std::vector<uint32_t> higher(place.world - place.rank - 1);
+  std::iota(higher.begin(), higher.end(), place.rank + 1);
+  const std::vector<uint32_t> missing =
+      reception.await(higher, purpose, deadline, [this] { return control->failed(); });
+  if (!missing.empty())
+    return notConnected(missing, "no call has come in time");
+  for (const uint32_t peer : higher)
+    if (Status given = give(peer, reception.take(peer, purpose)); !given)
+      return given;
+  return {};
+}
+
+/// That data cannot travel to `peers`; or why the job has failed, if anybody knows better.
+Error ConnectedGroup::notConnected(const std::vector<uint32_t> &peers, const std::string &why) {
   if (control->failure(milliseconds(500)).empty())
-    control->fail(fmt::format("{} did not connect to {} by Gloo: {}", control->name(missing),
-                              control->name({place.rank}), transport.reason()));
+    control->fail(fmt::format("{} did not connect to {} for data: {}", control->name(peers),
+                              control->name({place.rank}), why));
   return Error{ExitCode::Peer, control->failure(), ""};
 }
 
@@ -213,7 +215,8 @@ Transport &ConnectedGroup::use(std::unique_ptr<Transport> transport) {
   return used;
 }
 
-Status ConnectedGroup::addChannels(uint32_t count, const std::string &address, Deadline deadline) {
+Status ConnectedGroup::addChannels(uint32_t count, const std::vector<Card> &cards, Reception &reception,
+                                   Deadline deadline) {
   const char *transport = std::getenv("DS_TRANSPORT");
   local = place.oneHost && std::string(transport ? transport : "") != "gloo";
   while (local && channels.size() < count) {
@@ -234,7 +237,7 @@ Status ConnectedGroup::addChannels(uint32_t count, const std::string &address, D
   if (!gloo)
     abort(gloo.error().message);
   while (gloo && channels.size() < count)
-    if (Status status = addGlooChannel(**gloo, address, deadline); !status)
+    if (Status status = addGlooChannel(**gloo, cards, reception, deadline); !status)
       return status;
   return gloo ? Status() : Status(gloo.error());
 }
@@ -272,18 +275,38 @@ Result<std::vector<Card>> meetUnderPmix(const RankIdentity &place, const Card &m
   return all;
 }
 
-Result<std::unique_ptr<Control>> meet(const RankIdentity &place, const std::string &address,
-                                      Deadline deadline, milliseconds timeout) {
-  Card card{hostName(), address, 0, randomHex()};
-  Result<Socket> listener = listenOn(address, card.port);
+/// The launcher's note of a rank that will not come, as long as this rank looks for it.
+std::function<std::string()> absenceFor(const RankIdentity &place) {
+  if (place.kind != RankIdentity::Kind::Directory)
+    return {}; // other launchers end all ranks with one
+  return [place] { return toldAbsence(place, ::geteuid()); };
+}
+
+/// Meets the others, and connects to them.
+Result<std::unique_ptr<RankGroup>> join(const RankIdentity &place, const ConnectOptions &options) {
+  const Deadline deadline = Clock::now() + std::min(options.timeout, kRendezvousLimit);
+  const Result<std::string> address = ownAddress(place);
+  if (!address)
+    return address.error();
+  Card card{hostName(), *address, 0, randomHex()};
+  Result<Socket> listener = listenOn(*address, card.port);
   if (!listener)
     return listener.error();
-  Result<std::vector<Card>> cards = place.kind == RankIdentity::Kind::Pmix
-                                        ? meetUnderPmix(place, card, deadline)
-                                        : meetInDirectory(place, card, deadline);
+  const Result<std::vector<Card>> cards = place.kind == RankIdentity::Kind::Pmix
+                                              ? meetUnderPmix(place, card, deadline)
+                                              : meetInDirectory(place, card, deadline);
   if (!cards)
     return cards.error();
-  return Control::connect(std::move(*cards), place.rank, *listener, deadline, timeout + kLastWords);
+  Reception reception(*cards, place.rank, std::move(*listener)); // nobody calls once all are connected
+  Result<std::unique_ptr<Control>> control =
+      Control::connect(*cards, place.rank, reception, deadline,
+                       {.failureLimit = options.timeout + kLastWords, .absence = absenceFor(place)});
+  if (!control)
+    return control.error();
+  auto group = std::make_unique<ConnectedGroup>(place, options.timeout, std::move(*control));
+  if (Status status = group->addChannels(options.channels, *cards, reception, deadline); !status)
+    return status.error();
+  return std::unique_ptr<RankGroup>(std::move(group));
 }
 
 } // namespace
@@ -299,17 +322,7 @@ Result<std::unique_ptr<RankGroup>> connect(const RankIdentity &place, const Conn
   if (Status status = reserveDescriptors(descriptorsOfRank(place.world, options.channels, false), who);
       !status)
     return status.error();
-  const Deadline deadline = Clock::now() + std::min(options.timeout, kRendezvousLimit);
-  Result<std::string> address = ownAddress(place);
-  if (!address)
-    return address.error();
-  Result<std::unique_ptr<Control>> control = meet(place, *address, deadline, options.timeout);
-  if (!control)
-    return control.error();
-  auto group = std::make_unique<ConnectedGroup>(place, options.timeout, std::move(*control));
-  if (Status status = group->addChannels(options.channels, *address, deadline); !status)
-    return status.error();
-  return std::unique_ptr<RankGroup>(std::move(group));
+  return join(place, options);
 }
 
 } // namespace ds::rt

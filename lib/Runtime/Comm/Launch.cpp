@@ -35,6 +35,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace ds::rt {
 
@@ -87,6 +88,7 @@ private:
   void readOutput(uint32_t rank);
   void collect(uint32_t rank);
   void startPatience();
+  std::string spellEnd(uint32_t rank, const RankEnd &end) const;
   void noteFailure(uint32_t rank, const RankEnd &end);
   void endStragglers();
   void passOn(int signal);
@@ -104,7 +106,7 @@ private:
   std::vector<uint32_t> talkers; ///< whose output each entry from the third on is
   std::vector<int> requests;     ///< signals that have asked for the end, in the order in which they came
   bool over = false;             ///< some rank has ended; they end together or because of each other
-  bool failed = false, causeNamed = false;
+  bool failed = false, causeNamed = false, absenceTold = false;
   Deadline firstEnd;                   ///< once over: since when
   Deadline patience = Deadline::max(); ///< when those that still run are killed
 };
@@ -344,6 +346,10 @@ void Launcher::collect(uint32_t rank) {
   ends.push_back(end);
   if (!over)
     startPatience();
+  // Others may still wait for it, or for its call. Who misses another knows of one that is to be named.
+  if (end.signal != 0 || end.code != static_cast<int>(ExitCode::Peer))
+    if (!std::exchange(absenceTold, true))
+      reportAbsence(folder->path(), nonce, rank, spellEnd(rank, end));
   if (end.signal != 0 || end.code != 0)
     noteFailure(rank, end);
 }
@@ -355,25 +361,27 @@ void Launcher::startPatience() {
     patience = firstEnd + options.timeout + kLastPatience;
 }
 
-void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
+std::string Launcher::spellEnd(uint32_t rank, const RankEnd &end) const {
   std::string how = fmt::format("ended with exit code {}", end.code);
   if (end.signal)
     how = fmt::format("was killed by signal {} ({})", end.signal, ::strsignal(end.signal));
   if (children[rank].killed)
     how += ", by the launcher: it did not end by itself";
+  return how;
+}
+
+void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
   const bool interrupted = end.signal == 0 && end.code == static_cast<int>(ExitCode::Interrupted);
   const bool missedAnother = end.signal == 0 && end.code == static_cast<int>(ExitCode::Peer);
   const bool isCause = !interrupted && !missedAnother;
   if (end.signal || (isCause && !causeNamed) || (missedAnother && !failed))
-    messages.addLine(fmt::format("ds-run: rank {} {}", rank, how));
+    messages.addLine(fmt::format("ds-run: rank {} {}", rank, spellEnd(rank, end)));
   causeNamed |= isCause;
   // An interrupted run has ended well; the others may still be saving.
   if (failed || interrupted)
     return;
   failed = true;
   startPatience();
-  if (!missedAnother) // else it waited itself for one that is missing
-    reportAbsence(folder->path(), nonce, rank, how);
 }
 
 } // namespace

@@ -17,8 +17,9 @@ namespace {
 constexpr uint64_t kRankFiles = 12;
 /// The socket that listens, and the event that ends the listening thread.
 constexpr uint64_t kControlFiles = 2;
-/// Of one channel of Gloo besides its connections: what listens, and what its loop waits with.
-constexpr uint64_t kGlooFiles = 4;
+/// Of one channel of Gloo besides its connections: what its loop waits with. Of all: what a pair is made
+/// with, and, for each peer, a connection that has come before it is wanted.
+constexpr uint64_t kGlooFiles = 1, kPairFiles = 3;
 
 std::string spellLimit(rlim_t limit) { return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit); }
 
@@ -26,7 +27,8 @@ std::string spellLimit(rlim_t limit) { return limit == RLIM_INFINITY ? "unlimite
 
 uint64_t descriptorsOfRank(uint32_t world, uint32_t channels, bool gloo) {
   const uint64_t peers = world - 1;
-  return kRankFiles + kControlFiles + peers + channels * (gloo ? kGlooFiles + peers : 1);
+  const uint64_t common = kRankFiles + kControlFiles + peers;
+  return common + (gloo ? channels * (kGlooFiles + peers) + kPairFiles + peers : channels);
 }
 
 uint64_t openDescriptors() {

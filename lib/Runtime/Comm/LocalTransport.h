@@ -27,8 +27,11 @@ public:
   static std::unique_ptr<LocalTransport> create(uint32_t rank, uint32_t world);
   ~LocalTransport() override;
 
-  const std::string &address() const override { return own; }
-  bool connect(uint32_t peer, const std::string &address) override;
+  /// What the other ranks need in order to connect; the same string goes to all of them.
+  const std::string &address() const { return own; }
+  /// Connects to one rank, whose `address` is given. False, with a `reason`, on failure. In which order does
+  /// not matter.
+  bool connect(uint32_t peer, const std::string &address);
   bool postSend(uint32_t peer, const void *data, uint64_t bytes) override;
   bool postReceive(uint32_t peer, void *data, uint64_t bytes) override;
   Outcome waitSend(uint32_t peer, Milliseconds timeout) override;

@@ -140,6 +140,10 @@ void reportAbsence(const std::string &directory, const std::string &nonce, uint3
   writeWhole(absencePath(directory, nonce), fmt::format("rank {} {}", rank, why)); // a courtesy
 }
 
+std::string toldAbsence(const RankIdentity &place, uid_t owner) {
+  return readSmallFile(AT_FDCWD, absencePath(place.directory, place.nonce), owner).text;
+}
+
 Result<std::vector<Card>> meetInDirectory(const RankIdentity &place, const Card &mine, Deadline deadline) {
   using std::chrono::milliseconds;
   const Deadline begin = Clock::now();

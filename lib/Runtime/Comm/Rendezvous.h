@@ -13,6 +13,7 @@
 
 #include "ds/Runtime/Communicator.h"
 
+#include <sys/types.h>
 #include <vector>
 
 namespace ds::rt {
@@ -24,6 +25,10 @@ Result<std::vector<Card>> meetInDirectory(const RankIdentity &place, const Card 
 /// Leaves a note for ranks that wait in the directory: rank `rank` will not come, `why`. For the launcher.
 void reportAbsence(const std::string &directory, const std::string &nonce, uint32_t rank,
                    const std::string &why);
+
+/// What such a note says, "rank 3 was killed by signal 9 (Killed)"; empty while there is none, or for one
+/// that `owner` has not left.
+std::string toldAbsence(const RankIdentity &place, uid_t owner);
 
 /// What meetings have in common: the error for those of `cards` that are still missing.
 Error missingRanks(const std::vector<std::optional<Card>> &cards, std::chrono::milliseconds waited);

@@ -13,7 +13,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
 
 namespace ds::rt {
@@ -97,21 +96,6 @@ Result<Socket> connectTo(const std::string &host, uint16_t port, Deadline deadli
   return socket;
 }
 
-Socket acceptFrom(const Socket &listener, Deadline deadline) {
-  while (waitFor(listener.get(), POLLIN, deadline)) {
-    const int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) // it stays in the queue
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      continue; // or whoever wanted to connect is gone again
-    }
-    const int on = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return Socket(fd);
-  }
-  return Socket();
-}
-
 bool sendAll(const Socket &socket, const void *data, size_t bytes, Deadline deadline) {
   const char *next = static_cast<const char *>(data);
   while (bytes > 0) {
@@ -120,21 +104,6 @@ bool sendAll(const Socket &socket, const void *data, size_t bytes, Deadline dead
       next += sent;
       bytes -= static_cast<size_t>(sent);
     } else if (errno != EINTR && (errno != EAGAIN || !waitFor(socket.get(), POLLOUT, deadline))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool receiveAll(const Socket &socket, void *data, size_t bytes, Deadline deadline) {
-  char *next = static_cast<char *>(data);
-  while (bytes > 0) {
-    const ssize_t received = ::recv(socket.get(), next, bytes, MSG_DONTWAIT);
-    if (received > 0) {
-      next += received;
-      bytes -= static_cast<size_t>(received);
-    } else if (received == 0 ||
-               (errno != EINTR && (errno != EAGAIN || !waitFor(socket.get(), POLLIN, deadline)))) {
       return false;
     }
   }

@@ -36,6 +36,8 @@ public:
   }
   ~Socket();
   int get() const { return fd; }
+  /// Gives it away.
+  int release() { return std::exchange(fd, -1); }
   explicit operator bool() const { return fd >= 0; }
 
 private:
@@ -48,12 +50,8 @@ Result<Socket> listenOn(const std::string &host, uint16_t &port);
 /// Connects; refused connections are final, for a rank listens before it says where.
 Result<Socket> connectTo(const std::string &host, uint16_t port, Deadline deadline);
 
-/// The next connection, or an invalid socket at the deadline.
-Socket acceptFrom(const Socket &listener, Deadline deadline);
-
 /// All bytes, or false: connection broken, or deadline passed.
 bool sendAll(const Socket &socket, const void *data, size_t bytes, Deadline deadline);
-bool receiveAll(const Socket &socket, void *data, size_t bytes, Deadline deadline);
 
 } // namespace ds::rt
 

@@ -15,20 +15,13 @@
 
 namespace ds::rt {
 
-/// One thread uses a transport, but `close` may come from any, and so may `connect` to different ranks.
+/// One thread uses a transport, but `close` may come from any.
 class Transport {
 public:
   enum class Outcome { Done, TimedOut, Broken };
   using Milliseconds = std::chrono::milliseconds;
 
   virtual ~Transport() = default;
-
-  /// What the other ranks need in order to connect; the same string goes to all of them.
-  virtual const std::string &address() const = 0;
-
-  /// Connects to one rank, whose `address` is given. False, with a `reason`, on failure. Every rank connects
-  /// to all others; in which order does not matter.
-  virtual bool connect(uint32_t peer, const std::string &address) = 0;
 
   /// Starts to move `bytes` > 0 bytes, which stay untouched until the message has been waited for. False if
   /// the connection is broken.
@@ -45,6 +38,14 @@ public:
 
   /// Breaks all connections; every wait ends.
   virtual void close() = 0;
+};
+
+/// One on connections that it is given.
+class SocketTransport : public Transport {
+public:
+  /// Takes a TCP connection to `peer`, which it owns from then on. False, with a `reason`, on failure. Every
+  /// rank is given one to each of the others, in any order.
+  virtual bool connect(uint32_t peer, int socket) = 0;
 };
 
 } // namespace ds::rt

@@ -4,6 +4,8 @@
 #include "OpenDevice.h"
 #include "StepOutcome.h"
 
+#include "ds/Runtime/ProgramFile.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,6 +106,13 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
                                options.evalOnly ? "--eval-only" : "--eval-data"),
                    options.evalOnly ? "compile a model with a loss" : "leave --eval-data out");
   return {};
+}
+
+Status checkBeforeLaunch(const TrainOptions &options) {
+  if (Status status = checkOptions(options); !status)
+    return status;
+  const Result<Program> program = readProgram(options.program);
+  return program ? checkProgram(*program, options, options.ranks) : Status(program.error());
 }
 
 } // namespace ds::rt

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <poll.h>
+#include <sys/socket.h>
+
 namespace ds::rt {
 namespace {
 
@@ -24,15 +28,20 @@ protected:
     }
   }
   /// What `rank` says when it could not connect, or else in its first exchange.
-  std::string failureOf(uint32_t rank) {
-    const auto control = Control::connect(cards, rank, listeners[rank], in(10000));
+  std::string failureOf(uint32_t rank, std::function<std::string()> absence = {}) {
+    Reception reception(cards, rank, std::move(listeners[rank]));
+    const auto control = Control::connect(cards, rank, reception, in(60000), {.absence = std::move(absence)});
     if (!control)
       return control.error().message;
     const auto all = (*control)->exchange("here", "who is here", milliseconds(10000));
     return all ? "" : all.error().message;
   }
   /// Rank 0 takes a call and dies.
-  void takeCallAndDie() { EXPECT_TRUE(acceptFrom(listeners[0], in(10000))); }
+  void takeCallAndDie() {
+    pollfd entry{listeners[0].get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&entry, 1, 10000), 1);
+    EXPECT_TRUE(Socket(::accept(listeners[0].get(), nullptr, nullptr)));
+  }
 
   std::vector<Card> cards;
   std::vector<Socket> listeners;
@@ -61,6 +70,22 @@ TEST_F(Connecting, ARankThatCannotBeReachedIsNamed) {
   listeners[1] = Socket();
   EXPECT_THAT(failureOf(2),
               HasSubstr("rank 1 on host alpha came to the rendezvous but takes no connection: "));
+}
+
+/// Ranks 1 and 2 have left their cards, and rank 1 was killed before it called anybody.
+TEST_F(Connecting, TheLauncherIsHeardWhileRanksConnect) {
+  const Deadline begin = Clock::now();
+  std::atomic<bool> killed{false};
+  std::thread killing([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    killed = true;
+  });
+  const std::string failure =
+      failureOf(0, [&] { return std::string(killed ? "rank 1 was killed by signal 9 (Killed)" : ""); });
+  killing.join();
+  EXPECT_THAT(failure,
+              HasSubstr("rank 1 was killed by signal 9 (Killed); noticed while the ranks connected"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
 }
 
 } // namespace

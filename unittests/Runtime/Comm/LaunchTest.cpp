@@ -112,6 +112,18 @@ TEST(Launcher, tells_those_who_wait_that_a_rank_will_not_come) {
   EXPECT_LT(played.seconds, 60);
 }
 
+/// It was there, and was met: only the launcher knows that it will not call.
+TEST(Launcher, tells_those_who_connect_that_a_rank_will_not_call) {
+  for (const char *how : {"kill", "quit"}) {
+    const Played played =
+        play({}, {"--ranks", "2", "--timeout", "60", "--fault", "card:1:" + std::string(how)});
+    EXPECT_EQ(played.code, 7) << played.output;
+    EXPECT_THAT(played.output, HasSubstr(how == std::string("kill") ? "rank 1 was killed by signal 9 (Killed)"
+                                                                    : "rank 1 ended with exit code 0"));
+    EXPECT_LT(played.seconds, 30) << how;
+  }
+}
+
 TEST(Launcher, forwards_signals_to_all_ranks) {
   TemporaryDirectory directory;
   Process process({DS_COMM_PLAYER, "--ranks", "2", "--timeout", "20", "--steps", "1000000"}, {},

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace ds::rt {
@@ -219,11 +220,8 @@ TEST(Groups, blame_the_rank_for_which_all_wait_in_the_end) {
   }
 }
 
-/// Two ranks; the first waits for a message that never comes until its own transport is closed.
-void closeWhileWaiting(std::unique_ptr<Transport> a, std::unique_ptr<Transport> b) {
-  std::thread other([&] { EXPECT_TRUE(b->connect(0, a->address())) << b->reason(); });
-  ASSERT_TRUE(a->connect(1, b->address())) << a->reason();
-  other.join();
+/// The first of two ranks waits for a message that never comes until its own transport is closed.
+void closeWhileWaiting(std::unique_ptr<Transport> a) {
   uint64_t data = 0;
   ASSERT_TRUE(a->postReceive(1, &data, sizeof data));
   std::thread closer([&] {
@@ -236,14 +234,41 @@ void closeWhileWaiting(std::unique_ptr<Transport> a, std::unique_ptr<Transport> 
   closer.join();
 }
 
+/// Both ends of a TCP connection.
+std::pair<Socket, Socket> connectedPair() {
+  uint16_t port = 0;
+  const Result<Socket> listener = listenOn("127.0.0.1", port);
+  Result<Socket> calling = connectTo("127.0.0.1", port, in(5000));
+  pollfd entry{listener->get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&entry, 1, 5000), 1);
+  return {Socket(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC)), std::move(*calling)};
+}
+
 TEST(Transports, that_are_closed_end_every_wait) {
-  closeWhileWaiting(LocalTransport::create(0, 2), LocalTransport::create(1, 2));
+  std::unique_ptr<LocalTransport> one = LocalTransport::create(0, 2), other = LocalTransport::create(1, 2);
+  ASSERT_TRUE(one->connect(1, other->address()) && other->connect(0, one->address()));
+  closeWhileWaiting(std::move(one));
   const GlooApi &gloo = **openGloo();
   std::string error;
-  std::unique_ptr<Transport> a(gloo.create({0, 2, "127.0.0.1", milliseconds(5000)}, error)),
-      b(gloo.create({1, 2, "127.0.0.1", milliseconds(5000)}, error));
+  std::unique_ptr<SocketTransport> a(gloo.create({0, 2}, error)), b(gloo.create({1, 2}, error));
   ASSERT_TRUE(a && b) << error;
-  closeWhileWaiting(std::move(a), std::move(b));
+  auto [first, second] = connectedPair();
+  ASSERT_TRUE(a->connect(1, first.release())) << a->reason();
+  ASSERT_TRUE(b->connect(0, second.release())) << b->reason();
+  closeWhileWaiting(std::move(a));
+}
+
+/// What was never connected is closed, and takes no connection afterwards.
+TEST(Transports, that_are_closed_take_no_connection) {
+  const GlooApi &gloo = **openGloo();
+  std::string error;
+  std::unique_ptr<SocketTransport> transport(gloo.create({0, 2}, error));
+  ASSERT_TRUE(transport) << error;
+  transport->close();
+  auto [first, second] = connectedPair();
+  EXPECT_FALSE(transport->connect(1, first.release()));
+  char byte;
+  EXPECT_EQ(::recv(second.get(), &byte, 1, 0), 0); // it has hung up
 }
 
 /// Sets variables of the environment, and takes them back.

@@ -9,8 +9,8 @@
 //
 // HOW is kill (SIGKILL), stop (SIGSTOP), exit (an error of its own, exit code 5), quit (exit code 0 without
 // a word) or flood (32 MiB are printed without the end of a line, and all goes on). PHASE: rendezvous (before
-// anything), exchange, gather, reduce (in the midst of a large one), between (outside of all), end (after the
-// last word to the others).
+// anything), card (when it has left its card, and before the others come), exchange, gather, reduce (in the
+// midst of a large one), between (outside of all), end (after the last word to the others).
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Communicator.h"
@@ -103,6 +103,8 @@ public:
 
   int play() {
     fallOut("rendezvous");
+    if (options.fault && options.fault->phase == "card")
+      fallOutWithCard();
     ConnectOptions how;
     how.timeout = options.timeout;
     Result<std::unique_ptr<RankGroup>> connected = connect(place, how);
@@ -134,6 +136,18 @@ private:
   void fallOut(const char *phase) {
     if (falls(phase))
       fall();
+  }
+
+  /// The rank in question falls when its card lies there; the others come later.
+  void fallOutWithCard() {
+    if (!falls("card"))
+      return std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::thread([this] {
+      const std::string card = place.directory + "/" + place.nonce + "." + std::to_string(place.rank);
+      while (::access(card.c_str(), F_OK) != 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      fall();
+    }).detach();
   }
 
   void fall() {

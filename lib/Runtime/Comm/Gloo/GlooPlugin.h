@@ -11,18 +11,16 @@
 
 namespace ds::rt {
 
-inline constexpr uint32_t kGlooAbi = 1;
+inline constexpr uint32_t kGlooAbi = 2;
 
 struct GlooOptions {
   uint32_t rank, world;
-  const char *hostname; ///< address of this host that the others can reach
-  std::chrono::milliseconds connectTimeout;
 };
 
 struct GlooApi {
   uint32_t abi;
-  /// A transport that listens but is not connected; null (and `error`) on failure.
-  Transport *(*create)(const GlooOptions &options, std::string &error);
+  /// A transport without connections; null (and `error`) on failure.
+  SocketTransport *(*create)(const GlooOptions &options, std::string &error);
 };
 
 } // namespace ds::rt

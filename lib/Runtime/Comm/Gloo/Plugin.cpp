@@ -8,34 +8,39 @@
 // finished operations; one buffer per peer and direction that spans the whole address space serves every
 // message, and none is made after connecting.
 //
+// A pair of Gloo's listens at a port of its own and takes whoever calls first. So the first to call each is
+// its maker (GivenPair.h), and the pair is given a connection between ranks that know each other in the place
+// of that call.
+//
 //===---------------------------------------------------------------------------===//
+#include "GivenPair.h"
 #include "GlooPlugin.h"
 
-#include <gloo/transport/context.h>
-#include <gloo/transport/tcp/device.h>
-
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <unistd.h>
 
 namespace ds::rt {
 namespace {
 
+namespace tcp = gloo::transport::tcp;
 using gloo::transport::UnboundBuffer;
 
-class GlooTransport : public Transport {
+class GlooTransport : public SocketTransport {
 public:
   explicit GlooTransport(const GlooOptions &options) : rank(options.rank), world(options.world) {
-    gloo::transport::tcp::attr attributes;
-    attributes.hostname = options.hostname;
-    device = gloo::transport::tcp::CreateDevice(attributes);
+    tcp::attr attributes;
+    attributes.hostname = "127.0.0.1"; // where pairs listen for microseconds
+    device = std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(attributes));
+    if (!device)
+      throw std::runtime_error("a device of Gloo's that is not TCP's");
     context = device->createContext(static_cast<int>(rank), static_cast<int>(world));
-    // A pair waits five times its time-out for its connection; waits for messages bring their own.
-    context->setTimeout(std::max(options.connectTimeout / 5, Milliseconds(1)));
+    // Of the maker's call, times five; waits for messages bring their own.
+    context->setTimeout(Milliseconds(1000));
     for (uint32_t peer = 0; peer < world; ++peer)
-      listenFor(peer);
+      prepareFor(peer);
   }
 
   ~GlooTransport() override {
@@ -43,10 +48,13 @@ public:
     receives.clear();
   }
 
-  const std::string &address() const override { return own; }
-
-  bool connect(uint32_t peer, const std::string &address) override {
-    return guarded([&] { context->getPair(static_cast<int>(peer))->connect(addressFor(address)); });
+  bool connect(uint32_t peer, int socket) override {
+    const std::lock_guard<std::mutex> lock(connecting);
+    if (!closed.load())
+      return guarded([&] { pairs[peer]->take(socket); });
+    ::close(socket);
+    fail("it has been closed");
+    return false;
   }
 
   bool postSend(uint32_t peer, const void *data, uint64_t bytes) override {
@@ -74,6 +82,7 @@ public:
   }
 
   void close() override {
+    const std::lock_guard<std::mutex> lock(connecting);
     closed.store(true);
     for (uint32_t peer = 0; peer < world; ++peer) {
       if (peer == rank)
@@ -88,29 +97,16 @@ public:
 private:
   static constexpr uint64_t kSlot = 0; ///< messages of a slot arrive in order
 
-  void listenFor(uint32_t peer) {
+  void prepareFor(uint32_t peer) {
     sends.emplace_back();
     receives.emplace_back();
-    std::vector<char> bytes(gloo::transport::Address::kMaxByteSize);
-    if (peer != rank) {
-      auto &pair = context->createPair(static_cast<int>(peer));
-      const std::vector<char> address = pair->address().bytes();
-      std::memcpy(bytes.data(), address.data(), std::min(address.size(), bytes.size()));
-      addressBytes = address.size();
-      constexpr size_t kAll = std::numeric_limits<size_t>::max();
-      sends.back() = context->createUnboundBuffer(nullptr, kAll);
-      receives.back() = context->createUnboundBuffer(nullptr, kAll);
-    }
-    own.append(bytes.begin(), bytes.end());
-  }
-
-  /// The entry for this rank in a peer's address.
-  std::vector<char> addressFor(const std::string &addresses) const {
-    constexpr size_t kBytes = gloo::transport::Address::kMaxByteSize;
-    const std::string entry = addresses.substr(rank * kBytes, addressBytes);
-    if (entry.size() != addressBytes || addresses.size() != world * kBytes)
-      throw std::runtime_error("an address that this build of Gloo did not make");
-    return {entry.begin(), entry.end()};
+    pairs.emplace_back();
+    if (peer == rank)
+      return;
+    pairs.back() = std::make_unique<GivenPair>(*device, *context, peer);
+    constexpr size_t kAll = std::numeric_limits<size_t>::max();
+    sends.back() = context->createUnboundBuffer(nullptr, kAll);
+    receives.back() = context->createUnboundBuffer(nullptr, kAll);
   }
 
   /// Runs `body`; keeps the message of what it throws.
@@ -146,24 +142,26 @@ private:
   }
 
   const uint32_t rank, world;
-  std::shared_ptr<gloo::transport::Device> device;
+  std::shared_ptr<tcp::Device> device;
   std::shared_ptr<gloo::transport::Context> context;
+  std::vector<std::unique_ptr<GivenPair>> pairs;               ///< by peer; null for this rank
   std::vector<std::unique_ptr<UnboundBuffer>> sends, receives; ///< by peer; null for this rank
-  std::string own;         ///< for each rank kMaxByteSize bytes: where it connects to
-  size_t addressBytes = 0; ///< of them in use
   std::atomic<bool> closed{false};
+  std::mutex connecting;    ///< a pair is either given a connection or closed
   mutable std::mutex mutex; ///< guards failure
   std::string failure;
 };
 
-Transport *create(const GlooOptions &options, std::string &error) {
-  try {
-    return new GlooTransport(options);
-  } catch (const std::exception &exception) {
-    error = exception.what();
-  } catch (...) {
-    error = "unknown failure";
-  }
+SocketTransport *create(const GlooOptions &options, std::string &error) {
+  constexpr int kAttempts = 5; // each is spoilt by a call to a port that is open for microseconds
+  for (int i = 0; i < kAttempts; ++i)
+    try {
+      return new GlooTransport(options);
+    } catch (const std::exception &exception) {
+      error = exception.what();
+    } catch (...) {
+      error = "unknown failure";
+    }
   return nullptr;
 }
 
