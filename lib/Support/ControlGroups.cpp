@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Support/ControlGroups.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -97,6 +98,40 @@ std::vector<GroupFile> readGroupLimit(const GroupLimit &limit, const std::string
   for (const GroupTree &tree : groupTrees(limit, root))
     readTree(tree, root, files);
   return files;
+}
+
+/// The number in the first line of a file; -1 without.
+static int64_t numberIn(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) ? groupNumber(line) : -1;
+}
+
+/// Of "key number" lines the number of `key`; 0 without.
+static int64_t numberOf(const std::string &key, const std::string &path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key + " "))
+      return std::max<int64_t>(groupNumber(line.substr(key.size() + 1)), 0);
+  return 0;
+}
+
+std::vector<GroupMemory> readGroupMemory(const std::string &root) {
+  const GroupLimit files = {"memory", "memory.max", "memory.limit_in_bytes"};
+  std::vector<GroupMemory> groups;
+  for (const GroupFile &file : readGroupLimit(files, root)) {
+    GroupMemory group{file.path, groupNumber(file.line), 0};
+    if (group.limit < 0) // "max" is no number: no limit here
+      continue;
+    const bool isVersion2 = file.path.ends_with(files.version2);
+    const std::string directory = root + file.path.substr(0, file.path.rfind('/') + 1);
+    const int64_t all = numberIn(directory + (isVersion2 ? "memory.current" : "memory.usage_in_bytes"));
+    const int64_t idle =
+        numberOf(isVersion2 ? "inactive_file" : "total_inactive_file", directory + "memory.stat");
+    group.used = std::max<int64_t>(all - idle, 0);
+    groups.push_back(std::move(group));
+  }
+  return groups;
 }
 
 long long groupNumber(const std::string &text) {

@@ -110,11 +110,42 @@ TEST_F(HostMemoryTest, WithoutMeminfoItFails) {
   }
 }
 
+/// What a run may still take, by the same files in both versions; a page that the kernel can drop is free.
+TEST_F(HostMemoryTest, WhatIsLeftOfAGroup) {
+  write("/proc/meminfo", "MemTotal:       1000 kB\nMemAvailable:    800 kB\n");
+  EXPECT_EQ(ds::availableMemory(root).bytes, 800 * 1024);
+  EXPECT_EQ(ds::availableMemory(root).source, "physical memory");
+  mountV2();
+  write("/proc/self/cgroup", "0::/user/job\n");
+  write("/sys/fs/cgroup/user/job/memory.max", "max\n");
+  write("/sys/fs/cgroup/user/memory.max", "500000\n");
+  write("/sys/fs/cgroup/user/memory.current", "450000\n");
+  EXPECT_EQ(ds::availableMemory(root).bytes, 50000);
+  EXPECT_EQ(ds::availableMemory(root).source, "cgroup limit /sys/fs/cgroup/user/memory.max");
+  write("/sys/fs/cgroup/user/memory.stat", "anon 100000\ninactive_file_x 7\ninactive_file 300000\n");
+  EXPECT_EQ(ds::availableMemory(root).bytes, 350000);      // 500000 - (450000 - 300000)
+  write("/sys/fs/cgroup/user/memory.current", "900000\n"); // a limit that was lowered
+  EXPECT_EQ(ds::availableMemory(root).bytes, 0);
+}
+
+TEST_F(HostMemoryTest, WhatIsLeftOfAGroupOfVersion1) {
+  write("/proc/meminfo", "MemTotal:       1000 kB\nMemAvailable:    800 kB\n");
+  mountV1("/docker/abc");
+  write("/proc/self/cgroup", "4:memory:/docker/abc\n");
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "409600\n");
+  EXPECT_EQ(ds::availableMemory(root).bytes, 409600); // nothing says how much is used
+  write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "309600\n");
+  write("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 9600\n");
+  EXPECT_EQ(ds::availableMemory(root).bytes, 109600); // 409600 - (309600 - 9600)
+  EXPECT_EQ(ds::availableMemory(root).source, "cgroup limit /sys/fs/cgroup/memory/memory.limit_in_bytes");
+}
+
 TEST(HostMemory, ThisMachineHasMemory) {
   ds::Result<ds::HostMemory> memory = ds::hostMemory();
   ASSERT_TRUE(memory);
   EXPECT_GT(memory->bytes, int64_t(16) << 20);
   EXPECT_LE(memory->bytes, int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE));
+  EXPECT_LE(ds::availableMemory().bytes, int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE));
 }
 
 #if defined(__has_feature)

@@ -35,10 +35,6 @@ private:
   uint64_t mapped = 0;
 };
 
-/// Bytes that this process may still take: the least of what the machine has available and what each control
-/// group above the process leaves, as /proc and /sys say now.
-uint64_t availableMemory();
-
 } // namespace ds::rt
 
 #endif // DS_RUNTIME_ARENA_H

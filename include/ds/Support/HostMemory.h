@@ -10,7 +10,7 @@
 namespace ds {
 
 struct HostMemory {
-  int64_t bytes = 0; ///< the most this process may use; not what is free now
+  int64_t bytes = 0; ///< of hostMemory the most that this process may use, not what is free now
   std::string
       source; ///< which limit that is: "physical memory", "cgroup limit /a/b/memory.max", "address space"
 };
@@ -20,6 +20,10 @@ struct HostMemory {
 /// which only tests set; the address-space limit counts only without it. Fails (exit 6) if not even physical
 /// memory can be read.
 Result<HostMemory> hostMemory(const std::string &root = "");
+
+/// What this process may still take: the least of what the machine has available and of what each of those
+/// control groups has left now. As much as there can be where the system does not say.
+HostMemory availableMemory(const std::string &root = "");
 
 } // namespace ds
 
