@@ -10,6 +10,7 @@
 #include "Parser.h"
 #include "ReadFile.h"
 #include "Resolve.h"
+#include "ds/Config/ForeignConfig.h"
 
 #include <algorithm>
 #include <charconv>
@@ -267,6 +268,9 @@ static std::string hintNames(const std::string &name) {
 static Result<Cluster> readBase(const Value &root, const std::string &name, unsigned depth);
 
 static Result<Cluster> readText(std::string_view text, const std::string &name, unsigned depth) {
+  if (std::optional<ForeignConfig> foreign = findForeignConfig(text))
+    return Error{ExitCode::Invalid, name + ": expects a description of a cluster, but got " + foreign->what,
+                 foreign->hint};
   Result<Value> root = parseText(text, name);
   if (!root)
     return root.error();
