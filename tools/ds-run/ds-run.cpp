@@ -63,8 +63,9 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_flag("--reset-attention", options.resetAttention,
                "ask that the program keeps attention within a document, by its input document_ids");
   app.add_flag("--shuffle", options.shuffle, "draw samples in an order chosen by --seed");
-  app.add_option("--weights", options.weights, "start from this file (default: the one beside the program)")
-      ->type_name("FILE|DIR");
+  app.add_option("--weights", options.weights,
+                 "start from this file (default: the one beside the program); none: from --seed")
+      ->type_name("FILE|DIR|none");
   addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.steps = steps; });
   addWhole(app, "--seed", "of initialisation and shuffling (default: 0, or the checkpoint's)", 0, UINT64_MAX,
@@ -114,13 +115,15 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
 Files filesOf(const ds::rt::TrainOptions &options) {
   const std::filesystem::path program(options.program), weights(options.weights);
   Files files;
-  files.inputs = {{"PROGRAM", options.program}, {"--weights", options.weights}};
+  files.inputs = {{"PROGRAM", options.program}};
   for (const auto &[option, data] : {std::pair("--data", options.data), {"--eval-data", options.evalData}})
     for (const std::string &file : ds::rt::listDataFiles(data))
       files.inputs.push_back({option, file});
-  if (options.weights.empty())
+  if (options.weights.empty() || options.weights == ds::rt::kFromSeed)
     files.inputs.push_back({"PROGRAM", std::filesystem::path(program).replace_extension(".safetensors")});
-  else if (weights.extension() == ".json")
+  else
+    files.inputs.push_back({"--weights", options.weights});
+  if (weights.extension() == ".json")
     files.inputs.push_back({"--weights", weights.has_parent_path() ? weights.parent_path().string() : "."});
   files.outputs = {
       {"--log-jsonl", options.logJsonl}, {"--trace", options.trace}, {"--save-weights", options.saveWeights}};

@@ -70,9 +70,9 @@ TEST_F(RestartsTest, AKilledJobGoesOn) {
     write(ranks == 1 ? regression() : RankedRegression(2).b.program);
     const std::string number = std::to_string(ranks);
     ASSERT_EQ(run("--data data.safetensors --steps 3000 --log-jsonl whole.jsonl --ranks " + number).code, 0);
-    const pid_t child =
-        start({"p.dsx", "--data", "data.safetensors", "--steps", "3000", "--save", "s", "--save-every", "100",
-               "--keep", "100", "--restarts", "5", "--ranks", number, "--log-jsonl", "log.jsonl"});
+    const pid_t child = start({"p.dsx", "--data", "data.safetensors", "--steps", "3000", "--save", "s",
+                               "--save-every", "100", "--keep", "100", "--restarts", "5", "--ranks", number,
+                               "--log-jsonl", "log.jsonl", "--weights", "none"});
     for (const char *step : {"step-200", "step-600"}) {
       ASSERT_TRUE(waitUntil([&] { return has(step); }));
       ::kill(rankOf(child), SIGKILL);

@@ -20,6 +20,12 @@ Program fullRegression() {
   Program program = regression();
   program.states[0].aliases = {"tied.w"};
   program.configText = "train_batch_size  8";
+  return program;
+}
+
+/// The same, compiled from a model that had weights.
+Program regressionWithWeights() {
+  Program program = fullRegression();
   program.weightsFile = "p.safetensors";
   return program;
 }
@@ -68,8 +74,45 @@ TEST_F(RunTest, SeedAndWeightsDecideTheRun) {
       run("--data data.safetensors --steps 0 --weights a.safetensors --save-weights d.safetensors").code, 0);
   EXPECT_EQ(test::readBytes(at("a.safetensors")), test::readBytes(at("d.safetensors")));
   fs::rename(at("a.safetensors"), at("p.safetensors"));
+  write(regressionWithWeights());
   ASSERT_EQ(run("--data data.safetensors --steps 0 --save-weights e.safetensors").code, 0);
   EXPECT_EQ(test::readBytes(at("d.safetensors")), test::readBytes(at("e.safetensors")));
+}
+
+/// A program that was moved without its weights is refused, however it is run; what starts from elsewhere
+/// needs none.
+TEST_F(RunTest, WeightsThatWereLeftBehind) {
+  ASSERT_EQ(run("--data data.safetensors --steps 2 --save s --save-weights w.safetensors").code, 0);
+  const Outcome seeded = run("--data data.safetensors --steps 3 --seed 5 --save-weights seeded.safetensors");
+  ASSERT_EQ(seeded.code, 0) << seeded.err;
+  write(regressionWithWeights());
+  for (const char *how :
+       {"--steps 1", "--eval-only", "--save t --resume auto", "--save t --resume auto --dry-run"}) {
+    const Outcome outcome = run(std::string("--data data.safetensors ") + how);
+    EXPECT_EQ(outcome.code, 3) << how;
+    EXPECT_THAT(outcome.err, HasSubstr("p.dsx: the weights that were written with the program are not beside "
+                                       "it: 'p.safetensors'"));
+    EXPECT_THAT(outcome.err, HasSubstr("--weights none"));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("loss"))) << how;
+  }
+  const Outcome none =
+      run("--data data.safetensors --weights none --steps 3 --seed 5 --save-weights n.safetensors");
+  ASSERT_EQ(none.code, 0) << none.err;
+  EXPECT_THAT(none.out, HasSubstr("weights from seed 5"));
+  EXPECT_EQ(test::readBytes(at("n.safetensors")), test::readBytes(at("seeded.safetensors")));
+  EXPECT_EQ(run("--data data.safetensors --weights w.safetensors --steps 1").code, 0);
+  EXPECT_EQ(run("--data data.safetensors --resume s --steps 3").code, 0);
+}
+
+/// The first start takes the weights, a later one the checkpoint: one command line for both.
+TEST_F(RunTest, WeightsAreForTheFirstStart) {
+  ASSERT_EQ(run("--data data.safetensors --steps 2 --save-weights w.safetensors").code, 0);
+  const std::string line = "--data data.safetensors --weights w.safetensors --save s --resume auto --steps ";
+  const Outcome first = run(line + "2"), second = run(line + "4");
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("weights from 'w.safetensors'"));
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("weights from checkpoint 's/step-2'"));
 }
 
 TEST_F(RunTest, ListsHowWeightsDiffer) {
@@ -124,7 +167,7 @@ TEST_F(RunTest, ReadsWeightsByOtherNamesAndFromOtherFloatTypes) {
 }
 
 TEST_F(RunTest, PassesOverWeightsThatTheProgramNames) {
-  Program program = fullRegression();
+  Program program = regressionWithWeights();
   program.unusedWeights = {"mask"};
   write(program);
   const std::vector<float> w(kOut * kIn);

@@ -20,6 +20,9 @@ namespace ds::rt {
 /// When a checkpoint is written: while training goes on, from a copy, or before the next step.
 enum class SaveMode : uint8_t { Async, Sync };
 
+/// In place of a weights file: initial values from the seed.
+inline constexpr const char *kFromSeed = "none";
+
 /// The command line of ds-run. Empty strings mean that the option was not given.
 struct TrainOptions {
   std::string program;
@@ -30,7 +33,7 @@ struct TrainOptions {
   std::string evalData;
   bool evalOnly = false;  ///< the loss of `evalData`, or of `data`, and no step
   uint64_t evalEvery = 0; ///< steps between evaluations; 0: only after the last step
-  std::string weights;
+  std::string weights;    ///< a file or directory, or kFromSeed
   std::string saveWeights;
   std::string logJsonl;
   bool logAllRanks = false;         ///< each rank writes a log, named as its trace

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace ds::rt {
 
@@ -31,7 +32,8 @@ static Status checkCheckpoints(const TrainOptions &options) {
                  "it takes the newest checkpoint of the directory that --save names");
   if (options.resume.empty() && (options.newData || options.dryRun))
     return usage("--new-data and --dry-run need --resume", "give --resume DIR or --resume auto");
-  if (!options.resume.empty() && !options.weights.empty())
+  // With auto the weights are for the first start, when there is no checkpoint yet.
+  if (!options.resume.empty() && options.resume != "auto" && !options.weights.empty())
     return usage("--resume and --weights name two origins of the weights", "leave one of them out");
   return {};
 }
@@ -108,11 +110,34 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
   return {};
 }
 
+Result<std::string> findWeights(const Program &program, const TrainOptions &options) {
+  if (options.weights == kFromSeed)
+    return std::string();
+  if (!options.weights.empty() || program.weightsFile.empty())
+    return options.weights;
+  const std::filesystem::path file =
+      std::filesystem::path(options.program).parent_path() / program.weightsFile;
+  std::error_code error;
+  if (std::filesystem::exists(file, error))
+    return file.string();
+  return invalid(fmt::format("{}: the weights that were written with the program are not beside it: '{}'{}",
+                             options.program, file.string(), error ? ": " + error.message() : ""),
+                 "bring the file there, name it with --weights FILE, or start from initial values with "
+                 "--weights none");
+}
+
 Status checkBeforeLaunch(const TrainOptions &options) {
   if (Status status = checkOptions(options); !status)
     return status;
   const Result<Program> program = readProgram(options.program);
-  return program ? checkProgram(*program, options, options.ranks) : Status(program.error());
+  if (!program)
+    return program.error();
+  if (Status status = checkProgram(*program, options, options.ranks); !status)
+    return status;
+  if (!options.resume.empty())
+    return {}; // a checkpoint may have them
+  const Result<std::string> weights = findWeights(*program, options);
+  return weights ? Status() : Status(weights.error());
 }
 
 } // namespace ds::rt

@@ -13,6 +13,11 @@ Status checkOptions(const TrainOptions &options);
 /// Refuses a program that `started` ranks with these options cannot train.
 Status checkProgram(const Program &program, const TrainOptions &options, uint32_t started);
 
+/// Where a run that no checkpoint continues gets its weights: the file that is given, else the one that was
+/// written with the program; empty: initial values from the seed. Invalid where the program's own file is not
+/// beside it: the run would train another model than was compiled, without a word.
+Result<std::string> findWeights(const Program &program, const TrainOptions &options);
+
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_TRAINING_CHECKRUN_H

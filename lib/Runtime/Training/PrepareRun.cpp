@@ -22,7 +22,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 
 namespace ds::rt {
 
@@ -138,7 +137,8 @@ Status Run::explain() {
   return {};
 }
 
-/// Chooses the checkpoint that the run goes on from, and takes from it what is not in the states.
+/// Chooses the checkpoint that the run goes on from, and takes from it what is not in the states. Without one
+/// the run starts from a weights file or the seed.
 Status Run::goOn(const Program &program) {
   if (!options.resume.empty())
     if (Status status = resume.choose(program); !status)
@@ -157,6 +157,11 @@ Status Run::goOn(const Program &program) {
     tokensBefore = manifest.data.tokens;
   }
   stepsDone = firstStep;
+  const Result<std::string> file =
+      resume.checkpoint() ? Result<std::string>(std::string()) : findWeights(program, options);
+  if (!file)
+    return file.error();
+  weightsPath = *file;
   return {};
 }
 
@@ -282,15 +287,9 @@ Status Run::loadStates() {
   return weightsPath.empty() ? Status() : loadWeights(*executor, weightsPath);
 }
 
-/// Gives all states their first values, and looks for a weights file.
+/// Gives all states their first values, those that a file gives too.
 Status Run::initialize() {
   const Program &program = executor->program();
-  weightsPath = options.weights;
-  if (weightsPath.empty() && !program.weightsFile.empty()) {
-    weightsPath = std::filesystem::path(options.program).parent_path() / program.weightsFile;
-    if (std::error_code unused; !std::filesystem::exists(weightsPath, unused))
-      weightsPath.clear();
-  }
   weights = weightsPath.empty() ? fmt::format("seed {}", seed) : fmt::format("'{}'", weightsPath);
   return initializeStates(*executor, seed, /*alsoRequired=*/!weightsPath.empty() || resume.checkpoint(),
                           resume.restored(program));
