@@ -3,9 +3,12 @@
 
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Runtime/Formats/Outputs.h"
+#include "ds/Runtime/Formats/SafeTensors.h"
+#include "ds/Support/WeightsMark.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace ds;
 using namespace ds::opt;
@@ -58,6 +61,20 @@ Status ds::opt::checkKeys(const Options &options, const config::Config &config) 
   return error;
 }
 
+/// Refuses to replace a file that ds-opt has not written: nobody has named it on the command line.
+static Status checkReplaced(const std::string &weights) {
+  llvm::sys::fs::file_status status;
+  if (weights.empty() || llvm::sys::fs::status(weights, status, /*follow=*/false))
+    return {}; // none is there
+  if (Result<rt::SafeTensorsFile> file = rt::SafeTensorsFile::open(weights))
+    for (const rt::MetadataEntry &entry : file->metadata())
+      if (entry.key == kWeightsWriterKey && entry.value == kWeightsWriter)
+        return {};
+  return Error{ExitCode::Usage,
+               "the weights beside -o, '" + weights + "': ds-opt has not written the file that is there",
+               "give -o another name, move the file, or write no weights with --weights none"};
+}
+
 Status ds::opt::checkFiles(const Options &options) {
   std::vector<rt::FileArgument> inputs = {{"INPUT", options.input == "-" ? "/dev/stdin" : options.input}};
   std::vector<rt::FileArgument> outputs;
@@ -73,5 +90,7 @@ Status ds::opt::checkFiles(const Options &options) {
   add(outputs, "--plan-html", options.planHtml);
   add(outputs, "--memviz", options.memviz);
   add(outputs, "--trace", options.trace);
-  return rt::checkOutputs(std::move(inputs), std::move(outputs));
+  if (Status status = rt::checkOutputs(std::move(inputs), std::move(outputs)); !status)
+    return status;
+  return checkReplaced(options.weightsOutput());
 }

@@ -24,7 +24,8 @@ Status checkPasses(mlir::DialectRegistry &registry);
 /// Refuses keys that no program has yet, with the way to a plan by rules if there is one.
 Status checkKeys(const Options &options, const config::Config &config);
 
-/// Refuses outputs that could not be written, or that are inputs.
+/// Refuses outputs that could not be written, or that are inputs, and weights beside the program that would
+/// replace a file which ds-opt has not written.
 Status checkFiles(const Options &options);
 
 } // namespace ds::opt

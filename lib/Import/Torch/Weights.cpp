@@ -3,6 +3,7 @@
 #include "Weights.h"
 #include "Builder.h"
 #include "Failure.h"
+#include "ds/Support/WeightsMark.h"
 
 #include <algorithm>
 #include <array>
@@ -76,7 +77,8 @@ void writeWeights(int fd, States &states) {
     size_t left = a->value.element_size(), right = b->value.element_size();
     return left != right ? left > right : a->name < b->name;
   });
-  std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
+  std::string header = std::string("{\"__metadata__\":{\"format\":\"pt\",") + quoteJson(kWeightsWriterKey) +
+                       ":" + quoteJson(kWeightsWriter) + "}";
   size_t offset = 0;
   for (const State *state : written) {
     size_t end = offset + state->value.nbytes();
