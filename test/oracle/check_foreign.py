@@ -89,7 +89,7 @@ def check_folder(args, what, root, training, description, scaled=True):
     if complaints:
         return complaints
     view = dump.view
-    right = {"description": description, "tied": [["embed.weight", "head.weight"]],
+    right = {"description": description, "optimizer": "AdamW", "tied": [["embed.weight", "head.weight"]],
              "scheduler": {"last_batch_iteration": 11, "base_lrs[0]": 0.001, "base_lrs[1]": 0.002, "_last_lr[0]": 0.0005,
                            "_last_lr[1]": 0.001}}
     complaints += [f"{what}: {name} is {view[name]}" for name, value in right.items() if view[name] != value]

@@ -54,7 +54,7 @@ class DeepSpeedConfig(dict):
     """A dict with attributes, and in itself."""
 
     def __init__(self):
-        super().__init__(train_batch_size=8, zero_optimization={"stage": 2})
+        super().__init__(train_batch_size=8, zero_optimization={"stage": 2}, optimizer={"type": "AdamW", "params": {"lr": 1e-3}})
         self.owner = self
 
 

@@ -125,6 +125,40 @@ static mlir::DictionaryAttr askedOf(mlir::DictionaryAttr training) {
   return keys.getDictionary(training.getContext());
 }
 
+/// The optimizer as DeepSpeed spells it.
+static llvm::StringRef nameOf(const mlir::ds::OptimizerOptions &optimizer) {
+  using Kind = mlir::ds::OptimizerOptions::Kind;
+  switch (optimizer.kind) {
+  case Kind::Sgd:
+    return "SGD";
+  case Kind::Adam:
+    return optimizer.decoupledDecay ? "AdamW" : "Adam";
+  case Kind::Adagrad:
+    return "Adagrad";
+  case Kind::Lion:
+    return "Lion";
+  case Kind::Lamb:
+    return "Lamb";
+  }
+  llvm_unreachable("an optimizer without a name");
+}
+
+/// Puts the module's optimizer in the place of the default among the settings that programs and checkpoints
+/// keep, for by that name checkpoints of others are refused. What --set asks for stays.
+static void adoptOptimizer(const mlir::ds::OptimizerOptions &optimizer, config::Config &config) {
+  llvm::erase_if(config.settings, [](const config::Setting &setting) {
+    llvm::StringRef key(setting.key);
+    return key == "optimizer.type" || (setting.origin != config::Origin::Set &&
+                                       (key.starts_with("optimizer.") || key.starts_with("scheduler.")));
+  });
+  config::Setting type;
+  type.key = "optimizer.type";
+  type.value = ("\"" + nameOf(optimizer) + "\"").str();
+  type.origin = config::Origin::Derived;
+  type.from = "ds.training of the module";
+  config.settings.push_back(type);
+}
+
 /// Makes `config` say what MLIR says of its training, where no configuration was given or comes too late.
 static Status adoptTraining(mlir::ModuleOp module, const Options &options, config::Config &config) {
   mlir::FailureOr<mlir::ds::TrainingOptions> training = mlir::ds::readTrainingAttr(module);
@@ -135,6 +169,7 @@ static Status adoptTraining(mlir::ModuleOp module, const Options &options, confi
                  "--ranks " + std::to_string(options.ranks) + ", but the module's ds.training has " +
                      std::to_string(training->world),
                  "leave --ranks out, or give the configuration too and start from the model"};
+  adoptOptimizer(training->optimizer, config);
   config.batch.accumulation = training->accumulation;
   config.mesh.ranks = config.mesh.dp = training->world;
   config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;

@@ -98,6 +98,9 @@ public:
   /// The learning-rate scheduler's numbers, by name ("last_batch_iteration", "base_lrs[0]").
   std::span<const NamedNumber> scheduler() const;
   const std::optional<ForeignLossScale> &lossScale() const;
+  /// What DeepSpeed's configuration in the files calls the optimizer; empty where it names none, as of one
+  /// that was made by the training script.
+  const std::string &optimizer() const;
 
   /// In the order of the files. Of tied parameters only the first of its group is here.
   std::span<const ForeignTensor> tensors() const;

@@ -114,6 +114,7 @@ const std::string &ForeignCheckpoint::folder() const { return view->folder; }
 const ForeignProgress &ForeignCheckpoint::progress() const { return view->progress; }
 std::span<const NamedNumber> ForeignCheckpoint::scheduler() const { return view->scheduler; }
 const std::optional<ForeignLossScale> &ForeignCheckpoint::lossScale() const { return view->lossScale; }
+const std::string &ForeignCheckpoint::optimizer() const { return view->optimizer; }
 std::span<const ForeignTensor> ForeignCheckpoint::tensors() const { return view->tensors; }
 std::span<const std::vector<std::string>> ForeignCheckpoint::tied() const { return view->tied; }
 

@@ -41,6 +41,7 @@ public:
   Status readTied();
   void readProgress();
   void readScheduler();
+  void readOptimizer();
 
 private:
   /// What the file calls `name`; absent is None.
@@ -232,6 +233,20 @@ void ModelReader::readScheduler() {
   }
 }
 
+/// The type that the configuration names. It may be a path, or an object of a class of DeepSpeed's.
+void ModelReader::readOptimizer() {
+  constexpr size_t kLongest = 64;
+  std::optional<PickleValue> value = get("ds_config");
+  for (const char *key : {"optimizer", "type"})
+    value = value ? value->find(key) : std::nullopt;
+  const std::string_view name = value ? value->asText().value_or("") : "";
+  const auto isPlain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  if (name.size() <= kLongest && std::all_of(name.begin(), name.end(), isPlain))
+    view.optimizer = name;
+}
+
 Result<ModelStates> ds::rt::readModelStates(ForeignView &view, const std::string &name, bool isFirst) {
   uint32_t number = 0;
   Result<TorchFiles::File> file = view.files.add(view.folder, name, number);
@@ -249,5 +264,6 @@ Result<ModelStates> ds::rt::readModelStates(ForeignView &view, const std::string
       return status.error();
   reader.readProgress();
   reader.readScheduler();
+  reader.readOptimizer();
   return states;
 }

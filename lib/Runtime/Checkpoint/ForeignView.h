@@ -83,6 +83,7 @@ private:
 struct ForeignView {
   ForeignFormat format = ForeignFormat::Weights;
   std::string folder, description;
+  std::string optimizer; ///< "AdamW"; empty: not named
   ForeignProgress progress;
   std::vector<NamedNumber> scheduler;
   std::optional<ForeignLossScale> lossScale;

@@ -244,6 +244,8 @@ void readHead(Fields &fields, const Document &document, Manifest &manifest) {
   manifest.configText = fields.text(program, "config");
   manifest.microBatch = static_cast<uint32_t>(fields.number(program, "micro_batch", UINT32_MAX));
   manifest.accumulation = static_cast<uint32_t>(fields.number(program, "accumulation", UINT32_MAX));
+  manifest.optimizer =
+      fields.has(program, "optimizer") ? fields.text(program, "optimizer") : optimizerOf(manifest.configText);
   if (fields.has(document, "model_config"))
     manifest.modelConfig = fields.text(document, "model_config");
   manifest.chunkBytes = fields.number(document, "chunk_bytes", uint64_t(1) << 40);

@@ -104,6 +104,8 @@ std::string spellManifest(const Manifest &manifest) {
                {"chunk_bytes", manifest.chunkBytes}};
   if (!manifest.run.empty())
     head["run"] = manifest.run;
+  if (!manifest.optimizer.empty())
+    head["program"]["optimizer"] = manifest.optimizer;
   if (!manifest.modelConfig.empty())
     head["model_config"] = manifest.modelConfig;
   for (const MeshAxis &axis : manifest.mesh.axes())
@@ -125,6 +127,16 @@ std::string spellManifest(const Manifest &manifest) {
   appendList(text, "files", entries);
   text += "\n}\n";
   return "{\"digest\": \"" + digestOf(std::as_bytes(std::span(text))) + "\",\n" + text;
+}
+
+std::string optimizerOf(std::string_view configText) {
+  static constexpr std::string_view kSetting = "optimizer.type = \"";
+  const std::string text = "\n" + std::string(configText);
+  const size_t found = text.find("\n" + std::string(kSetting));
+  if (found == std::string::npos)
+    return {};
+  const size_t begin = found + 1 + kSetting.size();
+  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
 }
 
 std::string manifestName(const Manifest &manifest) {

@@ -82,6 +82,7 @@ std::string describeText(const std::string &directory, const Manifest &manifest,
     add("", quote(data.sign));
   add("seed", std::to_string(manifest.seed));
   add("program", fmt::format("{} for {}", quote(manifest.planHash), quote(manifest.target)));
+  add("optimizer", manifest.optimizer.empty() ? "not named" : quote(manifest.optimizer));
   add("batch",
       fmt::format("{} sample{} a rank, {} micro-step{}", manifest.microBatch, plural(manifest.microBatch),
                   manifest.accumulation, plural(manifest.accumulation)));
@@ -128,6 +129,7 @@ std::string describeJson(const std::string &directory, const Manifest &manifest,
                      {"sign", data.sign}}},
                    {"plan_hash", manifest.planHash},
                    {"target", manifest.target},
+                   {"optimizer", manifest.optimizer},
                    {"micro_batch", manifest.microBatch},
                    {"accumulation", manifest.accumulation},
                    {"ranks", manifest.mesh.size()},

@@ -136,7 +136,7 @@ std::string configIn(const std::string &folder) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object() ? text : std::string();
 }
 
-/// The numbers beside tensors: the optimizer's count of updates, and the loss scale of fp16.
+/// What stands beside tensors: the optimizer's name and count of updates, and the loss scale of fp16.
 void addProgress(Collector &collector, const ForeignCheckpoint &foreign, Manifest &manifest) {
   const ForeignProgress &progress = foreign.progress();
   ImportReport &report = collector.report;
@@ -144,6 +144,7 @@ void addProgress(Collector &collector, const ForeignCheckpoint &foreign, Manifes
   if (report.moments == 0)
     return;
   const uint64_t skipped = std::min(countOf(progress.skippedSteps, 0), manifest.step);
+  manifest.optimizer = foreign.optimizer();
   report.updates = countOf(progress.optimizerSteps, manifest.step - skipped);
   report.samples = manifest.data.samples = countOf(progress.samples, 0);
   manifest.data.tokens = countOf(progress.tokens, 0);

@@ -83,6 +83,7 @@ Status Checkpointer::describeRun(const Program &program) {
   manifest.planHash = program.planHash;
   manifest.target = program.target;
   manifest.configText = program.configText;
+  manifest.optimizer = optimizerOf(program.configText);
   manifest.modelConfig = program.modelConfig;
   manifest.mesh = program.mesh;
   manifest.microBatch = program.microBatch;

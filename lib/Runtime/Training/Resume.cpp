@@ -4,6 +4,7 @@
 
 #include "Clock.h"
 #include "Report.h"
+#include "SameOptimizer.h"
 
 #include <fmt/format.h>
 
@@ -87,6 +88,9 @@ Status Resume::look(const Program &program, const std::string &path) {
   Result<Checkpoint> opened = Checkpoint::open(path);
   if (!opened)
     return opened.error();
+  if (!options.evalOnly) // without a step no optimizer is asked
+    if (Status status = checkSameOptimizer(program, opened->manifest(), path); !status)
+      return status;
   Result<RestorePlan> planned = planRestore(program, team.rank(), *opened);
   if (!planned)
     return planned.error();

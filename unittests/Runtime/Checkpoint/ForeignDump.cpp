@@ -33,6 +33,7 @@ static nlohmann::json numbers(std::span<const NamedNumber> list) {
 static nlohmann::json describe(const ForeignCheckpoint &checkpoint) {
   nlohmann::json out = {{"description", checkpoint.describe()},
                         {"folder", checkpoint.folder()},
+                        {"optimizer", checkpoint.optimizer()},
                         {"scheduler", numbers(checkpoint.scheduler())},
                         {"tied", nlohmann::json::array()}};
   const ForeignProgress &progress = checkpoint.progress();

@@ -49,6 +49,19 @@ TEST(Manifest, readsWhatItSpells) {
   EXPECT_EQ(read->tensors[0].held, FileDType::BF16);
 }
 
+/// One that was written before optimizers had a place of their own names it in its configuration.
+TEST(Manifest, namesItsOptimizer) {
+  Manifest manifest = example();
+  EXPECT_EQ(parseManifest(spellManifest(manifest), "m")->optimizer, "");
+  manifest.configText = "a = 1\noptimizer.type = \"Lion\"      # ds_config.json:3:5\nb = 2\n";
+  EXPECT_EQ(parseManifest(spellManifest(manifest), "m")->optimizer, "Lion");
+  manifest.optimizer = "SGD";
+  EXPECT_EQ(parseManifest(spellManifest(manifest), "m")->optimizer, "SGD");
+  EXPECT_EQ(optimizerOf("optimizer.type = \"AdamW\"\n"), "AdamW");
+  for (const char *none : {"", "my.optimizer.type = \"SGD\"", "optimizer.type = null", "optimizer.type"})
+    EXPECT_EQ(optimizerOf(none), "") << none;
+}
+
 TEST(Manifest, everyFlippedByteIsRefused) {
   const std::string good = spellManifest(example());
   for (size_t at = 0; at < good.size(); ++at) {

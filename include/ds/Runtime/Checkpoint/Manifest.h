@@ -83,6 +83,7 @@ struct Manifest {
   std::string run; ///< letters that all checkpoints of one run have, however often it was resumed; empty: not
                    ///< known, as of what was imported
   std::string planHash, target, configText;
+  std::string optimizer;   ///< as DeepSpeed spells it: "AdamW"; empty: not known
   std::string modelConfig; ///< the Hugging Face config.json that the model came from; empty: from elsewhere
   Mesh mesh;
   uint32_t microBatch = 1, accumulation = 1;
@@ -101,6 +102,9 @@ struct Manifest {
   /// that are here or of those that are not.
   std::string spellNodes(bool here) const;
 };
+
+/// The optimizer that a program's configuration names, Program::configText; empty: it names none.
+std::string optimizerOf(std::string_view configText);
 
 /// What the manifest of a checkpoint is called, or of one part of it.
 std::string manifestName(const Manifest &manifest);

@@ -1,7 +1,7 @@
 //===- Import.h - Others' checkpoints as ours ------------------------------------------===//
 //
 // What ForeignCheckpoint.h shows becomes a checkpoint that ds-run --resume takes up: parameters under the
-// module's names, moments as `<parameter>.exp_avg`, the optimizer's step, the loss scale, and how far the
+// module's names, moments as `<parameter>.exp_avg`, the optimizer's name and step, the loss scale, and how far the
 // data were read. Of weights alone, as Hugging Face keeps them, a checkpoint of step 0 is made: moments then
 // start from zero.
 //
