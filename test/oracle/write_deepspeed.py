@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """write_deepspeed.py - a folder of DeepSpeed's whose parameters are those of a weights file.
 
-    write_deepspeed.py WEIGHTS.safetensors FOLDER --optimizer AdamW
+    write_deepspeed.py WEIGHTS.safetensors FOLDER --optimizer AdamW [--lost NAME.SLOT]
 
 ZeRO 2 of two ranks, with moments as Adam keeps them. --optimizer none leaves the configuration without one, as where a
-script makes it.
+script makes it; --lost puts a NaN among the elements of one state.
 """
 
 import argparse
@@ -37,8 +37,12 @@ def main():
     parser.add_argument("weights")
     parser.add_argument("folder")
     parser.add_argument("--optimizer", default="AdamW")
+    parser.add_argument("--lost", metavar="NAME.SLOT")
     args = parser.parse_args()
     training = Trained(safetensors_io.load(args.weights))
+    if args.lost:
+        name, _, slot = args.lost.rpartition(".")
+        training.states[name][slot].view(-1)[3] = float("nan")
     config = {} if args.optimizer == "none" else {"optimizer": {"type": args.optimizer, "params": {"lr": 1e-3}}}
     files.DeepSpeedConfig = lambda: config
     files.pretend()

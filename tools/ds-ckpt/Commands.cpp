@@ -90,6 +90,8 @@ int runImport(const ImportOptions &options) {
   if (done.moments > 0)
     print(fmt::format(", {} updates, {} samples", done.updates, done.samples));
   print("\n");
+  for (const std::string &text : done.notes)
+    note(text);
   return 0;
 }
 

@@ -10,19 +10,19 @@
 #include <cmath>
 
 namespace ds::rt {
-namespace {
 
-const char *spell(Difference kind) {
-  static constexpr const char *kWords[] = {"equal", "only_in_a", "only_in_b", "shape", "type", "values"};
-  return kWords[static_cast<uint8_t>(kind)];
-}
-
-/// The indices of an element, slowest first.
 std::vector<int64_t> indicesOf(uint64_t element, const std::vector<int64_t> &shape) {
   std::vector<int64_t> indices(shape.size());
   for (size_t d = shape.size(); d-- > 0; element /= static_cast<uint64_t>(shape[d]))
     indices[d] = static_cast<int64_t>(element % static_cast<uint64_t>(shape[d]));
   return indices;
+}
+
+namespace {
+
+const char *spell(Difference kind) {
+  static constexpr const char *kWords[] = {"equal", "only_in_a", "only_in_b", "shape", "type", "values"};
+  return kWords[static_cast<uint8_t>(kind)];
 }
 
 std::string valuesText(const TensorDifference &each) {

@@ -3,6 +3,7 @@
 #include "ds/Runtime/CheckpointTool/Import.h"
 
 #include "Formats/Text.h"
+#include "LostValues.h"
 #include "Words.h"
 #include "WriteWhole.h"
 
@@ -16,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <unordered_map>
 
 namespace ds::rt {
@@ -57,11 +59,44 @@ public:
         {nullptr, std::string(reinterpret_cast<const char *>(&value), sizeof value)});
   }
 
+  /// Puts elements of tensor `number` at `to`, and looks whether they are numbers.
+  Status read(size_t number, uint64_t first, uint64_t count, std::byte *to) {
+    const Source &source = sources[number];
+    const FileDType dtype = tensors[number].dtype;
+    if (!source.tensor) {
+      std::memcpy(to, source.number.data(), source.number.size());
+      return {};
+    }
+    LostValues &values = lost[number];
+    values.mayBeInfinite = tensors[number].role == Role::Buffer;
+    Status status = foreign.read(*source.tensor, first, count, to);
+    if (status)
+      values.look(dtype, {to, count * (bitSize(dtype) / 8)}, first);
+    return status;
+  }
+
+  /// Says of all that was read what is not finite.
+  void noteLost() {
+    size_t untold = 0;
+    for (const auto &[number, values] : lost) {
+      if (!values.any())
+        continue;
+      if (report.notes.size() < kMostNotes)
+        report.notes.push_back(values.spell(tensors[number]));
+      else
+        ++untold;
+    }
+    if (untold > 0)
+      report.notes.push_back(
+          fmt::format("and {} more tensor{} with NaN or infinity", untold, plural(untold)));
+  }
+
   std::vector<CheckpointTensor> tensors;
-  std::vector<Source> sources; ///< by tensor
   ImportReport report;
 
 private:
+  static constexpr size_t kMostNotes = 20;
+
   std::string nameOf(const std::string &name) const {
     return isWrapped && name.starts_with(kWrapper) ? name.substr(kWrapper.size()) : name;
   }
@@ -102,6 +137,8 @@ private:
   }
 
   const ForeignCheckpoint &foreign;
+  std::vector<Source> sources;       ///< by tensor
+  std::map<size_t, LostValues> lost; ///< by tensor, of those that were read
   std::unordered_map<std::string, std::vector<std::string>> tied;
   bool isWrapped = false;
 };
@@ -126,14 +163,24 @@ Result<uint64_t> stepOf(const ForeignCheckpoint &foreign, const ImportOptions &o
                "give --step N"};
 }
 
-/// The model's config.json beside its weights; empty where there is none that can be used.
-std::string configIn(const std::string &folder) {
+/// The model's config.json in that folder; empty where there is none that can be used. With `isNamed` it must
+/// say which model it is of: training scripts keep other files of that name.
+std::string configIn(const std::string &folder, bool isNamed) {
   const Result<MappedFile> file = MappedFile::openBeneath(folder, "config.json");
   if (!file || file->bytes().size() > kMostConfigBytes)
     return {};
   const std::span<const std::byte> bytes = file->bytes();
   std::string text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false).is_object() ? text : std::string();
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return document.is_object() && (!isNamed || document.contains("model_type")) ? text : std::string();
+}
+
+/// The config.json that goes with what was read: beside weights, and of DeepSpeed's folder of a step also
+/// beside that folder, where its trainers save the model.
+std::string configOf(const ForeignCheckpoint &foreign) {
+  const bool isStep = foreign.format() != ForeignFormat::Weights;
+  const std::string text = configIn(foreign.folder(), isStep);
+  return text.empty() && isStep ? configIn(foreign.folder() + "/..", isStep) : text;
 }
 
 /// What stands beside tensors: the optimizer's name and count of updates, and the loss scale of fp16.
@@ -192,7 +239,7 @@ Result<ImportReport> importCheckpoint(const ImportOptions &options) {
   manifest.step = *step;
   manifest.writer = "ds-ckpt import";
   manifest.seed = options.seed;
-  manifest.modelConfig = configIn(foreign->folder());
+  manifest.modelConfig = configOf(*foreign);
   addProgress(collector, *foreign, manifest);
   manifest.tensors = collector.tensors;
   const Result<StoreLock> lock = StoreLock::take(options.to);
@@ -202,21 +249,17 @@ Result<ImportReport> importCheckpoint(const ImportOptions &options) {
     return status.error();
   if (Status status = checkNoRun(options.to); !status)
     return status.error();
-  Result<std::string> path =
-      writeWhole(options.to, std::move(manifest),
-                 [&](size_t number, uint64_t first, uint64_t count, std::byte *to) -> Status {
-                   const Source &source = collector.sources[number];
-                   if (source.tensor)
-                     return foreign->read(*source.tensor, first, count, to);
-                   std::memcpy(to, source.number.data(), source.number.size());
-                   return {};
-                 });
+  Result<std::string> path = writeWhole(options.to, std::move(manifest),
+                                        [&](size_t number, uint64_t first, uint64_t count, std::byte *to) {
+                                          return collector.read(number, first, count, to);
+                                        });
   if (!path)
     return path.error();
   if (const Result<Checkpoint> written = Checkpoint::open(*path); !written) {
     static_cast<void>(removeCheckpoint(systemFiles(), *path)); // what stays of it has no manifest
     return written.error();
   }
+  collector.noteLost();
   collector.report.path = *path;
   collector.report.description = foreign->describe();
   return collector.report;
