@@ -20,7 +20,7 @@ static std::string spellInput(int64_t batch, int64_t length) {
 Result<int64_t> ds::planner::findSequence(PlanSettings &settings, const config::Config &config,
                                           const std::string &question) {
   if (settings.inputKind() == InputKind::HfConfig && settings.inputs.empty()) {
-    Result<HfShape> shape = readHfShape(settings.input, {}, config.batch.micro);
+    Result<HfShape> shape = readHfShape({settings.input, {}, config.batch.micro});
     if (!shape)
       return shape.error();
     settings.inputs = {spellInput(config.batch.micro, shape->shape.seq)};

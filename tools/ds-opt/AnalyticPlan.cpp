@@ -57,7 +57,7 @@ static std::vector<std::string> notCounted(const config::Config &config) {
 
 Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const config::Config &config,
                                                const config::Cluster &cluster) {
-  Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro);
+  Result<HfShape> model = readHfShape(hfRequest(options, config));
   if (!model)
     return model.error();
   if (model->batch != config.batch.micro)

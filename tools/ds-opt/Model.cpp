@@ -76,14 +76,21 @@ static void noticeWeights(const Options &options) {
   }
 }
 
+HfRequest ds::opt::hfRequest(const Options &options, const config::Config &config) {
+  const config::Precision &precision = config.precision;
+  const config::DType dtype =
+      precision.autocast ? precision.autocastDtype.value_or(config::DType::BF16) : precision.model;
+  const char *name = dtype == config::DType::F32    ? "float32"
+                     : dtype == config::DType::BF16 ? "bfloat16"
+                     : dtype == config::DType::F16  ? "float16"
+                                                    : "";
+  return {options.input, options.inputs, config.batch.micro, name};
+}
+
 /// Builds the model that a config.json describes.
 static Status buildFromConfig(const Options &options, const config::Config &config,
                               mlir::MLIRContext &context, Model &model) {
-  HfRequest request;
-  request.path = options.input;
-  request.inputs = options.inputs;
-  request.microBatch = config.batch.micro;
-  Result<HfModel> built = buildHfModel(request, context);
+  Result<HfModel> built = buildHfModel(hfRequest(options, config), context);
   if (!built)
     return built.error();
   if (!options.quiet)

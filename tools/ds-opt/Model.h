@@ -5,6 +5,7 @@
 #include "Options.h"
 #include "ds/Config/Config.h"
 #include "ds/Dialect/Ds.h"
+#include "ds/Import/HfRequest.h"
 #include "ds/Support/Error.h"
 #include "ds/Support/TemporaryFile.h"
 
@@ -27,6 +28,9 @@ std::string modelName(llvm::StringRef path);
 
 /// The text of a file, or of stdin; diagnostics call it by a name without control characters.
 llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readNamed(const std::string &path);
+
+/// What is asked of the config.json that `options.input` is.
+HfRequest hfRequest(const Options &options, const config::Config &config);
 
 /// Reads or imports `options.input`, verifies it, checks its inputs against the configured micro-batch, and
 /// attaches `ds.training`. MLIR without a configuration sets the micro-batch of `config`.

@@ -58,7 +58,7 @@ static std::vector<PlanInput> spellBasics(const Basics &basics) {
 /// The length of samples where a config.json gives it; the inputs as they were given elsewhere.
 static void addShapes(std::vector<PlanInput> &inputs, const Options &options, int64_t microBatch) {
   if (options.inputKind() == InputKind::HfConfig)
-    if (Result<HfShape> model = readHfShape(options.input, options.inputs, microBatch)) {
+    if (Result<HfShape> model = readHfShape({options.input, options.inputs, microBatch})) {
       addJson(inputs, "sequence_length", model->shape.seq);
       return;
     }
@@ -128,7 +128,7 @@ std::string ds::opt::describeBare(const Options &options, const config::Config &
                                   const report::PlanReport &report) {
   std::string text = report.model + ": " + formatExact(report.parameters) + " parameters";
   std::string length;
-  if (Result<HfShape> model = readHfShape(options.input, options.inputs, config.batch.micro)) {
+  if (Result<HfShape> model = readHfShape(hfRequest(options, config))) {
     const cost::ModelShape &shape = model->shape;
     text += ", " + countOf(shape.layers, "layer") + " of width " + std::to_string(shape.hidden) + ", " +
             countOf(shape.heads, "head") + ", a vocabulary of " + formatExact(shape.vocab) + ", " +

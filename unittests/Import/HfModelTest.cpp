@@ -173,6 +173,40 @@ TEST_F(HfModel, SaysWhichKeysItDidNotRead) {
   EXPECT_TRUE((build(ds::test::kQwen2), model.notices.empty()));
 }
 
+/// One line each: a head that is made besides or left out, and a type that checkpoints do not have.
+TEST_F(HfModel, SaysWhatItBuildsInstead) {
+  const auto said = [this](std::string text, const char *head, const std::string &trainedIn) {
+    if (*head)
+      text.replace(text.find("BertForMaskedLM"), 15, head);
+    ds::HfRequest request{"config.json", {"input_ids=1x8xi64"}, 1, trainedIn};
+    auto result = ds::buildHfModelFromText(request, text, context);
+    EXPECT_TRUE(result) << result.error().message;
+    std::vector<std::string> lines;
+    for (const ds::Notice &notice : result->notices)
+      lines.push_back(notice.text);
+    return lines;
+  };
+  const auto dropout = testing::HasSubstr("dropout of attention weights");
+  EXPECT_THAT(said(ds::test::kBert, "", "float32"), ElementsAre(dropout));
+  EXPECT_THAT(
+      said(ds::test::kBert, "BertModel", ""),
+      ElementsAre("config.json: architectures: BertModel has no head; what is built is BertForMaskedLM",
+                  dropout));
+  EXPECT_THAT(said(ds::test::kBert, "BertForPreTraining", ""),
+              ElementsAre("config.json: architectures: BertForPreTraining has two heads; what is built is "
+                          "BertForMaskedLM",
+                          dropout));
+  EXPECT_THAT(said(ds::test::kLlama2, "", "float32"),
+              ElementsAre("config.json: torch_dtype is float16, but the model is trained in float32, as the "
+                          "training configuration says (\"bf16\" and \"fp16\" change that)"));
+  EXPECT_TRUE(said(ds::test::kLlama2, "", "float16").empty());
+  EXPECT_TRUE(said(ds::test::kLlama2, "", "").empty());
+  EXPECT_TRUE(said(ds::test::kQwen2, "", "bfloat16").empty());
+  std::string newer = ds::test::kQwen2;
+  EXPECT_TRUE(said(newer.insert(1, R"("dtype": "torch.bfloat16", )"), "", "bfloat16").empty());
+  EXPECT_THAT(said(newer, "", "float32"), ElementsAre(testing::HasSubstr("dtype is bfloat16")));
+}
+
 TEST_F(HfModel, KeepsTheTextThatOthersCanRead) {
   const auto kept = [this](const std::string &text) {
     auto result = ds::buildHfModelFromText({"config.json", {"input_ids=1x8xi64"}, 1}, text, context);

@@ -155,6 +155,32 @@ TEST(HfRefusal, WhatIsNotSupportedIsNamed) {
   EXPECT_THAT(refusal(qwen), HasSubstr("layer_types: expects one entry for each of 2 layers, but got 1"));
 }
 
+/// Another model than the one that would be built, which the message names.
+TEST(HfRefusal, OtherHeadsAreNotPassedOver) {
+  EXPECT_EQ(
+      llama("architectures", R"(["LlamaForTokenClassification"])"),
+      "config.json:1:2 (byte 1): architectures: expects LlamaForCausalLM, which is the model that would be "
+      "built, but got LlamaForTokenClassification; export the model as TorchScript and give the .pt file");
+  EXPECT_THAT(gpt2("architectures", R"(["GPT2DoubleHeadsModel"])"), HasSubstr("expects GPT2LMHeadModel"));
+  EXPECT_THAT(gpt2("architectures", R"(["LlamaForCausalLM"])"), HasSubstr("but got LlamaForCausalLM"));
+  EXPECT_THAT(llama("architectures", R"("LlamaForCausalLM")"), HasSubstr("expects a list of texts"));
+  for (const char *same :
+       {R"(["LlamaForCausalLM"])", R"(["LLaMAForCausalLM"])", R"(["LlamaModel"])", "[]", "null"})
+    EXPECT_EQ(llama("architectures", same), "accepted") << same;
+}
+
+TEST(HfRefusal, QuantisedModelsAreNotPassedOver) {
+  EXPECT_EQ(llama("quantization_config", R"({"quant_method": "gptq", "bits": 4})"),
+            "config.json:1:2 (byte 1): quantization_config: the model's parameters are quantised, but "
+            "LlamaForCausalLM would be built with all of them in floating point; give the config.json of the "
+            "model that was quantised");
+  EXPECT_THAT(gpt2("quantization", R"({"bits": 4})"), HasSubstr("GPT2LMHeadModel would be built"));
+  EXPECT_THAT(gpt2("compression_config", "{}"), HasSubstr("quantised"));
+  EXPECT_EQ(llama("quantization_config", "null"), "accepted");
+  EXPECT_THAT(gpt2("pruned_heads", R"({"1": [0, 2]})"), HasSubstr("pruned_heads: expects no heads"));
+  EXPECT_EQ(gpt2("pruned_heads", "{}"), "accepted");
+}
+
 TEST(HfRefusal, SizesThatWouldOverflowAreRefused) {
   std::string wide = with(with(kTinyLlama, "hidden_size", "1048576"), "intermediate_size", "2097152");
   EXPECT_THAT(refusal(wide),

@@ -7,6 +7,7 @@
 #ifndef DS_IMPORT_HFMODEL_H
 #define DS_IMPORT_HFMODEL_H
 
+#include "ds/Import/HfRequest.h"
 #include "ds/Support/Error.h"
 #include "ds/Support/Notice.h"
 
@@ -17,12 +18,6 @@
 #include <vector>
 
 namespace ds {
-
-struct HfRequest {
-  std::string path;                ///< the config.json
-  std::vector<std::string> inputs; ///< as --input spells them; empty: `microBatch` x the model's positions
-  int64_t microBatch = 1;          ///< samples of one micro-step on one rank
-};
 
 struct HfModel {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< phase model; @forward(input_ids, labels) returns the loss

@@ -7,6 +7,7 @@
 #define DS_IMPORT_HFSHAPE_H
 
 #include "ds/Cost/Model.h"
+#include "ds/Import/HfRequest.h"
 #include "ds/Support/Notice.h"
 
 #include <string>
@@ -22,10 +23,9 @@ struct HfShape {
   std::vector<Notice> notices; ///< what the user should know, one line each
 };
 
-/// Reads the sizes of the config.json at `path`. `inputs` and `microBatch` are as in HfRequest, and so are
-/// the errors; models that rules do not cover are Invalid.
-Result<HfShape> readHfShape(const std::string &path, const std::vector<std::string> &inputs,
-                            int64_t microBatch);
+/// Reads the sizes that the config.json gives. Errors are those of buildHfModel; models that rules do not
+/// cover are Invalid.
+Result<HfShape> readHfShape(const HfRequest &request);
 
 } // namespace ds
 

@@ -27,12 +27,10 @@ struct Section::Shared {
 static constexpr llvm::StringLiteral kHarmless[] = {"_attn_implementation_autoset",
                                                     "_commit_hash",
                                                     "_name_or_path",
-                                                    "architectures",
                                                     "auto_map",
                                                     "begin_suppress_tokens",
                                                     "bos_token_id",
                                                     "classifier_dropout",
-                                                    "dtype",
                                                     "eos_token_id",
                                                     "finetuning_task",
                                                     "gradient_checkpointing",
@@ -51,7 +49,6 @@ static constexpr llvm::StringLiteral kHarmless[] = {"_attn_implementation_autose
                                                     "predict_special_tokens",
                                                     "pretraining_tp",
                                                     "problem_type",
-                                                    "quantization_config",
                                                     "reorder_and_upcast_attn",
                                                     "return_dict",
                                                     "sep_token_id",
@@ -62,7 +59,6 @@ static constexpr llvm::StringLiteral kHarmless[] = {"_attn_implementation_autose
                                                     "summary_use_proj",
                                                     "task_specific_params",
                                                     "tokenizer_class",
-                                                    "torch_dtype",
                                                     "transformers_version",
                                                     "use_bfloat16",
                                                     "use_cache"};
@@ -103,6 +99,11 @@ bool Section::has(std::string_view key) const { return find(key) != nullptr; }
 
 bool Section::mentions(std::string_view key) const {
   return llvm::any_of(spellings(key), [&](llvm::StringRef name) { return object && object->member(name); });
+}
+
+bool Section::isFilled(std::string_view key) const {
+  const Value *value = find(key);
+  return value && (value->is(Value::Kind::Object) || value->is(Value::Kind::Array)) && !value->items.empty();
 }
 
 std::string Section::describe(std::string_view key) const {

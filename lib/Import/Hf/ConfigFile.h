@@ -54,6 +54,7 @@ public:
   Section section(std::string_view key) const;
   bool has(std::string_view key) const;      ///< present and not null
   bool mentions(std::string_view key) const; ///< present, be it null
+  bool isFilled(std::string_view key) const; ///< an object or a list that has something in it
   explicit operator bool() const { return object != nullptr; }
 
   /// Refuses the value of `key` (or, where it is missing, the section): "expects ..., but got ...".

@@ -8,6 +8,9 @@
 #include "ds/Dialect/WeightNames.h"
 #include "ds/Support/ModelConfig.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace ds;
 using namespace ds::hf;
 
@@ -16,12 +19,25 @@ namespace {
 struct Family {
   llvm::StringLiteral modelType;
   std::unique_ptr<Architecture> (*read)(const Section &);
+  llvm::StringLiteral built;     ///< what transformers calls the model that `read` makes
+  llvm::StringLiteral base;      ///< the same without a head: checkpoints of it have no other parameters
+  llvm::StringLiteral wider{""}; ///< one that has another head besides, which is left out
+};
+
+/// A configuration that was read, and of which family; both null where its model_type is not known.
+struct ReadModel {
+  const Family *family = nullptr;
+  std::unique_ptr<Architecture> architecture;
 };
 } // namespace
 
-static constexpr Family kFamilies[] = {{"bert", readBert},        {"gpt2", readGpt2},
-                                       {"gpt_neox", readGptNeox}, {"llama", readLlama},
-                                       {"mistral", readMistral},  {"qwen2", readQwen2}};
+static constexpr Family kFamilies[] = {
+    {"bert", readBert, "BertForMaskedLM", "BertModel", "BertForPreTraining"},
+    {"gpt2", readGpt2, "GPT2LMHeadModel", "GPT2Model"},
+    {"gpt_neox", readGptNeox, "GPTNeoXForCausalLM", "GPTNeoXModel"},
+    {"llama", readLlama, "LlamaForCausalLM", "LlamaModel"},
+    {"mistral", readMistral, "MistralForCausalLM", "MistralModel"},
+    {"qwen2", readQwen2, "Qwen2ForCausalLM", "Qwen2Model"}};
 
 void Architecture::readSizes(const Section &config) {
   vocabulary = config.integer("vocab_size", kVocabularies);
@@ -89,16 +105,85 @@ static const Family *findFamily(const Section &config) {
   return nullptr;
 }
 
+/// Whether `model` is one of `given`, in whatever case: older files have LLaMAForCausalLM.
+static bool isAmong(llvm::StringRef model, const std::vector<std::string> &given) {
+  return !model.empty() &&
+         llvm::any_of(given, [&](const std::string &name) { return model.equals_insensitive(name); });
+}
+
+/// Refuses what would make another model than the one that is built: a head that the family does not have
+/// here, parameters that are quantised, and heads of attention that were cut away.
+static void refuseOthers(const Section &config, const Family &family) {
+  const std::vector<std::string> given = config.texts("architectures");
+  const std::string built = family.built.str();
+  if (!given.empty() && !isAmong(built, given) && !isAmong(family.base, given) &&
+      !isAmong(family.wider, given))
+    config.refuse("architectures",
+                  "expects " + built + ", which is the model that would be built, but got " +
+                      llvm::join(given, ", "),
+                  "export the model as TorchScript and give the .pt file");
+  for (const char *key : {"quantization_config", "quantization", "compression_config"})
+    if (config.has(key))
+      config.refuse(key,
+                    "the model's parameters are quantised, but " + built +
+                        " would be built with all of them in floating point",
+                    "give the config.json of the model that was quantised");
+  if (config.isFilled("pruned_heads"))
+    config.refuse("pruned_heads",
+                  "expects no heads, but got some: " + built + " would be built with all of them",
+                  "export the model as TorchScript and give the .pt file");
+}
+
+/// Reads the configuration as its model_type asks for; mistakes are kept in the file.
+static ReadModel readModel(const ConfigFile &file) {
+  ReadModel model;
+  model.family = findFamily(file.root());
+  if (!model.family)
+    return model;
+  refuseOthers(file.root(), *model.family);
+  model.architecture = model.family->read(file.root());
+  return model;
+}
+
+/// What is built where the configuration is of the model without its head, or with one more; else empty.
+static std::string headNotice(const Section &config, const Family &family) {
+  const std::vector<std::string> given = config.texts("architectures");
+  if (given.empty() || isAmong(family.built, given))
+    return "";
+  const bool isBase = isAmong(family.base, given);
+  return "architectures: " + (isBase ? family.base : family.wider).str() +
+         (isBase ? " has no head" : " has two heads") + "; what is built is " + family.built.str();
+}
+
+/// Says that checkpoints are stored in another type than is trained in; else empty.
+static std::string precisionNotice(const Section &config, const std::string &trainedIn) {
+  const char *key = config.has("dtype") ? "dtype" : "torch_dtype";
+  const std::string text = config.text(key);
+  llvm::StringRef stored(text);
+  stored.consume_front("torch.");
+  if (stored.empty() || trainedIn.empty() || stored == trainedIn)
+    return "";
+  return std::string(key) + " is " + stored.str() + ", but the model is trained in " + trainedIn +
+         ", as the training configuration says (\"bf16\" and \"fp16\" change that)";
+}
+
 /// One line about each thing that a user may not expect.
-static std::vector<Notice> notices(const ConfigFile &file, const Architecture &model,
-                                        const std::string &path, const TokenShape *assumed) {
+static std::vector<Notice> notices(const ConfigFile &file, const ReadModel &read, const HfRequest &request,
+                                   const TokenShape *assumed) {
+  const Architecture &model = *read.architecture;
+  const std::string &path = request.path;
   std::vector<Notice> lines;
+  for (const std::string &line :
+       {headNotice(file.root(), *read.family), precisionNotice(file.root(), request.trainedIn)})
+    if (!line.empty())
+      lines.push_back({path + ": " + line, /*isCostly=*/true});
   if (assumed)
-    lines.push_back(
-        {path + ": samples have " + std::to_string(assumed->length) +
-             " tokens, all positions that the model has; --input input_ids=" + std::to_string(assumed->batch) +
-             "x" + std::to_string(std::max<int64_t>(1, assumed->length / 2)) + "xi64 makes them half as long",
-         /*isCostly=*/true});
+    lines.push_back({path + ": samples have " + std::to_string(assumed->length) +
+                         " tokens, all positions that the model has; --input input_ids=" +
+                         std::to_string(assumed->batch) + "x" +
+                         std::to_string(std::max<int64_t>(1, assumed->length / 2)) +
+                         "xi64 makes them half as long",
+                     /*isCostly=*/true});
   std::string unread;
   for (const std::string &key : file.unreadKeys())
     unread += (unread.empty() ? "" : ", ") + key;
@@ -135,10 +220,10 @@ static void keepText(const std::string &text, const std::string &path, HfModel &
 
 static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &file,
                                  mlir::MLIRContext &context) {
-  const Family *family = findFamily(file.root());
-  std::unique_ptr<Architecture> model = family ? family->read(file.root()) : nullptr;
+  const ReadModel read = readModel(file);
   if (Status status = file.finish(); !status)
     return status.error();
+  const Architecture *model = read.architecture.get();
   Result<TokenShape> shape = readInputs(request.inputs, request.microBatch, *model, request.path);
   if (!shape)
     return shape.error();
@@ -147,8 +232,7 @@ static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &fil
   auto module = build(*model, *shape, context);
   if (!module)
     return Error{module.error().code, request.path + ": " + module.error().message, module.error().hint};
-  HfModel made{std::move(*module),
-               notices(file, *model, request.path, request.inputs.empty() ? &*shape : nullptr)};
+  HfModel made{std::move(*module), notices(file, read, request, request.inputs.empty() ? &*shape : nullptr)};
   keepText(file.text(), request.path, made);
   return made;
 }
@@ -173,28 +257,29 @@ Result<cost::ModelShape> Architecture::sizes() const {
                "leave --cluster out to plan the program itself"};
 }
 
-Result<HfShape> ds::readHfShape(const std::string &path, const std::vector<std::string> &inputs,
-                                int64_t microBatch) {
+Result<HfShape> ds::readHfShape(const HfRequest &request) {
+  const std::string &path = request.path;
   Result<ConfigFile> file = ConfigFile::read(path);
   if (!file)
     return file.error();
-  const Family *family = findFamily(file->root());
-  std::unique_ptr<Architecture> model = family ? family->read(file->root()) : nullptr;
+  const ReadModel read = readModel(*file);
   if (Status status = file->finish(); !status)
     return status.error();
-  Result<TokenShape> tokens = readInputs(inputs, microBatch, *model, path);
+  const Architecture *model = read.architecture.get();
+  Result<TokenShape> tokens = readInputs(request.inputs, request.microBatch, *model, path);
   if (!tokens)
     return tokens.error();
   Result<cost::ModelShape> shape = model->sizes();
   if (!shape)
     return Error{shape.error().code, path + ": " + shape.error().message, shape.error().hint};
   HfShape result{*shape, tokens->batch, model->positions, model->scoreHeads == 0,
-                 notices(*file, *model, path, inputs.empty() ? &*tokens : nullptr)};
+                 notices(*file, read, request, request.inputs.empty() ? &*tokens : nullptr)};
   result.shape.seq = tokens->length;
   if (model->hasWindows && result.fusedAttention)
-    result.notices.push_back({path + ": sliding windows are counted as kernels that leave out what lies outside; "
-                                     "a program computes all of it and hides it",
-                              /*isCostly=*/true});
+    result.notices.push_back(
+        {path + ": sliding windows are counted as kernels that leave out what lies outside; "
+                "a program computes all of it and hides it",
+         /*isCostly=*/true});
   if (tokens->documents)
     result.notices.push_back(path + ": the mask of documents is not counted");
   return result;
