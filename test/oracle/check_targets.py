@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """check_targets.py - train on labels of which most do not count, divided in several ways, and compare with PyTorch.
 
-    check_targets.py --config plain.json --out DIR
+    check_targets.py --config plain.json --out DIR [--fake LIBRARY]
 
 A global batch is 4 samples. Samples have different numbers of targets; the first micro-batch of the second step has none,
 and the third step has none at all: it changes nothing, and PyTorch leaves it out. With loss_normalization "micro_batches"
 each division into micro-batches and ranks must have PyTorch's mean of means, to which a micro-batch without a target adds 0.
 With "tokens" all divisions must have PyTorch's mean over the targets of the whole batch, in a loss made in chunks too. The
-held-out loss has the same meaning: over the micro-batches that have a target, or over all targets.
+held-out loss has the same meaning: over the micro-batches that have a target, or over all targets. With --fake
+(libds-fake-cuda.so) one division alone is trained, on the fake device, and must have the same numbers.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import torch
 
 import compare
 import ds_config
+import fake_cuda
 import train_oracle
 from commands import compile_program, finish, run
 
@@ -89,15 +91,19 @@ def held_out(trainer, data, micro, by_tokens):
     return sum(losses) / sum(weights)
 
 
-def train(args, name, archive, data, config, ranks):
+def train(args, name, archive, data, config, ranks, target="cpu"):
     """(log, what was told) of a run of ds-run."""
     files = {kind: os.path.join(args.out, f"{name}.{kind}") for kind in ("json", "dsx", "jsonl")}
     with open(files["json"], "w") as file:
         json.dump(config, file, indent=2)
     micro, ranked = config["train_micro_batch_size_per_gpu"], ["--ranks", str(ranks)] if ranks > 1 else []
     inputs = [f"{name}={micro}x{LENGTH}xi64" for name in ("x", "y")]
-    compile_program(archive, files["json"], inputs, files["dsx"], ranked)
-    text = run("ds-run", files["dsx"], *ranked, "--data", data, "--steps", STEPS, "--log-jsonl", files["jsonl"],
+    compile_program(archive, files["json"], inputs, files["dsx"], [*ranked, "--target", target])
+    if target != "cpu":
+        fake_cuda.translate(files["dsx"], args.out)
+        fake_cuda.use(args.fake, args.out, ranks)
+    device = ["--device", "cuda"] if target != "cpu" else []
+    text = run("ds-run", files["dsx"], *ranked, *device, "--data", data, "--steps", STEPS, "--log-jsonl", files["jsonl"],
                "--eval-data", data)
     return compare.read_log(files["jsonl"]), text
 
@@ -116,12 +122,13 @@ def check_log(log, expected, labels):
     return complaints + compare.compare(made, theirs, 1e-5, 1e-4)[0]
 
 
-def check(args, archive, data, base, by_tokens, division):
+def check(args, archive, data, base, by_tokens, division, target="cpu"):
     micro, accumulation, ranks, more = division
     config = {**base, **more, "train_micro_batch_size_per_gpu": micro, "gradient_accumulation_steps": accumulation,
               "loss_normalization": "tokens" if by_tokens else "micro_batches"}
     name = f"{config['loss_normalization']}-{micro}-{accumulation}-{ranks}" + ("-chunks" if "loss_chunks" in more else "")
-    log, text = train(args, name, archive, data, config, ranks)
+    name += "" if target == "cpu" else "-cuda"
+    log, text = train(args, name, archive, data, config, ranks, target)
     split = (BATCH, 1) if by_tokens else (micro, accumulation * ranks)
     expected, trainer = pytorch(archive, data, *split, base)
     complaints = check_log(log, expected, safetensors_io.load(data)["y"])
@@ -138,11 +145,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", required=True)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--fake", metavar="LIBRARY", help="libds-fake-cuda.so")
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     archive, data, _ = export.main(["gpt", "--out", args.out, "--batch", str(BATCH), "--data", str(BATCH * STEPS)])
     mask_labels(data)
     base = ds_config.read(args.config)
+    if args.fake:
+        finish(check(args, archive, data, base, True, DIVISIONS[1], "cuda:sm_90"), "CUDA has PyTorch's losses")
+        return
     complaints = []
     for by_tokens in (False, True):
         for division in DIVISIONS if by_tokens else DIVISIONS[:-1]:
