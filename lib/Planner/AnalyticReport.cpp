@@ -158,7 +158,7 @@ report::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
   const config::Cluster &cluster = what.rates.cluster();
   report::PlanReport report;
   report.model = what.model;
-  report.target = cluster.name;
+  report.target = report.cluster = cluster.name;
   report.basis = "rules";
   report.basisReason = what.reason;
   report.world = what.plan.ranks();

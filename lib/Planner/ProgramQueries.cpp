@@ -303,8 +303,9 @@ Status ds::planner::addQueries(const PlanSettings &settings, const config::Confi
 
 std::string ds::planner::printQueries(const PlanSettings &settings, const PlanReport &report,
                                       int64_t contextBytes, bool isRanked) {
-  std::string text = report.model + " on " + report.target + ": " + std::to_string(report.world) +
-                     (report.world == 1 ? " rank" : " ranks") +
+  std::string text = report.model + " on " + report.target +
+                     (report.clusterReason.empty() ? "" : " (" + report.cluster + ")") + ": " +
+                     std::to_string(report.world) + (report.world == 1 ? " rank" : " ranks") +
                      (isRanked ? ", plans ranked by rules, answers planned\n" : ", every plan made\n");
   if (settings.whatIf)
     text += printWhatIf(contextBytes, report);

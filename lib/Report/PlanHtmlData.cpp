@@ -87,6 +87,8 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   json["target"] = report.target;
   json["programTarget"] = report.programTarget;
   json["programTargetReason"] = report.programTargetReason;
+  json["cluster"] = report.cluster;
+  json["clusterReason"] = report.clusterReason;
   json["basis"] = report.basis;
   json["basisReason"] = report.basisReason;
   json["world"] = report.world;

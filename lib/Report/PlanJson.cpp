@@ -226,6 +226,10 @@ std::string printPlanJson(const PlanReport &report) {
     json["program_target_reason"] = report.programTargetReason;
   if (report.isPlanningOnly)
     json["planning_only"] = true;
+  if (!report.cluster.empty())
+    json["cluster"] = report.cluster;
+  if (!report.clusterReason.empty())
+    json["cluster_reason"] = report.clusterReason;
   json["memory_limit"] = report.memoryLimit;
   if (report.hostLimit > 0)
     json["host_memory_limit"] = report.hostLimit;

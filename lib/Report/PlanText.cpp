@@ -158,6 +158,8 @@ void Printer::title() {
   line(text);
   if (!report.basisReason.empty())
     line("basis: " + report.basis + " (" + report.basisReason + ")");
+  if (!report.clusterReason.empty())
+    line("cluster: " + report.cluster + " (" + report.clusterReason + ")");
   if (!report.programTargetReason.empty())
     line("target: " + report.programTarget + " (" + report.programTargetReason + ")");
 }

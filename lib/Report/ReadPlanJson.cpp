@@ -343,6 +343,8 @@ PlanReport Reader::report(const Json &json) {
   report.programTarget = text(json, "", "program_target", false);
   report.programTargetReason = text(json, "", "program_target_reason", false);
   report.isPlanningOnly = flag(json, "", "planning_only");
+  report.cluster = text(json, "", "cluster", false);
+  report.clusterReason = text(json, "", "cluster_reason", false);
   report.tf32 = flag(json, "", "tf32");
   if (json.is_object() && json.contains("memory_limit"))
     report.memoryLimit = bytes(json, "", "memory_limit");

@@ -22,9 +22,10 @@ using namespace ds::opt;
 using namespace ds::planner;
 
 Result<config::Cluster> ds::opt::clusterFor(Options &options) {
-  if (options.cluster.empty())
-    return config::Cluster();
-  Result<config::Cluster> cluster = config::readCluster(options.cluster);
+  const std::string name = options.clusterName();
+  if (name.empty())
+    return config::builtinCluster("cpu");
+  Result<config::Cluster> cluster = config::readCluster(name);
   if (!cluster)
     return Error{cluster.error().code, "--cluster: " + cluster.error().message, cluster.error().hint};
   if (!options.ranksGiven)

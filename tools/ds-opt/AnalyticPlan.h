@@ -14,8 +14,8 @@
 
 namespace ds::opt {
 
-/// The cluster that --cluster names, with what --memory allows of its devices. Without --ranks all its
-/// devices count, where it says how many there are. Does nothing without --cluster.
+/// The cluster that `options` name, with what --memory allows of its devices. Without --ranks all its devices
+/// count, where it says how many there are. Where they name none, the built-in `cpu`, and nothing is changed.
 Result<config::Cluster> clusterFor(Options &options);
 
 /// What rules plan: the sizes of the model in config.json, the configuration's plan, the cluster's rates.

@@ -16,7 +16,7 @@ static bool asksRules(const Options &options) {
 
 /// Refuses what has no meaning without a cluster.
 static Status checkCluster(const Options &options) {
-  if (!options.cluster.empty())
+  if (!options.clusterName().empty())
     return {};
   if (asksRules(options))
     return Error{ExitCode::Usage, options.question() + " needs a cluster",
@@ -74,7 +74,7 @@ Status ds::opt::checkPlanner(const Options &options) {
 }
 
 Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config &config) {
-  if (options.cluster.empty())
+  if (options.clusterName().empty())
     return Basis{};
   if (!options.planChoice.empty())
     return Basis{false, "a search through many plans"};

@@ -137,7 +137,8 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   result.threads = threads;
   result.tuning = options.tuning;
   result.memory = options.memory;
-  result.cluster = options.cluster.empty() ? deviceOfTarget(options).name : options.cluster;
+  const std::string cluster = options.clusterName();
+  result.cluster = cluster.empty() ? "cpu" : cluster;
   // "auto" leaves them to memory and time alone.
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);
@@ -196,22 +197,18 @@ static Result<config::Config> readConfiguration(const Options &options) {
 }
 
 /// Settles what a program for a cluster is made for: a plan unless something else is asked for, within the
-/// memory of the cluster's device, of one that the target stands for, or of this machine.
+/// memory of the cluster's device, or of this machine.
 static Status prepareProgram(Options &options, const config::Cluster &cluster) {
   if (!options.question().empty())
     options.emit = Emit::Plan;
-  if (!options.cluster.empty()) {
+  const bool isNamed = !options.cluster.empty();
+  if (isNamed && options.emit == Emit::Default)
+    options.emit = Emit::Plan;
+  const bool isPlanned = options.emit == Emit::Plan || options.emit == Emit::Program;
+  if (isNamed || (isPlanned && !options.clusterName().empty()))
     options.memory = static_cast<uint64_t>(cluster.device.memoryBytes - cluster.device.contextBytes);
-    if (options.emit == Emit::Default)
-      options.emit = Emit::Plan;
-  }
-  if (options.memory > 0 || (options.emit != Emit::Plan && options.emit != Emit::Program))
+  if (options.memory > 0 || !isPlanned)
     return {};
-  if (options.target != "cpu") {
-    const config::Cluster cluster = deviceOfTarget(options);
-    options.memory = static_cast<uint64_t>(cluster.device.memoryBytes - cluster.device.contextBytes);
-    return {};
-  }
   Result<HostMemory> memory = hostMemory();
   if (!memory)
     return memory.error();
@@ -241,8 +238,8 @@ static auto readAgain(Options options, mlir::DialectRegistry &registry, Work wor
   if (!model)
     return quiet.explain(model.error());
   uint32_t threads = options.threads ? options.threads : availableThreads();
-  cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(*cluster);
-  auto result = work(*model, options, ProgramCase{*config, rates, Choices(), threads, nullptr});
+  auto result =
+      work(*model, options, ProgramCase{*config, cost::Rates(*cluster), Choices(), threads, nullptr});
   return result ? std::move(result) : quiet.explain(result.error());
 }
 
@@ -312,7 +309,6 @@ static Status compileModel(const Options &options, config::Config &config, const
     return status;
   if (isIr)
     return writeIr(*model, options);
-  cost::Rates rates = options.cluster.empty() ? cost::Rates() : cost::Rates(cluster);
   PlanFunction again = planFunction(options, registry);
   std::optional<Result<AnalyticCase>> rules;
   if (choices.basis.isRanked) {
@@ -323,8 +319,9 @@ static Status compileModel(const Options &options, config::Config &config, const
   std::optional<Ranking> ranking;
   if (rules && *rules)
     ranking.emplace(makeRanking(**rules, options, registry));
-  return writePlanAndProgram(*model, options,
-                             {config, rates, choices, threads, again, ranking ? &*ranking : nullptr});
+  return writePlanAndProgram(
+      *model, options,
+      {config, cost::Rates(cluster), choices, threads, again, ranking ? &*ranking : nullptr});
 }
 
 /// Compiles: everything after the command line is known to make sense.

@@ -213,6 +213,12 @@ bool Options::isPlainMlirOpt() const {
          sets.empty() && phase == "model" && cluster.empty() && question().empty();
 }
 
+std::string Options::clusterName() const {
+  if (!cluster.empty() || !llvm::StringRef(target).starts_with("cuda:"))
+    return cluster;
+  return target == "cuda:sm_80" ? "a100-80g" : "h100-80g";
+}
+
 std::string Options::question() const {
   return whatIf               ? "--what-if"
          : maxBatch           ? "--max-batch"

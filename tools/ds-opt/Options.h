@@ -25,7 +25,7 @@ struct Options : planner::PlanSettings {
   std::string config;               ///< empty: none
   std::vector<std::string> noDecay; ///< regular expressions
   std::vector<std::string> diff;    ///< two plans
-  std::string cluster;              ///< file or name; empty: none, and its program is for this machine
+  std::string cluster;              ///< file or name of --cluster; empty: none is given
   std::string planChoice;           ///< "auto" or empty
   std::string basis;                ///< "auto", "rules" or "program"
   std::string trace;                ///< file for a Chrome trace of the planned step; empty: none
@@ -49,6 +49,9 @@ struct Options : planner::PlanSettings {
 
   /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.
   std::string weightsOutput() const;
+  /// The cluster whose figures count: that of `--cluster`, else the built-in one whose device a CUDA
+  /// `--target` stands for. Empty: none, and the program is for this machine.
+  std::string clusterName() const;
   /// The first question about other plans, as it is spelt; empty: none.
   std::string question() const;
   /// A page, or a snapshot for PyTorch's visualiser.

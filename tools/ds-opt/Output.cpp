@@ -64,7 +64,7 @@ static bool usesTf32(const Options &options, const config::Config &config) {
 
 /// What a process takes beyond its arenas: a line of its own, for no plan decides it.
 static void addBeyondArenas(report::PlanReport &report, const Options &options, const ProgramCase &what) {
-  config::Cluster cluster = options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster();
+  const config::Cluster &cluster = what.rates.cluster();
   const char *name = options.target == "cpu"
                          ? "memory of the process beyond the arenas (code, stacks, libraries)"
                          : "device memory beyond the arenas (context, modules, handles of libraries)";
@@ -110,9 +110,7 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report.inputs = inputsOfProgram(model, options, what.config, what.threads);
   report.memoryLimit = static_cast<int64_t>(options.memory);
   report.hostLimit = static_cast<int64_t>(options.hostMemory);
-  report.hostsFit =
-      mlir::ds::hostsHold(report, options.cluster.empty() ? deviceOfTarget(options) : what.rates.cluster(),
-                          /*isShared=*/options.target == "cpu");
+  report.hostsFit = mlir::ds::hostsHold(report, what.rates.cluster(), /*isShared=*/options.target == "cpu");
   addStoragePaths(report, what.config.zero);
   addBeyondArenas(report, options, what);
   for (const mlir::ds::ProductChoice &choice : mlir::ds::productChoices(*model.module))
@@ -130,10 +128,14 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
     report.notes.push_back("allow_tf32 changes nothing on the CPU, which multiplies in fp32");
   if (options.target != "cpu")
     report.notes.push_back("workspaces of products are budgets within which cuBLASLt chooses its algorithms");
-  if (options.cluster.empty())
-    return report;
-  report.target = what.rates.cluster().name;
+  report.cluster = what.rates.cluster().name;
   report.basisReason = what.choices.basis.reason;
+  if (options.cluster.empty()) {
+    if (!options.clusterName().empty())
+      report.clusterReason = "--target " + options.target + " stands for it where no --cluster is given";
+    return report;
+  }
+  report.target = report.cluster;
   if (options.target == "cpu")
     report.notes.push_back("workspaces are those of the CPU's libraries with " +
                            std::to_string(what.threads) + " threads");
@@ -214,7 +216,7 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
 /// Prints the answers. DoesNotFit where the answer is that no batch and no sequence fits.
 static Status writeAnswers(const Options &options, const ProgramCase &what,
                            const report::PlanReport &report) {
-  int64_t context = options.cluster.empty() ? 0 : what.rates.cluster().device.contextBytes;
+  int64_t context = options.clusterName().empty() ? 0 : what.rates.cluster().device.contextBytes;
   if (Status status =
           writeText(options.output, printQueries(options, report, context, what.rules() != nullptr));
       !status)
@@ -261,7 +263,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
   program->target = options.target;
-  if (!options.cluster.empty())
+  if (!options.clusterName().empty())
     program->predicted.peakFlopsPerSecond = peakFlops(what);
   program->tf32 = usesTf32(options, what.config);
   addHostMemory(report, *program);

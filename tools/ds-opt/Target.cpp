@@ -6,12 +6,6 @@
 using namespace ds;
 using namespace ds::opt;
 
-config::Cluster ds::opt::deviceOfTarget(const Options &options) {
-  if (options.target == "cpu")
-    return config::builtinCluster("cpu");
-  return config::builtinCluster(options.target == "cuda:sm_80" ? "a100-80g" : "h100-80g");
-}
-
 /// The number of "sm_90" or "cuda:sm_90"; 0 of a CPU.
 static int capabilityOf(llvm::StringRef name) {
   int capability = 0;

@@ -23,9 +23,6 @@ Result<Target> chooseTarget(const Options &options, const config::Cluster &clust
 /// Whether the cluster's devices run nothing that is generated, so that they are planned for and no more.
 bool isPlanningOnly(const config::Cluster &cluster);
 
-/// The built-in cluster whose device a `--target` stands for where no `--cluster` is given.
-config::Cluster deviceOfTarget(const Options &options);
-
 } // namespace ds::opt
 
 #endif // DS_TOOLS_DSOPT_TARGET_H

@@ -208,9 +208,11 @@ struct PlanReport {
   std::string target;        ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
   std::string programTarget; ///< what the program is compiled for: "cpu", "cuda:sm_90"; empty: there is none
   std::string programTargetReason; ///< why that one; empty: there was no choice
-  bool isPlanningOnly = false;     ///< no code is generated that the target's devices run
-  std::string basis = "program";   ///< "program": the planned IR itself; "rules": published formulas
-  std::string basisReason;         ///< why that one; empty: there was no choice
+  std::string cluster;           ///< whose figures seconds and limits are of; empty: an old plan does not say
+  std::string clusterReason;     ///< why that one; empty: it was named, or there was no choice
+  bool isPlanningOnly = false;   ///< no code is generated that the target's devices run
+  std::string basis = "program"; ///< "program": the planned IR itself; "rules": published formulas
+  std::string basisReason;       ///< why that one; empty: there was no choice
   uint32_t world = 1;
   Mesh mesh;
   std::vector<RankPlan> ranks; ///< ascending, together all ranks

@@ -135,7 +135,7 @@ function fillTables() {
   fillSection("memory-parts", rank.memory.length > 0 && table("What takes memory",
     [["Part", "text"], ["Where", "text"], ["Size", number], ["Bytes", number], ["From", "text"]],
     [...inArena.map(part), ["together", "device", formatBytes(rank.peak), formatExact(rank.peak), "the peak"], ...outside.map(part)]));
-  const notes = [...(report.programTargetReason ? [`target ${report.programTarget}: ${report.programTargetReason}`] : []), ...(report.basisReason ? [`basis ${report.basis}: ${report.basisReason}`] : []), ...report.notes, ...(timelineNow() ? timelineNow().notes : [])];
+  const notes = [...(report.clusterReason ? [`cluster ${report.cluster}: ${report.clusterReason}`] : []), ...(report.programTargetReason ? [`target ${report.programTarget}: ${report.programTargetReason}`] : []), ...(report.basisReason ? [`basis ${report.basis}: ${report.basisReason}`] : []), ...report.notes, ...(timelineNow() ? timelineNow().notes : [])];
   $("notes-section").hidden = notes.length === 0;
   $("notes").replaceChildren(...notes.map(note => make("li", note)));
 }
