@@ -80,13 +80,13 @@ static void writeHome(Writer &writer, const std::string &block, Home home, const
 }
 
 static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEstimate &memory,
-                      double deviceBytes, const config::Cluster &cluster) {
+                      double peakBytes, const config::Cluster &cluster) {
   static const char *const kShared[] = {"every rank keeps all states", "optimizer states are shared out",
                                         "optimizer states and gradients are shared out",
                                         "all states are shared out"};
-  std::string limit = gibi(static_cast<double>(cluster.device.memoryBytes));
+  std::string limit = gibi(static_cast<double>(peakLimit(cluster)));
   writer.set("zero_optimization.stage", plan.zeroStage,
-             std::string(kShared[plan.zeroStage]) + ": a rank keeps " + gibi(deviceBytes) + " of " + limit);
+             std::string(kShared[plan.zeroStage]) + ": a rank's peak is " + gibi(peakBytes) + " of " + limit);
   writeHome(writer, "zero_optimization.offload_optimizer", plan.optimizerHome,
             "the device is too small for the states; a node keeps " + gibi(memory.host.bytes()) +
                 " in host memory");
@@ -163,7 +163,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
   writePrecision(writer, plan);
   writeMesh(writer, shape, plan, cluster);
   writeZero(writer, plan, candidate.memory,
-            program ? static_cast<double>(program->deviceBytes) : candidate.memory.deviceBytes(), cluster);
+            program ? static_cast<double>(program->peakBytes) : candidate.memory.peakBytes(), cluster);
   if (plan.recompute == Recompute::Full && !program) // a program's choice needs no key
     writer.set("activation_checkpointing.number_checkpoints", shape.layers,
                "every layer is computed again from its input");

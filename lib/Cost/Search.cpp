@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Search.h"
 
+#include "ds/Support/Format.h"
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -169,15 +171,12 @@ private:
 
   std::string spellNearest() const {
     MemoryEstimate memory = estimateMemory(shape, *nearest, rates.cluster());
-    auto gibi = [](double bytes) {
-      return std::to_string(static_cast<int64_t>(bytes / (1 << 30)) + 1) + " GiB";
-    };
+    auto spell = [](double bytes) { return formatBytes(static_cast<int64_t>(std::min(bytes, 9e18))); };
     return "no plan fits: the nearest (tp " + std::to_string(nearest->tp) + ", pp " +
            std::to_string(nearest->pp) + ", dp " + std::to_string(nearest->dp) + ", ZeRO stage " +
-           std::to_string(nearest->zeroStage) + ") needs " + gibi(memory.deviceBytes()) + " of a device's " +
-           gibi(static_cast<double>(rates.cluster().device.memoryBytes - 1)) + " and " +
-           gibi(memory.host.bytes()) + " of a host's " +
-           gibi(static_cast<double>(rates.cluster().host.memoryBytes - 1));
+           std::to_string(nearest->zeroStage) + ") has a peak of " + spell(memory.peakBytes()) +
+           ", the limit being " + formatBytes(peakLimit(rates.cluster())) + ", and needs " +
+           spell(memory.host.bytes()) + " of a host's " + formatBytes(rates.cluster().host.memoryBytes);
   }
 
   const ModelShape &shape;

@@ -69,6 +69,7 @@ private:
   /// Commands under way, by kind.
   std::array<uint32_t, static_cast<size_t>(Kind::Wait) + 1> underWay{};
   uint32_t &count(Kind kind) { return underWay[static_cast<size_t>(kind)]; }
+  uint32_t onHost = 0; ///< of those that compute
   double now = 0;
   Simulation result;
 };
@@ -137,6 +138,7 @@ void Player::start(uint32_t index) {
   clocks[clock].advance(now);
   clocks[clock].running.push({clocks[clock].shows + command.seconds, index});
   ++count(command.kind);
+  onHost += command.onHost ? 1 : 0;
   setSpeed(clock);
   if (command.kind == Kind::Collective)
     setSpeed(kCompute);
@@ -147,6 +149,7 @@ void Player::finish(uint32_t index) {
   result.spans[index].end = now;
   result.busySeconds[command.stream] += now - result.spans[index].begin;
   --count(command.kind);
+  onHost -= command.onHost ? 1 : 0;
   if (command.kind == Kind::Collective)
     setSpeed(kCompute);
   ready.push_back(command.stream);
@@ -200,9 +203,10 @@ void Player::addExposedCopies(double seconds) {
 
 /// Lets time pass, in which what is under way stays so.
 void Player::passTo(double time) {
-  if (count(Kind::Compute) > 0)
+  if (count(Kind::Compute) > 0) {
     result.computeSeconds += time - now;
-  else if (count(Kind::Collective) > 0)
+    result.exposedHostSeconds += count(Kind::Compute) == onHost ? time - now : 0;
+  } else if (count(Kind::Collective) > 0)
     result.exposedCommunicationSeconds += time - now;
   else if (count(Kind::Storage) > 0)
     result.exposedStorageSeconds += time - now;

@@ -178,6 +178,10 @@ MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
   return last.deviceBytes() > first.deviceBytes() ? last : first;
 }
 
+int64_t peakLimit(const config::Cluster &cluster) {
+  return cluster.device.memoryBytes - cluster.device.contextBytes;
+}
+
 bool fits(const MemoryEstimate &memory, const config::Cluster &cluster) {
   return memory.deviceBytes() <= static_cast<double>(cluster.device.memoryBytes) &&
          memory.host.bytes() <= static_cast<double>(cluster.host.memoryBytes) &&

@@ -26,7 +26,7 @@ static PlanChoice choiceOf(const cost::Candidate &candidate) {
   choice.accumulation = plan.accumulation;
   choice.recompute = spell(plan.recompute);
   choice.optimizerHome = spell(plan.optimizerHome);
-  choice.deviceBytes = whole(memory.deviceBytes() - memory.context);
+  choice.deviceBytes = sum(peakParts(memory));
   choice.hostBytes = whole(memory.host.bytes());
   choice.nvmeBytes = whole(memory.storage.bytes());
   choice.stepSeconds = candidate.seconds;
@@ -70,8 +70,7 @@ std::optional<PlanChoice> ds::planner::shorterSamples(const AnalyticCase &what) 
 
 config::Cluster ds::planner::calibrate(const AnalyticCase &rules, const report::PlanReport &report) {
   config::Cluster cluster = rules.rates.cluster();
-  double byRules = estimateMemory(rules.shape, rules.plan, cluster).deviceBytes() -
-                   static_cast<double>(cluster.device.contextBytes);
+  double byRules = estimateMemory(rules.shape, rules.plan, cluster).peakBytes();
   auto planned = static_cast<double>(report.ranks.front().deviceArena);
   double share = planned > 0 && byRules > 0 ? byRules / planned : 1;
   cluster.device.memoryBytes =
@@ -79,15 +78,13 @@ config::Cluster ds::planner::calibrate(const AnalyticCase &rules, const report::
   return cluster;
 }
 
-std::string ds::planner::printChanges(const AnalyticCase &what, const report::PlanReport &report) {
+std::string ds::planner::printChanges(const report::PlanReport &report) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  int64_t context = what.rates.cluster().device.contextBytes;
   for (const PlanChoice &choice : report.changes)
     out << "would fit: " << choice.change
         << llvm::format(": %.4g s a step (%+.1f %%), ", *choice.stepSeconds,
                         100 * (*choice.stepSeconds / *report.predicted.stepSeconds - 1))
-        << gibi(static_cast<double>(choice.deviceBytes + context)) << " GiB" << report.remarkOn(choice)
-        << "\n";
+        << gibi(static_cast<double>(choice.deviceBytes)) << " GiB" << report.remarkOn(choice) << "\n";
   return text;
 }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace ds;
 using namespace ds::planner;
@@ -43,6 +44,21 @@ const char *ds::planner::spell(cost::Recompute recompute) {
   return recompute == cost::Recompute::None        ? "none"
          : recompute == cost::Recompute::Selective ? "attention"
                                                    : "all";
+}
+
+report::CategoryBytes ds::planner::peakParts(const MemoryEstimate &memory) {
+  return {whole(memory.parameters),  whole(memory.gradients), whole(memory.optimizer),
+          whole(memory.activations), whole(memory.working()), whole(memory.workspace)};
+}
+
+int64_t ds::planner::sum(const report::CategoryBytes &parts) {
+  return std::accumulate(parts.begin(), parts.end(), int64_t{0});
+}
+
+std::string ds::planner::spellLimit(const config::Cluster &cluster) {
+  auto spell = [](int64_t bytes) { return gibi(static_cast<double>(bytes)) + " GiB"; };
+  return spell(cost::peakLimit(cluster)) + ", a device's " + spell(cluster.device.memoryBytes) +
+         " without the " + spell(cluster.device.contextBytes) + " of its context";
 }
 
 bool ds::planner::everyStageFits(const AnalyticCase &what) {
@@ -111,10 +127,8 @@ static report::RankPlan rankPlan(const AnalyticCase &what, int64_t stage) {
   rank.lastRank = (stage + 1) * ranks - 1;
   rank.stage = stage;
   rank.states = {whole(memory.parameters), whole(memory.gradients), whole(memory.optimizer), 0};
-  rank.atPeak = {rank.states.parameters,    rank.states.gradients,   rank.states.optimizer,
-                 whole(memory.activations), whole(memory.working()), whole(memory.workspace)};
-  for (int64_t bytes : rank.atPeak)
-    rank.peakBytes += bytes;
+  rank.atPeak = peakParts(memory);
+  rank.peakBytes = sum(rank.atPeak);
   rank.peakAt = "backward of the last layer in flight";
   rank.explanation = explainStage(what, stage);
   rank.deviceArena = rank.lowerBound = rank.peakBytes;
@@ -166,7 +180,7 @@ report::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
                  static_cast<uint32_t>(what.plan.pp), static_cast<uint32_t>(what.plan.sp)};
   for (int64_t stage = 0; stage < what.plan.pp; ++stage)
     report.ranks.push_back(rankPlan(what, stage));
-  report.memoryLimit = cluster.device.memoryBytes - cluster.device.contextBytes;
+  report.memoryLimit = cost::peakLimit(cluster);
   report.hostsFit = llvm::all_of(llvm::seq<int64_t>(0, what.plan.pp), [&](int64_t stage) {
     MemoryEstimate memory = estimateStageMemory(what.shape, what.plan, cluster, stage);
     return memory.host.bytes() <= static_cast<double>(cluster.host.memoryBytes) &&
@@ -188,7 +202,7 @@ static void printRow(llvm::raw_ostream &out, const std::string &stages, const Me
   out << llvm::left_justify(stages, 8);
   for (double bytes :
        {memory.parameters, memory.gradients, memory.optimizer, memory.activations, memory.working(),
-        memory.workspace, memory.context, memory.deviceBytes(), memory.host.bytes(), memory.storage.bytes()})
+        memory.workspace, memory.peakBytes(), memory.context, memory.host.bytes(), memory.storage.bytes()})
     out << llvm::right_justify(gibi(bytes), 12);
   out << "\n";
 }
@@ -215,7 +229,7 @@ static void printMemory(llvm::raw_ostream &out, const AnalyticCase &what) {
   out << "memory of a rank in GiB, host and nvme of a node, by pipeline stage\n"
       << llvm::left_justify("stage", 8);
   for (const char *head : {"parameters", "gradients", "optimizer", "activations", "buckets", "workspace",
-                           "context", "device", "host", "nvme"})
+                           "peak", "context", "host", "nvme"})
     out << llvm::right_justify(head, 12);
   out << "\n";
   auto of = [&](int64_t stage) {
@@ -257,9 +271,9 @@ std::string ds::planner::printAnalyticText(const AnalyticCase &what) {
     out << "note: " << note << "\n";
   double most = 0;
   for (int64_t stage = 0; stage < what.plan.pp; ++stage)
-    most = std::max(most, estimateStageMemory(what.shape, what.plan, cluster, stage).deviceBytes());
+    most = std::max(most, estimateStageMemory(what.shape, what.plan, cluster, stage).peakBytes());
   out << "\n"
       << (everyStageFits(what) ? "fits: " : "does not fit: ") << gibi(most) << " GiB of "
-      << gibi(static_cast<double>(cluster.device.memoryBytes)) << " GiB of a device\n";
+      << spellLimit(cluster) << "\n";
   return text;
 }

@@ -30,9 +30,6 @@ static std::string smallerBatch(int64_t samples) {
   return samples > 1 ? "a smaller train_micro_batch_size_per_gpu, or shorter sequences" : "shorter sequences";
 }
 
-/// The peak is that of the device's arena.
-static bool isOnDevice(AllocOp alloc) { return alloc.getBuffer().getType().getSpace() == Space::Device; }
-
 namespace {
 class PeakExplainer {
 public:
@@ -40,6 +37,9 @@ public:
   PeakExplainer(ModuleOp module, const Moment &peak, int64_t samples)
       : module(module), symbols(module), peak(peak), samples(samples), scheduled(peak.func) {}
   report::PeakExplanation explain();
+  /// What `space`, which is not the device, has at that moment: what is saved there, and what is moved
+  /// through.
+  std::vector<PeakValue> list(Space space);
 
 private:
   /// First and last command that touch an allocation, the next one from the peak on, and how many write it.
@@ -49,6 +49,7 @@ private:
   };
 
   void findUses();
+  std::vector<const AllocLifetime *> findLive(Space space) const;
   bool isForward(int64_t command) const;
   std::string spell(int64_t command);
   PeakValue describe(const AllocLifetime &lifetime);
@@ -92,6 +93,20 @@ std::string PeakExplainer::spell(int64_t command) {
   Operation *op = scheduled.commands[command];
   std::string layer = layerOf(op);
   return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer);
+}
+
+/// The allocations in `space` that are live at the peak, as they are made: layers then stand in the model's
+/// order.
+std::vector<const AllocLifetime *> PeakExplainer::findLive(Space space) const {
+  std::vector<const AllocLifetime *> live;
+  for (const AllocLifetime &lifetime : scheduled.lifetimes)
+    if (lifetime.begin <= peak.command && peak.command < lifetime.end &&
+        AllocOp(lifetime.alloc).getBuffer().getType().getSpace() == space)
+      live.push_back(&lifetime);
+  llvm::sort(live, [](const AllocLifetime *a, const AllocLifetime *b) {
+    return std::pair(a->begin, a) < std::pair(b->begin, b);
+  });
+  return live;
 }
 
 std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operation *writer) {
@@ -222,17 +237,26 @@ report::PeakExplanation PeakExplainer::explain() {
   result.op = nameOfCommand(op, symbols);
   result.layer = layerOf(op);
   result.segment = func::FuncOp(peak.func).getSymName().str();
-  std::vector<const AllocLifetime *> live;
-  for (const AllocLifetime &lifetime : scheduled.lifetimes)
-    if (lifetime.begin <= peak.command && peak.command < lifetime.end && isOnDevice(lifetime.alloc))
-      live.push_back(&lifetime);
-  // As they are made: layers then stand in the model's order.
-  llvm::sort(live, [](const AllocLifetime *a, const AllocLifetime *b) {
-    return std::pair(a->begin, a) < std::pair(b->begin, b);
-  });
-  for (const AllocLifetime *lifetime : live)
+  for (const AllocLifetime *lifetime : findLive(Space::Device))
     result.largest.push_back(describe(*lifetime));
   return result;
+}
+
+std::vector<PeakValue> PeakExplainer::list(Space space) {
+  findUses();
+  std::vector<PeakValue> values;
+  for (const AllocLifetime *lifetime : findLive(space)) {
+    AllocOp alloc = lifetime->alloc;
+    PeakValue value;
+    value.name = nameOfCommand(lifetime->writer, symbols);
+    value.layer = layerOf(alloc);
+    value.part = isSaved(uses.at(alloc.getBuffer())) ? PeakPart::Activations : PeakPart::Staging;
+    value.source = value.part == PeakPart::Staging ? "what copies and updates move or keep here for a while"
+                                                   : sourceFor(value.part, lifetime->writer);
+    value.bytes = alloc.getBuffer().getType().getSizeInBytes();
+    values.push_back(std::move(value));
+  }
+  return values;
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,20 +339,35 @@ static int64_t samplesOf(ArrayRef<WholeBuffer> buffers) {
   return samples;
 }
 
-report::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
+/// What is in `space` for the whole step.
+static std::vector<PeakValue> describeWhole(ModuleOp module, ArrayRef<WholeBuffer> buffers, Space space) {
   TrainingOptions training;
   if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
     training = *read;
-  std::vector<WholeBuffer> buffers = findWholeBuffers(module);
   int64_t samples = samplesOf(buffers);
+  std::vector<PeakValue> values;
+  for (const WholeBuffer &whole : buffers)
+    if (whole.type.getSpace() == space)
+      values.push_back(describe(whole, training, samples));
+  return values;
+}
+
+report::PeakExplanation mlir::ds::explainPeak(ModuleOp module, const Moment &peak) {
+  std::vector<WholeBuffer> buffers = findWholeBuffers(module);
   report::PeakExplanation result;
   if (peak.func)
-    result = PeakExplainer(module, peak, samples).explain();
-  std::vector<PeakValue> all;
-  for (const WholeBuffer &whole : buffers)
-    if (whole.type.getSpace() == Space::Device)
-      all.push_back(describe(whole, training, samples));
+    result = PeakExplainer(module, peak, samplesOf(buffers)).explain();
+  std::vector<PeakValue> all = describeWhole(module, buffers, Space::Device);
   std::move(result.largest.begin(), result.largest.end(), std::back_inserter(all));
   result.largest = std::move(all);
   return result;
+}
+
+std::vector<PeakValue> mlir::ds::listElsewhere(ModuleOp module, Space space) {
+  std::vector<WholeBuffer> buffers = findWholeBuffers(module);
+  std::vector<PeakValue> values = describeWhole(module, buffers, space);
+  Moment peak = findLiveCurve(module, space).peak;
+  if (peak.func && peak.bytes > 0)
+    llvm::append_range(values, PeakExplainer(module, peak, samplesOf(buffers)).list(space));
+  return values;
 }

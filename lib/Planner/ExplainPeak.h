@@ -11,6 +11,10 @@ namespace mlir::ds {
 /// and inputs first, then allocations as they are made. Where no segment has a command, the states alone.
 ::ds::report::PeakExplanation explainPeak(ModuleOp module, const Moment &peak);
 
+/// What lies in the arena of `space`, the host's or storage's, at its own fullest moment: states first, then
+/// what is saved there for the backward pass and what copies are moved through.
+std::vector<::ds::report::PeakValue> listElsewhere(ModuleOp module, Space space);
+
 } // namespace mlir::ds
 
 #endif // DS_LIB_PLANNER_EXPLAINPEAK_H

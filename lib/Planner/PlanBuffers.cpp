@@ -61,8 +61,9 @@ static int64_t toOffset(Attribute offset) {
 
 std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   std::vector<WholeBuffer> whole;
+  SymbolTable symbols(module);
   for (StateOp state : getPlacedStates(module))
-    whole.push_back({state.getSymName().str(), partOf(state),
+    whole.push_back({nameOfState(state, symbols), partOf(state),
                      BufferType::getContiguous(state.getLocalType(), state.getHome()),
                      toOffset(state->getAttr(kOffsetAttr)), state.isSharded()});
   llvm::StringSet<> seen;
@@ -74,12 +75,12 @@ std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   return whole;
 }
 
-/// Bytes of the device's allocations that are live at each command.
-static std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled) {
+/// Bytes of allocations in `space` that are live at each command.
+static std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled, Space space) {
   std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
   for (const AllocLifetime &lifetime : scheduled.lifetimes) {
     BufferType type = AllocOp(lifetime.alloc).getBuffer().getType();
-    int64_t bytes = type.getSpace() == Space::Device ? type.getSizeInBytes() : 0;
+    int64_t bytes = type.getSpace() == space ? type.getSizeInBytes() : 0;
     change[lifetime.begin] += bytes;
     change[lifetime.end] -= bytes;
   }
@@ -88,10 +89,10 @@ static std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled) 
   return change;
 }
 
-LiveCurve mlir::ds::findLiveCurve(ModuleOp module) {
+LiveCurve mlir::ds::findLiveCurve(ModuleOp module, Space space) {
   LiveCurve curve;
   for (func::FuncOp func : getSegments(module)) {
-    std::vector<int64_t> live = liveAllocations(ScheduledFunction(func));
+    std::vector<int64_t> live = liveAllocations(ScheduledFunction(func), space);
     auto most = std::max_element(live.begin(), live.end());
     if (most != live.end() && *most > curve.peak.bytes)
       curve.peak = {func, most - live.begin(), *most};

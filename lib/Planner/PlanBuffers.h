@@ -45,7 +45,8 @@ struct LiveCurve {
   Moment peak;
 };
 
-LiveCurve findLiveCurve(ModuleOp module);
+/// Of what `space` has.
+LiveCurve findLiveCurve(ModuleOp module, Space space = Space::Device);
 
 /// Bytes of the device that are live at some command of `module`'s computation under any schedule of its
 /// gathers and reductions, and with workspaces of none: what is gathered counts where it is used, what a

@@ -2,6 +2,7 @@
 #include "PlanNotes.h"
 
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/CommandNames.h"
 #include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
 
@@ -56,10 +57,15 @@ void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
     if (again.moreSeconds <= 0)
       break;
     std::string note;
-    llvm::raw_string_ostream(note) << "backward makes " << again.values << " values of " << again.what
-                                   << " again: " << ::ds::formatBytes(again.savedBytes)
-                                   << " that are not kept, for " << llvm::format("%.4g s", again.moreSeconds)
-                                   << " a step";
+    llvm::raw_string_ostream out(note);
+    if (again.values > 0)
+      out << "backward makes " << again.values << " values of " << again.what
+          << " again: " << ::ds::formatBytes(again.savedBytes) << " that are not kept, for "
+          << llvm::format("%.4g s", again.moreSeconds) << " a step";
+    else
+      out << "backward makes " << again.what << " again as well, for what is made of it, in "
+          << llvm::format("%.4g s", again.moreSeconds) << " a step";
+    out.flush();
     report.notes.push_back(note);
   }
 }
@@ -69,14 +75,20 @@ void mlir::ds::describeLargestValues(ModuleOp module, report::PlanReport &report
   auto largest = attr ? attr.getAs<ArrayAttr>("largest") : ArrayAttr();
   if (!largest)
     return;
+  SymbolTable symbols(module);
   for (auto entry : largest.getAsRange<DictionaryAttr>()) {
-    report::ResidentValue value{entry.getAs<StringAttr>("what").str(), entry.getAs<StringAttr>("layer").str(),
-                                entry.getAs<IntegerAttr>("bytes").getInt(),
-                                entry.getAs<StringAttr>("way").str()};
+    report::ResidentValue value;
+    value.what = entry.getAs<StringAttr>("what").str();
+    value.layer = entry.getAs<StringAttr>("layer").str();
+    value.bytes = entry.getAs<IntegerAttr>("bytes").getInt();
+    value.way = entry.getAs<StringAttr>("way").str();
+    if (auto state = symbols.lookup<StateOp>(value.what))
+      value.what = nameOfState(state, symbols);
     if (auto next = entry.getAs<StringAttr>("next")) {
       value.next = next.str();
       value.nextSeconds = entry.getAs<FloatAttr>("next_more_seconds").getValueAsDouble();
       value.nextBytes = entry.getAs<IntegerAttr>("next_more_bytes").getInt();
+      value.isNextRefused = entry.getAs<BoolAttr>("next_refused").getValue();
     }
     report.largestValues.push_back(std::move(value));
   }

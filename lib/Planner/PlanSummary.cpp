@@ -25,6 +25,15 @@ using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 namespace report = ::ds::report;
 
+/// Adds the lines of the arena of `space`, whose memory is `where`; its bytes, 0 where there is none.
+static int64_t addArena(ModuleOp module, Space space, const char *where, report::RankPlan &rank) {
+  ArenaOp arena = ArenaOp::lookup(module, space);
+  const int64_t bytes = arena ? arena.getBytes() : 0;
+  if (bytes > 0)
+    llvm::append_range(rank.memory, report::listParts(listElsewhere(module, space), bytes, where));
+  return bytes;
+}
+
 /// What the rank keeps, what lies in its arena at the peak, and the curve of which that is the top.
 static void addMemory(ModuleOp module, report::RankPlan &rank) {
   rank.states = countStateBytes(module, analysis::PackProblem().alignment);
@@ -34,10 +43,9 @@ static void addMemory(ModuleOp module, report::RankPlan &rank) {
   LiveCurve live = findLiveCurve(module);
   rank.peakAt = live.peak.spell(symbols);
   describePeak(explainPeak(module, live.peak), arena ? arena.getBytes() : 0, rank);
-  if (ArenaOp host = ArenaOp::lookup(module, Space::Host))
-    rank.hostArena = host.getBytes();
-  if (ArenaOp storage = ArenaOp::lookup(module, Space::Nvme))
-    rank.nvmeArena = storage.getBytes();
+  const char *host = isForCuda(module) ? "host, page-locked" : "host";
+  rank.hostArena = addArena(module, Space::Host, host, rank);
+  rank.nvmeArena = addArena(module, Space::Nvme, "nvme", rank);
   for (StateOp state : getPlacedStates(module))
     if (state.getRole() == Role::Parameter && state.getHome() == Space::Nvme)
       rank.nvmeParameters += reservedBytes(BufferType::getContiguous(state.getLocalType(), Space::Nvme));

@@ -105,9 +105,8 @@ MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanR
     plan.dp = plan.dp * proposal.settings.ranks / ranks;
     plan.optimizerHome = proposal.optimizerHome;
     plan.parameterHome = proposal.parameterHome;
-    auto context = static_cast<double>(cluster.device.contextBytes);
-    double bytes = estimateMemory(rules.shape, plan, cluster).deviceBytes() - context;
-    return bytes <= kMargin * (static_cast<double>(cluster.device.memoryBytes) - context);
+    double bytes = estimateMemory(rules.shape, plan, cluster).peakBytes();
+    return bytes <= kMargin * static_cast<double>(cost::peakLimit(cluster));
   };
 }
 

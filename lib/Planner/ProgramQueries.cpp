@@ -301,14 +301,14 @@ Status ds::planner::addQueries(const PlanSettings &settings, const config::Confi
   return settings.maxSeq ? addMaxSeq(settings, config, planner, ranking, report) : Status();
 }
 
-std::string ds::planner::printQueries(const PlanSettings &settings, const PlanReport &report,
-                                      int64_t contextBytes, bool isRanked) {
+std::string ds::planner::printQueries(const PlanSettings &settings, const PlanReport &report, bool isRanked) {
   std::string text = report.model + " on " + report.target +
                      (report.clusterReason.empty() ? "" : " (" + report.cluster + ")") + ": " +
                      std::to_string(report.world) + (report.world == 1 ? " rank" : " ranks") +
-                     (isRanked ? ", plans ranked by rules, answers planned\n" : ", every plan made\n");
+                     (isRanked ? ", plans ranked by rules, answers planned" : ", every plan made") +
+                     (report.memoryLimit > 0 ? ", limit " + formatBytes(report.memoryLimit) : "") + "\n";
   if (settings.whatIf)
-    text += printWhatIf(contextBytes, report);
+    text += printWhatIf(report);
   text += printLargest(report);
   for (const std::string &note : report.notes)
     text += "note: " + note + "\n";

@@ -42,11 +42,6 @@ bool ds::planner::someFit(const report::PlanReport &report) {
   return report.maxBatch.value_or(1) > 0 && report.maxSeq.value_or(1) > 0;
 }
 
-/// What a device needs, its context included.
-static double deviceBytes(int64_t contextBytes, const PlanChoice &choice) {
-  return static_cast<double>(choice.deviceBytes + contextBytes);
-}
-
 /// Which rows stand for programs, where not all do.
 static const char *markOf(const PlanChoice &choice, bool areAllPrograms) {
   return areAllPrograms ? "  " : choice.basis == "program" ? "= " : choice.hasPass ? "  " : "- ";
@@ -54,24 +49,23 @@ static const char *markOf(const PlanChoice &choice, bool areAllPrograms) {
 
 /// One row with its mark; sizes are divided by `unit`.
 static void printRow(llvm::raw_ostream &out, const PlanChoice &choice, const std::string &mark,
-                     const std::string &remark, int64_t contextBytes, double unit) {
+                     const std::string &remark, double unit) {
   out << (choice.best ? "*" : " ") << mark << llvm::right_justify(std::to_string(choice.zeroStage), 4) << "  "
       << llvm::left_justify(choice.recompute, 11) << llvm::left_justify(choice.optimizerHome, 11)
       << llvm::right_justify(std::to_string(choice.microBatch) + " x " + std::to_string(choice.accumulation),
                              11);
-  for (double bytes : {deviceBytes(contextBytes, choice), static_cast<double>(choice.hostBytes),
-                       static_cast<double>(choice.nvmeBytes)})
-    out << llvm::format("%10.1f", bytes / unit);
+  for (int64_t bytes : {choice.deviceBytes, choice.hostBytes, choice.nvmeBytes})
+    out << llvm::format("%10.1f", static_cast<double>(bytes) / unit);
   out << llvm::format("%11.4g", choice.stepSeconds.value_or(0)) << (choice.fits ? "  yes" : "  no") << remark
       << "\n";
 }
 
-std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanReport &report) {
+std::string ds::planner::printWhatIf(const report::PlanReport &report) {
   constexpr double kMebi = 1024.0 * 1024, kGibi = 1024 * kMebi;
   double largest = 0;
   bool any = false;
   for (const PlanChoice &choice : report.whatIf) {
-    largest = std::max(largest, deviceBytes(contextBytes, choice));
+    largest = std::max(largest, static_cast<double>(choice.deviceBytes));
     any |= choice.best;
   }
   bool large = largest >= 10 * kGibi;
@@ -84,8 +78,7 @@ std::string ds::planner::printWhatIf(int64_t contextBytes, const report::PlanRep
   auto isEstimate = [](const PlanChoice &choice) { return choice.basis != "program"; };
   bool areAllPrograms = llvm::none_of(report.whatIf, isEstimate);
   for (const PlanChoice &choice : report.whatIf)
-    printRow(out, choice, markOf(choice, areAllPrograms), report.remarkOn(choice), contextBytes,
-             large ? kGibi : kMebi);
+    printRow(out, choice, markOf(choice, areAllPrograms), report.remarkOn(choice), large ? kGibi : kMebi);
   out << (any ? "*  the fastest that fits\n" : "none of them fits\n");
   if (!areAllPrograms && !llvm::all_of(report.whatIf, isEstimate))
     out << "=  planned as a program; all others are estimates by rules\n";

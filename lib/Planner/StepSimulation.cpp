@@ -33,7 +33,12 @@ static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, Comman
       return {Kind::ToHost, stream, seconds, kToHostLink};
     return {Kind::ToDevice, stream, seconds, costs.hasHostLink() ? kToDeviceLink : kToHostLink};
   }
-  return {Kind::Compute, stream, costs.computeSeconds(command, distances)};
+  return {Kind::Compute,
+          stream,
+          costs.computeSeconds(command, distances),
+          0,
+          0,
+          /*onHost=*/streamOf(command) == StreamKind::Host};
 }
 
 /// The streams of all segments, compute first.
@@ -131,6 +136,7 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
       step.sum([](const SegmentSimulation &each) { return each.simulation.exposedToHostSeconds; });
   double toDevice =
       step.sum([](const SegmentSimulation &each) { return each.simulation.exposedToDeviceSeconds; });
+  double onHost = step.sum([](const SegmentSimulation &each) { return each.simulation.exposedHostSeconds; });
   double copies = toHost + toDevice;
   double products = step.sum([](const SegmentSimulation &each) { return secondsOf(each, hasFlops); });
   report::Prediction predicted;
@@ -151,7 +157,8 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
       predicted.terms.push_back({name, part, source});
   };
   add("products and attention", products, "device.matmul_flops, device.memory_bytes_per_second");
-  add("other kernels", compute - products, "device.memory_bytes_per_second, device.launch_seconds");
+  add("other kernels", compute - products - onHost, "device.memory_bytes_per_second, device.launch_seconds");
+  add("update on the host", onHost, "host.memory_bytes_per_second, where the device does nothing");
   add("exposed communication", exposed, linkSource(rates, countRanks(module)));
   add("copies to the host", toHost, "host.to_device_bytes_per_second");
   add("copies to the device", toDevice, "host.to_device_bytes_per_second");

@@ -37,6 +37,7 @@ Category categoryOf(PeakPart part) {
     return Category::Activations;
   case PeakPart::Gathered:
   case PeakPart::Exchanged:
+  case PeakPart::Staging:
     return Category::Communication;
   case PeakPart::Workspace:
     return Category::Workspace;
@@ -73,6 +74,8 @@ static const char *nameOf(PeakPart part) {
     return "communication buffers";
   case PeakPart::Workspace:
     return "workspace";
+  case PeakPart::Staging:
+    return "staging";
   }
   return "";
 }
@@ -183,10 +186,10 @@ private:
   std::vector<std::pair<std::string, size_t>> sources;
 };
 
-/// Sums over the values of a peak, from which its lines are made.
+/// Sums over the values of an arena at its peak, from which its lines are made.
 class PeakPartition {
 public:
-  explicit PeakPartition(const std::vector<PeakValue> &values) {
+  PeakPartition(const std::vector<PeakValue> &values, std::string where) : where(std::move(where)) {
     for (const PeakValue &value : values)
       add(value);
     std::vector<size_t> order = modelOrder(layers);
@@ -201,9 +204,10 @@ private:
   void add(const PeakValue &value);
   void listActivations(std::vector<MemoryLine> &lines) const;
 
-  std::array<Tally, size_t(PeakPart::Workspace) + 1> parts; ///< by PeakPart
-  std::vector<LayerBytes> layers;                           ///< of activations
-  std::vector<Tally> ofLayers;                              ///< by entry of `layers`
+  std::string where;                      ///< the arena's memory, as lines say it
+  std::array<Tally, kNumPeakParts> parts; ///< by PeakPart
+  std::vector<LayerBytes> layers;         ///< of activations
+  std::vector<Tally> ofLayers;            ///< by entry of `layers`
 };
 } // namespace
 
@@ -228,7 +232,7 @@ void PeakPartition::listActivations(std::vector<MemoryLine> &lines) const {
                                        : "";
     bool isOutside = run.count() == 1 && layers[run.first].layer.empty();
     std::string name = isOutside ? "outside of layers" : "of " + nameRun(layers, run);
-    lines.push_back({"activations " + name, "device", together.bytes, each + together.spell()});
+    lines.push_back({"activations " + name, where, together.bytes, each + together.spell()});
   }
 }
 
@@ -238,9 +242,9 @@ std::vector<MemoryLine> PeakPartition::list(int64_t rest) const {
     if (PeakPart(part) == PeakPart::Activations)
       listActivations(lines);
     else if (parts[part].bytes > 0)
-      lines.push_back({nameOf(PeakPart(part)), "device", parts[part].bytes, parts[part].spell()});
+      lines.push_back({nameOf(PeakPart(part)), where, parts[part].bytes, parts[part].spell()});
   if (rest != 0)
-    lines.push_back({"alignment and gaps", "device", rest, "the arena beyond what lies in it at its peak"});
+    lines.push_back({"alignment and gaps", where, rest, "the arena beyond what lies in it at its peak"});
   return lines;
 }
 
@@ -256,6 +260,14 @@ std::vector<PeakValue> takeLargest(std::vector<PeakValue> values) {
   return largest;
 }
 
+std::vector<MemoryLine> listParts(const std::vector<PeakValue> &values, int64_t arenaBytes,
+                                  const std::string &where) {
+  int64_t rest = arenaBytes;
+  for (const PeakValue &value : values)
+    rest -= value.bytes;
+  return PeakPartition(values, where).list(rest);
+}
+
 void describePeak(PeakExplanation peak, int64_t arenaBytes, RankPlan &rank) {
   rank.deviceArena = rank.peakBytes = arenaBytes;
   int64_t rest = arenaBytes;
@@ -269,7 +281,7 @@ void describePeak(PeakExplanation peak, int64_t arenaBytes, RankPlan &rank) {
   }
   rank.byLayer = permute(rank.byLayer, modelOrder(rank.byLayer));
   rank.atPeak[size_t(Category::Workspace)] += rest;
-  rank.memory = PeakPartition(peak.largest).list(rest);
+  rank.memory = listParts(peak.largest, arenaBytes, "device");
   peak.largest = takeLargest(std::move(peak.largest));
   for (const PeakValue &value : peak.largest)
     rank.largest.push_back({value.name, value.layer, value.bytes, categoryOf(value.part)});

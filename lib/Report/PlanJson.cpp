@@ -154,6 +154,8 @@ static void addForms(Json &json, const PlanReport &report) {
       entry["next"] = value.next;
       entry["next_more_seconds"] = number(value.nextSeconds);
       entry["next_more_bytes"] = value.nextBytes;
+      if (value.isNextRefused)
+        entry["next_refused"] = true;
     }
     json["largest_values"].push_back(std::move(entry));
   }

@@ -96,7 +96,7 @@ private:
   void states(const RankPlan &rank);
   void largest(const RankPlan &rank);
   void layers(const RankPlan &rank);
-  void parts(const RankPlan &rank);
+  void parts(const RankPlan &rank, const std::string &where);
   void beyond(const RankPlan &rank);
 
   const PlanReport &report;
@@ -198,8 +198,9 @@ void Printer::largest(const RankPlan &rank) {
   for (size_t i = 0; i < std::min<size_t>(10, rank.largest.size()); ++i) {
     const LiveValue &value = rank.largest[i];
     line(right(std::to_string(i + 1), 4) + right(formatBytes(value.bytes), 12) + "  " +
-         left(spell(value.category), 14) + left(value.layer, layerRoom) + "  " +
-         left(value.name, room - layerRoom));
+         left(spell(value.category), 14) +
+         (value.layer.empty() ? left(value.name, room + 2)
+                              : left(value.layer, layerRoom) + "  " + left(value.name, room - layerRoom)));
   }
 }
 
@@ -229,11 +230,13 @@ static std::vector<std::string> splitSource(const std::string &source) {
   return parts;
 }
 
-/// What the device's arena holds at its peak, a line each with its source.
-void Printer::parts(const RankPlan &rank) {
-  if (report.basis != "program" || rank.memory.empty())
+/// What an arena holds at its peak, a line each with its source: that of the memory `where`, or what begins
+/// so.
+void Printer::parts(const RankPlan &rank, const std::string &where) {
+  auto isPart = [&](const MemoryLine &line) { return !line.beyondArenas && line.where.starts_with(where); };
+  if (report.basis != "program" || std::none_of(rank.memory.begin(), rank.memory.end(), isPart))
     return;
-  heading("Memory by part, at the peak of the device's arena");
+  heading("Memory by part, at the peak of the " + where + "'s arena");
   const unsigned room = width - 15, nameRoom = room * 45 / 100;
   int64_t total = 0;
   auto row = [&](int64_t bytes, const std::string &name, const std::string &source) {
@@ -244,7 +247,7 @@ void Printer::parts(const RankPlan &rank) {
     }
   };
   for (const MemoryLine &memory : rank.memory)
-    if (!memory.beyondArenas)
+    if (isPart(memory))
       row(memory.bytes, memory.name, memory.source), total += memory.bytes;
   row(total, "together", formatExact(total) + " bytes");
 }
@@ -287,7 +290,10 @@ void Printer::rank(const RankPlan &rank) {
     line("  live    " + right(formatBytes(*least), 11) + "  " +
          paint(curve(rank.liveBytes, width - 36), "36") + "  " + formatBytes(*most));
   }
-  categories(rank), parts(rank), states(rank), largest(rank), layers(rank), beyond(rank);
+  categories(rank);
+  for (const char *where : {"device", "host", "nvme"})
+    parts(rank, where);
+  states(rank), largest(rank), layers(rank), beyond(rank);
 }
 
 void Printer::host() {
@@ -342,16 +348,20 @@ void Printer::choices() {
                             [](const ResidentValue &value) { return value.way.starts_with("kept"); });
   if (isFree)
     return;
-  out += "\n" + paint("Largest values with a choice", "1") + "\n";
+  out +=
+      "\n" + paint("Largest values with a choice, and what another would add to step and peak", "1") + "\n";
   for (const ResidentValue &value : report.largestValues) {
     std::string what = value.layer.empty() ? value.what : value.what + " " + value.layer;
     std::string row =
         "  " + left(what, 28) + right(formatBytes(value.bytes), 11) + "  " + left(value.way, 20);
-    if (!value.next.empty()) {
+    // Another way that is as good says nothing.
+    const bool differs = std::fabs(value.nextSeconds) > 1e-9 || value.nextBytes != 0;
+    if (!value.next.empty() && differs) {
       char seconds[48];
       std::snprintf(seconds, sizeof seconds, "%+.3g s, ", value.nextSeconds);
       row += value.next + ": " + seconds + (value.nextBytes < 0 ? "-" : "+") +
-             formatBytes(std::abs(value.nextBytes));
+             formatBytes(std::abs(value.nextBytes)) +
+             (value.isNextRefused ? ", but the configuration asks for this" : "");
     }
     line(row);
   }

@@ -94,15 +94,14 @@ static Error doesNotFit(const Options &options, const AnalyticCase &what,
                         const std::vector<report::PlanChoice> &changes) {
   const config::Cluster &cluster = what.rates.cluster();
   cost::MemoryEstimate memory = estimateMemory(what.shape, what.plan, cluster);
-  auto of = [](double needed, int64_t limit) {
-    return formatBytes(static_cast<int64_t>(std::min(needed, 9e18))) + " of " + formatBytes(limit);
-  };
-  std::string message = what.model + " does not fit " + cluster.name + ": a device keeps " +
-                        of(memory.deviceBytes(), cluster.device.memoryBytes);
+  auto spell = [](double bytes) { return formatBytes(static_cast<int64_t>(std::min(bytes, 9e18))); };
+  auto of = [&](double needed, int64_t limit) { return spell(needed) + " of " + formatBytes(limit); };
+  std::string message = what.model + " does not fit " + cluster.name + ": a rank's peak is " +
+                        spell(memory.peakBytes()) + ", and the limit " + spellLimit(cluster);
   if (memory.host.bytes() > 0)
-    message += ", a host " + of(memory.host.bytes(), cluster.host.memoryBytes);
+    message += "; a host keeps " + of(memory.host.bytes(), cluster.host.memoryBytes);
   if (memory.storage.bytes() > 0)
-    message += ", its storage " + of(memory.storage.bytes(), cluster.nvme.bytes);
+    message += "; its storage " + of(memory.storage.bytes(), cluster.nvme.bytes);
   std::string hint = !options.wantsChanges ? "without --changes=none what would fit is looked for"
                      : changes.empty()
                          ? "no four changes of ZeRO stage, micro-batch, recomputation, offload and ranks "
@@ -158,8 +157,7 @@ static Result<std::optional<PlannedProgram>> findProgram(const Options &options,
       continue;
     }
     cost::ProgramFigures figures{report->predicted.stepSeconds.value_or(candidate.seconds),
-                                 report->ranks.front().deviceArena +
-                                     what.rates.cluster().device.contextBytes};
+                                 report->ranks.front().deviceArena};
     if (figures.seconds < seconds) {
       seconds = figures.seconds;
       best = PlannedProgram{candidate, figures};
@@ -223,9 +221,10 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
 /// --what-if, --max-batch and --max-seq, in this order. DoesNotFit where no batch or no sequence does.
 static Status printQueries(const Options &options, const AnalyticCase &what,
                            const report::PlanReport &report) {
-  std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) + "\n";
+  std::string text = what.model + " on " + what.rates.cluster().name + ": " + spellPlan(what.plan) +
+                     ", limit " + formatBytes(report.memoryLimit) + "\n";
   if (options.whatIf)
-    text += printWhatIf(what.rates.cluster().device.contextBytes, report);
+    text += printWhatIf(report);
   text += printLargest(report, " (config.json has " + std::to_string(what.positions) + " positions)");
   if (Status status = writeText(options.output, text); !status)
     return status;
@@ -254,7 +253,7 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
     return printQueries(options, *what, report);
   std::string peaks = options.explainPeak ? explainPeaks(report) : "";
   if (Status status =
-          writeText(options.output, printAnalyticText(*what) + printChanges(*what, report) + peaks);
+          writeText(options.output, printAnalyticText(*what) + printChanges(report) + peaks);
       !status)
     return status;
   return everyStageFits(*what) ? Status() : doesNotFit(options, *what, report.changes);

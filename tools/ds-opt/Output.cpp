@@ -216,9 +216,7 @@ static Status writeProgramFiles(Model &model, const Options &options, const conf
 /// Prints the answers. DoesNotFit where the answer is that no batch and no sequence fits.
 static Status writeAnswers(const Options &options, const ProgramCase &what,
                            const report::PlanReport &report) {
-  int64_t context = options.clusterName().empty() ? 0 : what.rates.cluster().device.contextBytes;
-  if (Status status =
-          writeText(options.output, printQueries(options, report, context, what.rules() != nullptr));
+  if (Status status = writeText(options.output, printQueries(options, report, what.rules() != nullptr));
       !status)
     return status;
   return someFit(report) ? Status() : report::doesNotFit(report);

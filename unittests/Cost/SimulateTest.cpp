@@ -56,6 +56,15 @@ TEST(Simulate, AWaitStandsUntilItsEventIsRecorded) {
   EXPECT_EQ(step.busySeconds, std::vector<double>({3, 2})); // waiting is no work
 }
 
+TEST(Simulate, WhatTheHostAloneComputesIsCountedApart) {
+  // The device computes until 2, the host from 1 to 4: alone from 2 on.
+  SimCommand update = compute(1, 3);
+  update.onHost = true;
+  Simulation step = simulate({compute(0, 1), record(0, 1), compute(0, 1), wait(1, 1), update}, 2);
+  EXPECT_DOUBLE_EQ(step.computeSeconds, 4);
+  EXPECT_DOUBLE_EQ(step.exposedHostSeconds, 2);
+}
+
 TEST(Simulate, WhatWaitsForCopiesAndStorageIsCountedApart) {
   // Compute 0-1, a collective 0-2, storage 0-4, a copy 0-5: exposed are 1, 2 and 1 seconds.
   Simulation step = simulate({compute(0, 1), gather(1, 2), {Kind::Storage, 2, 4, 2}, copy(3, 5, 1)}, 4);

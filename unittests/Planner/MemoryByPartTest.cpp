@@ -52,6 +52,7 @@ struct Case {
   int64_t ranks;
   bool isBf16;
   const char *target;
+  const char *offload = "";
 };
 
 class MemoryByPart : public testing::Test {
@@ -68,7 +69,7 @@ protected:
   int64_t bytesOf(llvm::function_ref<bool(const std::string &)> isIt) const {
     int64_t bytes = 0;
     for (const report::MemoryLine &line : report.ranks[0].memory)
-      bytes += isIt(line.name) ? line.bytes : 0;
+      bytes += isIt(line.name) && line.where == "device" ? line.bytes : 0;
     return bytes;
   }
   int64_t bytesOf(const std::string &name) const {
@@ -99,7 +100,8 @@ void MemoryByPart::plan(const Case &each) {
                 std::to_string(each.model == kLlama ? 1 : 2) + R"(, "optimizer": {"type": "AdamW"},
     "bf16": {"enabled": )" +
                 std::string(each.isBf16 ? "true" : "false") + R"(}, "zero_optimization": {"stage": )" +
-                std::to_string(each.stage) + R"(, "stage3_param_persistence_threshold": 0}})";
+                std::to_string(each.stage) + R"(, "stage3_param_persistence_threshold": 0)" + each.offload +
+                "}}";
   source.ranks = each.ranks;
   ::ds::Result<::ds::config::Config> config = ::ds::config::readConfig(source);
   ASSERT_TRUE(config) << config.error().message;
@@ -189,4 +191,32 @@ TEST_F(MemoryByPart, AddsUpToThePeakOfEveryPlan) {
             if (model == kGpt) // smaller ones have their peak in the update
               EXPECT_GT(bytesOf([](const std::string &name) { return name.starts_with("activations "); }), 0);
           }
+}
+
+/// What is offloaded stands in lines of its own, which add up to the host's arena.
+TEST_F(MemoryByPart, AddsUpToTheHostsArena) {
+  for (const char *target : {"cpu", "cuda:sm_90"}) {
+    SCOPED_TRACE(target);
+    plan({kGpt, 2, 2, true, target, R"(, "offload_optimizer": {"device": "cpu"})"});
+    if (HasFatalFailure())
+      return;
+    checkSums();
+    const report::RankPlan &rank = report.ranks[0];
+    std::map<std::string, int64_t> onHost; // by name
+    int64_t sum = 0;
+    for (const report::MemoryLine &line : rank.memory)
+      if (line.where.starts_with("host")) {
+        EXPECT_EQ(line.where, target == std::string("cpu") ? "host" : "host, page-locked");
+        onHost[line.name] += line.bytes;
+        sum += line.bytes;
+      }
+    EXPECT_GT(rank.hostArena, 0);
+    EXPECT_EQ(sum, rank.hostArena);
+    EXPECT_EQ(rank.hostArena, static_cast<int64_t>(program.stages[0].arenas.host));
+    EXPECT_EQ(bytesOf("optimizer moments") + bytesOf("master weights"), 0); // none is on the device
+    EXPECT_GE(onHost["optimizer moments"] + onHost["master weights"], rank.states.optimizer);
+    // Buckets are known by their tensors.
+    for (const report::LiveValue &value : rank.largest)
+      EXPECT_FALSE(llvm::StringRef(value.name).starts_with("bucket_")) << value.name;
+  }
 }

@@ -104,7 +104,7 @@ TEST_F(Queries, NothingIsMarkedWhereNothingFits) {
   PlanReport report = ask();
   for (const PlanChoice &choice : report.whatIf)
     EXPECT_FALSE(choice.best || choice.fits);
-  EXPECT_THAT(printWhatIf(0, report), HasSubstr("none of them fits"));
+  EXPECT_THAT(printWhatIf(report), HasSubstr("none of them fits"));
 }
 
 // 100 / (1 + stage) + 7 * micro: at 90 bytes the present plan (128) does not fit.

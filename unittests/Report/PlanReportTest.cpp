@@ -39,6 +39,31 @@ TEST(PlanReport, SaysWhatRanksSendAndKeep) {
   EXPECT_EQ(read->predicted.communicationBytes, report.predicted.communicationBytes);
 }
 
+TEST(PlanReport, SaysWhatAnotherChoiceWouldAddToThePeak) {
+  PlanReport report = sample();
+  report.largestValues = {
+      {"gelu", "h.0", 4 * kMiB, "made again", "kept", -0.001, 3 * kMiB, /*isNextRefused=*/true},
+      {"matmul", "h.1", 2 * kMiB, "on the host", "kept", 0, 0}};
+  const std::string text = printPlanText(report);
+  EXPECT_THAT(
+      text, HasSubstr("made again          kept: -0.001 s, +3.0 MiB, but the configuration asks for this\n"));
+  EXPECT_THAT(text, HasSubstr("on the host\n")); // what is as good is left out
+}
+
+TEST(PlanReport, ListsThePartsOfEachArena) {
+  PlanReport report = sample();
+  report.ranks[0].memory = {{"parameters", "device", 5, "states of bf16: 1"},
+                            {"optimizer moments", "host, page-locked", 7, "states of f32: 2"},
+                            {"marks of streams", "host, page-locked", 9, "one each", /*beyondArenas=*/true}};
+  const std::string text = printPlanText(report);
+  const size_t host = text.find("Memory by part, at the peak of the host's arena");
+  ASSERT_NE(host, std::string::npos) << text;
+  EXPECT_LT(text.find("Memory by part, at the peak of the device's arena"), host);
+  EXPECT_LT(host, text.find("optimizer moments"));
+  EXPECT_THAT(text.substr(host), HasSubstr("7 B  together"));
+  EXPECT_THAT(text, Not(HasSubstr("nvme's arena")));
+}
+
 TEST(PlanReport, JsonIsTheContract) {
   // Byte for byte: other programs read these keys in this order.
   EXPECT_EQ(printPlanJson(sample()), R"({

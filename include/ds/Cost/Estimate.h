@@ -70,9 +70,12 @@ struct MemoryEstimate {
   } host, storage;
 
   double working() const { return gathered + reduced; }
-  double deviceBytes() const {
-    return parameters + gradients + optimizer + working() + activations + workspace + context;
+  /// What a plan gives out of a device, as peaks are told: without its context.
+  double peakBytes() const {
+    return parameters + gradients + optimizer + working() + activations + workspace;
   }
+  /// All that a device has, with its context.
+  double deviceBytes() const { return peakBytes() + context; }
   /// What crosses the link to the device; optimizer states are updated where they are.
   double pinnedBytes() const { return host.bytes() - host.optimizer; }
 };
@@ -103,6 +106,9 @@ MemoryEstimate estimateStageMemory(const ModelShape &shape, const ParallelPlan &
 /// logits.
 MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
                               const config::Cluster &cluster);
+
+/// What a peak must fit: a device's memory without its context.
+int64_t peakLimit(const config::Cluster &cluster);
 
 /// Whether device, host and storage hold it.
 bool fits(const MemoryEstimate &memory, const config::Cluster &cluster);

@@ -73,8 +73,8 @@ bool hasPass(const ParallelPlan &plan);
 
 /// What the program of a plan takes.
 struct ProgramFigures {
-  double seconds = 0;      ///< of one step
-  int64_t deviceBytes = 0; ///< the device's context included
+  double seconds = 0;    ///< of one step
+  int64_t peakBytes = 0; ///< of a rank's device
 };
 
 /// The configuration that asks for a plan, as the text of a ds_config.json, a comment on each value saying

@@ -19,9 +19,10 @@ struct SimCommand {
   enum class Kind : uint8_t { Compute, Collective, ToHost, ToDevice, Storage, Record, Wait };
   Kind kind = Kind::Compute;
   uint32_t stream = 0;
-  double seconds = 0; ///< when nothing else is under way; records and waits take none themselves
-  uint32_t link = 0;  ///< what it shares with others: they run at an equal part of their speed; 0: nothing
-  uint32_t event = 0; ///< that it records or waits for
+  double seconds = 0;  ///< when nothing else is under way; records and waits take none themselves
+  uint32_t link = 0;   ///< what it shares with others: they run at an equal part of their speed; 0: nothing
+  uint32_t event = 0;  ///< that it records or waits for
+  bool onHost = false; ///< computes on the host of the device
 };
 
 /// Seconds from the start of the step. A wait's span is the time for which its stream stands.
@@ -33,6 +34,7 @@ struct Simulation {
   std::vector<SimSpan> spans;             ///< one for each command
   double seconds = 0;                     ///< until the last command has run
   double computeSeconds = 0;              ///< in which some stream computes
+  double exposedHostSeconds = 0;          ///< of these, in which the host alone does
   double exposedCommunicationSeconds = 0; ///< in which a collective is under way and nothing computes
   double exposedStorageSeconds = 0;       ///< in which storage moves, and neither of these is under way
   /// In which only copies are under way, by their way; time in which both ways are counts half for each.

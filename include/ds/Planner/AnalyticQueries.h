@@ -20,9 +20,9 @@ std::vector<report::PlanChoice> choicesOf(const std::vector<cost::Candidate> &ta
 /// its program does, of which `report` is.
 config::Cluster calibrate(const AnalyticCase &rules, const report::PlanReport &report);
 
-/// The changes of a report, cheapest first, each with its step beside that of the plan that does not fit.
-/// What a device needs is with its context.
-std::string printChanges(const AnalyticCase &what, const report::PlanReport &report);
+/// The changes of a report, cheapest first, each with its peak, and with its step beside that of the plan
+/// that does not fit.
+std::string printChanges(const report::PlanReport &report);
 
 } // namespace ds::planner
 

@@ -34,6 +34,13 @@ std::string printAnalyticText(const AnalyticCase &what);
 /// Whole bytes, rounded up; at most so many that six of them add up within 64 bits.
 int64_t whole(double bytes);
 
+/// What an estimate has on the device at its peak, by category, and all of it.
+report::CategoryBytes peakParts(const cost::MemoryEstimate &memory);
+int64_t sum(const report::CategoryBytes &parts);
+
+/// What peaks must fit: "23.2 GiB, a device's 24.0 GiB without the 0.8 GiB of its context".
+std::string spellLimit(const config::Cluster &cluster);
+
 /// "19.5", of GiB.
 std::string gibi(double bytes);
 

@@ -36,10 +36,8 @@ struct Ranking {
 Status addQueries(const PlanSettings &settings, const config::Config &config, const PlanFunction &planner,
                   const Ranking *ranking, report::PlanReport &report);
 
-/// The answers as text. `contextBytes` is what a device's context takes beside a plan; `isRanked` where rules
-/// chose the plans that were made.
-std::string printQueries(const PlanSettings &settings, const report::PlanReport &report, int64_t contextBytes,
-                         bool isRanked);
+/// The answers as text. `isRanked` where rules chose the plans that were made.
+std::string printQueries(const PlanSettings &settings, const report::PlanReport &report, bool isRanked);
 
 } // namespace ds::planner
 

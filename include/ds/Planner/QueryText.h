@@ -10,8 +10,8 @@
 
 namespace ds::planner {
 
-/// The table of --what-if of a report, `contextBytes` added to what a device needs.
-std::string printWhatIf(int64_t contextBytes, const report::PlanReport &report);
+/// The table of --what-if of a report. Peaks are what plans give out of a device, as everywhere.
+std::string printWhatIf(const report::PlanReport &report);
 
 /// The fastest choice of a table that fits, of equal ones the first, and `withPass` of those of which a
 /// program can be made; null where there is none.

@@ -35,8 +35,10 @@ enum class PeakPart : uint8_t {
   Gradients,
   Gathered,  ///< parameters, by an all-gather
   Exchanged, ///< other operands of collectives
-  Workspace
+  Workspace,
+  Staging ///< on the host alone: what copies and storage are moved through
 };
+constexpr size_t kNumPeakParts = size_t(PeakPart::Staging) + 1;
 
 Category categoryOf(PeakPart part);
 

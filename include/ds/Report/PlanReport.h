@@ -88,7 +88,7 @@ struct RankPlan {
   std::vector<LiveValue> largest;  ///< at the peak, largest first; the printers take the first ten
   std::vector<LayerBytes> byLayer; ///< at the peak, in the model's order
   /// Of this rank. Of a program: the parts of the device's arena at its peak, which add up to `peakBytes`,
-  /// then what lies outside the arenas.
+  /// those of the host's and of storage's, which add up to theirs, then what lies outside the arenas.
   std::vector<MemoryLine> memory;
   std::optional<PeakExplanation> explanation;
   std::vector<int64_t> liveBytes; ///< at each op of the step, in issue order, for the curve; may be empty
@@ -136,7 +136,7 @@ struct LossChunks {
 /// Values of the forward that backward makes again in place of reading what was kept: by ops of one kind.
 struct MadeAgain {
   std::string what;       ///< the op: "gelu"
-  int64_t values = 0;     ///< of the segment in which they save most
+  int64_t values = 0;     ///< of the segment in which they save most; 0: others alone are made of them
   int64_t savedBytes = 0; ///< that they would hold there
   double moreSeconds = 0; ///< of a step's kernels, as expected; negative: it saves time as well
 };
@@ -145,10 +145,11 @@ struct MadeAgain {
 struct ResidentValue {
   std::string what, layer; ///< the op that makes it, and where; of a gathered parameter its state
   int64_t bytes = 0;
-  std::string way;        ///< what was chosen
-  std::string next;       ///< the other way that costs least; empty: none
-  double nextSeconds = 0; ///< that it would add to the busiest of compute and links in a step
-  int64_t nextBytes = 0;  ///< and to what the device holds for the value
+  std::string way;            ///< what was chosen
+  std::string next;           ///< the other way that costs least; empty: none
+  double nextSeconds = 0;     ///< that it would add to the busiest of compute and links in a step
+  int64_t nextBytes = 0;      ///< and to the peak, as it is expected
+  bool isNextRefused = false; ///< the configuration asks for the way that was chosen
 };
 
 /// What forward makes for backward and is on the host in between.
@@ -245,6 +246,11 @@ struct PlanReport {
   /// Whether every rank's device arena is within the limit, and the hosts suffice.
   bool fits() const;
 };
+
+/// A line for each part of an arena of `arenaBytes` in the memory `where`, of which `values` are live at its
+/// peak; they add up to `arenaBytes`, for what the arena has beyond them is a line as well.
+std::vector<MemoryLine> listParts(const std::vector<PeakValue> &values, int64_t arenaBytes,
+                                  const std::string &where);
 
 /// Fills what `rank` says of its peak (arena, categories, layers, lines of memory, largest values,
 /// explanation) from `peak`, in which all values that are live then stand in the model's order, and the size

@@ -202,8 +202,9 @@ static DictionaryAttr describeValue(const ResidencyModel &model, const analysis:
   if (next) {
     add("next", string(spellWay(model, index, next->second)));
     add("next_more_seconds", builder.getF64FloatAttr(next->first));
-    add("next_more_bytes", builder.getI64IntegerAttr(deviceBytesOf(wayOf(model, index, next->second)) -
-                                                     deviceBytesOf(wayOf(model, index, chosen))));
+    auto peakOf = [&](int32_t way) { return model.peakWith(plan, index, wayOf(model, index, way)); };
+    add("next_more_bytes", builder.getI64IntegerAttr(peakOf(next->second) - peakOf(chosen)));
+    add("next_refused", builder.getBoolAttr(next->second <= kRefused && choice.memory.has_value()));
   }
   return builder.getDictionaryAttr(entries);
 }

@@ -18,7 +18,13 @@ static std::string count(size_t number, StringRef what) {
 static std::string list(ArrayRef<StringRef> names) {
   size_t shown = std::min<size_t>(names.size(), 4);
   return llvm::join(names.take_front(shown), ", ") +
-         (shown < names.size() ? " and " + std::to_string(names.size() - shown) + " more" : "");
+         (shown < names.size() ? ", and " + std::to_string(names.size() - shown) + " more" : "");
+}
+
+/// The same of `entries`, as readers know them.
+static std::string list(ArrayRef<GatherNotes::Entry> entries) {
+  return list(
+      llvm::map_to_vector(entries, [](const GatherNotes::Entry &entry) { return StringRef(entry.shown); }));
 }
 
 static SmallVector<StringRef> namesOf(ArrayRef<GatherNotes::Entry> entries) {
@@ -61,7 +67,7 @@ void GatherNotes::noteAgain(bool isForOneSegment, const analysis::GatherProblem 
     int64_t wanted = std::numeric_limits<int64_t>::max();
     for (const Again &entry : again)
       if (entry.reason.limit == limit && entry.reason.isForOneSegment == isForOneSegment)
-        names.push_back(entry.name), wanted = std::min(wanted, entry.reason.wanted);
+        names.push_back(entry.shown), wanted = std::min(wanted, entry.reason.wanted);
     if (!names.empty())
       notes.push_back(
           count(names.size(), "value") + (names.size() == 1 ? " is" : " are") +
@@ -76,13 +82,13 @@ DictionaryAttr GatherNotes::print(const analysis::GatherProblem &problem, double
   auto stay = [](size_t number) { return number == 1 ? " stays" : " stay"; };
   if (!forStep.empty())
     notes.push_back(count(forStep.size(), "gathered value") + stay(forStep.size()) +
-                    " for all micro-steps (" + ::ds::formatBytes(bytesOf(forStep)) +
-                    "): " + list(namesOf(forStep)) + "; there is room, and one gather takes the place of " +
+                    " for all micro-steps (" + ::ds::formatBytes(bytesOf(forStep)) + "): " + list(forStep) +
+                    "; there is room, and one gather takes the place of " +
                     std::to_string(forStep.front().gathers));
   if (!forBackward.empty())
     notes.push_back(count(forBackward.size(), "gathered value") + stay(forBackward.size()) +
-                    " for backward (" + ::ds::formatBytes(bytesOf(forBackward)) +
-                    "): " + list(namesOf(forBackward)) + "; there is room, and each saves a gather");
+                    " for backward (" + ::ds::formatBytes(bytesOf(forBackward)) + "): " + list(forBackward) +
+                    "; there is room, and each saves a gather");
   noteAgain(true, problem, notes);
   noteAgain(false, problem, notes);
 

@@ -11,11 +11,13 @@ namespace mlir::ds {
 struct GatherNotes {
   struct Entry {
     StringRef name;
+    std::string shown; ///< for readers, who know no buckets
     int64_t bytes = 0;
     int64_t gathers = 0; ///< that a step would need without keeping it
   };
   struct Again {
     StringRef name;
+    std::string shown;
     ::ds::analysis::Regather reason;
   };
 

@@ -8,7 +8,9 @@
 //===---------------------------------------------------------------------------===//
 #include "FunctionGathers.h"
 #include "GatherNotes.h"
+
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/CommandNames.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -182,9 +184,17 @@ SmallVector<DictionaryAttr> GatherScheduler::describe(const analysis::GatherSche
   auto functionOf = [&](const analysis::GatherLoad &load) {
     return values[load.value].parts[values[load.value].uses[load.firstUse].first].first;
   };
+  if (functions.empty())
+    return {};
+  SymbolTable symbols(functions.front().func->getParentOfType<ModuleOp>());
+  auto shownAs = [&](StringRef name) {
+    auto state = symbols.lookup<StateOp>(name);
+    return state ? nameOfState(state, symbols) : name.str();
+  };
   for (const analysis::GatherLoad &load : schedule.loads) {
     const JoinedValue &joined = values[load.value];
-    GatherNotes::Entry entry{valueOf(joined.parts.front()).getName(), problem.values[load.value].bytes};
+    StringRef name = valueOf(joined.parts.front()).getName();
+    GatherNotes::Entry entry{name, shownAs(name), problem.values[load.value].bytes};
     bool isWhole = joined.uses[load.firstUse].first != joined.uses[load.lastUse].first;
     for (uint32_t use = load.firstUse; isWhole && use <= load.lastUse; ++use)
       entry.gathers += runs[joined.parts[joined.uses[use].first].first];
@@ -194,7 +204,8 @@ SmallVector<DictionaryAttr> GatherScheduler::describe(const analysis::GatherSche
   }
   for (const analysis::Regather &reason : analysis::explainRegathers(problem, schedule)) {
     const analysis::GatherLoad &load = schedule.loads[reason.load];
-    notes[functionOf(load)].again.push_back({valueOf(values[load.value].parts.front()).getName(), reason});
+    StringRef name = valueOf(values[load.value].parts.front()).getName();
+    notes[functionOf(load)].again.push_back({name, shownAs(name), reason});
   }
   std::vector<double> exposed = analysis::exposedBySegment(problem, schedule.loads);
   SmallVector<DictionaryAttr> result;
