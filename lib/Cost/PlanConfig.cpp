@@ -79,19 +79,48 @@ static void writeHome(Writer &writer, const std::string &block, Home home, const
     writer.set(block + ".nvme_path", "/local_nvme", "a directory on the node's own storage");
 }
 
-static void writeZero(Writer &writer, const ParallelPlan &plan, const MemoryEstimate &memory,
-                      double peakBytes, const config::Cluster &cluster) {
+/// What moving states off the device is good for: `plan` has them away, `there` on it.
+static std::string whyAway(const ModelShape &shape, const ParallelPlan &plan, const ParallelPlan &there,
+                           const config::Cluster &cluster) {
+  const MemoryEstimate away = estimateMemory(shape, plan, cluster),
+                       whole = estimateMemory(shape, there, cluster);
+  auto states = [](const MemoryEstimate &memory) {
+    return memory.parameters + memory.gradients + memory.optimizer;
+  };
+  const double left = static_cast<double>(peakLimit(cluster)) - states(whole);
+  std::string text = "frees " + gibi(states(whole) - states(away)) + " of a device, ";
+  return text + (left < 0
+                     ? "whose " + gibi(static_cast<double>(peakLimit(cluster))) + " do not hold the states"
+                     : "on which the states would leave " + gibi(left) + " for all else");
+}
+
+static void writeZero(Writer &writer, const ModelShape &shape, const Candidate &candidate, double peakBytes,
+                      const config::Cluster &cluster) {
+  const ParallelPlan &plan = candidate.plan;
   static const char *const kShared[] = {"every rank keeps all states", "optimizer states are shared out",
                                         "optimizer states and gradients are shared out",
                                         "all states are shared out"};
   std::string limit = gibi(static_cast<double>(peakLimit(cluster)));
+  const bool isAlone = plan.zeroStage > 0 && plan.dp * plan.sp == 1;
   writer.set("zero_optimization.stage", plan.zeroStage,
-             std::string(kShared[plan.zeroStage]) + ": a rank's peak is " + gibi(peakBytes) + " of " + limit);
+             std::string(isAlone ? "what is offloaded asks for this stage" : kShared[plan.zeroStage]) +
+                 ": a rank's peak is " + gibi(peakBytes) + " of " + limit);
+  ParallelPlan there = plan;
+  there.optimizerHome = Home::Device;
   writeHome(writer, "zero_optimization.offload_optimizer", plan.optimizerHome,
-            "the device is too small for the states; a node keeps " + gibi(memory.host.bytes()) +
+            whyAway(shape, plan, there, cluster) + "; a node keeps " + gibi(candidate.memory.host.bytes()) +
                 " in host memory");
+  there = plan;
+  there.parameterHome = Home::Device;
   writeHome(writer, "zero_optimization.offload_param", plan.parameterHome,
-            "the device is too small for the parameters");
+            whyAway(shape, plan, there, cluster));
+}
+
+/// "12 layers", or "11 or 12 layers" where they do not divide.
+static std::string layersEach(const ModelShape &shape, const ParallelPlan &plan) {
+  const int64_t least = shape.layers / plan.pp;
+  return std::to_string(least) + (shape.layers % plan.pp == 0 ? "" : " or " + std::to_string(least + 1)) +
+         " layers";
 }
 
 static void writeMesh(Writer &writer, const ModelShape &shape, const ParallelPlan &plan,
@@ -102,9 +131,8 @@ static void writeMesh(Writer &writer, const ModelShape &shape, const ParallelPla
                    std::to_string(cluster.devicesPerNode) + " devices");
   if (plan.pp > 1)
     writer.set("pipeline.stages", plan.pp,
-               std::to_string(shape.layers / plan.pp) + " layers each; the bubble is " +
-                   std::to_string(plan.pp - 1) + " of " + std::to_string(plan.accumulation) +
-                   " micro-batches");
+               layersEach(shape, plan) + " each; the bubble takes as long as " + std::to_string(plan.pp - 1) +
+                   " micro-batches beside " + std::to_string(plan.accumulation));
   if (plan.sp > 1)
     writer.set("sequence_parallel_size", plan.sp, "ranks that share a sample's sequence");
 }
@@ -120,7 +148,8 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
 
 /// What is trained, and not where or when: the same under every plan.
 static bool isOfTraining(const std::string &key, const ParallelPlan &plan) {
-  return key == "gradient_clipping" || key.starts_with("optimizer.") || key.starts_with("scheduler.") ||
+  return key == "gradient_clipping" || key == "loss_normalization" || key.starts_with("optimizer.") ||
+         key.starts_with("scheduler.") ||
          (plan.dtype == DType::F16 && key.starts_with("fp16.") && key != "fp16.enabled");
 }
 
@@ -162,7 +191,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
   writeTraining(writer, asked, plan);
   writePrecision(writer, plan);
   writeMesh(writer, shape, plan, cluster);
-  writeZero(writer, plan, candidate.memory,
+  writeZero(writer, shape, candidate,
             program ? static_cast<double>(program->peakBytes) : candidate.memory.peakBytes(), cluster);
   if (plan.recompute == Recompute::Full && !program) // a program's choice needs no key
     writer.set("activation_checkpointing.number_checkpoints", shape.layers,

@@ -193,6 +193,18 @@ Result<Candidate> fastestPlan(const ModelShape &shape, const SearchSpace &space,
   return Walk(shape, space, rates).run();
 }
 
+/// The time of a program that keeps all of its forward (`kept`) or computes all of it again (`least`), or
+/// something between: as much again as memory asks for.
+static double secondsWithin(const Candidate &kept, const Candidate &least, const config::Cluster &cluster) {
+  const double most = kept.memory.peakBytes(), fewest = least.memory.peakBytes();
+  const double room = std::max(static_cast<double>(peakLimit(cluster)), fewest);
+  if (kept.fits || most <= fewest)
+    return kept.fits ? kept.seconds : least.seconds;
+  const double share = std::clamp((most - room) / (most - fewest), 0.0, 1.0);
+  // What saves most bytes for a second is computed again first.
+  return kept.seconds + share * share * (least.seconds - kept.seconds);
+}
+
 std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpace &space,
                                         const Rates &rates) {
   std::vector<Candidate> plans;
@@ -204,10 +216,13 @@ std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpa
   auto add = [&](Homes homes) {
     plan.optimizerHome = homes.optimizer, plan.parameterHome = homes.parameter;
     plan.recompute = Recompute::Full;
-    MemoryEstimate memory = estimateMemory(shape, plan, rates.cluster());
+    if (!checkPlan(shape, plan))
+      return;
+    const Candidate least = estimate(shape, plan, rates);
     plan.recompute = Recompute::None;
-    if (checkPlan(shape, plan) && fits(memory, rates.cluster()))
-      plans.push_back({plan, estimateStep(shape, plan, rates).seconds, memory, true});
+    if (least.fits)
+      plans.push_back(
+          {plan, secondsWithin(estimate(shape, plan, rates), least, rates.cluster()), least.memory, true});
   };
   for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 || space.offload ? 3 : 0); ++plan.zeroStage)
     for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {

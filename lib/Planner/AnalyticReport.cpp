@@ -57,8 +57,8 @@ int64_t ds::planner::sum(const report::CategoryBytes &parts) {
 
 std::string ds::planner::spellLimit(const config::Cluster &cluster) {
   auto spell = [](int64_t bytes) { return gibi(static_cast<double>(bytes)) + " GiB"; };
-  return spell(cost::peakLimit(cluster)) + ", a device's " + spell(cluster.device.memoryBytes) +
-         " without the " + spell(cluster.device.contextBytes) + " of its context";
+  return spell(cost::peakLimit(cluster)) + ", beside " + spell(cluster.device.contextBytes) +
+         " of the device's context";
 }
 
 bool ds::planner::everyStageFits(const AnalyticCase &what) {

@@ -10,12 +10,14 @@
 #include "ds/Import/HfShape.h"
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/AnalyticTimeline.h"
+#include "ds/Planner/AutoPlan.h"
 #include "ds/Planner/QueryText.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
-#include <limits>
+#include <utility>
 
 using namespace ds;
 using namespace ds::opt;
@@ -28,7 +30,8 @@ Result<config::Cluster> ds::opt::clusterFor(Options &options) {
   Result<config::Cluster> cluster = config::readCluster(name);
   if (!cluster)
     return Error{cluster.error().code, "--cluster: " + cluster.error().message, cluster.error().hint};
-  if (!options.ranksGiven)
+  const bool isRead = std::exchange(options.isClusterRead, true); // plans of other ranks keep theirs
+  if (!options.ranksGiven && !isRead)
     options.ranks = cluster->devices().value_or(1);
   if (Status status = config::checkRanksFit(*cluster, options.ranks); !status)
     return status.error();
@@ -36,6 +39,10 @@ Result<config::Cluster> ds::opt::clusterFor(Options &options) {
   if (options.memory > 0)
     cluster->device.memoryBytes =
         static_cast<int64_t>(std::min(options.memory, kMost)) + cluster->device.contextBytes;
+  if (!isRead) {
+    const auto limit = static_cast<double>(cluster->device.memoryBytes - cluster->device.contextBytes);
+    cluster->device.memoryBytes -= static_cast<int64_t>(options.margin * limit);
+  }
   return cluster;
 }
 
@@ -61,7 +68,8 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
   Result<HfShape> model = readHfShape(hfRequest(options, config));
   if (!model)
     return model.error();
-  if (model->batch != config.batch.micro)
+  // A search has yet to choose the micro-batch: an input says how long samples are.
+  if (options.planChoice.empty() && model->batch != config.batch.micro)
     return Error{
         ExitCode::Invalid,
         "--input: dimension 0 is " + std::to_string(model->batch) + ", but the configured micro-batch is " +
@@ -110,88 +118,27 @@ static Error doesNotFit(const Options &options, const AnalyticCase &what,
   return {ExitCode::DoesNotFit, message, hint};
 }
 
-/// The settings of the command line that ask for `plan`.
-static PlanSettings settingsOf(const Options &options, const config::Config &config,
-                               const cost::ParallelPlan &plan) {
-  Proposal proposal(options, config);
-  proposal.setStage(plan.zeroStage);
-  if (plan.optimizerHome != proposal.optimizerHome)
-    proposal.setOptimizerHome(plan.optimizerHome);
-  if (plan.parameterHome != proposal.parameterHome)
-    proposal.setParameterHome(plan.parameterHome);
-  proposal.choice.accumulation = plan.accumulation;
-  proposal.growMicroBatch(plan.microBatch);
-  return proposal.settings;
-}
-
-namespace {
-/// A plan of which a program was made, and what that takes.
-struct PlannedProgram {
-  cost::Candidate candidate;
-  cost::ProgramFigures figures;
-};
-} // namespace
-
-/// The fastest program that fits: the plans that rules hold for the fastest are made, until none that is left
-/// could be faster. One that does not fit leaves out all that rules say need as much.
-static Result<std::optional<PlannedProgram>> findProgram(const Options &options, const config::Config &config,
-                                                         const AnalyticCase &what,
-                                                         const cost::SearchSpace &space,
-                                                         const PlanFunction &planAgain) {
-  constexpr int kMostPrograms = 4;
-  std::optional<PlannedProgram> best;
-  double seconds = std::numeric_limits<double>::infinity();
-  double least = seconds; // bytes of a plan that does not fit
-  int made = 0;
-  for (const cost::Candidate &candidate : plansForPrograms(what.shape, space, what.rates)) {
-    if (made == kMostPrograms || candidate.seconds >= seconds)
-      break;
-    if (candidate.memory.deviceBytes() >= least)
-      continue;
-    ++made;
-    Result<report::PlanReport> report = planAgain(settingsOf(options, config, candidate.plan));
-    if (!report)
-      return report.error();
-    if (!report->fits()) {
-      least = candidate.memory.deviceBytes();
-      continue;
-    }
-    cost::ProgramFigures figures{report->predicted.stepSeconds.value_or(candidate.seconds),
-                                 report->ranks.front().deviceArena};
-    if (figures.seconds < seconds) {
-      seconds = figures.seconds;
-      best = PlannedProgram{candidate, figures};
-    }
-  }
-  return best;
-}
-
-/// --plan auto: the configuration of the plan that rules hold for the fastest. Where that is one of which a
-/// program can be made, it is the fastest of those that were made, for rules and programs are not to be
-/// compared.
+/// --plan auto: the configuration of the fastest plan, and a line that says what it takes and what says so.
+/// The line is on stdout, unless the configuration is.
 static Status writeAutoConfig(const Options &options, const config::Config &config, const AnalyticCase &what,
-                              const PlanFunction &planAgain) {
-  cost::SearchSpace space;
-  space.ranks = config.mesh.ranks;
-  space.globalBatch = config.batch.global;
-  space.fixed = what.plan;
-  Result<cost::Candidate> best = fastestPlan(what.shape, space, what.rates);
-  if (!best)
-    return best.error();
-  std::optional<cost::ProgramFigures> figures;
-  if (hasPass(best->plan)) {
-    Result<std::optional<PlannedProgram>> program = findProgram(options, config, what, space, planAgain);
-    if (!program)
-      return program.error();
-    space.programs = false; // none of those that were made fits
-    best = *program ? (*program)->candidate : fastestPlan(what.shape, space, what.rates);
-    if (!best)
-      return best.error();
-    if (*program)
-      figures = (*program)->figures;
-  }
-  return writeText(options.output,
-                   configForPlan(what.shape, *best, what.rates.cluster(), config.settings, figures));
+                              const ConfigPlanner &planner) {
+  AutoQuestion question{what, {}, config.settings, options.basis != "rules", options.basis != "program"};
+  question.space.ranks = config.mesh.ranks;
+  question.space.globalBatch = config.batch.global;
+  question.space.fixed = what.plan;
+  Result<AutoAnswer> answer = findAutoPlan(question, planner);
+  if (!answer)
+    return answer.error();
+  if (Status status = writeText(options.output, configOf(question, *answer)); !status)
+    return status;
+  std::string line = spellAnswer(question, *answer);
+  if (options.margin > 0)
+    line +=
+        llvm::formatv("; {0:P0} of the memory are left free (--margin {1})", options.margin, options.margin);
+  if (options.output != "-")
+    return writeText("-", options.output + ": " + line + "\n");
+  llvm::errs() << "note: " << line << "\n";
+  return {};
 }
 
 /// The report with its inputs, with what the command line asks of other plans, and with the changes that make
@@ -233,13 +180,13 @@ static Status printQueries(const Options &options, const AnalyticCase &what,
 
 Status ds::opt::answerByRules(const Options &options, const config::Config &config,
                               const config::Cluster &cluster, const std::string &reason,
-                              const PlanFunction &planAgain) {
+                              const ConfigPlanner &planner) {
   Result<AnalyticCase> what = readAnalyticCase(options, config, cluster);
   if (!what)
     return what.error();
   what->reason = reason;
   if (!options.planChoice.empty())
-    return writeAutoConfig(options, config, *what, planAgain);
+    return writeAutoConfig(options, config, *what, planner);
   if (Status status = checkPlan(what->shape, what->plan); !status)
     return status;
   report::PlanReport report = makeAnsweredReport(options, config, *what);
@@ -253,7 +200,7 @@ Status ds::opt::answerByRules(const Options &options, const config::Config &conf
     return printQueries(options, *what, report);
   std::string peaks = options.explainPeak ? explainPeaks(report) : "";
   if (Status status =
-          writeText(options.output, printAnalyticText(*what) + printChanges(report) + peaks);
+          writeText(options.output, printAnalyticText(*what, report) + printChanges(report) + peaks);
       !status)
     return status;
   return everyStageFits(*what) ? Status() : doesNotFit(options, *what, report.changes);

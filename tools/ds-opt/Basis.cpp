@@ -33,7 +33,7 @@ static Status checkModel(const Options &options) {
     return {};
   if (!options.planChoice.empty())
     return Error{ExitCode::Invalid,
-                 options.input + ": --plan auto is answered by rules, from the sizes in a config.json",
+                 options.input + ": --plan auto searches by rules, from the sizes in a config.json",
                  "give the model's config.json, or compare this model's plans with --what-if"};
   if (options.inputKind() == InputKind::Mlir && (options.maxBatch || options.maxSeq))
     return Error{ExitCode::Invalid,
@@ -56,9 +56,6 @@ Status ds::opt::checkPlanner(const Options &options) {
     return status;
   if (Status status = checkModel(options); !status)
     return status;
-  if (options.basis == "program" && !options.planChoice.empty())
-    return Error{ExitCode::Usage, "--plan auto is answered by rules, and --basis program forbids them",
-                 "leave --basis out"};
   bool wantsProgram = options.emit == Emit::Ir || options.emit == Emit::Program;
   if (wantsProgram && !options.question().empty())
     return Error{ExitCode::Usage, options.question() + " compares plans, and gives no IR and no program",

@@ -175,6 +175,7 @@ static Result<config::Config> readConfiguration(const Options &options, const co
 static Result<config::Config> readConfiguration(const Options &options) {
   config::ConfigSource source;
   source.path = options.config;
+  source.text = options.configText;
   source.sets = options.sets;
   source.ranks = options.ranks;
   source.allowUnknownKeys = options.allowUnknownKeys;
@@ -207,12 +208,14 @@ static Status prepareProgram(Options &options, const config::Cluster &cluster) {
   const bool isPlanned = options.emit == Emit::Plan || options.emit == Emit::Program;
   if (isNamed || (isPlanned && !options.clusterName().empty()))
     options.memory = static_cast<uint64_t>(cluster.device.memoryBytes - cluster.device.contextBytes);
-  if (options.memory > 0 || !isPlanned)
-    return {};
-  Result<HostMemory> memory = hostMemory();
-  if (!memory)
-    return memory.error();
-  options.memory = memory->bytes;
+  if (options.memory == 0 && isPlanned) {
+    Result<HostMemory> memory = hostMemory();
+    if (!memory)
+      return memory.error();
+    options.memory = memory->bytes;
+  }
+  if (!options.isClusterRead) // which has taken it
+    options.memory -= static_cast<uint64_t>(options.margin * static_cast<double>(options.memory));
   return {};
 }
 
@@ -250,17 +253,38 @@ static Options withSettings(const Options &options, const PlanSettings &settings
   return changed;
 }
 
+/// Takes a model as far as a plan, which it reports.
+static Result<report::PlanReport> planAndReport(Model &model, const Options &options,
+                                                const ProgramCase &what) {
+  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, what.config, what.threads);
+  if (Status status = runPhases(*model.module, "planned", pipelines); !status)
+    return status.error();
+  return makeReport(model, options, what);
+}
+
 /// Plans other settings of the same command line.
 static PlanFunction planFunction(const Options &options, mlir::DialectRegistry &registry) {
-  auto plan = [](Model &model, const Options &changed,
-                 const ProgramCase &what) -> Result<report::PlanReport> {
-    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config, what.threads);
-    if (Status status = runPhases(*model.module, "planned", pipelines); !status)
-      return status.error();
-    return makeReport(model, changed, what);
+  return [&options, &registry](const PlanSettings &settings) {
+    return readAgain(withSettings(options, settings), registry, planAndReport);
   };
-  return [&options, &registry, plan](const PlanSettings &settings) {
-    return readAgain(withSettings(options, settings), registry, plan);
+}
+
+/// Plans what other configurations than that of the command line ask for, within `memory` of a device. An
+/// `--input` is as it was given, but for the samples of a micro-batch.
+static ConfigPlanner configPlanner(const Options &options, const config::Config &config, uint64_t memory,
+                                   mlir::DialectRegistry &registry) {
+  return [&options, &config, memory, &registry](const std::string &text, int64_t microBatch) {
+    Proposal resized(options, config);
+    if (!options.inputs.empty())
+      if (std::vector<int64_t> sizes = sizesOfInput(options.inputs.front()); !sizes.empty())
+        resized.resizeInputs(0, sizes.front(), microBatch);
+    resized.settings.sets.clear();
+    Options changed = withSettings(options, resized.settings);
+    changed.config = "the configuration of --plan auto";
+    changed.configText = text;
+    changed.planChoice.clear();
+    changed.memory = memory;
+    return readAgain(changed, registry, planAndReport);
   };
 }
 
@@ -345,10 +369,9 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (!basis)
     return complain(basis.error());
   if (!basis->isProgram) {
-    Options program = options;
-    program.planChoice.clear();
-    program.memory = static_cast<uint64_t>(cluster->device.memoryBytes - cluster->device.contextBytes);
-    Status status = answerByRules(options, *config, *cluster, basis->reason, planFunction(program, registry));
+    const auto memory = static_cast<uint64_t>(cluster->device.memoryBytes - cluster->device.contextBytes);
+    Status status = answerByRules(options, *config, *cluster, basis->reason,
+                                  configPlanner(options, *config, memory, registry));
     return status ? ExitCode::Ok : complain(status.error());
   }
   if (Status status = prepareProgram(options, *cluster); !status)

@@ -116,6 +116,11 @@ struct CommandLine {
   cl::opt<std::string> memory{"memory", cl::cat(ofMachine),
                               cl::desc("Device bytes the plan must fit (suffixes KiB, MiB, GiB)"),
                               cl::value_desc("BYTES")};
+  cl::opt<std::string> margin{
+      "margin", cl::cat(ofMachine),
+      cl::desc("Share of a device's memory that plans leave free (default: 0, and for "
+               "--plan auto 0.05)"),
+      cl::value_desc("SHARE")};
   cl::opt<std::string> hostMemory{
       "host-memory", cl::cat(ofMachine),
       cl::desc("Host bytes of a rank the plan must fit, on the CPU beside --memory (suffixes KiB, MiB, GiB)"),
@@ -279,6 +284,10 @@ static void readNumbers(const CommandLine &line, Options &options) {
         orExit(parseWhole("--threads-per-rank", line.threads.getValue(), 0, kMostThreads)));
   if (line.memory.getNumOccurrences() > 0)
     options.memory = orExit(parseBytes("--memory", line.memory.getValue()));
+  constexpr double kMostMargin = 0.9, kAutoMargin = 0.05;
+  options.margin = options.planChoice.empty() ? 0 : kAutoMargin;
+  if (line.margin.getNumOccurrences() > 0)
+    options.margin = orExit(parseReal("--margin", line.margin.getValue(), 0, kMostMargin));
   if (line.hostMemory.getNumOccurrences() > 0)
     options.hostMemory = orExit(parseBytes("--host-memory", line.hostMemory.getValue()));
   if (line.importMemory.getNumOccurrences() > 0)

@@ -33,11 +33,14 @@ struct Options : planner::PlanSettings {
   std::string loss, targetCpu, planJson, weights, phase, tuning;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
-  uint64_t memory = 0;     ///< bytes; 0: what the machine has
+  std::optional<std::string> configText; ///< in place of the file `config`
+  uint64_t memory = 0;                   ///< bytes; 0: what the machine has
+  double margin = 0;                     ///< share of the device's memory that plans leave free
   uint64_t hostMemory = 0; ///< bytes of the host for each rank, apart from those; 0: what there is
   uint64_t importMemory = 0, importSeconds = 0; ///< 0: derived from the archive
   uint32_t threads = 0;                         ///< 0: the cores this process may use
   bool ranksGiven = false, targetGiven = false;
+  bool isClusterRead = false; ///< `ranks` and `memory` are as it and `margin` have them
   bool explainPeak = false;
   bool quiet = false; ///< notes have been printed
   std::optional<config::PrintFormat> printConfig; ///< none: it is not asked for

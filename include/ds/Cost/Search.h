@@ -41,8 +41,8 @@ struct SearchSpace {
 Result<Candidate> fastestPlan(const ModelShape &shape, const SearchSpace &space, const Rates &rates);
 
 /// The plans of a space of which programs can be made (hasPass), the fastest first. What is computed
-/// again is the program's to choose: `seconds` are those of a step that computes nothing again, less than
-/// which none takes, and `memory` is that of one that computes all of it again, which fits.
+/// again is the program's to choose: `seconds` are those of a step that computes so much again as memory asks
+/// for, and `memory` is that of one that computes all of it again, which fits.
 std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpace &space,
                                         const Rates &rates);
 

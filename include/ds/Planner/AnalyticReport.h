@@ -38,7 +38,7 @@ int64_t whole(double bytes);
 report::CategoryBytes peakParts(const cost::MemoryEstimate &memory);
 int64_t sum(const report::CategoryBytes &parts);
 
-/// What peaks must fit: "23.2 GiB, a device's 24.0 GiB without the 0.8 GiB of its context".
+/// What peaks must fit: "23.2 GiB, beside 0.8 GiB of the device's context".
 std::string spellLimit(const config::Cluster &cluster);
 
 /// "19.5", of GiB.
