@@ -182,6 +182,11 @@ int64_t peakLimit(const config::Cluster &cluster) {
   return cluster.device.memoryBytes - cluster.device.contextBytes;
 }
 
+double peakFlops(const config::Cluster &cluster, config::DType dtype) {
+  const double peak = cluster.device.peakFlops[dtype];
+  return peak > 0 ? peak : cluster.device.peakFlops[config::DType::F32];
+}
+
 bool fits(const MemoryEstimate &memory, const config::Cluster &cluster) {
   return memory.deviceBytes() <= static_cast<double>(cluster.device.memoryBytes) &&
          memory.host.bytes() <= static_cast<double>(cluster.host.memoryBytes) &&

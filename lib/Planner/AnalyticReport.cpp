@@ -2,6 +2,7 @@
 #include "ds/Planner/AnalyticReport.h"
 
 #include "AnalyticExplanation.h"
+#include "ds/Report/Throughput.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -187,7 +188,11 @@ report::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
            memory.storage.bytes() <= static_cast<double>(cluster.nvme.bytes);
   });
   report.predicted = predict(what);
-  report.flopsPerStep = stepWork(what.shape, what.plan);
+  report.flopsPerStep = report.modelFlops = stepWork(what.shape, what.plan);
+  report.hardwareFlops = report.modelFlops + stepFlops(what.shape, what.plan, /*recomputed=*/true) -
+                         stepFlops(what.shape, what.plan, /*recomputed=*/false);
+  report.peakFlops = cost::peakFlops(cluster, what.plan.dtype);
+  report.tokensPerStep = what.plan.globalBatch() * what.shape.seq;
   report.parameters = what.shape.parameters();
   report.notes = what.notes;
   return report;
@@ -257,7 +262,7 @@ static void printTime(llvm::raw_ostream &out, const report::Prediction &predicte
         << term.source << "\n";
 }
 
-std::string ds::planner::printAnalyticText(const AnalyticCase &what) {
+std::string ds::planner::printAnalyticText(const AnalyticCase &what, const report::PlanReport &report) {
   const config::Cluster &cluster = what.rates.cluster();
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -266,7 +271,8 @@ std::string ds::planner::printAnalyticText(const AnalyticCase &what) {
       << spellPlan(what.plan) << "\nbasis: rules (" << what.reason << ")\n\n";
   printMemory(out, what);
   out << "\n";
-  printTime(out, predict(what));
+  printTime(out, report.predicted);
+  out << printThroughput(report);
   for (const std::string &note : what.notes)
     out << "note: " << note << "\n";
   double most = 0;

@@ -12,9 +12,11 @@
 #include "StepSimulation.h"
 #include "ds/Analysis/MemoryPlan.h"
 #include "ds/Dialect/Target.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/LowerToProgram.h"
+#include "ds/Passes/TrainingAttr.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
 #include "ds/Runtime/Program.h"
 
@@ -56,13 +58,30 @@ static void addMemory(ModuleOp module, report::RankPlan &rank) {
     rank.liveBytes.push_back(wholeStep + bytes);
 }
 
-/// Operations of the library functions that one rank runs in a step.
-static double flopsPerStep(ModuleOp module) {
+/// Tokens that all ranks read in a step, counted as a run counts them: the elements of the first input that
+/// is a matrix of integers; 0: there is none.
+static int64_t tokensPerStep(ModuleOp module) {
+  FailureOr<TrainingOptions> training = readTrainingAttr(module);
+  if (failed(training))
+    return 0;
+  for (const WholeBuffer &whole : findWholeBuffers(module)) {
+    RankedTensorType type = whole.type.getTensor();
+    if (whole.part == report::PeakPart::Inputs && type.getRank() == 2 &&
+        (type.getElementType().isInteger(64) || type.getElementType().isInteger(32)))
+      return type.getNumElements() * training->accumulation * training->world;
+  }
+  return 0;
+}
+
+/// Operations of the library functions that one rank runs in a step, or of those that make again what forward
+/// made.
+static double flopsPerStep(ModuleOp module, bool onlyAgain = false) {
   double flops = 0;
   for (func::FuncOp func : getSegments(module)) {
     auto runs = static_cast<double>(runsPerStep(func)); // goes through all states: not for each call
     for (CallOp call : func.getOps<CallOp>())
-      flops += runs * static_cast<double>(call.getFlops().value_or(0));
+      if (!onlyAgain || getWork(call) == Work::Recompute)
+        flops += runs * static_cast<double>(call.getFlops().value_or(0));
   }
   return flops;
 }
@@ -145,7 +164,9 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   addCheckpoint(module, report);
   addStorage(module, report);
   rank.lastRank = report.world - 1;
-  report.flopsPerStep = flops * report.world;
+  report.flopsPerStep = report.hardwareFlops = flops * report.world;
+  report.modelFlops = (flops - flopsPerStep(module, /*onlyAgain=*/true)) * report.world;
+  report.tokensPerStep = tokensPerStep(module);
   report.ranks.push_back(std::move(rank));
   addHost(module, rates, report);
   if (std::string early = describeSpeculation(module, rates); !early.empty())

@@ -1,6 +1,8 @@
 //===- QueryText.cpp - Answers about other plans, as text ----------------------------===//
 #include "ds/Planner/QueryText.h"
 
+#include "ds/Report/Throughput.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -80,6 +82,10 @@ std::string ds::planner::printWhatIf(const report::PlanReport &report) {
   for (const PlanChoice &choice : report.whatIf)
     printRow(out, choice, markOf(choice, areAllPrograms), report.remarkOn(choice), large ? kGibi : kMebi);
   out << (any ? "*  the fastest that fits\n" : "none of them fits\n");
+  for (const PlanChoice &choice : report.whatIf)
+    if (std::string run = report::spellRun(report, choice.stepSeconds.value_or(0));
+        choice.best && !run.empty())
+      out << "*  " << run << "\n";
   if (!areAllPrograms && !llvm::all_of(report.whatIf, isEstimate))
     out << "=  planned as a program; all others are estimates by rules\n";
   if (llvm::any_of(report.whatIf, [](const PlanChoice &choice) { return !choice.hasPass; }))

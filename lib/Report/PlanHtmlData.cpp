@@ -1,6 +1,8 @@
 //===- PlanHtmlData.cpp - What the page's script reads --------------------------------===//
 #include "PlanHtmlData.h"
 
+#include "ds/Report/Throughput.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -103,6 +105,10 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   json["tflops"] = numberOrNull(predicted.tflopsPerDevice);
   json["compute"] = numberOrNull(predicted.computeSeconds);
   json["exposed"] = numberOrNull(predicted.exposedCommunicationSeconds);
+  const Throughput throughput = throughputOf(report);
+  json["tokens"] = numberOrNull(throughput.tokensPerSecond);
+  json["mfu"] = numberOrNull(throughput.modelUtilisation);
+  json["hfu"] = numberOrNull(throughput.hardwareUtilisation);
   json["traffic"] = Json::array();
   for (const auto &[kind, bytes] : predicted.communicationBytes)
     json["traffic"].push_back({kind, bytes});

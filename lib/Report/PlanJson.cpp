@@ -5,6 +5,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "ds/Report/PlanReport.h"
+#include "ds/Report/Throughput.h"
 
 #include <nlohmann/json.hpp>
 
@@ -170,6 +171,32 @@ static void addForms(Json &json, const PlanReport &report) {
                                    {"calls_without", attention->callsWithout}};
 }
 
+/// What the predicted step amounts to, and the run that was asked about; keys only where they are known.
+static void addThroughput(Json &json, const PlanReport &report) {
+  const Throughput throughput = throughputOf(report);
+  Json &predicted = json["predicted"];
+  if (throughput.tokensPerSecond) {
+    predicted["tokens_per_step"] = report.tokensPerStep;
+    predicted["tokens_per_second"] = number(*throughput.tokensPerSecond);
+  }
+  if (throughput.modelUtilisation) {
+    predicted["mfu"] = number(*throughput.modelUtilisation);
+    predicted["hfu"] = number(*throughput.hardwareUtilisation);
+    predicted["peak_flops_per_device"] = number(report.peakFlops);
+  }
+  const std::optional<RunFigures> run = runOf(report, report.predicted.stepSeconds.value_or(0));
+  if (!run)
+    return;
+  predicted["run"] = {{"tokens", number(report.run->tokens)},
+                      {"steps", number(run->steps)},
+                      {"days", number(run->seconds / 86400)},
+                      {"device_hours", number(run->deviceHours)}};
+  if (run->cost) {
+    predicted["run"]["price_per_hour"] = number(*report.run->pricePerHour);
+    predicted["run"]["cost"] = number(*run->cost);
+  }
+}
+
 /// Whether `value` has more than `levels` levels of lists and objects.
 static bool isDeeper(const Json &value, unsigned levels) {
   return value.is_structured() &&
@@ -212,6 +239,7 @@ std::string printPlanJson(const PlanReport &report) {
                                      {"exposed_storage_seconds", report.predicted.exposedStorageSeconds}})
     if (seconds)
       json["predicted"][key] = number(*seconds);
+  addThroughput(json, report);
   for (const TimeTerm &term : report.predicted.terms)
     json["predicted"]["terms"].push_back(
         {{"name", term.name}, {"seconds", number(term.seconds)}, {"source", term.source}});

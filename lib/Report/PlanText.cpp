@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "ds/Report/PlanReport.h"
+#include "ds/Report/Throughput.h"
 
 #include <algorithm>
 #include <cmath>
@@ -340,6 +341,8 @@ void Printer::time() {
     std::snprintf(text, sizeof text, "%9.4g s%6.1f %%  ", term.seconds, 100 * term.seconds / step);
     line("  " + left(term.name, 23) + text + left(term.source, width - 46));
   }
+  if (std::string throughput = printThroughput(report); !throughput.empty())
+    out += "\n" + throughput;
 }
 
 /// How the largest values are had and what else could be done, where memory asked for more than keeping all.
@@ -350,6 +353,7 @@ void Printer::choices() {
     return;
   out +=
       "\n" + paint("Largest values with a choice, and what another would add to step and peak", "1") + "\n";
+  bool anyRefused = false;
   for (const ResidentValue &value : report.largestValues) {
     std::string what = value.layer.empty() ? value.what : value.what + " " + value.layer;
     std::string row =
@@ -359,12 +363,14 @@ void Printer::choices() {
     if (!value.next.empty() && differs) {
       char seconds[48];
       std::snprintf(seconds, sizeof seconds, "%+.3g s, ", value.nextSeconds);
-      row += value.next + ": " + seconds + (value.nextBytes < 0 ? "-" : "+") +
-             formatBytes(std::abs(value.nextBytes)) +
-             (value.isNextRefused ? ", but the configuration asks for this" : "");
+      row += value.next + (value.isNextRefused ? "*: " : ": ") + seconds + (value.nextBytes < 0 ? "-" : "+") +
+             formatBytes(std::abs(value.nextBytes));
+      anyRefused |= value.isNextRefused;
     }
     line(row);
   }
+  if (anyRefused)
+    line("  * not taken, for the configuration asks for what was done");
 }
 
 void Printer::notes() {

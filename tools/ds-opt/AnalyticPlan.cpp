@@ -12,6 +12,7 @@
 #include "ds/Planner/AnalyticTimeline.h"
 #include "ds/Planner/AutoPlan.h"
 #include "ds/Planner/QueryText.h"
+#include "ds/Report/Throughput.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -132,6 +133,13 @@ static Status writeAutoConfig(const Options &options, const config::Config &conf
   if (Status status = writeText(options.output, configOf(question, *answer)); !status)
     return status;
   std::string line = spellAnswer(question, *answer);
+  report::PlanReport run; // as far as a run is made of it
+  run.world = config.mesh.ranks;
+  run.tokensPerStep = config.batch.global * what.shape.seq;
+  run.run = options.run();
+  const double seconds = answer->program ? answer->program->seconds : answer->chosen.seconds;
+  if (std::string spelt = report::spellRun(run, seconds); !spelt.empty())
+    line += "; " + spelt;
   if (options.margin > 0)
     line +=
         llvm::formatv("; {0:P0} of the memory are left free (--margin {1})", options.margin, options.margin);
@@ -149,6 +157,7 @@ static report::PlanReport makeAnsweredReport(const Options &options, const confi
   report.inputs = inputsOfRules(options, config);
   addStoragePaths(report, config.zero);
   report.isPlanningOnly = isPlanningOnly(what.rates.cluster());
+  report.run = options.run();
   if (options.whatIf) {
     report.whatIf = choicesOf(whatIf(what.shape, what.plan, what.rates));
     markBest(report.whatIf);

@@ -155,6 +155,12 @@ struct CommandLine {
       "changes", cl::cat(ofQuestions), cl::init("auto"),
       cl::desc("Of a plan that does not fit: auto, look for changes that make it fit; none, which is quicker"),
       cl::value_desc("auto|none")};
+  cl::opt<std::string> tokens{"tokens", cl::cat(ofQuestions),
+                              cl::desc("Also say what a run of so many tokens takes: days and device-hours"),
+                              cl::value_desc("N")};
+  cl::opt<std::string> pricePerHour{"price-per-hour", cl::cat(ofQuestions),
+                                    cl::desc("Of a device: with --tokens, what the run costs"),
+                                    cl::value_desc("X")};
   cl::opt<bool> explainPeak{"explain-peak", cl::cat(ofQuestions),
                             cl::desc("Say of the largest values at the plan's peak why they are there")};
   cl::opt<std::string, false, OptionalTextParser> printConfig{
@@ -224,6 +230,12 @@ std::string Options::clusterName() const {
   return target == "cuda:sm_80" ? "a100-80g" : "h100-80g";
 }
 
+std::optional<report::TrainingRun> Options::run() const {
+  if (!tokens)
+    return std::nullopt;
+  return report::TrainingRun{*tokens, pricePerHour};
+}
+
 std::string Options::question() const {
   return whatIf               ? "--what-if"
          : maxBatch           ? "--max-batch"
@@ -238,7 +250,8 @@ static void readPictures(const CommandLine &line, Options &options) {
   options.memviz = line.memviz;
   options.trace = line.trace;
   options.explainPeak = line.explainPeak;
-  if ((options.asksForPictures() || options.explainPeak) && options.emit == Emit::Default)
+  if ((options.asksForPictures() || options.explainPeak || line.tokens.getNumOccurrences() > 0) &&
+      options.emit == Emit::Default)
     options.emit = Emit::Plan;
 }
 
@@ -284,6 +297,11 @@ static void readNumbers(const CommandLine &line, Options &options) {
         orExit(parseWhole("--threads-per-rank", line.threads.getValue(), 0, kMostThreads)));
   if (line.memory.getNumOccurrences() > 0)
     options.memory = orExit(parseBytes("--memory", line.memory.getValue()));
+  constexpr double kMostTokens = 1e18, kMostPrice = 1e9;
+  if (line.tokens.getNumOccurrences() > 0)
+    options.tokens = orExit(parseReal("--tokens", line.tokens.getValue(), 1, kMostTokens));
+  if (line.pricePerHour.getNumOccurrences() > 0)
+    options.pricePerHour = orExit(parseReal("--price-per-hour", line.pricePerHour.getValue(), 0, kMostPrice));
   constexpr double kMostMargin = 0.9, kAutoMargin = 0.05;
   options.margin = options.planChoice.empty() ? 0 : kAutoMargin;
   if (line.margin.getNumOccurrences() > 0)

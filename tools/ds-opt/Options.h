@@ -4,6 +4,7 @@
 
 #include "ds/Config/Config.h"
 #include "ds/Planner/PlanSettings.h"
+#include "ds/Report/PlanReport.h"
 
 #include <cstdint>
 #include <optional>
@@ -45,11 +46,14 @@ struct Options : planner::PlanSettings {
   bool quiet = false; ///< notes have been printed
   std::optional<config::PrintFormat> printConfig; ///< none: it is not asked for
   bool allowUnknownKeys = false, ignoreUnavailable = false;
-  std::optional<int64_t> steps; ///< of the run, for schedules that end with it
+  std::optional<double> tokens, pricePerHour; ///< of a whole run; of a device
+  std::optional<int64_t> steps;               ///< of the run, for schedules that end with it
   bool allowUnsandboxed = false;
   bool wantsChanges = true; ///< of a plan that does not fit: look for what would
   bool isBare = false; ///< a config.json and no word on its training: what is assumed is told
 
+  /// The run that the command line asks about.
+  std::optional<report::TrainingRun> run() const;
   /// Where the weights of a program go: beside it. Empty where none are written, as beside a device or pipe.
   std::string weightsOutput() const;
   /// The cluster whose figures count: that of `--cluster`, else the built-in one whose device a CUDA

@@ -103,6 +103,16 @@ void ds::opt::addStoragePaths(report::PlanReport &report, const config::Zero &ze
   }
 }
 
+/// Of one rank's device, in the type that products are in; 0 without a cluster that describes it.
+static double peakFlops(const Options &options, const ProgramCase &what) {
+  if (options.clusterName().empty())
+    return 0;
+  const config::Precision &precision = what.config.precision;
+  const config::DType dtype =
+      precision.autocast ? precision.autocastDtype.value_or(config::DType::BF16) : precision.model;
+  return cost::peakFlops(what.rates.cluster(), dtype);
+}
+
 report::PlanReport ds::opt::makeReport(const Model &model, const Options &options, const ProgramCase &what) {
   report::PlanReport report = mlir::ds::summarizePlan(*model.module, what.rates);
   report.model = modelName(options.input);
@@ -110,6 +120,8 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report.inputs = inputsOfProgram(model, options, what.config, what.threads);
   report.memoryLimit = static_cast<int64_t>(options.memory);
   report.hostLimit = static_cast<int64_t>(options.hostMemory);
+  report.peakFlops = peakFlops(options, what);
+  report.run = options.run();
   report.hostsFit = mlir::ds::hostsHold(report, what.rates.cluster(), /*isShared=*/options.target == "cpu");
   addStoragePaths(report, what.config.zero);
   addBeyondArenas(report, options, what);
@@ -140,6 +152,14 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
     report.notes.push_back("workspaces are those of the CPU's libraries with " +
                            std::to_string(what.threads) + " threads");
   return report;
+}
+
+Status ds::opt::checkTokens(const report::PlanReport &report) {
+  if (!report.run || report.tokensPerStep > 0)
+    return {};
+  return Error{ExitCode::Invalid,
+               "--tokens: " + report.model + " reads no tokens: none of its inputs is a matrix of integers",
+               "leave --tokens out: the plan has the seconds of a step"};
 }
 
 /// Writes what is asked for beside the plan's text.
@@ -222,14 +242,6 @@ static Status writeAnswers(const Options &options, const ProgramCase &what,
   return someFit(report) ? Status() : report::doesNotFit(report);
 }
 
-/// Of one rank's device, in the type that products are in; 0 where its description does not say.
-static double peakFlops(const ProgramCase &what) {
-  const config::Precision &precision = what.config.precision;
-  const config::DType dtype =
-      precision.autocast ? precision.autocastDtype.value_or(config::DType::BF16) : precision.model;
-  return what.rates.cluster().device.peakFlops[dtype];
-}
-
 /// Threads of the host stream: a share of a CPU rank's, or of what a device has of its host's cores.
 static uint32_t hostThreads(const Options &options, const ProgramCase &what) {
   const config::Cluster &cluster = what.rates.cluster();
@@ -256,13 +268,14 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   programOptions.microBatch = what.config.batch.micro;
   programOptions.accumulation = what.config.batch.accumulation;
   report::PlanReport report = makeReport(model, options, what);
+  if (Status status = checkTokens(report); !status)
+    return status;
   programOptions.stepSeconds = report.predicted.stepSeconds.value_or(0);
   mlir::FailureOr<rt::Program> program = mlir::ds::lowerToProgram(*model.module, programOptions);
   if (failed(program))
     return Error{ExitCode::Internal, "the planned module could not be lowered", "please report this model"};
   program->target = options.target;
-  if (!options.clusterName().empty())
-    program->predicted.peakFlopsPerSecond = peakFlops(what);
+  program->predicted.peakFlopsPerSecond = report.peakFlops;
   program->tf32 = usesTf32(options, what.config);
   addHostMemory(report, *program);
   const bool looksForChanges = !report.fits() && options.wantsChanges;

@@ -45,6 +45,9 @@ struct ProgramCase {
 /// The report of a module in phase planned, with everything that the module does not know.
 report::PlanReport makeReport(const Model &model, const Options &options, const ProgramCase &what);
 
+/// Invalid where a run of tokens is asked about and a step has none.
+Status checkTokens(const report::PlanReport &report);
+
 /// Says of each rank which directory of the configuration has how much of its storage.
 void addStoragePaths(report::PlanReport &report, const config::Zero &zero);
 

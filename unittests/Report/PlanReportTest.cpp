@@ -45,9 +45,33 @@ TEST(PlanReport, SaysWhatAnotherChoiceWouldAddToThePeak) {
       {"gelu", "h.0", 4 * kMiB, "made again", "kept", -0.001, 3 * kMiB, /*isNextRefused=*/true},
       {"matmul", "h.1", 2 * kMiB, "on the host", "kept", 0, 0}};
   const std::string text = printPlanText(report);
-  EXPECT_THAT(
-      text, HasSubstr("made again          kept: -0.001 s, +3.0 MiB, but the configuration asks for this\n"));
+  EXPECT_THAT(text, HasSubstr("made again          kept*: -0.001 s, +3.0 MiB\n"));
   EXPECT_THAT(text, HasSubstr("on the host\n")); // what is as good is left out
+  EXPECT_THAT(text, HasSubstr("  * not taken, for the configuration asks for what was done\n"));
+}
+
+TEST(PlanReport, SaysHowFastAPlanTrainsAndWhatARunTakes) {
+  PlanReport report = twoGroups(); // 8 ranks, 0.125 s a step
+  EXPECT_THAT(printPlanText(report), Not(HasSubstr("Throughput")));
+  EXPECT_THAT(printPlanJson(report), Not(HasSubstr("tokens")));
+  report.predicted.terms = {{"products and attention", 0.125, "device.matmul_flops"}};
+  report.tokensPerStep = 16384;
+  report.modelFlops = 40e12, report.hardwareFlops = 50e12, report.peakFlops = 100e12; // 100 in a step of all
+  report.run = {1e9, 2};
+  const std::string text = printPlanText(report);
+  // 16384 / 0.125 = 131072; 1e9 / 16384 = 61035.2, and 61036 * 0.125 s = 7629.5 s on 8 devices: 16.95 h.
+  EXPECT_THAT(text,
+              HasSubstr("\nThroughput: 131,072 tokens/s (16,384 a device), MFU 40.0 %, HFU 50.0 % of 100 "
+                        "TFLOP/s a device\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n1e+09 tokens: 61,036 steps, 0.0883 days, 17 device-hours, 33.9 at 2 an hour\n"));
+  const std::string json = printPlanJson(report);
+  for (const char *part : {"\"tokens_per_second\": 131072", "\"mfu\": 0.4", "\"hfu\": 0.5",
+                           "\"steps\": 61036", "\"cost\": 33.9"})
+    EXPECT_THAT(json, HasSubstr(part));
+  EXPECT_TRUE(bool(readPlanJson(json, "plan.json")));
+  report.run->pricePerHour.reset();
+  EXPECT_THAT(printPlanText(report), HasSubstr("17 device-hours\n"));
 }
 
 TEST(PlanReport, ListsThePartsOfEachArena) {

@@ -110,6 +110,10 @@ MemoryEstimate estimateMemory(const ModelShape &shape, const ParallelPlan &plan,
 /// What a peak must fit: a device's memory without its context.
 int64_t peakLimit(const config::Cluster &cluster);
 
+/// What a device does at most in products of `dtype`, in operations a second: fp32's where it has no unit for
+/// it.
+double peakFlops(const config::Cluster &cluster, config::DType dtype);
+
 /// Whether device, host and storage hold it.
 bool fits(const MemoryEstimate &memory, const config::Cluster &cluster);
 

@@ -28,8 +28,9 @@ report::PlanReport makeAnalyticReport(const AnalyticCase &what);
 /// "4 ranks (dp 4), ZeRO stage 3, micro-batch 1 x 8, bf16".
 std::string spellPlan(const cost::ParallelPlan &plan);
 
-/// The plan for people: memory of each stage, the parts of the step's time and where they come from.
-std::string printAnalyticText(const AnalyticCase &what);
+/// The plan for people, of which `report` is: memory of each stage, the parts of the step's time and where
+/// they come from, and what the step amounts to.
+std::string printAnalyticText(const AnalyticCase &what, const report::PlanReport &report);
 
 /// Whole bytes, rounded up; at most so many that six of them add up within 64 bits.
 int64_t whole(double bytes);

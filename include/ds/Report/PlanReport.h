@@ -193,6 +193,12 @@ struct PlanInput {
   bool operator==(const PlanInput &) const = default;
 };
 
+/// What is to be trained in all, and what a device costs.
+struct TrainingRun {
+  double tokens = 0;
+  std::optional<double> pricePerHour; ///< of a device, in whatever money
+};
+
 struct Mesh {
   uint32_t dp = 1, tp = 1, pp = 1, sp = 1;
 };
@@ -223,6 +229,12 @@ struct PlanReport {
   bool hostsFit = true; ///< host memory and storage suffice as well
   bool tf32 = false;    ///< products of fp32 factors are computed in tf32
   double flopsPerStep = 0;
+  /// Operations of a step over all ranks that the model needs, and with what backward makes again; 0: not
+  /// known.
+  double modelFlops = 0, hardwareFlops = 0;
+  double peakFlops = 0;                     ///< of a device, in the type that products are in; 0: not known
+  int64_t tokensPerStep = 0;                ///< of all ranks; 0: the model reads none
+  std::optional<TrainingRun> run;           ///< none: no question was asked about it
   int64_t parameters = 0;                   ///< elements
   std::optional<LossChunks> lossChunks;     ///< none: losses are whole
   std::vector<MadeAgain> madeAgain;         ///< what costs most seconds first

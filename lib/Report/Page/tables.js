@@ -79,6 +79,9 @@ function fillFigures() {
   add("Computing", report.compute, seconds);
   add("Exposed exchange", report.exposed, seconds);
   add("TFLOP/s a device", report.tflops, value => trimmed(Number(value.toPrecision(3))));
+  add("Tokens/s", report.tokens, formatCount);
+  add("MFU", report.mfu, value => formatShare(value, 1));
+  add("HFU", report.hfu, value => formatShare(value, 1));
   add("Parameters", report.parameters, formatCount);
   add("FLOP a step", report.flops, formatCount);
   $("figures").replaceChildren(...figures.map(([name, value, exact]) => {
