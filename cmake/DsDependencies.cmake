@@ -26,6 +26,10 @@ endfunction()
 ds_import_library(DNNL::dnnl dnnl oneapi/dnnl/dnnl.h)
 ds_import_library(libzip::zip zip zip.h)
 
+# The OpenMP runtime is oneDNN's and LibTorch's, libgomp; clang cannot generate code for it, so it is called by its
+# ABI.
+find_library(DS_GOMP NAMES gomp libgomp.so.1 HINTS /usr/lib/gcc/x86_64-linux-gnu/12 REQUIRED)
+
 find_program(DS_FLATC flatc REQUIRED)
 
 find_package(CUDAToolkit 13 QUIET)

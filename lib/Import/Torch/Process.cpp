@@ -9,8 +9,6 @@
 #include "Failure.h"
 #include "Import.h"
 
-#include <ATen/Parallel.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +20,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/// Of the OpenMP runtime that LibTorch uses.
+extern "C" void omp_set_num_threads(int count);
 
 namespace ds::ts {
 
@@ -100,7 +101,9 @@ static int openModel(const ProcessOptions &options) {
 void warmUp() {
   setenv("TZ", "UTC0", 1); // libzip and warnings ask for the time of day; other zones are files.
   tzset();
-  at::set_num_threads(1); // What is evaluated is small; idle threads would spin.
+  // What is evaluated is small; idle threads would spin. LibTorch's own call starts another pool first, which
+  // waits for ever where the system has no thread left for it.
+  omp_set_num_threads(1);
   try {
     TORCH_CHECK(false, "an exception looks for the names of its stack");
   } catch (const c10::Error &) {
