@@ -4,6 +4,7 @@
 
 #include "AlignedBlock.h"
 #include "Formats/Text.h"
+#include "StartThreads.h"
 
 #include "ds/Runtime/Checkpoint/FileLayer.h"
 
@@ -78,8 +79,7 @@ public:
     most = (most + kDirectUnit - 1) / kDirectUnit * kDirectUnit;
     for (Slot &slot : slots)
       slot.data = allocateBlock(std::max<size_t>(most, kDirectUnit));
-    for (size_t i = 0; i < std::min(kThreads, slots.size()); ++i)
-      threads.emplace_back([this] { work(); });
+    threads = startThreads(std::min(kThreads, slots.size()), [this] { work(); });
   }
   ~Reader() {
     {
@@ -94,7 +94,9 @@ public:
   Status forEach(const std::function<Status(const ReadChunk &)> &use) {
     for (size_t i = 0; i < chunks.size(); ++i) {
       Slot &slot = slots[i % slots.size()];
-      {
+      if (threads.empty()) {
+        slot.status = read(chunks[i], slot);
+      } else {
         std::unique_lock lock(mutex);
         changed.wait(lock, [&] { return slot.ready; });
       }

@@ -3,6 +3,7 @@
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
 
 #include "AlignedBlock.h"
+#include "StartThreads.h"
 
 #include <algorithm>
 #include <atomic>
@@ -32,8 +33,7 @@ struct StagedWriter::Impl {
       : layer(layer), options(options), blocks(options.threads == 0 ? 1 : 2 * options.threads) {
     for (Block &block : blocks)
       block.data = allocateBlock(options.blockBytes);
-    for (uint32_t i = 0; i < options.threads; ++i)
-      threads.emplace_back([this] { work(); });
+    threads = startThreads(options.threads, [this] { work(); });
   }
   ~Impl() {
     {
@@ -91,7 +91,7 @@ struct StagedWriter::Impl {
     Block &block = blocks[current];
     block.offset = submitted;
     submitted += block.bytes;
-    if (options.threads == 0) {
+    if (threads.empty()) {
       if (!failure)
         failure = writeBlock(block);
       block.elsewhere = nullptr;
@@ -111,7 +111,7 @@ struct StagedWriter::Impl {
   int drain() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] {
-      return options.threads == 0 || std::all_of(blocks.begin(), blocks.end(), [this](const Block &each) {
+      return threads.empty() || std::all_of(blocks.begin(), blocks.end(), [this](const Block &each) {
                return each.bytes == 0 || &each == &blocks[current];
              });
     });

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sys/resource.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace ds::rt {
@@ -319,12 +320,17 @@ Status Checkpointer::noteFailure(const std::string &why) {
 
 void Checkpointer::work(std::function<void()> job) {
   busy = true;
-  worker = std::thread([this, job = std::move(job)] {
-    constexpr int kBehind = 10; // digests and copies take what training leaves of the processors
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kBehind);
+  try {
+    worker = std::thread([this, job] {
+      constexpr int kBehind = 10; // digests and copies take what training leaves of the processors
+      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kBehind);
+      job();
+      busy = false;
+    });
+  } catch (const std::system_error &) { // no thread is left: training waits, but the save is made
     job();
     busy = false;
-  });
+  }
 }
 
 /// Writes this rank's files from the copy, or from `executor` if there is one.

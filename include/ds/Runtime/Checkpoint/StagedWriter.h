@@ -19,7 +19,8 @@
 namespace ds::rt {
 
 struct StagedWriterOptions {
-  uint32_t threads = 4;                ///< writes at a time; 0: the caller's thread writes, one after another
+  uint32_t threads = 4;                ///< writes at a time, fewer where the system starts no more threads;
+                                       ///< 0: the caller's thread writes, one after another
   size_t blockBytes = size_t(4) << 20; ///< a multiple of kDirectUnit
 };
 
