@@ -47,7 +47,7 @@ add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffunction-sections -fda
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_link_options(-fuse-ld=lld)
 endif()
-add_link_options(-Wl,--gc-sections)
+add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 if(DS_SANITIZE)  # a finding ends the program, so that a test sees it
   add_compile_options(-fsanitize=${DS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${DS_SANITIZE})
