@@ -279,12 +279,11 @@ Status Checkpointer::collectOutcome() {
   stage = Stage::Pruning;
   if (node.leads)
     work([this, everywhere = savesOfAll(node, *texts)] {
-      if (!hasSetAside) {
-        const Status aside = setAsideAbandonedParts(layer, options.save, begunAt, everywhere, manifest.step);
-        hasSetAside = static_cast<bool>(aside);
-        if (!aside)
+      if (!std::exchange(hasSetAside, true)) // no second time: then the run has parts of its own
+        if (const Status aside =
+                setAsideAbandonedParts(layer, options.save, begunAt, everywhere, manifest.step);
+            !aside)
           logLine(aside.error().message);
-      }
       prune(&everywhere);
     });
   return {};
