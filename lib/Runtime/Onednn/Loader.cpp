@@ -9,7 +9,10 @@
 
 #include "../PluginFile.h"
 #include "ds/Support/Align.h"
+#include "ds/Support/RunTool.h"
 
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <utility>
 
 namespace ds::rt {
@@ -60,6 +63,18 @@ bool foldRows(Buffer &buffer) {
   return true;
 }
 
+/// Whether there are addresses left for what oneDNN generates and keeps: where it gets none it ends the
+/// process
+/// (`ulimit -v`).
+bool hasRoom() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return true;
+  constexpr size_t kRoom = size_t(8) << 20;
+  void *const probe = ::mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return probe != MAP_FAILED && ::munmap(probe, kRoom) == 0;
+}
+
 } // namespace
 
 Result<const OnednnApi *> openOnednn() {
@@ -67,6 +82,8 @@ Result<const OnednnApi *> openOnednn() {
       openApi<OnednnApi>({"libds-onednn.so", "dsOnednn", "matrix products and convolutions need",
                           "install oneDNN (libdnnl2) and keep the plugin in ../lib of the tool"},
                          kOnednnAbi);
+  if (api && !hasRoom())
+    return outOfMemory();
   return api;
 }
 
