@@ -43,6 +43,14 @@ private:
     int32_t item, begin, end;
     int64_t amount;
   };
+  /// What was done before an item was placed, and that item. There are as many as items: a list, for the
+  /// stack has no room for those of a long model.
+  struct Level {
+    size_t mark;      ///< of the trail
+    Span reason = {}; ///< the times on which failures so far depend
+    int32_t item = -1;
+    int64_t ground = 0; ///< under the item
+  };
 
   void prioritize(uint32_t seed);
   Valley lowestValley();
@@ -51,11 +59,8 @@ private:
   bool rise(const Valley &valley, int64_t leastNeed);
   void place(int32_t id, int64_t ground);
   void unplace(int32_t id, int64_t ground);
-  bool search(Span &reason);
-  bool fail(size_t mark) {
-    undo(mark);
-    return false;
-  }
+  bool search();
+  bool jumpBack();
   void undo(size_t mark);
 
   std::vector<Item> items; ///< their times are indices of `height`
@@ -70,6 +75,7 @@ private:
   std::vector<uint8_t> isPlaced;                   ///< by item
   size_t open;                                     ///< items that are not placed
   std::vector<Change> trail;
+  std::vector<Level> levels;
 };
 
 } // namespace
@@ -202,39 +208,51 @@ void ConflictSearch::unplace(int32_t id, int64_t ground) {
   ++open;
 }
 
-/// Places all open items, or takes everything back and joins to `reason` the times on which the failure
-/// depends.
-bool ConflictSearch::search(Span &reason) {
-  const size_t mark = trail.size();
+/// Takes back the last level, which has failed, and those before it that fail with it. False where none is
+/// left.
+bool ConflictSearch::jumpBack() {
+  while (true) {
+    const Level failed = levels.back();
+    undo(failed.mark);
+    levels.pop_back();
+    if (levels.empty())
+      return false;
+    Level &level = levels.back();
+    unplace(level.item, level.ground);
+    level.reason.join(failed.reason);
+    if (movesLeft <= 0 || steps >= endSteps || !failed.reason.meets(items[level.item]))
+      continue; // without this item the same fails again
+    trail.push_back({level.item, 0, 0, minHeight[level.item]});
+    minHeight[level.item] = level.ground + 1;
+    return true;
+  }
+}
+
+/// Places all open items, or takes everything back.
+bool ConflictSearch::search() {
+  levels.assign(1, {trail.size()});
   while (open > 0) {
     const Valley valley = lowestValley();
     int64_t leastNeed = 0;
     const int32_t id = choose(valley, leastNeed);
-    if (id < 0) {
-      if (rise(valley, leastNeed))
-        continue;
-      reason.join({valley.begin - 1, valley.end + 1}); // the walls are a part of it
-      return fail(mark);
+    if (id < 0 && rise(valley, leastNeed))
+      continue;
+    if (id >= 0 && movesLeft-- > 0 && steps < endSteps) {
+      levels.back().item = id, levels.back().ground = valley.height;
+      place(id, valley.height);
+      levels.push_back({trail.size()});
+      continue;
     }
-    if (movesLeft-- <= 0 || steps >= endSteps)
-      return fail(mark);
-    place(id, valley.height);
-    Span below;
-    if (search(below))
-      return true;
-    unplace(id, valley.height);
-    reason.join(below);
-    if (movesLeft <= 0 || steps >= endSteps || !below.meets(items[id]))
-      return fail(mark); // without this item the same fails again
-    trail.push_back({id, 0, 0, minHeight[id]});
-    minHeight[id] = valley.height + 1;
+    if (id < 0)
+      levels.back().reason.join({valley.begin - 1, valley.end + 1}); // the walls are a part of it
+    if (!jumpBack())
+      return false;
   }
   return true;
 }
 
 bool ConflictSearch::run() {
-  Span reason;
-  return std::all_of(mayLose.begin(), mayLose.end(), [](int64_t may) { return may >= 0; }) && search(reason);
+  return std::all_of(mayLose.begin(), mayLose.end(), [](int64_t may) { return may >= 0; }) && search();
 }
 
 std::optional<std::vector<int64_t>> packWithBackjumps(const std::vector<Item> &items, int64_t floor,

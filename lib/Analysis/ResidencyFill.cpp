@@ -18,6 +18,9 @@ namespace {
 /// Pairs of moves, and three together, are tried where there are no more.
 constexpr size_t kMostPaired = 400, kMostTripled = 40;
 constexpr int kMostPasses = 6;
+/// Values of a part are changed one by one where it has no more: each change is a copy of all its ways. A
+/// layer has some dozens.
+constexpr size_t kMostValues = 512;
 
 /// Another choice of one part.
 struct Move {
@@ -142,7 +145,7 @@ bool SlackFiller::isValid(const ResidencyPart &part, const Ways &local) const {
 std::set<Ways> SlackFiller::choicesOf(const ResidencyPart &part) const {
   std::set<Ways> choices = parts.seen[part.shape];
   const Ways now = waysOf(part);
-  for (size_t local = 0; local < part.values.size(); ++local)
+  for (size_t local = 0; part.values.size() <= kMostValues && local < part.values.size(); ++local)
     for (int32_t way = kMadeAgain; way < int32_t(problem.values[part.values[local]].homes.size()); ++way) {
       Ways other = now;
       other[local] = way;

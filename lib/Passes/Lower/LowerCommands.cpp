@@ -17,13 +17,19 @@ namespace rt = ::ds::rt;
 
 /// Where the elements of `buffer` come from, looking through views and copies.
 static Value findOrigin(Value buffer) {
-  if (auto view = buffer.getDefiningOp<ViewOp>())
-    return findOrigin(view.getSource());
-  if (buffer.getDefiningOp<AllocOp>())
-    for (Operation *user : buffer.getUsers())
-      if (auto copy = dyn_cast<CallOp>(user);
-          copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer)
-        return findOrigin(copy.getBuffers()[0]);
+  for (Value next = buffer; next;) {
+    buffer = next;
+    auto isCopy = [&](Operation *user) {
+      auto copy = dyn_cast<CallOp>(user);
+      return copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer;
+    };
+    next = {};
+    if (auto view = buffer.getDefiningOp<ViewOp>())
+      next = view.getSource();
+    else if (buffer.getDefiningOp<AllocOp>())
+      if (auto copy = llvm::find_if(buffer.getUsers(), isCopy); copy != buffer.user_end())
+        next = cast<CallOp>(*copy).getBuffers()[0];
+  }
   return buffer;
 }
 

@@ -15,20 +15,27 @@ using Index = SmallVector<int64_t, 4>;
 
 /// More elements than this are not examined: 8192 positions squared.
 static constexpr int64_t kMaxElements = 1 << 26;
+/// One element of what is made of more ops than this, each counted for each reader, is not found out.
+static constexpr int64_t kMaxOps = 4096;
 
 namespace {
 /// Evaluates elements of tensors that are made of counters and constants. All numbers that occur in masks are
 /// exact in double precision.
 class ElementEvaluator {
 public:
-  std::optional<double> at(Value value, const Index &index);
+  std::optional<double> at(Value value, const Index &index) {
+    opsLeft = kMaxOps;
+    return evaluate(value, index);
+  }
 
 private:
+  std::optional<double> evaluate(Value value, const Index &index);
   std::optional<double> atConstant(ConstantOp op, const Index &index);
   std::optional<double> atReshape(ReshapeOp op, const Index &index);
   std::optional<double> atElementwise(Operation *op, const Index &index);
 
   DenseMap<Operation *, std::vector<double>> constants; ///< unpacked elements of the constants seen so far
+  int64_t opsLeft = 0;                                  ///< for the element that is asked for
 };
 } // namespace
 
@@ -66,7 +73,7 @@ std::optional<double> ElementEvaluator::atReshape(ReshapeOp op, const Index &ind
     source[dim] = position % shape[dim];
     position /= shape[dim];
   }
-  return at(op.getInput(), source);
+  return evaluate(op.getInput(), source);
 }
 
 static bool compare(Predicate predicate, double a, double b) {
@@ -92,7 +99,7 @@ std::optional<double> ElementEvaluator::atElementwise(Operation *op, const Index
     return std::nullopt;
   SmallVector<double, 3> x;
   for (Value operand : op->getOperands()) {
-    std::optional<double> element = at(operand, index);
+    std::optional<double> element = evaluate(operand, index);
     if (!element)
       return std::nullopt;
     x.push_back(*element);
@@ -119,9 +126,9 @@ std::optional<double> ElementEvaluator::atElementwise(Operation *op, const Index
   return isa<FloatType>(element) ? x[0] : std::trunc(x[0]);
 }
 
-std::optional<double> ElementEvaluator::at(Value value, const Index &index) {
+std::optional<double> ElementEvaluator::evaluate(Value value, const Index &index) {
   Operation *op = value.getDefiningOp();
-  if (!op)
+  if (!op || opsLeft-- <= 0)
     return std::nullopt;
   if (auto constant = dyn_cast<ConstantOp>(op))
     return atConstant(constant, index);
@@ -133,18 +140,18 @@ std::optional<double> ElementEvaluator::at(Value value, const Index &index) {
   if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
     for (auto [size, dim] : llvm::zip_equal(tensorType(broadcast.getInput()).getShape(), broadcast.getDims()))
       source.push_back(size == 1 ? 0 : index[dim]);
-    return at(broadcast.getInput(), source);
+    return evaluate(broadcast.getInput(), source);
   }
   if (auto slice = dyn_cast<SliceOp>(op)) {
     for (auto [i, offset, stride] : llvm::zip_equal(index, slice.getOffsets(), slice.getStrides()))
       source.push_back(offset + stride * i);
-    return at(slice.getInput(), source);
+    return evaluate(slice.getInput(), source);
   }
   if (auto transpose = dyn_cast<TransposeOp>(op)) {
     source.resize(index.size());
     for (auto [i, dim] : llvm::zip_equal(index, transpose.getPerm()))
       source[dim] = i;
-    return at(transpose.getInput(), source);
+    return evaluate(transpose.getInput(), source);
   }
   return atElementwise(op, index);
 }

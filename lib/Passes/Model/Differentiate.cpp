@@ -227,6 +227,8 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
   /// Returns each gradient after the forward's own results.
   void appendGradients(func::FuncOp forward, Sweep &sweep) {
     Operation *terminator = forward.getBody().front().getTerminator();
+    SmallVector<Value> gradients;
+    SmallVector<DictionaryAttr> allAttrs;
     for (BlockArgument parameter : sweep.getParameters()) {
       auto name =
           forward.getArgAttrOfType<FlatSymbolRefAttr>(parameter.getArgNumber(), DsDialect::kStateAttr);
@@ -238,9 +240,13 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
       }
       auto attrs = DictionaryAttr::get(
           &getContext(), NamedAttribute(StringAttr::get(&getContext(), DsDialect::kGradientAttr), name));
-      forward.insertResult(forward.getNumResults(), gradient.getType(), attrs);
-      terminator->insertOperands(terminator->getNumOperands(), gradient);
+      gradients.push_back(gradient);
+      allAttrs.push_back(attrs);
     }
+    // All at once: each insertion makes the function's type anew.
+    forward.insertResults(SmallVector<unsigned>(gradients.size(), forward.getNumResults()),
+                          llvm::to_vector(TypeRange(ValueRange(gradients))), allAttrs);
+    terminator->insertOperands(terminator->getNumOperands(), gradients);
   }
 };
 } // namespace

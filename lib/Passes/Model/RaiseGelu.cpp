@@ -34,22 +34,22 @@ struct Factors {
 };
 } // namespace
 
-/// Adds the factors of `value` to `all`; x is one, whatever makes it.
-static void collectFactors(Value value, Value x, Factors &all) {
-  auto product = value.getDefiningOp<MulOp>();
-  if (std::optional<double> constant = getSplatValue(value)) {
-    all.constant *= *constant;
-  } else if (product && value != x) {
-    collectFactors(product.getLhs(), x, all);
-    collectFactors(product.getRhs(), x, all);
-  } else {
-    all.factors.push_back(value);
-  }
-}
-
+/// The factors of `value`; x is one, whatever makes it. Of a product of more than any form of GELU has, some
+/// are products: a power of x may be one of 2^n.
 static Factors factorsOf(Value value, Value x) {
+  constexpr size_t kMostFactors = 8;
   Factors all;
-  collectFactors(value, x, all);
+  SmallVector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    auto product = next.getDefiningOp<MulOp>();
+    if (std::optional<double> constant = getSplatValue(next))
+      all.constant *= *constant;
+    else if (product && next != x && all.factors.size() + pending.size() < kMostFactors)
+      pending.append({product.getRhs(), product.getLhs()});
+    else
+      all.factors.push_back(next);
+  }
   return all;
 }
 

@@ -14,10 +14,16 @@
 using namespace mlir;
 using namespace mlir::ds;
 
+/// Of what a value is made of alone, so many values are looked at: a chain of cheap ops would be gone through
+/// for each of its values. Beyond, less is found, and the value may be made again although that saves
+/// nothing.
+static constexpr size_t kMostPrivate = 512;
+
 ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &rules, const ValueCosts &costs)
     : memory(memory), rules(rules), costs(costs), isNeeded(memory.memories.size()),
       operands(memory.memories.size()), readers(memory.memories.size()) {
   findNeeded();
+  findOnEnds();
   std::vector<ForwardChoice> all;
   for (uint32_t index = 0; index < isNeeded.size(); ++index)
     if (isNeeded[index])
@@ -72,13 +78,22 @@ void ForwardChoices::findNeeded() {
   }
 }
 
+/// Notes what is made of a value that cannot be made again, by way of such as backward does not read.
+void ForwardChoices::findOnEnds() {
+  isOnEnd.resize(isNeeded.size());
+  for (uint32_t index = 0; index < isNeeded.size(); ++index)
+    isOnEnd[index] = llvm::any_of(operands[index], [&](uint32_t operand) {
+      return !memory.memories[operand].isRead && (isOnEnd[operand] || !mayRepeat(operand));
+    });
+}
+
 /// What `index` is made of that nothing else is, by whatever ways: dropout reads a product twice for one sum.
 std::set<uint32_t> ForwardChoices::privateOf(uint32_t index) const {
   std::set<uint32_t> among;
   std::set<uint32_t, std::greater<>> pending;
   auto add = [&](uint32_t made) { pending.insert(operands[made].begin(), operands[made].end()); };
   add(index);
-  while (!pending.empty()) { // readers come before what they read
+  while (!pending.empty() && among.size() < kMostPrivate) { // readers come before what they read
     const uint32_t next = *pending.begin();
     pending.erase(pending.begin());
     const bool isPrivate = llvm::all_of(
@@ -95,6 +110,8 @@ std::set<uint32_t> ForwardChoices::privateOf(uint32_t index) const {
 /// through all that cannot be made again, or what each operand takes for itself, where what two are made of
 /// counts twice.
 int64_t ForwardChoices::privateBytes(uint32_t index) const {
+  if (!isOnEnd[index])
+    return 0;
   int64_t ends = 0;
   std::map<uint32_t, int64_t> cuts; ///< of what is private: bytes to keep for it
   auto cutBelow = [&](uint32_t made) {

@@ -27,6 +27,7 @@ public:
 
 private:
   void findNeeded();
+  void findOnEnds();
   std::vector<uint32_t> findOperands(uint32_t memory) const;
   std::set<uint32_t> privateOf(uint32_t memory) const;
   int64_t privateBytes(uint32_t memory) const;
@@ -40,6 +41,7 @@ private:
   const RepeatRules &rules;
   const ValueCosts &costs;
   std::vector<bool> isNeeded;
+  std::vector<bool> isOnEnd;                   ///< see findOnEnds
   std::vector<std::vector<uint32_t>> operands; ///< that what is needed may be made of again
   std::vector<std::vector<uint32_t>> readers;  ///< values that are needed and may be made again from it
 };

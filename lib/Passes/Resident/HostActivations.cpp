@@ -16,6 +16,7 @@ public:
 
 private:
   StoreOp store(Value value, Operation *reader);
+  Value load(Value value, Operation *reader);
   Value bringBack(Value value, Operation *reader);
 
   func::FuncOp func;
@@ -27,16 +28,16 @@ private:
 /// The last reader in forward of `value` and its views; its maker where there is none.
 static Operation *findLastReader(Value value) {
   Operation *last = value.getDefiningOp();
-  for (Operation *reader : value.getUsers()) {
-    if (!isForward(reader) || reader->hasTrait<OpTrait::IsTerminator>())
-      continue;
-    if (formOf(reader) == OpForm::View)
-      for (Value view : reader->getResults())
-        if (Operation *later = findLastReader(view); last->isBeforeInBlock(later))
-          last = later;
-    if (last->isBeforeInBlock(reader))
-      last = reader;
-  }
+  SmallVector<Value> pending = {value};
+  while (!pending.empty())
+    for (Operation *reader : pending.pop_back_val().getUsers()) {
+      if (!isForward(reader) || reader->hasTrait<OpTrait::IsTerminator>())
+        continue;
+      if (formOf(reader) == OpForm::View)
+        pending.append(reader->result_begin(), reader->result_end());
+      if (last->isBeforeInBlock(reader))
+        last = reader;
+    }
   return last;
 }
 
@@ -53,34 +54,44 @@ StoreOp HostMover::store(Value value, Operation *reader) {
   return op;
 }
 
-/// What `reader` reads instead of `value`.
+/// One of the values, for `reader`: from the host, where it is done with before that.
+Value HostMover::load(Value value, Operation *reader) {
+  StoreOp stored = store(value, reader);
+  if (!stored)
+    return value;
+  auto load = OpBuilder(reader).create<LoadOp>(value.getLoc(), tensorType(value), stored);
+  copyWork(value.getDefiningOp(), load);
+  setWork(load, Work::Recompute);
+  return load;
+}
+
+/// What `reader` reads instead of `value`: where that is a view of one of the values, a view of what is
+/// loaded.
 Value HostMover::bringBack(Value value, Operation *reader) {
-  if (Value known = copies.lookup(value))
-    return known;
-  Operation *maker = value.getDefiningOp();
-  if (!maker || !isForward(maker))
-    return value;
-  OpBuilder builder(reader);
-  if (values.contains(value)) {
-    StoreOp stored = store(value, reader);
-    if (!stored)
-      return copies[value] = value;
-    auto load = builder.create<LoadOp>(value.getLoc(), tensorType(value), stored);
-    copyWork(maker, load);
-    setWork(load, Work::Recompute);
-    return copies[value] = load;
+  SmallVector<Operation *> views; // from `value` to what they are of
+  Value whole = value;
+  for (Operation *maker = whole.getDefiningOp(); maker && isForward(maker) && !copies.contains(whole) &&
+                                                 !values.contains(whole) && formOf(maker) == OpForm::View;
+       maker = whole.getDefiningOp()) {
+    views.push_back(maker);
+    whole = maker->getOperand(0);
   }
-  if (formOf(maker) != OpForm::View)
-    return value;
-  Value operand = bringBack(maker->getOperand(0), reader);
-  if (operand == maker->getOperand(0))
-    return value;
-  Operation *view = builder.clone(*maker);
-  view->setOperand(0, operand);
-  if (needsWork(view))
-    setWork(view, Work::Recompute);
-  for (auto [of, copy] : llvm::zip_equal(maker->getResults(), view->getResults()))
-    copies[of] = copy;
+  if (!copies.contains(whole)) {
+    if (!values.contains(whole) || !isForward(whole.getDefiningOp()))
+      return value;
+    copies[whole] = load(whole, reader);
+  }
+  for (Operation *maker : llvm::reverse(views)) {
+    Value operand = copies.lookup(maker->getOperand(0));
+    if (operand == maker->getOperand(0))
+      return value;
+    Operation *view = OpBuilder(reader).clone(*maker);
+    view->setOperand(0, operand);
+    if (needsWork(view))
+      setWork(view, Work::Recompute);
+    for (auto [of, copy] : llvm::zip_equal(maker->getResults(), view->getResults()))
+      copies[of] = copy;
+  }
   return copies.lookup(value);
 }
 

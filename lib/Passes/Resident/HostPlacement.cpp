@@ -5,6 +5,7 @@
 //===---------------------------------------------------------------------------------===//
 #include "HostPlacement.h"
 
+#include "Support/PostOrder.h"
 #include "ds/Dialect/Work.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -208,15 +209,14 @@ bool HostPlacement::isReadByHost(Operation *op) const {
 
 /// Copies, for the host, the ops that make `value` of what is there from the start; gives what they make.
 Value HostPlacement::repeatMakers(Value value, OpBuilder &builder) {
-  Operation *maker = value.getDefiningOp();
-  if (!maker || isFree(maker) || isOnHost(maker) || !isElementwise(maker))
-    return value;
-  IRMapping mapping;
-  for (Value operand : maker->getOperands())
-    mapping.map(operand, repeatMakers(operand, builder));
-  Operation *copy = builder.clone(*maker, mapping);
-  onHost.insert(copy);
-  return copy->getResult(0);
+  IRMapping copies;
+  auto isRepeatedHere = [&](Value next) {
+    Operation *maker = next.getDefiningOp();
+    return maker && !isFree(maker) && !isOnHost(maker) && isElementwise(maker) && !copies.contains(next);
+  };
+  visitPostOrder(value, isRepeatedHere,
+                 [&](Value next) { onHost.insert(builder.clone(*next.getDefiningOp(), copies)); });
+  return copies.lookupOrDefault(value);
 }
 
 void HostPlacement::repeat(Operation *op) {

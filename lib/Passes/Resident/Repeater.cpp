@@ -11,6 +11,7 @@
 
 #include "RepeatRules.h"
 #include "SegmentMemory.h"
+#include "Support/PostOrder.h"
 #include "ds/Dialect/Work.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -36,6 +37,8 @@ public:
 
 private:
   void visit(Operation *op);
+  bool isToCopy(Value value, OpBuilder &builder);
+  Value findCopy(Value value) const;
   Value copy(Value value, OpBuilder &builder);
   Value findEvent() const;
   bool isCopied(Value value) const;
@@ -117,40 +120,50 @@ Value Repeater::findEvent() const {
 /// Whether what reads `value` in backward gets a copy of it.
 bool Repeater::isCopied(Value value) const { return isMadeForward(value) && !kept.contains(value); }
 
-Value Repeater::copy(Value value, OpBuilder &builder) {
+/// Whether `value` is to be copied now. What is not cheap is made again instead, and is there then.
+bool Repeater::isToCopy(Value value, OpBuilder &builder) {
+  if (!isCopied(value) || madeAgain.contains(value) || copies.contains(value))
+    return false;
+  Operation *op = value.getDefiningOp();
+  const bool isCall = !isCheap(op) && formOf(op) != OpForm::View;
+  if (isCall)
+    makeAgain(value, builder);
+  return !isCall;
+}
+
+/// What backward reads instead of `value`.
+Value Repeater::findCopy(Value value) const {
   if (!isCopied(value))
     return value;
-  if (Value known = madeAgain.lookup(value))
-    return known;
-  if (Value existing = copies.lookup(value))
-    return existing;
-  Operation *op = value.getDefiningOp();
-  if (!isCheap(op) && formOf(op) != OpForm::View) {
-    makeAgain(value, builder);
-    return madeAgain.lookup(value);
-  }
-  IRMapping mapping;
-  for (Value operand : op->getOperands())
-    mapping.map(operand, copy(operand, builder));
-  Operation *clone = builder.clone(*op, mapping);
-  if (needsWork(clone))
-    setWork(clone, Work::Recompute);
-  for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
-    copies[original] = result;
-  return copies.lookup(value);
+  Value known = madeAgain.lookup(value);
+  return known ? known : copies.lookup(value);
+}
+
+Value Repeater::copy(Value value, OpBuilder &builder) {
+  visitPostOrder(
+      value, [&](Value next) { return isToCopy(next, builder); },
+      [&](Value next) {
+        Operation *op = next.getDefiningOp();
+        IRMapping mapping;
+        for (Value operand : op->getOperands())
+          mapping.map(operand, findCopy(operand));
+        Operation *clone = builder.clone(*op, mapping);
+        if (needsWork(clone))
+          setWork(clone, Work::Recompute);
+        for (auto [original, result] : llvm::zip_equal(op->getResults(), clone->getResults()))
+          copies[original] = result;
+      });
+  return findCopy(value);
 }
 
 /// Adds the ops that make `value` of what is there.
 void Repeater::collect(Value value, llvm::SetVector<Operation *> &ops) const {
-  Operation *op = value.getDefiningOp();
-  bool isConstant = op && op->hasTrait<OpTrait::ConstantLike>();
-  if (!isConstant && (!isCopied(value) || madeAgain.contains(value)))
-    return;
-  if (ops.contains(op))
-    return;
-  for (Value operand : op->getOperands())
-    collect(operand, ops);
-  ops.insert(op);
+  auto isMissing = [&](Value next) {
+    Operation *op = next.getDefiningOp();
+    const bool isConstant = op && op->hasTrait<OpTrait::ConstantLike>();
+    return (isConstant || (isCopied(next) && !madeAgain.contains(next))) && !ops.contains(op);
+  };
+  visitPostOrder(value, isMissing, [&](Value next) { ops.insert(next.getDefiningOp()); });
 }
 
 /// The gather of backward that stands for one of forward, before the reader.

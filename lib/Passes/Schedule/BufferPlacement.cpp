@@ -8,6 +8,8 @@
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Passes/ScheduledFunction.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -55,17 +57,21 @@ void FunctionBufferizer::assignCategories() {
         gradients.insert(value);
 }
 
-void FunctionBufferizer::addGradient(Value value) {
-  Operation *maker = value.getDefiningOp();
-  if (!maker || isa<LoadOp, MoveOp>(maker) || !gradients.insert(value).second)
-    return;
-  // A gradient that is added to in place was one before.
-  if (auto library = dyn_cast<LibraryOpInterface>(maker))
-    for (auto [result, operand] : library.getLibraryCall().inPlace)
-      if (maker->getResult(result) == value)
-        addGradient(maker->getOperand(operand));
-  if (isa<ReshapeOp, StoreOp>(maker))
-    addGradient(maker->getOperand(0));
+void FunctionBufferizer::addGradient(Value gradient) {
+  SmallVector<Value> pending = {gradient};
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation *maker = value.getDefiningOp();
+    if (!maker || isa<LoadOp, MoveOp>(maker) || !gradients.insert(value).second)
+      continue;
+    // A gradient that is added to in place was one before.
+    if (auto library = dyn_cast<LibraryOpInterface>(maker))
+      for (auto [result, operand] : library.getLibraryCall().inPlace)
+        if (maker->getResult(result) == value)
+          pending.push_back(maker->getOperand(operand));
+    if (isa<ReshapeOp, StoreOp>(maker))
+      pending.push_back(maker->getOperand(0));
+  }
 }
 
 /// The buffers that the function will take, all added at once: a step has thousands.
@@ -183,17 +189,35 @@ Value FunctionBufferizer::concatPart(ConcatOp concat, Value input, unsigned now)
   return createView(whole, part, input.getLoc());
 }
 
-FunctionBufferizer::Destination FunctionBufferizer::inPlaceTarget(OpOperand &use, unsigned now) {
-  auto library = dyn_cast<LibraryOpInterface>(use.getOwner());
-  if (!library || !use.get().hasOneUse())
-    return std::nullopt;
+/// What the only reader of `value` makes in its place; null where it does not.
+static Value madeInPlaceOf(Value value) {
+  auto library = value.hasOneUse() ? dyn_cast<LibraryOpInterface>(*value.user_begin()) : LibraryOpInterface();
+  if (!library)
+    return {};
   for (auto [result, operand] : library.getLibraryCall().inPlace)
-    if (operand == use.getOperandNumber())
-      return findDestination(library->getResult(result), now);
-  return std::nullopt;
+    if (operand == value.use_begin()->getOperandNumber())
+      return library->getResult(result);
+  return {};
+}
+
+/// What is made in the place of `value` by those that add to it one after the other, the last of them.
+Value FunctionBufferizer::lastInPlaceOf(Value value) {
+  SmallVector<Value> chain;
+  for (Value next = value; next; next = madeInPlaceOf(value)) {
+    value = next;
+    if (Value known = lastInPlace.lookup(value)) {
+      value = known;
+      break;
+    }
+    chain.push_back(value);
+  }
+  for (Value link : chain)
+    lastInPlace[link] = value;
+  return value;
 }
 
 FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value, unsigned now) {
+  value = lastInPlaceOf(value); // a gradient that all layers add to goes to where the last leaves it
   if (FlatSymbolRefAttr state = becomesState(value))
     if (mayReplaceState(state, value, now, stateBuffers.at(state)))
       return stateBuffers.at(state);
@@ -204,8 +228,6 @@ FunctionBufferizer::Destination FunctionBufferizer::findDestination(Value value,
     if (auto gather = dyn_cast<AllGatherOp>(use.getOwner()))
       if (Destination part = gatherPart(gather, value, now))
         return part;
-    if (Destination target = inPlaceTarget(use, now))
-      return target;
     // Through a reshape: the destination of the reshaped value, seen in this shape.
     auto reshape = dyn_cast<ReshapeOp>(use.getOwner());
     Destination target = reshape ? findDestination(reshape.getResult(), now) : std::nullopt;
@@ -265,9 +287,9 @@ bool FunctionBufferizer::diesAlone(OpOperand &operand) {
   return diesAt(operand.get(), op) && llvm::none_of(op->getOpOperands(), isElsewhere);
 }
 
-/// How well the buffer of `input` suits what `result` gives, the less the better: a state that was moved here
-/// takes its new value back, and other values leave such buffers to those. A state's own place is there
-/// anyway.
+/// How well the buffer of `input` suits what `result` gives, from 0, which is best, to 3: a state that was
+/// moved here takes its new value back, and other values leave such buffers to those. A state's own place is
+/// there anyway.
 unsigned FunctionBufferizer::rankOf(Value input, OpResult result) {
   if (isa<BlockArgument>(rootOf(buffers.at(input))))
     return 1;
@@ -283,22 +305,24 @@ unsigned FunctionBufferizer::rankOf(Value input, OpResult result) {
              : 3;
 }
 
-Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result) {
+FunctionBufferizer::Sharers FunctionBufferizer::countSharers(FusedOp op) {
+  Sharers sharers;
+  for (Value input : DenseSet<Value>(op.getInputs().begin(), op.getInputs().end()))
+    ++sharers[rootOf(buffers.at(input))];
+  return sharers;
+}
+
+Value FunctionBufferizer::findDyingOperand(FusedOp op, unsigned result, const Sharers &sharers) {
   RankedTensorType type = tensorType(op.getResult(result));
   // What storage takes begins at a unit, and a state anywhere.
   bool isMoved = llvm::any_of(op.getResult(result).getUsers(), llvm::IsaPred<MoveOp>);
-  auto hasAlias = [&](Value input) {
-    return llvm::any_of(op.getInputs(), [&](Value other) {
-      return other != input && rootOf(buffers.at(other)) == buffers.at(input);
-    });
-  };
-  SmallVector<Value> inputs(op.getInputs());
-  llvm::stable_sort(inputs, [&](Value a, Value b) {
-    return rankOf(a, op->getResult(result)) < rankOf(b, op->getResult(result));
-  });
-  for (Value input : inputs)
-    if (input.getType() == type && diesAt(input, op) && !hasAlias(input) &&
-        bufferType(buffers.at(input)).isContiguous() && rootOf(buffers.at(input)) == buffers.at(input) &&
+  std::array<SmallVector<Value>, 4> inputs; // by rank
+  for (Value input : op.getInputs())
+    if (input.getType() == type)
+      inputs[rankOf(input, op->getResult(result))].push_back(input);
+  for (Value input : llvm::concat<Value>(inputs[0], inputs[1], inputs[2], inputs[3]))
+    if (diesAt(input, op) && bufferType(buffers.at(input)).isContiguous() &&
+        rootOf(buffers.at(input)) == buffers.at(input) && sharers.lookup(buffers.at(input)) == 1 &&
         !(isMoved && isa<BlockArgument>(buffers.at(input))) &&
         readsWhereItWrites(op->getResult(result), input))
       return buffers.at(input);

@@ -120,10 +120,11 @@ void FunctionBufferizer::bufferizeFused(FusedOp op) {
   SmallVector<Value> inputs =
       llvm::map_to_vector(op.getInputs(), [&](Value input) { return buffers.at(input); });
   SmallVector<Value> outputs;
+  const Sharers sharers = countSharers(op);
   for (OpResult result : op.getResults()) {
     Value buffer;
     if (!findDestination(result))
-      buffer = findDyingOperand(op, result.getResultNumber());
+      buffer = findDyingOperand(op, result.getResultNumber(), sharers);
     if (buffer && llvm::is_contained(outputs, buffer))
       buffer = {};
     outputs.push_back(buffer ? buffer : makeBuffer(result));

@@ -47,6 +47,8 @@ public:
   LogicalResult run();
 
 private:
+  /// Root buffer -> how many values lie in it.
+  using Sharers = DenseMap<Value, unsigned>;
   /// Where a value is to be made.
   using Destination = std::optional<Value>;
 
@@ -106,9 +108,6 @@ private:
   bool mayReplaceState(FlatSymbolRefAttr state, Value value, unsigned now, Value target);
   /// Where this rank's part of `gather`'s result lies in the state that the result becomes.
   Destination gatherPart(AllGatherOp gather, Value shard, unsigned now);
-  /// Where the result of the op that `use` belongs to will be made, if it must be made in the operand's
-  /// place.
-  Destination inPlaceTarget(OpOperand &use, unsigned now);
   /// Where `input` lies in the concatenation, whose buffer is made if there is none yet.
   Value concatPart(ConcatOp concat, Value input, unsigned now);
   Value concatBuffer(ConcatOp concat, unsigned now);
@@ -120,7 +119,11 @@ private:
   /// True when `operand` dies at its op and no other operand of the op lies in the same memory.
   bool diesAlone(OpOperand &operand);
   /// An operand whose buffer may hold `result`, for results that are written where the operand was just read.
-  Value findDyingOperand(FusedOp op, unsigned result);
+  /// `sharers` are those of `op`.
+  Value findDyingOperand(FusedOp op, unsigned result, const Sharers &sharers);
+  Value lastInPlaceOf(Value value);
+  /// How many operands of `op` lie in each root buffer: regions can have hundreds, and as many results.
+  Sharers countSharers(FusedOp op);
   unsigned rankOf(Value input, OpResult result);
   Value findVacated(StoreOp op);
 
@@ -148,6 +151,7 @@ private:
   DenseMap<Value, Value> buffers;        ///< tensor -> buffer
   DenseMap<Value, unsigned> rootLastUse; ///< root buffer -> last position at which any of its values is read
   DenseMap<Value, Value> views;          ///< view -> root
+  DenseMap<Value, Value> lastInPlace;    ///< answers of lastInPlaceOf
   DenseMap<Attribute, Value> stateBuffers;     ///< state symbol -> argument
   DenseMap<Attribute, unsigned> stateLastRead; ///< state symbol -> last reader of the old value
   DenseSet<Value> gradients;                   ///< tensors that are a parameter's gradient

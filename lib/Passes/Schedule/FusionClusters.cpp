@@ -20,9 +20,9 @@ using namespace mlir::ds;
 
 /// A column reduction copies at most this many cheap ops; beyond, reading the value back is cheaper.
 static constexpr size_t kMaxCopiedOps = 12;
-/// A kernel has at most this many ops, however long a chain of cheap ones is: code generation goes from ops
-/// to their operands by recursion, and LLVM takes more than proportional time for long blocks. Real kernels
-/// have less than a tenth.
+/// A kernel has at most this many ops, however long the model is: a chain of cheap ones, or updates of small
+/// parameters, which meet where their norms are added up, some 30 ops a layer. Code generation goes from ops
+/// to their operands by recursion, and takes more than proportional time for long blocks.
 static constexpr size_t kMaxClusterOps = 1024;
 
 namespace {

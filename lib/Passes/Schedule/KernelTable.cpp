@@ -65,6 +65,12 @@ static bool areContiguous(TypeRange buffers) {
   return llvm::all_of(buffers, [](Type type) { return cast<BufferType>(type).isContiguous(); });
 }
 
+KernelTable::KernelTable(ModuleOp module) : module(module) {
+  for (Operation &op : *module.getBody())
+    if (auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
+      taken.insert(name.getValue());
+}
+
 KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   std::optional<ArrayRef<int64_t>> shape = areContiguous(buffers) ? uniformShape(fused) : std::nullopt;
@@ -92,9 +98,9 @@ KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
     kernel.erase();
   } else {
     std::string name;
-    do // a parameter may be called kernel_0
+    do
       name = "kernel_" + std::to_string(nextNumber++);
-    while (SymbolTable::lookupSymbolIn(module, name));
+    while (taken.contains(name));
     kernel.setSymName(name);
     symbol = FlatSymbolRefAttr::get(builder.getContext(), name);
   }

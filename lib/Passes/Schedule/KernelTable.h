@@ -11,6 +11,7 @@
 #include "ds/Dialect/Ds.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::ds {
 
@@ -23,7 +24,7 @@ struct KernelUse {
 /// The kernels of one module.
 class KernelTable {
 public:
-  explicit KernelTable(ModuleOp module) : module(module) {}
+  explicit KernelTable(ModuleOp module);
 
   /// The kernel that computes `fused` on these buffers (inputs, then outputs), made if there is none yet.
   KernelUse getKernel(FusedOp fused, TypeRange buffers);
@@ -31,6 +32,7 @@ public:
 private:
   ModuleOp module;
   llvm::StringMap<FlatSymbolRefAttr> known; ///< by the kernel's text
+  llvm::StringSet<> taken;                  ///< symbols of the module: a parameter may be called kernel_0
   unsigned nextNumber = 0;                  ///< of the next kernel's name
 };
 

@@ -105,16 +105,15 @@ void BlockProblem::addOp(Operation *op) {
 /// The last op that reads `value` or a view of it; null when nothing does.
 static Operation *lastReader(Value value) {
   Operation *last = nullptr;
-  auto widen = [&](Operation *op) {
-    if (op && (!last || last->isBeforeInBlock(op)))
-      last = op;
-  };
-  for (OpOperand &use : value.getUses()) {
-    widen(use.getOwner());
-    if (isWindowed(use))
-      for (Value window : use.getOwner()->getResults())
-        widen(lastReader(window));
-  }
+  SmallVector<Value> pending = {value};
+  while (!pending.empty())
+    for (OpOperand &use : pending.pop_back_val().getUses()) {
+      Operation *reader = use.getOwner();
+      if (!last || last->isBeforeInBlock(reader))
+        last = reader;
+      if (isWindowed(use))
+        pending.append(reader->result_begin(), reader->result_end());
+    }
   return last;
 }
 

@@ -85,17 +85,17 @@ void UpdateSpeculator::findCommands() {
 /// Adds the commands before number `end` that write `memory`, if that is an allocation, and what they are
 /// made of. The memory of what is dead may be taken by what comes later.
 void UpdateSpeculator::findMakers(Value memory, size_t end) {
-  Value root = rootOfBuffer(memory);
-  if (!root.getDefiningOp<AllocOp>())
-    return;
-  for (size_t at = 0; at < end; ++at) {
-    bool writes = llvm::any_of(
-        accesses[at], [&](const BufferAccess &access) { return access.isWrite && access.root == root; });
-    if (!writes || !makers.insert(commands[at]))
+  SmallVector<std::pair<Value, size_t>> pending = {{rootOfBuffer(memory), end}};
+  while (!pending.empty()) {
+    auto [root, before] = pending.pop_back_val();
+    if (!root.getDefiningOp<AllocOp>())
       continue;
-    for (const BufferAccess &access : accesses[at])
-      if (access.isRead)
-        findMakers(access.root, at);
+    auto writes = [root = root](const BufferAccess &access) { return access.isWrite && access.root == root; };
+    for (size_t at = 0; at < before; ++at)
+      if (llvm::any_of(accesses[at], writes) && makers.insert(commands[at]))
+        for (const BufferAccess &access : accesses[at])
+          if (access.isRead)
+            pending.emplace_back(access.root, at);
   }
 }
 

@@ -9,7 +9,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ShardedStep.h"
-
+#include "Support/PostOrder.h"
 #include "ds/Dialect/Work.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -29,50 +29,51 @@ private:
   using Uses = SmallVector<OpOperand *>;
 
   void repeatForBackward();
-  bool isOfParameters(Value value);
+  void findOfParameters();
   Value repeat(Value value, OpBuilder &builder);
   Uses usesOf(StateOp member, std::optional<bool> inForward) const;
   void readBucket(ShardedBucket &bucket, std::optional<bool> inForward);
 
   ShardedStep &step;
   SegmentStates &segment;
-  DenseSet<Value> divided;            ///< arguments that will be gathered
-  DenseMap<Value, bool> ofParameters; ///< answers of isOfParameters
-  DenseMap<Value, Value> repeated;    ///< forward's value -> backward's own
+  DenseSet<Value> divided;         ///< arguments that will be gathered
+  DenseSet<Value> ofParameters;    ///< what forward makes of them alone
+  DenseMap<Value, Value> repeated; ///< forward's value -> backward's own
 };
 } // namespace
 
-/// True for values that cheap ops of forward make of divided parameters and constants, and of nothing else.
-bool ParameterReader::isOfParameters(Value value) {
-  if (auto known = ofParameters.find(value); known != ofParameters.end())
-    return known->second;
-  bool result = divided.contains(value);
-  if (Operation *op = value.getDefiningOp(); op && isForward(op)) {
+/// Notes the values that cheap ops of forward make of divided parameters and constants, and of nothing else.
+void ParameterReader::findOfParameters() {
+  auto isConstant = [](Value operand) {
+    return operand.getDefiningOp() && operand.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
+  };
+  auto fits = [&](Value operand) {
+    return isConstant(operand) || divided.contains(operand) || ofParameters.contains(operand);
+  };
+  for (Operation &op : segment.getBody().without_terminator()) {
     auto fusable = dyn_cast<FusableOpInterface>(op);
-    bool isCheap = fusable && fusable.getFusionKind() != FusionKind::Reduction;
-    auto isConstant = [](Value operand) {
-      return operand.getDefiningOp() && operand.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
-    };
-    auto fits = [&](Value operand) { return isConstant(operand) || isOfParameters(operand); };
-    result = isCheap && !llvm::all_of(op->getOperands(), isConstant) && llvm::all_of(op->getOperands(), fits);
+    const bool isCheap = fusable && fusable.getFusionKind() != FusionKind::Reduction;
+    if (isForward(&op) && isCheap && !llvm::all_of(op.getOperands(), isConstant) &&
+        llvm::all_of(op.getOperands(), fits))
+      ofParameters.insert(op.getResults().begin(), op.getResults().end());
   }
-  return ofParameters[value] = result;
 }
 
 Value ParameterReader::repeat(Value value, OpBuilder &builder) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !isForward(op))
-    return value;
-  if (Value known = repeated.lookup(value))
-    return known;
-  IRMapping mapping;
-  for (Value operand : op->getOperands())
-    mapping.map(operand, repeat(operand, builder));
-  Operation *clone = builder.clone(*op, mapping);
-  setWork(clone, Work::Backward);
-  for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults()))
-    repeated[from] = to;
-  return repeated.lookup(value);
+  auto isMade = [&](Value next) { return next.getDefiningOp() && isForward(next.getDefiningOp()); };
+  visitPostOrder(
+      value, [&](Value next) { return isMade(next) && !repeated.contains(next); },
+      [&](Value next) {
+        Operation *op = next.getDefiningOp();
+        IRMapping mapping;
+        for (Value operand : op->getOperands())
+          mapping.map(operand, isMade(operand) ? repeated.lookup(operand) : operand);
+        Operation *clone = builder.clone(*op, mapping);
+        setWork(clone, Work::Backward);
+        for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults()))
+          repeated[from] = to;
+      });
+  return isMade(value) ? repeated.lookup(value) : value;
 }
 
 void ParameterReader::repeatForBackward() {
@@ -81,12 +82,13 @@ void ParameterReader::repeatForBackward() {
       for (StateOp member : bucket.members)
         if (BlockArgument argument = segment.find(member.getSymNameAttr()))
           divided.insert(argument);
+  findOfParameters();
   for (Operation &op : llvm::make_early_inc_range(segment.getBody().without_terminator())) {
     if (isForward(&op))
       continue;
     OpBuilder builder(&op);
     for (OpOperand &operand : op.getOpOperands())
-      if (operand.get().getDefiningOp() && isOfParameters(operand.get()))
+      if (ofParameters.contains(operand.get()))
         operand.set(repeat(operand.get(), builder));
   }
 }

@@ -10,6 +10,7 @@
 #include "ds/Dialect/Work.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -33,12 +34,16 @@ static bool isMadeBefore(Value value, Operation *op) {
 /// The value whose maker can take `addend` in: `sum` itself, or, where its accumulator is taken, the maker of
 /// that. Null when there is none.
 static Operation *findTaker(Value sum, Value addend) {
-  std::optional<MutableOperandRange> storage;
-  Operation *op = sum.getDefiningOp();
-  MutableOperandRange *slot = getAccumulatorSlot(op, storage);
-  if (!slot || !sum.hasOneUse() || !isMadeBefore(addend, op))
-    return nullptr;
-  return slot->empty() ? op : findTaker((*slot)[0].get(), addend);
+  while (true) {
+    std::optional<MutableOperandRange> storage;
+    Operation *op = sum.getDefiningOp();
+    MutableOperandRange *slot = getAccumulatorSlot(op, storage);
+    if (!slot || !sum.hasOneUse() || !isMadeBefore(addend, op))
+      return nullptr;
+    if (slot->empty())
+      return op;
+    sum = (*slot)[0].get();
+  }
 }
 
 namespace {
@@ -65,10 +70,16 @@ struct FoldAccumulator : OpRewritePattern<AddOp> {
 
 /// True for what ops make that can add into an accumulator, and for sums of such values.
 static bool isSumOfProducts(Value value) {
-  std::optional<MutableOperandRange> storage;
-  if (auto add = value.getDefiningOp<AddOp>())
-    return isSumOfProducts(add.getLhs()) && isSumOfProducts(add.getRhs());
-  return getAccumulatorSlot(value.getDefiningOp(), storage);
+  llvm::SetVector<Value> parts;
+  parts.insert(value);
+  for (size_t index = 0; index < parts.size(); ++index) {
+    std::optional<MutableOperandRange> storage;
+    if (auto add = parts[index].getDefiningOp<AddOp>())
+      parts.insert(add->operand_begin(), add->operand_end());
+    else if (!getAccumulatorSlot(parts[index].getDefiningOp(), storage))
+      return false;
+  }
+  return true;
 }
 
 Value mlir::ds::makeIn(Emitter &emit, Value value, Type element) {
