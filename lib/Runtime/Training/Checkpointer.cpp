@@ -393,15 +393,7 @@ Result<std::string> Checkpointer::commit(const Manifest &whole) {
 /// Makes this node's part visible; returns the saves of which the node has a part.
 Result<std::string> Checkpointer::publish() {
   const Result<std::string> path = publishChecked(layer, options, unfinished, manifest.step);
-  if (!path)
-    return path;
-  const Result<StoreListing> listing = listCheckpoints(options.save);
-  if (!listing)
-    return listing.error();
-  std::string saves;
-  for (const StoredCheckpoint &each : listing->checkpoints)
-    saves += each.save + " ";
-  return saves;
+  return path ? spellSaves(options.save) : path;
 }
 
 } // namespace ds::rt

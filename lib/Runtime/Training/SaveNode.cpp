@@ -124,6 +124,16 @@ Result<SaveNode> findSaveNode(const std::string &directory, bool mustShare, Team
   return found;
 }
 
+Result<std::string> spellSaves(const std::string &directory) {
+  const Result<StoreListing> listing = listCheckpoints(directory);
+  if (!listing)
+    return listing.error();
+  std::string saves;
+  for (const StoredCheckpoint &each : listing->checkpoints)
+    saves += each.save + " ";
+  return saves;
+}
+
 std::set<std::string> savesOfAll(const SaveNode &node, const std::vector<std::string> &lists) {
   std::map<std::string, size_t> counts;
   for (const CheckpointNode &each : node.nodes) {

@@ -38,6 +38,8 @@ struct SaveNode {
 /// written to, or ranks do not all see it though they `mustShare` it.
 Result<SaveNode> findSaveNode(const std::string &directory, bool mustShare, Team &team);
 
+/// Letters of the saves of which the directory has a part, with blanks between them. Io: it cannot be read.
+Result<std::string> spellSaves(const std::string &directory);
 /// The saves that the lists of all nodes have. `lists` has a text for each rank, of which those of the ranks
 /// that lead a node count: letters of saves, with blanks between them.
 std::set<std::string> savesOfAll(const SaveNode &node, const std::vector<std::string> &lists);
