@@ -15,6 +15,7 @@
 #include "Notes.h"
 #include "Options.h"
 #include "Output.h"
+#include "RunPasses.h"
 #include "Surroundings.h"
 #include "Target.h"
 #include "ds/Codegen/CompileCuda.h"
@@ -52,37 +53,6 @@ static uint32_t availableThreads() {
   ProcessorShare share = processorShare();
   share.localRanks = 1;
   return processorsLeft(share);
-}
-
-/// Registers what may stand in IR and in pass flags.
-static void registerEverything(mlir::DialectRegistry &registry) {
-  registry.insert<mlir::ds::DsDialect, mlir::func::FuncDialect>();
-  mlir::ds::registerCodegenDialects(registry);
-  mlir::ds::registerDsPasses();
-  mlir::ds::registerPipelines();
-  mlir::registerCanonicalizerPass();
-  mlir::registerCSEPass();
-  mlir::registerSymbolDCEPass();
-}
-
-/// What mlir-opt does: reads MLIR, runs the passes of the command line, and prints what they leave.
-static ExitCode runPasses(int argc, char **argv, const Options &options, mlir::DialectRegistry &registry) {
-  mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
-  if (config.shouldShowDialects())
-    return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
-               ? ExitCode::Ok
-               : ExitCode::Invalid;
-  auto buffer = readNamed(options.input);
-  if (!buffer)
-    return complain({ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"});
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  bool isDone = succeeded(mlir::MlirOptMain(stream, std::move(*buffer), registry, config));
-  // What failed for one part of a split input is printed for the others, but no file is made of it.
-  if (isDone || options.output == "-")
-    if (Status status = writeText(options.output, text); !status)
-      return complain(status.error());
-  return isDone ? ExitCode::Ok : ExitCode::Invalid;
 }
 
 /// Runs what `build` adds on `target`, as the command line asks passes to be watched.

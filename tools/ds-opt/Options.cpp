@@ -102,14 +102,16 @@ struct CommandLine {
   cl::opt<std::string> phase{"phase", cl::cat(ofOutput), cl::init("model"),
                              cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned"),
                              cl::value_desc("model|step|sharded|resident|scheduled|planned")};
-  cl::opt<Emit> emit{"emit",
-                     cl::cat(ofOutput),
-                     cl::desc("What to produce (default: the plan of what has --config, --cluster or a config.json, else ir)"),
-                     cl::init(Emit::Default),
-                     cl::value_desc("ir|plan|program"),
-                     cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
-                                clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
-                                clEnumValN(Emit::Program, "program", "A program for ds-run"))};
+  cl::opt<Emit> emit{
+      "emit",
+      cl::cat(ofOutput),
+      cl::desc(
+          "What to produce (default: the plan of what has --config, --cluster or a config.json, else ir)"),
+      cl::init(Emit::Default),
+      cl::value_desc("ir|plan|program"),
+      cl::values(clEnumValN(Emit::Ir, "ir", "MLIR text"),
+                 clEnumValN(Emit::Plan, "plan", "The memory plan, as a table"),
+                 clEnumValN(Emit::Program, "program", "A program for ds-run"))};
   cl::opt<std::string> ranks{"ranks", cl::cat(ofMachine),
                              cl::desc("Number of ranks (default: 1, or the cluster's devices)"),
                              cl::value_desc("N")};
@@ -153,7 +155,8 @@ struct CommandLine {
                        cl::desc("Print the longest sequence that fits the cluster")};
   cl::opt<std::string> changes{
       "changes", cl::cat(ofQuestions), cl::init("auto"),
-      cl::desc("Of a plan that does not fit: auto, look for changes that make it fit; none, which is quicker"),
+      cl::desc(
+          "Of a plan that does not fit: auto, look for changes that make it fit; none, which is quicker"),
       cl::value_desc("auto|none")};
   cl::opt<std::string> tokens{"tokens", cl::cat(ofQuestions),
                               cl::desc("Also say what a run of so many tokens takes: days and device-hours"),
@@ -205,43 +208,6 @@ static Number orExit(Result<Number> number) {
   if (number)
     return *number;
   std::exit(static_cast<int>(complain(number.error())));
-}
-
-std::string Options::weightsOutput() const {
-  if (emit != Emit::Program || inputKind() != InputKind::TorchScript || weights != "archive")
-    return "";
-  llvm::sys::fs::file_status status;
-  if (!llvm::sys::fs::status(output, status) && !llvm::sys::fs::is_regular_file(status))
-    return "";
-  llvm::SmallString<256> path(output);
-  llvm::sys::path::replace_extension(path, ".safetensors");
-  return path.str().str();
-}
-
-bool Options::isPlainMlirOpt() const {
-  return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
-         planJson.empty() && !asksForPictures() && !explainPeak && basis == "auto" && config.empty() &&
-         sets.empty() && phase == "model" && cluster.empty() && question().empty();
-}
-
-std::string Options::clusterName() const {
-  if (!cluster.empty() || !llvm::StringRef(target).starts_with("cuda:"))
-    return cluster;
-  return target == "cuda:sm_80" ? "a100-80g" : "h100-80g";
-}
-
-std::optional<report::TrainingRun> Options::run() const {
-  if (!tokens)
-    return std::nullopt;
-  return report::TrainingRun{*tokens, pricePerHour};
-}
-
-std::string Options::question() const {
-  return whatIf               ? "--what-if"
-         : maxBatch           ? "--max-batch"
-         : maxSeq             ? "--max-seq"
-         : planChoice.empty() ? ""
-                              : "--plan";
 }
 
 /// Pictures of a plan; who asks for one without --emit wants the plan.
@@ -340,8 +306,9 @@ static void readPrinting(const CommandLine &line, Options &options) {
                             .Case("json", PrintFormat::Json)
                             .Default(std::nullopt);
   if (!options.printConfig)
-    std::exit(static_cast<int>(complain(
-        {ExitCode::Usage, "--print-config expects short, all or json, but got '" + line.printConfig + "'", ""})));
+    std::exit(static_cast<int>(
+        complain({ExitCode::Usage,
+                  "--print-config expects short, all or json, but got '" + line.printConfig + "'", ""})));
 }
 
 /// The file that is meant: of a folder its config.json, and of a published model that has a name as well.
