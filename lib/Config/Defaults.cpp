@@ -23,10 +23,10 @@ void deriveDefaults(Resolved &resolved, Report &report) {
     resolved.derive(ZERO "contiguous_gradients", makeBool(true), "offload_optimizer turns it on");
   }
   if (resolved.text(ZERO "offload_param.device") != "none" && stage != 3) {
-    report.notices.push_back({report.name + ": \"zero_optimization.offload_param\" has no effect under stage " +
-                                  std::to_string(stage) +
-                                  ": DeepSpeed offloads parameters under stage 3 only",
-                              /*isCostly=*/true});
+    report.notices.push_back(
+        {report.name + ": \"zero_optimization.offload_param\" has no effect under stage " +
+             std::to_string(stage) + ": DeepSpeed offloads parameters under stage 3 only",
+         /*isCostly=*/true});
     resolved.derive(ZERO "offload_param.device", makeString("none"), "stage is not 3");
   }
   if (resolved.maybeInteger("pipeline.stages").value_or(1) > 1 && resolved.flag(ZERO "overlap_comm")) {

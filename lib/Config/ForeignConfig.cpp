@@ -39,8 +39,8 @@ static bool isYaml(std::string_view text) {
     line = line.substr(std::min(line.find_first_not_of(" \t\r"), line.size()));
     if (line.empty() || line.starts_with('#'))
       continue;
-    const size_t colon = line.find_first_not_of(
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+    const size_t colon =
+        line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
     return line.starts_with("---") || line.starts_with("%YAML") ||
            (colon != std::string_view::npos && colon > 0 && line[colon] == ':' &&
             (colon + 1 == line.size() || std::isspace(static_cast<unsigned char>(line[colon + 1]))));
@@ -51,12 +51,13 @@ static bool isYaml(std::string_view text) {
 std::optional<ForeignConfig> findForeignConfig(std::string_view text) {
   constexpr size_t kMost = size_t(1) << 20;
   text = text.substr(0, kMost);
-  if (hasKey(text, "compute_environment") || (hasKey(text, "distributed_type") && hasKey(text, "num_processes")))
+  if (hasKey(text, "compute_environment") ||
+      (hasKey(text, "distributed_type") && hasKey(text, "num_processes")))
     return ForeignConfig{"a configuration of Accelerate's",
                          "give the file that its deepspeed_config_file names, or one with the keys of its "
                          "deepspeed_config (zero_stage is zero_optimization.stage)"};
-  if (hasKey(text, "pipe_parallel_size") && (hasKey(text, "num_layers") || hasKey(text, "vocab_file") ||
-                                             hasKey(text, "model_parallel_size")))
+  if (hasKey(text, "pipe_parallel_size") &&
+      (hasKey(text, "num_layers") || hasKey(text, "vocab_file") || hasKey(text, "model_parallel_size")))
     return ForeignConfig{"a configuration of GPT-NeoX, of a model and its training in one",
                          "put DeepSpeed's keys into a file of their own (train_micro_batch_size_per_gpu, "
                          "optimizer, zero_optimization, fp16), and the model's into a config.json"};

@@ -50,13 +50,14 @@ static std::string resolution(const Entry &entry) {
   return "resolves to " + toJson(entry.value) + why;
 }
 
-/// The notice of an "auto" that counts as absent. Of the two that settle the precision the first one says what
-/// that costs.
+/// The notice of an "auto" that counts as absent. Of the two that settle the precision the first one says
+/// what that costs.
 static Notice noticeOfAuto(const Config &config, const Resolved &resolved, const Entry &entry,
                            const std::string &name) {
   std::string text = name + ": " + quote(entry.path) + " is \"auto\" and " + resolution(entry);
   const Entry *fp16 = resolved.find("fp16.enabled");
-  const bool isFirst = entry.path == "fp16.enabled" || (entry.path == "bf16.enabled" && !(fp16 && fp16->isAuto));
+  const bool isFirst =
+      entry.path == "fp16.enabled" || (entry.path == "bf16.enabled" && !(fp16 && fp16->isAuto));
   const bool isFp32 = isFirst && config.precision.model == DType::F32 && !config.precision.autocast;
   if (isFp32)
     text += ": all is fp32, twice the bytes of 16 bits, and slower; --set bf16.enabled=true";
@@ -87,10 +88,10 @@ void listSettings(Config &config, const Resolved &resolved, Report &report) {
   noteBlocksOff(config, report);
   // Ranks that share sequences have the same parameters, and ZeRO shards over them as well.
   if (config.zero.stage > 0 && config.mesh.dp * config.mesh.sp == 1)
-    report.notices.push_back(
-        {report.name + ": \"zero_optimization.stage\" = " + std::to_string(config.zero.stage) +
-             " has no effect on one data-parallel rank, which holds the whole state",
-         /*isCostly=*/true});
+    report.notices.push_back({report.name +
+                                  ": \"zero_optimization.stage\" = " + std::to_string(config.zero.stage) +
+                                  " has no effect on one data-parallel rank, which holds the whole state",
+                              /*isCostly=*/true});
 }
 
 static std::string_view spell(Origin origin) {

@@ -278,7 +278,8 @@ Resolved resolve(const Value &root, bool allowUnknownKeys, Report &report) {
     if (found != tree.given.end())
       add(makeGiven(key, std::string(key.path), *found->second, report));
     else
-      add({&key, std::string(key.path), defaultValue(key), Origin::Default, sourceOfDefault(key), false, false});
+      add({&key, std::string(key.path), defaultValue(key), Origin::Default, sourceOfDefault(key), false,
+           false});
   }
   return resolved;
 }

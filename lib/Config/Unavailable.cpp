@@ -39,8 +39,8 @@ Result<Config> readIgnoringUnavailable(ConfigSource source) {
     if (!key)
       continue;
     source.sets.push_back(refusal.key + "=" + toJson(defaultValue(*key)));
-    ignored.push_back({"IGNORED: " + asked->find(refusal.key)->from + ": \"" + refusal.key + "\" = " +
-                           refusal.value + " changes no number, and is left out: " + refusal.reason,
+    ignored.push_back({"IGNORED: " + asked->find(refusal.key)->from + ": \"" + refusal.key +
+                           "\" = " + refusal.value + " changes no number, and is left out: " + refusal.reason,
                        /*isCostly=*/true});
   }
   if (ignored.empty())

@@ -69,7 +69,8 @@ static void noticeWeights(const Options &options) {
     file = llvm::sys::path::parent_path(options.input);
     llvm::sys::path::append(file, name);
     if (options.emit == Emit::Program && llvm::sys::fs::exists(file)) {
-      addNote({("'" + file + "' lies beside the configuration; ds-run --weights " + file + " starts from it").str(),
+      addNote({("'" + file + "' lies beside the configuration; ds-run --weights " + file + " starts from it")
+                   .str(),
                /*isCostly=*/true});
       return;
     }

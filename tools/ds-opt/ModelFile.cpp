@@ -81,7 +81,9 @@ static Mistaken byName(StringRef path) {
 }
 
 /// What is said of a configuration of training in place of a model's.
-static Mistaken asTraining(const std::string &what) { return {what, "give it with --config, and the model as INPUT"}; }
+static Mistaken asTraining(const std::string &what) {
+  return {what, "give it with --config, and the model as INPUT"};
+}
 
 /// A configuration of another tool's, or YAML.
 static Mistaken asForeign(StringRef text) {
@@ -116,9 +118,10 @@ static StringRef hubName(StringRef input) {
 Status ds::opt::checkModelFile(const Options &options) {
   const std::string &path = options.input;
   if (const StringRef name = hubName(path); !name.empty() && !llvm::sys::fs::exists(path))
-    return Error{ExitCode::Io, path + ": no such file or folder",
-                 "of a model on the Hugging Face Hub its config.json is read: curl -LO https://huggingface.co/" +
-                     name.str() + "/resolve/main/config.json"};
+    return Error{
+        ExitCode::Io, path + ": no such file or folder",
+        "of a model on the Hugging Face Hub its config.json is read: curl -LO https://huggingface.co/" +
+            name.str() + "/resolve/main/config.json"};
   if (llvm::sys::path::filename(path) == "config.json" && !llvm::sys::fs::exists(path) &&
       llvm::sys::fs::is_directory(llvm::sys::path::parent_path(path)))
     return Error{ExitCode::Io, llvm::sys::path::parent_path(path).str() + ": the folder has no config.json",

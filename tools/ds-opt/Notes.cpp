@@ -45,6 +45,7 @@ void ds::opt::addNotes(const std::vector<Notice> &notes) {
 void ds::opt::tellNotes() {
   constexpr size_t kIndent = 4;
   for (const std::string &line : chooseNotes(std::move(kept().notes), kept().all))
-    llvm::errs() << wrapLines("note: " + printableText(line), terminalColumns(STDERR_FILENO), kIndent) << "\n";
+    llvm::errs() << wrapLines("note: " + printableText(line), terminalColumns(STDERR_FILENO), kIndent)
+                 << "\n";
   kept().notes.clear();
 }

@@ -43,14 +43,14 @@ struct Options : planner::PlanSettings {
   bool ranksGiven = false, targetGiven = false;
   bool isClusterRead = false; ///< `ranks` and `memory` are as it and `margin` have them
   bool explainPeak = false;
-  bool quiet = false; ///< notes have been printed
+  bool quiet = false;                             ///< notes have been printed
   std::optional<config::PrintFormat> printConfig; ///< none: it is not asked for
   bool allowUnknownKeys = false, ignoreUnavailable = false;
   std::optional<double> tokens, pricePerHour; ///< of a whole run; of a device
   std::optional<int64_t> steps;               ///< of the run, for schedules that end with it
   bool allowUnsandboxed = false;
   bool wantsChanges = true; ///< of a plan that does not fit: look for what would
-  bool isBare = false; ///< a config.json and no word on its training: what is assumed is told
+  bool isBare = false;      ///< a config.json and no word on its training: what is assumed is told
 
   /// The run that the command line asks about.
   std::optional<report::TrainingRun> run() const;

@@ -304,7 +304,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   if (Status status = writeViews(model, options, what, report); !status)
     return status;
   if (asks) {
-    report.notes.erase(report.notes.begin(), report.notes.begin() + ofPresent); // it has a question of its own
+    report.notes.erase(report.notes.begin(),
+                       report.notes.begin() + ofPresent); // it has a question of its own
     return writeAnswers(options, what, report);
   }
   if (options.emit != Emit::Program) {
@@ -315,8 +316,8 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
       text.width = static_cast<unsigned>(std::clamp<size_t>(columns, kLeastWidth, text.width));
     std::string peaks = options.explainPeak ? explainPeaks(report) : "";
     const std::string head = options.isBare ? describeBare(options, what.config, report) : "";
-    if (Status status = writeText(options.output, wrapLines(head + report::printPlanText(report, text) + peaks,
-                                                             columns, kIndent));
+    if (Status status = writeText(
+            options.output, wrapLines(head + report::printPlanText(report, text) + peaks, columns, kIndent));
         !status)
       return status;
   }

@@ -48,7 +48,8 @@ TEST(ForeignConfig, JsonAndItsMistakesAreNone) {
 TEST(ForeignConfig, ReadingOneSaysWhatItIs) {
   Error error = errorOf(kAccelerate);
   EXPECT_EQ(error.code, ExitCode::Invalid);
-  EXPECT_EQ(error.message, "c.yml: expects a configuration of DeepSpeed's, but got a configuration of Accelerate's");
+  EXPECT_EQ(error.message,
+            "c.yml: expects a configuration of DeepSpeed's, but got a configuration of Accelerate's");
   EXPECT_NE(error.hint.find("deepspeed_config_file"), std::string::npos);
   EXPECT_EQ(errorOf("train_batch_size: 8\n").message,
             "c.yml: expects a configuration of DeepSpeed's, but got YAML");

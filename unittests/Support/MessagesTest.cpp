@@ -27,7 +27,8 @@ TEST(Messages, LinesEndBetweenWords) {
   EXPECT_EQ(wrapLines("one two three", 12, 2), "one two\n  three");
   EXPECT_EQ(wrapLines("  --save DIR  where to\n  --x", 15, 4), "  --save DIR\n    where to\n  --x");
   EXPECT_EQ(wrapLines("a https://a-very-long-word b", 8, 2), "a\n  https://a-very-long-word\n  b");
-  EXPECT_EQ(wrapLines("\xc3\xa9\xc3\xa9 \xc3\xa9", 4, 2), "\xc3\xa9\xc3\xa9 \xc3\xa9"); // 4 characters, 7 bytes
+  EXPECT_EQ(wrapLines("\xc3\xa9\xc3\xa9 \xc3\xa9", 4, 2),
+            "\xc3\xa9\xc3\xa9 \xc3\xa9"); // 4 characters, 7 bytes
 }
 
 TEST(Messages, AnErrorFitsSixtyColumns) {

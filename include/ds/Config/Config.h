@@ -219,7 +219,8 @@ struct Setting {
   std::string key;   ///< dotted path
   std::string value; ///< as JSON
   Origin origin = Origin::Default;
-  std::string from; ///< "ds_config.json:3:5", "--set", "DeepSpeed 0.19.6", "Deepstage", "derived: M * G * W", ...
+  std::string
+      from; ///< "ds_config.json:3:5", "--set", "DeepSpeed 0.19.6", "Deepstage", "derived: M * G * W", ...
   std::string note; ///< the reference's words: what the key does, what takes its place, why it is refused
   KeyStatus status = KeyStatus::Honoured;
   bool changed = false; ///< the value is not DeepSpeed's default
@@ -273,8 +274,8 @@ struct Config {
   Watch watch;
   bool nodeLocalSaves = false; ///< checkpoints are kept by each node where the others do not see them
 
-  std::vector<Setting> settings;    ///< all keys, in the order of the reference
-  std::vector<Notice> notices;      ///< one line each, for stderr
+  std::vector<Setting> settings; ///< all keys, in the order of the reference
+  std::vector<Notice> notices;   ///< one line each, for stderr
 
   /// The setting of a dotted path, or null.
   const Setting *find(std::string_view key) const;
@@ -321,8 +322,8 @@ Result<Config> readIgnoringUnavailable(ConfigSource source);
 
 enum class PrintFormat : uint8_t { Short, Text, Json };
 
-/// Every value and where it comes from. Short lists what is not a default, and counts the rest; Text lists the
-/// defaults behind that; Json is one object: {"key": {"value": ..., "origin": ..., "from": ...}}.
+/// Every value and where it comes from. Short lists what is not a default, and counts the rest; Text lists
+/// the defaults behind that; Json is one object: {"key": {"value": ..., "origin": ..., "from": ...}}.
 std::string printConfig(const Config &config, PrintFormat format);
 
 /// One line per honoured or changed key, for the head of a run's log.

@@ -26,8 +26,8 @@ std::string printableText(std::string_view text);
 /// Keeps those names among the arguments that have line breaks. Called once, by main.
 void rememberArguments(int argc, char **argv);
 
-/// `text` in lines of at most `columns` characters, broken at spaces; each line that a break makes is indented
-/// by `indent`. A word that is longer stays whole. 0 columns: as it is.
+/// `text` in lines of at most `columns` characters, broken at spaces; each line that a break makes is
+/// indented by `indent`. A word that is longer stays whole. 0 columns: as it is.
 std::string wrapLines(std::string_view text, size_t columns, size_t indent);
 
 /// Columns of the terminal behind `descriptor`; 0 where there is none, or one that does not say.
