@@ -193,7 +193,7 @@ int main(int argc, char **argv) {
   if (place->kind == RankIdentity::Kind::Alone) {
     LaunchOptions launch;
     launch.ranks = options.ranks;
-    return launchRanks(launch, argv);
+    return launchRanks(launch, argv).code;
   }
   Result<std::unique_ptr<RankGroup>> group = connect(*place, {});
   if (!group)
