@@ -96,6 +96,13 @@ static bool haveSameStart(const Buffer &a, const Buffer &b) {
   return a.space == b.space && a.offset == b.offset && a.axisStrides == b.axisStrides;
 }
 
+static bool mayBeSame(const Buffer &a, const Buffer &b) {
+  return haveSameStart(a, b) && numElements(a) == numElements(b);
+}
+
+/// Whether commands of `part` may read and write gradients. Before backward other tensors lie where those will be.
+static bool hasGradients(Part part) { return part != Part::Forward && part != Part::Again; }
+
 /// Whose gradient lies in `buffer`: that of the moment or master that a kernel reads beside it.
 static const State *findOwner(const Program &program, const Buffer &buffer) {
   for (const Command &command : program.commands) {
@@ -107,7 +114,7 @@ static const State *findOwner(const Program &program, const Buffer &buffer) {
     for (uint32_t first = 0; first + stride <= command.numOperands; first += stride) {
       const uint32_t *operands = program.operands.data() + command.firstOperand + first;
       if (std::none_of(operands, operands + stride,
-                       [&](uint32_t each) { return haveSameStart(program.buffers[each], buffer); }))
+                       [&](uint32_t each) { return mayBeSame(program.buffers[each], buffer); }))
         continue;
       for (const State &state : program.states)
         if ((state.role == Role::Moment || state.role == Role::Master) &&
@@ -118,7 +125,8 @@ static const State *findOwner(const Program &program, const Buffer &buffer) {
   return nullptr;
 }
 
-static std::string nameTensor(const Program &program, const Buffer &buffer) {
+/// What a command of `part` finds in `buffer`.
+static std::string nameTensor(const Program &program, const Buffer &buffer, Part part) {
   for (const Input &input : program.inputs)
     if (haveSameStart(program.buffers[input.buffer], buffer))
       return "the input " + quote(input.name);
@@ -128,7 +136,7 @@ static std::string nameTensor(const Program &program, const Buffer &buffer) {
   for (const State &state : program.states)
     if (haveSameStart(program.buffers[state.buffer], buffer))
       return state.role == Role::Gradient ? "the gradient of " + quote(state.owner) : quote(state.name);
-  const State *owner = findOwner(program, buffer);
+  const State *owner = hasGradients(part) ? findOwner(program, buffer) : nullptr;
   return owner ? "the gradient of " + quote(owner->owner) : "a tensor";
 }
 
@@ -191,7 +199,7 @@ public:
         if (const auto lost = findLostElement(buffer, host))
           found = fmt::format("micro-step {} of {}, {}: {} has {}", microBatch + 1, program.accumulation,
                               place.empty() ? fmt::format("command {}", number) : place,
-                              nameTensor(program, buffer), describe(*lost, buffer.dtype, buffer.shape));
+                              nameTensor(program, buffer, command.part), describe(*lost, buffer.dtype, buffer.shape));
         return Status();
       });
       if (!status)
