@@ -23,12 +23,8 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Further keys of the attribute are other passes', and stay.
 static void setTraining(ModuleOp module, const TrainingOptions &training) {
-  NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr));
-  for (NamedAttribute entry : makeTrainingAttr(module.getContext(), training))
-    entries.set(entry.getName(), entry.getValue());
-  module->setAttr(DsDialect::kTrainingAttr, entries.getDictionary(module.getContext()));
+  module->setAttr(DsDialect::kTrainingAttr, makeTrainingAttr(module.getContext(), training));
 }
 
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.

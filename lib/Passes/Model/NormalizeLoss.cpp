@@ -28,19 +28,8 @@ using namespace mlir::ds;
 
 /// The state by which losses are divided: how many targets a micro-batch of a rank has on average.
 static constexpr StringLiteral kMeanTargetsState = "mean_targets";
-/// The key of ds.training.
+/// The key of ds.training that asks for it.
 static constexpr StringLiteral kKey = "loss_normalization";
-
-/// Whether the module asks for means over targets.
-static FailureOr<bool> countsTargets(ModuleOp module) {
-  auto training = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
-  Attribute value = training ? training.get(kKey) : Attribute();
-  auto name = dyn_cast_or_null<StringAttr>(value);
-  if (value && (!name || (name.getValue() != "micro_batches" && name.getValue() != "tokens")))
-    return module.emitError() << DsDialect::kTrainingAttr << " expects \"micro_batches\" or \"tokens\" for "
-                              << kKey << ", but got " << value;
-  return name && name.getValue() == "tokens";
-}
 
 /// The argument whose elements the targets of `loss` are, the same ones of each sample; null where they are
 /// computed.
@@ -112,9 +101,6 @@ static LogicalResult checkLosses(ModuleOp module, ArrayRef<CrossEntropyOp> losse
 }
 
 LogicalResult mlir::ds::normalizeLoss(ModuleOp module) {
-  FailureOr<bool> asked = countsTargets(module);
-  if (failed(asked) || !*asked)
-    return asked;
   SmallVector<CrossEntropyOp> losses;
   module.walk([&](CrossEntropyOp loss) { losses.push_back(loss); });
   if (failed(checkLosses(module, losses)))

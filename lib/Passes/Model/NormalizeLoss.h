@@ -6,9 +6,9 @@
 
 namespace mlir::ds {
 
-/// Where `loss_normalization` of `ds.training` is "tokens", divides each cross-entropy by the state
-/// @mean_targets. Fails, with a diagnostic, where that cannot be: no cross-entropy, one whose mean is not over
-/// its targets, targets that the host cannot count, or a key that has another value than the known ones.
+/// Divides each cross-entropy by the state @mean_targets, as TrainingOptions::meansOverTargets asks. Fails,
+/// with a diagnostic, where that cannot be: no cross-entropy, one whose mean is not over its targets, or
+/// targets that the host cannot count.
 LogicalResult normalizeLoss(ModuleOp module);
 
 } // namespace mlir::ds

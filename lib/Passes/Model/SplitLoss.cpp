@@ -193,7 +193,7 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
     if (failed(training))
       return signalPassFailure();
     // First: chunks take over what the whole loss is divided by.
-    if (failed(normalizeLoss(module)))
+    if (training->meansOverTargets && failed(normalizeLoss(module)))
       return signalPassFailure();
     SmallVector<CrossEntropyOp> losses;
     module.walk([&](CrossEntropyOp loss) { losses.push_back(loss); });

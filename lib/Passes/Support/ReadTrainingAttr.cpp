@@ -246,6 +246,25 @@ static LogicalResult readRanks(ModuleOp module, DictionaryAttr dictionary, Train
   return success();
 }
 
+/// Reads what the mean of a step's loss is over, and in how many chunks the loss is taken.
+static LogicalResult readLoss(ModuleOp module, DictionaryAttr dictionary, TrainingOptions &options) {
+  if (auto value = dictionary.getAs<IntegerAttr>("loss_chunks"))
+    options.lossChunks = value.getInt();
+  if (auto value = dictionary.getAs<BoolAttr>("loss_limit"))
+    options.boundsLoss = value.getValue();
+  if (options.lossChunks < 0)
+    return module.emitError() << DsDialect::kTrainingAttr << " expects at least 0 for loss_chunks, but got "
+                              << options.lossChunks;
+  Attribute value = dictionary.get("loss_normalization");
+  auto name = dyn_cast_or_null<StringAttr>(value);
+  if (value && (!name || (name.getValue() != "micro_batches" && name.getValue() != "tokens")))
+    return module.emitError() << DsDialect::kTrainingAttr
+                              << " expects \"micro_batches\" or \"tokens\" for loss_normalization, but got "
+                              << value;
+  options.meansOverTargets = name && name.getValue() == "tokens";
+  return success();
+}
+
 FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
   TrainingOptions options;
   auto dictionary = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
@@ -259,13 +278,6 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
     options.accumulation = value.getInt();
   if (auto value = dictionary.getAs<FloatAttr>("gradient_clipping"))
     options.clipping = value.getValueAsDouble();
-  if (auto value = dictionary.getAs<IntegerAttr>("loss_chunks"))
-    options.lossChunks = value.getInt();
-  if (auto value = dictionary.getAs<BoolAttr>("loss_limit"))
-    options.boundsLoss = value.getValue();
-  if (options.lossChunks < 0)
-    return module.emitError() << DsDialect::kTrainingAttr << " expects at least 0 for loss_chunks, but got "
-                              << options.lossChunks;
   if (options.accumulation < 1)
     return module.emitError() << DsDialect::kTrainingAttr
                               << " expects at least 1 for gradient_accumulation_steps, but got "
@@ -281,7 +293,7 @@ FailureOr<TrainingOptions> mlir::ds::readTrainingAttr(ModuleOp module) {
       failed(readSharding(module, section("zero_optimization"), options.sharding)) ||
       failed(readOffload(module, section("offload"), options.offload)) ||
       failed(readRecompute(module, section("recompute"), options.recompute)) ||
-      failed(readRanks(module, dictionary, options)))
+      failed(readRanks(module, dictionary, options)) || failed(readLoss(module, dictionary, options)))
     return failure();
   if (Attribute value = dictionary.get("no_decay"))
     if (failed(readNoDecay(module, value, options.noDecay)))

@@ -77,6 +77,8 @@ DictionaryAttr mlir::ds::makeTrainingAttr(MLIRContext *context, const TrainingOp
   training("gradient_accumulation_steps", options.accumulation);
   training("gradient_clipping", options.clipping);
   training("loss_chunks", options.lossChunks);
+  if (options.meansOverTargets)
+    training.add("loss_normalization", builder.getStringAttr("tokens"));
   if (options.boundsLoss)
     training("loss_limit", options.boundsLoss);
   training("no_decay", options.noDecay);

@@ -217,16 +217,6 @@ static Type communicationType(MLIRContext *context, const config::Precision &pre
   llvm_unreachable("all types are listed");
 }
 
-/// What ds-split-loss reads of the same attribute.
-static DictionaryAttr addNormalization(DictionaryAttr training, const config::Config &config) {
-  const config::Setting *normalization = config.find("loss_normalization");
-  if (!normalization || normalization->value != "\"tokens\"")
-    return training;
-  NamedAttrList entries(training);
-  entries.set("loss_normalization", StringAttr::get(training.getContext(), "tokens"));
-  return entries.getDictionary(training.getContext());
-}
-
 DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::Config &config,
                                             ArrayRef<std::string> noDecay) {
   TrainingOptions options;
@@ -246,5 +236,7 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.averagesRanks = !config.sumGradients;
   options.communicationType = communicationType(context, config.precision);
   options.noDecay.assign(noDecay.begin(), noDecay.end());
-  return addNormalization(makeTrainingAttr(context, options), config);
+  const config::Setting *normalization = config.find("loss_normalization");
+  options.meansOverTargets = normalization && normalization->value == "\"tokens\"";
+  return makeTrainingAttr(context, options);
 }
