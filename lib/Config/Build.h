@@ -33,8 +33,8 @@ Optimizer fillOptimizer(Resolved &resolved, Report &report);
 Schedule fillSchedule(const Resolved &resolved, const Optimizer &optimizer, Report &report);
 Zero fillZero(const Resolved &resolved);
 
-/// Why a key says nothing in this configuration: its block is off. "" where it is itself the switch that is off;
-/// nullopt where it speaks.
+/// Why a key says nothing in this configuration: its block is off. "" where it is itself the switch that is
+/// off; nullopt where it speaks.
 std::optional<std::string_view> whyOff(const Config &config, const Setting &setting);
 
 /// The rules between keys.

@@ -1,6 +1,6 @@
 //===- FindTargetsTest.cpp - Which elements of an input are the loss's targets ------===//
-#include "ProgramBuilder.h"
 #include "Training/FindTargets.h"
+#include "ProgramBuilder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

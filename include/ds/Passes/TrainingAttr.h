@@ -143,7 +143,8 @@ struct TrainingOptions {
   bool averagesRanks = true; ///< false: gradients of ranks are added up, not averaged
   Type communicationType;    ///< element type in which gradients are reduced; null: their own
   int64_t lossChunks = 0;    ///< of logits and their loss; 0: ds-split-loss chooses
-  bool meansOverTargets = false; ///< the loss of a step is a mean over its targets, not of micro-batches' means
+  bool meansOverTargets =
+      false;               ///< the loss of a step is a mean over its targets, not of micro-batches' means
   bool boundsLoss = false; ///< skip the step, too, where its loss is beyond @loss_limit; lossScale.skips then
   double clipping = 0;     ///< bound of the global gradient norm; 0: none
   OptimizerOptions optimizer;

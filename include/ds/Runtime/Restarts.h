@@ -52,7 +52,8 @@ struct RestartOptions {
   std::string save; ///< directory of the job's checkpoints
 };
 
-/// launchRanks, again and again, until it ends well or was asked to end; returns its code. Requires that signals that ask for the end are held back (EndSignals.h).
+/// launchRanks, again and again, until it ends well or was asked to end; returns its code. Requires that
+/// signals that ask for the end are held back (EndSignals.h).
 int launchWithRestarts(const LaunchOptions &launch, const RestartOptions &restarts, char **argv);
 
 } // namespace ds::rt

@@ -100,7 +100,8 @@ static bool mayBeSame(const Buffer &a, const Buffer &b) {
   return haveSameStart(a, b) && numElements(a) == numElements(b);
 }
 
-/// Whether commands of `part` may read and write gradients. Before backward other tensors lie where those will be.
+/// Whether commands of `part` may read and write gradients. Before backward other tensors lie where those
+/// will be.
 static bool hasGradients(Part part) { return part != Part::Forward && part != Part::Again; }
 
 /// Whose gradient lies in `buffer`: that of the moment or master that a kernel reads beside it.
@@ -199,7 +200,8 @@ public:
         if (const auto lost = findLostElement(buffer, host))
           found = fmt::format("micro-step {} of {}, {}: {} has {}", microBatch + 1, program.accumulation,
                               place.empty() ? fmt::format("command {}", number) : place,
-                              nameTensor(program, buffer, command.part), describe(*lost, buffer.dtype, buffer.shape));
+                              nameTensor(program, buffer, command.part),
+                              describe(*lost, buffer.dtype, buffer.shape));
         return Status();
       });
       if (!status)

@@ -25,9 +25,9 @@ struct Removed {
 };
 
 /// Removes what unfinished saves have left, and what the options ask for; `told` hears of each when it is
-/// gone. A leftover that is itself whole stays as long as there is no whole checkpoint. Links, and directories
-/// with something that no save makes, stay, of which `notice` hears. Io: a run saves there (not for a dry
-/// run), or something cannot be removed.
+/// gone. A leftover that is itself whole stays as long as there is no whole checkpoint. Links, and
+/// directories with something that no save makes, stay, of which `notice` hears. Io: a run saves there (not
+/// for a dry run), or something cannot be removed.
 Status collectGarbage(const CollectOptions &options, const std::function<void(const Removed &)> &told,
                       const Notice &notice);
 
