@@ -1,5 +1,6 @@
 """config.json of Hugging Face: every family that is known, small."""
 
+import glob
 import json
 import os
 import re
@@ -26,8 +27,8 @@ SEEDS = [
 
 def make(folder):
     names, paths = set(), []
-    for source in os.listdir(os.path.join(ROOT, "lib/Import/Hf")):
-        with open(os.path.join(ROOT, "lib/Import/Hf", source)) as file:
+    for source in glob.glob(os.path.join(ROOT, "lib/Import/Hf", "*.cpp")):
+        with open(source) as file:
             names.update(re.findall(r'"([a-z_]{4,})"', file.read()))
     config = os.path.join(folder, "ds.config")
     with open(config, "w") as file:
