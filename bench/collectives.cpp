@@ -175,7 +175,7 @@ void runAlong(RankGroup &group, const Options &options, AxisSet axes) {
 void runMesh(RankGroup &group, const Options &options) {
   const Mesh &mesh = *options.mesh;
   if (const std::string mistake = mesh.findMistake(group.world()); !mistake.empty())
-    give(Error{ExitCode::Usage, "--mesh " + mesh.spell() + ": " + mistake});
+    give(Error{ExitCode::Usage, "--mesh " + mesh.spell() + ": " + mistake, {}});
   if (group.rank() == 0)
     std::printf("mesh %s, transport %s\n", mesh.spell().c_str(), group.transport().c_str());
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)

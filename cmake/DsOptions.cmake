@@ -19,20 +19,15 @@ if(DS_TESTS AND NOT DS_IMPORT)
   message(FATAL_ERROR "DS_TESTS=ON needs DS_IMPORT=ON: there are tests of the import")
 endif()
 
-# Headers are most of a first build, unless a compiler cache remembers it: a whole build leaves about two files for each source.
 find_program(DS_CCACHE ccache)
+
+# Headers are most of a build. The choice does not depend on what a compiler cache holds: one that precompiled builds have filled knows
+# nothing of the other kind, and a checkout built in turns would miss it each time.
 set(DS_PRECOMPILE_DEFAULT OFF)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   set(DS_PRECOMPILE_DEFAULT ON)
-  if(DS_CCACHE)
-    execute_process(COMMAND ${DS_CCACHE} --print-stats OUTPUT_VARIABLE statistics ERROR_QUIET)
-    if(statistics MATCHES "files_in_cache\t([0-9]+)" AND CMAKE_MATCH_1 GREATER 1000)
-      set(DS_PRECOMPILE_DEFAULT OFF)
-    endif()
-  endif()
 endif()
-option(DS_PRECOMPILE "Precompile MLIR's and googletest's headers (default: ON for clang whose compiler cache is cold)"
-  ${DS_PRECOMPILE_DEFAULT})
+option(DS_PRECOMPILE "Precompile MLIR's and googletest's headers (default: ON for clang)" ${DS_PRECOMPILE_DEFAULT})
 option(DS_COVERAGE "Instrument for clang source-based coverage" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
