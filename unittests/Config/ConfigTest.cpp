@@ -148,7 +148,8 @@ TEST(Config, SchedulesThatLackSomethingAreRefused) {
 TEST(Config, ScheduleOfAutoLengthEndsWithTheRun) {
   ConfigSource source{"c",
                       "{train_batch_size: 1, scheduler: {type: 'WarmupDecayLR', params: {total_num_steps: "
-                      "'auto', warmup_num_steps: 4}}}"};
+                      "'auto', warmup_num_steps: 4}}}",
+                      {}};
   Result<Config> open = readConfig(source);
   ASSERT_TRUE(open) << told(open);
   EXPECT_EQ(open->schedule.totalNumSteps, Schedule::kStepsOfRun);
@@ -176,8 +177,9 @@ TEST(Config, KeysThatDeepSpeedIgnoresAreNoted) {
         {"compile: {disable: false, backend: 'inductor'}", "\"compile.backend\" = "}}) {
     Result<Config> config = readMembers(members);
     EXPECT_THAT(noticesOf(config), HasSubstr(words)) << members << ": " << told(config);
-    if (config)
+    if (config) {
       EXPECT_TRUE(refusedForProgram(*config).empty()) << members;
+    }
   }
   // What the compiler's block does have is still held to its type.
   EXPECT_THAT(told(readMembers("compile: {deepcompile: 1}")), HasSubstr("expects true or false"));

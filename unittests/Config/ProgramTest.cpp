@@ -302,7 +302,7 @@ TEST(Print, ShowsValuesAndOrigins) {
 TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
   auto readIgnoring = [](const char *members) {
     return readIgnoringUnavailable(
-        {"c", "{train_micro_batch_size_per_gpu: 1,\n" + std::string(members) + "}"});
+        {"c", "{train_micro_batch_size_per_gpu: 1,\n" + std::string(members) + "}", {}});
   };
   Result<Config> config = readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}, "
                                        "zero_hpz_partition_size: 4}, autotuning: {enabled: true}, "

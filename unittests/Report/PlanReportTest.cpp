@@ -387,9 +387,10 @@ TEST(PlanReport, TextKeepsToItsWidth) {
     std::string text = printPlanText(report, {.width = width}), line;
     std::vector<std::string> tables; // the prose of title, peak and bound may be longer
     for (std::istringstream lines(text); std::getline(lines, line);)
-      if (line.starts_with("  ") && !line.starts_with("  peak ") && !line.starts_with("  bound "))
+      if (line.starts_with("  ") && !line.starts_with("  peak ") && !line.starts_with("  bound ")) {
         EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }), width)
             << line;
+      }
   }
 }
 

@@ -83,7 +83,7 @@ TEST_F(NodeSavesTest, EachNodeKeepsItsPartAndGoesOn) {
     EXPECT_THAT(saves(rank), ElementsAre("step-4", "step-3"));
   EXPECT_TRUE(fs::exists(at("n0/s/step-4/manifest-00001-of-00002.json")));
   EXPECT_FALSE(fs::exists(at("n0/s/step-4/shard-00001-model-00001-of-00001.safetensors")));
-  for (const std::string &from : {"auto", "s", "s/step-4"}) {
+  for (const std::string from : {"auto", "s", "s/step-4"}) {
     fs::remove(at("n0/rest.jsonl"));
     for (const uint32_t rank : {0u, 1u})
       fs::remove_all(at("n" + std::to_string(rank) + "/s/step-6"));
@@ -123,7 +123,7 @@ TEST_F(NodeSavesTest, AnotherMeshNeedsAllParts) {
 
 TEST_F(NodeSavesTest, ALostDirectoryIsToldAndNothingBegunAnew) {
   for (const uint32_t lost : {0u, 1u})
-    for (const std::string &from : {"auto", "s"}) {
+    for (const std::string from : {"auto", "s"}) {
       for (const uint32_t rank : {0u, 1u})
         fs::remove_all(at("n" + std::to_string(rank) + "/s"));
       expectGood(train("--steps 2 --save s"));

@@ -70,8 +70,9 @@ protected:
     {
       CrashingFiles before(place);
       for (const uint64_t step : {1, 2, 3})
-        if (step < 3 || trial.again)
+        if (step < 3 || trial.again) {
           EXPECT_TRUE(saveAndPrune(before, model, place, step));
+        }
       safe = trial.again ? 3 : 2;
     }
     CrashingFiles files(place, trial.fault, trial.when);
