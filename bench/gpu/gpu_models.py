@@ -41,30 +41,17 @@ def offloaded(accumulation):
     return whole
 
 
-def llama_1b():
-    """Llama 3.2's 1B at 8192 tokens, with its table of words used twice."""
-    width, inner, layers, heads, key_heads, vocab, length = 2048, 8192, 16, 32, 8, 128256, 8192
+def llama(width, inner, layers, vocab, length, batch, tied, **more):
+    """A Llama 3: heads of 32 for queries and 8 for keys, whatever the width."""
+    heads, key_heads = 32, 8
     hf = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": vocab, "hidden_size": width,
           "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
           "num_key_value_heads": key_heads, "max_position_embeddings": length, "rms_norm_eps": 1e-5,
-          "rope_theta": 500000.0, "tie_word_embeddings": True}
+          "rope_theta": 500000.0, "tie_word_embeddings": tied}
     attention = 2 * width * width * (1 + key_heads / heads)
-    return {"hf": hf, "config": config(2, 1, True), "batch": 2, "length": length, "layers": layers, "width": width,
-            "heads": heads, "vocab": vocab, "compared": True, "large": True,
-            "weights": layers * (attention + 3 * width * inner) + vocab * width}
-
-
-def llama3_8b():
-    """The largest of Llama 3's shapes that one H200 holds with AdamW, at 4096 tokens and without recomputation. PyTorch
-    would need 120 GiB for weights, gradients and moments alone."""
-    width, inner, layers, heads, key_heads, vocab = 4096, 14336, 32, 32, 8, 128256
-    hf = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": vocab, "hidden_size": width,
-          "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
-          "num_key_value_heads": key_heads, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
-          "rope_theta": 500000.0, "tie_word_embeddings": False}
-    attention = 2 * width * width * (1 + key_heads / heads)
-    return {"hf": hf, "config": config(1, 1, True), "batch": 1, "length": 4096, "layers": layers, "width": width,
-            "vocab": vocab, "compared": False, "large": True, "weights": layers * (attention + 3 * width * inner) + vocab * width}
+    return {"hf": hf, "config": config(batch, 1, True), "batch": batch, "length": length, "layers": layers, "heads": heads,
+            "width": width, "vocab": vocab, "large": True,
+            "weights": layers * (attention + 3 * width * inner) + vocab * width, **more}
 
 
 # "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
@@ -92,8 +79,11 @@ MODELS = {
     "gpt2-xl": gpt2(48, 25, 1600, 8, vocab=50304, large=True),
     "gpt2-xl-x4": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": config(8, 4, True), "compared": False},
     "gpt2-xl-offload": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": offloaded(4), "compared": False},
-    "llama-1b": llama_1b(),
-    "llama3-8b": {**llama3_8b(), "more_than_80g": True},
+    # Llama 3.2's 1B, with its table of words used twice.
+    "llama-1b": llama(2048, 8192, 16, 128256, 8192, 2, True, compared=True),
+    # The largest of Llama 3's shapes that one H200 holds with AdamW, without recomputation. PyTorch would need 120 GiB for weights,
+    # gradients and moments alone.
+    "llama3-8b": llama(4096, 14336, 32, 128256, 4096, 1, False, compared=False, more_than_80g=True),
     "gpt2-micro": gpt2(1, 2, 32, 2, 16, 64, rehearsal=True),
     "gpt2-milli": gpt2(2, 2, 32, 2, 16, 64, rehearsal=True, large=True),
 }
