@@ -1,6 +1,5 @@
 """gpu_checks.py - what must hold of a run with all that works switched on: the same bits again, memory as planned, traces."""
 
-import bisect
 import collections
 import json
 import re
@@ -9,6 +8,7 @@ import sys
 
 import gpu_models
 from gpu_ladder import examples, highest, losses_of, look_closer, relative, sanitizer_of
+from trace_table import read_events, steps_of
 
 REPEATED = ("mlp", "gpt-bf16", "llama-bf16", "vit-bf16", "speech")
 TWO = ("mlp", "llama-bf16")  # fp32 and 16 bits
@@ -82,12 +82,8 @@ def memory(name):
 
 def read_slices(path):
     """Commands of a trace in the order in which they began; how many of its steps have any."""
-    with open(path) as file:
-        events = json.load(file)
-    events = events["traceEvents"] if isinstance(events, dict) else events
-    slices = sorted((event for event in events if event.get("ph") == "X"), key=lambda event: event["ts"])
-    begins = sorted(event["ts"] for event in events if event.get("ph") == "i")
-    return slices, len({bisect.bisect(begins, event["ts"]) for event in slices})
+    steps = steps_of(read_events(path))
+    return [event for step in steps for event in step], len(steps)
 
 
 def trace(name):

@@ -19,7 +19,7 @@ PYTHON = "/usr/bin/python3"
 LIMIT = 64 << 20
 STEPS = 20
 ROUND = ("gpu_checks.py", "gpu_child.py", "gpu_facts.py", "gpu_ladder.py", "gpu_models.py", "gpu_results.py", "gpu_round.py",
-         "gpu_speed.py", "gpu_summary.py", "gpu_torch.py")
+         "gpu_speed.py", "gpu_summary.py", "gpu_torch.py", "trace_table.py")
 EXAMPLES = ("export.py", "gpt.py", "llama.py", "mlp.py", "safetensors_io.py", "speech.py", "vit.py")
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libdl.", "libpthread.", "librt.", "libstdc++", "libgcc_s")
 

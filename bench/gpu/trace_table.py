@@ -15,8 +15,15 @@ import statistics
 import sys
 
 
+def read_events(path):
+    """The events of a trace, packed or not."""
+    with (gzip.open(path, "rt") if path.endswith(".gz") else open(path)) as file:
+        events = json.load(file)
+    return events["traceEvents"] if isinstance(events, dict) else events
+
+
 def steps_of(events):
-    """Commands of each step, in the order in which they began on their stream."""
+    """Commands of each step that has any, in the order in which they began."""
     begins = sorted(event["ts"] for event in events if event.get("ph") == "i")
     steps = {}
     for event in sorted((event for event in events if event.get("ph") == "X"), key=lambda event: event["ts"]):
@@ -29,9 +36,7 @@ def streams_of(events):
 
 
 def main(path):
-    with (gzip.open(path, "rt") if path.endswith(".gz") else open(path)) as file:
-        events = json.load(file)
-    events = events["traceEvents"] if isinstance(events, dict) else events
+    events = read_events(path)
     steps, streams = steps_of(events), streams_of(events)
     alike = [step for step in steps if len(step) == len(steps[-1])]
     times = {}  # by stream, command and how often it came before
