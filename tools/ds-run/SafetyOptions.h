@@ -2,7 +2,7 @@
 #ifndef DS_TOOLS_DSRUN_SAFETYOPTIONS_H
 #define DS_TOOLS_DSRUN_SAFETYOPTIONS_H
 
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 #include <CLI/CLI.hpp>
 

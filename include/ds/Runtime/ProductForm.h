@@ -9,7 +9,7 @@
 #ifndef DS_RUNTIME_PRODUCTFORM_H
 #define DS_RUNTIME_PRODUCTFORM_H
 
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/MatmulDesc.h"
 
 #include <array>
 #include <span>

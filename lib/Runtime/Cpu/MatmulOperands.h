@@ -3,7 +3,7 @@
 #define DS_LIB_RUNTIME_CPU_MATMULOPERANDS_H
 
 #include "ds/Runtime/Library.h"
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/MatmulDesc.h"
 #include "ds/Runtime/ProductForm.h"
 #include "ds/Runtime/ProgramFile.h"
 

@@ -9,7 +9,7 @@
 
 #include "ds/Runtime/Communicator.h"
 #include "ds/Runtime/Program.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 #include <array>
 #include <functional>

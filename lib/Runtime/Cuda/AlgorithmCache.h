@@ -8,7 +8,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_ALGORITHMCACHE_H
 #define DS_LIB_RUNTIME_CUDA_ALGORITHMCACHE_H
 
-#include "Commands.h"
+#include "Binding.h"
 
 #include <cstdint>
 #include <optional>

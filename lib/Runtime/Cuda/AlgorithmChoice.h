@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_ALGORITHMCHOICE_H
 #define DS_LIB_RUNTIME_CUDA_ALGORITHMCHOICE_H
 
-#include "Commands.h"
+#include "Binding.h"
 
 #include <functional>
 #include <string>

@@ -10,7 +10,7 @@
 #define DS_LIB_RUNTIME_CUDA_BLASLT_H
 
 #include "AlgorithmCache.h"
-#include "Commands.h"
+#include "Binding.h"
 
 #include <cublasLt.h>
 

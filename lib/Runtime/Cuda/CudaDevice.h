@@ -8,7 +8,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDADEVICE_H
 #define DS_LIB_RUNTIME_CUDA_CUDADEVICE_H
 
-#include "Commands.h"
+#include "Binding.h"
 #include "CudaPlugin.h"
 #include "Driver.h"
 #include "Nccl.h"

@@ -3,7 +3,7 @@
 #define DS_LIB_RUNTIME_TRAINING_CHECKRUN_H
 
 #include "ds/Runtime/Program.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 namespace ds::rt {
 

@@ -2,7 +2,7 @@
 
 #include "Checkpointer.h"
 
-#include "Report.h"
+#include "Messages.h"
 #include "SaveDirectory.h"
 
 #include "ds/Runtime/Checkpoint/ShardWriter.h"

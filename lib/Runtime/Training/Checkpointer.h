@@ -25,7 +25,7 @@
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
 #include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/Executor.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 #include <atomic>
 #include <chrono>

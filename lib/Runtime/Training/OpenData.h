@@ -4,7 +4,7 @@
 
 #include "ds/Runtime/Checkpoint/Manifest.h"
 #include "ds/Runtime/Formats/DataSource.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 #include <functional>
 

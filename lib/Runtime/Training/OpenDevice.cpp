@@ -3,7 +3,7 @@
 
 #include "Cuda/CudaPlugin.h"
 #include "PluginFile.h"
-#include "Report.h"
+#include "Messages.h"
 
 #include <fmt/format.h>
 

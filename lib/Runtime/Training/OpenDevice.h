@@ -3,7 +3,7 @@
 #define DS_LIB_RUNTIME_TRAINING_OPENDEVICE_H
 
 #include "ds/Runtime/Device.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 namespace ds::rt {
 

@@ -2,7 +2,7 @@
 #include "OpenStorage.h"
 
 #include "Program/Verify.h"
-#include "Report.h"
+#include "Messages.h"
 
 #include <fmt/format.h>
 

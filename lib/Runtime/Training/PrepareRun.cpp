@@ -10,7 +10,7 @@
 #include "Evaluation.h"
 #include "OpenData.h"
 #include "OpenDevice.h"
-#include "Report.h"
+#include "Messages.h"
 #include "Run.h"
 #include "SaveDirectory.h"
 #include "StartUp.h"

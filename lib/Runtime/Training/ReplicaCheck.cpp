@@ -4,7 +4,7 @@
 #include "Clock.h"
 #include "Cpu/Team.h"
 #include "LocalState.h"
-#include "Report.h"
+#include "Messages.h"
 #include "StartUp.h"
 
 #include <fmt/format.h>

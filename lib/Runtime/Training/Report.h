@@ -14,19 +14,9 @@
 
 namespace ds::rt {
 
-/// One line on stderr, after "ds-run: ".
-void logLine(const std::string &text);
-
 /// The resolved configuration and what the run is going to be: on stdout.
 void printHead(const Program &program, const std::string &data, const std::string &weights, uint64_t steps,
                uint64_t seed);
-
-/// One line, or several, on stdout. A result that cannot be printed is no reason to end a training: the user
-/// is told once, and later lines are tried again, for a disk may have room by then.
-void printLine(std::string line);
-
-/// "1.23 GiB", "45.6 MiB", "789 B".
-std::string bytesText(double bytes);
 
 /// Tokens of the global batch: elements of the first integer input of rank 2, or 0.
 uint64_t tokensPerStep(const Program &program);

@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/Restarts.h"
 
-#include "Report.h"
+#include "Messages.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/EndSignals.h"

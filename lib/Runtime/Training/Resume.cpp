@@ -3,7 +3,7 @@
 #include "Resume.h"
 
 #include "Clock.h"
-#include "Report.h"
+#include "Messages.h"
 #include "SameOptimizer.h"
 
 #include <fmt/format.h>

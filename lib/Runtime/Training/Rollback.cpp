@@ -1,6 +1,6 @@
 //===- Rollback.cpp - Back to the last checkpoint, in the middle of a run -----------===//
 #include "LostNumber.h"
-#include "Report.h"
+#include "Messages.h"
 #include "Restore.h"
 #include "Run.h"
 #include "StepOutcome.h"

@@ -2,7 +2,7 @@
 
 #include "SaveDirectory.h"
 
-#include "Report.h"
+#include "Messages.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
 

@@ -10,7 +10,7 @@
 
 #include "ds/Runtime/Checkpoint/Checkpoint.h"
 #include "ds/Runtime/Checkpoint/FileLayer.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/TrainOptions.h"
 
 #include <optional>
 #include <set>

@@ -2,7 +2,7 @@
 
 #include "StepLine.h"
 
-#include "Report.h"
+#include "Messages.h"
 
 #include <fmt/format.h>
 

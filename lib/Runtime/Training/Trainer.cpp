@@ -9,6 +9,7 @@
 #include "Monitor/Profile.h"
 #include "OpenDevice.h"
 #include "OpenStorage.h"
+#include "Messages.h"
 #include "Report.h"
 #include "Run.h"
 #include "StepOutcome.h"

@@ -3,7 +3,7 @@
 #define DS_LIB_RUNTIME_CUDA_CUDNN_CUDNNENGINES_H
 
 #include "Cuda/Choices.h"
-#include "Cuda/Commands.h"
+#include "Cuda/Binding.h"
 
 namespace ds::rt::cuda {
 

@@ -3,7 +3,7 @@
 #define DS_LIB_RUNTIME_CUDA_CUDNN_CUDNNSESSION_H
 
 #include "Cuda/Choices.h"
-#include "Cuda/Commands.h"
+#include "Cuda/Binding.h"
 #include "CudnnPlan.h"
 
 #include <functional>
