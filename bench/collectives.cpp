@@ -10,8 +10,8 @@
 // of them together: on several nodes, what their network is and what a node is inside.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "ds/Codegen/CompileKernels.h"
-#include "ds/Runtime/Parallel.h"
+#include "ds/Kernels/Parallel.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"

@@ -4,7 +4,7 @@
 // see storage.py, which holds them against fio.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <chrono>
 #include <cstdio>

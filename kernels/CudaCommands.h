@@ -8,7 +8,7 @@
 #define DS_KERNELS_CUDACOMMANDS_H
 
 #include "CudaCalls.h"
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 #include <vector>
 

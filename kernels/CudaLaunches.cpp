@@ -2,7 +2,7 @@
 
 #include "CudaLaunches.h"
 
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 namespace ds::rt::cuda {
 namespace {

@@ -1,7 +1,7 @@
 //===- CudaSumLaunches.cpp - The squares of many tensors as launches -----------===//
 #include "CudaLaunches.h"
 
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 namespace ds::rt::cuda {
 

@@ -8,8 +8,8 @@
 #ifndef DS_KERNELS_KERNEL_H
 #define DS_KERNELS_KERNEL_H
 
-#include "ds/Runtime/Kernels.h"
-#include "ds/Runtime/Parallel.h"
+#include "ds/Kernels/Kernels.h"
+#include "ds/Kernels/Parallel.h"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 // A region costs a few microseconds, so work that fits one grain stays on the calling thread.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Parallel.h"
+#include "ds/Kernels/Parallel.h"
 
 #include <algorithm>
 #include <atomic>

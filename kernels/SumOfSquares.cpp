@@ -8,7 +8,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Narrow.h"
 
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 namespace ds::rt::DS_ISA {
 namespace {

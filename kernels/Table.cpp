@@ -3,7 +3,7 @@
 // The only file that knows all the instruction-set namespaces. It is built for plain x86-64.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 namespace ds::rt {
 

@@ -1,8 +1,8 @@
 //===- DescribeTool.h - --version, and a description for manuals and shells --------===//
 //
 // Manual pages and completions are made of what a tool itself declares (script/describe-tools), which it
-// prints as JSON when it is asked by an option that --help does not list. tools/ds-opt/Describe.cpp prints
-// the same for options that LLVM parses. C++17, for ds-import.
+// prints as JSON when it is asked by an option that --help does not list.
+// tools/ds-opt/CommandLine/Describe.cpp prints the same for options that LLVM parses. C++17, for ds-import.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_TOOLS_DESCRIBETOOL_H

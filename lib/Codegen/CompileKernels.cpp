@@ -4,7 +4,7 @@
 #include "KernelBody.h"
 #include "KernelEmitter.h"
 #include "ObjectCode.h"
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

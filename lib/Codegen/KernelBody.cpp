@@ -1,7 +1,7 @@
 //===- KernelBody.cpp - What a ds.kernel says ----------------------------------===//
 
 #include "KernelBody.h"
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace mlir::ds {

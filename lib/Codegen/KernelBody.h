@@ -22,7 +22,7 @@ KernelBody readKernel(KernelOp kernel);
 /// What the launches of `kernel` pass, into `compiled`.
 void describeLaunches(KernelOp kernel, CompiledKernel &compiled);
 
-/// The lines of the interfaces of `kernels` (ds/Runtime/KernelInterface.h), each behind `prefix`.
+/// The lines of the interfaces of `kernels` (ds/Runtime/Program/KernelInterface.h), each behind `prefix`.
 std::string spellInterfaces(ArrayRef<CompiledKernel> kernels, llvm::StringRef prefix = "");
 
 /// Bytes of the operands; of one element of each where sizes are unknown.

@@ -1,12 +1,12 @@
 //===- AttentionWorkspace.cpp - What cuDNN takes for attention's gradient ----------===//
 //
 // Programs for GPUs ask cuDNN for gradients that repeat their bits, which take a workspace
-// (ds/Runtime/AttentionPieces.h). A program's plan has it among its buffers; here the same formula says its
-// size.
+// (ds/Runtime/Program/AttentionPieces.h). A program's plan has it among its buffers; here the same formula
+// says its size.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Estimate.h"
-#include "ds/Runtime/AttentionPieces.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 
 #include <algorithm>
 

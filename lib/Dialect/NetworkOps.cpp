@@ -1,6 +1,6 @@
 //===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
 #include "OpHelpers.h"
-#include "ds/Runtime/AttentionWork.h"
+#include "ds/Runtime/Program/AttentionWork.h"
 #include "ds/Support/HeadSize.h"
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 #include "PlanBuffers.h"
 #include "PlanNotes.h"
 #include "StepSimulation.h"
-#include "ds/Analysis/MemoryPlan.h"
+#include "ds/Analysis/Packing/MemoryPlan.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/AttentionWorkspace.h"
@@ -18,7 +18,7 @@
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -8,7 +8,7 @@
 #ifndef DS_LIB_PLANNER_REUSEDISTANCE_H
 #define DS_LIB_PLANNER_REUSEDISTANCE_H
 
-#include "../Analysis/TouchedBlocks.h"
+#include "Packing/TouchedBlocks.h"
 #include "ds/Dialect/Ds.h"
 
 namespace mlir::ds {

@@ -1,12 +1,12 @@
 //===- AnalyticPlan.cpp - ds-opt as a planner by rules -----------------------------------===//
 #include "AnalyticPlan.h"
 
+#include "CommandLine/Notes.h"
+#include "CommandLine/Target.h"
 #include "Model.h"
-#include "Notes.h"
 #include "Output.h"
 #include "Pictures.h"
 #include "PlanInputs.h"
-#include "Target.h"
 #include "ds/Import/HfShape.h"
 #include "ds/Planner/AnalyticQueries.h"
 #include "ds/Planner/AnalyticTimeline.h"

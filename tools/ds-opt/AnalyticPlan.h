@@ -7,7 +7,7 @@
 #ifndef DS_TOOLS_DSOPT_ANALYTICPLAN_H
 #define DS_TOOLS_DSOPT_ANALYTICPLAN_H
 
-#include "Options.h"
+#include "CommandLine/Options.h"
 #include "ds/Config/Cluster.h"
 #include "ds/Planner/AutoPlan.h"
 

@@ -2,7 +2,7 @@
 #include "Kernels.h"
 
 #include "ds/Codegen/CompileCuda.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <numeric>
 

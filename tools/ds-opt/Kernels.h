@@ -2,9 +2,9 @@
 #ifndef DS_TOOLS_DS_OPT_KERNELS_H
 #define DS_TOOLS_DS_OPT_KERNELS_H
 
+#include "CommandLine/Options.h"
 #include "Model.h"
-#include "Options.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace ds::opt {
 

@@ -1,8 +1,8 @@
 //===- Model.cpp - A model as MLIR, wherever it came from ------------------------===//
 #include "Model.h"
 
-#include "Notes.h"
-#include "SetOverlay.h"
+#include "CommandLine/Notes.h"
+#include "CommandLine/SetOverlay.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/WeightNames.h"
 #include "ds/Import/HfModel.h"

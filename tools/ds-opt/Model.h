@@ -2,7 +2,7 @@
 #ifndef DS_TOOLS_DSOPT_MODEL_H
 #define DS_TOOLS_DSOPT_MODEL_H
 
-#include "Options.h"
+#include "CommandLine/Options.h"
 #include "ds/Config/Config.h"
 #include "ds/Dialect/Ds.h"
 #include "ds/Import/HfRequest.h"

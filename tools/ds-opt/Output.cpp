@@ -2,8 +2,8 @@
 #include "Output.h"
 
 #include "AnalyticPlan.h"
+#include "CommandLine/Notes.h"
 #include "Kernels.h"
-#include "Notes.h"
 #include "Pictures.h"
 #include "PlanInputs.h"
 #include "ds/Passes/LowerToProgram.h"
@@ -12,9 +12,9 @@
 #include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/QueryText.h"
 #include "ds/Report/PlanReport.h"
-#include "ds/Runtime/Formats/AtomicFile.h"
-#include "ds/Runtime/HostNeeds.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
+#include "ds/Runtime/Program/HostNeeds.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 #include "ds/Support/Messages.h"
 
 #include "llvm/ADT/STLExtras.h"

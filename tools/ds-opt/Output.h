@@ -2,9 +2,9 @@
 #ifndef DS_TOOLS_DSOPT_OUTPUT_H
 #define DS_TOOLS_DSOPT_OUTPUT_H
 
-#include "Basis.h"
+#include "CommandLine/Basis.h"
+#include "CommandLine/Target.h"
 #include "Model.h"
-#include "Target.h"
 #include "ds/Cost/Rates.h"
 #include "ds/Planner/AnalyticReport.h"
 #include "ds/Planner/ProgramChanges.h"

@@ -2,7 +2,7 @@
 #ifndef DS_TOOLS_DSOPT_PICTURES_H
 #define DS_TOOLS_DSOPT_PICTURES_H
 
-#include "Options.h"
+#include "CommandLine/Options.h"
 #include "ds/Report/PlanTimeline.h"
 
 namespace ds::opt {

@@ -1,7 +1,7 @@
 //===- RunPasses.cpp - What ds-opt shares with mlir-opt ----------------------------===//
 #include "RunPasses.h"
 
-#include "LineErrors.h"
+#include "CommandLine/LineErrors.h"
 #include "Model.h"
 #include "Output.h"
 #include "ds/Codegen/CompileKernels.h"

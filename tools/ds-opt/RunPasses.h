@@ -2,7 +2,7 @@
 #ifndef DS_TOOLS_DSOPT_RUNPASSES_H
 #define DS_TOOLS_DSOPT_RUNPASSES_H
 
-#include "Options.h"
+#include "CommandLine/Options.h"
 #include "ds/Support/Error.h"
 
 #include "mlir/IR/DialectRegistry.h"

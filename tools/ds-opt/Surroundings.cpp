@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Surroundings.h"
 
-#include "Notes.h"
+#include "CommandLine/Notes.h"
 #include "Output.h"
 #include "ds/Support/RunTool.h"
 #include "ds/Support/TemporaryFile.h"

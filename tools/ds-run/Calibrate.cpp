@@ -4,7 +4,7 @@
 #include "../DescribeTool.h"
 #include "Options.h"
 #include "Start.h"
-#include "ds/Runtime/Calibrate.h"
+#include "ds/Runtime/Calibrate/Calibrate.h"
 
 #include <cstring>
 

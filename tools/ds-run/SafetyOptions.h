@@ -2,7 +2,7 @@
 #ifndef DS_TOOLS_DSRUN_SAFETYOPTIONS_H
 #define DS_TOOLS_DSRUN_SAFETYOPTIONS_H
 
-#include "ds/Runtime/TrainOptions.h"
+#include "ds/Runtime/Job/TrainOptions.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,8 +1,8 @@
 //===- Start.cpp - What both command lines of ds-run begin with --------------------===//
 #include "Start.h"
 
-#include "ds/Runtime/EndSignals.h"
-#include "ds/Runtime/Waiting.h"
+#include "ds/Runtime/Process/EndSignals.h"
+#include "ds/Runtime/Process/Waiting.h"
 #include "ds/Support/Messages.h"
 #include "ds/Support/StandardStreams.h"
 

@@ -2,9 +2,9 @@
 #ifndef DS_TOOLS_DSRUN_START_H
 #define DS_TOOLS_DSRUN_START_H
 
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Formats/Outputs.h"
-#include "ds/Runtime/Restarts.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Files/Outputs.h"
+#include "ds/Runtime/Training/Restarts.h"
 
 #include <optional>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include "Options.h"
 #include "Start.h"
-#include "ds/Runtime/Tune.h"
+#include "ds/Runtime/Calibrate/Tune.h"
 
 #include <cstring>
 

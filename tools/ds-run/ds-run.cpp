@@ -1,6 +1,6 @@
 //===- ds-run.cpp - Trains a compiled model ------------------------------------===//
 //
-// Reads the command line and hands over to the runtime; see include/ds/Runtime/Trainer.h. Starts in
+// Reads the command line and hands over to the runtime; see include/ds/Runtime/Training/Trainer.h. Starts in
 // milliseconds: no MLIR, no LLVM, no LibTorch.
 //
 //===---------------------------------------------------------------------------===//
@@ -10,8 +10,8 @@
 #include "SafetyOptions.h"
 #include "Start.h"
 #include "Tune.h"
-#include "ds/Runtime/Formats/DataFiles.h"
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/Data/DataFiles.h"
+#include "ds/Runtime/Training/Trainer.h"
 #include "ds/Support/RunTool.h"
 
 #include <cstdlib>

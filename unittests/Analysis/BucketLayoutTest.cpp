@@ -1,5 +1,5 @@
 //===- BucketLayoutTest.cpp - Which parameters lie side by side -------------------===//
-#include "ds/Analysis/BucketLayout.h"
+#include "ds/Analysis/Packing/BucketLayout.h"
 
 #include "gtest/gtest.h"
 

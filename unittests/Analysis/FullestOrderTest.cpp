@@ -1,7 +1,7 @@
 //===- FullestOrderTest.cpp - Orders from the fullest moment, and from the last end -===//
-#include "FullestOrder.h"
+#include "Packing/FullestOrder.h"
 #include "PackInstances.h"
-#include "PackSearch.h"
+#include "Packing/PackSearch.h"
 #include "Planned.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #ifndef DS_UNITTESTS_ANALYSIS_GATHERINSTANCES_H
 #define DS_UNITTESTS_ANALYSIS_GATHERINSTANCES_H
 
-#include "ds/Analysis/GatherSchedule.h"
+#include "ds/Analysis/Gathers/GatherSchedule.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 //===- HeldBytesTest.cpp - Ranges of bytes against an array of them ----------------===//
-#include "HeldBytes.h"
+#include "Residency/HeldBytes.h"
 
 #include "gtest/gtest.h"
 

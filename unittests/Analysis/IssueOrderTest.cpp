@@ -1,7 +1,7 @@
 //===- IssueOrderTest.cpp - Orders against brute force and their judge ----------===//
 
-#include "OrderGraph.h"
 #include "OrderInstances.h"
+#include "Ordering/OrderGraph.h"
 
 #include <gtest/gtest.h>
 

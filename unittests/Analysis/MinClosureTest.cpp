@@ -1,5 +1,5 @@
 //===- MinClosureTest.cpp - The cheapest set that has all that it implies -------===//
-#include "ds/Analysis/MinClosure.h"
+#include "ds/Analysis/Cuts/MinClosure.h"
 
 #include "gtest/gtest.h"
 

@@ -2,7 +2,7 @@
 #ifndef DS_UNITTESTS_ANALYSIS_ORDERINSTANCES_H
 #define DS_UNITTESTS_ANALYSIS_ORDERINSTANCES_H
 
-#include "ds/Analysis/IssueOrder.h"
+#include "ds/Analysis/Ordering/IssueOrder.h"
 
 namespace ds::analysis::testing {
 

@@ -8,7 +8,7 @@
 #ifndef DS_UNITTESTS_ANALYSIS_PACKINSTANCES_H
 #define DS_UNITTESTS_ANALYSIS_PACKINSTANCES_H
 
-#include "ds/Analysis/MemoryPlan.h"
+#include "ds/Analysis/Packing/MemoryPlan.h"
 
 namespace ds::analysis::testing {
 

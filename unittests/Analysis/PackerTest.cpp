@@ -1,6 +1,6 @@
 //===- PackerTest.cpp - Hard and large plans, and the search with backjumps --------===//
-#include "ConflictSearch.h"
 #include "PackInstances.h"
+#include "Packing/ConflictSearch.h"
 #include "Planned.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #ifndef DS_UNITTESTS_ANALYSIS_PLANNED_H
 #define DS_UNITTESTS_ANALYSIS_PLANNED_H
 
-#include "ds/Analysis/MemoryPlan.h"
+#include "ds/Analysis/Packing/MemoryPlan.h"
 
 #include "gtest/gtest.h"
 

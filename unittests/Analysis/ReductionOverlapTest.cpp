@@ -1,5 +1,5 @@
 //===- ReductionOverlapTest.cpp - Waits no earlier than reductions are done -----===//
-#include "ds/Analysis/ReductionOverlap.h"
+#include "ds/Analysis/Gathers/ReductionOverlap.h"
 
 #include "gtest/gtest.h"
 

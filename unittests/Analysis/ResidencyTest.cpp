@@ -1,5 +1,5 @@
 //===- ResidencyTest.cpp - One choice among keep, bring back, make again and pieces ==//
-#include "ResidencySolver.h"
+#include "Residency/ResidencySolver.h"
 
 #include "gtest/gtest.h"
 

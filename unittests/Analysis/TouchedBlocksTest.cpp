@@ -1,5 +1,5 @@
 //===- TouchedBlocksTest.cpp - Runs of blocks against one entry for each ----------===//
-#include "TouchedBlocks.h"
+#include "Packing/TouchedBlocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 //===- WasteSearchTest.cpp - Packing below a given height ---------------------------===//
-#include "WasteSearch.h"
+#include "Packing/WasteSearch.h"
 
 #include "PackInstances.h"
 

@@ -6,7 +6,7 @@
 #include "KernelBody.h"
 #include "MathExpansion.h"
 #include "ObjectCode.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

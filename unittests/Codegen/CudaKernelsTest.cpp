@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "CudaEmulator.h"
 #include "ds/Codegen/CompileCuda.h"
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 #include <cmath>
 #include <cstring>
 #include <gmock/gmock.h>

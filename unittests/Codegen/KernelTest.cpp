@@ -2,7 +2,7 @@
 
 #include "KernelHarness.h"
 #include "ds/Codegen/KernelClass.h"
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 #include <cmath>
 #include <cstring>
 #include <gmock/gmock.h>

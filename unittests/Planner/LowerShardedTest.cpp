@@ -3,7 +3,7 @@
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Planner/PlanSummary.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

@@ -12,7 +12,7 @@
 #include "ds/Passes/TrainingFromConfig.h"
 #include "ds/Planner/PlanModel.h"
 #include "ds/Planner/PlanSummary.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

@@ -1,5 +1,5 @@
 //===- CollectiveTest.cpp - What the table of collectives says ---------------------===//
-#include "ds/Runtime/Collective.h"
+#include "ds/Runtime/Program/Collective.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "ProgramBuilder.h"
 
-#include "ds/Runtime/ConvForm.h"
+#include "ds/Runtime/Program/ConvForm.h"
 
 #include <functional>
 #include <vector>

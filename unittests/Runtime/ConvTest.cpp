@@ -5,10 +5,10 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ConvReference.h"
-#include "Cpu/Convert.h"
+#include "Program/Elements.h"
 
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/OnednnConv.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Onednn/OnednnConv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "FakeRanks.h"
 #include "ProgramBuilder.h"
 
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

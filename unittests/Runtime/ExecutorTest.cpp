@@ -5,8 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 
-#include "ds/Runtime/CpuFeatures.h"
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Process/CpuFeatures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 #ifndef DS_UNITTESTS_RUNTIME_FAKERANKS_H
 #define DS_UNITTESTS_RUNTIME_FAKERANKS_H
 
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <algorithm>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 //===- HostNeedsTest.cpp - What a program on an accelerator takes of its host -------===//
-#include "ds/Runtime/HostNeeds.h"
+#include "ds/Runtime/Program/HostNeeds.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #ifndef DS_UNITTESTS_RUNTIME_KERNELTESTUTIL_H
 #define DS_UNITTESTS_RUNTIME_KERNELTESTUTIL_H
 
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 #include <gtest/gtest.h>
 

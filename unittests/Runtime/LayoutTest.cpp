@@ -3,7 +3,7 @@
 // Random meshes, shapes and layouts against a model that places one element after the other.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Layout.h"
+#include "ds/Runtime/Program/Layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

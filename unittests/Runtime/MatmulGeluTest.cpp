@@ -6,10 +6,10 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 
-#include "Cpu/Convert.h"
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/Library.h"
-#include "ds/Runtime/ProductBlocks.h"
+#include "Program/Elements.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <gtest/gtest.h>
 

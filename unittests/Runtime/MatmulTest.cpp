@@ -8,9 +8,9 @@
 #include "ProgramBuilder.h"
 
 #include "Cpu/BlockedProduct.h"
-#include "Cpu/Convert.h"
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/ProductBlocks.h"
+#include "Program/Elements.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 // Random meshes against a model that counts through all coordinates, and the mistakes that a mesh can have.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Mesh.h"
+#include "ds/Runtime/Program/Mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

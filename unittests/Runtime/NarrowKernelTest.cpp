@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "KernelTestUtil.h"
 
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <cstring>
 

@@ -5,11 +5,11 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 
-#include "Cpu/Convert.h"
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/ProductBlocks.h"
-#include "ds/Runtime/ProductTuning.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "Program/Elements.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
+#include "ds/Runtime/Onednn/ProductTuning.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #ifndef DS_UNITTESTS_RUNTIME_PROGRAMBUILDER_H
 #define DS_UNITTESTS_RUNTIME_PROGRAMBUILDER_H
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <bit>
 #include <fstream>

@@ -3,7 +3,7 @@
 #include "RankedRegression.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
-#include "ds/Runtime/Restarts.h"
+#include "ds/Runtime/Training/Restarts.h"
 
 using namespace ds;
 using namespace ds::rt;

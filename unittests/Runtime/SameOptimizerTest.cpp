@@ -1,6 +1,6 @@
 //===- SameOptimizerTest.cpp - Whose moments a program goes on with -------------------===//
 
-#include "Training/SameOptimizer.h"
+#include "Saving/SameOptimizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include "PassedOn.h"
 
 #include "Program/Execution.h"
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

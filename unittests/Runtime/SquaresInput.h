@@ -2,8 +2,8 @@
 #ifndef DS_UNITTESTS_RUNTIME_SQUARESINPUT_H
 #define DS_UNITTESTS_RUNTIME_SQUARESINPUT_H
 
-#include "ds/Runtime/Kernels.h"
-#include "ds/Runtime/Library.h"
+#include "ds/Kernels/Kernels.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <bit>
 #include <cmath>

@@ -2,9 +2,9 @@
 #include "TwoStages.h"
 
 #include "Program/Stages.h"
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/Groups.h"
-#include "ds/Runtime/Weights.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Program/Groups.h"
+#include "ds/Runtime/State/Weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Verdict.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 namespace ds::rt {
 namespace {

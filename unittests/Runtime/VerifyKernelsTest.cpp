@@ -1,7 +1,7 @@
 //===- VerifyKernelsTest.cpp - What launches of kernels must obey --------------===//
 #include "Verdict.h"
 
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 
 namespace ds::rt {
 namespace {

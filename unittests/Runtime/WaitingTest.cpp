@@ -1,6 +1,6 @@
 //===- WaitingTest.cpp - How the threads of parallel regions wait ----------------===//
 
-#include "ds/Runtime/Waiting.h"
+#include "ds/Runtime/Process/Waiting.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "ProgramBuilder.h"
 
 #include "ds/Runtime/Formats/SafeTensors.h"
-#include "ds/Runtime/Weights.h"
+#include "ds/Runtime/State/Weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #define DS_CODEGEN_COMPILEKERNELS_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct TargetCpu {
 /// The processor called `name`; "" and "host" are this machine's. Fails (exit code 2) for a name LLVM lacks.
 ::ds::Result<TargetCpu> findTargetCpu(StringRef name);
 
-/// One function of the image; see Kernel in ds/Runtime/Program.h for how it is called.
+/// One function of the image; see Kernel in ds/Runtime/Program/Program.h for how it is called.
 struct CompiledKernel {
   std::string symbol;
   int64_t extent = 0, grain = 1;

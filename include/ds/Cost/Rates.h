@@ -11,7 +11,7 @@
 #define DS_COST_RATES_H
 
 #include "ds/Config/Cluster.h"
-#include "ds/Runtime/AttentionWork.h"
+#include "ds/Runtime/Program/AttentionWork.h"
 
 #include <string_view>
 

@@ -3,7 +3,7 @@
 #define DS_DIALECT_COLLECTIVES_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Collective.h"
+#include "ds/Runtime/Program/Collective.h"
 
 namespace mlir::ds {
 

@@ -7,7 +7,7 @@
 #ifndef DS_DIALECT_DS_H
 #define DS_DIALECT_DS_H
 
-#include "ds/Runtime/Mesh.h"
+#include "ds/Runtime/Program/Mesh.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

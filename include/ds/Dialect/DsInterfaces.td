@@ -123,7 +123,7 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
 def LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   let cppNamespace = "::mlir::ds";
   let description = [{
-    An op that a library function computes (include/ds/Runtime/Library.h). The call's operands are the op's
+    An op that a library function computes (include/ds/Runtime/Program/Library.h). The call's operands are the op's
     operands and results in the function's order.
   }];
   let methods = [

@@ -250,7 +250,7 @@ def Ds_PresumedOp : Ds_Op<"presumed", [InPhases<"Scheduled", "Scheduled">, AllTy
 def Ds_CallOp : Ds_Op<"call", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a library function";
   let description = [{
-    `callee` is a function of include/ds/Runtime/Library.h, operands are in its order; those at the positions
+    `callee` is a function of include/ds/Runtime/Program/Library.h, operands are in its order; those at the positions
     `writes` are written (and those among `reads_writes` also read). `params` are integers and floats.
 
     Constraints:

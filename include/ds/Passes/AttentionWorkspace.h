@@ -3,7 +3,7 @@
 #define DS_PASSES_ATTENTIONWORKSPACE_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/AttentionPieces.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 
 namespace mlir::ds {
 

@@ -3,7 +3,7 @@
 #define DS_PASSES_LIBRARYTABLE_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include "llvm/ADT/StringRef.h"
 

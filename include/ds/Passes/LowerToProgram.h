@@ -8,7 +8,7 @@
 #define DS_PASSES_LOWERTOPROGRAM_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace mlir::ds {
 

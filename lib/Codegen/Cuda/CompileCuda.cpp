@@ -10,7 +10,7 @@
 #include "KernelBody.h"
 #include "KernelLibrary.h"
 #include "ObjectCode.h"
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"

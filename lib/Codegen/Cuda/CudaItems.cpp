@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "CudaBuilder.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace mlir::ds::codegen {
 namespace {

@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 using namespace mlir::ds;
 namespace rt = ::ds::rt;

@@ -9,7 +9,7 @@
 #include "ds/Dialect/WeightNames.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <map>
 #include <tuple>

@@ -4,11 +4,11 @@
 // independent checker look at the answer, and writes the offsets into the IR.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Analysis/MemoryPlan.h"
+#include "ds/Analysis/Packing/MemoryPlan.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_PLANMEMORY

@@ -6,7 +6,7 @@
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Runtime/AttentionPieces.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 
 #include <numeric>
 

@@ -35,7 +35,7 @@
 #include "ForwardChoices.h"
 #include "LossPieces.h"
 #include "SegmentMemory.h"
-#include "ds/Analysis/Residency.h"
+#include "ds/Analysis/Residency/Residency.h"
 #include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -3,7 +3,7 @@
 
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/CommandCost.h"
-#include "ds/Runtime/AttentionWork.h"
+#include "ds/Runtime/Program/AttentionWork.h"
 
 using namespace mlir;
 using namespace mlir::ds;

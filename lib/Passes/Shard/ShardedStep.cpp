@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ShardedStep.h"
 
-#include "ds/Analysis/BucketLayout.h"
+#include "ds/Analysis/Packing/BucketLayout.h"
 
 #include "mlir/IR/TypeUtilities.h"
 

@@ -3,7 +3,7 @@
 #define DS_LIB_PASSES_SUPPORT_RUNTIMEBUFFER_H
 
 #include "ds/Dialect/Collectives.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace mlir::ds {
 

@@ -4,7 +4,7 @@
 
 #include "RuntimeBuffer.h"
 #include "ds/Passes/LibraryTable.h"
-#include "ds/Runtime/ConvForm.h"
+#include "ds/Runtime/Program/ConvForm.h"
 
 #include "llvm/ADT/bit.h"
 

@@ -1,7 +1,7 @@
 //===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
 #include "ds/Passes/ScheduledFunction.h"
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include "llvm/ADT/SetVector.h"
 

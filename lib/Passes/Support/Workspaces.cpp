@@ -4,9 +4,9 @@
 #include "RuntimeCall.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Passes/AttentionWorkspace.h"
-#include "ds/Runtime/Library.h"
-#include "ds/Runtime/OnednnConv.h"
-#include "ds/Runtime/ProductBlocks.h"
+#include "ds/Runtime/Onednn/OnednnConv.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
+#include "ds/Runtime/Program/Library.h"
 
 using namespace mlir;
 using namespace mlir::ds;

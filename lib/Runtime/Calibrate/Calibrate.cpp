@@ -4,12 +4,12 @@
 // the operating system in the same way as ds-opt asks.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Calibrate.h"
+#include "ds/Runtime/Calibrate/Calibrate.h"
 
-#include "../Clock.h"
 #include "Context.h"
+#include "Process/Clock.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 #include "ds/Support/HostMemory.h"
 #include "ds/Support/Processors.h"
 

@@ -1,7 +1,7 @@
 //===- CommandList.cpp - A program of single library commands --------------------===//
 #include "CommandList.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 #include "ds/Support/Align.h"
 
 namespace ds::rt {

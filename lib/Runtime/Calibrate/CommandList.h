@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_CALIBRATE_COMMANDLIST_H
 #define DS_LIB_RUNTIME_CALIBRATE_COMMANDLIST_H
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <utility>
 #include <vector>

@@ -1,7 +1,7 @@
 //===- Context.cpp - What all parts of a calibration share ------------------------===//
 #include "Context.h"
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <fmt/format.h>
 

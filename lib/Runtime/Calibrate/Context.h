@@ -5,7 +5,7 @@
 #include "Figures.h"
 #include "Workbench.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 namespace ds::rt {
 

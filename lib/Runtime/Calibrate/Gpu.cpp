@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Gpu.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

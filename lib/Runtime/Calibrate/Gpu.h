@@ -5,7 +5,7 @@
 #include "Figures.h"
 #include "GpuBench.h"
 
-#include "ds/Runtime/Calibrate.h"
+#include "ds/Runtime/Calibrate/Calibrate.h"
 
 #include <cstdio>
 

@@ -1,11 +1,11 @@
 //===- GpuBench.cpp - Single library commands on a GPU ----------------------------===//
 #include "GpuBench.h"
 
-#include "../Clock.h"
+#include "Process/Clock.h"
 
-#include "ds/Runtime/AttentionPieces.h"
-#include "ds/Runtime/Library.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
+#include "ds/Runtime/Program/Library.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <algorithm>
 #include <cstring>

@@ -10,7 +10,7 @@
 #include "CommandList.h"
 #include "Sampling.h"
 
-#include "ds/Runtime/Device.h"
+#include "ds/Runtime/Engine/Device.h"
 
 namespace ds::rt {
 

@@ -2,7 +2,7 @@
 #include "Functions.h"
 #include "Gpu.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

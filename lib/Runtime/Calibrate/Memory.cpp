@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Context.h"
 
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 #include <algorithm>
 

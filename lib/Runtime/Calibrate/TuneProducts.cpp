@@ -4,16 +4,16 @@
 // slower, and hits all forms alike. A form must be clearly faster than the usual one to be taken.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Tune.h"
+#include "ds/Runtime/Calibrate/Tune.h"
 
-#include "../Clock.h"
 #include "Context.h"
-#include "Cpu/MatmulOperands.h"
+#include "Process/Clock.h"
+#include "Program/MatmulOperands.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
-#include "ds/Runtime/ProductBlocks.h"
-#include "ds/Runtime/ProductTuning.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
+#include "ds/Runtime/Onednn/ProductTuning.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 #include "ds/Support/Align.h"
 
 #include <fmt/chrono.h>

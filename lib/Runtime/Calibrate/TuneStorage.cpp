@@ -8,7 +8,7 @@
 #include "Context.h"
 
 #include "Storage/StorageFile.h"
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <fmt/format.h>
 

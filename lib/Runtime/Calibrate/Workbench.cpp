@@ -1,10 +1,10 @@
 //===- Workbench.cpp - Single library commands to measure ------------------------===//
 #include "Workbench.h"
 
-#include "ds/Runtime/Library.h"
-#include "ds/Runtime/OnednnPlugin.h"
-#include "ds/Runtime/ProductBlocks.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Onednn/OnednnPlugin.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
+#include "ds/Runtime/Program/Library.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 #include "Cpu/Task.h"
 #include "Sampling.h"
 
-#include "ds/Runtime/Arena.h"
+#include "ds/Runtime/Cpu/Arena.h"
 
 namespace ds::rt {
 

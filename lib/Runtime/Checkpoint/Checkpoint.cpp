@@ -8,7 +8,7 @@
 #include "ds/Runtime/Checkpoint/Checkpoint.h"
 
 #include "ChunkReader.h"
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Program/Shape.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"

@@ -2,11 +2,11 @@
 
 #include "ChunkReader.h"
 
-#include "AlignedBlock.h"
-#include "Formats/Text.h"
+#include "Files/AlignedBlock.h"
+#include "Files/Text.h"
 #include "StartThreads.h"
 
-#include "ds/Runtime/Checkpoint/FileLayer.h"
+#include "ds/Runtime/Files/FileLayer.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 
 #include "ds/Runtime/Checkpoint/Manifest.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 
 #include <nlohmann/json.hpp>
 

@@ -7,7 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
 

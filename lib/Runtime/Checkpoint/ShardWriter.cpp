@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/Checkpoint/ShardWriter.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
 
-#include "AlignedBlock.h"
+#include "Files/AlignedBlock.h"
 #include "StartThreads.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 
 #include "ds/Runtime/Checkpoint/Store.h"
 
-#include "Formats/Text.h"
-#include "ds/Runtime/Formats/MappedFile.h"
+#include "Files/Text.h"
+#include "ds/Runtime/Files/MappedFile.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "Batches.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Words.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/CheckpointTool/Describe.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Words.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"

@@ -1,6 +1,6 @@
 //===- DescribeStore.cpp - A directory of checkpoints in words ----------------------------===//
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Program/Shape.h"
 #include "Words.h"
 

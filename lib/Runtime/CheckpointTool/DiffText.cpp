@@ -1,6 +1,6 @@
 //===- DiffText.cpp - In what two checkpoints differ, in words --------------------------===//
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Words.h"
 
 #include "ds/Runtime/CheckpointTool/Diff.h"

@@ -3,11 +3,11 @@
 #include "ds/Runtime/CheckpointTool/Export.h"
 
 #include "ExportFiles.h"
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Words.h"
 
-#include "ds/Runtime/Checkpoint/FileLayer.h"
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
+#include "ds/Runtime/Files/FileLayer.h"
 #include "ds/Support/ModelConfig.h"
 
 #include <fmt/format.h>

@@ -3,11 +3,11 @@
 #include "ExportFiles.h"
 
 #include "Batches.h"
+#include "Files/Text.h"
 #include "Formats/Convert.h"
-#include "Formats/Text.h"
 #include "Words.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 
 #include <fmt/format.h>

@@ -2,15 +2,15 @@
 
 #include "ds/Runtime/CheckpointTool/Import.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "LostValues.h"
 #include "Words.h"
 #include "WriteWhole.h"
 
 #include "ds/Runtime/Checkpoint/Checkpoint.h"
 #include "ds/Runtime/Checkpoint/Store.h"
-#include "ds/Runtime/ForeignCheckpoint.h"
-#include "ds/Runtime/Formats/MappedFile.h"
+#include "ds/Runtime/Files/MappedFile.h"
+#include "ds/Runtime/Foreign/ForeignCheckpoint.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 
 #include "LostValues.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Words.h"
 
 #include <fmt/format.h>

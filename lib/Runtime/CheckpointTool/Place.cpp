@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/CheckpointTool/Place.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
 

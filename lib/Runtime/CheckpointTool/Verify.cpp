@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/CheckpointTool/Verify.h"
 
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "VerifyFile.h"
 #include "Words.h"
 

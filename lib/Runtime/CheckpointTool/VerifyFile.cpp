@@ -8,8 +8,8 @@
 
 #include "VerifyFile.h"
 
+#include "Files/Text.h"
 #include "Formats/SafeTensorsHeader.h"
-#include "Formats/Text.h"
 
 #include <fmt/format.h>
 

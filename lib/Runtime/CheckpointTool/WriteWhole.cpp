@@ -3,7 +3,7 @@
 #include "WriteWhole.h"
 
 #include "Batches.h"
-#include "Formats/Text.h"
+#include "Files/Text.h"
 #include "Words.h"
 
 #include "ds/Runtime/Checkpoint/ShardWriter.h"

@@ -12,7 +12,7 @@
 #include "Control.h"
 #include "Transport.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 #include <memory>
 

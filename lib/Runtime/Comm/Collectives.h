@@ -16,7 +16,7 @@
 
 #include "Channel.h"
 
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 namespace ds::rt {
 

@@ -9,7 +9,7 @@
 
 #include "Stacks.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #include "Solo.h"
 #include "Stacks.h"
 
-#include "ds/Runtime/EndSignals.h"
+#include "ds/Runtime/Process/EndSignals.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 //===- Plugins.cpp - Opens the plugins of communication --------------------------===//
 #include "Plugins.h"
 
-#include "../PluginFile.h"
+#include "Process/PluginFile.h"
 
 namespace ds::rt {
 

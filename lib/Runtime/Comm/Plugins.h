@@ -2,8 +2,8 @@
 #ifndef DS_LIB_RUNTIME_COMM_PLUGINS_H
 #define DS_LIB_RUNTIME_COMM_PLUGINS_H
 
-#include "Gloo/GlooPlugin.h"
-#include "Pmix/PmixPlugin.h"
+#include "GlooPlugin.h"
+#include "PmixPlugin.h"
 
 #include "ds/Support/Error.h"
 

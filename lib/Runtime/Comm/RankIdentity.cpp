@@ -1,7 +1,7 @@
 //===- RankIdentity.cpp - Which rank this process is ------------------------------------===//
 #include "Plugins.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 #include <fmt/format.h>
 

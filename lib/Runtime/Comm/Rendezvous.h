@@ -11,7 +11,7 @@
 #include "Card.h"
 #include "Socket.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 #include <sys/types.h>
 #include <vector>

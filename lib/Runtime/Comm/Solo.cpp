@@ -4,7 +4,7 @@
 #include "Card.h"
 #include "Plugins.h"
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_COMM_SOLO_H
 #define DS_LIB_RUNTIME_COMM_SOLO_H
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 namespace ds::rt {
 

@@ -1,6 +1,6 @@
 //===- Stats.cpp - What collectives have cost ------------------------------------===//
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Symbols.h"
 
-#include "ds/Runtime/Formats/MappedFile.h"
+#include "ds/Runtime/Files/MappedFile.h"
 
 #include <fmt/format.h>
 

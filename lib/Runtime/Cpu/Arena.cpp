@@ -5,7 +5,7 @@
 // one.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Arena.h"
+#include "ds/Runtime/Cpu/Arena.h"
 
 #include "ds/Support/Align.h"
 #include "ds/Support/HostMemory.h"

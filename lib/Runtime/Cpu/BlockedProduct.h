@@ -4,7 +4,7 @@
 
 #include "Task.h"
 
-#include "ds/Runtime/ProductBlocks.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
 
 namespace ds::rt {
 

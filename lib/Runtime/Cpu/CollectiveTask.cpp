@@ -8,7 +8,7 @@
 
 #include "Program/Verify.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 namespace ds::rt {
 namespace {

@@ -7,9 +7,9 @@
 #include "Task.h"
 
 #include "Program/Verify.h"
-#include "ds/Runtime/OnednnConv.h"
-#include "ds/Runtime/OnednnPlugin.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Onednn/OnednnConv.h"
+#include "ds/Runtime/Onednn/OnednnPlugin.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

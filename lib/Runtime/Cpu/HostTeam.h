@@ -9,7 +9,7 @@
 #ifndef DS_LIB_RUNTIME_CPU_HOSTTEAM_H
 #define DS_LIB_RUNTIME_CPU_HOSTTEAM_H
 
-#include "ds/Runtime/Parallel.h"
+#include "ds/Kernels/Parallel.h"
 #include "ds/Support/Error.h"
 
 #include <atomic>

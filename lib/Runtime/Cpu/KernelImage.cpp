@@ -4,12 +4,12 @@
 // SIGILL.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/KernelImage.h"
+#include "ds/Runtime/Cpu/KernelImage.h"
 
 #include "Program/ElfImage.h"
 #include "Program/Verify.h"
-#include "ds/Runtime/CpuFeatures.h"
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Process/CpuFeatures.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 #include "ds/Support/FileSizeLimit.h"
 
 #include <fmt/format.h>

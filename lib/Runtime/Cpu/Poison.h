@@ -7,7 +7,7 @@
 #ifndef DS_LIB_RUNTIME_CPU_POISON_H
 #define DS_LIB_RUNTIME_CPU_POISON_H
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
 #include <functional>

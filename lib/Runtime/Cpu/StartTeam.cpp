@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "StartTeam.h"
 
-#include "ds/Runtime/Parallel.h"
+#include "ds/Kernels/Parallel.h"
 #include "ds/Support/RunTool.h"
 
 #include <atomic>

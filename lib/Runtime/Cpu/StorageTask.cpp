@@ -2,7 +2,7 @@
 #include "Task.h"
 
 #include "Program/Verify.h"
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <optional>
 

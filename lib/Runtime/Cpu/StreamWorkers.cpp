@@ -5,7 +5,7 @@
 //===---------------------------------------------------------------------------===//
 #include "StreamWorkers.h"
 
-#include "Clock.h"
+#include "Process/Clock.h"
 
 #include "ds/Support/RunTool.h"
 

@@ -11,7 +11,7 @@
 #define DS_LIB_RUNTIME_CPU_STREAMWORKERS_H
 
 #include "HostTeam.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
 #include <atomic>

@@ -6,10 +6,10 @@
 #include "Task.h"
 
 #include "BlockedProduct.h"
-#include "MatmulOperands.h"
+#include "Program/MatmulOperands.h"
 #include "Program/Verify.h"
-#include "ds/Runtime/Parallel.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Kernels/Parallel.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

@@ -6,10 +6,10 @@
 #ifndef DS_LIB_RUNTIME_CPU_TASK_H
 #define DS_LIB_RUNTIME_CPU_TASK_H
 
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/KernelImage.h"
-#include "ds/Runtime/Kernels.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Kernels/Kernels.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Cpu/KernelImage.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
 #include <functional>

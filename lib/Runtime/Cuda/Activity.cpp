@@ -8,7 +8,7 @@
 
 #ifdef DS_HAS_CUPTI
 
-#include "Library.h"
+#include "Cuda/Binding/Library.h"
 #include "ds/Support/Environment.h"
 
 #include <cupti.h>

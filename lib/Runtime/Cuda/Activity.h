@@ -9,7 +9,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_ACTIVITY_H
 #define DS_LIB_RUNTIME_CUDA_ACTIVITY_H
 
-#include "ds/Runtime/Device.h"
+#include "ds/Runtime/Engine/Device.h"
 
 namespace ds::rt::cuda {
 

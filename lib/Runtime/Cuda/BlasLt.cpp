@@ -1,7 +1,7 @@
 //===- BlasLt.cpp - Opens cuBLASLt ----------------------------------------------------===//
 #include "BlasLt.h"
 
-#include "Library.h"
+#include "Cuda/Binding/Library.h"
 
 namespace ds::rt::cuda {
 

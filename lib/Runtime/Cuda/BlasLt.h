@@ -9,8 +9,8 @@
 #ifndef DS_LIB_RUNTIME_CUDA_BLASLT_H
 #define DS_LIB_RUNTIME_CUDA_BLASLT_H
 
-#include "AlgorithmCache.h"
-#include "Binding.h"
+#include "Cuda/Binding/AlgorithmCache.h"
+#include "Cuda/Binding/Binding.h"
 
 #include <cublasLt.h>
 

@@ -2,10 +2,10 @@
 #include "Commands.h"
 
 #include "BlasLt.h"
-#include "Choices.h"
-#include "Cuda/Cudnn/CudnnCommands.h"
+#include "Cuda/Binding/Choices.h"
+#include "CudnnCommands.h"
 
-#include "ds/Runtime/ConvForm.h"
+#include "ds/Runtime/Program/ConvForm.h"
 
 #include <fmt/format.h>
 

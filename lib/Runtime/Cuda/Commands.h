@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_COMMANDS_H
 #define DS_LIB_RUNTIME_CUDA_COMMANDS_H
 
-#include "Binding.h"
+#include "Cuda/Binding/Binding.h"
 
 namespace ds::rt::cuda {
 

@@ -2,12 +2,12 @@
 #include "CudaDevice.h"
 
 #include "Activity.h"
-#include "Choices.h"
+#include "Cuda/Binding/Choices.h"
 #include "Nvml.h"
 #include "Nvtx.h"
 #include "Program/ElfImage.h"
 #include "Program/Execution.h"
-#include "ds/Runtime/HostNeeds.h"
+#include "ds/Runtime/Program/HostNeeds.h"
 
 #include <fmt/format.h>
 

@@ -8,9 +8,9 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDADEVICE_H
 #define DS_LIB_RUNTIME_CUDA_CUDADEVICE_H
 
-#include "Binding.h"
+#include "Cuda/Binding/Binding.h"
+#include "Cuda/Binding/Driver.h"
 #include "CudaPlugin.h"
-#include "Driver.h"
 #include "Nccl.h"
 
 #include <deque>

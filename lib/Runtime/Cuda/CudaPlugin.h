@@ -8,8 +8,8 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDAPLUGIN_H
 #define DS_LIB_RUNTIME_CUDA_CUDAPLUGIN_H
 
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Device.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Engine/Device.h"
 
 namespace ds::rt {
 

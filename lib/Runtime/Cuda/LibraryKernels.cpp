@@ -8,7 +8,7 @@
 
 #include "../../../kernels/CudaCommands.h"
 
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 // (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
 //
 //===---------------------------------------------------------------------------===//
-#include "AlgorithmChoice.h"
-#include "Choices.h"
-#include "Cpu/MatmulOperands.h"
+#include "Cuda/Binding/AlgorithmChoice.h"
+#include "Cuda/Binding/Choices.h"
 #include "Product.h"
+#include "Program/MatmulOperands.h"
 #include "Program/Verify.h"
 
 #include "ds/Support/Environment.h"

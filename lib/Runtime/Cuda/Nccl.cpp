@@ -1,7 +1,7 @@
 //===- Nccl.cpp - Connects ranks by NCCL --------------------------------------------------===//
 #include "Nccl.h"
 
-#include "Library.h"
+#include "Cuda/Binding/Library.h"
 
 #include <algorithm>
 #include <condition_variable>

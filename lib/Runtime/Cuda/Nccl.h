@@ -19,8 +19,8 @@
 #ifndef DS_LIB_RUNTIME_CUDA_NCCL_H
 #define DS_LIB_RUNTIME_CUDA_NCCL_H
 
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Groups.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Program/Groups.h"
 
 #include <nccl.h>
 

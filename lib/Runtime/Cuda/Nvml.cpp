@@ -1,7 +1,7 @@
 //===- Nvml.cpp - Who holds a device's memory ---------------------------------------===//
 #include "Nvml.h"
 
-#include "Library.h"
+#include "Cuda/Binding/Library.h"
 #include "NvmlApi.h"
 
 #include <fstream>

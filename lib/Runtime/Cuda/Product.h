@@ -4,8 +4,8 @@
 
 #include "BlasLt.h"
 
-#include "ds/Runtime/Library.h"
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/Onednn/OnednnPlugin.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <span>
 #include <vector>

@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Commands.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

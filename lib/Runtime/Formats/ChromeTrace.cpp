@@ -2,8 +2,8 @@
 
 #include "ds/Runtime/Formats/ChromeTrace.h"
 
-#include "Text.h"
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "Files/Text.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 
 #include <algorithm>
 #include <cstdio>

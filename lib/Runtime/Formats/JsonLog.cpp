@@ -2,8 +2,8 @@
 
 #include "ds/Runtime/Formats/JsonLog.h"
 
-#include "OutputPath.h"
-#include "Text.h"
+#include "Files/OutputPath.h"
+#include "Files/Text.h"
 
 #include <cerrno>
 #include <charconv>

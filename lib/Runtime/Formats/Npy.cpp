@@ -2,7 +2,7 @@
 
 #include "ds/Runtime/Formats/Npy.h"
 
-#include "Text.h"
+#include "Files/Text.h"
 
 #include <array>
 #include <charconv>

@@ -2,8 +2,8 @@
 
 #include "ds/Runtime/Formats/Pickle.h"
 
+#include "Files/Text.h"
 #include "PickleTables.h"
-#include "Text.h"
 
 #include <algorithm>
 #include <bit>

@@ -5,8 +5,8 @@
 //
 //===---------------------------------------------------------------------------===//
 
+#include "Files/Text.h"
 #include "PickleMachine.h"
-#include "Text.h"
 
 #include <memory>
 #include <new>

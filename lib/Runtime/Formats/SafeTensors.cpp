@@ -2,9 +2,9 @@
 
 #include "ds/Runtime/Formats/SafeTensors.h"
 
+#include "Files/Text.h"
 #include "SafeTensorsHeader.h"
-#include "Text.h"
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 
 #include <algorithm>
 #include <bit>

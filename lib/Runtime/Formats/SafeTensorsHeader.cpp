@@ -8,7 +8,7 @@
 
 #include "SafeTensorsHeader.h"
 
-#include "Text.h"
+#include "Files/Text.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 
 #include <nlohmann/json.hpp>

@@ -7,7 +7,7 @@
 
 #include "SafeTensorsIndex.h"
 
-#include "Text.h"
+#include "Files/Text.h"
 
 #include <nlohmann/json.hpp>
 

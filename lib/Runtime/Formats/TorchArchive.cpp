@@ -2,7 +2,7 @@
 
 #include "TorchArchive.h"
 
-#include "Text.h"
+#include "Files/Text.h"
 
 #include <algorithm>
 #include <vector>

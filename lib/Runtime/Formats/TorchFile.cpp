@@ -2,8 +2,8 @@
 
 #include "ds/Runtime/Formats/TorchFile.h"
 
-#include "OpenFile.h"
-#include "Text.h"
+#include "Files/OpenFile.h"
+#include "Files/Text.h"
 #include "TorchArchive.h"
 
 #include <cassert>

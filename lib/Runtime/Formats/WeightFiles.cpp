@@ -1,7 +1,7 @@
 //===- WeightFiles.cpp - The shards of a model's weights -----------------------===//
 
+#include "Files/Text.h"
 #include "SafeTensorsIndex.h"
-#include "Text.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 
 #include "Monitors.h"
 
-#include "Clock.h"
-#include "Formats/Text.h"
+#include "Files/Text.h"
+#include "Process/Clock.h"
 
 #include <fmt/format.h>
 

@@ -10,9 +10,9 @@
 
 #include "EventRecords.h"
 
-#include "ds/Runtime/Formats/AppendedFile.h"
+#include "ds/Runtime/Files/AppendedFile.h"
 #include "ds/Runtime/Formats/JsonLog.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <map>
 #include <optional>

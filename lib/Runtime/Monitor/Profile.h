@@ -9,8 +9,8 @@
 #ifndef DS_LIB_RUNTIME_MONITOR_PROFILE_H
 #define DS_LIB_RUNTIME_MONITOR_PROFILE_H
 
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <array>
 #include <map>

@@ -1,6 +1,6 @@
 //===- ConvWorkspace.cpp - Lays out what a convolution needs besides operands --===//
-#include "ds/Runtime/OnednnConv.h"
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/Onednn/OnednnConv.h"
+#include "ds/Runtime/Onednn/OnednnPlugin.h"
 #include "ds/Support/Align.h"
 
 namespace ds::rt {

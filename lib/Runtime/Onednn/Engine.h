@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_ONEDNN_ENGINE_H
 #define DS_LIB_RUNTIME_ONEDNN_ENGINE_H
 
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/Onednn/OnednnPlugin.h"
 
 #include <dnnl.hpp>
 

@@ -3,9 +3,9 @@
 // Finds the plugin. Linked by ds-opt as well, so nothing here may need more than the program struct.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/OnednnPlugin.h"
+#include "ds/Runtime/Onednn/OnednnPlugin.h"
 
-#include "../PluginFile.h"
+#include "Process/PluginFile.h"
 #include "ds/Support/Align.h"
 #include "ds/Support/RunTool.h"
 

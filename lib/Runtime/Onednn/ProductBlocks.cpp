@@ -1,5 +1,5 @@
 //===- ProductBlocks.cpp - Cuts 16-bit products into f32 blocks ----------------===//
-#include "ds/Runtime/ProductBlocks.h"
+#include "ds/Runtime/Onednn/ProductBlocks.h"
 
 #include "ds/Support/Align.h"
 

@@ -1,5 +1,5 @@
 //===- ProductTuning.cpp - Which form of each product is fastest on a machine ---===//
-#include "ds/Runtime/ProductTuning.h"
+#include "ds/Runtime/Onednn/ProductTuning.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 //===- AttentionPieces.cpp - Attention by cuDNN, in pieces that fit a workspace --===//
-#include "ds/Runtime/AttentionPieces.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 #include "ds/Support/Align.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 //===- ConvForm.cpp - What a convolution command computes ----------------------===//
-#include "ds/Runtime/ConvForm.h"
+#include "ds/Runtime/Program/ConvForm.h"
 
 #include "ds/Support/Align.h"
 

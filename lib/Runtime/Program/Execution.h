@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_PROGRAM_EXECUTION_H
 #define DS_LIB_RUNTIME_PROGRAM_EXECUTION_H
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace ds::rt {
 

@@ -1,5 +1,5 @@
 //===- Groups.cpp - Whom the collectives of a program meet ---------------------===//
-#include "ds/Runtime/Groups.h"
+#include "ds/Runtime/Program/Groups.h"
 
 #include <set>
 

@@ -1,7 +1,7 @@
 //===- HostNeeds.cpp - What a program on an accelerator takes of its host ---------===//
-#include "ds/Runtime/HostNeeds.h"
+#include "ds/Runtime/Program/HostNeeds.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 #include "ds/Support/Align.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 //===- Layout.cpp - Which elements of a state a rank holds ---------------------===//
-#include "ds/Runtime/Layout.h"
+#include "ds/Runtime/Program/Layout.h"
 
 #include "Shape.h"
 

@@ -4,7 +4,7 @@
 // to it.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 namespace ds::rt {
 namespace {

@@ -1,7 +1,7 @@
 //===- MatmulDesc.cpp - A product as libraries see it --------------------------===//
-#include "ds/Runtime/MatmulDesc.h"
+#include "ds/Runtime/Program/MatmulDesc.h"
 
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <utility>
 

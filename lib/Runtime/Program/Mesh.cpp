@@ -1,5 +1,5 @@
 //===- Mesh.cpp - Named axes along which ranks differ --------------------------===//
-#include "ds/Runtime/Mesh.h"
+#include "ds/Runtime/Program/Mesh.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "Verify.h"
 
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <algorithm>
 

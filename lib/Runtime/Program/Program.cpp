@@ -3,7 +3,7 @@
 // One table per enumeration, so that a diagnostic, a log and the file agree on the spelling.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <algorithm>
 #include <iterator>

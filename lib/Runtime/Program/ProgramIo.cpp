@@ -3,10 +3,10 @@
 // A program is written atomically: whoever opens its name sees the old program or the whole new one.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
-#include "ds/Runtime/Formats/MappedFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
+#include "ds/Runtime/Files/MappedFile.h"
 
 namespace ds::rt {
 

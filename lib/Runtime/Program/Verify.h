@@ -8,7 +8,7 @@
 #ifndef DS_LIB_RUNTIME_PROGRAM_VERIFY_H
 #define DS_LIB_RUNTIME_PROGRAM_VERIFY_H
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Verify.h"
 
-#include "ds/Runtime/KernelInterface.h"
+#include "ds/Runtime/Program/KernelInterface.h"
 
 #include <algorithm>
 #include <bit>

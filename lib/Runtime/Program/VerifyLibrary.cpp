@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "OperandChecker.h"
 
-#include "ds/Runtime/ProductForm.h"
+#include "ds/Runtime/Program/ProductForm.h"
 #include "ds/Support/HeadSize.h"
 
 #include <bit>

@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FileHeader.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include "program_generated.h"
 

@@ -1,12 +1,12 @@
 //===- Storage.cpp - What a rank keeps on NVMe -------------------------------------===//
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
-#include "Checkpoint/AlignedBlock.h"
-#include "Clock.h"
-#include "Formats/Text.h"
+#include "Files/AlignedBlock.h"
+#include "Files/Text.h"
+#include "Process/Clock.h"
 #include "StorageFile.h"
 #include "TransferSet.h"
-#include "ds/Runtime/Formats/StorageWatch.h"
+#include "ds/Runtime/Files/StorageWatch.h"
 #include "ds/Support/Align.h"
 
 #include <fmt/format.h>

@@ -7,8 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "StorageFile.h"
 
-#include "Formats/Text.h"
-#include "ds/Runtime/Formats/StorageWatch.h"
+#include "Files/Text.h"
+#include "ds/Runtime/Files/StorageWatch.h"
 #include "ds/Support/Processors.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_STORAGE_STORAGEFILE_H
 #define DS_LIB_RUNTIME_STORAGE_STORAGEFILE_H
 
-#include "ds/Runtime/StorageMap.h"
+#include "ds/Runtime/Storage/StorageMap.h"
 #include "ds/Support/Error.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 //===- StorageMap.cpp - Which file each byte of storage is in -----------------------===//
-#include "ds/Runtime/StorageMap.h"
+#include "ds/Runtime/Storage/StorageMap.h"
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Align.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // Each thread reads or writes one block at a time, so that there are as many as requests may be under way.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include "ds/Support/RunTool.h"
 

@@ -7,7 +7,7 @@
 // caller will want back.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include "TransferSet.h"
 #include "ds/Support/Align.h"

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_STORAGE_TRANSFERSET_H
 #define DS_LIB_RUNTIME_STORAGE_TRANSFERSET_H
 
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <deque>
 

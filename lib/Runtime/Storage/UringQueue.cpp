@@ -4,7 +4,7 @@
 // may have no io_uring, or forbid it (a seccomp filter, kernel.io_uring_disabled): then there is no queue.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include "ds/Support/Environment.h"
 

@@ -4,7 +4,7 @@
 #include "OpenDevice.h"
 #include "StepOutcome.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_CHECKRUN_H
 #define DS_LIB_RUNTIME_TRAINING_CHECKRUN_H
 
-#include "ds/Runtime/Program.h"
-#include "ds/Runtime/TrainOptions.h"
+#include "ds/Runtime/Job/TrainOptions.h"
+#include "ds/Runtime/Program/Program.h"
 
 namespace ds::rt {
 

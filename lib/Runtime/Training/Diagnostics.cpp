@@ -1,11 +1,11 @@
 //===- Diagnostics.cpp - What a run leaves behind when its numbers end it ----------===//
 #include "Diagnostics.h"
 
-#include "Cpu/Convert.h"
-#include "Formats/Text.h"
-#include "LocalState.h"
+#include "Files/Text.h"
+#include "Program/Elements.h"
+#include "State/LocalState.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

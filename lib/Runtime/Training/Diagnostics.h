@@ -9,7 +9,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_DIAGNOSTICS_H
 #define DS_LIB_RUNTIME_TRAINING_DIAGNOSTICS_H
 
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/JsonLog.h"
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 
 #include "Targets.h"
 
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Data/DataSource.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <functional>
 #include <optional>

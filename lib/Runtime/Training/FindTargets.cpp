@@ -9,7 +9,7 @@
 //===---------------------------------------------------------------------------===//
 #include "FindTargets.h"
 
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_FINDTARGETS_H
 #define DS_LIB_RUNTIME_TRAINING_FINDTARGETS_H
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <cstddef>
 #include <cstdint>

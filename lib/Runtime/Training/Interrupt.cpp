@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Interrupt.h"
 
-#include "ds/Runtime/EndSignals.h"
+#include "ds/Runtime/Process/EndSignals.h"
 
 #include <atomic>
 #include <csignal>

@@ -14,7 +14,7 @@
 #define DS_LIB_RUNTIME_TRAINING_LOSSPOLICY_H
 
 #include "ds/Runtime/Formats/JsonLog.h"
-#include "ds/Runtime/LossRules.h"
+#include "ds/Runtime/Job/LossRules.h"
 
 #include <string>
 #include <vector>

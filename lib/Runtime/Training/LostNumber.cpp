@@ -1,10 +1,10 @@
 //===- LostNumber.cpp - Where a step has lost its numbers -------------------------===//
 #include "LostNumber.h"
 
-#include "Cpu/Convert.h"
-#include "Cpu/Team.h"
-#include "Formats/Text.h"
-#include "LocalState.h"
+#include "Files/Text.h"
+#include "Job/Team.h"
+#include "Program/Elements.h"
+#include "State/LocalState.h"
 
 #include <fmt/format.h>
 

@@ -14,7 +14,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_LOSTNUMBER_H
 #define DS_LIB_RUNTIME_TRAINING_LOSTNUMBER_H
 
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/JsonLog.h"
 
 #include <functional>

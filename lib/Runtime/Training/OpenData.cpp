@@ -6,7 +6,7 @@
 #include "FindTargets.h"
 #include "StepOutcome.h"
 
-#include "ds/Runtime/Formats/DataFiles.h"
+#include "ds/Runtime/Data/DataFiles.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #define DS_LIB_RUNTIME_TRAINING_OPENDATA_H
 
 #include "ds/Runtime/Checkpoint/Manifest.h"
-#include "ds/Runtime/Formats/DataSource.h"
-#include "ds/Runtime/TrainOptions.h"
+#include "ds/Runtime/Data/DataSource.h"
+#include "ds/Runtime/Job/TrainOptions.h"
 
 #include <functional>
 

@@ -2,8 +2,8 @@
 #include "OpenDevice.h"
 
 #include "Cuda/CudaPlugin.h"
-#include "PluginFile.h"
-#include "Messages.h"
+#include "Process/Messages.h"
+#include "Process/PluginFile.h"
 
 #include <fmt/format.h>
 

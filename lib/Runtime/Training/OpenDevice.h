@@ -2,8 +2,8 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_OPENDEVICE_H
 #define DS_LIB_RUNTIME_TRAINING_OPENDEVICE_H
 
-#include "ds/Runtime/Device.h"
-#include "ds/Runtime/TrainOptions.h"
+#include "ds/Runtime/Engine/Device.h"
+#include "ds/Runtime/Job/TrainOptions.h"
 
 namespace ds::rt {
 

@@ -10,14 +10,14 @@
 #include "Evaluation.h"
 #include "OpenData.h"
 #include "OpenDevice.h"
-#include "Messages.h"
+#include "Process/Messages.h"
 #include "Run.h"
-#include "SaveDirectory.h"
+#include "Saving/SaveDirectory.h"
 #include "StartUp.h"
 #include "StepOutcome.h"
 
-#include "ds/Runtime/Formats/Outputs.h"
-#include "ds/Runtime/Weights.h"
+#include "ds/Runtime/Files/Outputs.h"
+#include "ds/Runtime/State/Weights.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 //===- ReplicaCheck.cpp - Whether ranks that hold the same hold the same --------===//
 #include "ReplicaCheck.h"
 
-#include "Clock.h"
-#include "Cpu/Team.h"
-#include "LocalState.h"
-#include "Messages.h"
+#include "Job/Team.h"
+#include "Process/Clock.h"
+#include "Process/Messages.h"
 #include "StartUp.h"
+#include "State/LocalState.h"
 
 #include <fmt/format.h>
 

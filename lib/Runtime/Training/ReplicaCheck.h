@@ -12,7 +12,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_REPLICACHECK_H
 #define DS_LIB_RUNTIME_TRAINING_REPLICACHECK_H
 
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <functional>
 #include <string>

@@ -2,9 +2,9 @@
 #include "Report.h"
 
 #include "Cpu/BlockedProduct.h"
-#include "Messages.h"
+#include "Process/Messages.h"
 #include "Program/Shape.h"
-#include "ds/Runtime/Collective.h"
+#include "ds/Runtime/Program/Collective.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_REPORT_H
 #define DS_LIB_RUNTIME_TRAINING_REPORT_H
 
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/ChromeTrace.h"
 #include "ds/Runtime/Formats/JsonLog.h"
 

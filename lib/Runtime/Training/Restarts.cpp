@@ -1,11 +1,11 @@
 //===- Restarts.cpp - Starts a job again that has died -----------------------------===//
 
-#include "ds/Runtime/Restarts.h"
+#include "ds/Runtime/Training/Restarts.h"
 
-#include "Messages.h"
+#include "Process/Messages.h"
 
 #include "ds/Runtime/Checkpoint/Store.h"
-#include "ds/Runtime/EndSignals.h"
+#include "ds/Runtime/Process/EndSignals.h"
 #include "ds/Support/Error.h"
 
 #include <fmt/format.h>

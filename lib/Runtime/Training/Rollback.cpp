@@ -1,11 +1,11 @@
 //===- Rollback.cpp - Back to the last checkpoint, in the middle of a run -----------===//
 #include "LostNumber.h"
-#include "Messages.h"
-#include "Restore.h"
+#include "Process/Messages.h"
 #include "Run.h"
+#include "Saving/Restore.h"
 #include "StepOutcome.h"
 
-#include "ds/Runtime/Weights.h"
+#include "ds/Runtime/State/Weights.h"
 
 #include <fmt/format.h>
 

@@ -2,22 +2,22 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_RUN_H
 #define DS_LIB_RUNTIME_TRAINING_RUN_H
 
-#include "Checkpointer.h"
-#include "Cpu/Team.h"
 #include "Diagnostics.h"
+#include "Job/Team.h"
 #include "LossGuard.h"
 #include "Monitor/Monitors.h"
 #include "ReplicaCheck.h"
-#include "Resume.h"
+#include "Saving/Checkpointer.h"
+#include "Saving/Resume.h"
 #include "StepLine.h"
 #include "Targets.h"
 
-#include "ds/Runtime/Device.h"
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Data/DataSource.h"
+#include "ds/Runtime/Engine/Device.h"
+#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Files/StorageWatch.h"
 #include "ds/Runtime/Formats/ChromeTrace.h"
-#include "ds/Runtime/Formats/DataSource.h"
 #include "ds/Runtime/Formats/JsonLog.h"
-#include "ds/Runtime/Formats/StorageWatch.h"
 
 #include <memory>
 #include <optional>

@@ -1,7 +1,7 @@
 //===- StartUp.cpp - Short signs of what a rank starts with ---------------------===//
 #include "StartUp.h"
 
-#include "ds/Runtime/Formats/MappedFile.h"
+#include "ds/Runtime/Files/MappedFile.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>

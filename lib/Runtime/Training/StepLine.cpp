@@ -2,7 +2,7 @@
 
 #include "StepLine.h"
 
-#include "Messages.h"
+#include "Process/Messages.h"
 
 #include <fmt/format.h>
 

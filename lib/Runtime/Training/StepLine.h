@@ -8,7 +8,7 @@
 #define DS_LIB_RUNTIME_TRAINING_STEPLINE_H
 
 #include "ds/Runtime/Formats/JsonLog.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <map>
 #include <optional>

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
 #define DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
 
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/JsonLog.h"
 
 namespace ds::rt {

@@ -18,10 +18,10 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_TARGETS_H
 #define DS_LIB_RUNTIME_TRAINING_TARGETS_H
 
-#include "Cpu/Team.h"
+#include "Job/Team.h"
 
-#include "ds/Runtime/Executor.h"
-#include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Data/DataSource.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <optional>
 #include <span>

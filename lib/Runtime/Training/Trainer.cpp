@@ -1,21 +1,21 @@
 //===- Trainer.cpp - The steps of a training run, and its end -----------------------===//
 
-#include "ds/Runtime/Trainer.h"
+#include "ds/Runtime/Training/Trainer.h"
 
 #include "CheckRun.h"
-#include "Clock.h"
+#include "Engine/OpenStorage.h"
 #include "Evaluation.h"
 #include "Interrupt.h"
 #include "Monitor/Profile.h"
 #include "OpenDevice.h"
-#include "OpenStorage.h"
-#include "Messages.h"
+#include "Process/Clock.h"
+#include "Process/Messages.h"
 #include "Report.h"
 #include "Run.h"
 #include "StepOutcome.h"
 
-#include "ds/Runtime/Formats/AtomicFile.h"
-#include "ds/Runtime/Weights.h"
+#include "ds/Runtime/Files/AtomicFile.h"
+#include "ds/Runtime/State/Weights.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #ifndef DS_UNITTESTS_RUNTIME_CHECKPOINT_CRASHINGFILES_H
 #define DS_UNITTESTS_RUNTIME_CHECKPOINT_CRASHINGFILES_H
 
-#include "ds/Runtime/Checkpoint/FileLayer.h"
+#include "ds/Runtime/Files/FileLayer.h"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "ds/Runtime/ForeignCheckpoint.h"
+#include "ds/Runtime/Foreign/ForeignCheckpoint.h"
 
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "Checkpoint/ForeignView.h"
+#include "Foreign/ForeignView.h"
 
 #include "Formats/PickleStreams.h"
 #include "Formats/TestFiles.h"

@@ -1,8 +1,8 @@
 //===- StagedWriterTest.cpp - Files written by several threads are what was appended -----===//
 
-#include "Checkpoint/AlignedBlock.h"
 #include "CheckpointFixture.h"
 #include "CrashingFiles.h"
+#include "Files/AlignedBlock.h"
 
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
 

@@ -2,7 +2,7 @@
 #include "Processes.h"
 #include "Ranks.h"
 
-#include "../../../lib/Runtime/Comm/Launch.h"
+#include "Launch/LaunchDecisions.h"
 
 #include <gmock/gmock.h>
 

@@ -13,8 +13,8 @@
 // midst of a large one), between (outside of all), end (after the last word to the others).
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Launch/Launch.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <atomic>
 #include <cerrno>

@@ -1,5 +1,5 @@
 //===- RankOutputTest.cpp - What the launcher passes on to stderr -----------------===//
-#include "../../../lib/Runtime/Comm/RankOutput.h"
+#include "Launch/RankOutput.h"
 #include "../../../lib/Runtime/Comm/Socket.h"
 
 #include <gtest/gtest.h>

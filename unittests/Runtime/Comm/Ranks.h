@@ -2,8 +2,8 @@
 #ifndef DS_UNITTESTS_RUNTIME_COMM_RANKS_H
 #define DS_UNITTESTS_RUNTIME_COMM_RANKS_H
 
-#include "ds/Runtime/Communicator.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 //===- ChoicesTest.cpp - Choices that ranks make together, and the file that keeps them ----===//
-#include "Cuda/Choices.h"
+#include "Cuda/Binding/Choices.h"
 
-#include "ds/Runtime/Communicator.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 //===- CudaAttentionTest.cpp - Attention by cuDNN and by the runtime's kernels -----------===//
 #include "CudaFixture.h"
 
-#include "ds/Runtime/AttentionPieces.h"
-#include "ds/Runtime/Library.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
+#include "ds/Runtime/Program/Library.h"
 
 #include <cmath>
 #include <random>

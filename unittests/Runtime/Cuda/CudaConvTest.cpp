@@ -2,7 +2,7 @@
 #include "CudaFixture.h"
 
 #include "../ConvReference.h"
-#include "Cpu/Convert.h"
+#include "Program/Elements.h"
 
 #include <cmath>
 #include <random>

@@ -1,7 +1,7 @@
 //===- CudaDeviceTest.cpp - The CUDA part on a device made of host memory ---------------===//
 #include "CudaFixture.h"
 
-#include "ds/Runtime/HostNeeds.h"
+#include "ds/Runtime/Program/HostNeeds.h"
 
 #include <cmath>
 #include <sstream>

@@ -5,8 +5,8 @@
 #include "Fake/Fake.h"
 #include "ToCuda.h"
 
-#include "ds/Runtime/Device.h"
-#include "ds/Runtime/Executor.h"
+#include "ds/Runtime/Engine/Device.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,8 +11,8 @@
 #include "Cuda/Cudnn/CudnnConvolution.h"
 #include "Cuda/Cudnn/CudnnPlan.h"
 
-#include "ds/Runtime/AttentionPieces.h"
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,8 +1,8 @@
 //===- AtomicFileTest.cpp - Complete or absent ---------------------------------===//
 
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 #include "TestFiles.h"
-#include "ds/Runtime/Formats/MappedFile.h"
+#include "ds/Runtime/Files/MappedFile.h"
 
 #include "gmock/gmock.h"
 

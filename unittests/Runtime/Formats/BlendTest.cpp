@@ -1,6 +1,6 @@
 //===- BlendTest.cpp - Weights, shares and the order of a blend ----------------===//
 
-#include "Blend.h"
+#include "Data/Blend.h"
 
 #include "gmock/gmock.h"
 

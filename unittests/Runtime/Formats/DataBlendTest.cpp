@@ -1,9 +1,9 @@
 //===- DataBlendTest.cpp - Several files as one, and blends of them ------------===//
 
-#include "Blend.h"
+#include "Data/Blend.h"
 #include "DataFixture.h"
 #include "IndexedFiles.h"
-#include "ds/Runtime/Formats/Permutation.h"
+#include "ds/Runtime/Data/Permutation.h"
 
 #include "gmock/gmock.h"
 

@@ -1,6 +1,6 @@
 //===- DataFilesTest.cpp - Patterns and blends, in their spellings -------------===//
 
-#include "ds/Runtime/Formats/DataFiles.h"
+#include "ds/Runtime/Data/DataFiles.h"
 #include "TestFiles.h"
 
 #include "gmock/gmock.h"

@@ -3,7 +3,7 @@
 #define DS_UNITTESTS_RUNTIME_FORMATS_DATAFIXTURE_H
 
 #include "TestFiles.h"
-#include "ds/Runtime/Formats/DataSource.h"
+#include "ds/Runtime/Data/DataSource.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
 
 #include <numeric>

@@ -1,7 +1,7 @@
 //===- DataSourceTest.cpp - Which samples go where, and what is refused --------===//
 
 #include "DataFixture.h"
-#include "ds/Runtime/Formats/Permutation.h"
+#include "ds/Runtime/Data/Permutation.h"
 
 #include "gmock/gmock.h"
 

@@ -1,6 +1,6 @@
 //===- IndexedTokensTest.cpp - Megatron's .bin and .idx, right and damaged -----===//
 
-#include "ds/Runtime/Formats/IndexedTokens.h"
+#include "ds/Runtime/Data/IndexedTokens.h"
 #include "DataFixture.h"
 #include "IndexedFiles.h"
 

@@ -1,6 +1,6 @@
 //===- OutputsTest.cpp - Outputs that are refused before the work ------------------===//
 
-#include "ds/Runtime/Formats/Outputs.h"
+#include "ds/Runtime/Files/Outputs.h"
 #include "TestFiles.h"
 
 #include "gmock/gmock.h"

@@ -1,6 +1,6 @@
 //===- PermutationTest.cpp - A shuffled order that needs no memory -------------===//
 
-#include "ds/Runtime/Formats/Permutation.h"
+#include "ds/Runtime/Data/Permutation.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -6,12 +6,12 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "BlendFile.h"
-#include "ds/Runtime/Formats/DataSource.h"
-#include "ds/Runtime/Formats/IndexedTokens.h"
+#include "Data/BlendFile.h"
+#include "ds/Runtime/Data/DataSource.h"
+#include "ds/Runtime/Data/IndexedTokens.h"
+#include "ds/Runtime/Data/TokenStream.h"
 #include "ds/Runtime/Formats/Npy.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
-#include "ds/Runtime/Formats/TokenStream.h"
 #include "ds/Runtime/Formats/TorchFile.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- StorageWatchTest.cpp - Storage that does not answer is told of -----------===//
 
-#include "ds/Runtime/Formats/StorageWatch.h"
-#include "ds/Runtime/Formats/AtomicFile.h"
+#include "ds/Runtime/Files/StorageWatch.h"
+#include "ds/Runtime/Files/AtomicFile.h"
 
 #include "gmock/gmock.h"
 

@@ -1,6 +1,6 @@
 //===- TokenStreamTest.cpp - Both dialects of .bin -----------------------------===//
 
-#include "ds/Runtime/Formats/TokenStream.h"
+#include "ds/Runtime/Data/TokenStream.h"
 #include "TestFiles.h"
 
 #include "gmock/gmock.h"

@@ -2,7 +2,7 @@
 #ifndef DS_UNITTESTS_RUNTIME_STORAGE_FAULTYQUEUE_H
 #define DS_UNITTESTS_RUNTIME_STORAGE_FAULTYQUEUE_H
 
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -5,8 +5,8 @@
 //===---------------------------------------------------------------------------===//
 
 #include "Storage/StorageFile.h"
-#include "Checkpoint/AlignedBlock.h"
-#include "ds/Runtime/Storage.h"
+#include "Files/AlignedBlock.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include "FaultyQueue.h"
 
-#include "Checkpoint/AlignedBlock.h"
+#include "Files/AlignedBlock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

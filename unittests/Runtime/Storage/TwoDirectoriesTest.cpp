@@ -4,9 +4,9 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "Checkpoint/AlignedBlock.h"
+#include "Files/AlignedBlock.h"
 #include "Storage/StorageFile.h"
-#include "ds/Runtime/Storage.h"
+#include "ds/Runtime/Storage/Storage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

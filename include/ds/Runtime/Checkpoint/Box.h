@@ -13,7 +13,7 @@
 #ifndef DS_RUNTIME_CHECKPOINT_BOX_H
 #define DS_RUNTIME_CHECKPOINT_BOX_H
 
-#include "ds/Runtime/Layout.h"
+#include "ds/Runtime/Program/Layout.h"
 
 #include <cstdint>
 #include <span>

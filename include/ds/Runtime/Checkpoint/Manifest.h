@@ -18,8 +18,8 @@
 
 #include "ds/Runtime/Checkpoint/Digest.h"
 #include "ds/Runtime/Formats/FileDType.h"
-#include "ds/Runtime/Layout.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Layout.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
 #include <cstdint>

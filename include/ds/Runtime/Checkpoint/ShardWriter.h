@@ -7,9 +7,9 @@
 #ifndef DS_RUNTIME_CHECKPOINT_SHARDWRITER_H
 #define DS_RUNTIME_CHECKPOINT_SHARDWRITER_H
 
-#include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/Manifest.h"
 #include "ds/Runtime/Checkpoint/StagedWriter.h"
+#include "ds/Runtime/Files/FileLayer.h"
 
 #include <memory>
 

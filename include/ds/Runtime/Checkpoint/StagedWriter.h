@@ -9,7 +9,7 @@
 #ifndef DS_RUNTIME_CHECKPOINT_STAGEDWRITER_H
 #define DS_RUNTIME_CHECKPOINT_STAGEDWRITER_H
 
-#include "ds/Runtime/Checkpoint/FileLayer.h"
+#include "ds/Runtime/Files/FileLayer.h"
 #include "ds/Support/Error.h"
 
 #include <cstdint>

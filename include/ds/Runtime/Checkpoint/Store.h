@@ -15,8 +15,8 @@
 #ifndef DS_RUNTIME_CHECKPOINT_STORE_H
 #define DS_RUNTIME_CHECKPOINT_STORE_H
 
-#include "ds/Runtime/Checkpoint/FileLayer.h"
 #include "ds/Runtime/Checkpoint/Manifest.h"
+#include "ds/Runtime/Files/FileLayer.h"
 
 #include <functional>
 #include <optional>

@@ -8,7 +8,7 @@
 #ifndef DS_RUNTIME_FORMATS_FILEDTYPE_H
 #define DS_RUNTIME_FORMATS_FILEDTYPE_H
 
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Program/Program.h"
 
 #include <cstdint>
 #include <optional>

@@ -10,8 +10,8 @@
 #ifndef DS_RUNTIME_FORMATS_JSONLOG_H
 #define DS_RUNTIME_FORMATS_JSONLOG_H
 
-#include "ds/Runtime/Formats/AppendedFile.h"
-#include "ds/Runtime/Program.h"
+#include "ds/Runtime/Files/AppendedFile.h"
+#include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 #ifndef DS_RUNTIME_FORMATS_SAFETENSORS_H
 #define DS_RUNTIME_FORMATS_SAFETENSORS_H
 
+#include "ds/Runtime/Files/MappedFile.h"
 #include "ds/Runtime/Formats/FileDType.h"
-#include "ds/Runtime/Formats/MappedFile.h"
 #include "ds/Support/Error.h"
 
 #include <cstddef>

@@ -13,8 +13,8 @@
 // of that call.
 //
 //===---------------------------------------------------------------------------===//
+#include "Comm/GlooPlugin.h"
 #include "GivenPair.h"
-#include "GlooPlugin.h"
 
 #include <atomic>
 #include <exception>

@@ -5,7 +5,7 @@
 // holds the question for a remote one: the first is asked again, the second stays asked.
 //
 //===---------------------------------------------------------------------------===//
-#include "PmixPlugin.h"
+#include "Comm/PmixPlugin.h"
 
 #include <pmix.h>
 

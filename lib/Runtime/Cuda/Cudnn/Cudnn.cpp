@@ -1,7 +1,7 @@
 //===- Cudnn.cpp - Opens cuDNN, and owns its descriptors ------------------------------===//
 #include "Cudnn.h"
 
-#include "Cuda/Library.h"
+#include "Cuda/Binding/Library.h"
 
 namespace ds::rt::cuda {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "CudnnPlan.h"
 
-#include "ds/Runtime/ConvForm.h"
+#include "ds/Runtime/Program/ConvForm.h"
 
 namespace ds::rt::cuda {
 

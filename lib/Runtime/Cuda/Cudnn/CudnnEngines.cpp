@@ -7,9 +7,9 @@
 
 #include "../../../../kernels/CudaCommands.h"
 
-#include "ds/Runtime/AttentionPieces.h"
-#include "ds/Runtime/Kernels.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Kernels/Kernels.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

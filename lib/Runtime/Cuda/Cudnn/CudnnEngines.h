@@ -2,8 +2,8 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDNN_CUDNNENGINES_H
 #define DS_LIB_RUNTIME_CUDA_CUDNN_CUDNNENGINES_H
 
-#include "Cuda/Choices.h"
-#include "Cuda/Binding.h"
+#include "Cuda/Binding/Binding.h"
+#include "Cuda/Binding/Choices.h"
 
 namespace ds::rt::cuda {
 

@@ -9,7 +9,7 @@
 
 #include "Cudnn.h"
 
-#include "ds/Runtime/ConvForm.h"
+#include "ds/Runtime/Program/ConvForm.h"
 
 #include <array>
 #include <optional>

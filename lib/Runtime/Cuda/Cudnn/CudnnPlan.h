@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_CUDA_CUDNN_CUDNNPLAN_H
 #define DS_LIB_RUNTIME_CUDA_CUDNN_CUDNNPLAN_H
 
-#include "Cuda/AlgorithmCache.h"
+#include "Cuda/Binding/AlgorithmCache.h"
 #include "CudnnGraph.h"
 
 namespace ds::rt::cuda {

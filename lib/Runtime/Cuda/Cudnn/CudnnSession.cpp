@@ -1,7 +1,7 @@
 //===- CudnnSession.cpp - cuDNN on a device, and the engines that commands share ----===//
 #include "CudnnSession.h"
 
-#include "Cuda/AlgorithmChoice.h"
+#include "Cuda/Binding/AlgorithmChoice.h"
 
 #include "ds/Support/Environment.h"
 

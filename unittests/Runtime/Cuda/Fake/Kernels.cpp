@@ -4,8 +4,8 @@
 
 #include "Cuda/NvmlApi.h"
 
-#include "ds/Runtime/KernelImage.h"
-#include "ds/Runtime/ProgramFile.h"
+#include "ds/Runtime/Cpu/KernelImage.h"
+#include "ds/Runtime/Program/ProgramFile.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -11,7 +11,7 @@
 #include "NcclComm.h"
 #include "State.h"
 
-#include "ds/Runtime/Kernels.h"
+#include "ds/Kernels/Kernels.h"
 
 #include <chrono>
 #include <cstring>

@@ -1,0 +1,174 @@
+//===- Executor.h - Runs a program's segments ----------------------------------===//
+//
+// Loading does everything that can fail or allocate: the arenas are mapped and populated, the kernels found,
+// every command bound to the addresses that its operands have on this rank. A step is then a loop over bound
+// commands. With `ExecutorOptions::device` the arenas lie on an accelerator, which runs the commands
+// (Device.h); what follows is said of the CPU. Commands of the compute stream run on the thread that calls
+// `run`, because libgomp keeps one team per caller; every other stream has a worker. A program with one
+// stream takes no lock and waits for nothing.
+//
+// The first command that fails ends the segment: no stream starts another command, and what other streams
+// already wait for in collectives is ended by `ExecutorOptions::failed`, or by its time-out.
+//
+// Poisoning (the environment variable DS_POISON=1, or the build option DS_POISON) fills the bytes outside
+// planned lifetimes with NaNs, so that a wrong plan changes numbers; commands, collectives too, then run in
+// issue order on one thread, or one after another on a device.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_ENGINE_EXECUTOR_H
+#define DS_RUNTIME_ENGINE_EXECUTOR_H
+
+#include "ds/Kernels/Kernels.h"
+#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Cpu/Arena.h"
+#include "ds/Runtime/Cpu/KernelImage.h"
+#include "ds/Runtime/Program/ProgramFile.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace ds::rt {
+
+class Device;
+class DeviceRunner;
+struct Execution;
+class Poison;
+class Storage;
+class Task;
+class StreamWorkers;
+
+/// When one command ran, in nanoseconds of the monotonic clock.
+struct Timing {
+  uint32_t command;
+  uint32_t stream;
+  int64_t beginNs, endNs;
+};
+
+/// Where a run keeps what its program has in storage.
+struct StoragePlace {
+  std::string directory;          ///< for all of it; empty: what the program names
+  std::string parameterDirectory; ///< for parameters; empty: as the rest
+  bool verify = false;            ///< keep a digest of each MiB, and compare it when it is read
+  std::function<void(const std::string &)> warn = {}; ///< one line a call
+};
+
+struct ExecutorOptions {
+  std::optional<Isa> isa;             ///< of the hand-written kernels; default: the best of this machine
+  std::optional<bool> poison;         ///< default: what the environment and the build say
+  uint32_t rank = 0;                  ///< which of program.world this is
+  std::optional<uint32_t> stage = {}; ///< that it runs; default: the one that the mesh gives its rank
+  /// What collectives go through, on the CPU; empty where there are none.
+  CommunicatorOf communicator = {};
+  /// Told of the first failure of a segment while other streams may still wait for ranks; from any thread.
+  std::function<void(const Error &)> failed = {};
+  Device *device = nullptr; ///< null: this processor. It outlives the executor.
+  StoragePlace storage = {};
+};
+
+/// The one object that a host of programs deals with: loading, memory, running and what was measured.
+class Executor {
+public:
+  /// Takes a program that verifyProgram accepts and makes the stage of its rank ready to run, states and
+  /// arenas zeroed. The thread that loads it must be the one that runs it.
+  static Result<std::unique_ptr<Executor>> load(Program program, const ExecutorOptions &options = {});
+  ~Executor();
+
+  /// What was loaded: the program with one stage, this rank's.
+  const Program &program() const { return prog; }
+  const Stage &stage() const { return prog.stages.front(); }
+  uint32_t rank() const { return thisRank; }
+  /// Which of the data's shards this rank reads: its position along Program::dataAxes.
+  uint32_t dataPosition() const { return prog.mesh.position(thisRank, prog.dataAxes); }
+
+  /// Address of element (0, ..., 0) of a buffer, on this rank and for `microBatch`. The host cannot read it
+  /// where it lies on a device: see `change` and `inspect`.
+  void *data(uint32_t buffer, uint32_t microBatch = 0) const;
+
+  /// Where the host writes the inputs of a micro-batch, in the program's order.
+  std::vector<void *> inputs(uint32_t microBatch = 0) const;
+
+  /// Calls `body` with memory of `bytes` bytes that the host can write; what it holds afterwards is what lies
+  /// at `address` of an arena. On the CPU that is the arena itself.
+  Status change(std::byte *address, uint64_t bytes, const std::function<Status(std::byte *host)> &body);
+  /// Calls `body` with what lies at `address` of an arena, for reading.
+  Status inspect(const std::byte *address, uint64_t bytes,
+                 const std::function<Status(const std::byte *host)> &body) const;
+
+  /// Executes one segment with the inputs of `microBatch`, which is one of a step's, that are there.
+  Status run(uint32_t segment, uint32_t microBatch = 0);
+
+  /// One training step: the executions of the schedule in order. `fill(microBatch)` is called once for each
+  /// micro-batch, before anything works on it.
+  Status runStep(const std::function<Status(uint32_t microBatch)> &fill);
+
+  /// The same step with one command after another, whatever their streams, and `after` told of each of the
+  /// micro-batch that it was for, when it is done. For looking at numbers: nothing is measured or recorded.
+  Status retrace(const std::function<Status(uint32_t microBatch)> &fill,
+                 const std::function<Status(uint32_t command, uint32_t microBatch)> &after);
+
+  /// Of a device: whether the last run was one recorded graph, and why nothing is recorded although it may
+  /// be; empty while nothing was refused.
+  bool ranAsGraph() const;
+  const std::string &graphRefusal() const;
+
+  /// The value of a rank-0 output as a double; NaN if the device has failed. Requires an entry of
+  /// program().outputs.
+  double read(const Output &output) const;
+
+  /// From now on measures every command; `takeTimings` hands over what was measured since.
+  void measure(bool on);
+  std::vector<Timing> takeTimings();
+
+  /// Nanoseconds since the last call in which the compute stream stood still for others: it waited for an
+  /// event or for the other streams at a segment's end, or ran a collective itself.
+  int64_t takeExposedNs();
+
+  /// Null where the program has no arena of storage.
+  const Storage *storageArena() const { return storage.get(); }
+
+  /// Bytes of the arenas: what the program's memory use is.
+  ArenaBytes arenaBytes() const { return stage().arenas; }
+
+private:
+  Executor();
+  Status loadHere(const ExecutorOptions &options);
+  Status bind(const ExecutorOptions &options, uint32_t command);
+  Status bindAll(const ExecutorOptions &options);
+  using After = std::function<Status(uint32_t command)>;
+  Status runInOrder(const Segment &segment, const After &after = {});
+  Status runPoisoned(uint32_t index, const After &after = {});
+  Status startPoison();
+  Task *taskOf(uint32_t command) const;
+  Status runTask(uint32_t command);
+  Status beginTask(uint32_t command);
+  Status finishTask(uint32_t command);
+  void noteTiming(uint32_t command, int64_t begin);
+  Status runHere(uint32_t command);
+
+  Program prog;
+  std::vector<Execution> step;      ///< the stage's schedule; empty on a device, whose runner has its own
+  std::unique_ptr<Storage> storage; ///< null without an arena of storage; outlives what runs on it
+  Arena device, host;
+  KernelImage image;
+  /// By command: one for each place of its operands, which is that of the micro-batch; null for events.
+  std::vector<std::vector<std::unique_ptr<Task>>> tasks;
+  uint32_t microBatch = 0;                ///< of the current execution; written before its streams start
+  std::unique_ptr<StreamWorkers> workers; ///< null when there is one stream
+  std::unique_ptr<DeviceRunner> runner;   ///< null on the CPU: then all of the above is empty
+  std::function<void(const Error &)> failed;
+  uint32_t thisRank = 0;
+  int64_t exposedNs = 0; ///< in collectives that ran on the calling thread
+  bool measuring = false;
+  std::unique_ptr<Poison> poison; ///< null without, and on a device, whose runner has its own
+  std::vector<Timing> timings;
+  std::vector<int64_t> began; ///< by command, of those that overlap; each written on its stream
+};
+
+/// Whether this build and environment ask for poisoning.
+bool poisoningRequested();
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_ENGINE_EXECUTOR_H

@@ -1,0 +1,47 @@
+//===- AttentionWork.h - What attention computes, wherever it is counted ---------===//
+//
+// One count for programs and for rules, as FlashAttention counts (arXiv 2307.08691, section 4.1): 4
+// operations for each pair of positions and element of a head, two and a half times as many backward, where
+// the scores are computed once more, and of causal attention half. Published rules for the operations of a
+// model count causal attention in full; they have names of their own (ds/Cost/Formulas.h, stepFlops).
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_PROGRAM_ATTENTIONWORK_H
+#define DS_RUNTIME_PROGRAM_ATTENTIONWORK_H
+
+namespace ds::rt {
+
+/// One rank's attention of one layer. Sizes are doubles, for a program's may leave 64 bits when multiplied.
+struct AttentionWork {
+  double heads = 0; ///< query heads of all samples
+  double queries = 0, keys = 0;
+  double width = 0;  ///< elements of a head
+  double window = 0; ///< positions that one of causal attention sees, itself included; 0: all before it
+  bool isCausal = true;
+  bool isGradient = false;
+};
+
+/// Products with a head's scores: scores and their product with the values; backward the scores again and the
+/// gradients of scores, queries, keys and values.
+inline constexpr double kAttentionProducts = 2, kAttentionGradientProducts = 5;
+
+/// Pairs of a query and a key of one head that are computed. Causal attention skips half of them where there
+/// are as many queries as keys, and of a window all behind it; with a past before the queries nothing is
+/// taken off.
+constexpr double attentionPairs(const AttentionWork &work) {
+  double all = work.queries * work.keys;
+  if (!work.isCausal || work.queries != work.keys)
+    return all;
+  bool isNarrow = work.window > 0 && work.window < work.keys;
+  return isNarrow ? work.window * (work.keys - work.window / 2) : all / 2;
+}
+
+/// Its operations: 2 per multiplication and addition.
+constexpr double attentionFlops(const AttentionWork &work) {
+  double products = work.isGradient ? kAttentionGradientProducts : kAttentionProducts;
+  return 2 * products * work.heads * attentionPairs(work) * work.width;
+}
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_PROGRAM_ATTENTIONWORK_H

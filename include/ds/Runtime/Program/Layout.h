@@ -1,0 +1,106 @@
+//===- Layout.h - Which elements of a state a rank holds -----------------------===//
+//
+// A state is cut twice. First, a dimension may be cut into equal parts along axes of the mesh, as tensor
+// parallelism does; what a rank has of the state then is a smaller tensor, its local one. Second, the local
+// tensors of several states, one flat list after another, may fill a bucket that ranks along other axes hold
+// together in equal shards, as ZeRO does: shards end where they end, not where rows do. Ranks that differ
+// along none of these axes hold the same elements.
+//
+//   state [4, 6], dimension 1 cut along tp = 2, bucket along dp = 2 in shards of 8 elements, offset 2
+//
+//        0  1  2 |  3  4  5       local tensor of tp 0: elements 0 1 2 6 7 8 12 13 14 18 19 20
+//        6  7  8 |  9 10 11       its bucket:           . . 0 1 2 6 7 8 | 12 13 14 18 19 20 . .
+//       12 13 14 | 15 16 17       rank dp 1, tp 0 holds the second half, in two runs:
+//       18 19 20 | 21 22 23         elements 12 13 14 at 0, elements 18 19 20 at 3
+//
+// Whatever reads, makes or writes states goes through runs: rows of elements that lie next to each other both
+// in the whole state and in a rank's memory. Nothing here knows programs: planners and checkpoints use it
+// too.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_PROGRAM_LAYOUT_H
+#define DS_RUNTIME_PROGRAM_LAYOUT_H
+
+#include "ds/Runtime/Program/Mesh.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::rt {
+
+/// Elements are counted in row-major order: those of the whole state are its logical ones, those of a local
+/// tensor its local ones.
+struct Layout {
+  std::vector<AxisSet> cuts;  ///< by dimension: along which axes it is cut; empty: no dimension is
+  AxisSet bucket;             ///< of the ranks that hold the bucket together; empty: there is none
+  uint64_t offset = 0;        ///< of the local tensor's first element in the bucket, in elements
+  uint64_t shardElements = 0; ///< of the bucket, by rank
+
+  bool isBucketed() const { return !bucket.isEmpty(); }
+  /// Along which axes ranks hold different elements.
+  AxisSet axes() const;
+  bool operator==(const Layout &) const = default;
+};
+
+/// What keeps `layout` from being one of states of this shape on this mesh, with both values; empty where
+/// nothing does. Requires sizes whose product does not overflow; safe on any layout.
+std::string findMistake(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
+
+// What follows requires a layout without mistakes.
+
+/// The shape of a local tensor.
+std::vector<int64_t> localShape(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
+/// Elements of a local tensor.
+uint64_t localElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
+
+/// The ranks that hold together what `rank` and others with other parts do, each part once, in the order of
+/// ranks. Those of rank 0 are the ones that write a state down: the first of all replicas.
+std::vector<uint32_t> holders(const Mesh &mesh, const Layout &layout, uint32_t rank);
+
+/// Local elements [first, first + count), which lie from element `at` of the rank's buffer on.
+struct HeldElements {
+  uint64_t first = 0, count = 0, at = 0;
+};
+HeldElements heldElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
+                          uint32_t rank);
+
+/// The most elements that any rank holds.
+uint64_t mostHeldElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
+
+/// Logical elements [first, first + count), which lie from element `at` of the rank's buffer on.
+struct ElementRun {
+  uint64_t first = 0, count = 0, at = 0;
+  bool operator==(const ElementRun &) const = default;
+};
+
+/// Goes through what a rank holds of a state. Runs come in ascending order of `first` and of `at`, without
+/// gaps in `at`: together they are heldElements.
+class ElementRuns {
+public:
+  ElementRuns(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape, uint32_t rank);
+
+  /// The next run, or its beginning where it goes on at or behind logical element `end` or has more than
+  /// `most` elements; nothing where all that is left lies there.
+  std::optional<ElementRun> next(uint64_t end = UINT64_MAX, uint64_t most = UINT64_MAX);
+
+private:
+  /// A dimension of the local tensor, those behind the last cut one being part of it.
+  struct Dimension {
+    uint64_t size;   ///< local
+    uint64_t start;  ///< logical elements before the rank's first along it
+    uint64_t stride; ///< logical elements from one to the next
+  };
+  uint64_t logicalOf(uint64_t local) const;
+
+  std::vector<Dimension> outer; ///< slowest first; the dimensions that runs do not go along
+  uint64_t block = 1;           ///< elements of a whole run
+  uint64_t start = 0;           ///< logical elements before the first of a block
+  uint64_t local = 0, last = 0; ///< what is left: local elements [local, last)
+  uint64_t at = 0;              ///< of `local` in the buffer
+};
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_PROGRAM_LAYOUT_H

@@ -1,0 +1,96 @@
+//===- Library.h - What the library commands of a program mean -----------------===//
+//
+// Operands are buffers in the order given; params are int64, doubles by bit pattern. Layouts are whatever the
+// buffers' strides say, but the innermost dimension has stride 1 unless the text says otherwise. All shapes
+// are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
+//
+//   Matmul                operands: a, b, result[, bias][, h]
+//                         params: transposeA, transposeB, accumulate, activation[, kind, rows, columns,
+//                         depth]
+//     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
+//     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
+//     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
+//     b has none and a's are folded into M. bias is [N]. activation: 0 none, 1 relu, 2 GELU, 3 its gradient.
+//     Any two innermost strides where one is 1.
+//     GELU is the tanh form, of products of 16 bits that accumulate nothing. h, of result's type and shape,
+//     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
+//     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
+//     gradient, as two commands would. The last four params, or none: the CPU's form (ProductForm.h).
+//   AttentionForward      operands: q, k, v, out, lse[, mask]  params: causal, scale (double)
+//     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
+//     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
+//     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
+//     gives 0. q, k, v and out are f32, bf16 or f16, all alike; what is computed with them is f32.
+//   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask]   params: as forward
+//     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
+//     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
+//   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
+//   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
+//     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:
+//     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
+//     the workspace sorts the ids: two i32 for each.
+//   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[][, denominator[]]
+//                         params: ignoreIndex
+//     logits (and dlogits) are f32, bf16 or f16, the rest f32.
+//     lse[i] = log sum_j exp(logits[i, j]); count = number of targets != ignoreIndex (f32);
+//     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order. A
+//     denominator takes the place of count there: losses of a batch's parts then add up to that of the whole.
+//   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C]
+//                         params: ignoreIndex
+//     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
+//     give 0. dlogits may be the same buffer as logits.
+//   ConvForward           operands: x, w, result[, bias]
+//                         params: groups, then for each sliding dimension stride, padding, dilation
+//     x is [N, I, L...], w [O, I / groups, K...], result [N, O, M...], bias [O], with one to three dimensions
+//     L, K and M: M = (L + 2 * padding - dilation * (K - 1) - 1) / stride + 1. All are f32, bf16 or f16, all
+//     alike; sums are f32, rounded once. No size is 0. What lies outside x is 0.
+//   ConvBackwardInput     operands: w, dresult, dx          params: as forward
+//   ConvBackwardWeight    operands: x, dresult, dw          params: as forward
+//     Write dx and dw (never accumulate). On the CPU all three are oneDNN's, in f32: its scratch memory,
+//     operands in the order that it wants and f32 copies of 16-bit ones are the workspace (OnednnConv.h).
+//   SumOfSquares          operands: inputs..., result[]
+//     result (f64) is the sum of the squares of all elements of the inputs, one or more, f32, bf16 or f16, of
+//     any shapes. The elements of each fall into blocks of 16384, which are summed in f32, and the blocks of
+//     all inputs are summed in f64; both orders follow from sizes alone. Workspace: an f32 for each block.
+//   Fill                  operands: out                     params: value (double)
+//   Copy                  operands: in, out (same shape, any strides)
+//
+// Packed in row-major order, whatever the strides of the rest: ids, targets, the rows of an embedding, all of
+// a convolution, what is squared, and lse of the cross-entropy. Attention takes head sizes up to 256. No
+// operand that is written may share a byte with another operand, but for dlogits.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_PROGRAM_LIBRARY_H
+#define DS_RUNTIME_PROGRAM_LIBRARY_H
+
+#include "ds/Runtime/Program/Program.h"
+
+#include <span>
+
+namespace ds::rt {
+
+/// Elements that SumOfSquares adds up in f32.
+inline constexpr int64_t kSquaresBlock = 16384;
+
+/// Bytes of workspace that a function of kernels/ needs for these operands with `threads` threads; 0 for
+/// most. Requires operands that verifyProgram accepts, but for the workspace. A product's is the plugin's to
+/// say (OnednnPlugin.h).
+uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands, uint32_t threads);
+
+/// The operands of a Matmul command that not all have; null where it does not. Their ranks tell them apart.
+struct MatmulExtras {
+  const Buffer *bias = nullptr;
+  const Buffer *input = nullptr;          ///< of GELU: h
+  uint32_t biasIndex = 0, inputIndex = 0; ///< among the operands, where they are there
+  unsigned count() const { return (bias ? 1 : 0) + (input ? 1 : 0); }
+};
+MatmulExtras matmulExtras(std::span<const Buffer *const> operands);
+MatmulExtras matmulExtras(const Program &program, const Command &command);
+
+/// What Matmul does with the sums.
+enum class Activation : int64_t { None, Relu, Gelu, GeluGradient };
+inline constexpr Activation kLastActivation = Activation::GeluGradient;
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_PROGRAM_LIBRARY_H

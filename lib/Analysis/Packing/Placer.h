@@ -1,0 +1,76 @@
+//===- Placer.h - First fit into an arena, fast ---------------------------------===//
+//
+// The primitive of every packing heuristic: put one item at the lowest address that is free during its whole
+// lifetime. Placed items are kept sorted by address in small blocks; a block carries one bit for each 64th of
+// the time line in which one of its items lives, so that most blocks are skipped by one AND.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_ANALYSIS_PACKING_PLACER_H
+#define DS_LIB_ANALYSIS_PACKING_PLACER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ds::analysis::detail {
+
+/// What is packed: a rectangle of `size` bytes over the time ranks [begin, end).
+struct Item {
+  int32_t begin = 0, end = 0;
+  int64_t size = 0;  ///< > 0, already rounded up
+  int64_t align = 1; ///< power of two
+};
+
+/// An item that has its address.
+struct Placed {
+  int32_t begin = 0, end = 0;
+  int64_t lo = 0, hi = 0;
+};
+
+/// Which free gap an item takes.
+enum class Fit : uint8_t {
+  First, ///< the lowest
+  Best,  ///< the tightest; the lowest of equals
+};
+
+class Placer {
+public:
+  /// Times are in [0, horizon); nothing is placed below `floor`.
+  Placer(int32_t horizon, int64_t floor);
+
+  /// Forgets everything that was placed.
+  void clear();
+
+  /// Marks a rectangle as taken. It may not overlap another one.
+  void occupy(const Placed &placed);
+
+  /// Puts `item` into a gap and returns its address.
+  int64_t place(const Item &item, Fit fit);
+
+  /// Work done since construction, in about nanoseconds.
+  int64_t steps() const { return stepCount; }
+
+private:
+  static constexpr int kBlock = 16;
+  struct Block {
+    uint64_t mask = 0; ///< 64ths of the time line in which an item of the block lives
+    int count = 0;
+    int32_t begin[kBlock], end[kBlock];
+    int64_t lo[kBlock], hi[kBlock];
+    Block();
+    void insert(int at, const Placed &placed, uint64_t bits);
+  };
+
+  uint64_t bitsOf(int32_t begin, int32_t end) const;
+  void split(size_t orderIndex);
+
+  int32_t horizon;
+  int64_t floor;
+  int64_t stepCount = 0;
+  std::vector<Block> blocks;
+  std::vector<uint32_t> order; ///< blocks in address order
+};
+
+} // namespace ds::analysis::detail
+
+#endif // DS_LIB_ANALYSIS_PACKING_PLACER_H

@@ -1,0 +1,383 @@
+//===- FunctionBufferizer.cpp - Buffers for the tensors of one function ----------===//
+//
+// The walk and its ops; where values are made is decided in BufferPlacement.cpp.
+//
+//===---------------------------------------------------------------------------===//
+#include "FunctionBufferizer.h"
+
+#include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program/Program.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels,
+                                       int64_t stagingBytes)
+    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext(), &listener),
+      stagingBytes(stagingBytes) {
+  inlineHostRegions();
+  privatizeConstants();
+  for (auto [index, op] : llvm::enumerate(func.getBody().front()))
+    position[&op] = index;
+}
+
+/// A constant that several ops read in memory is made for each of them: in the place where it is wanted.
+void FunctionBufferizer::privatizeConstants() {
+  for (FusedOp op : llvm::make_early_inc_range(func.getOps<FusedOp>())) {
+    if (op.getNumOperands() != 0 || op.getNumResults() != 1)
+      continue;
+    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(op.getResult(0).getUses()))) {
+      if (!isa<ConcatOp, LibraryOpInterface>(use.getOwner()))
+        continue;
+      builder.setInsertionPoint(use.getOwner());
+      use.set(builder.clone(*op)->getResult(0));
+    }
+  }
+}
+
+LogicalResult FunctionBufferizer::run() {
+  computeLastUses();
+  assignCategories();
+  makeArguments();
+  Block &block = func.getBody().front();
+  SmallVector<Operation *> tensorOps = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  for (Operation *op : tensorOps) {
+    builder.setInsertionPoint(op);
+    listener.follow(op);
+    space = op->getNumResults() > 0 ? spaceOf(op->getResult(0)) : Space::Device;
+    if (failed(bufferize(op)))
+      return failure();
+  }
+  for (Operation *op : llvm::drop_begin(llvm::reverse(tensorOps))) // the return is gone already
+    op->erase();
+  // Asking for a place makes a view that may then not be taken; all name their root, so any order will do.
+  for (ViewOp view : llvm::make_early_inc_range(block.getOps<ViewOp>()))
+    if (view->use_empty())
+      view.erase();
+  trimStaging();
+  BitVector tensors(block.getNumArguments());
+  for (BlockArgument argument : block.getArguments())
+    tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
+  func.eraseArguments(tensors);
+  return success();
+}
+
+LogicalResult FunctionBufferizer::bufferize(Operation *op) {
+  if (auto ret = dyn_cast<func::ReturnOp>(op))
+    return bufferizeReturn(ret);
+  if (auto fused = dyn_cast<FusedOp>(op))
+    return bufferizeFused(fused), success();
+  if (auto call = dyn_cast<LibraryOpInterface>(op))
+    return bufferizeCall(call);
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return bufferizeCollective(collective), success();
+  if (auto shard = dyn_cast<LocalShardOp>(op))
+    return bufferizeLocalShard(shard), success();
+  if (auto store = dyn_cast<StoreOp>(op))
+    return bufferizeStore(store), success();
+  if (auto load = dyn_cast<LoadOp>(op))
+    return bufferizeLoad(load), success();
+  if (auto move = dyn_cast<MoveOp>(op))
+    return bufferizeMove(move), success();
+  if (auto presume = dyn_cast<PresumeOp>(op))
+    return bufferizePresume(presume), success();
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return bufferizeConcat(concat), success();
+  if (auto pad = dyn_cast<PadOp>(op))
+    return bufferizePad(pad), success();
+  if (auto split = dyn_cast<SplitOp>(op))
+    return bufferizeSplit(split), success();
+  using View = const StridedView &;
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return bufferizeView(reshape.getInput(), reshape,
+                         [&](View v) { return reshapeView(v, reshape.getType().getShape()); }),
+           success();
+  if (auto after = dyn_cast<AfterOp>(op))
+    return bind(after, buffers.at(after.getValue())), success();
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return bufferizeView(transpose.getInput(), transpose,
+                         [&](View v) { return std::optional(transposeView(v, transpose.getPerm())); }),
+           success();
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return bufferizeView(slice.getInput(), slice,
+                         [&](View v) {
+                           return std::optional(sliceView(v, slice.getOffsets(), slice.getStrides(),
+                                                          slice.getType().getShape()));
+                         }),
+           success();
+  InFlightDiagnostic error = op->emitOpError("expects to be fused or lowered before buffers are assigned");
+  error.attachNote() << "run ds-decompose and ds-fuse-regions first";
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+void FunctionBufferizer::bufferizeFused(FusedOp op) {
+  SmallVector<Value> inputs =
+      llvm::map_to_vector(op.getInputs(), [&](Value input) { return buffers.at(input); });
+  SmallVector<Value> outputs;
+  const Sharers sharers = countSharers(op);
+  for (OpResult result : op.getResults()) {
+    Value buffer;
+    if (!findDestination(result))
+      buffer = findDyingOperand(op, result.getResultNumber(), sharers);
+    if (buffer && llvm::is_contained(outputs, buffer))
+      buffer = {};
+    outputs.push_back(buffer ? buffer : makeBuffer(result));
+    bind(result, outputs.back());
+  }
+  SmallVector<Type> types = llvm::to_vector(TypeRange(inputs));
+  llvm::append_range(types, TypeRange(outputs));
+  KernelUse use = kernels.getKernel(op, types);
+  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extents,
+                           streamFor(space));
+}
+
+/// Matrices of rank 2 or of a batch: collapses leading dimensions so that `buffer` has `rank`.
+Value FunctionBufferizer::matmulOperand(Value buffer, int64_t rank, bool isResult, Location loc) {
+  BufferType type = bufferType(buffer);
+  if (!isResult && type.getStrides().back() != 1 && type.getStrides()[type.getStrides().size() - 2] != 1 &&
+      type.getTensor().getShape().back() != 1)
+    buffer = toContiguous(buffer, loc);
+  if (type.getTensor().getRank() == rank)
+    return buffer;
+  ArrayRef<int64_t> shape = type.getTensor().getShape();
+  int64_t rows = 1;
+  for (int64_t size : shape.drop_back())
+    rows *= size;
+  SmallVector<int64_t> collapsed = {rows, shape.back()};
+  std::optional<StridedView> view = reshapeView(viewOf(bufferType(buffer)), collapsed);
+  if (!view) {
+    assert(!isResult && "a result is made where it collapses");
+    buffer = toContiguous(buffer, loc);
+    view = reshapeView(viewOf(bufferType(buffer)), collapsed);
+  }
+  return createView(buffer, *view, loc);
+}
+
+/// Whether the elements of the last dimension lie side by side.
+static bool isDenseInside(BufferType type) {
+  ArrayRef<int64_t> shape = type.getTensor().getShape();
+  return shape.empty() || shape.back() == 1 || type.getStrides().back() == 1;
+}
+
+Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &call) {
+  Value buffer = makeBuffer(result);
+  ArrayRef<int64_t> shape = tensorType(result).getShape();
+  bool isPlaceable = bufferType(buffer).isContiguous();
+  if (!isPlaceable && call.takesStrides)
+    isPlaceable =
+        !isa<MatmulOp>(result.getOwner()) || // which sees its leading dimensions as rows
+        reshapeView(viewOf(bufferType(buffer)),
+                    {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
+            .has_value();
+  return isPlaceable ? buffer : allocate(tensorType(result), categoryOf(result), result.getLoc());
+}
+
+SmallVector<Value> FunctionBufferizer::placeResults(LibraryOpInterface op, const LibraryCall &call) {
+  SmallVector<Value> results(op->getNumResults());
+  for (auto [result, operand] : call.inPlace) {
+    Value buffer = buffers.at(op->getOperand(operand));
+    Destination destination = findDestination(op->getResult(result));
+    bool isInPlace =
+        (destination && isSameWindow(*destination, buffer)) || diesAlone(op->getOpOperand(operand));
+    if (!isInPlace || !bufferType(buffer).isContiguous()) {
+      Value target = makeBuffer(op->getResult(result));
+      copy(buffer, target, op->getLoc());
+      buffer = target;
+    }
+    results[result] = buffer;
+  }
+  for (auto [result, operand] : call.mayShare)
+    if (!results[result] && !findDestination(op->getResult(result)) && diesAlone(op->getOpOperand(operand)) &&
+        bufferType(buffers.at(op->getOperand(operand))).isContiguous())
+      results[result] = buffers.at(op->getOperand(operand));
+  for (OpResult result : op->getResults()) {
+    Value &buffer = results[result.getResultNumber()];
+    if (!buffer)
+      buffer = makeCallResult(result, call);
+    bind(result, buffer);
+  }
+  return results;
+}
+
+LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
+  LibraryCall call = op.getLibraryCall();
+  unsigned numOperands = op->getNumOperands();
+  Location loc = op->getLoc();
+  SmallVector<Value> results = placeResults(op, call);
+  bool isMatmul = call.callee == "matmul";
+  int64_t rank = isMatmul ? tensorType(op->getOperand(1)).getRank() : 0;
+  SmallVector<Value> arguments;
+  SmallVector<int64_t> writes;
+  for (auto [position, index] : llvm::enumerate(call.order)) {
+    bool isResult = index >= numOperands;
+    Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
+    bool isFactor = isMatmul && position < 2;
+    if (!isResult && !isFactor && (!call.takesStrides || !isDenseInside(bufferType(buffer))))
+      buffer = toContiguous(buffer, loc);
+    if (isMatmul && bufferType(buffer).getTensor().getRank() > 1) // all but a bias
+      buffer = matmulOperand(buffer, rank, isResult, loc);
+    if (isResult)
+      writes.push_back(position);
+    arguments.push_back(buffer);
+  }
+  auto cost = dyn_cast<CostOpInterface>(op.getOperation());
+  builder.create<CallOp>(loc, call.callee, arguments, Value(), writes, builder.getArrayAttr(call.params),
+                         streamFor(space), cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
+  return success();
+}
+
+void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
+  Value whole = concatBuffer(op, position.at(op));
+  StridedView view = viewOf(bufferType(whole));
+  SmallVector<int64_t> offsets(view.shape.size(), 0), steps(view.shape.size(), 1);
+  for (Value input : op.getInputs()) {
+    Value part =
+        createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
+    if (!isSameWindow(buffers.at(input), part))
+      copy(buffers.at(input), part, op.getLoc());
+    offsets[op.getDim()] += tensorType(input).getShape()[op.getDim()];
+  }
+}
+
+void FunctionBufferizer::bufferizePad(PadOp op) {
+  Value whole = makeBuffer(op.getResult());
+  bind(op.getResult(), whole);
+  builder.create<CallOp>(op.getLoc(), "fill", whole, Value(), ArrayRef<int64_t>{0},
+                         builder.getArrayAttr(builder.getF64FloatAttr(0)), streamFor(space), IntegerAttr());
+  StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
+                                 tensorType(op.getInput()).getShape());
+  copy(buffers.at(op.getInput()), createView(whole, window, op.getLoc()), op.getLoc());
+}
+
+void FunctionBufferizer::bufferizeSplit(SplitOp op) {
+  int64_t rank = tensorType(op.getInput()).getRank(), next = 0;
+  for (Value piece : op.getPieces()) {
+    SmallVector<int64_t> offsets(rank, 0), steps(rank, 1);
+    offsets[op.getDim()] = next;
+    next += tensorType(piece).getDimSize(op.getDim());
+    bufferizeView(op.getInput(), piece, [&](const StridedView &view) {
+      return std::optional(sliceView(view, offsets, steps, tensorType(piece).getShape()));
+    });
+  }
+}
+
+void FunctionBufferizer::bufferizeView(Value source, Value result,
+                                       function_ref<std::optional<StridedView>(const StridedView &)> make) {
+  Value buffer = buffers.at(source);
+  std::optional<StridedView> view = make(viewOf(bufferType(buffer)));
+  if (!view) {
+    buffer = toContiguous(buffer, result.getLoc());
+    view = make(viewOf(bufferType(buffer)));
+  }
+  bind(result, createView(buffer, *view, result.getLoc()));
+}
+
+LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
+  // What is copied in the end is part of the last that the segment does.
+  if (SegmentAttr segment = SegmentAttr::of(func))
+    listener.follow(op, segment.does(Work::Evaluation) ? Work::Forward : segment.getWorks().back());
+  // A copy may read the old value of a state that another copy replaces (two states that change places): what
+  // such copies read is put aside before any state is written.
+  SmallVector<std::pair<Value, Value>> copies;
+  llvm::SmallSetVector<Value, 8> targets;
+  for (auto [index, value] : llvm::enumerate(op.getOperands())) {
+    auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr);
+    if (!state)
+      return op.emitOpError("expects every result to be a state, but result ") << index << " is none";
+    Value target = stateBuffers.at(state);
+    if (buffers.at(value) == target)
+      continue;
+    copies.push_back({buffers.at(value), target});
+    targets.insert(target);
+  }
+  for (Value &source : llvm::make_first_range(copies))
+    if (targets.contains(rootOf(source)))
+      source = toPrivate(source, op.getLoc());
+  for (auto [source, target] : copies)
+    copy(source, target, op.getLoc());
+  builder.create<func::ReturnOp>(op.getLoc());
+  op.erase();
+  func.setFunctionType(builder.getFunctionType(func.getBody().front().getArgumentTypes(), {}));
+  func.removeResAttrsAttr();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Building blocks
+//===----------------------------------------------------------------------===//
+
+Value FunctionBufferizer::createView(Value source, const StridedView &view, Location loc) {
+  BufferType from = bufferType(source);
+  auto type =
+      BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
+  if (type == from && view.offset == 0 && !view.shifts)
+    return source;
+  // Views of views name the root, so that every buffer is one step from its memory.
+  int64_t offset = view.offset;
+  ShiftsAttr shifts = view.shifts;
+  if (auto outer = source.getDefiningOp<ViewOp>()) {
+    shifts = addShifts(outer.getShiftsAttr(), shifts);
+    source = outer.getSource();
+    offset += outer.getOffset();
+    if (type == source.getType() && offset == 0 && !shifts)
+      return source;
+  }
+  Value result = builder.create<ViewOp>(loc, type, source, offset, shifts);
+  views[result] = source;
+  return result;
+}
+
+/// The strides of dimensions of size 1 say nothing: what was reshaped and what was cut out may differ in
+/// them.
+bool FunctionBufferizer::isSameWindow(Value a, Value b) {
+  if (a == b)
+    return true;
+  auto first = a.getDefiningOp<ViewOp>(), second = b.getDefiningOp<ViewOp>();
+  if (!first || !second || first.getSource() != second.getSource() ||
+      first->getAttrDictionary() != second->getAttrDictionary())
+    return false;
+  BufferType left = bufferType(a), right = bufferType(b);
+  return left.getTensor() == right.getTensor() && left.getSpace() == right.getSpace() &&
+         llvm::all_of(llvm::zip_equal(left.getTensor().getShape(), left.getStrides(), right.getStrides()),
+                      [](auto dim) { return std::get<0>(dim) == 1 || std::get<1>(dim) == std::get<2>(dim); });
+}
+
+Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {
+  return bufferType(buffer).isContiguous() ? buffer : toPrivate(buffer, loc);
+}
+
+Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
+  Value packed = allocate(bufferType(buffer).getTensor(), "activations", loc, bufferType(buffer).getSpace());
+  copy(buffer, packed, loc);
+  return packed;
+}
+
+void FunctionBufferizer::copy(Value from, Value to, Location loc) {
+  builder.create<CallOp>(loc, "copy", ValueRange{from, to}, Value(), ArrayRef<int64_t>{1},
+                         builder.getArrayAttr({}), streamFor(bufferType(to).getSpace()), IntegerAttr());
+}
+
+Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc, Space space) {
+  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space),
+                                       builder.getStringAttr(category), IntegerAttr());
+  if (space == Space::Nvme)
+    alignToUnit(alloc);
+  return alloc;
+}
+
+void FunctionBufferizer::bind(Value value, Value buffer) {
+  buffers[value] = buffer;
+  unsigned &last = rootLastUse[rootOf(buffer)];
+  last = std::max(last, lastUse.lookup(value));
+}
+
+Value FunctionBufferizer::rootOf(Value buffer) {
+  auto it = views.find(buffer);
+  return it == views.end() ? buffer : it->second;
+}

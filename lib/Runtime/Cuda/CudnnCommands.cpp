@@ -1,0 +1,75 @@
+//===- CudnnCommands.cpp - What cuDNN runs where it can, else kernels of the runtime -===//
+#include "CudnnCommands.h"
+
+#include "Cuda/Cudnn/CudnnEngines.h"
+#include "Program/Verify.h"
+
+#include "ds/Runtime/Program/ConvForm.h"
+
+#include <fmt/format.h>
+
+namespace ds::rt::cuda {
+
+CudnnCommands::CudnnCommands() = default;
+CudnnCommands::~CudnnCommands() = default;
+
+namespace {
+
+/// An engine's task, or a kernel's in its place where no engine is chosen.
+class ChosenTask final : public CudaTask {
+public:
+  explicit ChosenTask(std::unique_ptr<CudaTask> task) : task(std::move(task)) {}
+  Status issue(CUstream stream) override { return task->issue(stream); }
+
+  std::unique_ptr<CudaTask> task;
+};
+
+} // namespace
+
+Result<std::unique_ptr<CudaTask>> CudnnCommands::bindKernel(const Binding &binding, const Command &command,
+                                                            Tally &tally, const Error &why) {
+  if (tally.byKernels++ == 0)
+    tally.reason = why.message;
+  return bindLibraryKernel(binding, command);
+}
+
+Result<std::unique_ptr<CudaTask>> CudnnCommands::bind(const Binding &binding, uint32_t index) {
+  const Command &command = binding.program.commands[index];
+  Tally &tally = isConvolution(static_cast<LibraryFn>(command.callee)) ? convolutions : attention;
+  if (!engines)
+    engines = std::make_unique<CudnnEngines>(binding.hardware);
+  Result<EngineWork> work = engines->bind(binding, command);
+  if (!work)
+    return bindKernel(binding, command, tally, work.error());
+  auto task = std::make_unique<ChosenTask>(std::move(work->task));
+  Choice choice = std::move(work->choice);
+  choice.what = describeCommand(binding.program, index);
+  choice.taken = [&tally] { ++tally.byCudnn; };
+  choice.refuse = [this, binding, &command, &tally, chosen = task.get()](const Error &why) -> Status {
+    Result<std::unique_ptr<CudaTask>> kernel = bindKernel(binding, command, tally, why);
+    if (!kernel)
+      return kernel.error();
+    chosen->task = std::move(*kernel);
+    return {};
+  };
+  binding.libraries.choices->add(std::move(choice));
+  return std::unique_ptr<CudaTask>(std::move(task));
+}
+
+std::string CudnnCommands::describe(const char *what, const Tally &tally) const {
+  if (tally.byCudnn + tally.byKernels == 0)
+    return "";
+  if (tally.byCudnn == 0)
+    return fmt::format("{} by the runtime's kernels ({})", what, tally.reason);
+  const std::string all = fmt::format("{} by cuDNN {}", what, engines->version());
+  return tally.byKernels == 0 ? all
+                              : fmt::format("{} in {} of {} commands ({})", all, tally.byCudnn,
+                                            tally.byCudnn + tally.byKernels, tally.reason);
+}
+
+std::string CudnnCommands::describe() const {
+  const std::string first = describe("convolutions", convolutions), second = describe("attention", attention);
+  return first + (first.empty() || second.empty() ? "" : "; ") + second;
+}
+
+} // namespace ds::rt::cuda

@@ -1,0 +1,178 @@
+//===- Weights.cpp - Reads weights files into states ---------------------------===//
+//
+// A weights file is mapped and copied piece by piece, each piece's pages given back at once: reading adds
+// nothing that matters to the process's peak. A rank reads what it holds of a state alone, run by run.
+// Masters are read from the file, not from their rounded parameters.
+//
+//===---------------------------------------------------------------------------===//
+#include "ds/Runtime/State/Weights.h"
+
+#include "Formats/Convert.h"
+#include "LocalState.h"
+#include "Program/StateNames.h"
+
+#include "ds/Runtime/Files/StorageWatch.h"
+#include "ds/Runtime/Formats/SafeTensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sys/mman.h>
+#include <unordered_set>
+
+namespace ds::rt {
+namespace {
+
+constexpr size_t kPiece = size_t(1) << 20; // elements
+constexpr size_t kMaxListed = 12;          // names of each kind of mismatch in a message
+
+/// What is wrong with a file for a program, by kind.
+struct Mismatch {
+  std::vector<std::string> missing, unknown, different;
+
+  bool any() const { return !missing.empty() || !unknown.empty() || !different.empty(); }
+  static void append(std::string &text, const char *kind, const std::vector<std::string> &names) {
+    if (names.empty())
+      return;
+    const size_t listed = std::min(names.size(), kMaxListed);
+    text += fmt::format("\n  {} ({}): {}", kind, names.size(),
+                        fmt::join(names.begin(), names.begin() + listed, ", "));
+    if (listed < names.size())
+      text += fmt::format(" and {} more", names.size() - listed);
+  }
+  Error error(const std::string &path) const {
+    std::string text = fmt::format("{}: does not hold the weights of this model", path);
+    append(text, "missing", missing);
+    append(text, "unknown", unknown);
+    append(text, "different", different);
+    return Error{ExitCode::Invalid, text, "use the weights file that belongs to the program"};
+  }
+};
+
+std::string shapeText(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+/// Whether `state` can be read from a tensor of `dtype`. The file must have the state's own type; 16-bit
+/// parameters, which a run rounds from wider ones, can be read from those too, and programs may say that all
+/// can be converted.
+bool takes(const Program &program, const State &state, const State &master, FileDType dtype) {
+  const DType own = program.buffers[state.buffer].dtype, exact = program.buffers[master.buffer].dtype;
+  if (!program.convertsWeights && own != DType::F16 && own != DType::BF16 && &master == &state)
+    return dtype == toFileDType(own);
+  return isConvertible(dtype, own) && isConvertible(dtype, exact);
+}
+
+/// Notes how `entry` differs from what `state` and its `master` need.
+void compare(const Program &program, const State &state, const State &master, const TensorEntry &entry,
+             Mismatch &mismatch) {
+  const DType expected = program.buffers[master.buffer].dtype;
+  if (!takes(program, state, master, entry.dtype))
+    mismatch.different.push_back(
+        fmt::format("{} is {}, expected {}", entry.name, spell(entry.dtype), spell(toFileDType(expected))));
+  else if (!std::equal(entry.shape.begin(), entry.shape.end(), state.logicalShape.begin(),
+                       state.logicalShape.end()))
+    mismatch.different.push_back(fmt::format("{} is {}, expected {}", entry.name, shapeText(entry.shape),
+                                             shapeText(state.logicalShape)));
+}
+
+/// The entry of each state that files hold, null for the others; tied names must hold the same tensor.
+std::vector<const TensorEntry *> matchEntries(const Program &program, const WeightFiles &files,
+                                              Mismatch &mismatch) {
+  std::vector<const TensorEntry *> matched;
+  const std::vector<const State *> masters = mastersOf(program);
+  std::unordered_set<std::string_view> known(program.unusedWeights.begin(), program.unusedWeights.end());
+  for (const State &state : program.states) {
+    const TensorEntry *found = nullptr;
+    std::vector<std::string> names = {state.name};
+    names.insert(names.end(), state.aliases.begin(), state.aliases.end());
+    names.insert(names.end(), state.readNames.begin(), state.readNames.end());
+    for (const std::string &name : names) {
+      const TensorEntry *entry = isInFiles(state) ? files.find(name) : nullptr;
+      if (!entry)
+        continue;
+      known.insert(entry->name);
+      if (!found)
+        compare(program, state, *masters[matched.size()], *entry, mismatch);
+      else if (entry->bytes != found->bytes || std::memcmp(entry->data, found->data, entry->bytes) != 0)
+        mismatch.different.push_back(
+            fmt::format("{} and {} are one tensor in the model", found->name, entry->name));
+      found = found ? found : entry;
+    }
+    if (!found && isInFiles(state))
+      mismatch.missing.push_back(state.name);
+    matched.push_back(found);
+  }
+  for (const TensorEntry *entry : files.entries())
+    if (!known.contains(entry->name))
+      mismatch.unknown.emplace_back(entry->name);
+  return matched;
+}
+
+/// Gives back the pages that lie in [from, from + bytes) of a mapped file.
+void giveBack(const std::byte *from, size_t bytes) {
+  constexpr uintptr_t kPage = 4096;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(from) / kPage * kPage;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(from + bytes) / kPage * kPage;
+  if (begin < end)
+    ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}
+
+/// Reads the next `count` elements that this rank holds of a state to `to`, converted to its type.
+Status readPiece(LocalState &local, uint64_t count, const TensorEntry &entry, std::byte *to) {
+  const size_t fileSize = bitSize(entry.dtype) / 8;
+  const std::byte *begin = nullptr, *end = nullptr; // of what is read, in the file
+  while (count > 0) {
+    const ElementRun run = *local.runs.next(UINT64_MAX, count);
+    const std::byte *from = entry.data + run.first * fileSize;
+    BadElement bad;
+    if (!convertElements(entry.dtype, from, local.dtype, to, run.count, {}, bad))
+      return Error{ExitCode::Invalid,
+                   fmt::format("'{}', element {}: value {} is outside {}", entry.name,
+                               run.first + bad.position, bad.value, bad.limit),
+                   "train in bf16 or f32, which hold it"};
+    begin = begin ? begin : from;
+    end = from + run.count * fileSize;
+    to += run.count * local.elementBytes();
+    count -= run.count;
+  }
+  giveBack(begin, static_cast<size_t>(end - begin));
+  return {};
+}
+
+/// Reads what this rank holds of a state.
+Status readState(Executor &executor, const State &state, const TensorEntry &entry, const std::string &path) {
+  LocalState local(executor, state);
+  for (uint64_t done = 0; done < local.held.count; done += kPiece) {
+    const uint64_t count = std::min<uint64_t>(kPiece, local.held.count - done);
+    const StorageOperation reading("reading", path);
+    Status status = executor.change(local.address(local.held.at + done), count * local.elementBytes(),
+                                    [&](std::byte *to) { return readPiece(local, count, entry, to); });
+    if (!status)
+      return status;
+  }
+  return {};
+}
+
+} // namespace
+
+Status loadWeights(Executor &executor, const std::string &path) {
+  Result<WeightFiles> files = WeightFiles::open(path);
+  if (!files)
+    return files.error();
+  Mismatch mismatch;
+  const Program &program = executor.program();
+  const std::vector<const TensorEntry *> entries = matchEntries(program, *files, mismatch);
+  if (mismatch.any())
+    return mismatch.error(path);
+  const std::vector<const State *> origins = originsOf(program);
+  for (size_t i = 0; i < program.states.size(); ++i)
+    if (const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - program.states.data())])
+      if (Status status = readState(executor, program.states[i], *entry, path); !status)
+        return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
+  for (const SafeTensorsFile &file : files->files())
+    if (Status status = file.file().checkUnchanged(); !status)
+      return status;
+  return {};
+}
+
+} // namespace ds::rt
