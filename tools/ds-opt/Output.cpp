@@ -261,6 +261,40 @@ static Elsewhere elsewhere(const Options &options, const ProgramCase &what) {
 /// A plan's tables need so many columns; on a narrower terminal, and behind them, lines are broken at words.
 static constexpr size_t kLeastWidth = 60, kIndent = 4;
 
+/// What would make a plan fit that does not, where the options ask for it.
+static void addChanges(const Options &options, const ProgramCase &what, report::PlanReport &report) {
+  if (report.fits() || !options.wantsChanges)
+    return;
+  if (what.planAgain)
+    report.changes =
+        changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
+                         what.rules() ? mayFitByRules(*what.rules(), report, options) : planner::MayFit());
+  if (what.rules())
+    llvm::append_range(report.changes, changesWithoutPass(*what.rules(), report));
+  if (what.planAgain) { // another job, so it comes last
+    std::optional<int64_t> longest;
+    if (what.rules())
+      longest = longestSequence(what.rules()->shape, what.rules()->plan, what.rules()->rates.cluster());
+    if (std::optional<report::PlanChoice> shorter =
+            planner::shorterSamples(options, what.config, what.planAgain, longest))
+      report.changes.push_back(*shorter);
+  }
+}
+
+/// Prints the plan: to a file, or for the terminal that reads it.
+static Status writePlanText(const Options &options, const ProgramCase &what,
+                            const report::PlanReport &report) {
+  report::TextOptions text;
+  text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
+  const size_t columns = options.output == "-" ? terminalColumns(STDOUT_FILENO) : 0;
+  if (columns > 0)
+    text.width = static_cast<unsigned>(std::clamp<size_t>(columns, kLeastWidth, text.width));
+  std::string peaks = options.explainPeak ? explainPeaks(report) : "";
+  const std::string head = options.isBare ? describeBare(options, what.config, report) : "";
+  return writeText(options.output,
+                   wrapLines(head + report::printPlanText(report, text) + peaks, columns, kIndent));
+}
+
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
   programOptions.threads = what.threads;
@@ -278,21 +312,7 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
   program->predicted.peakFlopsPerSecond = report.peakFlops;
   program->tf32 = usesTf32(options, what.config);
   addHostMemory(report, *program);
-  const bool looksForChanges = !report.fits() && options.wantsChanges;
-  if (looksForChanges && what.planAgain)
-    report.changes =
-        changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
-                         what.rules() ? mayFitByRules(*what.rules(), report, options) : planner::MayFit());
-  if (looksForChanges && what.rules())
-    llvm::append_range(report.changes, changesWithoutPass(*what.rules(), report));
-  if (looksForChanges && what.planAgain) { // another job, so it comes last
-    std::optional<int64_t> longest;
-    if (what.rules())
-      longest = longestSequence(what.rules()->shape, what.rules()->plan, what.rules()->rates.cluster());
-    if (std::optional<report::PlanChoice> shorter =
-            planner::shorterSamples(options, what.config, what.planAgain, longest))
-      report.changes.push_back(*shorter);
-  }
+  addChanges(options, what, report);
   if (options.explainPeak && what.planAgain && report.changes.empty())
     report.smaller = smallerPlansOfProgram(options, what.config, what.planAgain,
                                            report.ranks.front().deviceArena, elsewhere(options, what));
@@ -308,19 +328,9 @@ Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const 
                        report.notes.begin() + ofPresent); // it has a question of its own
     return writeAnswers(options, what, report);
   }
-  if (options.emit != Emit::Program) {
-    report::TextOptions text;
-    text.colour = options.output == "-" && llvm::sys::Process::StandardOutHasColors();
-    const size_t columns = options.output == "-" ? terminalColumns(STDOUT_FILENO) : 0;
-    if (columns > 0)
-      text.width = static_cast<unsigned>(std::clamp<size_t>(columns, kLeastWidth, text.width));
-    std::string peaks = options.explainPeak ? explainPeaks(report) : "";
-    const std::string head = options.isBare ? describeBare(options, what.config, report) : "";
-    if (Status status = writeText(
-            options.output, wrapLines(head + report::printPlanText(report, text) + peaks, columns, kIndent));
-        !status)
+  if (options.emit != Emit::Program)
+    if (Status status = writePlanText(options, what, report); !status)
       return status;
-  }
   if (!report.fits())
     return report::doesNotFit(report);
   return options.emit == Emit::Program ? writeProgramFiles(model, options, what.config, *program) : Status();

@@ -47,7 +47,7 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_flag("--dry-run", options.dryRun, "say what --resume would do, and do nothing");
 }
 
-void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
+void declareData(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("PROGRAM", options.program, "program made by ds-opt --emit=program")
       ->required()
       ->type_name("FILE");
@@ -66,15 +66,9 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--weights", options.weights,
                  "start from this file (default: the one beside the program); none: from --seed")
       ->type_name("FILE|DIR|none");
-  addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,
-           [&](uint64_t steps) { options.steps = steps; });
-  addWhole(app, "--seed", "of initialisation and shuffling (default: 0, or the checkpoint's)", 0, UINT64_MAX,
-           [&](uint64_t seed) { options.seed = seed; });
-  app.add_option("--eval-data", options.evalData, "held-out data")->type_name("DATA");
-  addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
-           [&](uint64_t steps) { options.evalEvery = steps; });
-  app.add_flag("--eval-only", options.evalOnly,
-               "print the loss of --eval-data, or of --data, and train nothing");
+}
+
+void declareReports(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--log-jsonl", options.logJsonl,
                  "write one JSON object a step; an earlier log.jsonl becomes log.1.jsonl")
       ->type_name("FILE");
@@ -91,6 +85,20 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
          "what is told of collectives at the end: short (default), or all")
       ->check(CLI::IsMember({"short", "all"}))
       ->type_name("WHICH");
+}
+
+void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
+  declareData(app, options);
+  addWhole(app, "--steps", "training steps (default: once over the data)", 0, UINT64_MAX,
+           [&](uint64_t steps) { options.steps = steps; });
+  addWhole(app, "--seed", "of initialisation and shuffling (default: 0, or the checkpoint's)", 0, UINT64_MAX,
+           [&](uint64_t seed) { options.seed = seed; });
+  app.add_option("--eval-data", options.evalData, "held-out data")->type_name("DATA");
+  addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
+           [&](uint64_t steps) { options.evalEvery = steps; });
+  app.add_flag("--eval-only", options.evalOnly,
+               "print the loss of --eval-data, or of --data, and train nothing");
+  declareReports(app, options);
   app.add_option("--trace", options.trace, "write a Chrome trace of the measured steps")->type_name("FILE");
   app.add_option("--save-weights", options.saveWeights, "write the weights after the last step")
       ->type_name("FILE");
