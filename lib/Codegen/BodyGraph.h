@@ -70,7 +70,7 @@ struct LoopSpace {
 llvm::SmallVector<int64_t> contiguousStrides(llvm::ArrayRef<int64_t> shape);
 
 /// Builds nodes on demand. The loop dimensions are those of `space`, in order, as added to `context`.
-/// A method for each kind of op that a region may hold.
+/// Size: a method for each kind of op that a region may hold.
 class BodyGraph {
 public:
   BodyGraph(IndexContext &context, const LoopSpace &space, const Body &body);

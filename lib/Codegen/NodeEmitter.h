@@ -19,8 +19,9 @@ struct RowCache {
   unsigned firstStage;
 };
 
-/// Large because values, indices and memory of a nest go to the same scopes and are remembered in one memo:
-/// three files define it, with a method for each kind of node and of address.
+/// A method for each kind of node and of address.
+/// Size: values, indices and memory of a nest are written to the same scopes and remembered in one
+/// memo; they are still to be parted.
 class NodeEmitter {
 public:
   NodeEmitter(ScopedBuilder &scoped, mlir::ModuleOp module, mlir::Value buffers, int64_t lanes)

@@ -55,6 +55,7 @@ static bool isKeyChar(char c) {
 }
 
 namespace {
+/// Size: a recursive descent has a method for each rule of its grammar.
 class Parser {
 public:
   Parser(std::string_view text, const std::string &name, const std::string &set)

@@ -37,6 +37,7 @@ struct Clock {
   }
 };
 
+/// Size: one event loop, whose queues, clocks and counts change together with each event.
 class Player {
 public:
   Player(const std::vector<SimCommand> &commands, uint32_t streams, double contention);

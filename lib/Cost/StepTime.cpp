@@ -56,7 +56,7 @@ double stepWork(const ModelShape &shape, const ParallelPlan &plan) {
 
 namespace {
 /// The step as it is put together.
-/// Its fields are the plan's figures, of which every part reads some.
+/// Size: its fields are the figures of one plan, each of which several parts of a step read.
 class Step {
 public:
   Step(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates)

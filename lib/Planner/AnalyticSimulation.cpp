@@ -26,8 +26,8 @@ struct SchedulePoint {
   uint32_t stream = 0, event = 0;
 };
 
-/// The streams of one stage and what has been put on them: each event reads and moves several of these
-/// fields.
+/// The streams of one pipeline stage, as they are filled.
+/// Size: the figures of a stage and what has been put on its streams, which each event reads and moves.
 class StageSimulator {
 public:
   StageSimulator(const AnalyticCase &what, const cost::StepEstimate &step, int64_t stage);

@@ -3,6 +3,8 @@
 // One screen for one rank: the peak and where it is, the curve of live bytes over the step, what the peak
 // consists of, the largest values, and the layers. Runs of layers that need the same are one line.
 //
+// Size: all tables of the plan; those of its layers are still to be parted.
+//
 //===---------------------------------------------------------------------------===//
 
 #include "ds/Report/PlanReport.h"
@@ -69,6 +71,7 @@ std::string count(double value) {
   return text;
 }
 
+/// Size: a method for each table of the plan; four fields.
 class Printer {
 public:
   Printer(const PlanReport &report, const TextOptions &options)

@@ -1,4 +1,8 @@
 //===- MemoryPlanTest.cpp - The packer against known optima and its judge -------===//
+//
+// Size: a few lines above the limit; known optima and the judge are still to be parted.
+//
+//===---------------------------------------------------------------------------===//
 
 #include "PackInstances.h"
 #include "Planned.h"

@@ -22,6 +22,7 @@ using Shape = std::vector<int64_t>;
 std::string list(const Shape &numbers);
 
 /// Writes random kernels as text.
+/// Size: a method for each kind of op that a random body may hold.
 class BodyWriter {
 public:
   BodyWriter(unsigned seed, std::string element) : generator(seed), element(std::move(element)) {}

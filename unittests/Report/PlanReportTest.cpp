@@ -1,4 +1,8 @@
 //===- PlanReportTest.cpp - What plans print, and what is read back -------------===//
+//
+// Size: what plans print and what is read back are still one file.
+//
+//===---------------------------------------------------------------------------===//
 
 #include "PlanSamples.h"
 

@@ -10,6 +10,7 @@ inline constexpr uint8_t kGatherStream = 1, kReduceStream = 2;
 
 /// A regression on several ranks: those along dp have a part of the 8 rows each, the sum over rows is a sum
 /// over them too. Ranks along other axes do the same again, and find that they agree.
+/// Size: most of its fields are the numbers of the program's buffers.
 class RankedRegression {
 public:
   explicit RankedRegression(uint32_t world) : RankedRegression(Mesh{{"dp", world}}) {}

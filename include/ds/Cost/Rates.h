@@ -52,7 +52,9 @@ struct KernelLoad {
   std::vector<std::pair<double, double>> reuse = {};
 };
 
-/// A method for each kind of work that takes time, all by the figures of one cluster.
+/// Seconds of all that takes time.
+/// Size: one field, and a method for each kind of work that takes time, all by the figures of one
+/// cluster.
 class Rates {
 public:
   /// The built-in cluster "cpu".

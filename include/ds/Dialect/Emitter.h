@@ -23,6 +23,7 @@ inline bool isFloatTensor(Value value) {
 
 /// Emits at the builder's insertion point; all ops get the same location. Every function that takes two
 /// tensors requires equal shapes and element types, as the ops do.
+/// Size: two fields, and a method for each op that formulas are written with.
 class Emitter {
 public:
   Emitter(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}

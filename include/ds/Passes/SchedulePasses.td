@@ -1,4 +1,8 @@
 //===- SchedulePasses.td - From one rank's step to buffers in issue order ---*- tablegen -*-===//
+//
+// Size: most of it are descriptions: each pass says what it requires and ensures, and shows it.
+//
+//===---------------------------------------------------------------------------===//
 #ifndef DS_SCHEDULE_PASSES
 #define DS_SCHEDULE_PASSES
 

@@ -38,6 +38,7 @@ struct Candidate {
 
 /// One search: many small questions about the same gaps, segments and times, all of which each would take
 /// as a function of its own.
+/// Size: one memory model is to replace it whole; parts that it were cut into now would go with it.
 class GatherSolver {
 public:
   GatherSolver(const GatherProblem &problem, const GatherOptions &options);

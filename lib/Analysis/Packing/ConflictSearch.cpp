@@ -29,6 +29,8 @@ struct Span {
   bool meets(const Item &item) const { return begin < item.end && item.begin < end; }
 };
 
+/// Size: one search; its tables change together when an item is placed, and go back together by the
+/// trail.
 class ConflictSearch {
 public:
   ConflictSearch(const std::vector<Item> &items, int64_t floor, int64_t top, uint32_t seed, int64_t endSteps,

@@ -5,6 +5,8 @@
 // of a step, the head of the loss, the update), so few rounds do. Around that the busier resource gains
 // weight.
 //
+// Size: one memory model is to replace it whole; parts that it were cut into now would go with it.
+//
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/Residency/Residency.h"
 

@@ -8,7 +8,7 @@
 namespace mlir::ds::codegen {
 
 /// State of one kernel that is being written.
-/// Its fields are what each thread computes once and all forms of kernels read.
+/// Size: its fields are what each thread computes once and all forms of kernels read.
 class CudaBuilder {
 public:
   CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaThread &thread, ModuleOp module,

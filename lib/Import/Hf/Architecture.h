@@ -23,7 +23,7 @@ inline constexpr Range<double> kEpsilons{1e-30, 1};
 inline constexpr Range<double> kDeviations{0, 100};
 
 /// A model whose numbers are known.
-/// Its fields are what config.json says, in common terms.
+/// Size: its fields are what config.json says of any family, in common terms.
 class Architecture {
 public:
   virtual ~Architecture() = default;

@@ -41,6 +41,8 @@ struct Init {
   static Init normal(double deviation) { return {mlir::ds::InitKind::Normal, 0, deviation}; }
 };
 
+/// Size: the module, the names of its states and the open layers are made op by op, and finished
+/// together.
 class Graph {
 public:
   /// `basePrefix` ("transformer.") is what checkpoints of the model without its head leave out.

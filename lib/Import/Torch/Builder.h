@@ -24,7 +24,8 @@ struct Location {
   std::string op = {}; ///< "aten::add", the operator that is being imported
 };
 
-/// A method for each op that operators are made of: as many as the dialect has, of a few lines each.
+/// Size: a method for each op that operators are made of, as many as the dialect has, of a few lines
+/// each.
 class Builder {
 public:
   explicit Builder(States &states) : states(states) {}

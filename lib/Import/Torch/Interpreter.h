@@ -18,7 +18,7 @@
 
 namespace ds::ts {
 
-/// A method for each kind of node of TorchScript.
+/// Size: a method for each kind of node of TorchScript.
 class Interpreter {
 public:
   Interpreter(Builder &b, States &states) : b(b), states(states) {}

@@ -36,8 +36,9 @@ inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 /// The buffer type of `value`.
 inline BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
 
-/// Large because where one value is made depends on where all others are: a method for each kind of op, and
-/// tables of buffers, views and last uses that all of them read and write.
+/// A method for each kind of op, over tables of buffers, views and last uses.
+/// Size: where one value is made depends on where all others are; one memory model is to replace it
+/// whole; parts that it were cut into now would go with it.
 class FunctionBufferizer {
 public:
   /// What moves between storage and the device goes through pieces of host memory of `stagingBytes` bytes.

@@ -17,7 +17,8 @@
 namespace mlir::ds {
 
 /// Fills one program from one module.
-/// A method for each table of a program.
+/// Size: a method for each table of a program, and for each kind of command while kinds have no common
+/// interface.
 class ProgramBuilder {
 public:
   ProgramBuilder(ModuleOp module, const ProgramOptions &options)

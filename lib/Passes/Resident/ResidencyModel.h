@@ -86,6 +86,7 @@ struct ResidencyChoice {
   bool isOfLosses() const { return !lossRows.empty(); }
 };
 
+/// Size: one memory model is to replace it whole; parts that it were cut into now would go with it.
 class ResidencyModel {
 public:
   // Spaces and resources of the problem.

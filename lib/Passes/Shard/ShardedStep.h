@@ -34,6 +34,7 @@ struct ShardedBucket {
   llvm::StringMap<StateOp> states; ///< by slot
 };
 
+/// Size: half of its methods are questions of one line, which the parts of the pass share.
 class ShardedStep {
 public:
   ShardedStep(ModuleOp module, const TrainingOptions &options);

@@ -81,6 +81,8 @@ struct Cut {
 };
 
 /// Splits the updates of one function.
+/// Size: how far updates are split is a decision about memory; one memory model is to replace it whole;
+/// parts that it were cut into now would go with it.
 class UpdateSplitter {
 public:
   UpdateSplitter(func::FuncOp func, int64_t subGroup, int64_t staging, unsigned sets)

@@ -21,6 +21,7 @@
 namespace ds::rt {
 
 /// The collectives of Communicator and the steps that they consist of.
+/// Size: the collectives of Communicator and the rounds that they consist of are still one class.
 class TransportCommunicator : public Communicator {
 public:
   /// For `members`, two at least, in ascending order and the channel's rank among them. `channel` outlives

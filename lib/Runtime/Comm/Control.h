@@ -34,8 +34,9 @@ namespace ds::rt {
 /// "collective 6 of channel 1 (all_reduce norm)"
 std::string spellCollective(uint64_t sequence, uint32_t channel, const char *kind, const char *name);
 
-/// All that ranks tell each other beside collectives, in one class because it ends in one way: with the first
-/// failure that any of it hears of.
+/// All that ranks tell each other beside collectives.
+/// Size: calls, frames, waits and failures are still one class, because all end with the first failure
+/// that any hears of.
 class Control {
 public:
   struct Options {

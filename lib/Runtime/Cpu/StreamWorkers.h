@@ -24,6 +24,7 @@
 
 namespace ds::rt {
 
+/// Size: commands, events and threads of one execution, which start and fail together.
 class StreamWorkers {
 public:
   using RunTask = std::function<Status(uint32_t command)>;

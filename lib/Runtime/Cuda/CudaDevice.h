@@ -20,8 +20,9 @@
 
 namespace ds::rt::cuda {
 
-/// One class for what begins and ends in one order: the context, memory, streams, graphs and the handles of
-/// libraries. Its methods are the Device's and their parts.
+/// The device of one context. Its methods are the Device's and their parts.
+/// Size: Device asks for 29 of its methods; context, memory, streams, graphs and libraries end in one
+/// order, and are still to be parted.
 class CudaDevice final : public Device {
 public:
   static Result<std::unique_ptr<CudaDevice>> open(const CudaOptions &options);

@@ -1,4 +1,8 @@
 //===- DeviceRunner.cpp - Runs a program's segments on an accelerator ------------===//
+//
+// Size: as its class, which is still to be divided.
+//
+//===---------------------------------------------------------------------------===//
 #include "DeviceRunner.h"
 
 #include "HostCommands.h"

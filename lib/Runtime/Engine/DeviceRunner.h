@@ -25,6 +25,8 @@ namespace ds::rt {
 class HostCommands;
 
 /// What an executor is on the CPU, for a device. Its fields live as long as the program is loaded.
+/// Size: recording, launching and measuring a step are still one class, as the host has another that
+/// plays it.
 class DeviceRunner {
 public:
   /// Makes `program` ready to run on `device`; both outlive the runner. `groups` are those of all stages

@@ -12,6 +12,7 @@
 
 namespace ds::rt {
 
+/// Size: a method for each family of opcodes; stack, memo and what calls make are still to be parted.
 class PickleMachine {
 public:
   explicit PickleMachine(PickleTables &tables);

@@ -68,6 +68,8 @@ struct Child {
   bool killed = false; ///< by this process
 };
 
+/// Size: one loop over signals and outputs, whose fields say what has ended and who has asked for the
+/// end.
 class Launcher {
 public:
   Launcher(const LaunchOptions &options, char **argv)

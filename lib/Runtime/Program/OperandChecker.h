@@ -11,6 +11,7 @@
 namespace ds::rt {
 
 /// The operands and params of one library command, and what can be wrong with them.
+/// Size: a question about one command in each of its short methods; three fields.
 class OperandChecker {
 public:
   OperandChecker(const Program &program, uint64_t index)

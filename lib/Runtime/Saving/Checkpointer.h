@@ -42,6 +42,7 @@ struct RunPosition {
   DataCursor data;
 };
 
+/// Size: the save under way, its thread and the list of older ones are still one class.
 class Checkpointer {
 public:
   /// Saves that fail one after another until a run is ended.

@@ -11,6 +11,7 @@ namespace ds::rt {
 /// Transfers through one queue, of bytes that may be in several files: no block is in two. A queue that runs
 /// empty between two of them leaves the disk idle: so the next one may begin before the one before it has
 /// ended. Used by one thread at a time.
+/// Size: one queue, whose blocks, tags and transfers move on together with each completion.
 class TransferSet {
 public:
   TransferSet(StorageQueue &queue, const StorageSettings &settings, StorageMap map = {});

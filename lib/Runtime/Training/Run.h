@@ -26,6 +26,7 @@
 namespace ds::rt {
 
 /// One run of one rank: the open files and the loaded program.
+/// Size: setting up, the loop over steps and what is told of them are still one class.
 class Run {
 public:
   Run(const TrainOptions &options, Team &team);

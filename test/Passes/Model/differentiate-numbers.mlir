@@ -1,3 +1,4 @@
+// Size: one case for each rule of gradients, all for one start of PyTorch.
 // RUN: ds-opt %s --split-input-file --ds-differentiate --mlir-print-op-generic | %python %oracle/check_ir_gradients.py | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-differentiate --ds-decompose --canonicalize --cse --mlir-print-op-generic | %python %oracle/check_ir_gradients.py | FileCheck %s
 // REQUIRES: torch

@@ -1,3 +1,4 @@
+// Size: one case for each promise of the pass, over the same states; three checks read them all.
 // RUN: ds-opt %s --ds-fuse-regions --ds-bufferize | FileCheck %s
 // RUN: ds-opt %s --ds-fuse-regions --ds-bufferize --ds-verify-scheduled | FileCheck %s --check-prefix=KERNELS --implicit-check-not=ds.kernel
 // RUN: ds-opt %s --ds-fuse-regions --ds-bufferize | FileCheck %s --check-prefix=TENSORS

@@ -1,3 +1,4 @@
+// Size: a few lines above the limit, with the cases of one pass; to be divided.
 // RUN: ds-opt %s --ds-fuse-regions | FileCheck %s
 
 // What a library computes, and what is a view, belongs to no region.

@@ -1,3 +1,4 @@
+// Size: one case for each optimizer and schedule, all for one start of PyTorch.
 // RUN: ds-opt %s --split-input-file --ds-differentiate --ds-build-step --ds-decompose --mlir-print-op-generic | %python %oracle/check_ir_step.py | FileCheck %s
 // REQUIRES: torch
 

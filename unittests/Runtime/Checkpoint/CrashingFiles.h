@@ -25,6 +25,7 @@ namespace ds::rt::test {
 /// What happens at one operation.
 enum class Fault { None, Error, NoSpace, ShortWrite, Stop };
 
+/// Size: FileLayer asks for most of its methods, and one crash takes back what any of them did.
 class CrashingFiles : public FileLayer {
 public:
   /// `root` is where all files are; `when` counts operations from 1.

@@ -3,6 +3,8 @@
 // Ranks are threads here: each has its own connections, as processes would. The references are written one
 // element at a time, in rank order.
 //
+// Size: one test for each collective, over the same references; to be divided.
+//
 //===---------------------------------------------------------------------------===//
 #include "Ranks.h"
 

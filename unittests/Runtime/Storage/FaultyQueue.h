@@ -15,6 +15,7 @@
 namespace ds::rt::test {
 
 /// Bytes move when a completion is told of, not before: who takes back memory too early sees it.
+/// Size: a field for each fault that a test may ask for.
 class FaultyQueue final : public StorageQueue {
 public:
   /// What becomes of a request instead of what it asks for: bytes that are moved, or -errno.

@@ -68,6 +68,7 @@ struct ExecutorOptions {
 };
 
 /// The one object that a host of programs deals with: loading, memory, running and what was measured.
+/// Size: it is the engine of the host as well as the door to all engines, which are still to be parted.
 class Executor {
 public:
   /// Takes a program that verifyProgram accepts and makes the stage of its rank ready to run, states and

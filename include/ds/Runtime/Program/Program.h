@@ -11,6 +11,8 @@
 // the arena of its space, on each stage that uses it. Loading re-checks all of that before anything is
 // mapped.
 //
+// Size: all of the border is here, and a fact of it is one declaration with its unit and its owner.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_PROGRAM_PROGRAM_H
 #define DS_RUNTIME_PROGRAM_PROGRAM_H

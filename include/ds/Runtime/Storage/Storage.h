@@ -112,6 +112,7 @@ struct StorageTotals {
 class TransferSet;
 
 /// The storage of one rank. Safe to be used from several threads.
+/// Size: the files, the digests and the order of transfers are still one class, behind one mutex.
 class Storage {
 public:
   /// Makes the file in each directory. Fails with ExitCode::DoesNotFit where there is no room for it,
