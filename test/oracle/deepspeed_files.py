@@ -169,7 +169,9 @@ def flat_optimizer(training, stage, rank, ranks, elastic=False):
         padded = -(-length // (2 * ranks)) * 2 * ranks
         begin, end = rank * padded // ranks, (rank + 1) * padded // ranks
         lean = max(0, min(end, length) - begin) if rank == ranks - 1 else end - begin
-        flat = {slot: torch.cat([training.states[name][slot].flatten() for name in group] + [torch.full((padded - length,), 9.0)])
+        kind = training.states[next(iter(group))]["value"].dtype
+        filling = torch.full((padded - length,), 9.0, dtype=kind)
+        flat = {slot: torch.cat([training.states[name][slot].flatten() for name in group] + [filling])
                 for slot in ("value", "exp_avg", "exp_avg_sq")}
         values.append(flat["value"][begin:end][:lean])  # a view: the whole group is in the file
         slots[index] = {"step": torch.tensor(10) if elastic else torch.tensor(10.0) if stage == 1 else 10, "exp_avg": flat["exp_avg"][begin:end].clone(),
