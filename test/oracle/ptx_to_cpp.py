@@ -10,6 +10,7 @@ translation, so nothing is skipped. Contraction is off: fma only where the PTX s
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -258,7 +259,8 @@ def main():
     source = args.output + ".cpp"
     with open(source, "w") as file:
         file.write(translate(ptx.read_ptx(args.program)))
-    command = ["c++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-I", INCLUDE,
+    compiler = shutil.which("clang++") or "c++"  # in half of g++'s time
+    command = [compiler, "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-I", INCLUDE,
                source, "-o", args.output]
     sys.exit(subprocess.run(command).returncode)
 

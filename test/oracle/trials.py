@@ -63,9 +63,17 @@ class Trials:
         self.args, self.ranks = args, ranks
         config = ds_config.read(args.config, [])
         self.base = {**config, "gradient_accumulation_steps": args.accumulation}
-        self.archive, self.data, self.inputs = export.main(
-            [args.name, "--out", args.out, "--data", "32", "--batch", str(config["train_micro_batch_size_per_gpu"]), *rest])
+        batch = config["train_micro_batch_size_per_gpu"]
+        self.archive, self.data, self.inputs = export.main([args.name, "--out", args.out, "--data", "32", "--batch", str(batch), *rest])
+        # An emulated device would take most of its time for held-out data: two batches are more than one.
+        self.held_out = self.take(2 * ranks * batch) if args.fake else self.data
         self.made = {}  # program: what it was made of
+
+    def take(self, count):
+        """A file of the first `count` samples."""
+        path = os.path.join(self.args.out, f"held-out-{count}.safetensors")
+        safetensors_io.save(path, {name: values[:count] for name, values in safetensors_io.load(self.data).items()})
+        return path
 
     def train(self, name, zero, changes=None, memory=None):
         """The result of one run; `zero` and `changes` replace keys of the configuration."""
@@ -86,7 +94,7 @@ class Trials:
             self.made[program] = settings, memory
         if self.args.fake:
             fake_cuda.use(self.args.fake, folder, self.ranks)
-        run("ds-run", program, *device, "--ranks", self.ranks, "--data", self.data, "--steps", self.args.steps, "--eval-data", self.data,
+        run("ds-run", program, *device, "--ranks", self.ranks, "--data", self.data, "--steps", self.args.steps, "--eval-data", self.held_out,
             "--eval-every", 1, "--log-jsonl", log, "--save-weights", weights)
         with open(plan) as file:
             return Result(json.load(file), compare.read_log(log), safetensors_io.load(weights))

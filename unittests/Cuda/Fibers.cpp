@@ -9,8 +9,11 @@ namespace ds::test {
 static constexpr size_t kStackBytes = 64 << 10;
 
 Block::Block(unsigned threads) : fibers(threads) {
-  for (Fiber &fiber : fibers)
+  scheduler.start = std::make_unique<ucontext_t>();
+  for (Fiber &fiber : fibers) {
+    fiber.place.start = std::make_unique<ucontext_t>();
     fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+  }
 }
 
 Block::~Block() = default;
@@ -25,13 +28,13 @@ Block &Block::kept(unsigned threads) {
 [[gnu::noinline]] void Block::go(Place &from, Place &to) {
   from.isLeft = true;
 #ifdef DS_SANITIZED
-  swapcontext(&from.start, &to.start);
+  swapcontext(from.start.get(), to.start.get());
 #else
   if (_setjmp(from.left) != 0)
     return;
   if (to.isLeft)
     _longjmp(to.left, 1);
-  setcontext(&to.start);
+  setcontext(to.start.get());
 #endif
 }
 
@@ -51,7 +54,7 @@ bool Block::run(const std::function<void(unsigned)> &function) {
   auto address = reinterpret_cast<uintptr_t>(this);
   for (Fiber &fiber : fibers) {
     if (!fiber.done) { // it has not run yet, or waited for ever
-      ucontext_t &start = fiber.place.start;
+      ucontext_t &start = *fiber.place.start;
       fiber.place.isLeft = false;
       getcontext(&start);
       start.uc_stack.ss_sp = fiber.stack.get();
@@ -64,40 +67,35 @@ bool Block::run(const std::function<void(unsigned)> &function) {
     fiber.exchanges = 0;
   }
   do
-    for (unsigned thread = 0; thread < fibers.size(); ++thread)
-      if (!fibers[thread].done && !fibers[thread].waits) {
-        running = thread;
-        go(scheduler, fibers[thread].place);
-      }
-  while (release());
-  for (const Fiber &fiber : fibers)
-    if (!fiber.done)
-      return false;
-  return true;
+    for (size_t first = 0; first < fibers.size(); first += kWarp)
+      runWarp(first, std::min(first + kWarp, fibers.size()));
+  while (release(0, fibers.size(), kBlock));
+  return std::all_of(fibers.begin(), fibers.end(), [](const Fiber &fiber) { return fiber.done; });
 }
 
-/// Lets those go on whose group is complete: all of it waits there or has ended.
-bool Block::release() {
-  auto isComplete = [&](size_t first, size_t last, unsigned group) {
+/// Runs threads `first` .. `last`, a warp, until each has ended or waits for other warps. One warp at a time
+/// stays in the processor's nearest cache.
+void Block::runWarp(size_t first, size_t last) {
+  do
     for (size_t thread = first; thread < last; ++thread)
-      if (!fibers[thread].done && !(fibers[thread].waits && fibers[thread].group == group))
-        return false;
-    return true;
-  };
+      if (!fibers[thread].done && !fibers[thread].waits) {
+        running = static_cast<unsigned>(thread);
+        go(scheduler, fibers[thread].place);
+      }
+  while (release(first, last, static_cast<unsigned>(first / kWarp)));
+}
+
+/// Lets threads `first` .. `last` go on if all of them wait for `group` or have ended; false if none does.
+bool Block::release(size_t first, size_t last, unsigned group) {
   bool any = false;
-  for (Fiber &fiber : fibers) {
-    if (fiber.done || !fiber.waits)
-      continue;
-    size_t thread = &fiber - fibers.data(), first = thread / kWarp * kWarp;
-    bool ofBlock = fiber.group == ~0u;
-    size_t begin = ofBlock ? 0 : first,
-           end = ofBlock ? fibers.size() : std::min(first + kWarp, fibers.size());
-    if (!isComplete(begin, end, fiber.group))
-      continue;
-    for (size_t member = begin; member < end; ++member)
-      fibers[member].waits = false;
-    any = true;
+  for (size_t thread = first; thread < last; ++thread) {
+    const Fiber &fiber = fibers[thread];
+    if (!fiber.done && !(fiber.waits && fiber.group == group))
+      return false;
+    any |= !fiber.done;
   }
+  for (size_t thread = first; thread < last; ++thread)
+    fibers[thread].waits = false;
   return any;
 }
 

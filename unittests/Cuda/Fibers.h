@@ -32,7 +32,7 @@ public:
 
   // Called by the threads.
   unsigned current() const { return running; }
-  void blockBarrier() { wait(~0u); }
+  void blockBarrier() { wait(kBlock); }
   void warpBarrier() { wait(running / kWarp); }
   /// `word` of the thread of the warp whose number differs in `mask`.
   uint32_t shuffle(uint32_t word, unsigned mask) { return exchange(word, running ^ mask); }
@@ -42,24 +42,27 @@ public:
   bool any(bool mine);
 
 private:
+  static constexpr unsigned kBlock = ~0u; ///< the group of all
+
   /// Where a thread or the scheduler goes on.
   struct Place {
-    ucontext_t start;
-    jmp_buf left;
     bool isLeft = false; ///< else it begins at `start`
+    jmp_buf left;
+    std::unique_ptr<ucontext_t> start; ///< a kilobyte that is seldom needed, and not between the fibers
   };
   struct Fiber {
-    Place place;
-    std::unique_ptr<char[]> stack;
     bool done = false, waits = false, says = false;
-    unsigned group = 0;     ///< that it waits for: a warp's number, or ~0 for the block
+    unsigned group = 0;     ///< that it waits for: a warp's number, or kBlock
     uint32_t words[2] = {}; ///< what it hands over, alternating
     unsigned exchanges = 0;
+    Place place;
+    std::unique_ptr<char[]> stack;
   };
 
   uint32_t exchange(uint32_t word, unsigned from);
   void wait(unsigned group);
-  bool release();
+  void runWarp(size_t first, size_t last);
+  bool release(size_t first, size_t last, unsigned group);
   static void enter(unsigned high, unsigned low);
   static void go(Place &from, Place &to);
 
