@@ -1,8 +1,11 @@
 //===- LaunchDecisions.cpp - What the local launcher decides ---------------------===//
 #include "LaunchDecisions.h"
 
+#include "ds/Support/Error.h"
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <sched.h>
 
 namespace ds::rt {

@@ -2,6 +2,7 @@
 #ifndef DS_LIB_RUNTIME_LAUNCH_LAUNCHDECISIONS_H
 #define DS_LIB_RUNTIME_LAUNCH_LAUNCHDECISIONS_H
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

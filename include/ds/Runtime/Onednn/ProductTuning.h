@@ -7,6 +7,7 @@
 #define DS_RUNTIME_ONEDNN_PRODUCTTUNING_H
 
 #include "ds/Runtime/Program/ProductForm.h"
+#include "ds/Support/Error.h"
 
 #include <map>
 
