@@ -8,7 +8,7 @@
 #ifndef DS_LIB_PLANNER_REUSEDISTANCE_H
 #define DS_LIB_PLANNER_REUSEDISTANCE_H
 
-#include "Packing/TouchedBlocks.h"
+#include "../Analysis/Packing/TouchedBlocks.h"
 #include "ds/Dialect/Ds.h"
 
 namespace mlir::ds {
