@@ -1,16 +1,17 @@
-//===- PickleStack.cpp - The bytes, the stack and the values of a pickle --------===//
+//===- PickleStack.cpp - The bytes and the stack of a pickle that is read -------===//
 
-#include "PickleMachine.h"
+#include "PickleStack.h"
 
 #include <cstring>
 
 using namespace ds;
 using namespace ds::rt;
 
-bool PickleMachine::take(size_t count, std::string_view &out) {
-  std::string_view rest = std::string_view(tables.bytes).substr(position);
+bool PickleInput::take(size_t count, std::string_view &out) {
+  std::string_view rest = std::string_view(bytes).substr(position);
   if (count > rest.size()) {
-    fail("expects " + std::to_string(count) + " more bytes, but the file has " + std::to_string(rest.size()));
+    fault.fail("expects " + std::to_string(count) + " more bytes, but the file has " +
+               std::to_string(rest.size()));
     return false;
   }
   out = rest.substr(0, count);
@@ -18,46 +19,51 @@ bool PickleMachine::take(size_t count, std::string_view &out) {
   return true;
 }
 
-bool PickleMachine::takeLine(std::string_view &out) {
-  size_t end = tables.bytes.find('\n', position);
+bool PickleInput::takeLine(std::string_view &out) {
+  size_t end = bytes.find('\n', position);
   if (end == std::string::npos) {
-    fail("expects a line, but the file ends");
+    fault.fail("expects a line, but the file ends");
     return false;
   }
-  out = std::string_view(tables.bytes).substr(position, end - position);
+  out = std::string_view(bytes).substr(position, end - position);
   position = end + 1;
   return true;
 }
 
-bool PickleMachine::takeNumber(size_t width, uint64_t &value) {
-  std::string_view bytes;
-  if (!take(width, bytes))
+bool PickleInput::takeNumber(size_t width, uint64_t &value) {
+  std::string_view taken;
+  if (!take(width, taken))
     return false;
   value = 0;
-  memcpy(&value, bytes.data(), width); // little-endian, as the machines are that this runs on
+  memcpy(&value, taken.data(), width); // little-endian, as the machines are that this runs on
   return true;
 }
 
-PickleRef PickleMachine::pop() {
-  if (stack.size() <= (marks.empty() ? 0 : marks.back())) {
-    fail("takes a value from an empty stack");
-    return 0; // None
+bool PickleInput::takeSized(size_t lengthWidth, std::string_view &out) {
+  uint64_t length = 0;
+  return takeNumber(lengthWidth, length) && take(length, out);
+}
+
+PickleRef PickleStack::pop() {
+  if (refs.size() <= floor()) {
+    fault.fail("takes a value from an empty stack");
+    return PickleValues::kNone;
   }
-  PickleRef ref = stack.back();
-  stack.pop_back();
+  PickleRef ref = refs.back();
+  refs.pop_back();
   return ref;
 }
 
-PickleRef PickleMachine::top() {
+PickleRef PickleStack::top() {
   PickleRef ref = pop();
-  if (message.empty())
+  if (!fault.isThere())
     push(ref);
   return ref;
 }
 
-bool PickleMachine::popMark(size_t &begin) {
+bool PickleStack::popMark(size_t &begin) {
   if (marks.empty()) {
-    fail("expects a mark on the stack, but there is none");
+    fault.fail("expects a mark on the stack, but there is none");
     return false;
   }
   begin = marks.back();
@@ -65,67 +71,27 @@ bool PickleMachine::popMark(size_t &begin) {
   return true;
 }
 
-PickleRef PickleMachine::add(PickleKind kind, uint8_t flag) {
-  PickleNode node;
-  node.kind = kind;
-  node.flag = flag;
-  tables.nodes.push_back(node);
-  return PickleRef(tables.nodes.size() - 1);
-}
-
-PickleRef PickleMachine::addText(PickleKind kind, std::string_view text) {
-  PickleRef ref = add(kind);
-  tables.nodes[ref].count = uint32_t(text.size());
-  tables.nodes[ref].setWord(uint64_t(text.data() - tables.bytes.data()));
-  return ref;
-}
-
-PickleRef PickleMachine::addPair(PickleKind kind, PickleRef first, PickleRef last, uint8_t flag) {
-  PickleRef ref = add(kind, flag);
-  tables.nodes[ref].first = first;
-  tables.nodes[ref].last = last;
-  return ref;
-}
-
-bool PickleMachine::pushNumber(PickleKind kind, uint64_t word) {
-  push(add(kind));
-  tables.nodes[stack.back()].setWord(word);
-  return true;
-}
-
-bool PickleMachine::pushText(PickleKind kind, size_t lengthWidth) {
-  uint64_t length = 0;
-  std::string_view text;
-  if (takeNumber(lengthWidth, length) && take(length, text))
-    push(addText(kind, text));
-  return true;
-}
-
-void PickleMachine::append(PickleRef container, PickleRef value) {
-  uint32_t link = uint32_t(tables.links.size());
-  tables.links.push_back({value, kNoRef});
-  PickleNode &node = tables.nodes[container];
-  if (node.count == 0)
-    node.first = link;
+void PickleStack::drop() {
+  if (!marks.empty() && marks.back() == refs.size())
+    marks.pop_back();
   else
-    tables.links[node.last].next = link;
-  node.last = link;
-  ++node.count;
+    pop();
 }
 
-/// A container of all that is on the stack from `begin` on.
-PickleRef PickleMachine::addContainer(PickleKind kind, size_t begin) {
-  PickleRef ref = add(kind);
-  for (size_t i = begin; i < stack.size(); ++i)
-    append(ref, stack[i]);
-  stack.resize(begin);
-  return ref;
+bool PickleStack::remember(uint64_t index, size_t limit) {
+  if (index >= limit)
+    return fault.fail("remembers a value as number " + std::to_string(index) + " in a file of " +
+                      std::to_string(limit) + " bytes");
+  PickleRef ref = top();
+  if (memo.size() <= index)
+    memo.resize(index + 1, kNoRef);
+  memo[index] = ref;
+  return true;
 }
 
-std::vector<PickleRef> PickleMachine::peek(PickleRef container, size_t limit) const {
-  std::vector<PickleRef> found;
-  const PickleNode &node = tables.nodes[container];
-  for (uint32_t i = 0, link = node.first; i < node.count && i < limit; ++i, link = tables.links[link].next)
-    found.push_back(tables.links[link].value);
-  return found;
+bool PickleStack::recall(uint64_t index) {
+  if (index >= memo.size() || memo[index] == kNoRef)
+    return fault.fail("refers to value " + std::to_string(index) + ", which is not there");
+  push(memo[index]);
+  return true;
 }
