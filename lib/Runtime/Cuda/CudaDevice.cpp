@@ -2,7 +2,6 @@
 #include "CudaDevice.h"
 
 #include "Activity.h"
-#include "Commands.h"
 #include "Cuda/Binding/Choices.h"
 #include "Nvml.h"
 #include "Nvtx.h"
