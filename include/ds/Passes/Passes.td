@@ -6,7 +6,8 @@ include "ds/Passes/ModelPasses.td"
 include "ds/Passes/StepPasses.td"
 include "ds/Passes/ShardPasses.td"
 include "ds/Passes/ResidentPasses.td"
-include "ds/Passes/SchedulePasses.td"
+include "ds/Passes/BufferPasses.td"
+include "ds/Passes/StreamPasses.td"
 include "ds/Passes/PlanPasses.td"
 
 #endif // DS_PASSES
