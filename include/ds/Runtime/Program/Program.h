@@ -9,21 +9,20 @@
 //
 // Memory is described once: every command operand names an entry of `buffers`, and every buffer lies inside
 // the arena of its space, on each stage that uses it. Loading re-checks all of that before anything is
-// mapped.
-//
-// Size: all of the border is here, and a fact of it is one declaration with its unit and its owner.
+// mapped. Kernels are in Kernel.h, what the configuration asks of a run in RunSettings.h.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_PROGRAM_PROGRAM_H
 #define DS_RUNTIME_PROGRAM_PROGRAM_H
 
 #include "ds/Runtime/Program/Collective.h"
+#include "ds/Runtime/Program/Kernel.h"
 #include "ds/Runtime/Program/Layout.h"
 #include "ds/Runtime/Program/Mesh.h"
+#include "ds/Runtime/Program/RunSettings.h"
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -162,7 +161,6 @@ inline constexpr Part kLastPart = Part::Update;
 
 /// One command. Operand and parameter lists are windows of the program's flat vectors, so that a command is a
 /// fixed-size struct in the file.
-
 struct Command {
   CommandKind kind = CommandKind::Kernel;
   uint8_t stream = 0;
@@ -212,68 +210,6 @@ uint64_t reduceBlockElements(const Collective &collective, uint32_t ranks);
 /// Bytes of the workspace that a collective needs in a group of `ranks`: those of one block from every rank;
 /// 0 for what does not reduce and for one rank.
 uint64_t collectiveStagingBytes(const Collective &collective, uint32_t ranks);
-
-/// What a kernel needs of one operand: it touches no byte but the first `bytes` from element (0, ..., 0) on.
-/// Whether operands share memory is no question of safety: a kernel that is given one buffer twice computes
-/// other numbers, in the same places.
-struct KernelOperand {
-  uint64_t bytes = 0;
-  bool perUnit = false; ///< for each unit of the launch's extent, where the kernel's own is 0
-};
-
-/// A generated kernel: symbol `name` of the image, of the form
-///   void f(void *const *buffers, const void *scalars, int64_t begin, int64_t end)
-/// which computes work units [begin, end) of `extent`; units are independent. `buffers` are the operands'
-/// element (0, ..., 0). A launch of fewer than `grain` units is not worth splitting. When extent is 0 the
-/// launch's params[0] holds it (kernels that are shared by tensors of different size). `scalars` points to
-/// the launch's params, as int64 each, params[0] included.
-///
-/// For CUDA it is an entry of the same name in the PTX image. Its parameters are 8 bytes each: the address of
-/// every operand's element (0, ..., 0), then the launch's params. A launch has ceil(extent / unitsPerBlock)
-/// blocks of blockThreads threads; a persistent kernel loops over the rest and may be given fewer blocks, as
-/// many as run at once. Either way the result is the same bits.
-///
-/// A launch of a kernel with `items` has one param for each of at most so many items, their extents, and
-/// the operands of the first item, then those of the second. Items run in any order and share their
-/// operands of rank 0. The parameters of the CUDA entry are then the addresses of those, the blocks of all
-/// items together, and a ItemTable by value.
-///
-/// A program for CUDA has kernels of the CPU too, for its host stream: they are in `hostImage`.
-///
-/// What is said here of a kernel's code is said by the image too (KernelInterface.h), and has to be the same:
-/// nothing outside the machine code decides what the machine code touches.
-struct Kernel {
-  std::string name;
-  int64_t extent = 0;
-  int64_t grain = 1;         ///< CPU
-  uint32_t blockThreads = 0; ///< CUDA, 1 to 1024; 0: a kernel of the CPU, see runsOnCpu
-  uint32_t sharedBytes = 0;  ///< CUDA: dynamic shared memory of a block
-  int64_t unitsPerBlock = 1; ///< CUDA
-  bool persistent = false;   ///< CUDA: any number of blocks will do
-  /// CUDA: bytes, a power of two, of which each operand's address must be a multiple.
-  std::vector<uint32_t> alignments = {};
-  uint32_t items = 0; ///< of one launch at most, where extent is 0; 0: launches have none
-  std::vector<KernelOperand> operands = {}; ///< of a launch, or of each item
-  uint32_t params = 0;                      ///< likewise
-};
-
-/// Whether the code of `kernel` is a processor's.
-inline bool runsOnCpu(const Kernel &kernel) { return kernel.blockThreads == 0; }
-
-/// What a CUDA kernel knows of its launch's items: a row of 8-byte words for each, up to Kernel::items.
-/// The number of its first block, counted over all items, its elements, and the addresses of its operands
-/// but those of rank 0. Rows without a item start at INT64_MAX.
-struct ItemTable {
-  /// What a kernel can be passed by every driver.
-  static constexpr uint64_t kParameterBytes = 4096;
-  /// Words of one row for so many operands.
-  static uint64_t rowWords(uint64_t operands) { return 2 + operands; }
-  /// Rows that fit beside the addresses of `shared` operands.
-  static uint64_t mostItems(uint64_t operands, uint64_t shared) {
-    const uint64_t words = kParameterBytes / 8, before = shared + 1;
-    return before < words ? (words - before) / rowWords(operands) : 0;
-  }
-};
 
 /// What commands do for a micro-batch, or for a step. A backward is done whole or in its two parts, of which
 /// only the first one is waited for by others.
@@ -369,22 +305,6 @@ struct Stage {
   int32_t evaluation = -1;             ///< a segment of the stage, or -1
 };
 
-/// What bytes of storage, and of the memory they move through, are counted in: offsets, sizes and addresses
-/// of a Storage command are multiples of it.
-inline constexpr uint64_t kStorageUnit = 4096;
-
-/// How a run drives its storage: `aio` of the configuration.
-struct StorageSettings {
-  std::string path;                         ///< directory that the configuration names, or empty
-  uint64_t blockBytes = uint64_t(1) << 20;  ///< of one request
-  uint32_t queueDepth = 8, parallelism = 1; ///< their product is how many requests are under way
-  bool singleSubmit = false;                ///< requests are started one by one
-  bool overlapEvents = true;                ///< new ones are started while others are waited for
-  std::string parameterPath = {};           ///< directory of the parameters; empty: `path`
-
-  bool operator==(const StorageSettings &) const = default;
-};
-
 /// What the planner promised; printed beside what is measured.
 struct Predicted {
   uint64_t peakBytes = 0;        ///< device
@@ -392,34 +312,6 @@ struct Predicted {
   double flopsPerStep = 0;       ///< of one rank
   double againFlops = 0;         ///< those of them that a backward pass makes again
   double peakFlopsPerSecond = 0; ///< of one rank's device by its description; 0: not known
-};
-
-/// Where one kind of monitor writes: the directory `job` in `path`.
-struct MonitorSettings {
-  std::string path, job;
-
-  bool operator==(const MonitorSettings &) const = default;
-};
-
-/// The table of modules that is printed behind one step.
-struct ProfileSettings {
-  uint64_t step = 1;    ///< of the run
-  int32_t depth = -1;   ///< of the modules, from 0, for the summary by depth; -1: the innermost
-  uint32_t top = 1;     ///< modules that the summary names at each depth
-  bool detailed = true; ///< the tree of all modules too
-  std::string output;   ///< file; empty: standard output
-
-  bool operator==(const ProfileSettings &) const = default;
-};
-
-/// What the configuration asks to be told of a run. It changes nothing of what is computed.
-struct WatchSettings {
-  uint64_t stepsPerPrint = 0; ///< 0: every step is printed
-  std::optional<MonitorSettings> tensorboard, csv;
-  bool comms = false; ///< the table of collectives, whole, at the end
-  std::optional<ProfileSettings> profile;
-
-  bool operator==(const WatchSettings &) const = default;
 };
 
 /// The whole program, the same for every rank.
