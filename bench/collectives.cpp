@@ -10,7 +10,7 @@
 // of them together: on several nodes, what their network is and what a node is inside.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Launch/Launch.h"
 #include "ds/Runtime/Program/Program.h"
 
 #include <algorithm>

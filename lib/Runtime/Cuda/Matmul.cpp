@@ -5,6 +5,7 @@
 // (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
 //
 //===---------------------------------------------------------------------------===//
+#include "Commands.h"
 #include "Cuda/Binding/AlgorithmChoice.h"
 #include "Cuda/Binding/Choices.h"
 #include "Product.h"

@@ -1,6 +1,6 @@
 //===- ConvertTest.cpp - From a file's elements to a program's -----------------===//
 
-#include "Convert.h"
+#include "Formats/Convert.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
