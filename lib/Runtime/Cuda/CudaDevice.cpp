@@ -2,6 +2,7 @@
 #include "CudaDevice.h"
 
 #include "Activity.h"
+#include "Commands.h"
 #include "Cuda/Binding/Choices.h"
 #include "Nvml.h"
 #include "Nvtx.h"
