@@ -9,7 +9,7 @@ import re
 import sys
 
 ROWS, COLUMNS = 32, 6
-STATES = ("held", "partly", "not yet", "see checkpoints")
+STATES = ("checked", "partly", "not yet", "see checkpoints")
 
 
 def complaints_of(number, cells, root):
@@ -25,7 +25,7 @@ def complaints_of(number, cells, root):
         found.append(f"row {number} has more than names among its tests")
     if not state.startswith(STATES):
         found.append(f"row {number} is '{state}', which is none of: {', '.join(STATES)}")
-    if state.startswith(("held", "partly")) and not names:
+    if state.startswith(("checked", "partly")) and not names:
         found.append(f"row {number} is {state}, but no test shows it")
     return found
 
