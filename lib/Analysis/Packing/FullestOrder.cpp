@@ -9,8 +9,7 @@
 
 namespace ds::analysis::detail {
 
-/// Bytes that are live at each time.
-static std::vector<int64_t> liveBytes(const std::vector<Item> &items, int32_t horizon) {
+std::vector<int64_t> liveBytes(const std::vector<Item> &items, int32_t horizon) {
   std::vector<int64_t> live(size_t(horizon) + 1);
   for (const Item &item : items)
     live[item.begin] += item.size, live[item.end] -= item.size;

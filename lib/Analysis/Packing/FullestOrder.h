@@ -28,6 +28,9 @@ inline constexpr std::array kAtFullest = {AtFullest::Largest, AtFullest::Widest,
 /// Those that leave holes which best fit keeps; it takes longer.
 inline constexpr std::array kAtFullestByBest = {AtFullest::Last, AtFullest::First};
 
+/// Bytes that are live at each time, to the horizon.
+std::vector<int64_t> liveBytes(const std::vector<Item> &items, int32_t horizon);
+
 /// Whether such orders say anything: at most a quarter of the times are full to 90 %.
 bool hasFullestMoments(const std::vector<Item> &items, int32_t horizon);
 

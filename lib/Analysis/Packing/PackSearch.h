@@ -28,7 +28,8 @@ inline constexpr std::array kFillings = {Filling::Touching, Filling::Longest, Fi
 class Search {
 public:
   Search(const Component &component, std::vector<Item> items)
-      : component(component), items(std::move(items)), placer(component.horizon, component.floor) {}
+      : component(component), items(std::move(items)),
+        placer(this->items, component.horizon, component.floor) {}
 
   /// Places the items in the order given.
   Packing run(const std::vector<int32_t> &order, Fit fit);

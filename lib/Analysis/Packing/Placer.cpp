@@ -21,14 +21,19 @@ void Placer::Block::insert(int at, const Placed &placed, uint64_t bits) {
   shift(begin), shift(end), shift(lo), shift(hi);
   begin[at] = placed.begin, end[at] = placed.end, lo[at] = placed.lo, hi[at] = placed.hi;
   mask |= bits;
+  top = std::max(top, placed.hi);
   ++count;
 }
 
-Placer::Placer(int32_t horizon, int64_t floor) : horizon(std::max(horizon, 1)), floor(floor) { clear(); }
+Placer::Placer(const std::vector<Item> &items, int32_t horizon, int64_t floor)
+    : horizon(std::max(horizon, 1)), floor(floor), holes(items, this->horizon, floor) {
+  clear();
+}
 
 void Placer::clear() {
   blocks.assign(1, Block());
   order.assign(1, 0);
+  holes.clear();
 }
 
 uint64_t Placer::bitsOf(int32_t begin, int32_t end) const {
@@ -66,22 +71,37 @@ void Placer::occupy(const Placed &placed) {
   Block &block = blocks[order[index]];
   int at = int(std::upper_bound(block.lo, block.lo + block.count, placed.lo) - block.lo);
   block.insert(at, placed, bitsOf(placed.begin, placed.end));
+  holes.fill(placed);
   stepCount += 20;
+}
+
+/// How many of the block's items live at some time of [from, to). A sum, for compilers make vectors of it.
+int Placer::Block::countLive(int32_t from, int32_t to) const {
+  int live = 0;
+  for (int i = 0; i < kBlock; ++i)
+    live += (begin[i] < to) & (end[i] > from);
+  return live;
 }
 
 int64_t Placer::place(const Item &item, Fit fit) {
   const uint64_t bits = bitsOf(item.begin, item.end);
-  int64_t top = alignTo(floor, item.align); // everything live below is taken
+  const int64_t least = holes.below(item);
+  int64_t top = alignTo(std::max(floor, least), item.align); // everything live below is taken
   int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max();
   for (uint32_t id : order) {
     const Block &block = blocks[id];
     ++stepCount;
     if (!(block.mask & bits))
       continue;
+    if (block.top <= least) { // it counts as looked at, so that a budget allows as much as without `holes`
+      stepCount += 6 + 2 * block.countLive(item.begin, item.end);
+      continue;
+    }
     unsigned live = 0;
     for (int i = 0; i < kBlock; ++i)
       live |= unsigned((block.begin[i] < item.end) & (block.end[i] > item.begin)) << i;
     stepCount += 6 + 2 * std::popcount(live);
+    examinedCount += std::popcount(live);
     for (; live; live &= live - 1) {
       int i = std::countr_zero(live);
       int64_t gap = block.lo[i] - top;

@@ -2,11 +2,14 @@
 //
 // The primitive of every packing heuristic: put one item at the lowest address that is free during its whole
 // lifetime. Placed items are kept sorted by address in small blocks; a block carries one bit for each 64th of
-// the time line in which one of its items lives, so that most blocks are skipped by one AND.
+// the time line in which one of its items lives, so that most blocks are skipped by one AND. What lies below
+// the lowest hole (LowestHoles.h) is counted, not looked at one by one.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_PLACER_H
 #define DS_LIB_ANALYSIS_PACKING_PLACER_H
+
+#include "LowestHoles.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +38,8 @@ enum class Fit : uint8_t {
 
 class Placer {
 public:
-  /// Times are in [0, horizon); nothing is placed below `floor`.
-  Placer(int32_t horizon, int64_t floor);
+  /// For `items`, whose times are in [0, horizon); nothing is placed below `floor`.
+  Placer(const std::vector<Item> &items, int32_t horizon, int64_t floor);
 
   /// Forgets everything that was placed.
   void clear();
@@ -50,14 +53,19 @@ public:
   /// Work done since construction, in about nanoseconds.
   int64_t steps() const { return stepCount; }
 
+  /// How many of the items beside one that is placed were looked at one by one.
+  int64_t examined() const { return examinedCount; }
+
 private:
   static constexpr int kBlock = 16;
   struct Block {
     uint64_t mask = 0; ///< 64ths of the time line in which an item of the block lives
     int count = 0;
+    int64_t top = 0; ///< the highest end
     int32_t begin[kBlock], end[kBlock];
     int64_t lo[kBlock], hi[kBlock];
     Block();
+    int countLive(int32_t from, int32_t to) const;
     void insert(int at, const Placed &placed, uint64_t bits);
   };
 
@@ -66,7 +74,9 @@ private:
 
   int32_t horizon;
   int64_t floor;
+  LowestHoles holes;
   int64_t stepCount = 0;
+  int64_t examinedCount = 0;
   std::vector<Block> blocks;
   std::vector<uint32_t> order; ///< blocks in address order
 };
