@@ -6,8 +6,8 @@
 Mutants: one element of one tensor of a folder is NaN, infinite or minus infinite. Folders are DeepSpeed's of every kind and
 weights as Hugging Face keeps them; the tensor is a weight, a moment, a frozen parameter or a buffer of fp32, bf16 or fp16; the
 element is the first, one in the middle or the last. The import must end with 0 and say one line about that tensor, with its
-count and place, and nothing of an infinite buffer, as masks are; the folder as it was must be imported without a line. A Latin
-square of them is tried; with --all every one.
+count and place, and nothing of an infinite buffer, as masks are; the folder as it was must be imported without a line. A loss
+scale that is no positive number is left out with a line. A few mutants of each tensor are tried; with --all every one.
 """
 
 import argparse
@@ -21,12 +21,14 @@ import subprocess
 import numpy as np
 import torch
 
+import checkpoint_io
 import deepspeed_files as files
 from commands import finish
 
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 WORDS = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}  # as safetensors spells them
 VALUES = {"NaN": float("nan"), "infinite": float("inf"), "minus infinite": float("-inf")}
+SCALES = (float("nan"), float("inf"), 0.0, -2.0)
 PLACES = {"first": lambda count: 0, "middle": lambda count: count // 2, "last": lambda count: count - 1}
 WEIGHTS = ("value",)
 STATES = WEIGHTS + ("exp_avg", "exp_avg_sq", "frozen", "buffer")  # of folders of DeepSpeed
@@ -109,6 +111,17 @@ def check(root, write, mutant):
     return None if (code, lines) == (0, expected) else f"{mutant[1]}: exit {code}, {lines}, expected {expected}"
 
 
+def check_scale(root, scale):
+    """A loss scale that is no positive number is not taken up, and a line says so."""
+    before = files.DynamicLossScaler
+    files.DynamicLossScaler = lambda _: before(scale)
+    code, lines = import_lines(root, FORMATS["ZeRO 2"][0], make_training("fp32"))
+    files.DynamicLossScaler = before
+    said = (code, lines) == (0, [f"ds-ckpt: the loss scale is {scale:g}: left out"])
+    taken = "loss_scale" in checkpoint_io.load(os.path.join(root, "to", "step-12"))[1]
+    return None if said and not taken else f"loss scale {scale}: exit {code}, {lines}, taken up: {taken}"
+
+
 def mutants(every):
     """(number, (format, type, slot, value, place)): all, or a Latin square of types, values and places for each format and slot."""
     numbers = itertools.count()
@@ -133,8 +146,10 @@ def main():
                 complaints.append(f"{name} of {kind}, as it was: exit {code}, {lines}")
     tried = list(mutants(args.all))
     complaints += filter(None, (check(args.out, FORMATS[mutant[1][0]][0], mutant) for mutant in tried))
+    complaints += filter(None, (check_scale(args.out, scale) for scale in SCALES))
     quiet = sum(map(isQuiet, tried))
-    finish(complaints, f"{len(tried) - quiet} mutants are told, and {quiet} infinite buffers are not")
+    finish(complaints, f"{len(tried) - quiet} mutants are told, and {quiet} infinite buffers are not; "
+                       f"{len(SCALES)} loss scales are left out")
 
 
 if __name__ == "__main__":

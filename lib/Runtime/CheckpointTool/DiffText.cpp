@@ -1,6 +1,7 @@
 //===- DiffText.cpp - In what two checkpoints differ, in words --------------------------===//
 
 #include "Files/Text.h"
+#include "Formats/Indices.h"
 #include "Words.h"
 
 #include "ds/Runtime/CheckpointTool/Diff.h"
@@ -10,13 +11,6 @@
 #include <cmath>
 
 namespace ds::rt {
-
-std::vector<int64_t> indicesOf(uint64_t element, const std::vector<int64_t> &shape) {
-  std::vector<int64_t> indices(shape.size());
-  for (size_t d = shape.size(); d-- > 0; element /= static_cast<uint64_t>(shape[d]))
-    indices[d] = static_cast<int64_t>(element % static_cast<uint64_t>(shape[d]));
-  return indices;
-}
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "ds/Runtime/CheckpointTool/Import.h"
 
 #include "Files/Text.h"
-#include "LostValues.h"
+#include "Formats/LostValues.h"
 #include "Words.h"
 #include "WriteWhole.h"
 
@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -77,26 +78,17 @@ public:
 
   /// Says of all that was read what is not finite.
   void noteLost() {
-    size_t untold = 0;
-    for (const auto &[number, values] : lost) {
-      if (!values.any())
-        continue;
-      if (report.notes.size() < kMostNotes)
-        report.notes.push_back(values.spell(tensors[number]));
-      else
-        ++untold;
-    }
-    if (untold > 0)
-      report.notes.push_back(
-          fmt::format("and {} more tensor{} with NaN or infinity", untold, plural(untold)));
+    LostLines lines;
+    for (const auto &[number, values] : lost)
+      lines.add(values, tensors[number].name, tensors[number].shape);
+    for (std::string &line : lines.all())
+      report.notes.push_back(std::move(line));
   }
 
   std::vector<CheckpointTensor> tensors;
   ImportReport report;
 
 private:
-  static constexpr size_t kMostNotes = 20;
-
   std::string nameOf(const std::string &name) const {
     return isWrapped && name.starts_with(kWrapper) ? name.substr(kWrapper.size()) : name;
   }
@@ -183,6 +175,15 @@ std::string configOf(const ForeignCheckpoint &foreign) {
   return text.empty() && isStep ? configIn(foreign.folder() + "/..", isStep) : text;
 }
 
+/// With a scale that is no positive number every step would be skipped: a run finds one anew.
+void addLossScale(Collector &collector, double scale) {
+  const auto kept = static_cast<float>(scale);
+  if (std::isfinite(kept) && kept > 0)
+    collector.addNumber("loss_scale", FileDType::F32, kept);
+  else
+    collector.report.notes.push_back(fmt::format("the loss scale is {}: left out", scale));
+}
+
 /// What stands beside tensors: the optimizer's name and count of updates, and the loss scale of fp16.
 void addProgress(Collector &collector, const ForeignCheckpoint &foreign, Manifest &manifest) {
   const ForeignProgress &progress = foreign.progress();
@@ -197,7 +198,7 @@ void addProgress(Collector &collector, const ForeignCheckpoint &foreign, Manifes
   manifest.data.tokens = countOf(progress.tokens, 0);
   collector.addNumber("step", FileDType::I64, static_cast<int64_t>(report.updates));
   if (foreign.lossScale())
-    collector.addNumber("loss_scale", FileDType::F32, static_cast<float>(foreign.lossScale()->scale));
+    addLossScale(collector, foreign.lossScale()->scale);
 }
 
 /// Refuses to replace a checkpoint that is there.

@@ -35,9 +35,6 @@ std::string meshText(const Mesh &mesh);
 /// When the manifest in `directory` was written: "2026-05-17 09:30:00 UTC"; empty where that is not known.
 std::string timeText(const std::string &directory);
 
-/// The indices of an element of row-major order, slowest first.
-std::vector<int64_t> indicesOf(uint64_t element, const std::vector<int64_t> &shape);
-
 /// Of a manifest that was read: no product overflows.
 uint64_t elementsOf(const CheckpointTensor &tensor);
 uint64_t bytesOf(const CheckpointTensor &tensor);

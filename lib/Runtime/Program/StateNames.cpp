@@ -37,4 +37,11 @@ std::vector<const State *> mastersOf(const Program &program) {
   return masters;
 }
 
+std::vector<std::string> namesInFiles(const State &state) {
+  std::vector<std::string> names = {state.name};
+  names.insert(names.end(), state.aliases.begin(), state.aliases.end());
+  names.insert(names.end(), state.readNames.begin(), state.readNames.end());
+  return names;
+}
+
 } // namespace ds::rt

@@ -19,6 +19,9 @@ inline bool isInFiles(const State &state) {
   return state.role == Role::Parameter || state.role == Role::Buffer;
 }
 
+/// The names that weights files may have for such a state, those that are written first.
+std::vector<std::string> namesInFiles(const State &state);
+
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_PROGRAM_STATENAMES_H

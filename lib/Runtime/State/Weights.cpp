@@ -83,10 +83,7 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
   std::unordered_set<std::string_view> known(program.unusedWeights.begin(), program.unusedWeights.end());
   for (const State &state : program.states) {
     const TensorEntry *found = nullptr;
-    std::vector<std::string> names = {state.name};
-    names.insert(names.end(), state.aliases.begin(), state.aliases.end());
-    names.insert(names.end(), state.readNames.begin(), state.readNames.end());
-    for (const std::string &name : names) {
+    for (const std::string &name : namesInFiles(state)) {
       const TensorEntry *entry = isInFiles(state) ? files.find(name) : nullptr;
       if (!entry)
         continue;

@@ -8,12 +8,14 @@
 
 #include "CheckRun.h"
 #include "Evaluation.h"
+#include "Files/Text.h"
 #include "OpenData.h"
 #include "OpenDevice.h"
 #include "Process/Messages.h"
 #include "Run.h"
 #include "Saving/SaveDirectory.h"
 #include "StartUp.h"
+#include "State/LostWeights.h"
 #include "StepOutcome.h"
 
 #include "ds/Runtime/Files/Outputs.h"
@@ -51,6 +53,27 @@ Status Run::prepare() {
   return program ? prepareFrom(std::move(*program)) : Status(program.error());
 }
 
+/// Says what is not finite in the weights' file. The run begins all the same, as an import ends well: nobody
+/// knows here whether a step reads those elements. Collective.
+static Status tellOfLost(LostWeights lost, const std::string &path, Team &team) {
+  Status looked = lost.look(path, team.rank(), team.world());
+  if (team.world() > 1) {
+    const Result<std::vector<std::string>> found =
+        team.fromAll(looked ? Result<std::string>(lost.pack()) : looked.error(), "look at the weights");
+    if (!found)
+      return found.error();
+    for (uint32_t rank = 0; rank < team.world(); ++rank)
+      if (rank != team.rank())
+        lost.add((*found)[rank]);
+  } else if (!looked) {
+    return looked;
+  }
+  if (team.leads())
+    for (const std::string &line : lost.lines())
+      logLine(fmt::format("weights {}: {}", quote(path), line));
+  return {};
+}
+
 Status Run::prepareFrom(Program program) {
   if (Status status = goOn(program); !status)
     return status;
@@ -65,6 +88,7 @@ Status Run::prepareFrom(Program program) {
   }
   if (team.world() > 1)
     programSign = hashPlan(program); // of all stages: loading keeps one
+  LostWeights lost(program);         // likewise
   if (Status status = load(std::move(program)); !status)
     return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
   if (Status status = loadStates(); !status)
@@ -74,6 +98,9 @@ Status Run::prepareFrom(Program program) {
     return status;
   if (Status status = agree(); !status)
     return status;
+  if (!weightsPath.empty())
+    if (Status status = tellOfLost(std::move(lost), weightsPath, team); !status)
+      return status;
   return openLogs();
 }
 

@@ -1,6 +1,6 @@
 //===- ImportTest.cpp - Weights of others as a checkpoint ------------------------------===//
 
-#include "CheckpointTool/LostValues.h"
+#include "Formats/LostValues.h"
 #include "ToolFixture.h"
 
 #include "ds/Runtime/CheckpointTool/Import.h"
