@@ -14,7 +14,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <iterator>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,10 +87,11 @@ private:
   class Member;
   struct Meeting {
     explicit Meeting(const std::vector<uint32_t> &ranks) : ranks(ranks), sent(ranks.size()) {}
-    const std::vector<uint32_t> ranks;                                    ///< by position
-    std::map<uint32_t, std::unique_ptr<Member>> members;                  ///< by rank
-    std::vector<std::vector<std::byte>> sent;                             ///< by position
-    std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>> mail; ///< by sender and receiver
+    const std::vector<uint32_t> ranks;                   ///< by position
+    std::map<uint32_t, std::unique_ptr<Member>> members; ///< by rank
+    std::vector<std::vector<std::byte>> sent;            ///< by position
+    /// By sender and receiver.
+    std::map<std::pair<uint32_t, uint32_t>, std::deque<std::vector<std::byte>>> mail;
     uint32_t arrived = 0;
     uint64_t round = 0;
   };
@@ -141,29 +145,24 @@ private:
                       bytes);
       });
     }
-    Status send(const void *data, uint64_t bytes, uint32_t to, const char *) override {
+    /// Returns when others have taken what this rank sends, as the real one may.
+    Status exchange(std::span<const Message> messages) override {
       std::unique_lock lock(ranks.mutex);
-      ranks.longest = std::max(ranks.longest, bytes);
-      auto &box = meeting.mail[{self, to}];
-      ranks.changed.wait(lock, [&] { return ranks.broken || box.empty(); });
-      if (ranks.broken)
-        return *ranks.broken;
-      box.assign(static_cast<const std::byte *>(data), static_cast<const std::byte *>(data) + bytes);
+      for (const Message &message : messages) {
+        ranks.longest = std::max(ranks.longest, message.bytes);
+        const auto *from = static_cast<const std::byte *>(message.data);
+        if (message.isSend)
+          meeting.mail[{self, message.partner}].emplace_back(from, from + message.bytes);
+      }
       ranks.changed.notify_all();
-      return {};
-    }
-    Status recv(void *data, uint64_t bytes, uint32_t from, const char *) override {
-      std::unique_lock lock(ranks.mutex);
-      auto &box = meeting.mail[{from, self}];
-      ranks.changed.wait(lock, [&] { return ranks.broken || !box.empty(); });
-      if (ranks.broken)
-        return *ranks.broken;
-      if (box.size() != bytes)
-        return Error{ExitCode::Internal, "message of another length", ""};
-      std::memcpy(data, box.data(), bytes);
-      box.clear();
-      ranks.changed.notify_all();
-      return {};
+      if (Status status = takeAll(lock, messages); !status)
+        return status;
+      ranks.changed.wait(lock, [&] {
+        return ranks.broken || std::all_of(messages.begin(), messages.end(), [&](const Message &message) {
+                 return !message.isSend || meeting.mail[{self, message.partner}].empty();
+               });
+      });
+      return ranks.broken ? Status(*ranks.broken) : Status();
     }
     Status barrier(const char *) override {
       return meet(nullptr, 0, [] {});
@@ -171,6 +170,30 @@ private:
     std::vector<CommStat> stats() const override { return {}; }
 
   private:
+    /// Receives messages as they come.
+    Status takeAll(std::unique_lock<std::mutex> &lock, std::span<const Message> messages) {
+      std::list<Message> open;
+      std::copy_if(messages.begin(), messages.end(), std::back_inserter(open),
+                   [](const Message &message) { return !message.isSend; });
+      const auto boxOf = [&](const Message &m) -> auto & { return meeting.mail[{m.partner, self}]; };
+      while (!open.empty()) {
+        auto next = open.end();
+        ranks.changed.wait(lock, [&] {
+          next = std::find_if(open.begin(), open.end(), [&](const Message &m) { return !boxOf(m).empty(); });
+          return ranks.broken || next != open.end();
+        });
+        if (ranks.broken)
+          return *ranks.broken;
+        auto &box = boxOf(*next);
+        if (box.front().size() != next->bytes)
+          return Error{ExitCode::Internal, "message of another length", ""};
+        std::memcpy(next->data, box.front().data(), next->bytes);
+        box.pop_front();
+        open.erase(next);
+        ranks.changed.notify_all();
+      }
+      return {};
+    }
     void combine(uint64_t first, uint64_t count, DType dtype, Reduction reduction, void *out) {
       if (dtype == DType::I32)
         return reduce<int32_t>(meeting, first, count, reduction, out);

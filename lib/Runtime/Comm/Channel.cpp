@@ -9,9 +9,13 @@ namespace ds::rt {
 
 Status Channel::begin(const char *kind, const char *what) {
   ++sequence;
+  rename(kind, what);
+  return control.failed() ? Status(noticed(control.failure())) : Status();
+}
+
+void Channel::rename(const char *kind, const char *what) {
   this->kind = kind;
   name = what;
-  return control.failed() ? Status(noticed(control.failure())) : Status();
 }
 
 void Channel::count(CollectiveKind kind, uint32_t ranks, uint64_t bytes, double seconds) {

@@ -29,7 +29,10 @@ public:
   /// The next collective of the sequence begins. Texts must stay valid. Fails when the job has failed.
   Status begin(const char *kind, const char *what);
 
-  /// It has ended, with this result.
+  /// From here on it is called so, as a part of it may be.
+  void rename(const char *kind, const char *what);
+
+  /// It has ended, or the part of it that is called so has, with this result.
   void count(CollectiveKind kind, uint32_t ranks, uint64_t bytes, double seconds);
 
   /// As long as it lives this rank is known to wait for others, until the deadline at most: those that wait

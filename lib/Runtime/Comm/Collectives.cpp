@@ -21,7 +21,9 @@ TransportCommunicator::TransportCommunicator(Channel &channel, std::vector<uint3
       self(static_cast<uint32_t>(std::lower_bound(members.begin(), members.end(), channel.rank) -
                                  members.begin())),
       ranks(static_cast<uint32_t>(members.size())), isa(bestIsa()), sending(ranks), receiving(ranks),
-      sources(ranks), scratch(kSmallBytes * ranks) {}
+      sources(ranks), scratch(kSmallBytes * ranks) {
+  awaited.reserve(ranks);
+}
 
 TransportCommunicator::~TransportCommunicator() = default;
 
@@ -179,18 +181,6 @@ Status TransportCommunicator::broadcast(void *data, uint64_t bytes, uint32_t roo
   });
 }
 
-Status TransportCommunicator::send(const void *data, uint64_t bytes, uint32_t to, const char *what) {
-  return measured(CollectiveKind::Send, what, bytes, [&]() -> Status {
-    return postSend(to, data, bytes) ? settle() : failed(to, Transport::Outcome::Broken);
-  });
-}
-
-Status TransportCommunicator::recv(void *data, uint64_t bytes, uint32_t from, const char *what) {
-  return measured(CollectiveKind::Recv, what, bytes, [&]() -> Status {
-    return postReceive(from, data, bytes) ? settle() : failed(from, Transport::Outcome::Broken);
-  });
-}
-
 Status TransportCommunicator::barrier(const char *what) {
   if (Status status = channel.begin("barrier", what); !status)
     return status;
@@ -224,6 +214,85 @@ Status TransportCommunicator::allReduce(const void *in, void *out, void *staging
       return status;
     return gather(to, parts);
   });
+}
+
+//===- Messages -----------------------------------------------------------------===//
+
+static CollectiveKind kindOf(const Message &message) {
+  return message.isSend ? CollectiveKind::Send : CollectiveKind::Recv;
+}
+
+/// All are posted before any is waited for. Then receives, whichever comes first: the sender may need to go
+/// on before others can send. Sends need nothing more of this rank.
+Status TransportCommunicator::exchange(std::span<const Message> messages) {
+  if (messages.empty())
+    return {};
+  const Deadline begin = Clock::now();
+  const Message &first = messages.front();
+  if (Status status = channel.begin(spell(kindOf(first)), first.what); !status)
+    return status;
+  for (const Message &message : messages)
+    if (Status status = post(message); !status)
+      return status;
+  if (Status status = awaitReceives(messages); !status)
+    return status;
+  for (const Message &message : messages)
+    if (message.isSend && message.bytes > 0)
+      if (Status status = await(message, Clock::now() + channel.timeout); !status)
+        return status;
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  for (const Message &message : messages) {
+    channel.rename(spell(kindOf(message)), message.what);
+    channel.count(kindOf(message), ranks, message.bytes, seconds / static_cast<double>(messages.size()));
+  }
+  return {};
+}
+
+Status TransportCommunicator::post(const Message &message) {
+  channel.rename(spell(kindOf(message)), message.what);
+  const bool isPosted = message.isSend ? postSend(message.partner, message.data, message.bytes)
+                                       : postReceive(message.partner, message.data, message.bytes);
+  return isPosted ? Status() : failed(message.partner, Transport::Outcome::Broken);
+}
+
+Status TransportCommunicator::awaitReceives(std::span<const Message> messages) {
+  for (;;) {
+    awaited.clear();
+    for (uint32_t step = 1; step < ranks; ++step)
+      if (receiving[peerAt(step)] > 0)
+        awaited.push_back(members[peerAt(step)]);
+    if (awaited.empty())
+      return {};
+    const Deadline deadline = Clock::now() + channel.timeout;
+    uint32_t next = awaited.front();
+    if (awaited.size() > 1) {
+      const Message &named = oldest(messages, next);
+      channel.rename(spell(kindOf(named)), named.what);
+      const Channel::Waiting waiting(channel);
+      channel.waitsFor(next);
+      next = channel.transport->awaitAny(awaited, channel.timeout);
+    }
+    if (Status status = await(oldest(messages, next), deadline); !status)
+      return status;
+  }
+}
+
+/// The first message from `member` that has not been waited for.
+const Message &TransportCommunicator::oldest(std::span<const Message> messages, uint32_t member) const {
+  const auto isOfMember = [&](const Message &message) {
+    return !message.isSend && message.bytes > 0 && members[message.partner] == member;
+  };
+  auto over = std::count_if(messages.begin(), messages.end(), isOfMember);
+  auto found = std::find_if(messages.begin(), messages.end(), isOfMember);
+  for (over -= receiving[found->partner]; over > 0; --over)
+    found = std::find_if(found + 1, messages.end(), isOfMember);
+  return *found;
+}
+
+Status TransportCommunicator::await(const Message &message, Deadline deadline) {
+  channel.rename(spell(kindOf(message)), message.what);
+  const Channel::Waiting waiting(channel);
+  return wait(message.partner, message.isSend, deadline);
 }
 
 //===- Reductions ---------------------------------------------------------------===//

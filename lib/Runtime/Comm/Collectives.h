@@ -38,8 +38,7 @@ public:
                    Reduction reduction, const char *what) override;
   Status broadcast(void *data, uint64_t bytes, uint32_t root, const char *what) override;
   Status allToAll(const void *in, void *out, uint64_t bytesPerRank, const char *what) override;
-  Status send(const void *data, uint64_t bytes, uint32_t to, const char *what) override;
-  Status recv(void *data, uint64_t bytes, uint32_t from, const char *what) override;
+  Status exchange(std::span<const Message> messages) override;
   Status barrier(const char *what) override;
   std::vector<CommStat> stats() const override { return channel.stats(); }
 
@@ -75,6 +74,10 @@ private:
   Status waitAll(const std::vector<uint32_t> &posted, bool isSend);
   Status settle();
   Status wait(uint32_t peer, bool sending, Deadline deadline);
+  Status post(const Message &message);
+  Status awaitReceives(std::span<const Message> messages);
+  Status await(const Message &message, Deadline deadline);
+  const Message &oldest(std::span<const Message> messages, uint32_t member) const;
   Status failed(uint32_t peer, Transport::Outcome outcome);
   bool tellsOf(uint32_t peer) const;
   std::vector<uint32_t> missingWith(uint32_t peer);
@@ -94,6 +97,7 @@ private:
   const uint32_t self, ranks;
   const Isa isa;
   std::vector<uint32_t> sending, receiving; ///< messages posted and not waited for, by peer
+  std::vector<uint32_t> awaited;            ///< of an exchange: who still sends, by number among all
   std::vector<const void *> sources;        ///< of one combination, by rank
   std::vector<std::byte> scratch;           ///< for small all-reduces and barriers
 };

@@ -27,6 +27,8 @@ namespace {
 
 /// Nobody sleeps longer without looking whether the transport has been closed.
 constexpr std::chrono::milliseconds kLookAgain(50);
+/// Who waits for one of several messages sleeps on the first, and looks for the others as often.
+constexpr std::chrono::milliseconds kLookAround(1);
 
 void sleepOn(std::atomic<uint32_t> &word, uint32_t value, std::chrono::milliseconds limit) {
   const timespec time{limit.count() / 1000, limit.count() % 1000 * 1000000};
@@ -177,6 +179,22 @@ Transport::Outcome LocalTransport::waitReceive(uint32_t rank, Milliseconds timeo
   peer.in->taken.store(number + 1, std::memory_order_release);
   wakeAll(peer.in->taken);
   return Outcome::Done;
+}
+
+/// The data is copied by who waits for it, so that a message is to be waited for when it is there.
+uint32_t LocalTransport::awaitAny(std::span<const uint32_t> ranks, Milliseconds timeout) {
+  const Deadline deadline = Clock::now() + timeout;
+  while (!closed && Clock::now() < deadline) {
+    for (const uint32_t rank : ranks) {
+      const Ring &ring = *peers[rank].in;
+      if (ring.posted.load(std::memory_order_acquire) != ring.taken.load(std::memory_order_relaxed))
+        return rank;
+    }
+    Ring &first = *peers[ranks.front()].in;
+    sleepOn(first.posted, first.taken.load(std::memory_order_relaxed),
+            ranks.size() == 1 ? kLookAgain : kLookAround);
+  }
+  return ranks.front();
 }
 
 bool LocalTransport::fail(const std::string &why) {

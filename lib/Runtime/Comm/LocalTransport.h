@@ -36,6 +36,7 @@ public:
   bool postReceive(uint32_t peer, void *data, uint64_t bytes) override;
   Outcome waitSend(uint32_t peer, Milliseconds timeout) override;
   Outcome waitReceive(uint32_t peer, Milliseconds timeout) override;
+  uint32_t awaitAny(std::span<const uint32_t> peers, Milliseconds timeout) override;
   std::string reason() const override;
   void close() override;
 

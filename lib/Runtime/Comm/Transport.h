@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ public:
   /// everything that is not done is Broken.
   virtual Outcome waitSend(uint32_t peer, Milliseconds timeout) = 0;
   virtual Outcome waitReceive(uint32_t peer, Milliseconds timeout) = 0;
+
+  /// Of `peers`, one at least, one from which waitReceive would not have to wait, or any where there is none
+  /// by `timeout`, and where messages come in whether or not they are waited for.
+  virtual uint32_t awaitAny(std::span<const uint32_t> peers, Milliseconds timeout) { return peers.front(); }
 
   /// Why the transport is Broken, in the words of the library; may be empty.
   virtual std::string reason() const = 0;

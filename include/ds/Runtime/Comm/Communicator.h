@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,9 @@ struct CommStat {
   /// Summed over calls. As nccl-tests count them: the whole result of a gather, the whole input of a
   /// reduce-scatter or all-to-all, the vector of an all-reduce or broadcast, the message of a send.
   uint64_t bytes = 0;
-  double seconds = 0; ///< from the call to its return, waiting for late ranks included
+  /// From the call to its return, waiting for late ranks included; of messages that were exchanged together
+  /// each has an equal part.
+  double seconds = 0;
 
   /// bytes / seconds; 0 if nothing was measured.
   double algorithmBandwidth() const;
@@ -57,6 +60,15 @@ struct CommStat {
 /// The table that ends a run: one line for each, most time first; behind the first `rows` all others are one
 /// line. Empty if there are none.
 std::string describe(const std::vector<CommStat> &stats, size_t rows = SIZE_MAX);
+
+/// This rank's end of a message.
+struct Message {
+  bool isSend;
+  void *data; ///< not written where it is sent
+  uint64_t bytes;
+  uint32_t partner; ///< its position
+  const char *what; ///< its name in diagnostics and statistics; its text stays valid
+};
 
 /// What some ranks, or all, do together on a channel. They call the same collectives in the same order with
 /// matching sizes. Each is known here, and called rank, by its position among them, from 0; only failures are
@@ -87,9 +99,17 @@ public:
   /// Part p of `in` goes to rank p, which finds it in part `position` of its `out`. The two do not overlap.
   virtual Status allToAll(const void *in, void *out, uint64_t bytesPerRank, const char *what) = 0;
 
-  /// Messages between two ranks are received in the order in which they were sent.
-  virtual Status send(const void *data, uint64_t bytes, uint32_t to, const char *what) = 0;
-  virtual Status recv(void *data, uint64_t bytes, uint32_t from, const char *what) = 0;
+  /// Sends and receives, and returns when all of it is done: no message waits for another one. Those that one
+  /// rank sends to another are received in the order in which they were sent, each with as many bytes.
+  virtual Status exchange(std::span<const Message> messages) = 0;
+  Status send(const void *data, uint64_t bytes, uint32_t to, const char *what) {
+    const Message message{/*isSend=*/true, const_cast<void *>(data), bytes, to, what};
+    return exchange({&message, 1});
+  }
+  Status recv(void *data, uint64_t bytes, uint32_t from, const char *what) {
+    const Message message{/*isSend=*/false, data, bytes, from, what};
+    return exchange({&message, 1});
+  }
 
   /// Returns when every rank has come here.
   virtual Status barrier(const char *what) = 0;
