@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 namespace ds::config {
@@ -55,23 +56,11 @@ static bool isKeyChar(char c) {
 }
 
 namespace {
-/// Size: a recursive descent has a method for each rule of its grammar.
-class Parser {
+/// The text from its start on, with the place of its cursor, and the first fault.
+class Lexer {
 public:
-  Parser(std::string_view text, const std::string &name, const std::string &set)
-      : text(text), name(name), set(set) {}
+  Lexer(std::string_view text, const std::string &set) : text(text), set(set) {}
 
-  Result<Value> run() {
-    Value root;
-    if (checkStart() && skipBlank() && parseValue(root, 0) && skipBlank() && !atEnd())
-      fail("expects the end of the text, but got " + here(), "remove what follows the outermost value");
-    if (failed)
-      return Error{ExitCode::Invalid, spellLocation(name, complaintLocation) + ": " + complaint.message,
-                   complaint.hint};
-    return root;
-  }
-
-private:
   bool atEnd() const { return pos >= text.size(); }
   char peek(size_t ahead = 0) const { return pos + ahead < text.size() ? text[pos + ahead] : '\0'; }
   bool startsWith(std::string_view head) const { return text.substr(pos).starts_with(head); }
@@ -87,11 +76,10 @@ private:
     return failAt(place(), std::move(message), std::move(hint));
   }
   bool failAt(TextLocation where, std::string message, std::string hint = "") {
-    if (!failed) {
-      complaint = {std::move(message), std::move(hint)};
+    if (!complaint) {
+      complaint = Complaint{std::move(message), std::move(hint)};
       complaintLocation = std::move(where);
     }
-    failed = true;
     return false;
   }
 
@@ -106,15 +94,6 @@ private:
     while (end < text.size() && isKeyChar(text[end]) && end - pos < 40)
       ++end;
     return quote(text.substr(pos, std::max(length, end - pos)));
-  }
-
-  bool checkStart() {
-    if (text.size() > kMaxConfigBytes)
-      return fail("expects at most " + std::to_string(kMaxConfigBytes) + " bytes, but got " +
-                  std::to_string(text.size()));
-    if (startsWith("\xEF\xBB\xBF") || startsWith("\xFE\xFF") || startsWith("\xFF\xFE"))
-      return fail("the text starts with a byte order mark", "save it as UTF-8 without one");
-    return true;
   }
 
   /// Skips white space and comments; false for a comment that does not end.
@@ -140,95 +119,7 @@ private:
     return true;
   }
 
-  bool parseValue(Value &out, unsigned depth) {
-    out.place = place();
-    if (depth > kMaxDepth)
-      return fail("expects at most " + std::to_string(kMaxDepth) + " levels of nesting, but got more");
-    char c = peek();
-    if (atEnd())
-      return fail("expects a value, but got the end of the text");
-    if (c == '{' || c == '[')
-      return parseContainer(out, depth);
-    if (c == '"' || c == '\'') {
-      out.kind = Value::Kind::String;
-      return parseString(out.text);
-    }
-    if (c == '-' || (c >= '0' && c <= '9'))
-      return parseNumber(out);
-    return parseWord(out);
-  }
-
-  /// true, false, null; everything else without quotes is refused by what it most likely is.
-  bool parseWord(Value &out) {
-    size_t end = pos;
-    while (end < text.size() && isKeyChar(text[end]))
-      ++end;
-    std::string_view word = text.substr(pos, end - pos);
-    if (word == "true" || word == "false") {
-      out.kind = Value::Kind::Bool;
-      out.boolean = word == "true";
-    } else if (word == "null") {
-      out.kind = Value::Kind::Null;
-    } else if (word == "True" || word == "False" || word == "None") {
-      return fail("expects a value, but got " + quote(word), "JSON spells it true, false or null");
-    } else if (word == "NaN" || word == "Infinity" || word == "nan" || word == "inf") {
-      return fail(quote(word) + " is not a number that a configuration may have", "write a finite number");
-    } else if (word.empty()) {
-      return fail("expects a value, but got " + here());
-    } else {
-      return fail("expects a value, but got the unquoted text " + here(), "put text in quotes");
-    }
-    pos = end;
-    return true;
-  }
-
-  bool parseNumber(Value &out) {
-    size_t start = pos, p = pos + (peek() == '-' ? 1 : 0);
-    auto digits = [&] {
-      size_t before = p;
-      while (p < text.size() && text[p] >= '0' && text[p] <= '9')
-        ++p;
-      return p > before;
-    };
-    size_t whole = p;
-    bool good = digits(), integer = true;
-    bool padded = good && text[whole] == '0' && p - whole > 1;
-    if (good && p < text.size() && text[p] == '.') {
-      integer = false;
-      ++p;
-      good = digits();
-    }
-    if (good && p < text.size() && (text[p] == 'e' || text[p] == 'E')) {
-      integer = false;
-      ++p;
-      if (p < text.size() && (text[p] == '+' || text[p] == '-'))
-        ++p;
-      good = digits();
-    }
-    size_t end = p;
-    while (end < text.size() && isKeyChar(text[end]))
-      ++end;
-    std::string spelling(text.substr(start, end - start));
-    if (!good || padded || end != p)
-      return fail(quote(spelling.substr(0, 60)) + " is not a number",
-                  "write it as JSON does (0.5, 1e-3, 500000000), or put text in quotes");
-    return finishNumber(out, std::move(spelling), integer, end);
-  }
-
-  bool finishNumber(Value &out, std::string spelling, bool integer, size_t end) {
-    if (integer && !exactInteger(spelling))
-      return fail("the integer " + spelling.substr(0, 60) + " is outside the 64-bit range",
-                  "the limits are -9223372036854775808 and 9223372036854775807");
-    out.kind = Value::Kind::Number;
-    auto result = std::from_chars(spelling.data(), spelling.data() + spelling.size(), out.number);
-    if (result.ec != std::errc() || !std::isfinite(out.number))
-      return fail("the number " + spelling.substr(0, 60) + " is outside the range of a double");
-    out.text = std::move(spelling);
-    pos = end;
-    return true;
-  }
-
-  bool parseHex4(uint32_t &code) {
+  bool readHex4(uint32_t &code) {
     code = 0;
     for (int i = 0; i < 4; ++i, ++pos) {
       char c = peek();
@@ -243,7 +134,7 @@ private:
     return true;
   }
 
-  bool parseEscape(std::string &out) {
+  bool readEscape(std::string &out) {
     static constexpr std::string_view kFrom = "\"\\/'bfnrt", kTo = "\"\\/'\b\f\n\r\t";
     TextLocation start = place();
     ++pos; // the backslash
@@ -258,11 +149,11 @@ private:
                     "JSON has \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX");
     ++pos;
     uint32_t code = 0, low = 0;
-    if (!parseHex4(code))
+    if (!readHex4(code))
       return false;
     if (code >= 0xD800 && code < 0xDC00 && startsWith("\\u")) {
       pos += 2;
-      if (!parseHex4(low))
+      if (!readHex4(low))
         return false;
       if (low >= 0xDC00 && low < 0xE000)
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
@@ -275,7 +166,7 @@ private:
     return true;
   }
 
-  bool parseString(std::string &out) {
+  bool readString(std::string &out) {
     TextLocation start = place();
     char end = peek();
     if (startsWith("'''"))
@@ -283,7 +174,7 @@ private:
     ++pos;
     while (!atEnd() && peek() != end) {
       if (peek() == '\\') {
-        if (!parseEscape(out))
+        if (!readEscape(out))
           return false;
         continue;
       }
@@ -302,32 +193,158 @@ private:
     return true;
   }
 
-  bool parseKey(Value &member) {
+  bool readKey(std::string &out) {
     if (peek() == '"' || peek() == '\'')
-      return parseString(member.key);
+      return readString(out);
     while (!atEnd() && isKeyChar(peek()))
-      member.key += text[pos++];
-    return !member.key.empty() || fail("expects a key, but got " + here());
+      out += text[pos++];
+    return !out.empty() || fail("expects a key, but got " + here());
+  }
+
+  const std::string_view text;
+  size_t pos = 0;
+  uint32_t line = 1;
+  std::optional<Complaint> complaint;
+  TextLocation complaintLocation;
+
+private:
+  const std::string &set;
+  size_t lineStart = 0;
+};
+
+/// A method for each rule of the grammar. False after a fault.
+class Parser {
+public:
+  Parser(std::string_view text, const std::string &name, const std::string &set)
+      : in(text, set), name(name) {}
+
+  Result<Value> run() {
+    Value root;
+    if (checkStart() && in.skipBlank() && parseValue(root, 0) && in.skipBlank() && !in.atEnd())
+      in.fail("expects the end of the text, but got " + in.here(), "remove what follows the outermost value");
+    if (in.complaint)
+      return Error{ExitCode::Invalid,
+                   spellLocation(name, in.complaintLocation) + ": " + in.complaint->message,
+                   in.complaint->hint};
+    return root;
+  }
+
+private:
+  bool checkStart() {
+    if (in.text.size() > kMaxConfigBytes)
+      return in.fail("expects at most " + std::to_string(kMaxConfigBytes) + " bytes, but got " +
+                     std::to_string(in.text.size()));
+    if (in.startsWith("\xEF\xBB\xBF") || in.startsWith("\xFE\xFF") || in.startsWith("\xFF\xFE"))
+      return in.fail("the text starts with a byte order mark", "save it as UTF-8 without one");
+    return true;
+  }
+
+  bool parseValue(Value &out, unsigned depth) {
+    out.place = in.place();
+    if (depth > kMaxDepth)
+      return in.fail("expects at most " + std::to_string(kMaxDepth) + " levels of nesting, but got more");
+    char c = in.peek();
+    if (in.atEnd())
+      return in.fail("expects a value, but got the end of the text");
+    if (c == '{' || c == '[')
+      return parseContainer(out, depth);
+    if (c == '"' || c == '\'') {
+      out.kind = Value::Kind::String;
+      return in.readString(out.text);
+    }
+    if (c == '-' || (c >= '0' && c <= '9'))
+      return parseNumber(out);
+    return parseWord(out);
+  }
+
+  /// true, false, null; everything else without quotes is refused by what it most likely is.
+  bool parseWord(Value &out) {
+    size_t end = in.pos;
+    while (end < in.text.size() && isKeyChar(in.text[end]))
+      ++end;
+    std::string_view word = in.text.substr(in.pos, end - in.pos);
+    if (word == "true" || word == "false") {
+      out.kind = Value::Kind::Bool;
+      out.boolean = word == "true";
+    } else if (word == "null") {
+      out.kind = Value::Kind::Null;
+    } else if (word == "True" || word == "False" || word == "None") {
+      return in.fail("expects a value, but got " + quote(word), "JSON spells it true, false or null");
+    } else if (word == "NaN" || word == "Infinity" || word == "nan" || word == "inf") {
+      return in.fail(quote(word) + " is not a number that a configuration may have", "write a finite number");
+    } else if (word.empty()) {
+      return in.fail("expects a value, but got " + in.here());
+    } else {
+      return in.fail("expects a value, but got the unquoted text " + in.here(), "put text in quotes");
+    }
+    in.pos = end;
+    return true;
+  }
+
+  bool parseNumber(Value &out) {
+    size_t start = in.pos, p = in.pos + (in.peek() == '-' ? 1 : 0);
+    auto digits = [&] {
+      size_t before = p;
+      while (p < in.text.size() && in.text[p] >= '0' && in.text[p] <= '9')
+        ++p;
+      return p > before;
+    };
+    size_t whole = p;
+    bool good = digits(), integer = true;
+    bool padded = good && in.text[whole] == '0' && p - whole > 1;
+    if (good && p < in.text.size() && in.text[p] == '.') {
+      integer = false;
+      ++p;
+      good = digits();
+    }
+    if (good && p < in.text.size() && (in.text[p] == 'e' || in.text[p] == 'E')) {
+      integer = false;
+      ++p;
+      if (p < in.text.size() && (in.text[p] == '+' || in.text[p] == '-'))
+        ++p;
+      good = digits();
+    }
+    size_t end = p;
+    while (end < in.text.size() && isKeyChar(in.text[end]))
+      ++end;
+    std::string spelling(in.text.substr(start, end - start));
+    if (!good || padded || end != p)
+      return in.fail(quote(spelling.substr(0, 60)) + " is not a number",
+                     "write it as JSON does (0.5, 1e-3, 500000000), or put text in quotes");
+    return finishNumber(out, std::move(spelling), integer, end);
+  }
+
+  bool finishNumber(Value &out, std::string spelling, bool integer, size_t end) {
+    if (integer && !exactInteger(spelling))
+      return in.fail("the integer " + spelling.substr(0, 60) + " is outside the 64-bit range",
+                     "the limits are -9223372036854775808 and 9223372036854775807");
+    out.kind = Value::Kind::Number;
+    auto result = std::from_chars(spelling.data(), spelling.data() + spelling.size(), out.number);
+    if (result.ec != std::errc() || !std::isfinite(out.number))
+      return in.fail("the number " + spelling.substr(0, 60) + " is outside the range of a double");
+    out.text = std::move(spelling);
+    in.pos = end;
+    return true;
   }
 
   /// Key, colon and value of one member.
   bool parseMember(Value &object, std::unordered_map<std::string, TextLocation> &seen, unsigned depth) {
     Value member;
-    TextLocation where = place();
-    if (!parseKey(member))
+    TextLocation where = in.place();
+    if (!in.readKey(member.key))
       return false;
     auto [first, isNew] = seen.emplace(member.key, where);
     if (!isNew)
-      return failAt(where, "duplicate key " + quote(member.key),
-                    "its first value is at line " + std::to_string(first->second.line) +
-                        "; keep one of them");
+      return in.failAt(where, "duplicate key " + quote(member.key),
+                       "its first value is at line " + std::to_string(first->second.line) +
+                           "; keep one of them");
     std::string key = member.key;
-    if (!skipBlank())
+    if (!in.skipBlank())
       return false;
-    if (peek() != ':')
-      return fail("expects ':' after the key " + quote(key) + ", but got " + here());
-    ++pos;
-    if (!skipBlank() || !parseValue(member, depth + 1))
+    if (in.peek() != ':')
+      return in.fail("expects ':' after the key " + quote(key) + ", but got " + in.here());
+    ++in.pos;
+    if (!in.skipBlank() || !parseValue(member, depth + 1))
       return false;
     member.place = std::move(where);
     object.items.push_back(std::move(member));
@@ -335,40 +352,35 @@ private:
   }
 
   bool parseContainer(Value &out, unsigned depth) {
-    bool object = peek() == '{';
+    bool object = in.peek() == '{';
     char end = object ? '}' : ']';
     out.kind = object ? Value::Kind::Object : Value::Kind::Array;
     std::unordered_map<std::string, TextLocation> seen;
-    ++pos;
+    ++in.pos;
     while (true) {
-      if (!skipBlank())
+      if (!in.skipBlank())
         return false;
-      if (atEnd())
-        return failAt(out.place, object ? "the object does not end" : "the list does not end",
-                      "close it with " + std::string(1, end));
-      if (peek() == end) {
-        ++pos;
+      if (in.atEnd())
+        return in.failAt(out.place, object ? "the object does not end" : "the list does not end",
+                         "close it with " + std::string(1, end));
+      if (in.peek() == end) {
+        ++in.pos;
         return true;
       }
       if (object ? !parseMember(out, seen, depth) : !parseValue(out.items.emplace_back(), depth + 1))
         return false;
-      uint32_t before = line;
-      if (!skipBlank())
+      uint32_t before = in.line;
+      if (!in.skipBlank())
         return false;
-      if (peek() == ',')
-        ++pos;
-      else if (!atEnd() && peek() != end && line == before)
-        return fail(std::string("expects ',' or '") + end + "', but got " + here());
+      if (in.peek() == ',')
+        ++in.pos;
+      else if (!in.atEnd() && in.peek() != end && in.line == before)
+        return in.fail(std::string("expects ',' or '") + end + "', but got " + in.here());
     }
   }
 
-  std::string_view text;
-  const std::string &name, &set;
-  size_t pos = 0, lineStart = 0;
-  uint32_t line = 1;
-  bool failed = false;
-  Complaint complaint;
-  TextLocation complaintLocation;
+  Lexer in;
+  const std::string &name;
 };
 } // namespace
 
