@@ -48,7 +48,7 @@ static bool isRandom(jit::Node &node, const std::string &name) {
          });
 }
 
-bool Interpreter::canEvaluate(jit::Node &node, const std::vector<Value> &arguments) const {
+static bool canEvaluate(jit::Node &node, const std::vector<Value> &arguments) {
   std::string name = node.kind().toQualString();
   if (!node.maybeOperator() || isRandom(node, name))
     return false;
@@ -59,7 +59,35 @@ bool Interpreter::canEvaluate(jit::Node &node, const std::vector<Value> &argumen
   return true;
 }
 
-std::vector<Value> Interpreter::evaluate(jit::Node &node, const std::vector<Value> &arguments) {
+/// The same tensor, or a name of all of it.
+static bool isSameTensor(const at::Tensor &a, const at::Tensor &b) {
+  return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
+}
+
+/// The same of one value; a result that is the value itself assumes nothing.
+static void noteElements(States &states, const Value &value, const at::Tensor &result) {
+  if (auto *tensor = std::get_if<TensorRef>(&value)) {
+    const at::Tensor &known = (*tensor)->known;
+    if (known.defined() && !(result.defined() && isSameTensor(known, result)))
+      states.noteRead(known);
+  }
+  if (auto *sequence = std::get_if<SequenceRef>(&value))
+    for (const Value &item : (*sequence)->items)
+      noteElements(states, item, result);
+}
+
+/// An operator has looked at these arguments: what it found is assumed from here on.
+static void noteElements(States &states, jit::Node &node, const std::vector<Value> &arguments,
+                         const std::vector<Value> &results) {
+  std::string name = node.kind().toQualString();
+  auto *result = results.size() == 1 ? std::get_if<TensorRef>(&results.front()) : nullptr;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!readsShapeOnly(name, i))
+      noteElements(states, arguments[i], result ? (*result)->known : at::Tensor());
+}
+
+static std::vector<Value> evaluate(States &states, jit::Node &node, const std::vector<Value> &arguments) {
   const auto *schema = node.maybeSchema();
   jit::Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -78,37 +106,11 @@ std::vector<Value> Interpreter::evaluate(jit::Node &node, const std::vector<Valu
   std::vector<Value> results;
   for (const c10::IValue &result : stack)
     results.push_back(fromIValue(asTensor(result))); // what an operator returns is no number of the program
-  noteElements(node, arguments, results);
+  noteElements(states, node, arguments, results);
   // An operator in place returns its argument: the same object, for others may hold it.
   if (schema && !arguments.empty() && results.size() == 1 && writes(*schema, 0))
     results.front() = arguments.front();
   return results;
-}
-
-/// The same tensor, or a name of all of it.
-static bool isSameTensor(const at::Tensor &a, const at::Tensor &b) {
-  return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
-         a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
-}
-
-void Interpreter::noteElements(jit::Node &node, const std::vector<Value> &arguments,
-                               const std::vector<Value> &results) {
-  std::string name = node.kind().toQualString();
-  auto *result = results.size() == 1 ? std::get_if<TensorRef>(&results.front()) : nullptr;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (!readsShapeOnly(name, i))
-      noteElements(arguments[i], result ? (*result)->known : at::Tensor());
-}
-
-void Interpreter::noteElements(const Value &value, const at::Tensor &result) {
-  if (auto *tensor = std::get_if<TensorRef>(&value)) {
-    const at::Tensor &known = (*tensor)->known;
-    if (known.defined() && !(result.defined() && isSameTensor(known, result)))
-      states.noteRead(known);
-  }
-  if (auto *sequence = std::get_if<SequenceRef>(&value))
-    for (const Value &item : (*sequence)->items)
-      noteElements(item, result);
 }
 
 /// "aten::add" of "aten::add_"; the name itself where it does not end so.
@@ -155,39 +157,6 @@ static bool readsUnknown(const std::string &name, const std::vector<Value> &argu
   return false;
 }
 
-std::vector<Value> Interpreter::runOperator(jit::Node &node, std::vector<Value> &arguments) {
-  std::string name = node.kind().toQualString();
-  Handler container = findContainerOperator(name);
-  bool isPoisoned = std::any_of(arguments.begin(), arguments.end(), isUnknown);
-  if (container && readsUnknown(name, arguments)) {
-    noteRead(node, arguments);
-    return {};
-  }
-  if (!container && isPoisoned) {
-    noteRead(node, arguments);
-    if (combinesTensors(node, arguments) && !findOperator(withoutUnderscore(name)) &&
-        !readsShapeOnly(name, 0))
-      noteUnsupported(node, name);
-    return {};
-  }
-  const auto *schema = node.maybeSchema();
-  if (container) {
-    static const c10::FunctionSchema noSchema("prim::structure", "", {}, {});
-    Call call(b, schema ? *schema : noSchema, arguments);
-    call.node = &node;
-    Value result = container(call);
-    if (node.outputs().size() <= 1)
-      return {result};
-    return std::get<SequenceRef>(result)->items;
-  }
-  if (canEvaluate(node, arguments))
-    return evaluate(node, arguments);
-  Value result = runHandler(node, name, arguments);
-  if (node.outputs().size() == 1)
-    return {result};
-  return std::get<SequenceRef>(result)->items;
-}
-
 /// True for operators that turn a tensor's elements into numbers of the program.
 static bool readsElements(const std::string &name) {
   static const std::set<std::string> names = {"aten::Bool",        "aten::Int",
@@ -206,7 +175,33 @@ static std::string nameStructure(jit::Node &node, const std::string &name) {
   return name;
 }
 
-Value Interpreter::runHandler(jit::Node &node, const std::string &name, std::vector<Value> &arguments) {
+static void writeInPlace(Builder &b, const TensorRef &target, const Value &result, const std::string &name) {
+  auto *computed = std::get_if<TensorRef>(&result);
+  if (!computed)
+    throw Unsupported(name);
+  if ((*computed)->shape != target->shape)
+    fail(name + " gives shape " + spellList((*computed)->shape) + " in place of " + spellList(target->shape));
+  bool isState = target->state || (target->isKnown() && b.states.ownsMemoryOf(target->known));
+  if (target->storage)
+    for (auto &member : target->storage->members)
+      if (auto alias = member.lock())
+        isState |= alias->state != nullptr;
+  if (isState)
+    throw UnsupportedWrite(name + " that writes a parameter or buffer of the model");
+  if (target->isKnown() && target->known.storage().use_count() > 1)
+    throw Unsupported(name + " through a view of a tensor");
+  TensorRef value = b.convert(*computed, target->type);
+  std::string newName = b.use(value);
+  if (target->storage)
+    for (auto &member : target->storage->members)
+      if (auto alias = member.lock(); alias && alias != target)
+        alias->isStale = true;
+  *target = *makeNamed(newName, value->shape, value->type);
+  target->storage = std::make_shared<Storage>();
+  target->storage->members.push_back(target);
+}
+
+static Value runHandler(Builder &b, jit::Node &node, const std::string &name, std::vector<Value> &arguments) {
   std::string base = withoutUnderscore(name);
   Handler handler = findOperator(base);
   const auto *schema = node.maybeSchema();
@@ -228,34 +223,41 @@ Value Interpreter::runHandler(jit::Node &node, const std::string &name, std::vec
   auto *target = std::get_if<TensorRef>(&arguments.front());
   if (!target)
     throw Unsupported(name + " on a value that is not a tensor");
-  writeInPlace(*target, result, name);
+  writeInPlace(b, *target, result, name);
   return *target;
 }
 
-void Interpreter::writeInPlace(const TensorRef &target, const Value &result, const std::string &name) {
-  auto *computed = std::get_if<TensorRef>(&result);
-  if (!computed)
-    throw Unsupported(name);
-  if ((*computed)->shape != target->shape)
-    fail(name + " gives shape " + spellList((*computed)->shape) + " in place of " + spellList(target->shape));
-  bool isState = target->state || (target->isKnown() && states.ownsMemoryOf(target->known));
-  if (target->storage)
-    for (auto &member : target->storage->members)
-      if (auto alias = member.lock())
-        isState |= alias->state != nullptr;
-  if (isState)
-    throw UnsupportedWrite(name + " that writes a parameter or buffer of the model");
-  if (target->isKnown() && target->known.storage().use_count() > 1)
-    throw Unsupported(name + " through a view of a tensor");
-  TensorRef value = b.convert(*computed, target->type);
-  std::string newName = b.use(value);
-  if (target->storage)
-    for (auto &member : target->storage->members)
-      if (auto alias = member.lock(); alias && alias != target)
-        alias->isStale = true;
-  *target = *makeNamed(newName, value->shape, value->type);
-  target->storage = std::make_shared<Storage>();
-  target->storage->members.push_back(target);
+std::vector<Value> Interpreter::runOperator(jit::Node &node, std::vector<Value> &arguments) {
+  std::string name = node.kind().toQualString();
+  Handler container = findContainerOperator(name);
+  bool isPoisoned = std::any_of(arguments.begin(), arguments.end(), isUnknown);
+  if (container && readsUnknown(name, arguments)) {
+    gaps.noteRead(node, arguments);
+    return {};
+  }
+  if (!container && isPoisoned) {
+    gaps.noteRead(node, arguments);
+    if (combinesTensors(node, arguments) && !findOperator(withoutUnderscore(name)) &&
+        !readsShapeOnly(name, 0))
+      gaps.note(node, name);
+    return {};
+  }
+  const auto *schema = node.maybeSchema();
+  if (container) {
+    static const c10::FunctionSchema noSchema("prim::structure", "", {}, {});
+    Call call(b, schema ? *schema : noSchema, arguments);
+    call.node = &node;
+    Value result = container(call);
+    if (node.outputs().size() <= 1)
+      return {result};
+    return std::get<SequenceRef>(result)->items;
+  }
+  if (canEvaluate(node, arguments))
+    return evaluate(states, node, arguments);
+  Value result = runHandler(b, node, name, arguments);
+  if (node.outputs().size() == 1)
+    return {result};
+  return std::get<SequenceRef>(result)->items;
 }
 
 } // namespace ds::ts

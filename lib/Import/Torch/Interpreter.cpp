@@ -9,7 +9,6 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
-#include <algorithm>
 #include <new>
 
 namespace ds::ts {
@@ -38,19 +37,19 @@ private:
 
 Value Interpreter::run(const jit::Module &module, const std::string &method, std::vector<Value> arguments) {
   arguments.insert(arguments.begin(), c10::IValue(module._ivalue()));
-  Entered<std::string> layer(layers, "");
+  Entered<std::string> layer(path.layers, "");
   try {
     auto results =
         runGraph(*jit::toGraphFunction(module.get_method(method).function()).graph(), std::move(arguments));
     return results.front();
   } catch (const Exhausted &) {
-    refuseUnsupported();
+    gaps.refuse();
     throw;
   }
 }
 
 std::vector<Value> Interpreter::runGraph(jit::Graph &graph, std::vector<Value> arguments) {
-  if (callers.size() > maxCalls)
+  if (path.callers.size() > maxCalls)
     throw Exhausted("the model's methods call one another more than " + std::to_string(maxCalls) + " deep");
   Scope scope;
   for (size_t i = 0; i < graph.inputs().size(); ++i)
@@ -85,19 +84,19 @@ void Interpreter::runNode(jit::Node &node, Scope &scope) {
       return;
     results = call(node, scope);
   } catch (const UnsupportedWrite &gap) {
-    noteUnsupported(node, gap.what(), GapKind::Write);
+    gaps.note(node, gap.what(), GapKind::Write);
   } catch (const Unsupported &gap) {
-    noteUnsupported(node, gap.what());
+    gaps.note(node, gap.what());
   } catch (const Exhausted &) {
     throw;
   } catch (const Failure &failure) {
-    endUnlessConsequence(node, failure);
+    gaps.endUnlessConsequence(node, failure);
   } catch (const std::bad_alloc &) {
     throw;
   } catch (const std::exception &error) {
     if (tellsOfMemory(error.what())) // told with the limit that was met
       throw;
-    endUnlessConsequence(node, explainLibTorch(node, error));
+    gaps.endUnlessConsequence(node, explainLibTorch(node, error));
   }
   results.resize(node.outputs().size(), Unknown());
   for (size_t i = 0; i < results.size(); ++i)
@@ -108,7 +107,7 @@ std::vector<Value> Interpreter::call(jit::Node &node, const Scope &scope) {
   std::vector<Value> arguments;
   for (jit::Value *input : node.inputs())
     arguments.push_back(scope.at(input));
-  Location location = locate(node);
+  Location location = path.locate(node);
   location.op = node.kind().toQualString();
   b.setLocation(location);
   if (node.kind() == prim::CallMethod)
@@ -152,9 +151,9 @@ std::optional<int64_t> Interpreter::knownInteger(const Value &value) {
 
 void Interpreter::noteUndecided(jit::Node &node, const Value &value, const std::string &what) {
   if (const char *untold = findUntold(value))
-    noteUnsupported(node, what + ", by " + untold);
+    gaps.note(node, what + ", by " + untold);
   else if (!isUnknown(value) || gaps.empty())
-    noteUnsupported(node, what + " that depends on the model's inputs");
+    gaps.note(node, what + " that depends on the model's inputs");
 }
 
 void Interpreter::runIf(jit::Node &node, Scope &scope) {
@@ -232,133 +231,17 @@ std::vector<Value> Interpreter::callMethod(jit::Node &node, std::vector<Value> a
     throw Unsupported("a method call on an object that is not a module");
   const auto &object = self->toObjectRef();
   auto &method = object.type()->getMethod(node.s(c10::attr::name));
-  const std::string &path = states.pathOf(object);
-  Entered<std::string> layer(layers, path.empty() ? layers.back() : path);
-  Entered<jit::Node *> caller(callers, &node);
+  const std::string &own = states.pathOf(object);
+  Entered<std::string> layer(path.layers, own.empty() ? path.layers.back() : own);
+  Entered<jit::Node *> caller(path.callers, &node);
   return runGraph(*jit::toGraphFunction(method).graph(), std::move(arguments));
 }
 
 std::vector<Value> Interpreter::callFunction(jit::Node &node, std::vector<Value> arguments) {
   auto type = node.input(0)->type()->expect<c10::FunctionType>();
   arguments.erase(arguments.begin());
-  Entered<jit::Node *> caller(callers, &node);
+  Entered<jit::Node *> caller(path.callers, &node);
   return runGraph(*jit::toGraphFunction(*type->function()).graph(), std::move(arguments));
-}
-
-//===----------------------------------------------------------------------===//
-// Places and what is not supported
-//===----------------------------------------------------------------------===//
-
-/// The source place of a node, as its author wrote it; empty where the archive does not say.
-static Location findPlace(jit::Node &node) {
-  c10::optional<jit::SourceRange> range = node.sourceRange();
-  if (!range->source())
-    return {};
-  if (auto original = range->findSourceRangeThatGenerated())
-    range = original;
-  if (!range->source())
-    return {};
-  auto place = range->file_line_col();
-  if (!place)
-    return {};
-  auto [file, line, column] = *place;
-  return {"", file, line, column};
-}
-
-/// True for files of PyTorch itself: the user asks for the line of the model that led there.
-static bool isLibrary(const std::string &file) {
-  return file.find("/torch/nn/") != std::string::npos ||
-         file.find("/torch/functional") != std::string::npos || file.find("/torch/_") != std::string::npos ||
-         file.find("<torch_package") != std::string::npos;
-}
-
-/// The place of a node, or of one shortly before it: assignments and questions of attributes have none.
-static Location findNearby(jit::Node &node) {
-  Location place = findPlace(node);
-  jit::Node *before = node.prev();
-  for (int steps = 0; place.file.empty() && steps < 8 && before && before->kind() != prim::Param &&
-                      before->kind() != prim::Return;
-       ++steps, before = before->prev())
-    place = findPlace(*before);
-  return place;
-}
-
-Location Interpreter::locate(jit::Node &node) const {
-  Location innermost = findNearby(node), place = innermost;
-  for (size_t i = callers.size(); i-- > 0 && (place.file.empty() || isLibrary(place.file));)
-    if (Location caller = findPlace(*callers[i]); !caller.file.empty())
-      place = caller;
-  if (place.file.empty() || isLibrary(place.file))
-    place = innermost;
-  place.layer = layers.empty() ? "" : layers.back();
-  return place;
-}
-
-static std::string spellPlace(const Location &place) {
-  std::string text = place.file.empty() ? "" : place.file + ":" + std::to_string(place.line);
-  if (!place.layer.empty())
-    text += (text.empty() ? "in " : " in ") + place.layer;
-  return text;
-}
-
-void Interpreter::noteUnsupported(jit::Node &node, const std::string &what, GapKind kind) {
-  constexpr size_t maxPlaces = 3;
-  Gap &gap = gaps[what];
-  gap.kind = kind;
-  ++gap.count;
-  Location place = locate(node);
-  gap.layers.insert(place.layer);
-  std::string text = spellPlace(place);
-  if (!text.empty() && gap.places.size() < maxPlaces &&
-      std::find(gap.places.begin(), gap.places.end(), text) == gap.places.end())
-    gap.places.push_back(text);
-}
-
-void Interpreter::noteRead(jit::Node &node, const std::vector<Value> &arguments) {
-  for (const Value &argument : arguments)
-    if (const char *untold = findUntold(argument))
-      noteUnsupported(node, untold);
-}
-
-void Interpreter::endUnlessConsequence(jit::Node &node, const Failure &failure) const {
-  if (!gaps.empty())
-    return;
-  if (!failure.error.message.empty() && failure.error.message[0] == '\1')
-    throw failure; // An inner call has named the place.
-  Location place = locate(node);
-  std::string where = place.file.empty() ? "" : place.file + ":" + std::to_string(place.line) + ": ";
-  std::string layer = place.layer.empty() ? "" : " (in " + place.layer + ")";
-  throw Failure({failure.error.code, "\1" + where + failure.error.message + layer, failure.error.hint});
-}
-
-/// True for a write to the model where each layer that does it misses an operator as well.
-bool Interpreter::isConsequence(const Gap &gap) const {
-  if (gap.kind != GapKind::Write)
-    return false;
-  return std::all_of(gap.layers.begin(), gap.layers.end(), [&](const std::string &layer) {
-    return std::any_of(gaps.begin(), gaps.end(), [&](const auto &other) {
-      return other.second.kind == GapKind::Operator && other.second.layers.count(layer) > 0;
-    });
-  });
-}
-
-void Interpreter::refuseUnsupported() const {
-  std::string list;
-  int64_t count = 0;
-  for (const auto &[what, gap] : gaps) {
-    if (isConsequence(gap))
-      continue;
-    const char *version = introducedIn(what.substr(0, what.find(' ')));
-    list += "\n  " + what + (version ? std::string(" (since PyTorch ") + version + ")" : "") + ": " +
-            std::to_string(gap.count) + (gap.count == 1 ? " time" : " times");
-    for (size_t i = 0; i < gap.places.size(); ++i)
-      list += (i ? ", " : " at ") + gap.places[i];
-    ++count;
-  }
-  if (count > 0)
-    fail("the model uses " + std::to_string(count) + (count == 1 ? " thing that is" : " things that are") +
-             " not supported:" + list,
-         "write them with supported operators: ds-import --list-operators lists these");
 }
 
 } // namespace ds::ts

@@ -8,17 +8,13 @@
 #ifndef DS_LIB_IMPORT_TORCH_INTERPRETER_H
 #define DS_LIB_IMPORT_TORCH_INTERPRETER_H
 
-#include "Builder.h"
-#include "Failure.h"
+#include "Gaps.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <map>
-#include <set>
-
 namespace ds::ts {
 
-/// Size: a method for each kind of node of TorchScript.
+/// A method for each kind of node that leads to others; Evaluation.cpp has the operators.
 class Interpreter {
 public:
   Interpreter(Builder &b, States &states) : b(b), states(states) {}
@@ -26,7 +22,7 @@ public:
   /// Runs the module's method; `arguments` are those after self, in order.
   Value run(const torch::jit::Module &module, const std::string &method, std::vector<Value> arguments);
   /// Throws one failure that lists what is not supported; does nothing where all is.
-  void refuseUnsupported() const;
+  void refuseUnsupported() const { gaps.refuse(); }
 
 private:
   using Scope = std::unordered_map<const torch::jit::Value *, Value>;
@@ -45,43 +41,16 @@ private:
   std::vector<Value> callMethod(torch::jit::Node &node, std::vector<Value> arguments);
   std::vector<Value> callFunction(torch::jit::Node &node, std::vector<Value> arguments);
   std::vector<Value> runOperator(torch::jit::Node &node, std::vector<Value> &arguments);
-  std::vector<Value> evaluate(torch::jit::Node &node, const std::vector<Value> &arguments);
-  /// An operator has looked at these arguments: what it found is assumed from here on.
-  void noteElements(torch::jit::Node &node, const std::vector<Value> &arguments,
-                    const std::vector<Value> &results);
-  /// The same of one value; a result that is the value itself assumes nothing.
-  void noteElements(const Value &value, const at::Tensor &result);
-  bool canEvaluate(torch::jit::Node &node, const std::vector<Value> &arguments) const;
-  Value runHandler(torch::jit::Node &node, const std::string &name, std::vector<Value> &arguments);
-  void writeInPlace(const TensorRef &target, const Value &result, const std::string &name);
   /// The number or truth value, where it is known.
   std::optional<int64_t> knownInteger(const Value &value);
   /// What the value of a condition or a trip count is for the list of what is not supported, where that is
   /// not a consequence of something in the list.
   void noteUndecided(torch::jit::Node &node, const Value &value, const std::string &what);
-  enum class GapKind { Operator, Write };
-  void noteUnsupported(torch::jit::Node &node, const std::string &what, GapKind kind = GapKind::Operator);
-  /// Tells of what is read in the arguments although it could not be imported.
-  void noteRead(torch::jit::Node &node, const std::vector<Value> &arguments);
-  /// Behind something that is not supported a contradiction is its consequence; else it ends the import, with
-  /// its place.
-  void endUnlessConsequence(torch::jit::Node &node, const Failure &failure) const;
-  Location locate(torch::jit::Node &node) const;
-
-  /// One kind of thing that is not supported.
-  struct Gap {
-    GapKind kind = GapKind::Operator;
-    int64_t count = 0;
-    std::vector<std::string> places; ///< the first few
-    std::set<std::string> layers;
-  };
-  bool isConsequence(const Gap &gap) const;
 
   Builder &b;
   States &states;
-  std::map<std::string, Gap> gaps;
-  std::vector<torch::jit::Node *> callers; ///< the calls that lead to the current node
-  std::vector<std::string> layers;         ///< the module path of each active method
+  CallPath path;
+  Gaps gaps{path};
   int64_t numNodes = 0;
 };
 
